@@ -1,0 +1,87 @@
+# Two targets are all most people need: `make demo` and `make test`. Both set everything up in
+# .venv and build/, and need python3 (3.11 or newer) with venv, a C compiler and make.
+
+PYTHON ?= python3
+BIN := .venv/bin
+JOBS := $(shell nproc 2>/dev/null || echo 2)
+
+C_FILES = $(shell find native -name '*.[ch]')
+NATIVE := $(shell find native -type f) CMakeLists.txt
+TYPECHECK := build/typecheck/locktop
+
+.PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench wheel-test clean
+
+setup: .venv/.built
+
+# The interpreter and what pyproject.toml asks for to build.
+.venv/.requirements: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "locktop needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1)." \
+	       "Try: make PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	@mkdir -p build
+	@$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' > build/requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -r build/requirements.txt
+	@touch $@
+
+# An editable install: Python files are used where they lie, the compiled parts are built again
+# when a file of theirs changed.
+.venv/.built: .venv/.requirements $(NATIVE)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --disable-pip-version-check \
+	  --no-build-isolation -e '.[dev]'
+	@touch $@
+
+demo: setup
+	$(BIN)/locktop demo
+
+bench: setup
+	$(BIN)/locktop bench
+
+test: lint unit-c unit-c-sanitized pytest
+
+# mypy and import-linter want to see the packages under the names they are imported by.
+$(TYPECHECK): Makefile
+	@mkdir -p $@
+	@for part in collector tui themes; do ln -sfn ../../../$$part $@/$$part; done
+	@printf '__version__: str\n' > $@/__init__.py
+	@touch $@
+
+lint: setup $(TYPECHECK)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy -p locktop
+	$(BIN)/clang-format --dry-run -Werror $(C_FILES)
+	$(BIN)/lint-imports
+
+format: setup
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(C_FILES)
+
+unit-c: setup
+	$(BIN)/cmake -S . -B build/unit -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DLOCKTOP_TESTS=ON
+	$(BIN)/cmake --build build/unit
+	$(BIN)/ctest --test-dir build/unit --output-on-failure -j $(JOBS)
+
+unit-c-sanitized: setup
+	$(BIN)/cmake -S . -B build/sanitized -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DLOCKTOP_TESTS=ON \
+	  -DLOCKTOP_SANITIZE=address,undefined
+	$(BIN)/cmake --build build/sanitized
+	$(BIN)/ctest --test-dir build/sanitized --output-on-failure -j $(JOBS)
+
+pytest: setup
+	$(BIN)/pytest
+
+# The wheel, installed where nothing else of the project is to be seen.
+wheel-test: setup
+	rm -rf build/wheels build/wheel-venv
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip wheel --quiet --disable-pip-version-check \
+	  --no-build-isolation --no-deps -w build/wheels .
+	$(PYTHON) -m venv build/wheel-venv
+	build/wheel-venv/bin/pip install --quiet --disable-pip-version-check build/wheels/*.whl
+	cd / && "$(CURDIR)/build/wheel-venv/bin/locktop" --version
+	cd / && "$(CURDIR)/build/wheel-venv/bin/python" -c 'import locktop.collector'
+	cd / && "$(CURDIR)/build/wheel-venv/bin/locktop" demo < /dev/null | cat
+
+clean:
+	rm -rf build .venv

@@ -1,0 +1,25 @@
+# C unit tests: one program for each file of tests/, with the library's own sources in an archive,
+# so that a test gets those that it uses. The hooks themselves stay out: in a test program they
+# would take the place of the real functions.
+set(LOCKTOP_UNIT_SOURCES ${LOCKTOP_SOURCES})
+list(FILTER LOCKTOP_UNIT_SOURCES EXCLUDE REGEX "/interpose_[^/]*\\.c$")
+
+set(LOCKTOP_TEST_FLAGS ${LOCKTOP_WARNINGS} -fno-omit-frame-pointer -fexceptions)
+if(LOCKTOP_SANITIZE)
+  list(APPEND LOCKTOP_TEST_FLAGS -fsanitize=${LOCKTOP_SANITIZE} -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${LOCKTOP_SANITIZE})
+endif()
+
+if(LOCKTOP_UNIT_SOURCES)
+  add_library(locktop-unit STATIC ${LOCKTOP_UNIT_SOURCES})
+  target_include_directories(locktop-unit PUBLIC include src)
+  target_compile_options(locktop-unit PRIVATE ${LOCKTOP_TEST_FLAGS})
+  foreach(source ${LOCKTOP_TEST_SOURCES})
+    get_filename_component(name ${source} NAME_WE)
+    add_executable(unit-${name} ${source})
+    target_compile_options(unit-${name} PRIVATE ${LOCKTOP_TEST_FLAGS})
+    target_link_libraries(unit-${name} PRIVATE locktop-unit)
+    add_test(NAME ${name} COMMAND unit-${name})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 120)
+  endforeach()
+endif()
