@@ -1,0 +1,240 @@
+"""The shared memory's layout in Python: typed records read out of bytes.
+
+The layout is defined once, in ``native/include/locktop/abi.h``, and compiled into
+``locktop._abi``. A record here names the fields that it wants; where they lie is asked of the
+compiled header, so that a field which is moved or removed there is noticed at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+import struct
+import sys
+from typing import Any, Generic, NamedTuple, TypeVar, cast
+
+_abi = importlib.import_module("locktop._abi")
+ffi: Any = _abi.ffi
+lib: Any = _abi.lib
+
+_CODES = {"uint8_t": "B", "uint16_t": "H", "uint32_t": "I", "uint64_t": "Q"}
+
+R = TypeVar("R", bound=tuple[Any, ...])
+
+
+class Record(Generic[R]):
+    """How to read a NamedTuple out of the struct of the same fields."""
+
+    def __init__(self, record: type[R], name: str) -> None:
+        self.size: int = ffi.sizeof(name)
+        self._record = record
+        self._struct = struct.Struct(_format(name, record._fields))  # type: ignore[attr-defined]
+
+    def at(self, data: bytes | bytearray | memoryview, offset: int = 0) -> R:
+        """Return the record at ``offset``; raises struct.error when it is not all there."""
+        return cast(R, self._record._make(self._struct.unpack_from(data, offset)))  # type: ignore[attr-defined]
+
+
+def _format(name: str, wanted: tuple[str, ...]) -> str:
+    codes, at = ["="], 0
+    fields = dict(ffi.typeof(name).fields)
+    for field in wanted:
+        codes.append(f"{fields[field].offset - at}x")
+        code, size = _code(fields[field].type)
+        codes.append(code)
+        at = fields[field].offset + size
+    return "".join(codes)
+
+
+def _code(kind: Any) -> tuple[str, int]:
+    if kind.kind == "array":  # only bytes: they come out as one value
+        return f"{ffi.sizeof(kind)}s", ffi.sizeof(kind)
+    return _CODES[kind.cname], ffi.sizeof(kind)
+
+
+def offset_of(name: str, *path: str | int) -> int:
+    """Return where a field lies in a struct, bytes."""
+    return int(ffi.offsetof(name, *path))
+
+
+class Header(NamedTuple):
+    """The scalars of struct lt_header."""
+
+    magic: bytes
+    version: int
+    byte_order: int
+    word_bits: int
+    header_size: int
+    state: int
+    notes: int
+    pid: int
+    uid: int
+    start_time: int
+    pid_namespace: int
+    created_real_ns: int
+    clock: int
+    clock0_ticks: int
+    clock0_ns: int
+    clock_hz: int
+    used: int
+    refused: int
+    retire_seq: int
+    threads_unwatched: int
+
+
+class ArrayHead(NamedTuple):
+    """struct lt_array without its chunks."""
+
+    count: int
+    element_size: int
+    first: int
+
+
+class Control(NamedTuple):
+    """struct lt_control."""
+
+    mode: int
+    base_level: int
+    claim_pid: int
+    claim_level: int
+    claim_ticks: int
+
+
+class ThreadBlock(NamedTuple):
+    """The scalars of struct lt_thread."""
+
+    state: int
+    tid: int
+    birth: int
+    pthread: int
+    started: int
+    start: int
+    created_at: int
+    creator: int
+    mode: int
+    name: bytes
+    held: int
+    held_capacity: int
+    held_count: int
+    held_lost: int
+    slots: int
+    slot_capacity: int
+    slot_count: int
+    sites: int
+    site_capacity: int
+    site_count: int
+    ring: int
+    ring_capacity: int
+    table_seq: int
+    ring_head: int
+
+
+class WaitBlock(NamedTuple):
+    """struct lt_wait."""
+
+    seq: int
+    flags: int
+    key: int
+    lock: int
+    stack: int
+    since: int
+    site: int
+    holder: int
+    mutex: int
+
+
+class HeldEntry(NamedTuple):
+    """struct lt_held."""
+
+    key: int
+    lock: int
+    depth: int
+    site: int
+    since: int
+    wait_start: int
+    wait_ticks: int
+    stack: int
+    holder: int
+    flags: int
+
+
+class LockRow(NamedTuple):
+    """struct lt_lock_row."""
+
+    lock: int
+    kind: int
+    address: int
+    generation: int
+    destroyed: int
+    type: int
+    sites: int
+    acquisitions: int
+    contended: int
+    trylock_failed: int
+    wait_ticks: int
+    wait_max: int
+    hold_ticks: int
+    hold_timed: int
+    hold_max: int
+    hold_mean: int
+    changed_acquisitions: int
+    changed_contended: int
+    changed_wait_ticks: int
+    changed_hold_ticks: int
+
+
+class Site(NamedTuple):
+    """struct lt_site."""
+
+    lock: int
+    stack: int
+    count: int
+    wait_ticks: int
+    wait_max: int
+
+
+class RetiredSite(NamedTuple):
+    """struct lt_retired_site."""
+
+    next: int
+    stack: int
+    count: int
+    wait_ticks: int
+
+
+class StackHead(NamedTuple):
+    """struct lt_stack."""
+
+    hash: int
+    next: int
+    depth: int
+
+
+HEADER = Record(Header, "struct lt_header")
+ARRAY = Record(ArrayHead, "struct lt_array")
+CONTROL = Record(Control, "struct lt_control")
+THREAD = Record(ThreadBlock, "struct lt_thread")
+WAIT = Record(WaitBlock, "struct lt_wait")
+HELD = Record(HeldEntry, "struct lt_held")
+LOCK_ROW = Record(LockRow, "struct lt_lock_row")
+SITE = Record(Site, "struct lt_site")
+RETIRED_SITE = Record(RetiredSite, "struct lt_retired_site")
+STACK = Record(StackHead, "struct lt_stack")
+
+WAIT_AT = offset_of("struct lt_thread", "wait")
+OTHER_AT = offset_of("struct lt_thread", "other")
+THREADS_AT = offset_of("struct lt_header", "threads")
+LOCKS_AT = offset_of("struct lt_header", "locks")
+RETIRE_SEQ_AT = offset_of("struct lt_header", "retire_seq")
+SLOT_SIZE: int = ffi.sizeof("struct lt_slot")
+LOCK_SIZE: int = ffi.sizeof("struct lt_lock")
+LOCK_SUM_SIZE: int = ffi.sizeof("struct lt_lock_sum")
+THREAD_SUM_SIZE: int = ffi.sizeof("struct lt_thread_sum")
+MAGIC = b"locktop\0"
+LITTLE = sys.byteorder == "little"
+_CHUNKS = struct.Struct(f"={lib.LT_CHUNKS}Q")
+_CHUNKS_AT = offset_of("struct lt_array", "chunk")
+
+
+def chunk_offsets(array: bytes) -> tuple[int, ...]:
+    """Return the chunk offsets of a struct lt_array."""
+    return cast(tuple[int, ...], _CHUNKS.unpack_from(array, _CHUNKS_AT))

@@ -1,0 +1,232 @@
+"""Finding and opening a process's shared memory, and saying why when there is none."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from dataclasses import dataclass
+
+from locktop.collector import abi, procfs, program
+from locktop.collector.errors import LocktopError
+from locktop.collector.sanitize import clean
+from locktop.collector.shm import SharedMemory
+
+LIBRARY = b"liblocktop"
+HOW_TO_PRELOAD = (
+    'start it with `locktop run -- COMMAND`, or after `eval "$(locktop env)"` in its shell'
+)
+_REASON = b"/memfd:locktop: "
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A process as /proc shows it."""
+
+    pid: int
+    own_pid: int  # as its own pid namespace counts
+    uid: int
+    comm: str
+    start_time: int  # clock ticks since boot
+
+    def __str__(self) -> str:
+        return f"{self.pid} ({self.comm})"
+
+
+def find(pid: int) -> Target:
+    """Return the process; raises LocktopError when there is none to look at."""
+    try:
+        if pid <= 0:
+            raise ProcessLookupError
+        status, stat_ = procfs.status(pid), procfs.stat(pid)
+    except (FileNotFoundError, ProcessLookupError):
+        raise LocktopError(f"no such process: {pid}") from None
+    except PermissionError:
+        raise LocktopError(f"process {pid} is hidden from this user; run locktop as root") from None
+    if status.process != pid:
+        raise LocktopError(f"{pid} is a thread of process {status.process}; give that pid")
+    if stat_.state in "ZX":
+        raise LocktopError(f"process {pid} ({stat_.comm}) has exited")
+    return Target(pid, status.namespace_pids[-1], status.uid, stat_.comm, stat_.start_time)
+
+
+def open_memory(target: Target) -> SharedMemory:
+    """Open and check the process's file. Raises LocktopError with the reason there is none."""
+    refused: LocktopError | None = None
+    for path in paths(target):
+        try:
+            return open_file(path, target)
+        except FileNotFoundError:
+            continue
+        except PermissionError:
+            refused = not_ours(target)
+        except OSError as error:
+            refused = LocktopError(f"cannot open {path}: {error.strerror}")
+    raise refused or LocktopError(f"process {target} cannot be watched: {why_none(target)}")
+
+
+def paths(target: Target) -> list[str]:
+    """Return where the file may be, the likeliest first."""
+    name = f"locktop-{target.own_pid}-{target.start_time}"
+    directories = []
+    if chosen := os.environ.get("LOCKTOP_DIR"):
+        directories.append(chosen)
+    root = f"/proc/{target.pid}/root"
+    try:
+        if theirs := procfs.environment(target.pid, "LOCKTOP_DIR"):
+            directories.append(root + os.path.join("/", theirs))
+    except OSError:
+        pass  # not ours; its default directory may still tell
+    directories.append(f"{root}/dev/shm")
+    if not os.access(root, os.R_OK):
+        directories.append("/dev/shm")
+    return [os.path.join(directory, name) for directory in directories]
+
+
+def open_file(path: str, target: Target) -> SharedMemory:
+    """Open one file and check that it is this process's. Raises OSError or LocktopError."""
+    # O_NONBLOCK: a FIFO of that name must not make us wait for its writer.
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    try:
+        fd = os.open(path, flags)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise LocktopError(f"{path} is a symbolic link, not a shared memory file") from None
+        raise
+    try:
+        about = os.fstat(fd)
+        if not stat.S_ISREG(about.st_mode):
+            raise LocktopError(f"{path} is not a regular file")
+        if about.st_uid not in (target.uid, 0):
+            raise LocktopError(
+                f"{path} belongs to user {user_name(about.st_uid)}, not to that of process {target}"
+            )
+        memory = SharedMemory(fd, path)
+        check_header(memory, target)
+    except BaseException:
+        os.close(fd)
+        raise
+    return memory
+
+
+def check_header(memory: SharedMemory, target: Target) -> abi.Header:
+    """Return the header of a file of ours; raises LocktopError where it differs."""
+    if memory.size < abi.lib.LT_ARENA_OFFSET:
+        raise memory.broken(f"it has {memory.size} bytes")
+    header = memory.header()
+    if header.magic != abi.MAGIC:
+        if header.magic == bytes(8):
+            raise LocktopError(f"process {target} is just starting; try again")
+        raise LocktopError(f"{memory.path} is not a file of locktop's")
+    if header.version != abi.lib.LT_ABI_VERSION:
+        raise LocktopError(
+            f"process {target} runs with another version of the library (layout"
+            f" {header.version}, this is {abi.lib.LT_ABI_VERSION}); use that version's locktop"
+        )
+    if header.byte_order != abi.lib.LT_BYTE_ORDER or header.word_bits != 64:
+        raise LocktopError(f"{memory.path} was written on another kind of machine")
+    if header.header_size != abi.HEADER.size:
+        raise memory.broken(f"its header has {header.header_size} bytes")
+    if (header.pid, header.start_time) != (target.own_pid, target.start_time):
+        raise LocktopError(f"{memory.path} was written by another process, {header.pid}")
+    if memory.size < header.limit:
+        raise memory.broken(f"{memory.size} bytes are left of {header.limit}")
+    return header
+
+
+def not_ours(target: Target) -> LocktopError:
+    """Return the error for a process of another user."""
+    who = user_name(target.uid)
+    if os.geteuid() in (0, target.uid):
+        return LocktopError(
+            f"process {target} of user {who} may not be looked at: the kernel forbids it here"
+        )
+    return LocktopError(
+        f"process {target} belongs to user {who}; run locktop as that user or as root"
+    )
+
+
+def why_none(target: Target) -> str:
+    """Return why the process has no shared memory, and what to do."""
+    try:
+        maps = procfs.read(f"/proc/{target.pid}/maps")
+    except PermissionError:
+        raise not_ours(target) from None
+    except OSError:
+        return "it has just exited"
+    if reason := reason_left(maps):
+        return f"the library is loaded but could not start: {reason}"
+    if LIBRARY in maps:
+        return (
+            f"the library is loaded but its file {paths(target)[-1]} is not there; a forked process"
+            " makes it at its first use of a lock, else it was removed"
+        )
+    return why_not_preloaded(target.pid)
+
+
+def reason_left(maps: bytes) -> str:
+    """Return the reason that a library which could not start left as a mapping's name."""
+    for line in maps.splitlines():
+        at = line.find(_REASON)
+        if at >= 0:
+            return clean(line[at + len(_REASON) :].removesuffix(b" (deleted)"))
+    return ""
+
+
+def why_not_preloaded(pid: int) -> str:
+    """Return why a process without the library has none, and what to do."""
+    try:
+        reason = program.why_not_preloadable(f"/proc/{pid}/exe")
+    except (OSError, ValueError):
+        reason = ""
+    return reason or f"it runs without the library; {HOW_TO_PRELOAD}"
+
+
+def user_name(uid: int) -> str:
+    """Return a user's name with the number, or the number alone."""
+    import pwd
+
+    try:
+        return f"{clean(pwd.getpwuid(uid).pw_name)} (uid {uid})"
+    except KeyError:
+        return f"uid {uid}"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A process that could be looked at, as the picker and ``locktop list`` show it."""
+
+    pid: int
+    comm: str
+    cmdline: str
+    user: str
+    threads: int
+    preloaded: bool
+    why: str  # what stands in the way; "" where nothing does
+
+
+def candidates() -> list[Candidate]:
+    """Return the processes that this user may look at: preloaded ones first, then by pid."""
+    found = (_candidate(pid) for pid in procfs.pids() if pid != os.getpid())
+    return sorted((c for c in found if c), key=lambda c: (not c.preloaded, c.pid))
+
+
+def _candidate(pid: int) -> Candidate | None:
+    try:
+        arguments = procfs.cmdline(pid)
+        if not arguments:
+            return None  # a kernel thread, or exiting
+        maps = procfs.read(f"/proc/{pid}/maps")
+        target, threads = find(pid), procfs.status(pid).threads
+    except (OSError, LocktopError):
+        return None
+    why = "" if LIBRARY in maps else why_not_preloaded(pid)
+    if not why and not any(os.path.exists(path) for path in paths(target)):
+        why = why_none(target)
+    return Candidate(
+        pid, target.comm, " ".join(arguments), _short_user(target.uid), threads, not why, why
+    )
+
+
+def _short_user(uid: int) -> str:
+    return user_name(uid).partition(" (")[0]

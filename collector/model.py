@@ -1,0 +1,246 @@
+"""The model: what one look at a process showed, as plain immutable data.
+
+Nothing here knows where the data came from (a preloaded process, /proc, a recording) or who
+draws it. Times are seconds as floats, addresses are ints, ids are ints. A ``Snapshot`` may be
+handed to another thread; it never changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What is waited for; the value is the word in JSON and on the screen."""
+
+    MUTEX = "mutex"
+    RWLOCK = "rwlock"
+    SPIN = "spin"
+    SEM = "sem"
+    COND = "cond"
+    BARRIER = "barrier"
+    JOIN = "join"
+    ONCE = "once"
+    FUTEX = "futex"
+    CUSTOM = "custom"
+
+
+#: Kinds whose wait is contention: somebody holds what the waiter wants.
+CONTENTION_KINDS = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.ONCE, Kind.CUSTOM})
+
+
+class ThreadState(StrEnum):
+    """What a thread does now."""
+
+    RUNNING = "running"  # on a CPU
+    RUNNABLE = "runnable"  # wants a CPU
+    WAITING = "waiting"  # blocked on a lock that somebody holds (CONTENTION_KINDS)
+    IDLE = "idle"  # waits for work: condition variable, semaphore, join, barrier, sleep, poll
+    OTHER = "other"  # disk, stopped, not known
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One frame of a call stack. ``function`` is "" where no symbol was found (yet)."""
+
+    address: int
+    function: str
+    file: str | None
+    line: int | None
+    module: str  # base name of the mapped file, "" if none
+    offset: int  # of the address in the module's file, for module+0xoffset
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A wait that is going on."""
+
+    lock: int  # id
+    kind: Kind
+    for_s: float  # how long already, seconds
+    holders: tuple[int, ...]  # tids, as far as known
+    stack: int  # id of the waiter's stack, 0 unknown
+    site: int  # return address of the waiting call
+    seq: int  # differs for each wait of a thread
+    timed: bool = False  # gives up by itself
+    shared: bool = False  # wants an rwlock for reading
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A lock that a thread holds now."""
+
+    lock: int  # id
+    site: int  # return address of the acquiring call
+    for_s: float | None  # seconds held, None where this hold is not timed
+    depth: int = 0  # recursive acquisitions beyond the first
+    shared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """One thread; the figures cover its life, ``*_share`` and rates the last interval."""
+
+    tid: int
+    name: str
+    alive: bool
+    state: ThreadState
+    waiting_for: Wait | None
+    holds: tuple[Held, ...]
+    wait_s: Mapping[Kind, float]  # a wait that is going on included
+    cpu_s: float
+    acquisitions: int
+    contended: int
+    wait_share: float = 0.0  # of the last interval spent waiting in CONTENTION_KINDS, 0..1
+    idle_share: float = 0.0  # of the last interval spent in the other waits, 0..1
+    cpu_share: float = 0.0  # of the last interval on a CPU, 0..1
+
+
+@dataclass(frozen=True, slots=True)
+class WaitStack:
+    """Where waits for one lock came from; an exact counter."""
+
+    stack: int
+    count: int
+    wait_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """Wait time charged to a holder and where it took the lock."""
+
+    tid: int
+    site: int
+    wait_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class LockRates:
+    """One lock in the last interval, per second of it."""
+
+    acquisitions: float = 0.0
+    contended: float = 0.0
+    wait: float = 0.0  # seconds waited, by all threads together, per second
+    hold: float = 0.0  # seconds held per second
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """One lock since the process started."""
+
+    id: int
+    address: int
+    kind: Kind
+    name: str  # data symbol, else where it was contended, else kind and address
+    acquisitions: int
+    contended: int
+    trylock_failed: int
+    wait_s: float  # waits that are going on included
+    wait_max_s: float
+    hold_s: float  # exact where hold_timed == acquisitions, else scaled up
+    hold_timed: int
+    hold_max_s: float  # of the holds that were timed
+    holders: tuple[int, ...]  # tids
+    waiters: tuple[int, ...]  # tids, the longest wait first
+    wait_stacks: tuple[WaitStack, ...]  # most wait first
+    blame: tuple[Blame, ...] = ()
+    destroyed: bool = False
+    rates: LockRates = LockRates()
+
+
+@dataclass(frozen=True, slots=True)
+class DeadlockEdge:
+    """One thread of a cycle."""
+
+    tid: int
+    waits_for: int  # lock id
+    held_by: int  # tid
+    stack: int  # of this thread's wait
+    site: int  # where held_by took the lock: return address, 0 unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlock:
+    """A cycle in the wait-for graph that two looks showed unchanged."""
+
+    certain: bool
+    since_s: float  # how long ago the cycle closed: the shortest wait in it, seconds
+    cycle: tuple[DeadlockEdge, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OrderEdge:
+    """``to`` was taken while ``from_`` was held."""
+
+    from_: int
+    to: int
+    tid: int
+    stack: int
+
+
+@dataclass(frozen=True, slots=True)
+class OrderCycle:
+    """A cycle in the lock order: a potential deadlock."""
+
+    locks: tuple[int, ...]
+    edges: tuple[OrderEdge, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A contended acquisition, or a wait, that ended (from the flight recorder)."""
+
+    tid: int
+    lock: int
+    kind: Kind
+    ago_s: float  # since the wait began
+    wait_s: float
+    hold_s: float | None
+    stack: int
+    holder: int  # tid when the wait began, 0 unknown
+    site: int
+    timed_out: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """The process looked at."""
+
+    pid: int
+    comm: str
+    cmdline: tuple[str, ...]
+    exe: str
+    started_at: str  # ISO 8601, UTC
+    cpu_share: float = 0.0  # cores used in the last interval
+    rss_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything one look showed.
+
+    ``threads`` are in order of tid; ``locks`` by wait, then contended, then acquisitions, most
+    first. ``stacks`` maps the ids used above to frames, innermost first; frames whose names are
+    still being looked up have an empty ``function``. ``sites`` maps single addresses the same way.
+    """
+
+    taken_at: str  # ISO 8601, UTC, milliseconds
+    host: str
+    source: str  # "preload", "proc", "recording"
+    duration_s: float  # seconds looked at
+    interval_s: float  # since the snapshot before, what rates and shares refer to
+    process: Process
+    threads: tuple[Thread, ...]
+    locks: tuple[Lock, ...]
+    deadlocks: tuple[Deadlock, ...] = ()
+    lock_order: tuple[OrderCycle, ...] = ()
+    stacks: Mapping[int, tuple[Frame, ...]] = field(default_factory=dict)
+    sites: Mapping[int, Frame] = field(default_factory=dict)
+    events: tuple[Event, ...] = ()  # the newest, newest first, at most a few hundred
+    lost_events: int = 0  # since the process started, as far as known
+    locks_left_out: int = 0  # uncontended locks known but not in ``locks``
+    ended: bool = False  # the process is gone; this is the last that was seen of it
+    level: str = "contended"  # dormant, counting, contended
+    notes: tuple[str, ...] = ()  # one line each, what the user should know

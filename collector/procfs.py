@@ -1,0 +1,109 @@
+"""What /proc says about a process: small readers, nothing cached.
+
+Everything raises OSError as the kernel gives it: FileNotFoundError or ProcessLookupError when the
+process is gone, PermissionError when it is somebody else's.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from locktop.collector.sanitize import clean
+
+CLOCK_TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
+
+
+class Stat(NamedTuple):
+    """The fields of /proc/PID/stat (or of a thread's) that matter here."""
+
+    comm: str
+    state: str  # one letter, see proc_pid_stat(5)
+    cpu_s: float
+    start_time: int  # clock ticks since boot
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The fields of /proc/PID/status that matter here."""
+
+    process: int  # the pid that this (perhaps a thread's) id belongs to
+    uid: int  # effective
+    threads: int
+    namespace_pids: tuple[int, ...]  # outermost first; the last is the process's own view
+
+
+def read(path: str) -> bytes:
+    """Return a /proc file's bytes."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        data = os.read(fd, 1 << 16)
+        while chunk := os.read(fd, 1 << 16):
+            data += chunk
+    finally:
+        os.close(fd)
+    return data
+
+
+def parse_stat(data: bytes) -> Stat:
+    """Parse a stat line; the second field, a name, may itself hold blanks and parentheses."""
+    end = data.rindex(b")")
+    fields = data[end + 2 :].split(b" ", 20)
+    cpu_ticks = int(fields[11]) + int(fields[12])
+    name = clean(data[data.index(b"(") + 1 : end])
+    return Stat(name, fields[0].decode(), cpu_ticks * CLOCK_TICK_S, int(fields[19]))
+
+
+def stat(pid: int) -> Stat:
+    """Return a process's stat."""
+    return parse_stat(read(f"/proc/{pid}/stat"))
+
+
+def thread_stat(pid: int, tid: int) -> Stat:
+    """Return a thread's stat: its own name, state and processor time."""
+    return parse_stat(read(f"/proc/{pid}/task/{tid}/stat"))
+
+
+def status(pid: int) -> Status:
+    """Return a process's status."""
+    fields: dict[bytes, list[bytes]] = {}
+    for line in read(f"/proc/{pid}/status").splitlines():
+        name, _, rest = line.partition(b":")
+        fields[name] = rest.split()
+    namespace_pids = tuple(int(value) for value in fields.get(b"NSpid", [b"%d" % pid]))
+    threads = int(fields[b"Threads"][0]) if b"Threads" in fields else 0
+    return Status(int(fields[b"Tgid"][0]), int(fields[b"Uid"][1]), threads, namespace_pids)
+
+
+def own_tid(pid: int, tid: int) -> int:
+    """Return a thread's id as its own pid namespace counts; ``tid`` where the kernel is silent."""
+    for line in read(f"/proc/{pid}/task/{tid}/status").splitlines():
+        if line.startswith(b"NSpid:"):
+            return int(line.split()[-1])
+    return tid
+
+
+def tids(pid: int) -> list[int]:
+    """Return the ids of a process's threads."""
+    return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
+
+
+def cmdline(pid: int) -> tuple[str, ...]:
+    """Return a process's arguments, made harmless."""
+    data = read(f"/proc/{pid}/cmdline")
+    return tuple(clean(part) for part in data.rstrip(b"\0").split(b"\0")) if data else ()
+
+
+def environment(pid: int, name: str) -> str | None:
+    """Return a variable of the environment that a process was started with."""
+    wanted = os.fsencode(name) + b"="
+    for entry in read(f"/proc/{pid}/environ").split(b"\0"):
+        if entry.startswith(wanted):
+            return os.fsdecode(entry[len(wanted) :])
+    return None
+
+
+def pids() -> list[int]:
+    """Return the ids of all processes that /proc shows."""
+    return sorted(int(name) for name in os.listdir("/proc") if name.isdigit())

@@ -1,0 +1,136 @@
+"""A process's shared memory, copied with pread: nothing is mapped, every offset is checked.
+
+A mapping of a stranger's file could be cut off under us, and touching it would kill this
+process with SIGBUS; a copy can only come out short, which is an error line.
+"""
+
+from __future__ import annotations
+
+import os
+
+from locktop.collector import abi
+from locktop.collector.errors import LocktopError
+
+#: More than any process has; a forged count must not take all our memory.
+MOST_THREADS = 32_768
+MOST_LOCKS = 4_000_000
+MOST_BYTES = 256 << 20
+
+
+class SharedMemory:
+    """One open file. ``size`` is its real size at the last ``refresh()``."""
+
+    def __init__(self, fd: int, path: str) -> None:
+        self.fd = fd
+        self.path = path
+        self.size = 0
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Look at the file's size again: a look never reads beyond it."""
+        self.size = os.fstat(self.fd).st_size
+
+    def close(self) -> None:
+        """Close the descriptor."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def read_into(self, target: memoryview, offset: int) -> None:
+        """Fill ``target`` from ``offset``; raises LocktopError when that is not in the file."""
+        done = 0
+        self._check(offset, len(target))
+        while done < len(target):
+            got = os.preadv(self.fd, [target[done:]], offset + done)
+            if got == 0:
+                raise self.broken("it was cut off while being read")
+            done += got
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return ``size`` bytes at ``offset``; raises LocktopError when the file ends before."""
+        self._check(offset, size)
+        data = os.pread(self.fd, size, offset)
+        if len(data) != size:
+            raise self.broken("it was cut off while being read")
+        return data
+
+    def _check(self, offset: int, size: int) -> None:
+        if offset < 0 or size > MOST_BYTES or offset + size > self.size:
+            raise self.broken(f"{size} bytes at {offset} lie outside its {self.size}")
+
+    def broken(self, why: str) -> LocktopError:
+        """Return the error for a file that cannot be what it should be."""
+        return LocktopError(
+            f"{self.path}: truncated or damaged shared memory ({why}); restart the program"
+            " under `locktop run`"
+        )
+
+    def header(self) -> abi.Header:
+        """Return the header's scalars as they are now."""
+        return abi.HEADER.at(self.read(0, abi.HEADER.size))
+
+    def retire_seq(self) -> int:
+        """Return the count that is odd while a dead thread's figures move."""
+        return int.from_bytes(self.read(abi.RETIRE_SEQ_AT, 8), "little" if abi.LITTLE else "big")
+
+    def control(self) -> abi.Control:
+        """Return the control page."""
+        return abi.CONTROL.at(self.read(abi.lib.LT_CONTROL_OFFSET, abi.CONTROL.size))
+
+
+class GrowingArray:
+    """A struct lt_array in the file, copied whole into one buffer that is kept."""
+
+    def __init__(self, memory: SharedMemory, at: int, element_size: int, most: int) -> None:
+        self._memory = memory
+        self._at = at
+        self._element_size = element_size
+        self._most = most
+        self.count = 0
+        self.data = bytearray()
+        self._chunks: list[tuple[int, int]] = []  # (offset, bytes) of what is to be copied
+
+    def refresh(self) -> None:
+        """Read the array's head again: its count and where its chunks lie."""
+        raw = self._memory.read(self._at, abi.ARRAY.size)
+        head = abi.ARRAY.at(raw)
+        offsets = abi.chunk_offsets(raw)
+        if head.element_size != self._element_size or not 0 < head.first <= 1 << 20:
+            raise self._memory.broken("an array's elements have another size")
+        if head.count > self._most:
+            raise self._memory.broken(f"{head.count} elements in an array")
+        self.count = head.count
+        self._chunks = self._spans(head, offsets)
+        if len(self.data) < head.count * self._element_size:
+            room = max(head.count * self._element_size, len(self.data) * 3 // 2)
+            self.data = bytearray(room)
+
+    def _spans(self, head: abi.ArrayHead, offsets: tuple[int, ...]) -> list[tuple[int, int]]:
+        spans, left, size = [], head.count, head.first
+        for offset in offsets:
+            if left <= 0:
+                break
+            if offset == 0 or offset % 8:
+                raise self._memory.broken("an array has no chunk where its elements should be")
+            spans.append((offset, min(left, size) * self._element_size))
+            left, size = left - size, size * 2
+        if left > 0:
+            raise self._memory.broken("an array counts more than its chunks hold")
+        return spans
+
+    def copy(self) -> memoryview:
+        """Copy every element; return them (a view that the next copy overwrites)."""
+        view, at = memoryview(self.data), 0
+        for offset, size in self._chunks:
+            self._memory.read_into(view[at : at + size], offset)
+            at += size
+        return view[:at]
+
+    def offset(self, index: int) -> int:
+        """Return where the element lies in the file."""
+        at = index * self._element_size
+        for offset, size in self._chunks:
+            if at < size:
+                return offset + at
+            at -= size
+        raise IndexError(index)

@@ -1,0 +1,1 @@
+"""Names for addresses: memory maps, ELF symbols, DWARF lines, demangling."""

@@ -1,0 +1,121 @@
+#include "reader.h"
+
+#include <string.h>
+
+/* Ranks: locks that the caller wants, then those waited for by the magnitude of the wait,
+ * then the rest by the magnitude of their use. Whole magnitudes are counted first, which
+ * tells without sorting a million locks which of them find room. */
+enum { WANTED = 130, WAITED = 65, RANKS = 131, NOT_IN_USE = 0 };
+
+static uint32_t magnitude(uint64_t value) {
+    return value ? 64 - (uint32_t)__builtin_clzll(value) : 0;
+}
+
+static uint32_t rank(const struct lt_lock_sum *sum, uint64_t key, uint32_t id, int wanted) {
+    if (key == 0 && id != 0)
+        return NOT_IN_USE; /* being built */
+    if (wanted)
+        return WANTED;
+    if (sum->wait_ticks | sum->contended | sum->trylock_failed)
+        return WAITED + magnitude(sum->wait_ticks);
+    return magnitude(sum->acquisitions);
+}
+
+static uint64_t key_of(const uint8_t *locks, uint32_t id) {
+    uint64_t key;
+
+    memcpy(&key, locks + (uint64_t)id * sizeof(struct lt_lock), sizeof key);
+    return key;
+}
+
+static uint64_t hold_mean(const struct lt_lock_sum *sum) {
+    return sum->hold_sampled ? sum->hold_sampled_ticks / sum->hold_sampled : 0;
+}
+
+/* Acquisitions of threads that timed none are taken to be held as long as the others'. */
+static uint64_t hold_ticks(const struct lt_lock_sum *sum) {
+    return sum->hold_contended_ticks + sum->hold_scaled_ticks + sum->hold_unscaled * hold_mean(sum);
+}
+
+static uint64_t grown(uint64_t before, uint64_t now) {
+    return now > before ? now - before : 0;
+}
+
+static void set_changes(struct lt_lock_row *row, const struct lt_lock_sum *before,
+                        const struct lt_lock_sum *now) {
+    row->changed_acquisitions = grown(before->acquisitions, now->acquisitions);
+    row->changed_contended = grown(before->contended, now->contended);
+    row->changed_wait_ticks = grown(before->wait_ticks, now->wait_ticks);
+    row->changed_hold_ticks = grown(hold_ticks(before), hold_ticks(now));
+}
+
+static void set_row(struct lt_lock_row *row, uint32_t id, const uint8_t *locks,
+                    const struct lt_lock_sum *sum) {
+    struct lt_lock lock;
+
+    memcpy(&lock, locks + (uint64_t)id * sizeof lock, sizeof lock);
+    memset(row, 0, sizeof *row);
+    row->lock = id;
+    row->kind = (uint32_t)(lock.key >> LT_KIND_SHIFT);
+    row->address = lock.key & (((uint64_t)1 << LT_KIND_SHIFT) - 1);
+    row->generation = lock.generation;
+    row->destroyed = lock.destroyed;
+    row->type = lock.type;
+    row->sites = lock.sites;
+    row->acquisitions = sum->acquisitions;
+    row->contended = sum->contended;
+    row->trylock_failed = sum->trylock_failed;
+    row->wait_ticks = sum->wait_ticks;
+    row->wait_max = sum->wait_max;
+    row->hold_ticks = hold_ticks(sum);
+    row->hold_timed = sum->hold_sampled + sum->hold_contended;
+    row->hold_max = sum->hold_max;
+    row->hold_mean = hold_mean(sum);
+}
+
+/* The lowest rank that finds room as a whole; those one below fill up what is left. */
+static uint32_t lowest_rank(const uint32_t *counts, uint32_t capacity) {
+    uint64_t total = 0;
+
+    for (uint32_t at = RANKS - 1; at > NOT_IN_USE; at--) {
+        total += counts[at];
+        if (total > capacity)
+            return at + 1;
+    }
+    return NOT_IN_USE + 1;
+}
+
+uint32_t lt_pick_locks(const void *locks, uint32_t count, const struct lt_lock_sum *sums,
+                       const struct lt_lock_sum *before, uint32_t before_count,
+                       const uint8_t *wanted, struct lt_lock_row *rows, uint32_t capacity,
+                       uint32_t *left_out) {
+    uint32_t counts[RANKS] = {0};
+    uint32_t lowest, whole = 0, rest, written = 0, in_use = 0;
+
+    for (uint32_t id = 0; id < count; id++)
+        counts[rank(&sums[id], key_of(locks, id), id, wanted[id])]++;
+    lowest = lowest_rank(counts, capacity);
+    for (uint32_t at = NOT_IN_USE + 1; at < RANKS; at++) {
+        in_use += counts[at];
+        whole += at >= lowest ? counts[at] : 0;
+    }
+    rest = capacity - whole;
+    for (uint32_t id = 0; id < count && written < capacity; id++) {
+        uint32_t at = rank(&sums[id], key_of(locks, id), id, wanted[id]);
+
+        if (at == NOT_IN_USE || at + 1 < lowest)
+            continue;
+        if (at + 1 == lowest && rest-- == 0) {
+            rest = 0;
+            continue;
+        }
+        set_row(&rows[written], id, locks, &sums[id]);
+        if (id < before_count)
+            set_changes(&rows[written], &before[id], &sums[id]);
+        else if (before_count)
+            set_changes(&rows[written], &(struct lt_lock_sum){0}, &sums[id]);
+        written++;
+    }
+    *left_out = in_use - written;
+    return written;
+}

@@ -1,0 +1,101 @@
+/* What the tool does in C: folding the tables of a watched process into sums.
+ *
+ * Every function works on private copies that the caller owns, checks every count, kind
+ * and id against the sizes it was given, and trusts nothing that it reads there. None of
+ * them allocates, blocks or keeps state, so the caller may run them without its own lock.
+ *
+ * Like abi.h this file is read by cffi after its '#' lines are taken out: nothing but
+ * comments, structs, enums with plain numbers and prototypes.
+ */
+#ifndef LOCKTOP_READER_H
+#define LOCKTOP_READER_H
+
+#include <stdint.h>
+
+#include "locktop/abi.h"
+
+enum { LT_KINDS = 16 }; /* room for every kind that a key can name and we know */
+
+/* One lock's figures, summed over threads. Ticks, as in struct lt_counts. */
+struct lt_lock_sum {
+    uint64_t acquisitions;
+    uint64_t contended;
+    uint64_t trylock_failed;
+    uint64_t wait_ticks;
+    uint64_t wait_max;
+    uint64_t hold_sampled;
+    uint64_t hold_sampled_ticks;
+    uint64_t hold_contended;
+    uint64_t hold_contended_ticks;
+    uint64_t hold_max;
+    uint64_t hold_scaled_ticks; /* sampled holds scaled up, each thread by its own sample */
+    uint64_t hold_unscaled;     /* uncontended acquisitions of threads that timed none */
+};
+
+/* One thread's figures by kind of lock. */
+struct lt_thread_sum {
+    uint64_t acquisitions[16]; /* LT_KINDS of them */
+    uint64_t contended[16];
+    uint64_t wait_ticks[16];
+};
+
+/* One lock as it is handed to Python. `changed_*` is the part since the look before. */
+struct lt_lock_row {
+    uint32_t lock; /* id */
+    uint32_t kind;
+    uint64_t address;
+    uint32_t generation;
+    uint32_t destroyed;
+    uint32_t type;
+    uint32_t reserved;
+    uint64_t sites; /* offset of the first struct lt_retired_site */
+    uint64_t acquisitions;
+    uint64_t contended;
+    uint64_t trylock_failed;
+    uint64_t wait_ticks;
+    uint64_t wait_max;
+    uint64_t hold_ticks; /* measured and estimated together */
+    uint64_t hold_timed;
+    uint64_t hold_max;
+    uint64_t hold_mean; /* of the sampled holds, 0 unknown */
+    uint64_t changed_acquisitions;
+    uint64_t changed_contended;
+    uint64_t changed_wait_ticks;
+    uint64_t changed_hold_ticks;
+};
+
+/* The current reading of the target's clock, or of CLOCK_MONOTONIC where this machine
+ * does not know that clock. */
+uint64_t lt_reader_ticks(uint32_t clock);
+
+/* The same moment on the target's clock and on CLOCK_MONOTONIC. Returns how far apart, in
+ * nanoseconds, the two readings may be. */
+uint64_t lt_reader_clock_pair(uint32_t clock, uint64_t *ticks, uint64_t *ns);
+
+/* Adds the slots in `size` bytes to `sums` (by lock id) and to `thread`. Returns the number
+ * of slots left out because their lock or their kind cannot be. */
+uint32_t lt_fold_slots(const void *slots, uint64_t size, struct lt_lock_sum *sums,
+                       uint32_t sum_count, struct lt_thread_sum *thread);
+
+/* Adds what ended threads left at the locks; `locks` holds struct lt_lock from id `first`. */
+void lt_fold_retired(const void *locks, uint64_t size, uint32_t first, struct lt_lock_sum *sums,
+                     uint32_t sum_count);
+
+/* Adds the sites in `size` bytes to an open-addressing table of `capacity` (a power of two).
+ * Returns 1, or 0 without having added anything when the table might get too full. */
+int lt_fold_sites(const void *sites, uint64_t size, struct lt_site *table, uint32_t capacity,
+                  uint32_t *used);
+
+/* Moves the table's entries to its front, by lock and then by most wait. Returns their number. */
+uint32_t lt_sort_sites(struct lt_site *table, uint32_t capacity);
+
+/* Writes at most `capacity` rows: first the locks marked in `wanted`, then those that were
+ * waited for, then the others, each by how much they were used. `locks` holds the `count`
+ * struct lt_lock; `before` the sums of the look before (`before_count` of them, 0 for none).
+ * Returns the number of rows; `left_out` gets the number of locks in use that found no room. */
+uint32_t lt_pick_locks(const void *locks, uint32_t count, const struct lt_lock_sum *sums,
+                       const struct lt_lock_sum *before, uint32_t before_count,
+                       const uint8_t *wanted, struct lt_lock_row *rows, uint32_t capacity,
+                       uint32_t *left_out);
+
+#endif
