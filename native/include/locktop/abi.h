@@ -1,0 +1,316 @@
+/* The shared memory of one watched process: the layout, once, for the library that
+ * writes it and for the tool that reads it.
+ *
+ * The tool reads this very file through cffi, so it holds nothing but comments, an
+ * include guard, enums with plain numbers and structs of fixed-width integers.
+ * Everything is in the byte order of the machine; every structure is naturally aligned.
+ *
+ *   file offset 0      struct lt_header     magic, clock, sizes, where the rest lies
+ *               4096   struct lt_control    the only page that a reader may write
+ *               8192   the arena            arrays, tables, rings and stacks, in order of need
+ *
+ * Every "offset" below is a byte offset from the start of the file; 0 means "none".
+ * "ticks" are of the clock that the header names; "key" is a lock's address with its
+ * kind in the top byte (LT_KIND_SHIFT).
+ *
+ * Who writes what: a thread block, its tables and its ring are written by the thread
+ * that owns them and by nobody else. Fields of struct lt_lock are written by many, with
+ * atomic operations. A reader copies, checks every offset and count, and trusts nothing.
+ */
+#ifndef LOCKTOP_ABI_H
+#define LOCKTOP_ABI_H
+
+#include <stdint.h>
+
+enum {
+    LT_ABI_VERSION = 1,
+    LT_BYTE_ORDER = 16909060, /* 0x01020304 as the writer stored it */
+    LT_PAGE = 4096,
+    LT_CONTROL_OFFSET = 4096,
+    LT_ARENA_OFFSET = 8192,
+    LT_KIND_SHIFT = 56,
+    LT_CHUNKS = 26,
+    LT_NAME_MAX = 16,
+    LT_HELD_INLINE = 32,
+    LT_RECORD_SIZE = 64,
+    LT_STACK_MAX = 64, /* frames kept of one stack, innermost first */
+    LT_STACK_UNIT = 16 /* stack id = file offset / LT_STACK_UNIT */
+};
+
+enum lt_kind {
+    LT_KIND_NONE = 0,
+    LT_KIND_MUTEX = 1,
+    LT_KIND_RWLOCK = 2,
+    LT_KIND_SPIN = 3,
+    LT_KIND_SEM = 4,
+    LT_KIND_COND = 5,
+    LT_KIND_BARRIER = 6,
+    LT_KIND_JOIN = 7,
+    LT_KIND_ONCE = 8,
+    LT_KIND_FUTEX = 9,
+    LT_KIND_CUSTOM = 10
+};
+
+enum lt_level {
+    LT_LEVEL_DORMANT = 0,  /* hooks call straight through */
+    LT_LEVEL_COUNTING = 1, /* counters and held lists; no stacks, no records */
+    LT_LEVEL_CONTENDED = 2 /* the default: also stacks and records of contended waits */
+};
+
+enum lt_clock {
+    LT_CLOCK_MONOTONIC = 1, /* ticks are nanoseconds of CLOCK_MONOTONIC */
+    LT_CLOCK_COUNTER = 2    /* the invariant TSC, or CNTVCT_EL0; see clock0_*, clock_hz */
+};
+
+enum lt_process_state { LT_STARTING = 0, LT_RUNNING = 1, LT_EXITED = 2 };
+
+/* lt_header.notes: what went wrong in the target, for the tool to tell. */
+enum lt_note {
+    LT_NOTE_NO_ROOM = 1,         /* an allocation failed: details are missing */
+    LT_NOTE_NO_THREAD_BLOCK = 2, /* a thread runs unwatched */
+    LT_NOTE_LOCKS_FOLDED = 4     /* acquisitions were counted under "other locks" (id 0) */
+};
+
+/* An array that grows without moving: chunk k holds (first << k) elements, so element i
+ * lies in chunk c = floor(log2(i / first + 1)), at index i - first * (2^c - 1).
+ * An element below `count` may still be zero: it is being built. */
+struct lt_array {
+    uint32_t count;        /* elements handed out */
+    uint32_t element_size; /* bytes */
+    uint32_t first;        /* elements in chunk 0 */
+    uint32_t reserved;
+    uint64_t chunk[26]; /* offsets; LT_CHUNKS of them */
+};
+
+struct lt_header {
+    uint8_t magic[8]; /* "locktop\0" */
+    uint32_t version; /* LT_ABI_VERSION */
+    uint32_t byte_order;
+    uint32_t word_bits;
+    uint32_t header_size; /* sizeof(struct lt_header) */
+    uint32_t state;       /* enum lt_process_state */
+    uint32_t notes;       /* bits of enum lt_note */
+    uint32_t pid;         /* in its own pid namespace */
+    uint32_t uid;
+    uint64_t start_time;      /* field 22 of /proc/PID/stat, clock ticks since boot */
+    uint64_t pid_namespace;   /* inode of /proc/self/ns/pid, 0 if unknown */
+    uint64_t created_real_ns; /* CLOCK_REALTIME when watching began */
+    uint32_t clock;           /* enum lt_clock */
+    uint32_t clock_reserved;
+    uint64_t clock0_ticks; /* the same moment on both clocks: a reader that takes */
+    uint64_t clock0_ns;    /* a second pair gets the rate (CLOCK_MONOTONIC, ns) */
+    uint64_t clock_hz;     /* ticks a second where the hardware says it, else 0 */
+
+    uint64_t used;       /* arena: first byte never handed out */
+    uint64_t backed;     /* arena: pages below this are reserved and safe to touch */
+    uint64_t limit;      /* arena: never grows beyond */
+    uint64_t refused;    /* allocations refused for want of room */
+    uint64_t retire_seq; /* odd while a dead thread's figures move to the locks */
+
+    struct lt_array threads; /* of struct lt_thread */
+    struct lt_array locks;   /* of struct lt_lock; element 0 is "other locks" */
+
+    uint64_t lock_buckets;  /* offset of lock_bucket_count uint32_t: first lock id of a chain */
+    uint64_t stack_buckets; /* offset of stack_bucket_count uint32_t: first stack id of a chain */
+    uint32_t lock_bucket_count;
+    uint32_t stack_bucket_count;
+    uint32_t stack_count;
+    uint32_t threads_unwatched; /* threads for which no block could be had */
+};
+
+/* The only page a reader writes. `mode` is what the hooks look at:
+ * (epoch << 8) | level. A new epoch makes each thread forget its held list, which may
+ * have missed a release. A reader that wants more than `base_level` fills the claim,
+ * renews claim_ticks at least once a second, and stores a new mode; when the claim is
+ * not renewed for LT_CLAIM_SECONDS the library goes back to base_level by itself. */
+enum { LT_CLAIM_SECONDS = 5 };
+
+struct lt_control {
+    uint32_t mode;
+    uint32_t base_level; /* from LOCKTOP_LEVEL */
+    uint32_t claim_pid;  /* reader's pid, 0 = no claim */
+    uint32_t claim_level;
+    uint64_t claim_ticks; /* the target's clock when the claim was last renewed */
+};
+
+/* Exact counters; one writer. Times in ticks. A hold is measured for every contended
+ * acquisition and for a sample of the others, kept apart so that scaling is unbiased:
+ *   hold = hold_contended_ticks
+ *        + hold_sampled_ticks * (acquisitions - hold_contended) / hold_sampled */
+struct lt_counts {
+    uint64_t acquisitions; /* successful ones, a mutex taken again by a condition wait too;
+                              cond and join: waits that returned; sem: waits that got it */
+    uint64_t hold_sampled;
+    uint64_t hold_sampled_ticks;
+    uint64_t hold_max;
+    uint64_t contended; /* acquisitions that had to wait */
+    uint64_t trylock_failed;
+    uint64_t wait_ticks; /* also of waits that ended without the lock (timeout) */
+    uint64_t wait_max;
+    uint64_t hold_contended;
+    uint64_t hold_contended_ticks;
+};
+
+/* One lock, for the whole process. Its figures are `retired` (of threads that ended)
+ * plus those in the slots of the living threads. */
+struct lt_lock {
+    uint64_t key;        /* (kind << LT_KIND_SHIFT) | address; 0 while being built */
+    uint32_t next;       /* next lock id in the hash chain */
+    uint32_t generation; /* times this address was initialised again after a destroy */
+    uint32_t destroyed;  /* 1 between destroy and init */
+    uint32_t type;       /* pthread type and flags of a mutex (its __kind) when first met */
+    uint64_t sites;      /* offset of the first struct lt_retired_site */
+    struct lt_counts retired;
+    uint64_t foreign_releases; /* releases by a thread that did not list it as held: a held
+                                  list that names this lock may be stale */
+    uint64_t reserved;
+};
+
+/* Waits of ended threads, by lock and stack: a chain at each lock. */
+struct lt_retired_site {
+    uint64_t next; /* offset */
+    uint32_t stack;
+    uint32_t reserved;
+    uint64_t count;
+    uint64_t wait_ticks;
+};
+
+/* One thread's figures for one lock: open addressing in a table of slot_capacity (a power
+ * of two), two cache lines each, the first for an uncontended acquire. key 0 = empty. */
+struct lt_slot {
+    uint64_t key;
+    uint32_t lock;      /* id */
+    uint32_t countdown; /* acquisitions until the next one whose hold is timed */
+    uint32_t jitter;    /* state of the sampling's pseudo-random numbers */
+    uint32_t reserved;
+    struct lt_counts counts;
+    uint64_t signals; /* sem: posts; cond: signals and broadcasts */
+    uint64_t reserved2[2];
+};
+
+/* One thread's waits for one lock with one stack: open addressing, count 0 = empty. */
+struct lt_site {
+    uint32_t lock;
+    uint32_t stack;
+    uint64_t count;
+    uint64_t wait_ticks;
+    uint64_t wait_max;
+};
+
+enum lt_held_flags {
+    LT_HELD_SHARED = 1,    /* a reader of an rwlock */
+    LT_HELD_CONTENDED = 2, /* had to wait for it: the hold is always timed */
+    LT_HELD_DEFERRED = 4   /* records wait to be written after its release */
+};
+
+/* A lock that the thread holds now, in the order of acquisition. */
+struct lt_held {
+    uint64_t key;
+    uint32_t lock; /* id */
+    uint32_t depth; /* recursive acquisitions beyond the first */
+    uint64_t site;  /* return address of the acquiring call */
+    uint64_t since; /* ticks when taken, 0 where this hold is not timed */
+    uint64_t wait_start; /* contended: ticks when the wait began */
+    uint64_t wait_ticks; /* contended: how long it was */
+    uint32_t stack;      /* contended: stack of the wait */
+    uint32_t holder;     /* contended: tid that held it when the wait began, 0 unknown */
+    uint32_t flags;      /* enum lt_held_flags */
+    uint32_t reserved;
+};
+
+enum lt_wait_flags {
+    LT_WAIT_TIMED = 1, /* gives up by itself */
+    LT_WAIT_SHARED = 2 /* wants an rwlock for reading */
+};
+
+/* What a thread waits for now. `seq` is odd while the fields change and different for
+ * each wait; key 0 = not waiting. join: the address in the key is the pthread_t. */
+struct lt_wait {
+    uint32_t seq;
+    uint32_t flags; /* enum lt_wait_flags */
+    uint64_t key;
+    uint32_t lock; /* id */
+    uint32_t stack;
+    uint64_t since; /* ticks */
+    uint64_t site;  /* return address of the waiting call */
+    uint32_t holder; /* tid that held it when the wait began, 0 unknown */
+    uint32_t mutex;  /* cond: id of the mutex that was given up */
+};
+
+enum lt_thread_state {
+    LT_THREAD_FREE = 0,
+    LT_THREAD_LAUNCHING = 1, /* block taken by the creator, thread not yet running */
+    LT_THREAD_LIVE = 2,
+    LT_THREAD_EXITING = 3, /* its start routine ended; destructors may still lock */
+    LT_THREAD_RETIRING = 4 /* dead; its figures are moving to the locks */
+};
+
+struct lt_thread {
+    uint32_t state; /* enum lt_thread_state */
+    uint32_t tid;
+    uint64_t birth;       /* grows with every thread registered in the process */
+    uint64_t pthread;     /* pthread_self() */
+    uint64_t started;     /* ticks */
+    uint64_t start;       /* start routine, 0 unknown */
+    uint64_t created_at;  /* return address of pthread_create */
+    uint32_t creator;     /* tid of the creating thread, 0 unknown */
+    uint32_t mode;        /* the lt_control.mode that this thread last saw */
+    uint8_t name[16];     /* as set through pthread_setname_np, else empty */
+
+    struct lt_wait wait;
+
+    uint64_t held;        /* offset of held_capacity struct lt_held */
+    uint32_t held_capacity;
+    uint32_t held_count;
+    uint64_t held_lost;   /* acquisitions that found no room in the list */
+
+    uint64_t slots;       /* offset of slot_capacity struct lt_slot */
+    uint32_t slot_capacity;
+    uint32_t slot_count;
+    uint64_t sites;       /* offset of site_capacity struct lt_site */
+    uint32_t site_capacity;
+    uint32_t site_count;
+    uint64_t ring;        /* offset of ring_capacity records of LT_RECORD_SIZE */
+    uint32_t ring_capacity;
+    uint32_t table_seq;   /* odd while slots or sites move to a larger table */
+    uint64_t ring_head;   /* records ever written; record n lies in slot n % ring_capacity */
+
+    struct lt_slot other; /* what found no room in the tables (lock id 0) */
+
+    uint64_t own[71]; /* the library's own, meaningless outside the target */
+
+    struct lt_held held_inline[32]; /* LT_HELD_INLINE of them */
+    uint8_t padding[1152];           /* to LT_PAGE: see layout.c */
+};
+
+/* A call stack, innermost return address first. Its id is its offset / LT_STACK_UNIT. */
+struct lt_stack {
+    uint64_t hash;
+    uint32_t next; /* next stack id in the hash chain */
+    uint32_t depth; /* frames that follow */
+    /* uint64_t frame[depth]; */
+};
+
+/* A record of the ring: one msgpack array that fills LT_RECORD_SIZE bytes exactly,
+ * padded by a bin at its end, every integer in its full width:
+ *
+ *   9b                          array of 11
+ *   tt                          type (enum lt_record)
+ *   kk                          kind (enum lt_kind)
+ *   ce .. tid                   u32
+ *   ce .. lock                  u32 id
+ *   ce .. stack                 u32 id
+ *   ce .. holder                u32 tid when the wait began, 0 unknown
+ *   cf .. start                 u64 ticks, when the wait began
+ *   cf .. wait                  u64 ticks
+ *   cf .. hold                  u64 ticks held after that wait, 0 for waits that hold nothing
+ *   cf .. site                  u64 return address of the acquiring call
+ *   c4 03 00 00 00              padding
+ *
+ * 1 + 1 + 1 + 4*5 + 4*9 + 5 = 64. */
+enum lt_record {
+    LT_RECORD_WAIT = 1,   /* an acquisition or a wait that had to wait */
+    LT_RECORD_TIMEOUT = 2 /* a wait that ended without the lock */
+};
+
+#endif

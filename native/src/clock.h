@@ -1,0 +1,48 @@
+/* Ticks: the invariant cycle counter where there is one, else nanoseconds of CLOCK_MONOTONIC. */
+#ifndef LOCKTOP_CLOCK_H
+#define LOCKTOP_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#include "locktop/abi.h"
+
+struct lt_clock_facts {
+    uint32_t kind;       /* enum lt_clock */
+    uint64_t hz;         /* where the hardware says it, else 0 */
+    uint64_t read_ticks; /* what one reading costs */
+};
+
+extern struct lt_clock_facts lt_clock;
+
+/* Finds out which clock to use and what a reading costs. */
+void lt_clock_init(void);
+
+static inline uint64_t lt_clock_gettime_ns(clockid_t clock)
+{
+    struct timespec ts;
+    clock_gettime(clock, &ts); /* the vDSO: neither errno nor a cancellation point */
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static inline uint64_t lt_counter(void)
+{
+#if defined(__x86_64__)
+    uint32_t low, high;
+    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+    return ((uint64_t)high << 32) | low;
+#else
+    uint64_t value;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(value));
+    return value;
+#endif
+}
+
+static inline uint64_t lt_now(void)
+{
+    if (__builtin_expect(lt_clock.kind == LT_CLOCK_COUNTER, 1))
+        return lt_counter();
+    return lt_clock_gettime_ns(CLOCK_MONOTONIC);
+}
+
+#endif

@@ -1,0 +1,53 @@
+#include "control.h"
+
+#include <string.h>
+
+#include "clock.h"
+#include "shm.h"
+
+/* Until there is a file: nothing is watched. */
+static struct lt_control nowhere = {.mode = LT_LEVEL_DORMANT};
+struct lt_control *lt_control = &nowhere;
+
+int control_level(const char *name)
+{
+    static const char *const names[] = {"dormant", "counting", "contended"};
+    for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
+        if (strcmp(name, names[i]) == 0)
+            return i;
+    return -1;
+}
+
+void control_init(uint32_t level)
+{
+    struct lt_control *control = shm_ptr(LT_CONTROL_OFFSET);
+    control->base_level = level;
+    control->mode = (1u << 8) | level;
+    __atomic_store_n(&lt_control, control, __ATOMIC_RELEASE);
+}
+
+/* Ticks in LT_CLAIM_SECONDS, from the two clocks since the watch began. */
+static uint64_t claim_ticks(uint64_t now)
+{
+    uint64_t ns = lt_clock_gettime_ns(CLOCK_MONOTONIC) - lt_shm->clock0_ns;
+    uint64_t ticks = now - lt_shm->clock0_ticks;
+    if (ns < 1000000)
+        return UINT64_MAX;
+    return (uint64_t)((double)ticks / (double)ns * 1e9) * LT_CLAIM_SECONDS;
+}
+
+void control_claim_slow(uint64_t now)
+{
+    struct lt_control *control = lt_control;
+    uint64_t renewed = __atomic_load_n(&control->claim_ticks, __ATOMIC_RELAXED);
+    /* A second of the slowest clock in use is over 10^6 ticks: no division until it may matter. */
+    if (now < renewed || now - renewed < 1000000ull * LT_CLAIM_SECONDS ||
+        now - renewed < claim_ticks(now))
+        return;
+    uint32_t pid = __atomic_exchange_n(&control->claim_pid, 0, __ATOMIC_ACQ_REL);
+    if (!pid)
+        return;
+    uint32_t mode = __atomic_load_n(&control->mode, __ATOMIC_RELAXED);
+    uint32_t next = ((mode >> 8) + 1) << 8 | (control->base_level & LEVEL_MASK);
+    __atomic_compare_exchange_n(&control->mode, &mode, next, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}

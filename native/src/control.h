@@ -1,0 +1,25 @@
+/* The level at which the library works, and readers' claims on it. */
+#ifndef LOCKTOP_CONTROL_H
+#define LOCKTOP_CONTROL_H
+
+#include <stdint.h>
+
+#include "locktop/abi.h"
+#include "thread.h"
+
+/* LOCKTOP_LEVEL's value; -1 if it is none. */
+int control_level(const char *name);
+
+/* Sets the level that holds without a reader. */
+void control_init(uint32_t level);
+
+NOINLINE void control_claim_slow(uint64_t now);
+
+/* On the contended path, where the clock has been read: does the reader still renew its claim? */
+static inline void control_check_claim(uint64_t now)
+{
+    if (UNLIKELY(lt_control->claim_pid))
+        control_claim_slow(now);
+}
+
+#endif

@@ -1,0 +1,161 @@
+/* Condition variables. The real wait gives the mutex up and takes it again inside libc, where no
+ * hook sees it, so both are modelled here: a sleeper holds nothing. On x86-64 glibc has two kinds
+ * of pthread_cond_t behind the same names; each version is forwarded to its own. */
+#include <errno.h>
+#include <pthread.h>
+
+#include "real.h"
+#include "wait.h"
+
+struct wait_call {
+    struct waiting waiting;
+    struct release release; /* of the mutex, at the beginning */
+    uint64_t mutex;
+    uint32_t type;
+    const void *site;
+};
+
+static inline uint64_t key_of(const pthread_cond_t *c)
+{
+    return lock_key(LT_KIND_COND, c);
+}
+
+static void begin(struct lt_thread *t, struct wait_call *call, pthread_cond_t *c, pthread_mutex_t *m,
+                  uint32_t flags, const struct call_site *site)
+{
+    call->mutex = lock_key(LT_KIND_MUTEX, m);
+    call->type = (uint32_t)m->__data.__kind;
+    call->site = site->address;
+    uint32_t mutex_id = slot_of(t, call->mutex, call->type)->lock;
+    release_begin(t, call->mutex, &call->release);
+    wait_begin(t, &call->waiting,
+               &(struct wait_for){.key = key_of(c), .flags = flags, .mutex = mutex_id}, site);
+}
+
+/* Runs when the real wait returns, and when a cancellation unwinds from it: in both cases with the
+ * mutex taken again. Records wait for its release. */
+static void end(struct wait_call *call, int result)
+{
+    struct lt_thread *t = call->waiting.thread;
+    call->waiting.thread = NULL;
+    if (!t || t != lt_self)
+        return;
+    struct waiting waiting = call->waiting;
+    waiting.thread = t;
+    if (call->release.listed && watched() == t)
+        acquired(t, call->mutex, call->type, call->site, 0);
+    if (result == 0)
+        wait_end_done(&waiting);
+    else if (result == ETIMEDOUT || result == ECANCELED)
+        wait_end_without(&waiting);
+    else
+        wait_end_refused(&waiting);
+    release_end(t, &call->release);
+}
+
+static void cancelled(struct wait_call *call)
+{
+    end(call, ECANCELED);
+}
+
+/* The three forms differ in one call only. */
+#define WAIT(name, parameters, real_call, wait_flags)                                    \
+    static inline int name parameters                                                    \
+    {                                                                                    \
+        struct lt_thread *t = watched();                                                 \
+        if (!t)                                                                          \
+            return real_call;                                                            \
+        __attribute__((cleanup(cancelled))) struct wait_call call;                       \
+        begin(t, &call, c, m, wait_flags, site);                                         \
+        int result = real_call;                                                          \
+        end(&call, result);                                                              \
+        return result;                                                                   \
+    }
+
+typedef int (*wait_function)(pthread_cond_t *, pthread_mutex_t *);
+typedef int (*timedwait_function)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+
+WAIT(wait_plain,
+     (wait_function real, pthread_cond_t *c, pthread_mutex_t *m, const struct call_site *site),
+     real(c, m), 0)
+WAIT(wait_timed,
+     (timedwait_function real, pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *until,
+      const struct call_site *site),
+     real(c, m, until), LT_WAIT_TIMED)
+WAIT(wait_clock,
+     (pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *until,
+      const struct call_site *site),
+     real_pthread_cond_clockwait(c, m, clock, until), LT_WAIT_TIMED)
+
+static inline int signalled(pthread_cond_t *c, int result)
+{
+    struct lt_thread *t = watched();
+    if (t)
+        slot_of(t, key_of(c), 0)->signals++;
+    return result;
+}
+
+static inline int begun(pthread_cond_t *c, int result)
+{
+    if (result == 0 && watched())
+        locks_begin(key_of(c));
+    return result;
+}
+
+static inline int ended(pthread_cond_t *c, int result)
+{
+    if (result == 0 && watched())
+        locks_end(key_of(c));
+    return result;
+}
+
+/* All six for one version of the symbols. */
+#define VERSION_OF(suffix)                                                                     \
+    EXPORT int cond_init##suffix(pthread_cond_t *c, const pthread_condattr_t *a)               \
+    {                                                                                          \
+        return begun(c, real_pthread_cond_init##suffix(c, a));                                 \
+    }                                                                                          \
+    EXPORT int cond_destroy##suffix(pthread_cond_t *c)                                         \
+    {                                                                                          \
+        return ended(c, real_pthread_cond_destroy##suffix(c));                                 \
+    }                                                                                          \
+    EXPORT int cond_signal##suffix(pthread_cond_t *c)                                          \
+    {                                                                                          \
+        return signalled(c, real_pthread_cond_signal##suffix(c));                              \
+    }                                                                                          \
+    EXPORT int cond_broadcast##suffix(pthread_cond_t *c)                                       \
+    {                                                                                          \
+        return signalled(c, real_pthread_cond_broadcast##suffix(c));                           \
+    }                                                                                          \
+    EXPORT int cond_wait##suffix(pthread_cond_t *c, pthread_mutex_t *m)                        \
+    {                                                                                          \
+        return wait_plain(real_pthread_cond_wait##suffix, c, m, CALL_SITE());                  \
+    }                                                                                          \
+    EXPORT int cond_timedwait##suffix(pthread_cond_t *c, pthread_mutex_t *m,                   \
+                                      const struct timespec *until)                            \
+    {                                                                                          \
+        return wait_timed(real_pthread_cond_timedwait##suffix, c, m, until, CALL_SITE());      \
+    }
+
+#define SYMBOL(name, suffix, version) \
+    __asm__(".symver cond_" #name #suffix ", pthread_cond_" #name version ", remove");
+#define SYMBOLS(suffix, version)       \
+    SYMBOL(init, suffix, version)      \
+    SYMBOL(destroy, suffix, version)   \
+    SYMBOL(signal, suffix, version)    \
+    SYMBOL(broadcast, suffix, version) \
+    SYMBOL(wait, suffix, version)      \
+    SYMBOL(timedwait, suffix, version)
+
+VERSION_OF(_new)
+SYMBOLS(_new, "@@" LT_COND_NEW)
+#ifdef LT_COND_OLD
+VERSION_OF(_old)
+SYMBOLS(_old, "@" LT_COND_OLD)
+#endif
+
+EXPORT int pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
+                                  const struct timespec *until)
+{
+    return wait_clock(c, m, clock, until, CALL_SITE());
+}

@@ -1,0 +1,168 @@
+/* Mutexes. A lock is tried first: if that succeeds nobody waited, and the rest is a counter and
+ * the held list. If not, the real function decides, as it would have without us: glibc's lock
+ * begins with the very same attempt, so neither results nor the order of waiters change. */
+#include <errno.h>
+#include <pthread.h>
+
+#include "real.h"
+#include "wait.h"
+
+enum form { LOCK, TIMED, CLOCK };
+
+struct call {
+    enum form form;
+    clockid_t clock;
+    const struct timespec *until;
+};
+
+static inline uint64_t key_of(const pthread_mutex_t *m)
+{
+    return lock_key(LT_KIND_MUTEX, m);
+}
+
+static inline bool holds(int result)
+{
+    return result == 0 || result == EOWNERDEAD; /* robust: taken over from a dead thread */
+}
+
+static NOINLINE bool deepen(struct lt_thread *t, pthread_mutex_t *m)
+{
+    struct lt_held *held = held_find(t, key_of(m));
+    if (!held)
+        return false;
+    held->depth++;
+    slot_of(t, key_of(m), 0)->counts.acquisitions++;
+    return true;
+}
+
+static inline void taken(struct lt_thread *t, pthread_mutex_t *m, const void *site)
+{
+    uint32_t type = (uint32_t)m->__data.__kind;
+    if (UNLIKELY((type & 3) == PTHREAD_MUTEX_RECURSIVE_NP) && deepen(t, m))
+        return;
+    acquired(t, key_of(m), type, site, 0);
+}
+
+static int call_real(pthread_mutex_t *m, const struct call *call)
+{
+    switch (call->form) {
+    case TIMED: return real_pthread_mutex_timedlock(m, call->until);
+    case CLOCK: return real_pthread_mutex_clocklock(m, call->clock, call->until);
+    default: return real_pthread_mutex_lock(m);
+    }
+}
+
+static int wait_for(struct lt_thread *t, pthread_mutex_t *m, const struct call *call,
+                    const struct call_site *site)
+{
+    struct waiting waiting;
+    wait_begin(t, &waiting,
+               &(struct wait_for){.key = key_of(m),
+                                  .type = (uint32_t)m->__data.__kind,
+                                  .holder = (uint32_t)m->__data.__owner,
+                                  .flags = call->form == LOCK ? 0 : LT_WAIT_TIMED},
+               site);
+    int result = call_real(m, call);
+    if (holds(result))
+        wait_end_holding(&waiting, 0);
+    else if (result == ETIMEDOUT)
+        wait_end_without(&waiting);
+    else
+        wait_end_refused(&waiting);
+    return result;
+}
+
+static NOINLINE int lock_slowly(struct lt_thread *t, pthread_mutex_t *m, int tried,
+                                const struct call *call, const struct call_site *site)
+{
+    if (tried == EBUSY)
+        return wait_for(t, m, call, site);
+    int result = tried == EOWNERDEAD ? tried : call_real(m, call);
+    if (holds(result))
+        taken(t, m, site->address);
+    return result;
+}
+
+EXPORT int pthread_mutex_lock(pthread_mutex_t *m)
+{
+    struct lt_thread *t = watched();
+    if (!t)
+        return real_pthread_mutex_lock(m);
+    int tried = real_pthread_mutex_trylock(m);
+    if (UNLIKELY(tried))
+        return lock_slowly(t, m, tried, &(struct call){.form = LOCK}, CALL_SITE());
+    taken(t, m, __builtin_return_address(0));
+    return 0;
+}
+
+EXPORT int pthread_mutex_timedlock(pthread_mutex_t *m, const struct timespec *until)
+{
+    struct lt_thread *t = watched();
+    if (!t)
+        return real_pthread_mutex_timedlock(m, until);
+    int tried = real_pthread_mutex_trylock(m);
+    if (UNLIKELY(tried))
+        return lock_slowly(t, m, tried, &(struct call){.form = TIMED, .until = until}, CALL_SITE());
+    taken(t, m, __builtin_return_address(0));
+    return 0;
+}
+
+EXPORT int pthread_mutex_clocklock(pthread_mutex_t *m, clockid_t clock, const struct timespec *until)
+{
+    struct lt_thread *t = watched();
+    /* glibc looks at the clock's name before it tries. */
+    if (!t || (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC))
+        return real_pthread_mutex_clocklock(m, clock, until);
+    int tried = real_pthread_mutex_trylock(m);
+    if (UNLIKELY(tried))
+        return lock_slowly(t, m, tried,
+                           &(struct call){.form = CLOCK, .clock = clock, .until = until}, CALL_SITE());
+    taken(t, m, __builtin_return_address(0));
+    return 0;
+}
+
+EXPORT int pthread_mutex_trylock(pthread_mutex_t *m)
+{
+    struct lt_thread *t = watched();
+    int result = real_pthread_mutex_trylock(m);
+    if (!t)
+        return result;
+    if (holds(result))
+        taken(t, m, __builtin_return_address(0));
+    else if (result == EBUSY)
+        slot_of(t, key_of(m), (uint32_t)m->__data.__kind)->counts.trylock_failed++;
+    return result;
+}
+
+static NOINLINE int unlock_slowly(struct lt_thread *t, pthread_mutex_t *m)
+{
+    struct release release;
+    release_begin(t, key_of(m), &release);
+    int result = real_pthread_mutex_unlock(m);
+    release_end(t, &release); /* the mutex may be gone by now */
+    return result;
+}
+
+EXPORT int pthread_mutex_unlock(pthread_mutex_t *m)
+{
+    struct lt_thread *t = watched();
+    if (!t || LIKELY(released(t, key_of(m))))
+        return real_pthread_mutex_unlock(m);
+    return unlock_slowly(t, m);
+}
+
+EXPORT int pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *attributes)
+{
+    int result = real_pthread_mutex_init(m, attributes);
+    if (result == 0 && watched())
+        locks_begin(key_of(m));
+    return result;
+}
+
+EXPORT int pthread_mutex_destroy(pthread_mutex_t *m)
+{
+    int result = real_pthread_mutex_destroy(m);
+    if (result == 0 && watched())
+        locks_end(key_of(m));
+    return result;
+}

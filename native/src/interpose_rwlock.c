@@ -1,0 +1,151 @@
+/* Reader-writer locks: tried first, like mutexes. Each reader is a holder. */
+#include <errno.h>
+#include <pthread.h>
+
+#include "real.h"
+#include "wait.h"
+
+enum form { LOCK, TIMED, CLOCK };
+
+struct call {
+    enum form form;
+    bool shared;
+    clockid_t clock;
+    const struct timespec *until;
+};
+
+static inline uint64_t key_of(const pthread_rwlock_t *l)
+{
+    return lock_key(LT_KIND_RWLOCK, l);
+}
+
+static int call_real(pthread_rwlock_t *l, const struct call *call)
+{
+    switch (call->form) {
+    case TIMED:
+        return call->shared ? real_pthread_rwlock_timedrdlock(l, call->until)
+                            : real_pthread_rwlock_timedwrlock(l, call->until);
+    case CLOCK:
+        return call->shared ? real_pthread_rwlock_clockrdlock(l, call->clock, call->until)
+                            : real_pthread_rwlock_clockwrlock(l, call->clock, call->until);
+    default: return call->shared ? real_pthread_rwlock_rdlock(l) : real_pthread_rwlock_wrlock(l);
+    }
+}
+
+static NOINLINE int wait_for(struct lt_thread *t, pthread_rwlock_t *l, const struct call *call,
+                             const struct call_site *site)
+{
+    struct waiting waiting;
+    wait_begin(t, &waiting,
+               &(struct wait_for){.key = key_of(l),
+                                  .holder = (uint32_t)l->__data.__cur_writer,
+                                  .flags = (call->form == LOCK ? 0u : LT_WAIT_TIMED) |
+                                           (call->shared ? LT_WAIT_SHARED : 0u)},
+               site);
+    int result = call_real(l, call);
+    if (result == 0)
+        wait_end_holding(&waiting, call->shared ? LT_HELD_SHARED : 0);
+    else if (result == ETIMEDOUT)
+        wait_end_without(&waiting);
+    else
+        wait_end_refused(&waiting);
+    return result;
+}
+
+static inline int lock_any(pthread_rwlock_t *l, const struct call *call, const struct call_site *site)
+{
+    struct lt_thread *t = watched();
+    /* glibc looks at the time and its clock before it tries. */
+    bool refused = call->until && ((unsigned long)call->until->tv_nsec >= 1000000000ul ||
+                                   (call->clock != CLOCK_REALTIME && call->clock != CLOCK_MONOTONIC));
+    if (!t || refused)
+        return call_real(l, call);
+    int tried = call->shared ? real_pthread_rwlock_tryrdlock(l) : real_pthread_rwlock_trywrlock(l);
+    if (UNLIKELY(tried))
+        return wait_for(t, l, call, site);
+    acquired(t, key_of(l), 0, site->address, call->shared ? LT_HELD_SHARED : 0);
+    return 0;
+}
+
+EXPORT int pthread_rwlock_rdlock(pthread_rwlock_t *l)
+{
+    return lock_any(l, &(struct call){LOCK, true, 0, NULL}, CALL_SITE());
+}
+
+EXPORT int pthread_rwlock_wrlock(pthread_rwlock_t *l)
+{
+    return lock_any(l, &(struct call){LOCK, false, 0, NULL}, CALL_SITE());
+}
+
+EXPORT int pthread_rwlock_timedrdlock(pthread_rwlock_t *l, const struct timespec *until)
+{
+    return lock_any(l, &(struct call){TIMED, true, CLOCK_REALTIME, until}, CALL_SITE());
+}
+
+EXPORT int pthread_rwlock_timedwrlock(pthread_rwlock_t *l, const struct timespec *until)
+{
+    return lock_any(l, &(struct call){TIMED, false, CLOCK_REALTIME, until}, CALL_SITE());
+}
+
+EXPORT int pthread_rwlock_clockrdlock(pthread_rwlock_t *l, clockid_t clock, const struct timespec *until)
+{
+    return lock_any(l, &(struct call){CLOCK, true, clock, until}, CALL_SITE());
+}
+
+EXPORT int pthread_rwlock_clockwrlock(pthread_rwlock_t *l, clockid_t clock, const struct timespec *until)
+{
+    return lock_any(l, &(struct call){CLOCK, false, clock, until}, CALL_SITE());
+}
+
+static inline int tried(pthread_rwlock_t *l, int result, uint32_t flags, const void *site)
+{
+    struct lt_thread *t = watched();
+    if (t && result == 0)
+        acquired(t, key_of(l), 0, site, flags);
+    else if (t && result == EBUSY)
+        slot_of(t, key_of(l), 0)->counts.trylock_failed++;
+    return result;
+}
+
+EXPORT int pthread_rwlock_tryrdlock(pthread_rwlock_t *l)
+{
+    return tried(l, real_pthread_rwlock_tryrdlock(l), LT_HELD_SHARED, __builtin_return_address(0));
+}
+
+EXPORT int pthread_rwlock_trywrlock(pthread_rwlock_t *l)
+{
+    return tried(l, real_pthread_rwlock_trywrlock(l), 0, __builtin_return_address(0));
+}
+
+static NOINLINE int unlock_slowly(struct lt_thread *t, pthread_rwlock_t *l)
+{
+    struct release release;
+    release_begin(t, key_of(l), &release);
+    int result = real_pthread_rwlock_unlock(l);
+    release_end(t, &release);
+    return result;
+}
+
+EXPORT int pthread_rwlock_unlock(pthread_rwlock_t *l)
+{
+    struct lt_thread *t = watched();
+    if (!t || LIKELY(released(t, key_of(l))))
+        return real_pthread_rwlock_unlock(l);
+    return unlock_slowly(t, l);
+}
+
+EXPORT int pthread_rwlock_init(pthread_rwlock_t *l, const pthread_rwlockattr_t *attributes)
+{
+    int result = real_pthread_rwlock_init(l, attributes);
+    if (result == 0 && watched())
+        locks_begin(key_of(l));
+    return result;
+}
+
+EXPORT int pthread_rwlock_destroy(pthread_rwlock_t *l)
+{
+    int result = real_pthread_rwlock_destroy(l);
+    if (result == 0 && watched())
+        locks_end(key_of(l));
+    return result;
+}

@@ -1,0 +1,124 @@
+/* POSIX semaphores. Nobody owns one, so nothing goes to the held list. */
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+
+#include "real.h"
+#include "wait.h"
+
+enum form { WAIT, TIMED, CLOCK };
+
+struct call {
+    enum form form;
+    clockid_t clock;
+    const struct timespec *until;
+};
+
+static inline uint64_t key_of(const sem_t *s)
+{
+    return lock_key(LT_KIND_SEM, s);
+}
+
+static int call_real(sem_t *s, const struct call *call)
+{
+    switch (call->form) {
+    case TIMED: return real_sem_timedwait(s, call->until);
+    case CLOCK: return real_sem_clockwait(s, call->clock, call->until);
+    default: return real_sem_wait(s);
+    }
+}
+
+static NOINLINE int wait_for(struct lt_thread *t, sem_t *s, const struct call *call,
+                             const struct call_site *site)
+{
+    struct waiting waiting CANCELLABLE;
+    wait_begin(t, &waiting,
+               &(struct wait_for){.key = key_of(s), .flags = call->form == WAIT ? 0 : LT_WAIT_TIMED},
+               site);
+    int result = call_real(s, call);
+    if (result == 0)
+        wait_end_done(&waiting);
+    else if (errno == ETIMEDOUT || errno == EINTR)
+        wait_end_without(&waiting);
+    else
+        wait_end_refused(&waiting);
+    waiting.thread = NULL;
+    return result;
+}
+
+static inline int wait_any(sem_t *s, const struct call *call, const struct call_site *site)
+{
+    struct lt_thread *t = watched();
+    /* glibc looks at the time and its clock before it tries. */
+    bool refused = call->until && ((unsigned long)call->until->tv_nsec >= 1000000000ul ||
+                                   (call->clock != CLOCK_REALTIME && call->clock != CLOCK_MONOTONIC));
+    if (!t || refused)
+        return call_real(s, call);
+    pthread_testcancel(); /* as the real one does even when it need not block */
+    int saved = errno;
+    if (UNLIKELY(real_sem_trywait(s) != 0)) {
+        errno = saved;
+        return wait_for(t, s, call, site);
+    }
+    slot_of(t, key_of(s), 0)->counts.acquisitions++;
+    return 0;
+}
+
+EXPORT int sem_wait(sem_t *s)
+{
+    return wait_any(s, &(struct call){WAIT, 0, NULL}, CALL_SITE());
+}
+
+EXPORT int sem_timedwait(sem_t *s, const struct timespec *until)
+{
+    return wait_any(s, &(struct call){TIMED, CLOCK_REALTIME, until}, CALL_SITE());
+}
+
+EXPORT int sem_clockwait(sem_t *s, clockid_t clock, const struct timespec *until)
+{
+    return wait_any(s, &(struct call){CLOCK, clock, until}, CALL_SITE());
+}
+
+EXPORT int sem_trywait(sem_t *s)
+{
+    struct lt_thread *t = watched();
+    int result = real_sem_trywait(s);
+    if (!t)
+        return result;
+    struct lt_slot *slot = slot_of(t, key_of(s), 0);
+    if (result == 0)
+        slot->counts.acquisitions++;
+    else if (errno == EAGAIN)
+        slot->counts.trylock_failed++;
+    return result;
+}
+
+/* May run in a signal handler that interrupted this very library: so only a slot that is there
+ * already is counted in, and nothing is made. */
+EXPORT int sem_post(sem_t *s)
+{
+    struct lt_thread *t = watched();
+    if (t) {
+        struct local *local = local_of(t);
+        struct lt_slot *slot = &local->slots[lock_hash(key_of(s)) >> local->slot_shift];
+        if (slot->key == key_of(s))
+            slot->signals++;
+    }
+    return real_sem_post(s);
+}
+
+EXPORT int sem_init(sem_t *s, int shared, unsigned value)
+{
+    int result = real_sem_init(s, shared, value);
+    if (result == 0 && watched())
+        locks_begin(key_of(s));
+    return result;
+}
+
+EXPORT int sem_destroy(sem_t *s)
+{
+    int result = real_sem_destroy(s);
+    if (result == 0 && watched())
+        locks_end(key_of(s));
+    return result;
+}

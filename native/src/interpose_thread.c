@@ -1,0 +1,127 @@
+/* Threads: their birth, their end, who waits for it, their names. */
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "real.h"
+#include "wait.h"
+
+/* ---- create and exit ---- */
+
+/* Runs when the start routine returns and when pthread_exit or a cancellation unwinds from it.
+ * Destructors run after this and may still lock; the block is theirs until the kernel says the
+ * thread is gone. */
+static void ended(struct lt_thread **unused)
+{
+    (void)unused;
+    if (lt_self)
+        __atomic_store_n(&lt_self->state, LT_THREAD_EXITING, __ATOMIC_RELEASE);
+}
+
+static void *thread_main(void *argument)
+{
+    __attribute__((cleanup(ended))) struct lt_thread *t = argument;
+    thread_adopt(t);
+    return local_of(t)->start(local_of(t)->argument);
+}
+
+EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *),
+                          void *argument)
+{
+    struct lt_thread *t = watched();
+    struct lt_thread *block = t ? thread_reserve() : NULL;
+    if (!block)
+        return real_pthread_create(thread, attributes, start, argument);
+    local_of(block)->start = start;
+    local_of(block)->argument = argument;
+    block->start = (uint64_t)(uintptr_t)start;
+    block->created_at = (uint64_t)(uintptr_t)__builtin_return_address(0);
+    block->creator = t->tid;
+    int result = real_pthread_create(thread, attributes, thread_main, block);
+    if (result != 0)
+        thread_release(block);
+    return result;
+}
+
+/* ---- join ---- */
+
+enum form { JOIN, TIMED, CLOCK };
+
+struct call {
+    enum form form;
+    clockid_t clock;
+    const struct timespec *until;
+};
+
+/* All joins count as one "lock": threads come and go, and nobody asks about each. */
+static const uint64_t join_key = (uint64_t)LT_KIND_JOIN << LT_KIND_SHIFT;
+
+static int call_real(pthread_t thread, void **value, const struct call *call)
+{
+    switch (call->form) {
+    case TIMED: return real_pthread_timedjoin_np(thread, value, call->until);
+    case CLOCK: return real_pthread_clockjoin_np(thread, value, call->clock, call->until);
+    default: return real_pthread_join(thread, value);
+    }
+}
+
+static NOINLINE int wait_for(struct lt_thread *t, pthread_t thread, void **value,
+                             const struct call *call, const struct call_site *site)
+{
+    struct waiting waiting CANCELLABLE;
+    wait_begin(t, &waiting,
+               &(struct wait_for){.key = join_key,
+                                  .shown = join_key | (uint64_t)thread,
+                                  .flags = call->form == JOIN ? 0 : LT_WAIT_TIMED},
+               site);
+    int result = call_real(thread, value, call);
+    if (result == 0)
+        wait_end_done(&waiting);
+    else if (result == ETIMEDOUT)
+        wait_end_without(&waiting);
+    else
+        wait_end_refused(&waiting);
+    waiting.thread = NULL;
+    return result;
+}
+
+static inline int join_any(pthread_t thread, void **value, const struct call *call,
+                           const struct call_site *site)
+{
+    struct lt_thread *t = watched();
+    if (!t)
+        return call_real(thread, value, call);
+    int tried = call->form == CLOCK ? EBUSY : real_pthread_tryjoin_np(thread, value);
+    if (tried != 0)
+        return wait_for(t, thread, value, call, site);
+    slot_of(t, join_key, 0)->counts.acquisitions++;
+    return 0;
+}
+
+EXPORT int pthread_join(pthread_t thread, void **value)
+{
+    return join_any(thread, value, &(struct call){JOIN, 0, NULL}, CALL_SITE());
+}
+
+EXPORT int pthread_timedjoin_np(pthread_t thread, void **value, const struct timespec *until)
+{
+    return join_any(thread, value, &(struct call){TIMED, CLOCK_REALTIME, until}, CALL_SITE());
+}
+
+EXPORT int pthread_clockjoin_np(pthread_t thread, void **value, clockid_t clock,
+                                const struct timespec *until)
+{
+    return join_any(thread, value, &(struct call){CLOCK, clock, until}, CALL_SITE());
+}
+
+/* ---- names ---- */
+
+/* Another thread's block is not ours to write; the tool finds that name in /proc. */
+EXPORT int pthread_setname_np(pthread_t thread, const char *name)
+{
+    int result = real_pthread_setname_np(thread, name);
+    struct lt_thread *t = watched();
+    if (result == 0 && t && t->pthread == (uint64_t)thread)
+        strncpy((char *)t->name, name, sizeof t->name - 1);
+    return result;
+}

@@ -1,0 +1,39 @@
+/* The locks of the process: one entry for each key, found by many threads at once. */
+#ifndef LOCKTOP_LOCKS_H
+#define LOCKTOP_LOCKS_H
+
+#include <stdint.h>
+
+#include "locktop/abi.h"
+
+static inline uint64_t lock_key(enum lt_kind kind, const void *address)
+{
+    return (uint64_t)(uintptr_t)address | ((uint64_t)kind << LT_KIND_SHIFT);
+}
+
+static inline uint64_t lock_hash(uint64_t key)
+{
+    return (key >> 2) * 0x9e3779b97f4a7c15u; /* 2^64 / golden ratio (Knuth, TAOCP 6.4) */
+}
+
+/* Makes the tables; 0 on success, -1 if there is no room. */
+int locks_init(void);
+
+/* The id of the lock, entered if it is new; 0 ("other locks") if there is no room. */
+uint32_t locks_id(uint64_t key, uint32_t type);
+
+/* The entry if the lock is known, else NULL. */
+struct lt_lock *locks_find(uint64_t key);
+
+/* The program initialised or destroyed it: its address begins or ends a life. */
+void locks_begin(uint64_t key);
+void locks_end(uint64_t key);
+
+/* A thread released it that did not list it as held. */
+void locks_foreign_release(uint64_t key);
+
+/* Adds a dead thread's figures. One caller at a time. */
+void locks_retire_slot(const struct lt_slot *slot);
+void locks_retire_site(const struct lt_site *site);
+
+#endif

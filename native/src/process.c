@@ -1,0 +1,178 @@
+#include "process.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "control.h"
+#include "locks.h"
+#include "real.h"
+#include "shm.h"
+#include "stack.h"
+#include "sys.h"
+#include "thread.h"
+
+/* A forked child before its own file: every hook comes to thread_enter(). */
+static struct lt_control child_control = {.mode = MODE_CHILD};
+static struct lt_control off_control = {.mode = LT_LEVEL_DORMANT};
+
+/* The locks held by the thread that forks. Copied before: the lists themselves are shared with the
+ * parent, which goes on. More than these few are simply not known in the child. */
+enum { INHERITED_MAX = 8 };
+struct inherited {
+    uint64_t key;
+    uint64_t site;
+    uint32_t depth;
+    uint32_t flags;
+};
+static __thread struct inherited inherited[INHERITED_MAX];
+static __thread uint32_t inherited_count;
+
+static char directory[SHM_PATH_MAX / 2] = "/dev/shm";
+static uint32_t level = LT_LEVEL_CONTENDED;
+
+static void set_control(struct lt_control *control)
+{
+    __atomic_store_n(&lt_control, control, __ATOMIC_RELEASE);
+}
+
+static void read_environment(void)
+{
+    const char *value = getenv("LOCKTOP_DIR");
+    if (value && *value == '/' && strlen(value) < sizeof directory)
+        strcpy(directory, value);
+    value = getenv("LOCKTOP_LEVEL");
+    int wanted = value ? control_level(value) : -1;
+    if (wanted >= 0)
+        level = (uint32_t)wanted;
+}
+
+static void publish(void)
+{
+    static const uint8_t magic[8] = "locktop";
+    lt_shm->clock = lt_clock.kind;
+    lt_shm->clock_hz = lt_clock.hz;
+    lt_shm->created_real_ns = lt_clock_gettime_ns(CLOCK_REALTIME);
+    lt_shm->clock0_ns = lt_clock_gettime_ns(CLOCK_MONOTONIC);
+    lt_shm->clock0_ticks = lt_now();
+    lt_shm->state = LT_RUNNING;
+    __atomic_thread_fence(__ATOMIC_RELEASE); /* the magic last: a reader that sees it sees the rest */
+    memcpy(lt_shm->magic, magic, sizeof magic);
+    control_init(level);
+}
+
+static bool watch_begin(void)
+{
+    char reason[160];
+    if (!shm_create(directory, reason, sizeof reason)) {
+        shm_leave_reason(reason);
+        return false;
+    }
+    if (threads_init() == 0 && locks_init() == 0 && stacks_init() == 0) {
+        publish();
+        return true;
+    }
+    shm_remove();
+    struct shm_map map = shm_detach();
+    shm_unmap(&map);
+    shm_leave_reason("no room for the first tables");
+    return false;
+}
+
+static void inherit_held(void)
+{
+    struct lt_thread *t = watched();
+    for (uint32_t i = 0; t && i < inherited_count; i++) {
+        const struct inherited *from = &inherited[i];
+        struct lt_held *held =
+            held_push(t, from->key, slot_of(t, from->key, 0)->lock,
+                      (const void *)(uintptr_t)from->site, 0, from->flags & LT_HELD_SHARED);
+        if (held)
+            held->depth = from->depth;
+    }
+    inherited_count = 0;
+}
+
+void process_start_child(void)
+{
+    set_control(&off_control);
+    threads_reset();
+    if (watch_begin())
+        inherit_held();
+}
+
+static void before_fork(void)
+{
+    struct lt_thread *t = watched();
+    inherited_count = 0;
+    for (uint32_t i = 0; t && i < t->held_count && i < INHERITED_MAX; i++) {
+        const struct lt_held *held = &local_of(t)->held[i];
+        inherited[inherited_count++] =
+            (struct inherited){held->key, held->site, held->depth, held->flags};
+    }
+}
+
+/* Only the forking thread goes on in the child, so nothing else can be at work here. Nothing is
+ * made yet: most children call exec at once. The parent's file stays mapped, for a frame further up
+ * (a hook that a signal handler interrupted, which then forked) may still point into it. */
+static void after_fork_in_child(void)
+{
+    if (!lt_shm)
+        return;
+    if (lt_self && local_of(lt_self)->busy) {
+        set_control(&off_control); /* forked in the middle of our work: not watched */
+        return;
+    }
+    shm_detach();
+    lt_self = NULL;
+    set_control(&child_control);
+}
+
+/* fork() runs the handlers that process_start() registers; this one runs none. */
+EXPORT pid_t _Fork(void)
+{
+    before_fork();
+    pid_t pid = real__Fork();
+    if (pid == 0)
+        after_fork_in_child();
+    return pid;
+}
+
+/* -z initfirst: runs before the constructors of every other library. */
+__attribute__((constructor)) static void process_start(void)
+{
+    real_resolve();
+    if (getauxval(AT_SECURE))
+        return; /* a setuid program: its environment is a stranger's */
+    if (IS_NOP)
+        return;
+    read_environment();
+    lt_clock_init();
+    pthread_atfork(before_fork, NULL, after_fork_in_child);
+    watch_begin();
+}
+
+/* The name goes, the mapping stays: other threads may still run, and a reader that has the file
+ * open sees the end. A vfork child shares this memory but is not this process. */
+__attribute__((destructor)) static void process_end(void)
+{
+    if (!lt_shm || sys_getpid() != lt_shm->pid)
+        return;
+    __atomic_store_n(&lt_shm->state, LT_EXITED, __ATOMIC_RELEASE);
+    shm_remove();
+}
+
+EXPORT void _exit(int status)
+{
+    process_end();
+    real__exit(status);
+    __builtin_unreachable();
+}
+
+EXPORT void _Exit(int status)
+{
+    _exit(status);
+}

@@ -1,0 +1,68 @@
+#include "record.h"
+
+#include <string.h>
+
+#include "shm.h"
+
+/* msgpack's own names (github.com/msgpack/msgpack, spec.md) */
+enum { FIXARRAY = 0x90, BIN8 = 0xc4, UINT32 = 0xce, UINT64 = 0xcf };
+enum { ELEMENTS = 11, PADDING = 3 };
+
+static uint8_t *put_u32(uint8_t *to, uint32_t value)
+{
+    uint32_t big = __builtin_bswap32(value);
+    *to = UINT32;
+    memcpy(to + 1, &big, sizeof big);
+    return to + 1 + sizeof big;
+}
+
+static uint8_t *put_u64(uint8_t *to, uint64_t value)
+{
+    uint64_t big = __builtin_bswap64(value);
+    *to = UINT64;
+    memcpy(to + 1, &big, sizeof big);
+    return to + 1 + sizeof big;
+}
+
+void record_encode(uint8_t *to, uint32_t tid, const struct detail *detail)
+{
+    *to++ = FIXARRAY | ELEMENTS;
+    *to++ = (uint8_t)detail->type; /* both below 128: positive fixint */
+    *to++ = (uint8_t)detail->kind;
+    to = put_u32(to, tid);
+    to = put_u32(to, detail->lock);
+    to = put_u32(to, detail->stack);
+    to = put_u32(to, detail->holder);
+    to = put_u64(to, detail->start);
+    to = put_u64(to, detail->wait);
+    to = put_u64(to, detail->hold);
+    to = put_u64(to, detail->site);
+    *to++ = BIN8;
+    *to++ = PADDING;
+    memset(to, 0, PADDING);
+}
+
+static bool ring_make(struct lt_thread *t)
+{
+    uint64_t offset = shm_alloc(RING_RECORDS * LT_RECORD_SIZE);
+    if (!offset)
+        return false;
+    local_of(t)->ring = shm_ptr(offset);
+    t->ring_capacity = RING_RECORDS;
+    __atomic_store_n(&t->ring, offset, __ATOMIC_RELEASE);
+    return true;
+}
+
+void record_write(struct lt_thread *t, const struct detail *detail)
+{
+    struct local *local = local_of(t);
+    uint64_t head = t->ring_head;
+    if (local->ring || ring_make(t)) {
+        record_encode(local->ring + (head % RING_RECORDS) * LT_RECORD_SIZE, t->tid, detail);
+        /* Release: a reader that sees the head sees the record. */
+    }
+    __atomic_store_n(&t->ring_head, head + 1, __ATOMIC_RELEASE);
+    /* The head stands before the next record is begun, so a reader that finds the head unmoved
+     * knows that at most the record after it was being written. */
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+}

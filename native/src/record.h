@@ -1,0 +1,15 @@
+/* The flight recorder: one ring for each thread, written over and over, never read here. */
+#ifndef LOCKTOP_RECORD_H
+#define LOCKTOP_RECORD_H
+
+#include "thread.h"
+
+enum { RING_RECORDS = 256 };
+
+/* Encodes one record into LT_RECORD_SIZE bytes; the layout is drawn in abi.h. */
+void record_encode(uint8_t *to, uint32_t tid, const struct detail *detail);
+
+/* Appends to the thread's ring, which is made at the first record. */
+void record_write(struct lt_thread *t, const struct detail *detail);
+
+#endif

@@ -1,0 +1,364 @@
+#include "shm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sys.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+enum {
+    FIRST_BACKED = 256 << 10, /* reserved at the start */
+    BACK_STEP = 256 << 10,    /* and then so much at a time */
+    CACHE_LINE = 64,
+    REFUSALS_BEFORE_RETRY = 1024
+};
+
+struct lt_header *lt_shm;
+struct shm_map shm_map;
+
+static char path[SHM_PATH_MAX];
+
+static uint64_t round_up(uint64_t value, uint64_t unit)
+{
+    return (value + unit - 1) / unit * unit;
+}
+
+static uint64_t segment_size(unsigned segment)
+{
+    return (uint64_t)1 << (SHM_FIRST_SHIFT + segment);
+}
+
+/* Growing a file past RLIMIT_FSIZE raises SIGXFSZ, which would kill the program. */
+static uint64_t largest_file(void)
+{
+    uint64_t largest = shm_segment_start(SHM_SEGMENTS);
+    struct rlimit limit;
+    if (sys_call6(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit, 0, 0) == 0 &&
+        limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < largest)
+        largest = limit.rlim_cur;
+    return largest;
+}
+
+/* Field 22 of /proc/self/stat (proc_pid_stat(5)). The second field, the program's name, may hold
+ * anything, so counting starts after the last closing parenthesis. */
+static uint64_t process_start_time(void)
+{
+    char text[1024];
+    long fd = sys_call6(SYS_openat, AT_FDCWD, (long)"/proc/self/stat", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    if (fd < 0)
+        return 0;
+    long length = sys_call3(SYS_read, fd, (long)text, sizeof text - 1);
+    sys_call3(SYS_close, fd, 0, 0);
+    if (length <= 0)
+        return 0;
+    text[length] = 0;
+    const char *at = strrchr(text, ')');
+    for (int field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    uint64_t value = 0;
+    if (at)
+        for (at++; *at >= '0' && *at <= '9'; at++)
+            value = value * 10 + (uint64_t)(*at - '0');
+    return value;
+}
+
+/* "pid:[4026531836]" -> 4026531836 */
+static uint64_t pid_namespace(void)
+{
+    char text[64];
+    long length =
+        sys_call6(SYS_readlinkat, AT_FDCWD, (long)"/proc/self/ns/pid", (long)text, sizeof text - 1, 0, 0);
+    uint64_t value = 0;
+    for (long i = 0; i < length; i++)
+        if (text[i] >= '0' && text[i] <= '9')
+            value = value * 10 + (uint64_t)(text[i] - '0');
+    return value;
+}
+
+static long open_new(void)
+{
+    int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    long fd = sys_call6(SYS_openat, AT_FDCWD, (long)path, flags, 0600, 0, 0);
+    if (fd == -EEXIST) {
+        /* Same pid, same start time: this process, before it called exec. */
+        shm_remove();
+        fd = sys_call6(SYS_openat, AT_FDCWD, (long)path, flags, 0600, 0, 0);
+    }
+    return fd;
+}
+
+/* strerror() may allocate and translate; these are the ones that happen. */
+static const char *error_text(long error)
+{
+    switch (-error) {
+    case ENOSPC: return "no space left";
+    case ENOENT: return "no such directory";
+    case ENOTDIR: return "not a directory";
+    case EACCES: return "permission denied";
+    case EPERM: return "not permitted";
+    case EROFS: return "read-only file system";
+    case ENOMEM: return "no memory or address space";
+    case EMFILE:
+    case ENFILE: return "too many open files";
+    case EFBIG: return "file size limit (ulimit -f)";
+    case EDQUOT: return "disk quota";
+    default: return "error";
+    }
+}
+
+static bool failed(const char *what, const char *where, long error, char *reason, size_t size)
+{
+    snprintf(reason, size, "%s %s: %s (errno %ld)", what, where, error_text(error), -error);
+    return false;
+}
+
+static void fill_header(struct lt_header *header, uint64_t start_time, uint64_t limit)
+{
+    header->version = LT_ABI_VERSION;
+    header->byte_order = LT_BYTE_ORDER;
+    header->word_bits = 8 * sizeof(void *);
+    header->header_size = sizeof *header;
+    header->pid = sys_getpid();
+    header->uid = (uint32_t)sys_call3(SYS_geteuid, 0, 0, 0);
+    header->start_time = start_time;
+    header->pid_namespace = pid_namespace();
+    header->used = LT_ARENA_OFFSET;
+    header->backed = FIRST_BACKED;
+    header->limit = limit;
+}
+
+static bool map_first(long fd, uint64_t limit, char *reason, size_t size)
+{
+    /* Sparse: a length costs nothing, so no descriptor is needed to grow later. */
+    long error = sys_call3(SYS_ftruncate, fd, (long)limit, 0);
+    if (error == 0)
+        error = sys_call6(SYS_fallocate, fd, 0, 0, FIRST_BACKED, 0, 0);
+    if (error != 0)
+        return failed("cannot reserve memory in", path, error, reason, size);
+    uint64_t length = limit < segment_size(0) ? limit : segment_size(0);
+    long address =
+        sys_call6(SYS_mmap, 0, (long)length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (address < 0 && address > -4096)
+        return failed("cannot map", path, address, reason, size);
+    shm_map.segment[0] = (uint8_t *)address;
+    sys_call3(SYS_madvise, address, (long)length, MADV_DONTDUMP);
+    return true;
+}
+
+bool shm_create(const char *directory, char *reason, size_t reason_size)
+{
+    uint64_t start_time = process_start_time();
+    int length = snprintf(path, sizeof path, "%s/locktop-%u-%llu", directory, sys_getpid(),
+                          (unsigned long long)start_time);
+    if (length < 0 || (size_t)length >= sizeof path)
+        return failed("the path is too long:", directory, -ENAMETOOLONG, reason, reason_size);
+    uint64_t limit = largest_file();
+    if (limit < FIRST_BACKED)
+        return failed("cannot make", path, -EFBIG, reason, reason_size);
+    long fd = open_new();
+    if (fd < 0)
+        return failed("cannot make", path, fd, reason, reason_size);
+    bool mapped = map_first(fd, limit, reason, reason_size);
+    sys_call3(SYS_close, fd, 0, 0);
+    if (!mapped) {
+        shm_remove();
+        return false;
+    }
+    struct lt_header *header = (struct lt_header *)shm_map.segment[0];
+    fill_header(header, start_time, limit);
+    lt_shm = header;
+    return true;
+}
+
+void shm_remove(void)
+{
+    if (path[0])
+        sys_call3(SYS_unlinkat, AT_FDCWD, (long)path, 0);
+}
+
+struct shm_map shm_detach(void)
+{
+    struct shm_map map = shm_map;
+    memset(&shm_map, 0, sizeof shm_map);
+    lt_shm = NULL;
+    return map;
+}
+
+/* A segment but the first is mapped together with the last page of the one before. */
+void shm_unmap(const struct shm_map *map)
+{
+    for (unsigned i = 0; i < SHM_SEGMENTS; i++)
+        if (map->segment[i])
+            sys_call3(SYS_munmap, (long)(map->segment[i] - (i ? LT_PAGE : 0)),
+                      (long)(segment_size(i) + (i ? LT_PAGE : 0)), 0);
+}
+
+void shm_leave_reason(const char *reason)
+{
+    char name[200];
+    snprintf(name, sizeof name, "locktop: %s", reason);
+    long fd = sys_call3(SYS_memfd_create, (long)name, 1 /* MFD_CLOEXEC */, 0);
+    if (fd < 0)
+        return;
+    if (sys_call3(SYS_ftruncate, fd, LT_PAGE, 0) == 0)
+        sys_call6(SYS_mmap, 0, LT_PAGE, PROT_READ, MAP_SHARED, fd, 0);
+    sys_call3(SYS_close, fd, 0, 0);
+}
+
+/* Maps a further segment without a descriptor: a program may have closed them all, or may sit in a
+ * sandbox that opens nothing. mremap() with an old size of 0 makes a second mapping of the same
+ * file from the page given on (mremap(2)). */
+static bool segment_map(unsigned segment)
+{
+    if (__atomic_load_n(&shm_map.segment[segment], __ATOMIC_ACQUIRE))
+        return true;
+    uint8_t *before = __atomic_load_n(&shm_map.segment[segment - 1], __ATOMIC_ACQUIRE);
+    long last_page = (long)(before + segment_size(segment - 1) - LT_PAGE);
+    long address = sys_call6(SYS_mremap, last_page, 0, (long)(LT_PAGE + segment_size(segment)),
+                             MREMAP_MAYMOVE, 0, 0);
+    if (address < 0 && address > -4096)
+        return false;
+    sys_call3(SYS_madvise, address, (long)(LT_PAGE + segment_size(segment)), MADV_DONTDUMP);
+    uint8_t *none = NULL;
+    uint8_t *mine = (uint8_t *)address + LT_PAGE;
+    if (!__atomic_compare_exchange_n(&shm_map.segment[segment], &none, mine, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE))
+        sys_call3(SYS_munmap, address, (long)(LT_PAGE + segment_size(segment)), 0);
+    return true;
+}
+
+/* Reserves pages without a descriptor; where the kernel is too old for that (before 5.14), by
+ * opening the file again. A full file system makes either fail; neither raises SIGBUS. */
+static bool pages_reserve(uint64_t from, uint64_t to)
+{
+    long error = sys_call3(SYS_madvise, (long)shm_ptr(from), (long)(to - from), MADV_POPULATE_WRITE);
+    if (error != -EINVAL)
+        return error == 0;
+    long fd = sys_call6(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0, 0, 0);
+    if (fd < 0)
+        return false;
+    error = sys_call6(SYS_fallocate, fd, 0, (long)from, (long)(to - from), 0, 0);
+    sys_call3(SYS_close, fd, 0, 0);
+    return error == 0;
+}
+
+/* Makes everything below `end` safe to touch. Several threads may do this at once: reserving is
+ * idempotent, and the mark only rises after the pages are there. */
+static bool arena_back(uint64_t end)
+{
+    for (;;) {
+        uint64_t backed = __atomic_load_n(&lt_shm->backed, __ATOMIC_ACQUIRE);
+        if (end <= backed)
+            return true;
+        unsigned segment = shm_segment_of(backed);
+        uint64_t stop = shm_segment_start(segment + 1);
+        uint64_t wanted = round_up(end, BACK_STEP);
+        if (wanted > stop)
+            wanted = stop;
+        if (wanted > lt_shm->limit)
+            wanted = lt_shm->limit / LT_PAGE * LT_PAGE;
+        if (wanted <= backed || (segment && !segment_map(segment)) || !pages_reserve(backed, wanted))
+            return false;
+        __atomic_compare_exchange_n(&lt_shm->backed, &backed, wanted, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE);
+    }
+}
+
+/* With the file system full each attempt is a failing system call; so only one in many tries. */
+static bool refuse(void)
+{
+    __atomic_fetch_add(&lt_shm->refused, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_or(&lt_shm->notes, LT_NOTE_NO_ROOM, __ATOMIC_RELAXED);
+    return false;
+}
+
+static bool arena_room(uint64_t end)
+{
+    if (end <= __atomic_load_n(&lt_shm->backed, __ATOMIC_ACQUIRE))
+        return true;
+    uint64_t refused = __atomic_load_n(&lt_shm->refused, __ATOMIC_RELAXED);
+    if (end > lt_shm->limit || (refused && refused % REFUSALS_BEFORE_RETRY))
+        return refuse();
+    return arena_back(end) || refuse();
+}
+
+uint64_t shm_alloc(uint64_t size)
+{
+    if (!lt_shm)
+        return 0;
+    uint64_t used = __atomic_load_n(&lt_shm->used, __ATOMIC_RELAXED);
+    for (;;) {
+        uint64_t start = round_up(used, CACHE_LINE);
+        unsigned segment = shm_segment_of(start);
+        while (start + size > shm_segment_start(segment + 1)) {
+            segment++;
+            start = shm_segment_start(segment);
+        }
+        if (segment >= SHM_SEGMENTS || !arena_room(start + size))
+            return 0;
+        if (__atomic_compare_exchange_n(&lt_shm->used, &used, start + size, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED))
+            return start;
+    }
+}
+
+static unsigned chunk_of(const struct lt_array *array, uint32_t index)
+{
+    return 63u - (unsigned)__builtin_clzll((uint64_t)index / array->first + 1);
+}
+
+static uint32_t chunk_start(const struct lt_array *array, unsigned chunk)
+{
+    return array->first * ((1u << chunk) - 1);
+}
+
+uint64_t array_offset(const struct lt_array *array, uint32_t index)
+{
+    if (index >= __atomic_load_n(&array->count, __ATOMIC_ACQUIRE))
+        return 0;
+    unsigned chunk = chunk_of(array, index);
+    uint64_t offset = __atomic_load_n(&array->chunk[chunk], __ATOMIC_ACQUIRE);
+    return offset + (uint64_t)(index - chunk_start(array, chunk)) * array->element_size;
+}
+
+void *array_at(const struct lt_array *array, uint32_t index)
+{
+    uint64_t offset = array_offset(array, index);
+    return offset ? shm_ptr(offset) : NULL;
+}
+
+static bool chunk_ensure(struct lt_array *array, unsigned chunk)
+{
+    if (chunk >= LT_CHUNKS)
+        return false;
+    if (__atomic_load_n(&array->chunk[chunk], __ATOMIC_ACQUIRE))
+        return true;
+    uint64_t offset = shm_alloc(((uint64_t)array->first << chunk) * array->element_size);
+    if (!offset)
+        return false;
+    uint64_t none = 0; /* whoever comes second leaves its piece unused */
+    __atomic_compare_exchange_n(&array->chunk[chunk], &none, offset, false, __ATOMIC_ACQ_REL,
+                                __ATOMIC_ACQUIRE);
+    return true;
+}
+
+void *array_push(struct lt_array *array, uint32_t *index)
+{
+    uint32_t count = __atomic_load_n(&array->count, __ATOMIC_ACQUIRE);
+    do {
+        if (count == UINT32_MAX || !chunk_ensure(array, chunk_of(array, count)))
+            return NULL;
+    } while (!__atomic_compare_exchange_n(&array->count, &count, count + 1, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_ACQUIRE));
+    *index = count;
+    return array_at(array, count);
+}

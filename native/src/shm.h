@@ -1,0 +1,71 @@
+/* The shared file: made, mapped, grown. Memory is handed out and never given back; it is
+ * zero, aligned to a cache line, and its pages are reserved before anybody touches them. */
+#ifndef LOCKTOP_SHM_H
+#define LOCKTOP_SHM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "locktop/abi.h"
+
+/* The file grows in segments, each twice as long as the one before, mapped when first needed:
+ * segment k covers file offsets [(2^k - 1) MiB, (2^(k+1) - 1) MiB). */
+enum { SHM_SEGMENTS = 16, SHM_FIRST_SHIFT = 20, SHM_PATH_MAX = 512 };
+
+/* NULL while nothing is watched. */
+extern struct lt_header *lt_shm;
+
+/* The mapping: moved as a whole to the side when a forked child makes its own. */
+struct shm_map {
+    uint8_t *segment[SHM_SEGMENTS];
+};
+extern struct shm_map shm_map;
+
+/* Makes and maps the file of this process in `directory`. On failure returns false, leaves no
+ * file behind and puts the reason, for a person, into `reason`. */
+bool shm_create(const char *directory, char *reason, size_t reason_size);
+
+/* Removes the name; the mapping stays. */
+void shm_remove(void);
+
+/* Forgets a mapping, or unmaps it. */
+struct shm_map shm_detach(void);
+void shm_unmap(const struct shm_map *map);
+
+/* Leaves the reason where a tool finds it without rights: as the name of a mapping. */
+void shm_leave_reason(const char *reason);
+
+/* Returns a file offset, 0 if there is no room. */
+uint64_t shm_alloc(uint64_t size);
+
+static inline unsigned shm_segment_of(uint64_t offset)
+{
+    return 63u - (unsigned)__builtin_clzll((offset >> SHM_FIRST_SHIFT) + 1);
+}
+
+static inline uint64_t shm_segment_start(unsigned segment)
+{
+    return (((uint64_t)1 << segment) - 1) << SHM_FIRST_SHIFT;
+}
+
+static inline void *shm_ptr(uint64_t offset)
+{
+    unsigned segment = shm_segment_of(offset);
+    return shm_map.segment[segment] + (offset - shm_segment_start(segment));
+}
+
+/* The element's file offset or address; 0 or NULL if there is none. */
+uint64_t array_offset(const struct lt_array *array, uint32_t index);
+void *array_at(const struct lt_array *array, uint32_t index);
+
+/* A new element, all zero, and its index; NULL if there is no room. */
+void *array_push(struct lt_array *array, uint32_t *index);
+
+static inline void array_init(struct lt_array *array, uint32_t element_size, uint32_t first)
+{
+    array->element_size = element_size;
+    array->first = first;
+}
+
+#endif

@@ -1,0 +1,193 @@
+#include "stack.h"
+
+#include <string.h>
+#include <unwind.h>
+
+#include "shm.h"
+
+enum { BUCKET_BITS = 12, CACHE_BITS = 5 };
+
+/* A stack that this thread was seen with, and where in memory each of its return addresses lay.
+ * If all those words still hold the same addresses, the unwinder would find the same stack: it
+ * starts from the same place with the same frame pointer and reads just those words. */
+struct stack_cache {
+    struct cached_stack {
+        uintptr_t address;       /* the hook's return address, */
+        uintptr_t slot;          /* where it lies, */
+        uintptr_t frame_pointer; /* and the caller's frame pointer */
+        uint32_t id;             /* 0 = empty */
+        uint32_t depth;
+        const uint64_t *frames;
+        uint32_t distance[LT_STACK_MAX]; /* of each return address from `slot`, bytes */
+    } entry[1 << CACHE_BITS];
+};
+
+struct walk {
+    uintptr_t slot; /* the hook's own: frames before it are ours */
+    bool started;
+    bool in_place; /* every return address lies just below its frame's CFA */
+    uint32_t depth;
+    uint64_t frames[LT_STACK_MAX];
+    uint32_t distance[LT_STACK_MAX];
+};
+
+int stacks_init(void)
+{
+    lt_shm->stack_buckets = shm_alloc(sizeof(uint32_t) << BUCKET_BITS);
+    lt_shm->stack_bucket_count = 1u << BUCKET_BITS;
+    return lt_shm->stack_buckets ? 0 : -1;
+}
+
+static const uint64_t *stack_frames(const struct lt_stack *stack)
+{
+    return (const uint64_t *)(stack + 1);
+}
+
+static uint64_t stack_hash(const uint64_t *frames, uint32_t depth)
+{
+    uint64_t hash = depth;
+    for (uint32_t i = 0; i < depth; i++)
+        hash = (hash ^ frames[i]) * 0x9e3779b97f4a7c15u;
+    return hash ^ (hash >> 32);
+}
+
+static struct lt_stack *stack_at(uint32_t id)
+{
+    return shm_ptr((uint64_t)id * LT_STACK_UNIT);
+}
+
+static uint32_t chain_find(const uint64_t *frames, uint32_t depth, uint64_t hash, uint32_t from,
+                           uint32_t stop)
+{
+    for (uint32_t id = from; id && id != stop; id = stack_at(id)->next) {
+        const struct lt_stack *stack = stack_at(id);
+        if (stack->hash == hash && stack->depth == depth &&
+            memcmp(stack_frames(stack), frames, depth * sizeof *frames) == 0)
+            return id;
+    }
+    return 0;
+}
+
+static uint32_t stack_new(const uint64_t *frames, uint32_t depth, uint64_t hash)
+{
+    uint64_t offset = shm_alloc(sizeof(struct lt_stack) + depth * sizeof *frames);
+    if (!offset)
+        return 0;
+    struct lt_stack *stack = shm_ptr(offset);
+    stack->hash = hash;
+    stack->depth = depth;
+    memcpy(stack + 1, frames, depth * sizeof *frames);
+    return (uint32_t)(offset / LT_STACK_UNIT);
+}
+
+uint32_t stack_id(const uint64_t *frames, uint32_t depth)
+{
+    uint64_t hash = stack_hash(frames, depth);
+    uint32_t *bucket = (uint32_t *)shm_ptr(lt_shm->stack_buckets) + (hash >> (64 - BUCKET_BITS));
+    uint32_t head = __atomic_load_n(bucket, __ATOMIC_ACQUIRE);
+    uint32_t id = chain_find(frames, depth, hash, head, 0);
+    if (id || !(id = stack_new(frames, depth, hash)))
+        return id;
+    for (;;) {
+        stack_at(id)->next = head;
+        uint32_t seen = head;
+        if (__atomic_compare_exchange_n(bucket, &head, id, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE)) {
+            __atomic_fetch_add(&lt_shm->stack_count, 1, __ATOMIC_RELAXED);
+            return id;
+        }
+        uint32_t theirs = chain_find(frames, depth, hash, head, seen);
+        if (theirs)
+            return theirs; /* ours stays unused */
+    }
+}
+
+/* At the callback for a frame the unwinder's CFA is still that of the frame it came from, so on
+ * x86-64 the address returned to lies one word below it. A frame that a signal interrupted has no
+ * such word: the comparison shows it. */
+static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *argument)
+{
+    struct walk *walk = argument;
+    uintptr_t address = _Unwind_GetIP(context);
+    uintptr_t slot = _Unwind_GetCFA(context) - sizeof(uintptr_t);
+    if (!walk->started) {
+        if (slot != walk->slot)
+            return _URC_NO_REASON;
+        walk->started = true;
+    }
+    if (address == 0 || walk->depth == LT_STACK_MAX)
+        return _URC_END_OF_STACK;
+    uintptr_t distance = slot - walk->slot;
+    if (distance > UINT32_MAX || *(const uintptr_t *)slot != address)
+        walk->in_place = false;
+    walk->frames[walk->depth] = address;
+    walk->distance[walk->depth++] = (uint32_t)distance;
+    return _URC_NO_REASON;
+}
+
+static bool unchanged(const struct cached_stack *cached)
+{
+    for (uint32_t i = 0; i < cached->depth; i++)
+        if (*(const uintptr_t *)(cached->slot + cached->distance[i]) != cached->frames[i])
+            return false;
+    return true;
+}
+
+static struct cached_stack *cache_entry(struct lt_thread *t, uintptr_t address, uintptr_t slot)
+{
+    struct local *local = local_of(t);
+    if (!local->stacks) {
+        uint64_t offset = shm_alloc(sizeof(struct stack_cache));
+        if (!offset)
+            return NULL;
+        local->stacks = shm_ptr(offset);
+    }
+    uint64_t hash = (address ^ (slot << 7)) * 0x9e3779b97f4a7c15u;
+    return &local->stacks->entry[hash >> (64 - CACHE_BITS)];
+}
+
+static void cache_fill(struct cached_stack *cached, const struct call_site *site,
+                       const struct walk *walk, uint32_t id)
+{
+    cached->id = 0;
+    if (!walk->in_place || !id)
+        return;
+    cached->address = (uintptr_t)site->address;
+    cached->slot = walk->slot;
+    cached->frame_pointer = site->frame[0];
+    cached->depth = walk->depth;
+    cached->frames = stack_frames(stack_at(id));
+    memcpy(cached->distance, walk->distance, walk->depth * sizeof *walk->distance);
+    cached->id = id;
+}
+
+/* Not in stack_capture(): the room for a walk is taken from the program's stack only when needed. */
+static NOINLINE uint32_t unwind(const struct call_site *site, uintptr_t slot,
+                                struct cached_stack *cached)
+{
+    struct walk walk;
+    walk.slot = slot;
+    walk.started = false;
+    walk.in_place = true;
+    walk.depth = 0;
+    _Unwind_Backtrace(step, &walk);
+    if (walk.depth == 0) { /* no unwind information at all: the caller is known all the same */
+        walk.frames[walk.depth++] = (uintptr_t)site->address;
+        walk.in_place = false;
+    }
+    uint32_t id = stack_id(walk.frames, walk.depth);
+    if (cached)
+        cache_fill(cached, site, &walk, id);
+    return id;
+}
+
+uint32_t stack_capture(struct lt_thread *t, const struct call_site *site)
+{
+    uintptr_t address = (uintptr_t)site->address;
+    uintptr_t slot = (uintptr_t)(site->frame + 1);
+    struct cached_stack *cached = cache_entry(t, address, slot);
+    if (cached && cached->id && cached->address == address && cached->slot == slot &&
+        cached->frame_pointer == site->frame[0] && unchanged(cached))
+        return cached->id;
+    return unwind(site, slot, cached);
+}

@@ -1,0 +1,255 @@
+#include "thread.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "clock.h"
+#include "process.h"
+#include "shm.h"
+#include "sys.h"
+
+enum {
+    THREADS_FIRST = 16,
+    SLOTS_FIRST = 16,
+    SITES_FIRST = 32,
+    COLLECT_FIRST = 64 /* blocks before the first look for dead threads */
+};
+
+__thread struct lt_thread *lt_self;
+static __thread bool registering;
+static __thread bool unwatched;
+
+/* Freed blocks: a stack of (tag, index + 1); the tag makes a reused head differ. */
+static uint64_t free_head;
+static uint32_t collect_at = COLLECT_FIRST;
+static uint32_t collecting;
+static uint64_t births;
+
+_Static_assert(sizeof(struct local) <= sizeof(((struct lt_thread *)0)->own), "lt_thread.own too small");
+
+int threads_init(void)
+{
+    array_init(&lt_shm->threads, sizeof(struct lt_thread), THREADS_FIRST);
+    return 0;
+}
+
+void threads_reset(void)
+{
+    lt_self = NULL;
+    unwatched = false;
+    registering = false;
+    free_head = 0;
+    collect_at = COLLECT_FIRST;
+    collecting = 0;
+}
+
+static void block_free(struct lt_thread *t)
+{
+    __atomic_store_n(&t->state, LT_THREAD_FREE, __ATOMIC_RELEASE);
+    uint64_t head = __atomic_load_n(&free_head, __ATOMIC_ACQUIRE);
+    uint64_t mine;
+    do {
+        local_of(t)->next_free = (uint32_t)head;
+        mine = (((head >> 32) + 1) << 32) | (local_of(t)->index + 1);
+    } while (!__atomic_compare_exchange_n(&free_head, &head, mine, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_ACQUIRE));
+}
+
+static struct lt_thread *block_reuse(void)
+{
+    uint64_t head = __atomic_load_n(&free_head, __ATOMIC_ACQUIRE);
+    struct lt_thread *t;
+    uint64_t next;
+    do {
+        if ((uint32_t)head == 0)
+            return NULL;
+        t = array_at(&lt_shm->threads, (uint32_t)head - 1);
+        next = (((head >> 32) + 1) << 32) | local_of(t)->next_free;
+    } while (!__atomic_compare_exchange_n(&free_head, &head, next, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_ACQUIRE));
+    return t;
+}
+
+static unsigned log2_of(uint32_t power)
+{
+    return 31u - (unsigned)__builtin_clz(power);
+}
+
+static bool block_furnish(struct lt_thread *t, uint32_t index)
+{
+    struct local *local = local_of(t);
+    uint64_t slots = shm_alloc(SLOTS_FIRST * sizeof(struct lt_slot));
+    if (!slots)
+        return false;
+    t->slots = slots;
+    t->slot_capacity = SLOTS_FIRST;
+    local->slots = shm_ptr(slots);
+    local->slot_shift = 64 - log2_of(SLOTS_FIRST);
+    local->index = index;
+    local->held = t->held_inline;
+    t->held_capacity = LT_HELD_INLINE;
+    t->held = array_offset(&lt_shm->threads, index) + offsetof(struct lt_thread, held_inline);
+    t->other.countdown = 1;
+    return true;
+}
+
+/* A block that carries nothing over but its tables, its ring and the numbers that must go on. */
+static void block_clear(struct lt_thread *t)
+{
+    struct local *local = local_of(t);
+    memset(local->slots, 0, t->slot_capacity * sizeof(struct lt_slot));
+    t->slot_count = 0;
+    if (local->sites)
+        memset(local->sites, 0, t->site_capacity * sizeof(struct lt_site));
+    t->site_count = 0;
+    memset(&t->other, 0, sizeof t->other);
+    t->other.countdown = 1;
+    t->held_count = 0;
+    t->held_lost = 0;
+    t->wait.key = 0;
+    memset(t->name, 0, sizeof t->name);
+    t->tid = t->creator = 0;
+    t->pthread = t->start = t->created_at = 0;
+    local->busy = local->deferred_count = 0;
+}
+
+static bool tid_is_dead(uint32_t tid)
+{
+    return sys_call3(SYS_tgkill, lt_shm->pid, tid, 0) == -3 /* ESRCH */;
+}
+
+static void retire(struct lt_thread *t)
+{
+    const struct local *local = local_of(t);
+    __atomic_fetch_add(&lt_shm->retire_seq, 1, __ATOMIC_ACQ_REL);
+    for (uint32_t i = 0; i < t->slot_capacity; i++)
+        if (local->slots[i].key)
+            locks_retire_slot(&local->slots[i]);
+    locks_retire_slot(&t->other);
+    for (uint32_t i = 0; i < t->site_capacity; i++)
+        if (local->sites[i].count)
+            locks_retire_site(&local->sites[i]);
+    block_clear(t);
+    block_free(t);
+    __atomic_fetch_add(&lt_shm->retire_seq, 1, __ATOMIC_ACQ_REL);
+}
+
+/* Finds the blocks of dead threads by asking the kernel. The library keeps no thread-exit hook of
+ * its own: pthread keys are few, and thread-exit destructors allocate; so the blocks are collected
+ * when their number has doubled. One collector at a time; the others go on without. */
+static void collect_dead(void)
+{
+    if (__atomic_exchange_n(&collecting, 1, __ATOMIC_ACQUIRE))
+        return;
+    uint32_t count = __atomic_load_n(&lt_shm->threads.count, __ATOMIC_ACQUIRE);
+    uint32_t living = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct lt_thread *t = array_at(&lt_shm->threads, i);
+        uint32_t state = __atomic_load_n(&t->state, __ATOMIC_ACQUIRE);
+        if (state != LT_THREAD_LIVE && state != LT_THREAD_EXITING)
+            continue;
+        if (!tid_is_dead(t->tid))
+            living++;
+        else if (__atomic_compare_exchange_n(&t->state, &state, LT_THREAD_RETIRING, false,
+                                             __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            retire(t);
+    }
+    __atomic_store_n(&collect_at, 2 * living + COLLECT_FIRST, __ATOMIC_RELAXED);
+    __atomic_store_n(&collecting, 0, __ATOMIC_RELEASE);
+}
+
+static struct lt_thread *block_new(void)
+{
+    uint32_t index;
+    struct lt_thread *t = array_push(&lt_shm->threads, &index);
+    if (!t || !block_furnish(t, index))
+        return NULL; /* an element that stays in state 0: "free", in nobody's list */
+    return t;
+}
+
+struct lt_thread *thread_reserve(void)
+{
+    if (!lt_shm)
+        return NULL;
+    struct lt_thread *t = block_reuse();
+    if (!t && __atomic_load_n(&lt_shm->threads.count, __ATOMIC_RELAXED) >=
+                  __atomic_load_n(&collect_at, __ATOMIC_RELAXED)) {
+        collect_dead();
+        t = block_reuse();
+    }
+    if (!t)
+        t = block_new();
+    if (!t) {
+        __atomic_fetch_or(&lt_shm->notes, LT_NOTE_NO_THREAD_BLOCK, __ATOMIC_RELAXED);
+        return NULL;
+    }
+    __atomic_store_n(&t->state, LT_THREAD_LAUNCHING, __ATOMIC_RELEASE);
+    return t;
+}
+
+void thread_release(struct lt_thread *t)
+{
+    block_free(t);
+}
+
+void thread_adopt(struct lt_thread *t)
+{
+    t->tid = sys_gettid();
+    t->pthread = (uint64_t)pthread_self();
+    t->started = lt_now();
+    t->birth = __atomic_add_fetch(&births, 1, __ATOMIC_RELAXED);
+    t->mode = __atomic_load_n(&lt_control->mode, __ATOMIC_RELAXED);
+    __atomic_store_n(&t->state, LT_THREAD_LIVE, __ATOMIC_RELEASE);
+    lt_self = t;
+}
+
+/* A thread that pthread_create did not make for us: the first one, or one older than the watch. */
+static struct lt_thread *thread_register(void)
+{
+    if (unwatched || registering)
+        return NULL;
+    registering = true;
+    struct lt_thread *t = thread_reserve();
+    if (t) {
+        thread_adopt(t);
+    } else {
+        unwatched = true;
+        if (lt_shm)
+            __atomic_fetch_add(&lt_shm->threads_unwatched, 1, __ATOMIC_RELAXED);
+    }
+    registering = false;
+    return t;
+}
+
+struct lt_thread *thread_enter(uint32_t mode)
+{
+    if (mode == MODE_CHILD) {
+        process_start_child();
+        mode = __atomic_load_n(&lt_control->mode, __ATOMIC_RELAXED);
+        if ((mode & LEVEL_MASK) == LT_LEVEL_DORMANT || mode == MODE_CHILD)
+            return NULL;
+    }
+    struct lt_thread *t = lt_self;
+    if (!t)
+        return thread_register();
+    if (local_of(t)->busy)
+        return NULL;
+    /* A new epoch: releases may have been missed. */
+    t->held_count = 0;
+    local_of(t)->deferred_count = 0;
+    t->mode = mode;
+    return t;
+}
+
+bool threads_hold(uint64_t key, const struct lt_thread *except)
+{
+    uint32_t count = __atomic_load_n(&lt_shm->threads.count, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < count; i++) {
+        struct lt_thread *t = array_at(&lt_shm->threads, i);
+        if (t == except || __atomic_load_n(&t->state, __ATOMIC_ACQUIRE) != LT_THREAD_LIVE)
+            continue;
+        if (held_find(t, key))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,161 @@
+#include "wait.h"
+
+#include "clock.h"
+#include "control.h"
+#include "record.h"
+#include "shm.h"
+#include "stack.h"
+
+/* Odd while the fields change, so that a reader of half a wait knows. */
+static void publish(struct lt_thread *t, const struct lt_wait *wait)
+{
+    struct lt_wait *to = &t->wait;
+    uint32_t seq = to->seq + 1;
+    __atomic_store_n(&to->seq, seq, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE); /* odd before any field changes */
+    to->flags = wait->flags;
+    to->key = wait->key;
+    to->lock = wait->lock;
+    to->stack = wait->stack;
+    to->since = wait->since;
+    to->site = wait->site;
+    to->holder = wait->holder;
+    to->mutex = wait->mutex;
+    __atomic_store_n(&to->seq, seq + 1, __ATOMIC_RELEASE);
+}
+
+void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *what,
+                const struct call_site *site)
+{
+    uint32_t mode = t->mode;
+    w->thread = t;
+    w->outer = t->wait;
+    w->key = what->key;
+    w->type = what->type;
+    w->holder = what->holder;
+    w->site = site->address;
+    w->start = lt_now();
+    control_check_claim(w->start);
+    uint32_t lock = slot_of(t, what->key, what->type)->lock;
+    thread_busy(t);
+    w->stack = (mode & LEVEL_MASK) >= LT_LEVEL_CONTENDED ? stack_capture(t, site) : 0;
+    thread_ready(t, mode);
+    publish(t, &(struct lt_wait){.flags = what->flags,
+                                 .key = what->shown ? what->shown : what->key,
+                                 .lock = lock,
+                                 .stack = w->stack,
+                                 .since = w->start,
+                                 .site = (uint64_t)(uintptr_t)site->address,
+                                 .holder = what->holder,
+                                 .mutex = what->mutex});
+}
+
+/* Takes the wait back and returns the thread's slot with the time added, or NULL if the watch ended
+ * or began anew meanwhile. */
+static struct lt_slot *wait_end(struct waiting *w, uint64_t *waited)
+{
+    uint64_t now = lt_now();
+    *waited = now > w->start ? now - w->start : 0;
+    if (w->thread != lt_self)
+        return NULL; /* forked meanwhile: the block is the parent's */
+    publish(w->thread, &w->outer);
+    if (watched() != w->thread)
+        return NULL;
+    struct lt_slot *slot = slot_of(w->thread, w->key, w->type);
+    slot->counts.wait_ticks += *waited;
+    if (*waited > slot->counts.wait_max)
+        slot->counts.wait_max = *waited;
+    return slot;
+}
+
+void wait_end_holding(struct waiting *w, uint32_t held_flags)
+{
+    uint64_t waited;
+    struct lt_slot *slot = wait_end(w, &waited);
+    if (!slot)
+        return;
+    slot->counts.acquisitions++;
+    slot->counts.contended++;
+    struct lt_held *held = held_push(w->thread, w->key, slot->lock, w->site, w->start + waited,
+                                     held_flags | LT_HELD_CONTENDED);
+    if (!held)
+        return;
+    held->wait_start = w->start;
+    held->wait_ticks = waited;
+    held->stack = w->stack;
+    held->holder = w->holder;
+}
+
+static void wait_detail(struct waiting *w, uint32_t type, const struct lt_slot *slot, uint64_t waited)
+{
+    struct detail detail = {.type = type,
+                            .kind = (uint32_t)(w->key >> LT_KIND_SHIFT),
+                            .lock = slot->lock,
+                            .stack = w->stack,
+                            .holder = w->holder,
+                            .start = w->start,
+                            .wait = waited,
+                            .site = (uint64_t)(uintptr_t)w->site};
+    detail_defer(w->thread, &detail);
+}
+
+void wait_end_done(struct waiting *w)
+{
+    uint64_t waited;
+    struct lt_slot *slot = wait_end(w, &waited);
+    if (!slot)
+        return;
+    slot->counts.acquisitions++;
+    slot->counts.contended++;
+    wait_detail(w, LT_RECORD_WAIT, slot, waited);
+}
+
+void wait_end_without(struct waiting *w)
+{
+    uint64_t waited;
+    struct lt_slot *slot = wait_end(w, &waited);
+    if (slot)
+        wait_detail(w, LT_RECORD_TIMEOUT, slot, waited);
+}
+
+void wait_end_refused(struct waiting *w)
+{
+    if (w->thread == lt_self)
+        publish(w->thread, &w->outer);
+}
+
+void wait_abandoned(struct waiting *w)
+{
+    if (w->thread)
+        wait_end_without(w);
+}
+
+void detail_write(struct lt_thread *t, const struct detail *detail)
+{
+    uint32_t mode = t->mode;
+    if ((mode & LEVEL_MASK) < LT_LEVEL_CONTENDED)
+        return;
+    thread_busy(t);
+    site_add(t, detail->lock, detail->stack, detail->wait);
+    record_write(t, detail);
+    thread_ready(t, mode);
+}
+
+void detail_defer(struct lt_thread *t, const struct detail *detail)
+{
+    struct local *local = local_of(t);
+    if (t->held_count == 0 || local->deferred_count == DEFERRED_MAX) {
+        detail_write(t, detail);
+        return;
+    }
+    local->deferred[local->deferred_count++] = *detail;
+    local->held[t->held_count - 1].flags |= LT_HELD_DEFERRED;
+}
+
+void details_flush(struct lt_thread *t)
+{
+    struct local *local = local_of(t);
+    for (uint32_t i = 0; i < local->deferred_count; i++)
+        detail_write(t, &local->deferred[i]);
+    local->deferred_count = 0;
+}

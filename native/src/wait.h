@@ -1,0 +1,67 @@
+/* The contended path: a wait is published before the thread blocks, and accounted for after. */
+#ifndef LOCKTOP_WAIT_H
+#define LOCKTOP_WAIT_H
+
+#include "thread.h"
+
+/* Where a hook was called from: its return address lies at frame + 1 word, and the caller's frame
+ * pointer at frame. */
+struct call_site {
+    const void *address;
+    uintptr_t *frame;
+};
+
+#define CALL_SITE() \
+    (&(struct call_site){__builtin_return_address(0), (uintptr_t *)__builtin_frame_address(0)})
+
+/* One wait, on the stack of the hook. */
+struct waiting {
+    struct lt_thread *thread;
+    struct lt_wait outer; /* of the code that a signal handler interrupted; key 0 = none */
+    uint64_t key;
+    uint64_t start;
+    uint32_t type;
+    uint32_t stack;
+    uint32_t holder;
+    const void *site;
+};
+
+/* `shown` is the key to publish where it differs from the key to count under, else 0. `mutex` is
+ * the lock id that a condition wait gives up, else 0. */
+struct wait_for {
+    uint64_t key;
+    uint64_t shown;
+    uint32_t type;
+    uint32_t holder;
+    uint32_t flags; /* enum lt_wait_flags */
+    uint32_t mutex;
+};
+
+NOINLINE void wait_begin(struct lt_thread *t, struct waiting *waiting, const struct wait_for *what,
+                         const struct call_site *site);
+
+/* The wait ended with the lock, which the thread now holds. */
+NOINLINE void wait_end_holding(struct waiting *waiting, uint32_t held_flags);
+
+/* The wait ended with what it waited for, which is nothing to hold. */
+NOINLINE void wait_end_done(struct waiting *waiting);
+
+/* The wait ended without: its time ran out, a signal or a cancellation came. */
+NOINLINE void wait_end_without(struct waiting *waiting);
+
+/* The call was refused (EDEADLK, EINVAL ...): it was no wait. */
+NOINLINE void wait_end_refused(struct waiting *waiting);
+
+/* For __attribute__((cleanup)): a wait from which a cancellation unwinds has not ended yet. A hook
+ * sets `thread` to NULL when it has. */
+void wait_abandoned(struct waiting *waiting);
+#define CANCELLABLE __attribute__((cleanup(wait_abandoned)))
+
+/* Counts where it came from and writes the record. */
+void detail_write(struct lt_thread *t, const struct detail *detail);
+
+/* The same at the release of a lock that is held now: not while the program's lock is held. */
+void detail_defer(struct lt_thread *t, const struct detail *detail);
+void details_flush(struct lt_thread *t);
+
+#endif
