@@ -1,0 +1,47 @@
+"""What can be done on the screen, each thing named once. Keys are in keymap.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing that can be done."""
+
+    call: str  # the action that Textual runs
+    says: str  # for the help
+    short: str = ""  # for the line of keys, "" = not there
+
+
+ACTIONS: dict[str, Action] = {
+    "help": Action("help", "this help", "help"),
+    "quit": Action(
+        "app.quit", "quit; a program started by `locktop run` is then ended too", "quit"
+    ),
+    "next_panel": Action("panel(1)", "next panel: locks, threads, details", "panel"),
+    "previous_panel": Action("panel(-1)", "previous panel"),
+    "details": Action(
+        "details", "details of the chosen one; once more: the whole screen for them", "open"
+    ),
+    "back": Action("back", "back: from the details to the list, from a filter to everything"),
+    "deadlock": Action("deadlock", "the deadlock with all its stacks", "deadlock"),
+    "sort": Action("sort", "sort by the next column", "sort"),
+    "reverse": Action("reverse", "turn the order around", "reverse"),
+    "filter": Action("filter", "show only what has these words in it", "filter"),
+    "idle": Action("idle", "hide or show what only waits for work", "idle"),
+    "pause": Action("pause", "hold the picture still; the counting goes on", "pause"),
+    "save": Action("save('json')", "save the picture as JSON in this directory", "save"),
+    "save_text": Action("save('text')", "save the picture as text, for a ticket"),
+    "faster": Action("rate(1)", "more pictures a second"),
+    "slower": Action("rate(-1)", "fewer pictures a second"),
+    "theme": Action("app.next_theme", "next theme", "theme"),
+    "up": Action("move(-1)", "up"),
+    "down": Action("move(1)", "down"),
+    "page_up": Action("page(-1)", "a page up"),
+    "page_down": Action("page(1)", "a page down"),
+    "start": Action("start", "to the first one, and stay on whatever is first"),
+    "end": Action("end", "to the last one"),
+    "left": Action("sideways(-1)", "long lines of the details: back to their left"),
+    "right": Action("sideways(1)", "long lines of the details: on to their right"),
+}

@@ -1,0 +1,106 @@
+"""The app, and the one factory that makes it for the command line and for the tests."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import ClassVar
+
+from textual.app import App
+from textual.binding import BindingType
+
+from locktop.tui import theme_files
+from locktop.tui.driver import Meter, metered_driver
+from locktop.tui.feed import SnapshotFeed
+from locktop.tui.monitor import MonitorScreen
+from locktop.tui.pace import Pacer
+
+
+class ThemedApp(App[int]):
+    """An app with our themes and nothing that moves by itself."""
+
+    CSS_PATH = "app.tcss"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = []
+
+    def __init__(self, theme: str | None, meter: Meter, environ: Mapping[str, str]) -> None:
+        colourless = bool(environ.get("NO_COLOR"))
+        self._themes, self._wrong = theme_files.load_all()
+        super().__init__(
+            driver_class=metered_driver(meter), ansi_color=True if colourless else None
+        )
+        self.animation_level = "none"
+        for file in self._themes.values():
+            self.register_theme(theme_files.to_textual(file))
+        fallback = theme_files.default_name(dict(environ))
+        if theme is not None and theme not in self._themes:
+            self._wrong.append(f"there is no theme {theme!r}; there are {', '.join(self._themes)}")
+        wanted = "mono" if colourless else theme
+        self.theme = wanted if wanted in self._themes else fallback
+        self._colourless = colourless
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Our variables for a theme that does not set them (Textual's own)."""
+        # Called by App.__init__ too, before there are themes of ours to take them from.
+        themes = getattr(self, "_themes", {})
+        return theme_files.variables(themes["night"]) if "night" in themes else {}
+
+    def on_mount(self) -> None:
+        """Say what was wrong with theme files."""
+        for wrong in self._wrong:
+            self.notify(wrong, severity="warning", markup=False)
+
+    def action_next_theme(self) -> None:
+        """Take the next theme by name."""
+        if self._colourless:
+            self.notify("NO_COLOR is set: there is one theme.", markup=False)
+            return
+        names = sorted(self._themes)
+        self.theme = names[(names.index(self.theme) + 1) % len(names)]
+        self.notify(f"Theme {self.theme}", timeout=2, markup=False)
+
+
+class LocktopApp(ThemedApp):
+    """The monitor."""
+
+    TITLE = "locktop"
+
+    def __init__(
+        self,
+        feed: SnapshotFeed,
+        theme: str | None = None,
+        *,
+        rate: float = 2.0,
+        environ: Mapping[str, str] = os.environ,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.meter = Meter()
+        super().__init__(theme, self.meter, environ)
+        self._monitor = MonitorScreen(feed, self.meter, Pacer(rate), now)
+
+    def get_default_screen(self) -> MonitorScreen:
+        """The monitor is the first screen and the last."""
+        return self._monitor
+
+
+def make_app(
+    feed: SnapshotFeed,
+    theme: str | None = None,
+    *,
+    rate: float = 2.0,
+    environ: Mapping[str, str] = os.environ,
+    now: Callable[[], float] = time.monotonic,
+) -> LocktopApp:
+    """The app over ``feed``.
+
+    ``theme``: a name, None for what suits the terminal; ``rate``: pictures a second to start with;
+    ``now``: a monotonic clock in seconds, which tests replace.
+    """
+    return LocktopApp(feed, theme, rate=rate, environ=environ, now=now)
+
+
+def run_app(app: App[int], environ: Mapping[str, str] = os.environ) -> int:
+    """Run on this terminal until the user quits; over SSH without the mouse's movements."""
+    app.run(mouse="SSH_CONNECTION" not in environ)
+    return app.return_code or 0

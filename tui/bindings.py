@@ -1,0 +1,38 @@
+"""Joins keys and actions: for Textual, for the line of keys and for the help."""
+
+from __future__ import annotations
+
+from textual.binding import Binding
+
+from locktop.tui.actions import ACTIONS
+from locktop.tui.keymap import FOOTER, KEYMAP
+from locktop.tui.lines.runs import Line, Run, say
+
+
+def bindings() -> list[Binding]:
+    """All bindings of the monitor screen."""
+    return [
+        Binding(
+            ",".join(keys.keys), ACTIONS[keys.action].call, ACTIONS[keys.action].says, show=False
+        )
+        for keys in KEYMAP
+    ]
+
+
+def footer_line(width: int) -> Line:
+    """The line of keys, in ``width`` cells."""
+    shown = {keys.action: keys.shown.split()[0] for keys in KEYMAP}
+    runs: list[Run | str] = []
+    room = width
+    for name in FOOTER:
+        key, short = f" {shown[name]}", f" {ACTIONS[name].short} "
+        room -= len(key) + len(short)
+        if room < 0:
+            break
+        runs += [(key, "key"), (short, "label")]
+    return say(*runs)
+
+
+def help_lines() -> list[tuple[str, str]]:
+    """Keys and what they do, for the help."""
+    return [(keys.shown, ACTIONS[keys.action].says) for keys in KEYMAP]

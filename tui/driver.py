@@ -1,0 +1,63 @@
+"""The terminal driver, with a meter: what was written, and whether the terminal has taken it.
+
+Textual hands its output to a thread whose queue blocks the event loop when it is full. Asking
+the meter before a picture is drawn keeps the queue from ever filling up.
+"""
+
+from __future__ import annotations
+
+from typing import IO, Any
+
+from textual.drivers.linux_driver import LinuxDriver
+
+
+class Meter:
+    """Counts output; one thread adds to ``queued``, another one to ``taken``."""
+
+    def __init__(self) -> None:
+        self.queued = 0  # characters handed to the writer
+        self.taken = 0  # characters that the terminal has taken from it
+
+    @property
+    def drained(self) -> bool:
+        """Whether nothing is on its way to the terminal."""
+        return self.taken >= self.queued
+
+
+class _MeteredFile:
+    """Passes text on and tells the meter once the terminal has taken it."""
+
+    def __init__(self, file: IO[str], meter: Meter) -> None:
+        self._file = file
+        self._meter = meter
+        self._passed = 0
+
+    def write(self, text: str) -> int:
+        written = self._file.write(text)
+        self._passed += len(text)
+        return written
+
+    def flush(self) -> None:
+        self._file.flush()
+        self._meter.taken = self._passed
+
+    def fileno(self) -> int:
+        return self._file.fileno()
+
+
+def metered_driver(meter: Meter) -> type[LinuxDriver]:
+    """A driver class that reports to ``meter``."""
+
+    class MeteredDriver(LinuxDriver):
+        """See the module."""
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            self._file: Any = _MeteredFile(self._file, meter)
+
+        def write(self, data: str) -> None:
+            """Count, then write."""
+            meter.queued += len(data)
+            super().write(data)
+
+    return MeteredDriver

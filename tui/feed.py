@@ -1,0 +1,69 @@
+"""Where pictures come from: the collector's worker, or a test that made some by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from locktop.collector.model import Snapshot
+
+if TYPE_CHECKING:
+    from locktop.collector.source import Source
+    from locktop.collector.worker import Worker
+
+Publish = Callable[[Snapshot], None]
+
+
+class SnapshotFeed(Protocol):
+    """Publishes snapshots, from any thread, until it is stopped."""
+
+    def start(self, publish: Publish, interval_s: float) -> None:
+        """Begin; ``publish`` is called with each snapshot and returns at once."""
+
+    def set_interval(self, interval_s: float) -> None:
+        """Change the seconds between two snapshots."""
+
+    def stop(self) -> None:
+        """End; nothing is published afterwards."""
+
+
+class WorkerFeed:
+    """The collector's worker thread as a feed; owns the source and closes it."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._worker: Worker | None = None
+
+    def start(self, publish: Publish, interval_s: float) -> None:
+        """See SnapshotFeed."""
+        from locktop.collector.worker import Worker
+
+        self._worker = Worker(self._source, interval_s, publish)
+        self._worker.start()
+
+    def set_interval(self, interval_s: float) -> None:
+        """See SnapshotFeed."""
+        if self._worker is not None:
+            self._worker.interval_s = interval_s
+
+    def stop(self) -> None:
+        """See SnapshotFeed."""
+        if self._worker is not None:
+            self._worker.stop()
+        self._source.close()
+
+
+class Slot:
+    """Holds the newest snapshot and no other; ``put`` may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._newest: Snapshot | None = None
+
+    def put(self, snapshot: Snapshot) -> None:
+        """Replace what is there."""
+        self._newest = snapshot
+
+    @property
+    def newest(self) -> Snapshot | None:
+        """The newest one, None before the first."""
+        return self._newest

@@ -1,0 +1,59 @@
+"""Which key does what: data, in the order of the help and of the line of keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of one action."""
+
+    action: str  # a name in actions.ACTIONS
+    keys: tuple[str, ...]  # as Textual names them
+    shown: str  # as people name them
+
+
+KEYMAP: tuple[Keys, ...] = (
+    Keys("help", ("question_mark", "f1"), "?"),
+    Keys("quit", ("q", "ctrl+c"), "q"),
+    Keys("next_panel", ("tab",), "Tab"),
+    Keys("previous_panel", ("shift+tab",), "Shift+Tab"),
+    Keys("details", ("enter",), "Enter"),
+    Keys("back", ("escape",), "Esc"),
+    Keys("deadlock", ("d",), "d"),
+    Keys("sort", ("s",), "s"),
+    Keys("reverse", ("S",), "S"),
+    Keys("filter", ("slash",), "/"),
+    Keys("idle", ("i",), "i"),
+    Keys("pause", ("p", "space"), "p Space"),
+    Keys("save", ("w",), "w"),
+    Keys("save_text", ("W",), "W"),
+    Keys("faster", ("plus", "equals_sign"), "+"),
+    Keys("slower", ("minus",), "-"),
+    Keys("theme", ("t",), "t"),
+    Keys("up", ("up", "k"), "Up k"),
+    Keys("down", ("down", "j"), "Down j"),
+    Keys("page_up", ("pageup", "ctrl+b"), "PgUp"),
+    Keys("page_down", ("pagedown", "ctrl+f"), "PgDn"),
+    Keys("start", ("home", "g"), "Home g"),
+    Keys("end", ("end", "G"), "End G"),
+    Keys("left", ("left", "h"), "Left h"),
+    Keys("right", ("right", "l"), "Right l"),
+)
+
+#: The line of keys shows these, as many as fit.
+FOOTER: tuple[str, ...] = (
+    "help",
+    "quit",
+    "next_panel",
+    "details",
+    "sort",
+    "filter",
+    "save",
+    "pause",
+    "idle",
+    "reverse",
+    "deadlock",
+    "theme",
+)

@@ -1,0 +1,1 @@
+"""From a snapshot to lines of text: pure functions, no widget and no terminal."""

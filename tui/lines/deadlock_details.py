@@ -1,0 +1,59 @@
+"""Everything about the deadlocks: each thread of the circle with where it waits and what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from locktop.collector.model import Deadlock, DeadlockEdge
+from locktop.tui.lines.banner import word
+from locktop.tui.lines.figures import duration
+from locktop.tui.lines.parts import blank, labelled, stack_of
+from locktop.tui.lines.picture import Picture
+from locktop.tui.lines.runs import Row, say
+
+
+def deadlock_details(picture: Picture) -> Iterator[Row]:
+    """The lines of the details panel for all deadlocks."""
+    for deadlock in picture.snapshot.deadlocks:
+        yield from _deadlock(picture, deadlock)
+        yield blank()
+
+
+def _deadlock(picture: Picture, deadlock: Deadlock) -> Iterator[Row]:
+    certain = "" if deadlock.certain else "  not certain: an owner is not known for sure"
+    yield Row(
+        say(
+            (f" {word(deadlock)}", "stuck"),
+            f" of {len(deadlock.cycle)} threads, for {duration(deadlock.since_s)}",
+            (certain, "dim"),
+        )
+    )
+    yield Row(say(" ", (_circle(picture, deadlock), "strong")))
+    for edge in deadlock.cycle:
+        yield blank()
+        yield from _edge(picture, edge)
+
+
+def _circle(picture: Picture, deadlock: Deadlock) -> str:
+    names = [picture.thread_name(edge.tid) for edge in deadlock.cycle]
+    return " → ".join([*names, *names[:1]])
+
+
+def _edge(picture: Picture, edge: DeadlockEdge) -> Iterator[Row]:
+    yield labelled("thread", (picture.thread_name(edge.tid), "stuck"), f" ({edge.tid})")
+    thread = picture.threads.get(edge.tid)
+    wait = thread.waiting_for if thread is not None else None
+    kind = picture.locks[edge.waits_for].kind.value if edge.waits_for in picture.locks else "lock"
+    yield labelled(
+        "waits for",
+        (picture.lock_name(edge.waits_for), "strong"),
+        f" ({kind})",
+        (f" for {duration(wait.for_s)}" if wait is not None else "", "waiting"),
+    )
+    yield labelled(
+        "held by",
+        (picture.thread_name(edge.held_by), "holder"),
+        ", taken at " if edge.site else "",
+        (picture.site(edge.site), "where"),
+    )
+    yield from stack_of(picture, edge.stack, wait.site if wait is not None else 0)

@@ -1,0 +1,85 @@
+"""The one line that says what is wrong: what is stuck, since when, because of whom, where."""
+
+from __future__ import annotations
+
+from locktop.collector.model import CONTENTION_KINDS, Lock, Thread
+from locktop.tui.lines.figures import duration
+from locktop.tui.lines.picture import Picture
+from locktop.tui.lines.runs import Line, Run, say
+
+#: Under this many seconds waited per second nothing is worth a word.
+_CALM_WAIT = 0.001
+
+
+def headline(picture: Picture) -> Line:
+    """What somebody who just came wants to know first."""
+    worst = _most_waited_now(picture)
+    if worst is not None:
+        return _say_stuck(picture, worst)
+    busiest = _busiest(picture)
+    if busiest is None:
+        return say((" No thread waits for a lock.", "dim"))
+    return say(
+        (" No thread waits for a lock now. ", "dim"),
+        ("Most waited for lately: ", "dim"),
+        (busiest.name, "strong"),
+        (f"  {duration(busiest.rates.wait)} a second", "text"),
+    )
+
+
+def _most_waited_now(picture: Picture) -> Lock | None:
+    """The contended lock whose waiters have together waited longest, of the waits going on."""
+    waited: dict[int, float] = {}
+    for thread in picture.waiting:
+        wait = thread.waiting_for
+        if wait is not None:
+            waited[wait.lock] = waited.get(wait.lock, 0.0) + wait.for_s
+    known = [lock for lock in waited if lock in picture.locks]
+    if not known:
+        return None
+    return picture.locks[max(known, key=lambda lock: (waited[lock], -lock))]
+
+
+def _busiest(picture: Picture) -> Lock | None:
+    contended = [lock for lock in picture.snapshot.locks if lock.kind in CONTENTION_KINDS]
+    busiest = max(contended, key=lambda lock: lock.rates.wait, default=None)
+    return busiest if busiest is not None and busiest.rates.wait >= _CALM_WAIT else None
+
+
+def _say_stuck(picture: Picture, lock: Lock) -> Line:
+    waiters = [t for t in picture.waiting if t.waiting_for and t.waiting_for.lock == lock.id]
+    longest = waiters[0].waiting_for
+    since = duration(longest.for_s) if longest is not None else ""
+    many = (
+        f"{len(waiters)} threads wait for " if len(waiters) > 1 else f"{waiters[0].name} waits for "
+    )
+    return say(
+        (f" {many}", "waiting"),
+        (lock.name, "strong"),
+        f", the longest {since}" if len(waiters) > 1 else f" for {since}",
+        *_say_holder(picture, lock, waiters[0]),
+    )
+
+
+def _say_holder(picture: Picture, lock: Lock, waiter: Thread) -> list[Run | str]:
+    wait = waiter.waiting_for
+    holders = lock.holders or (wait.holders if wait is not None else ())
+    if not holders:
+        return [("; who holds it is not known", "dim")]
+    holder = holders[0]
+    held = picture.held(holder, lock.id)
+    said: list[Run | str] = ["; held by ", (picture.names(holders), "holder")]
+    if held is not None and held.for_s is not None:
+        said.append(f" for {duration(held.for_s)}")
+    site = picture.held_site(holder, lock.id)
+    if site:
+        said += [" at ", (site, "where")]
+    return said + _say_root(picture, holder)
+
+
+def _say_root(picture: Picture, tid: int) -> list[Run | str]:
+    """If the holder itself waits: for whom in the end."""
+    chain = list(picture.chain(tid))
+    if len(chain) < 2:
+        return []
+    return [", which waits for ", (picture.thread_name(chain[-1].tid), "holder")]

@@ -1,0 +1,161 @@
+"""Everything about one lock: who has it, who wants it, what it cost, where in the code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from locktop.collector.model import Lock, WaitStack
+from locktop.tui.lines.figures import count, duration, exact, percent
+from locktop.tui.lines.lock_list import mean_hold
+from locktop.tui.lines.parts import blank, event_lines, heading, labelled, stack_of
+from locktop.tui.lines.picture import Picture
+from locktop.tui.lines.runs import Row, Run, say
+
+_MOST_WAITERS = 8
+_MOST_EVENTS = 12
+
+
+def lock_details(picture: Picture, lock: Lock) -> Iterator[Row]:
+    """The lines of the details panel for ``lock``."""
+    yield Row(
+        say(
+            (f" {lock.name}", "strong"),
+            f"  {lock.kind.value}",
+            (f"  at {lock.address:#x}", "dim"),
+            ("  destroyed" if lock.destroyed else "", "waiting"),
+        )
+    )
+    yield from _holders(picture, lock)
+    yield from _waiters(picture, lock)
+    yield from _figures(lock)
+    yield from _blame(picture, lock)
+    yield from _wait_stacks(picture, lock)
+    yield from _recent(picture, lock)
+
+
+def _holders(picture: Picture, lock: Lock) -> Iterator[Row]:
+    if not lock.holders:
+        yield labelled("held by", ("nobody", "dim"))
+    for number, tid in enumerate(lock.holders):
+        yield labelled("" if number else "held by", *_holder(picture, lock, tid))
+
+
+def _holder(picture: Picture, lock: Lock, tid: int) -> Iterator[Run | str]:
+    yield picture.thread_name(tid), "holder"
+    yield f" ({tid})"
+    held = picture.held(tid, lock.id)
+    if held is not None:
+        yield " reads it" if held.shared else ""
+        yield f" for {duration(held.for_s)}" if held.for_s is not None else ""
+        site = picture.site(held.site)
+        yield ", taken at " if site else ""
+        yield site, "where"
+    thread = picture.threads.get(tid)
+    if thread is None:
+        return
+    wait = thread.waiting_for
+    if wait is None:
+        yield (f"; now {thread.state.value}", "dim")
+        return
+    yield "; now waits for "
+    yield picture.lock_name(wait.lock), "waiting"
+    yield f" {duration(wait.for_s)}"
+
+
+def _waiters(picture: Picture, lock: Lock) -> Iterator[Row]:
+    if not lock.waiters:
+        yield labelled("waiters", ("none", "dim"))
+        return
+    for number, tid in enumerate(islice(lock.waiters, _MOST_WAITERS)):
+        label = f"waiters {len(lock.waiters)}" if number == 0 else ""
+        yield labelled(label, *_waiter(picture, tid))
+    if len(lock.waiters) > _MOST_WAITERS:
+        yield labelled("", (f"and {len(lock.waiters) - _MOST_WAITERS} more", "dim"))
+
+
+def _waiter(picture: Picture, tid: int) -> Iterator[Run | str]:
+    yield picture.thread_name(tid), "strong"
+    yield f" ({tid})"
+    thread = picture.threads.get(tid)
+    if thread is None or thread.waiting_for is None:
+        return
+    wait = thread.waiting_for
+    yield f" for {duration(wait.for_s)}", "waiting"
+    yield " to read" if wait.shared else ""
+    yield " with a timeout" if wait.timed else ""
+    where = picture.wait_place(thread)
+    yield " in " if where else ""
+    yield where, "where"
+
+
+def _figures(lock: Lock) -> Iterator[Row]:
+    share = percent(lock.contended / lock.acquisitions) if lock.acquisitions else "0%"
+    failed = f", trylock failed {exact(lock.trylock_failed)}" if lock.trylock_failed else ""
+    yield labelled(
+        "acquired",
+        f"{exact(lock.acquisitions)}, contended {exact(lock.contended)} ({share}){failed}",
+    )
+    mean_wait = duration(lock.wait_s / lock.contended) if lock.contended else "-"
+    yield labelled(
+        "waited",
+        f"{duration(lock.wait_s)} in all, {mean_wait} each, {duration(lock.wait_max_s)} at most",
+    )
+    if lock.hold_timed:
+        timed = "every hold timed"
+        if lock.hold_timed < lock.acquisitions:
+            timed = f"from {exact(lock.hold_timed)} timed holds"
+        yield labelled(
+            "held",
+            f"{duration(lock.hold_s)} in all, {duration(mean_hold(lock))} each, "
+            f"{duration(lock.hold_max_s)} at most",
+            (f"  {timed}", "dim"),
+        )
+    rates = lock.rates
+    yield labelled(
+        "a second",
+        f"{count(rates.acquisitions)} acquired, {count(rates.contended)} contended, "
+        f"{duration(rates.wait)} waited, {duration(rates.hold)} held",
+    )
+
+
+def _blame(picture: Picture, lock: Lock) -> Iterator[Row]:
+    if not lock.blame:
+        return
+    yield blank()
+    yield heading("Waited because of")
+    for blame in islice(lock.blame, 6):
+        yield Row(
+            say(
+                f"  {duration(blame.wait_s):>6}  ",
+                (picture.thread_name(blame.tid), "holder"),
+                "  took it at ",
+                (picture.site(blame.site) or "?", "where"),
+            )
+        )
+
+
+def _wait_stacks(picture: Picture, lock: Lock) -> Iterator[Row]:
+    total = sum(stack.wait_s for stack in lock.wait_stacks)
+    for number, stack in enumerate(lock.wait_stacks):
+        yield blank()
+        yield _wait_stack_title(number, stack, total, len(lock.wait_stacks))
+        yield from stack_of(picture, stack.stack, 0)
+
+
+def _wait_stack_title(number: int, stack: WaitStack, total: float, of: int) -> Row:
+    share = percent(stack.wait_s / total) if total > 0 else "-"
+    which = f"{number + 1} of {of}: " if of > 1 else ""
+    return heading(
+        "Waited here  ",
+        f"{which}{share} of the wait, {duration(stack.wait_s)} in {exact(stack.count)} waits",
+    )
+
+
+def _recent(picture: Picture, lock: Lock) -> Iterator[Row]:
+    events = [event for event in picture.snapshot.events if event.lock == lock.id]
+    if not events:
+        return
+    yield blank()
+    yield heading("Latest waits")
+    yield from event_lines(picture, islice(events, _MOST_EVENTS), show_lock=False)

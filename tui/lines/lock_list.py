@@ -1,0 +1,115 @@
+"""The list of locks: its columns and its orders."""
+
+from __future__ import annotations
+
+from locktop.collector.model import Lock
+from locktop.tui.lines.figures import count, duration, percent
+from locktop.tui.lines.order import Order
+from locktop.tui.lines.picture import Picture, is_contention
+from locktop.tui.lines.table import Cell, Column
+
+#: The orders in the order of the key; each with the title of its column.
+ORDERS: tuple[Order[Lock], ...] = (
+    Order("wait", "WAIT", lambda lock: (-lock.wait_s, -lock.contended)),
+    Order("contended", "CONTEND", lambda lock: (-lock.contended, -lock.wait_s)),
+    Order("rate", "WAIT/s", lambda lock: (-lock.rates.wait, -lock.rates.contended, -lock.wait_s)),
+    Order("hold", "HELD%", lambda lock: (-lock.rates.hold, -lock.hold_s)),
+    Order("name", "LOCK", lambda lock: (lock.name.lower(),)),
+)
+
+
+def mark(picture: Picture, lock: Lock) -> Cell:
+    """The one character before a lock: ! in a deadlock, * waited for now."""
+    if lock.id in picture.stuck_locks:
+        return "!", "stuck"
+    if lock.waiters and is_contention(lock):
+        return "*", "waiting"
+    return " ", "text"
+
+
+def columns(picture: Picture) -> tuple[Column[Lock], ...]:
+    """All columns, in order from the left; the narrow screen drops some."""
+    return (
+        Column("LOCK", 18, lambda lock: _name(picture, lock), grow=3, limit=44),
+        Column("KIND", 6, lambda lock: (lock.kind.value, _quiet(lock))),
+        Column(
+            "HELD BY", 11, lambda lock: (picture.names(lock.holders), "holder"), grow=2, limit=19
+        ),
+        Column(
+            "FOR",
+            6,
+            lambda lock: (_held_for(picture, lock), _quiet(lock)),
+            right=True,
+            from_width=100,
+        ),
+        Column("WAITERS", 7, lambda lock: _waiters(picture, lock), right=True),
+        Column("CONT/s", 6, lambda lock: (count(lock.rates.contended), _quiet(lock)), right=True),
+        Column("WAIT/s", 6, lambda lock: (duration(lock.rates.wait), _quiet(lock)), right=True),
+        Column(
+            "HELD%", 5, lambda lock: (_held_share(lock), _quiet(lock)), right=True, from_width=100
+        ),
+        Column("WAIT", 6, lambda lock: (duration(lock.wait_s), _quiet(lock)), right=True),
+        Column("MAX", 6, lambda lock: (duration(lock.wait_max_s), _quiet(lock)), right=True),
+        Column(
+            "CONTEND",
+            7,
+            lambda lock: (count(lock.contended), _quiet(lock)),
+            right=True,
+            from_width=112,
+        ),
+        Column(
+            "HOLD~",
+            6,
+            lambda lock: (duration(mean_hold(lock)), _quiet(lock)),
+            right=True,
+            from_width=106,
+        ),
+        Column(
+            "ACQ/s",
+            5,
+            lambda lock: (count(lock.rates.acquisitions), _quiet(lock)),
+            right=True,
+            from_width=150,
+        ),
+        Column(
+            "HELD AT", 24, lambda lock: (_held_at(picture, lock), "where"), grow=4, from_width=132
+        ),
+    )
+
+
+def mean_hold(lock: Lock) -> float | None:
+    """Seconds held per acquisition, None where nothing is held or none was timed."""
+    if not lock.hold_timed or not lock.acquisitions:
+        return None
+    return lock.hold_s / lock.acquisitions
+
+
+def _quiet(lock: Lock) -> str:
+    return "text" if lock.contended and is_contention(lock) else "dim"
+
+
+def _name(picture: Picture, lock: Lock) -> Cell:
+    if lock.id in picture.stuck_locks:
+        return lock.name, "stuck"
+    return lock.name, "strong" if _quiet(lock) == "text" else "dim"
+
+
+def _waiters(picture: Picture, lock: Lock) -> Cell:
+    if not lock.waiters:
+        return "-", "dim"
+    return str(len(lock.waiters)), "waiting" if is_contention(lock) else "dim"
+
+
+def _held_for(picture: Picture, lock: Lock) -> str:
+    if not lock.holders:
+        return "-"
+    held = picture.held(lock.holders[0], lock.id)
+    return duration(held.for_s) if held is not None else "-"
+
+
+def _held_share(lock: Lock) -> str:
+    return percent(lock.rates.hold) if lock.hold_timed else "-"
+
+
+def _held_at(picture: Picture, lock: Lock) -> str:
+    return picture.held_site(lock.holders[0], lock.id) if lock.holders else ""

@@ -1,0 +1,161 @@
+"""A snapshot with indexes: what the panels ask again and again, worked out once for each look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from locktop.collector.model import (
+    CONTENTION_KINDS,
+    Deadlock,
+    Frame,
+    Held,
+    Lock,
+    Snapshot,
+    Thread,
+    ThreadState,
+)
+
+#: Frames of the C library that only say "a lock": the frame above them says where.
+_LOCK_FUNCTIONS = (
+    "pthread_",
+    "__pthread_",
+    "sem_",
+    "__GI_",
+    "___pthread_",
+    "std::mutex::",
+    "__gthread",
+)
+
+
+class Picture:
+    """One snapshot, indexed. Like the snapshot it never changes."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.threads: dict[int, Thread] = {thread.tid: thread for thread in snapshot.threads}
+        self.locks: dict[int, Lock] = {lock.id: lock for lock in snapshot.locks}
+
+    @cached_property
+    def stuck_threads(self) -> frozenset[int]:
+        """The tids in a deadlock."""
+        return frozenset(
+            edge.tid for deadlock in self.snapshot.deadlocks for edge in deadlock.cycle
+        )
+
+    @cached_property
+    def stuck_locks(self) -> frozenset[int]:
+        """The ids of the locks in a deadlock."""
+        return frozenset(
+            edge.waits_for for deadlock in self.snapshot.deadlocks for edge in deadlock.cycle
+        )
+
+    @cached_property
+    def waiting(self) -> tuple[Thread, ...]:
+        """Threads that wait for a lock which somebody holds, the longest wait first."""
+        waiting = [t for t in self.snapshot.threads if is_stuck_waiting(t)]
+        return tuple(sorted(waiting, key=lambda t: -_waited(t)))
+
+    def thread_name(self, tid: int) -> str:
+        """What to call the thread ``tid``."""
+        thread = self.threads.get(tid)
+        return thread.name if thread is not None and thread.name else str(tid)
+
+    def lock_name(self, lock_id: int) -> str:
+        """What to call the lock ``lock_id``."""
+        lock = self.locks.get(lock_id)
+        return lock.name if lock is not None else f"lock {lock_id}"
+
+    def names(self, tids: tuple[int, ...]) -> str:
+        """The first of ``tids`` by name and how many more there are."""
+        if not tids:
+            return ""
+        more = f" +{len(tids) - 1}" if len(tids) > 1 else ""
+        return self.thread_name(tids[0]) + more
+
+    def held(self, tid: int, lock_id: int) -> Held | None:
+        """How the thread holds the lock, None if it is not known to."""
+        thread = self.threads.get(tid)
+        if thread is None:
+            return None
+        return next((held for held in thread.holds if held.lock == lock_id), None)
+
+    def site(self, address: int) -> str:
+        """The place at one return address, "" if that is not known."""
+        if not address:
+            return ""
+        frame = self.snapshot.sites.get(address)
+        return place(frame) if frame is not None else f"{address:#x}"
+
+    def held_site(self, tid: int, lock_id: int) -> str:
+        """Where the thread took the lock, "" if that is not known."""
+        held = self.held(tid, lock_id)
+        return self.site(held.site) if held is not None else ""
+
+    def stack(self, stack_id: int) -> tuple[Frame, ...]:
+        """The frames of a stack, innermost first."""
+        return self.snapshot.stacks.get(stack_id, ())
+
+    def stack_top(self, stack_id: int) -> str:
+        """The innermost place of a stack that is not the lock function itself."""
+        frames = self.stack(stack_id)
+        for frame in frames:
+            if not frame.function.startswith(_LOCK_FUNCTIONS):
+                return place(frame)
+        return place(frames[0]) if frames else ""
+
+    def wait_place(self, thread: Thread) -> str:
+        """Where in the code a thread waits, "" if it does not."""
+        wait = thread.waiting_for
+        if wait is None:
+            return ""
+        return self.stack_top(wait.stack) or self.site(wait.site)
+
+    def chain(self, tid: int) -> Iterator[Thread]:
+        """The thread, the one it waits for, the one that one waits for … until a circle or an end."""
+        seen: set[int] = set()
+        while tid not in seen:
+            seen.add(tid)
+            thread = self.threads.get(tid)
+            if thread is None:
+                return
+            yield thread
+            if thread.waiting_for is None or not thread.waiting_for.holders:
+                return
+            tid = thread.waiting_for.holders[0]
+
+    def deadlock_of(self, tid: int) -> Deadlock | None:
+        """The deadlock that a thread is in."""
+        for deadlock in self.snapshot.deadlocks:
+            if any(edge.tid == tid for edge in deadlock.cycle):
+                return deadlock
+        return None
+
+
+def is_stuck_waiting(thread: Thread) -> bool:
+    """Whether the thread waits for something that another one holds."""
+    return thread.waiting_for is not None and thread.state is ThreadState.WAITING
+
+
+def is_contention(lock: Lock) -> bool:
+    """Whether waiting for this lock is contention, not waiting for work."""
+    return lock.kind in CONTENTION_KINDS
+
+
+def place(frame: Frame) -> str:
+    """``function file:line``, or ``module+0xoffset`` where there is no symbol."""
+    if not frame.function:
+        return f"{frame.module}+{frame.offset:#x}" if frame.module else f"{frame.address:#x}"
+    return f"{frame.function} {source_line(frame)}".rstrip()
+
+
+def source_line(frame: Frame) -> str:
+    """``file:line`` with the bare name of the file, else the module."""
+    if frame.file:
+        name = frame.file.rsplit("/", 1)[-1]
+        return f"{name}:{frame.line}" if frame.line else name
+    return f"[{frame.module}]" if frame.module else ""
+
+
+def _waited(thread: Thread) -> float:
+    return thread.waiting_for.for_s if thread.waiting_for is not None else 0.0

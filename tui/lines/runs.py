@@ -1,0 +1,82 @@
+"""A line of the screen: runs of text, each in a named style.
+
+The names are those of ``STYLES``; what they look like is the theme's affair. A run costs
+about 40 bytes on the wire, so a line has few of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+
+from locktop.tui.lines.figures import fit, plain
+
+#: Every style a run may name, with what it means.
+STYLES: dict[str, str] = {
+    "text": "what is to be read",
+    "dim": "idle, or beside the point",
+    "label": "the name of a figure",
+    "title": "the title of a panel",
+    "rule": "lines that part things",
+    "strong": "names of threads and locks",
+    "waiting": "a thread that waits for a lock, a lock that is waited for",
+    "running": "a thread that runs",
+    "holder": "who holds it",
+    "where": "a place in the code",
+    "stuck": "a deadlock",
+    "alarm": "the deadlock banner",
+    "key": "a key to press",
+    "flag": "a state of the screen: paused, ended",
+}
+
+Run = tuple[str, str]
+Line = tuple[Run, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line that stands for something: ``key`` tells what, None for a line one cannot choose."""
+
+    line: Line
+    key: Hashable = None
+
+
+def line_text(line: Line) -> str:
+    """The bare text of a line."""
+    return "".join(text for text, _ in line)
+
+
+def merge(runs: Iterable[Run]) -> Line:
+    """Join neighbours of one style and drop empty runs; blanks take the style before them."""
+    merged: list[Run] = []
+    for text, style in runs:
+        if not text:
+            continue
+        if merged and (merged[-1][1] == style or text.isspace()):
+            merged[-1] = (merged[-1][0] + text, merged[-1][1])
+        else:
+            merged.append((text, style))
+    return tuple(merged)
+
+
+def say(*runs: Run | str) -> Line:
+    """A line of free text; a bare string is in style ``text``; unprintable characters go."""
+    return merge(
+        (plain(run), "text") if isinstance(run, str) else (plain(run[0]), run[1]) for run in runs
+    )
+
+
+def cut(line: Line, width: int) -> Line:
+    """``line`` in at most ``width`` cells, with an ellipsis where it was cut."""
+    kept: list[Run] = []
+    room = width
+    for text, style in line:
+        cells = cell_len(text)
+        if cells > room:
+            kept.append((fit(text, room), style))
+            break
+        kept.append((text, style))
+        room -= cells
+    return tuple(kept)

@@ -1,0 +1,66 @@
+"""The first line: what is looked at, how, and in what state the screen is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+
+from locktop.collector.model import Snapshot
+from locktop.tui.lines.figures import clock, exact, size
+from locktop.tui.lines.runs import Line, Run, cut, line_text, merge, say
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often the picture changes."""
+
+    asked: float  # pictures a second
+    now: float  # less than asked where the terminal cannot keep up
+
+    @property
+    def text(self) -> str:
+        """In words, as short as can be."""
+        if self.now < self.asked:
+            return f"{self.now:g}/s, slow terminal"
+        return f"{self.asked:g}/s"
+
+
+def status_line(snapshot: Snapshot, pace: Pace, paused: bool, width: int) -> Line:
+    """The first line in ``width`` cells: the process at the left, the screen at the right."""
+    right = _flags(snapshot, pace, paused)
+    room = width - cell_len(line_text(right))
+    left = _process(snapshot)
+    while len(left) > 1 and cell_len(line_text(say(*left))) > room:
+        left.pop()
+    line = cut(say(*left), room)
+    return merge((*line, (" " * (room - cell_len(line_text(line))), "text"), *right))
+
+
+def _process(snapshot: Snapshot) -> list[Run | str]:
+    """The parts at the left, the least important last."""
+    process = snapshot.process
+    alive = sum(thread.alive for thread in snapshot.threads)
+    waiting = sum(t.state == "waiting" for t in snapshot.threads)
+    return [
+        (f" {process.comm}", "strong"),
+        f" {process.pid}",
+        f"  {alive} threads",
+        (f", {waiting} waiting" if waiting else "", "waiting"),
+        f"  lost {exact(snapshot.lost_events)}" if snapshot.lost_events else "",
+        f"  cpu {process.cpu_share:.2f}",
+        f"  {clock(snapshot.duration_s)}",
+        f"  {snapshot.source}, {snapshot.level}",
+        "  lost 0" if not snapshot.lost_events else "",
+        f"  rss {size(process.rss_bytes)}" if process.rss_bytes else "",
+        f"  on {snapshot.host}" if snapshot.host else "",
+    ]
+
+
+def _flags(snapshot: Snapshot, pace: Pace, paused: bool) -> Line:
+    flags: list[Run | str] = []
+    if snapshot.ended:
+        flags += [(" ENDED ", "flag"), " "]
+    if paused:
+        flags += [(" PAUSED ", "flag"), " "]
+    return say(*flags, (pace.text + " ", "dim"))

@@ -1,0 +1,76 @@
+"""Columns: which ones fit, how wide they are, and a row of them as a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from locktop.tui.lines.figures import fit, fit_right
+from locktop.tui.lines.runs import Line, merge
+
+T = TypeVar("T")
+Cell = tuple[str, str]  # text, style
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[T]):
+    """One column of a list of ``T``."""
+
+    title: str
+    width: int  # cells; of a flexible column the least
+    cell: Callable[[T], Cell]
+    right: bool = False  # figures stand at the right
+    grow: int = 0  # share of the room left over
+    limit: int = 0  # a flexible column grows no further, 0 = no limit
+    from_width: int = 0  # shown where the list is at least this wide
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Generic[T]):
+    """Columns laid out for one width."""
+
+    columns: tuple[Column[T], ...]
+    widths: tuple[int, ...]
+
+    def heading(self, marked: str = "") -> Line:
+        """The titles; the column titled ``marked`` is what the list is sorted by."""
+        runs: list[Cell] = [(" ", "label")]
+        for column, width in zip(self.columns, self.widths, strict=True):
+            place = fit_right if column.right else fit
+            style = "title" if column.title == marked else "label"
+            runs += [(place(column.title, width), style), (" ", "label")]
+        return merge(runs)
+
+    def line(self, item: T, mark: Cell = (" ", "text")) -> Line:
+        """``item`` as a line; ``mark`` is the one character before it."""
+        runs: list[Cell] = [mark]
+        for column, width in zip(self.columns, self.widths, strict=True):
+            text, style = column.cell(item)
+            place = fit_right if column.right else fit
+            # A blank takes the style of the run before it: no run of its own.
+            runs.append((place(text, width) + " ", style))
+        return merge(runs)
+
+
+def lay_out(columns: Sequence[Column[T]], width: int) -> Table[T]:
+    """Choose the columns for ``width`` cells and share out what is left among the flexible ones."""
+    chosen = [column for column in columns if width >= column.from_width]
+    widths = [column.width for column in chosen]
+    room = width - 1 - sum(widths) - len(widths)
+    while room > 0:
+        growing = [
+            i
+            for i, column in enumerate(chosen)
+            if column.grow and (not column.limit or widths[i] < column.limit)
+        ]
+        if not growing:
+            break
+        shares = sum(chosen[i].grow for i in growing)
+        before = room
+        for i in growing:
+            limit = chosen[i].limit or widths[i] + room
+            more = min(max(1, before * chosen[i].grow // shares), limit - widths[i], room)
+            widths[i] += more
+            room -= more
+    return Table(tuple(chosen), tuple(widths))

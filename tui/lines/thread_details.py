@@ -1,0 +1,122 @@
+"""Everything about one thread: what it waits for, because of whom, what it holds, its stacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from locktop.collector.model import Thread
+from locktop.tui.lines.figures import duration, exact, percent
+from locktop.tui.lines.parts import blank, event_lines, heading, labelled, stack_of
+from locktop.tui.lines.picture import Picture
+from locktop.tui.lines.runs import Row, Run, say
+from locktop.tui.lines.thread_list import state_word
+
+_MOST_HELD = 16
+_MOST_EVENTS = 12
+
+
+def thread_details(picture: Picture, thread: Thread) -> Iterator[Row]:
+    """The lines of the details panel for ``thread``."""
+    yield Row(
+        say(
+            (f" {picture.thread_name(thread.tid)}", "strong"),
+            f"  thread {thread.tid}",
+            f"  {state_word(thread)}",
+        )
+    )
+    yield from _waits(picture, thread)
+    yield from _because(picture, thread)
+    yield from _stack(picture, thread)
+    yield from _holds(picture, thread)
+    yield from _figures(thread)
+    yield from _recent(picture, thread)
+
+
+def _waits(picture: Picture, thread: Thread) -> Iterator[Row]:
+    wait = thread.waiting_for
+    if wait is None:
+        yield labelled("waits for", ("nothing", "dim"))
+        return
+    holders = [picture.thread_name(tid) for tid in wait.holders]
+    said: list[Run | str] = [
+        (picture.lock_name(wait.lock), "strong"),
+        f" ({wait.kind.value})",
+        " to read" if wait.shared else "",
+        (f" for {duration(wait.for_s)}", "waiting"),
+        " with a timeout" if wait.timed else "",
+    ]
+    if holders:
+        said += [", held by ", (", ".join(holders[:4]), "holder")]
+    yield labelled("waits for", *said)
+
+
+def _because(picture: Picture, thread: Thread) -> Iterator[Row]:
+    """The chain from the holder to its root."""
+    chain = list(picture.chain(thread.tid))
+    for before, link in zip(chain, chain[1:], strict=False):
+        wait = before.waiting_for
+        if wait is None:
+            return
+        site = picture.held_site(link.tid, wait.lock)
+        said: list[Run | str] = [(picture.thread_name(link.tid), "holder")]
+        if site:
+            said += [" took it at ", (site, "where")]
+        if link.waiting_for is None:
+            said.append(f"; now {link.state.value}")
+        else:
+            said += [
+                "; waits for ",
+                (picture.lock_name(link.waiting_for.lock), "waiting"),
+                f" {duration(link.waiting_for.for_s)}",
+            ]
+        yield labelled("because", *said)
+    if thread.tid in picture.stuck_threads:
+        yield labelled("", ("and so in a circle: a deadlock", "stuck"))
+
+
+def _holds(picture: Picture, thread: Thread) -> Iterator[Row]:
+    if not thread.holds:
+        yield labelled("holds", ("nothing", "dim"))
+    for number, held in enumerate(islice(thread.holds, _MOST_HELD)):
+        waiters = picture.locks[held.lock].waiters if held.lock in picture.locks else ()
+        yield labelled(
+            "" if number else "holds",
+            (picture.lock_name(held.lock), "strong"),
+            " to read" if held.shared else "",
+            f" {held.depth + 1} deep" if held.depth else "",
+            f" for {duration(held.for_s)}" if held.for_s is not None else "",
+            ", taken at " if held.site else "",
+            (picture.site(held.site), "where"),
+            (f"; {len(waiters)} wait" if waiters else "", "waiting"),
+        )
+    if len(thread.holds) > _MOST_HELD:
+        yield labelled("", (f"and {len(thread.holds) - _MOST_HELD} more", "dim"))
+
+
+def _figures(thread: Thread) -> Iterator[Row]:
+    waited = [f"{kind.value} {duration(s)}" for kind, s in thread.wait_s.items() if s > 0]
+    yield labelled("waited", ", ".join(waited) or "never")
+    yield labelled("acquired", f"{exact(thread.acquisitions)}, contended {exact(thread.contended)}")
+    yield labelled(
+        "lately",
+        f"lock wait {percent(thread.wait_share)}, idle wait {percent(thread.idle_share)}, "
+        f"cpu {percent(thread.cpu_share)}",
+        (f"  cpu {duration(thread.cpu_s)} in all", "dim"),
+    )
+
+
+def _stack(picture: Picture, thread: Thread) -> Iterator[Row]:
+    wait = thread.waiting_for
+    if wait is None:
+        return
+    yield from stack_of(picture, wait.stack, wait.site)
+
+
+def _recent(picture: Picture, thread: Thread) -> Iterator[Row]:
+    events = [event for event in picture.snapshot.events if event.tid == thread.tid]
+    if not events:
+        return
+    yield blank()
+    yield heading("Latest waits")
+    yield from event_lines(picture, islice(events, _MOST_EVENTS), show_lock=True)

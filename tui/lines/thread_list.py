@@ -1,0 +1,149 @@
+"""The list of threads: its columns and its orders."""
+
+from __future__ import annotations
+
+from locktop.collector.model import CONTENTION_KINDS, Thread, ThreadState
+from locktop.tui.lines.figures import bar, count, duration, percent
+from locktop.tui.lines.order import Order
+from locktop.tui.lines.picture import Picture
+from locktop.tui.lines.table import Cell, Column
+
+_STATE_RANK = {
+    ThreadState.WAITING: 0,
+    ThreadState.RUNNING: 2,
+    ThreadState.RUNNABLE: 2,
+    ThreadState.OTHER: 3,
+    ThreadState.IDLE: 4,
+}
+
+_STATE_STYLE = {
+    ThreadState.WAITING: "waiting",
+    ThreadState.RUNNING: "running",
+    ThreadState.RUNNABLE: "running",
+    ThreadState.OTHER: "text",
+    ThreadState.IDLE: "dim",
+}
+
+#: The orders in the order of the key; each with the title of its column.
+ORDERS: tuple[Order[Thread], ...] = (
+    Order("state", "STATE", lambda thread: _by_state(thread)),
+    Order("wait", "WAITED", lambda thread: (-contention_wait(thread), thread.tid)),
+    Order("share", "WAIT%", lambda thread: (-round(thread.wait_share, 2), thread.tid)),
+    Order("cpu", "CPU%", lambda thread: (-round(thread.cpu_share, 2), -thread.cpu_s, thread.tid)),
+    Order("name", "THREAD", lambda thread: (thread.name.lower(), thread.tid)),
+)
+
+
+def _by_state(thread: Thread) -> tuple[float, ...]:
+    """Who is stuck first, the longest first; then who waits most; the idle last."""
+    wait = thread.waiting_for
+    since = -wait.for_s if wait is not None and thread.state is ThreadState.WAITING else 0.0
+    rank = _STATE_RANK[thread.state] if thread.alive else 5
+    if rank == 0 and since > -1.0:
+        # Short waits come and go between two looks: by share, or the list would never be still.
+        rank, since = 1, 0.0
+    elif rank == 2 and thread.wait_share > 0.05:
+        rank = 1
+    return (rank, since, -round(thread.wait_share, 1), -round(thread.cpu_share, 1), thread.tid)
+
+
+def mark(picture: Picture, thread: Thread) -> Cell:
+    """The one character before a thread: ! in a deadlock, * waiting for a lock."""
+    if thread.tid in picture.stuck_threads:
+        return "!", "stuck"
+    if thread.state is ThreadState.WAITING:
+        return "*", "waiting"
+    return " ", "text"
+
+
+def columns(picture: Picture) -> tuple[Column[Thread], ...]:
+    """All columns, in order from the left; the narrow screen drops some."""
+    return (
+        Column("THREAD", 15, lambda thread: _name(picture, thread)),
+        Column(
+            "TID", 7, lambda thread: (str(thread.tid), _quiet(thread)), right=True, from_width=90
+        ),
+        Column("STATE", 8, lambda thread: _state(thread)),
+        Column("WAITS FOR", 14, lambda thread: _waits_for(picture, thread), grow=3, limit=36),
+        Column("SINCE", 6, lambda thread: (_since(thread), _quiet(thread)), right=True),
+        Column("HELD BY", 12, lambda thread: _held_by(picture, thread), grow=2, limit=19),
+        Column("WAIT%", 5, lambda thread: (percent(thread.wait_share), _quiet(thread)), right=True),
+        Column("", 6, lambda thread: (bar(thread.wait_share, 6), "waiting")),
+        Column(
+            "CPU%",
+            4,
+            lambda thread: (percent(thread.cpu_share), _quiet(thread)),
+            right=True,
+            from_width=96,
+        ),
+        Column("HOLDS", 5, lambda thread: _holds(thread), right=True, from_width=104),
+        Column(
+            "WAITED",
+            6,
+            lambda thread: (duration(contention_wait(thread)), _quiet(thread)),
+            right=True,
+            from_width=112,
+        ),
+        Column(
+            "CONTEND",
+            7,
+            lambda thread: (count(thread.contended), _quiet(thread)),
+            right=True,
+            from_width=120,
+        ),
+        Column(
+            "AT",
+            24,
+            lambda thread: (picture.wait_place(thread), _where(thread)),
+            grow=4,
+            from_width=132,
+        ),
+    )
+
+
+def contention_wait(thread: Thread) -> float:
+    """Seconds that the thread waited for locks which somebody held, in all."""
+    return sum(seconds for kind, seconds in thread.wait_s.items() if kind in CONTENTION_KINDS)
+
+
+def state_word(thread: Thread) -> str:
+    """What the thread does, in one word."""
+    return thread.state.value if thread.alive else "ended"
+
+
+def _quiet(thread: Thread) -> str:
+    return "dim" if thread.state is ThreadState.IDLE or not thread.alive else "text"
+
+
+def _where(thread: Thread) -> str:
+    return "dim" if _quiet(thread) == "dim" else "where"
+
+
+def _name(picture: Picture, thread: Thread) -> Cell:
+    if thread.tid in picture.stuck_threads:
+        return picture.thread_name(thread.tid), "stuck"
+    return picture.thread_name(thread.tid), "dim" if _quiet(thread) == "dim" else "strong"
+
+
+def _state(thread: Thread) -> Cell:
+    return state_word(thread), _STATE_STYLE[thread.state] if thread.alive else "dim"
+
+
+def _waits_for(picture: Picture, thread: Thread) -> Cell:
+    wait = thread.waiting_for
+    if wait is None:
+        return "", "text"
+    return picture.lock_name(wait.lock), "dim" if _quiet(thread) == "dim" else "strong"
+
+
+def _since(thread: Thread) -> str:
+    return duration(thread.waiting_for.for_s) if thread.waiting_for is not None else ""
+
+
+def _held_by(picture: Picture, thread: Thread) -> Cell:
+    wait = thread.waiting_for
+    return (picture.names(wait.holders), "holder") if wait is not None else ("", "text")
+
+
+def _holds(thread: Thread) -> Cell:
+    return (str(len(thread.holds)), "holder") if thread.holds else ("-", "dim")

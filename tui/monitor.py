@@ -1,0 +1,378 @@
+"""The monitor screen: panels, keys, and when to draw."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import events, on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container
+from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import Input
+
+from locktop.collector.model import Snapshot
+from locktop.tui.bindings import bindings, footer_line
+from locktop.tui.driver import Meter
+from locktop.tui.feed import Slot, SnapshotFeed
+from locktop.tui.lines.banner import banner
+from locktop.tui.lines.deadlock_details import deadlock_details
+from locktop.tui.lines.headline import headline
+from locktop.tui.lines.lock_details import lock_details
+from locktop.tui.lines.picture import Picture
+from locktop.tui.lines.runs import Line, Row, say
+from locktop.tui.lines.status import status_line
+from locktop.tui.lines.thread_details import thread_details
+from locktop.tui.pace import Pacer
+from locktop.tui.panels import AnyPanel, LockPanel, ThreadPanel
+from locktop.tui.saving import save_picture
+from locktop.tui.widgets.details import Details
+from locktop.tui.widgets.few_lines import FewLines
+from locktop.tui.widgets.help import HelpScreen
+from locktop.tui.widgets.item_list import ItemList
+from locktop.tui.widgets.sheet import Sheet
+
+#: From this width the details are beside the lists, from this height all three are seen.
+WIDE = (150, 28)
+MEDIUM_HEIGHT = 34
+
+
+class MonitorScreen(Screen[None]):
+    """Draws the newest snapshot of a feed, at a pace that the terminal can follow."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
+
+    class Arrived(Message):
+        """There is a new snapshot in the slot."""
+
+        def can_replace(self, message: Message) -> bool:
+            """One is enough: the slot holds only the newest anyway."""
+            return isinstance(message, MonitorScreen.Arrived)
+
+    def __init__(
+        self,
+        feed: SnapshotFeed,
+        meter: Meter,
+        pacer: Pacer,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__()
+        self._feed = feed
+        self._meter = meter
+        self._pacer = pacer
+        self._now = now
+        self._slot = Slot()
+        self._picture: Picture | None = None
+        self._paused = False
+        self._wanted = ""
+        self._show_idle = True
+        self._subject: tuple[str, int] | None = None
+        self._noted: set[str] = set()
+        self._had_deadlock = False
+
+    def compose(self) -> ComposeResult:
+        """The parts, from the top."""
+        yield FewLines(id="status")
+        yield FewLines(id="headline")
+        with Container(id="body"):
+            with Container(id="lists"):
+                yield ItemList(id="locks")
+                yield ItemList(id="threads")
+            yield Details(id="details")
+        with Container(id="foot"):
+            yield FewLines(id="keys")
+            yield Input(placeholder="show only what has these words in it", id="filter")
+
+    def on_mount(self) -> None:
+        """Everything is there: let the pictures come."""
+        self._status = self.query_one("#status", FewLines)
+        self._headline = self.query_one("#headline", FewLines)
+        self._keys = self.query_one("#keys", FewLines)
+        self._details = self.query_one("#details", Details)
+        self._filter = self.query_one("#filter", Input)
+        self._filter.cursor_blink = False
+        self._locks = LockPanel(self.query_one("#locks", ItemList))
+        self._threads = ThreadPanel(self.query_one("#threads", ItemList))
+        self.add_class("on-locks")
+        self._locks.widget.focus()
+        self._feed.start(self._publish, self._pacer.interval_s)
+
+    def on_unmount(self) -> None:
+        """The screen is closed."""
+        self._feed.stop()
+
+    # Pictures
+
+    def _publish(self, snapshot: Snapshot) -> None:
+        """Called by the feed, from its own thread."""
+        self._slot.put(snapshot)
+        self.post_message(self.Arrived())
+
+    @on(Arrived)
+    def _take(self) -> None:
+        if self._paused:
+            return
+        before = self._pacer.interval_s
+        drawn = self._pacer.may_draw(self._meter.drained)
+        if self._pacer.interval_s != before:
+            self._feed.set_interval(self._pacer.interval_s)
+        if drawn:
+            self._take_newest()
+        else:
+            # Nothing may come after this one: the process may have ended.
+            self.set_timer(self._pacer.interval_s, lambda: self.post_message(self.Arrived()))
+
+    def _take_newest(self) -> None:
+        newest = self._slot.newest
+        if newest is None or (self._picture is not None and newest is self._picture.snapshot):
+            return
+        self._picture = Picture(newest)
+        self._tell_notes(newest)
+        self._draw()
+
+    def _tell_notes(self, snapshot: Snapshot) -> None:
+        for note in snapshot.notes:
+            if note not in self._noted:
+                self._noted.add(note)
+                self.notify(note, severity="warning", markup=False)
+
+    def _draw(self) -> None:
+        """Bring every panel up to date; each sends only the rows that changed."""
+        picture = self._picture
+        if picture is None:
+            return
+        width = self.size.width
+        self._status.show((status_line(picture.snapshot, self._pacer.pace, self._paused, width),))
+        self._headline.show(self._top_lines(picture))
+        now = self._now()
+        for panel in (self._locks, self._threads):
+            panel.draw(picture, self._wanted, self._show_idle, now)
+        self._follow_deadlock(picture)
+        self._draw_details()
+
+    def _top_lines(self, picture: Picture) -> tuple[Line, ...]:
+        most = max(3, self.size.height // 5)
+        return banner(picture, most) or (headline(picture),)
+
+    def _follow_deadlock(self, picture: Picture) -> None:
+        """A deadlock that has just come is what the details show, unless somebody reads there."""
+        has = bool(picture.snapshot.deadlocks)
+        if has and not self._had_deadlock and not self._details.has_focus:
+            self._subject = ("deadlock", 0)
+        if not has and self._subject is not None and self._subject[0] == "deadlock":
+            self._subject = None
+        self._had_deadlock = has
+
+    def _draw_details(self) -> None:
+        picture = self._picture
+        if picture is None or not self._details.display:
+            return
+        if self._subject is None:
+            self._subject = self._current_subject()
+        title, rows = self._detail_rows(picture)
+        self._details.set_heads("Details", title)
+        self._details.show(self._subject, rows)
+
+    def _detail_rows(self, picture: Picture) -> tuple[str, tuple[Row, ...]]:
+        kind, number = self._subject or ("", 0)
+        if kind == "lock" and number in picture.locks:
+            return "of a lock", tuple(lock_details(picture, picture.locks[number]))
+        if kind == "thread" and number in picture.threads:
+            return "of a thread", tuple(thread_details(picture, picture.threads[number]))
+        if kind == "deadlock":
+            return "of the deadlock", tuple(deadlock_details(picture))
+        gone = " It is no longer there." if kind else " Nothing is chosen."
+        return "", (Row(say((gone, "dim"))),)
+
+    def _current_subject(self) -> tuple[str, int] | None:
+        panel = self._panel()
+        current = panel.widget.current
+        return (
+            (("lock" if panel is self._locks else "thread"), current)
+            if current is not None
+            else None
+        )
+
+    # What happens
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Choose the shape for the new size."""
+        wide = event.size.width >= WIDE[0] and event.size.height >= WIDE[1]
+        medium = not wide and event.size.height >= MEDIUM_HEIGHT
+        self.set_class(wide, "wide")
+        self.set_class(medium, "medium")
+        self.set_class(not wide and not medium, "small")
+        self.call_after_refresh(self._redraw)
+
+    def _redraw(self) -> None:
+        self._keys.show((footer_line(self.size.width),))
+        self._draw()
+
+    @on(ItemList.Moved)
+    def _moved(self, event: ItemList.Moved) -> None:
+        if event.source is self._panel().widget and not self._reading_deadlock(event.source):
+            self._subject = self._current_subject()
+            self._draw_details()
+
+    def _reading_deadlock(self, moved: ItemList) -> bool:
+        """Whether the details show the deadlock and the list moved by itself."""
+        return self._subject is not None and self._subject[0] == "deadlock" and not moved.chosen
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Another panel is in use: the details follow it."""
+        widget = event.widget
+        if isinstance(widget, ItemList):
+            self.set_class(widget is self._locks.widget, "on-locks")
+            self.set_class(widget is self._threads.widget, "on-threads")
+            if self._picture is not None and not self._reading_deadlock(widget):
+                self._subject = None
+            self.call_after_refresh(self._draw)
+        elif isinstance(widget, Details):
+            self.call_after_refresh(self._draw)
+
+    @on(Input.Changed, "#filter")
+    def _filtered(self, event: Input.Changed) -> None:
+        self._wanted = event.value.strip()
+        self._resort()
+
+    @on(Input.Submitted, "#filter")
+    def _filter_kept(self) -> None:
+        self._close_filter()
+
+    def _close_filter(self) -> None:
+        self.remove_class("filtering")
+        self._panel().widget.focus()
+
+    def _panel(self) -> AnyPanel:
+        """The list in use, or last used."""
+        return self._threads if self.has_class("on-threads") else self._locks
+
+    def _sheet(self) -> ItemList | Details:
+        """The panel in use."""
+        return self._details if self._details.has_focus else self._panel().widget
+
+    def _resort(self) -> None:
+        self._locks.upset()
+        self._threads.upset()
+        self._draw()
+
+    # Actions, as named in actions.py
+
+    def action_help(self) -> None:
+        """Show the keys and the columns."""
+        self.app.push_screen(HelpScreen())
+
+    def action_panel(self, step: int) -> None:
+        """Go to the next panel, or the one before."""
+        order: list[Sheet] = [self._locks.widget, self._threads.widget, self._details]
+        if self.has_class("zoomed"):
+            order = [self._details]
+        using = order.index(self._sheet()) if self._sheet() in order else 0
+        target = order[(using + step) % len(order)]
+        if isinstance(target, ItemList):
+            # In the small shape only one list is displayed, and only that takes the focus.
+            self.set_class(target is self._locks.widget, "on-locks")
+            self.set_class(target is self._threads.widget, "on-threads")
+        self.call_after_refresh(target.focus)
+
+    def action_details(self) -> None:
+        """Go to the details; once more: give them the whole screen."""
+        self._panel().widget.chosen = True
+        if self._details.has_focus or self.has_class("small"):
+            self.toggle_class("zoomed")
+        self._details.focus()
+        self.call_after_refresh(self._draw)
+
+    def action_back(self) -> None:
+        """Undo the last of: filter being typed, whole-screen details, details, filter."""
+        if self.has_class("filtering"):
+            self._filter.value = ""
+            self._close_filter()
+        elif self.has_class("zoomed") or self._details.has_focus:
+            self.remove_class("zoomed")
+            self.call_after_refresh(self._panel().widget.focus)
+        elif self._wanted:
+            self._filter.value = ""
+
+    def action_deadlock(self) -> None:
+        """Show the deadlock with all its stacks."""
+        if self._picture is None or not self._picture.snapshot.deadlocks:
+            self.notify("There is no deadlock.", markup=False)
+            return
+        self._subject = ("deadlock", 0)
+        self.set_class(self.has_class("small"), "zoomed")
+        self._details.focus()
+        self.call_after_refresh(self._draw)
+
+    def action_sort(self) -> None:
+        """Sort the list in use by the next column."""
+        self._panel().next_order()
+        self._draw()
+
+    def action_reverse(self) -> None:
+        """Turn the order of the list in use around."""
+        self._panel().reverse()
+        self._draw()
+
+    def action_filter(self) -> None:
+        """Type words to filter by."""
+        self.remove_class("zoomed")
+        self.add_class("filtering")
+        self.call_after_refresh(self._filter.focus)
+
+    def action_idle(self) -> None:
+        """Hide or show what only waits for work."""
+        self._show_idle = not self._show_idle
+        self._resort()
+
+    def action_pause(self) -> None:
+        """Hold the picture; the collection goes on."""
+        self._paused = not self._paused
+        if not self._paused:
+            self._take_newest()
+        self._draw()
+
+    def action_save(self, form: str) -> None:
+        """Save the picture that is seen."""
+        if self._picture is not None:
+            self._save(self._picture.snapshot, form)
+
+    @work(exclusive=True, group="save")
+    async def _save(self, snapshot: Snapshot, form: str) -> None:
+        try:
+            path = await asyncio.to_thread(save_picture, snapshot, form)
+        except OSError as error:
+            self.notify(f"Not saved: {error.strerror or error}", severity="error", markup=False)
+            return
+        self.notify(f"Saved {path}", timeout=8, markup=False)
+
+    def action_rate(self, steps: int) -> None:
+        """Draw more or less often."""
+        self._pacer.step(steps)
+        self._feed.set_interval(self._pacer.interval_s)
+        self._draw()
+
+    def action_move(self, rows: int) -> None:
+        """Up or down."""
+        self._sheet().move(rows)
+
+    def action_page(self, pages: int) -> None:
+        """Up or down by what fits."""
+        sheet = self._sheet()
+        sheet.move(pages * max(1, sheet.page - 1))
+
+    def action_start(self) -> None:
+        """To the first line."""
+        self._sheet().to_start()
+
+    def action_end(self) -> None:
+        """To the last line."""
+        self._sheet().to_end()
+
+    def action_sideways(self, steps: int) -> None:
+        """Long lines of the details."""
+        self._details.sideways(steps)

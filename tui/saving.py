@@ -1,0 +1,90 @@
+"""Writing files: whole or not at all, and never over one that is there unless asked."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from locktop.collector.model import Snapshot
+
+_TRIES = 100
+
+
+def write_file(path: Path, data: bytes, *, replace: bool = False) -> None:
+    """Write ``data`` to ``path`` in one step, readable by its user only.
+
+    Raises FileExistsError if something is there and ``replace`` is false, else OSError.
+    """
+    if not replace and path.is_symlink():
+        raise FileExistsError(17, "File exists", str(path))
+    descriptor, name = tempfile.mkstemp(prefix=".locktop-", dir=path.parent or Path())
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if replace:
+            os.replace(name, path)
+            return
+        # A link fails where a rename would overwrite.
+        os.link(name, path)
+        os.unlink(name)
+    except BaseException:
+        _forget(name)
+        raise
+
+
+def _forget(name: str) -> None:
+    try:
+        os.unlink(name)
+    except FileNotFoundError:
+        pass
+
+
+def picture_name(snapshot: Snapshot, suffix: str) -> str:
+    """A name that says what is in the file: locktop-mysqld-4711-20261121T100000Z.json."""
+    comm = re.sub(r"[^A-Za-z0-9_.-]", "_", snapshot.process.comm).lstrip(".") or "process"
+    taken = re.sub(r"[^0-9TZ]", "", snapshot.taken_at.split(".")[0]) + "Z"
+    return f"locktop-{comm}-{snapshot.process.pid}-{taken}{suffix}"
+
+
+def render(snapshot: Snapshot, form: str, before: Snapshot | None = None) -> bytes:
+    """The snapshot as ``json``, ``msgpack`` or ``text``."""
+    if form == "text":
+        from locktop.collector.export import text
+
+        return text.render(snapshot, before).rstrip("\n").encode() + b"\n"
+    from locktop.collector.export import json_
+
+    document = json_.document(snapshot, before)
+    if form == "msgpack":
+        import msgpack
+
+        packed: bytes = msgpack.packb(document)
+        return packed
+    import json
+
+    return json.dumps(document, indent=1, ensure_ascii=False).encode() + b"\n"
+
+
+def save_picture(snapshot: Snapshot, form: str, directory: Path | None = None) -> Path:
+    """Save to a new file in ``directory`` (default: where we are) and give its path.
+
+    Raises OSError.
+    """
+    data = render(snapshot, form)
+    root = directory or Path.cwd()
+    suffix = {"json": ".json", "msgpack": ".msgpack", "text": ".txt"}[form]
+    name = picture_name(snapshot, "")
+    for number in range(1, _TRIES):
+        path = root / (f"{name}{suffix}" if number == 1 else f"{name}-{number}{suffix}")
+        try:
+            write_file(path, data)
+        except FileExistsError:
+            continue
+        return path
+    raise FileExistsError(17, f"too many files called {name}*", str(root))

@@ -1,0 +1,111 @@
+"""A list of things, one a row, with a cursor that stays on the thing, not on the row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from textual import events
+from textual.message import Message
+
+from locktop.tui.lines.runs import Line
+from locktop.tui.widgets.painting import CURSOR, CURSOR_ELSEWHERE, PLAIN
+from locktop.tui.widgets.sheet import Sheet
+
+
+class ItemList(Sheet):
+    """Shows ids in the order it is given them; formats only the rows that can be seen."""
+
+    class Moved(Message):
+        """The cursor is on another thing."""
+
+        def __init__(self, source: ItemList) -> None:
+            super().__init__()
+            self.source = source
+
+        def can_replace(self, message: Message) -> bool:
+            """Only where the cursor is now matters."""
+            return isinstance(message, ItemList.Moved) and message.source is self.source
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self._ids: Sequence[int] = ()
+        self._row: Callable[[int], Line] = lambda _: ()
+        self._cursor = 0
+        #: Until somebody chooses, the cursor is on the first row, whatever comes to be there.
+        self.chosen = False
+
+    @property
+    def current(self) -> int | None:
+        """The id under the cursor."""
+        return self._ids[self._cursor] if self._cursor < len(self._ids) else None
+
+    def count(self) -> int:
+        """See Sheet."""
+        return len(self._ids)
+
+    def content_line(self, number: int) -> tuple[Line, int]:
+        """See Sheet."""
+        mark = PLAIN
+        if number == self._cursor:
+            mark = CURSOR if self.has_focus else CURSOR_ELSEWHERE
+        return self._row(self._ids[number]), mark
+
+    def show(self, ids: Sequence[int], row: Callable[[int], Line]) -> None:
+        """Show the things ``ids``, each as ``row(id)``."""
+        before = self.current
+        seen = self.top <= self._cursor < self.top + self.page
+        self._ids, self._row = ids, row
+        if self.chosen and before is not None and before != self.current:
+            self._cursor = _index(ids, before, self._cursor)
+        elif not self.chosen:
+            self._cursor = 0
+        self._cursor = max(0, min(self._cursor, len(ids) - 1))
+        self.fit_height()
+        if seen:
+            self.show_line(self._cursor)
+        self.paint_changes()
+        if self.current != before:
+            self.post_message(self.Moved(self))
+
+    def choose(self, wanted: int) -> bool:
+        """Put the cursor on the thing ``wanted``; False if it is not in the list."""
+        if wanted not in self._ids:
+            return False
+        self.move_to(list(self._ids).index(wanted))
+        return True
+
+    def move_to(self, number: int) -> None:
+        """Put the cursor on row ``number``, or the nearest there is."""
+        self.chosen = True
+        before = self._cursor
+        self._cursor = max(0, min(number, len(self._ids) - 1))
+        self.show_line(self._cursor)
+        self.paint_changes()
+        if self._cursor != before:
+            self.post_message(self.Moved(self))
+
+    def move(self, rows: int) -> None:
+        """Move the cursor down by ``rows``."""
+        self.move_to(self._cursor + rows)
+
+    def to_start(self) -> None:
+        """Put the cursor on the first row, to stay there."""
+        self.move_to(0)
+        self.chosen = False
+
+    def to_end(self) -> None:
+        """Put the cursor on the last row."""
+        self.move_to(len(self._ids) - 1)
+
+    def on_click(self, event: events.Click) -> None:
+        """A click chooses."""
+        number = event.y - self.heads + self.top
+        if event.y >= self.heads and number < len(self._ids):
+            self.move_to(number)
+
+
+def _index(ids: Sequence[int], wanted: int, otherwise: int) -> int:
+    try:
+        return ids.index(wanted)
+    except ValueError:
+        return otherwise

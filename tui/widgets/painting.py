@@ -1,0 +1,89 @@
+"""Lines of runs as strips: the styles looked up once, a strip kept by its text."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.cache import LRUCache
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+from locktop.tui.lines.figures import plain
+from locktop.tui.lines.runs import STYLES, Line
+
+_KEPT_STRIPS = 2048
+
+#: How a line is marked: not, by the cursor of the list in use, by that of another list.
+PLAIN, CURSOR, CURSOR_ELSEWHERE = 0, 1, 2
+
+
+class Painting(Widget):
+    """A widget that paints lines and sends again only those that changed."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"line--{name}" for name in STYLES} | {
+        "line--cursor",
+        "line--cursor-elsewhere",
+    }
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._strips: LRUCache[tuple[Line, int, int, int], Strip] = LRUCache(_KEPT_STRIPS)
+        self._rich_styles: dict[str, Style] = {}
+        self._painted: dict[int, tuple[Line, int]] = {}
+
+    def line_at(self, y: int) -> tuple[Line, int]:
+        """The line that belongs on row ``y`` of the widget, and how it is marked."""
+        raise NotImplementedError
+
+    def shift(self, y: int) -> int:
+        """How many cells of the line on row ``y`` are left out at its left."""
+        return 0
+
+    def paint_changes(self) -> None:
+        """Ask for those rows to be sent again whose text is not what was sent last."""
+        width = self.size.width
+        painted = self._painted
+        for y in range(self.size.height):
+            if painted.get(y) != self.line_at(y):
+                self.refresh(Region(0, y, width, 1))
+
+    def render_line(self, y: int) -> Strip:
+        """Called for each row that has to be sent."""
+        line, mark = self._painted[y] = self.line_at(y)
+        shift = self.shift(y)
+        key = (line, mark, self.size.width, shift)
+        strip = self._strips.get(key)
+        if strip is None:
+            strip = self._strips[key] = self._strip(line, mark, shift)
+        return strip
+
+    def notify_style_update(self) -> None:
+        """The theme or the focus changed: what was worked out from the styles is void."""
+        self._strips.clear()
+        self._rich_styles.clear()
+        super().notify_style_update()
+
+    def _strip(self, line: Line, mark: int, shift: int) -> Strip:
+        if mark == CURSOR:
+            # One style for the whole row: legible in every theme, and the fewest bytes.
+            line = (("".join(text for text, _ in line), "cursor"),)
+        segments = [Segment(plain(text), self._style(style)) for text, style in line]
+        if mark == CURSOR_ELSEWHERE:
+            behind = self._style("cursor-elsewhere")
+            segments = [Segment(text, (style or behind) + behind) for text, style, _ in segments]
+        strip = Strip(segments, sum(cell_len(segment.text) for segment in segments))
+        last = segments[-1].style if segments else self._style("text")
+        return strip.crop_extend(shift, shift + self.size.width, last)
+
+    def _style(self, name: str) -> Style:
+        style = self._rich_styles.get(name)
+        if style is None:
+            style = self.get_component_rich_style(
+                f"line--{name}", partial=name == "cursor-elsewhere"
+            )
+            self._rich_styles[name] = style
+        return style
