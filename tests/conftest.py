@@ -1,0 +1,68 @@
+"""Fixtures for tests that run real programs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from support.targets import Compiler, StartTarget, Target, remove_file_of
+
+from locktop.collector.launch import preload_environment
+
+
+@pytest.fixture(scope="session")
+def compiler(tmp_path_factory: pytest.TempPathFactory) -> Compiler:
+    """Compiles the programs of tests/targets, each once."""
+    return Compiler(tmp_path_factory.mktemp("targets"))
+
+
+@pytest.fixture
+def start_bare(compiler: Compiler) -> Iterator[StartTarget]:
+    """Starts a target without the library: ``start_bare(name, *arguments)``."""
+    with ExitStack() as stack:
+
+        def start(name: str, *arguments: str) -> Target:
+            return stack.enter_context(Target([compiler.program(name), *arguments]))
+
+        yield start
+
+
+@pytest.fixture
+def start_target(compiler: Compiler) -> Iterator[StartTarget]:
+    """Starts a target with the library: ``start_target(name, *arguments, level=None)``.
+
+    ``environment`` adds variables. Whatever the test did, the target is gone afterwards.
+    """
+    with ExitStack() as stack:
+
+        def start(
+            name: str,
+            *arguments: str,
+            level: str | None = None,
+            environment: dict[str, str] | None = None,
+        ) -> Target:
+            variables = preload_environment(level) | (environment or {})
+            target = Target([compiler.program(name), *arguments], variables)
+            stack.callback(remove_file_of, target.pid)
+            return stack.enter_context(target)
+
+        yield start
+
+
+@pytest.fixture
+def need() -> Callable[[str], Path]:
+    """Returns a program from outside; a test that needs one fails in CI when it is missing."""
+
+    def find(command: str) -> Path:
+        path = shutil.which(command)
+        if path is None and os.environ.get("CI") == "true":
+            pytest.fail(f"{command} is missing; .ci/run installs it")
+        if path is None:
+            pytest.skip(f"{command} is missing")
+        return Path(path)
+
+    return find

@@ -1,0 +1,40 @@
+"""A program does not notice the library: results, errno, cancellation, exit status."""
+
+from __future__ import annotations
+
+import pytest
+from support.targets import StartTarget
+
+CHECKS_ITSELF = ["errno_keep", "cancel", "robust"]
+LEVELS = ["dormant", "counting", "contended"]
+
+
+@pytest.mark.parametrize("name", CHECKS_ITSELF)
+def test_the_check_holds_without_the_library(name: str, start_bare: StartTarget) -> None:
+    assert start_bare(name).finish() == (0, ["ok"])
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", CHECKS_ITSELF)
+def test_the_check_holds_with_the_library(name: str, level: str, start_target: StartTarget) -> None:
+    assert start_target(name, level=level).finish() == (0, ["ok"])
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_recursive_and_checked_mutexes(level: str, start_target: StartTarget) -> None:
+    target = start_target("recursive", level=level)
+    for state in ("held", "free"):
+        target.expect(state)
+        target.go_on()
+    assert target.finish() == (0, ["ok"])
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", ["trylocks", "timed", "early"])
+def test_results_of_those_that_say_figures(
+    name: str, level: str, start_target: StartTarget
+) -> None:
+    target = start_target(name, level=level)
+    assert target.truth()
+    target.go_on()
+    assert target.finish() == (0, ["ok"])

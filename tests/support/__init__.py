@@ -1,0 +1,1 @@
+"""What tests share: target programs, the command line, programs from outside."""

@@ -1,0 +1,138 @@
+"""The target programs of tests/targets: compiled once, started, talked to, always ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+SOURCES = Path(__file__).resolve().parent.parent / "targets"
+CFLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-pthread", "-Wall", "-Wextra", "-Werror"]
+#: Optimised, yet with every function in its stack, and with line numbers.
+CFLAGS += ["-O1", "-g", "-fno-omit-frame-pointer", "-fno-inline-functions-called-once"]
+
+#: A wait that no working machine needs; what ends it early is an answer, never the clock.
+PATIENCE_S = 60.0
+
+
+class Compiler:
+    """Compiles a target when it is first asked for."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def program(self, name: str, *flags: str) -> Path:
+        """Return the executable of tests/targets/NAME.c, built with extra ``flags``."""
+        output = self.directory / "".join([name, *flags])
+        if not output.exists():
+            source = str(SOURCES / f"{name}.c")
+            compiler = os.environ.get("CC", "cc")
+            subprocess.run([compiler, *CFLAGS, source, "-o", str(output), *flags], check=True)
+        return output
+
+
+class Target:
+    """A running program that says lines on stdout and hears lines on stdin."""
+
+    def __init__(
+        self, command: Sequence[str | Path], environment: Mapping[str, str] | None = None
+    ) -> None:
+        self.process = subprocess.Popen(
+            [str(part) for part in command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, **(environment or {})},
+        )
+        self._buffer = b""
+        self._ended = False
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def __enter__(self) -> Target:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def line(self, patience_s: float = PATIENCE_S) -> str:
+        """Return the next line that the program says, "" when it said its last."""
+        deadline = time.monotonic() + patience_s
+        while b"\n" not in self._buffer and not self._ended:
+            self._fill(deadline)
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return line.decode()
+
+    def _fill(self, deadline: float) -> None:
+        assert self.process.stdout is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            if not selector.select(max(0.0, deadline - time.monotonic())):
+                raise TimeoutError(f"{self.process.args!r} said {self._buffer!r} and no more")
+        piece = os.read(self.process.stdout.fileno(), 1 << 16)
+        self._buffer += piece
+        self._ended = not piece
+
+    def expect(self, line: str) -> None:
+        """Read a line, which must be this one."""
+        said = self.line()
+        assert said == line, f"{said!r} instead of {line!r}"
+
+    def truth(self) -> dict[str, Any]:
+        """Return the JSON object that the program says next."""
+        said: dict[str, Any] = json.loads(self.line())
+        return said
+
+    def go_on(self) -> None:
+        """Say a line to the program."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"\n")
+        self.process.stdin.flush()
+
+    def finish(self) -> tuple[int, list[str]]:
+        """Close stdin; return the exit status and the lines still said."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        lines = []
+        while line := self.line():
+            lines.append(line)
+        return self.process.wait(PATIENCE_S), lines
+
+    def kill(self) -> None:
+        """SIGKILL, and wait for the end."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(PATIENCE_S)
+
+    def stop(self) -> None:
+        """End the program, however it fares."""
+        if self.process.poll() is None:
+            self.kill()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except BrokenPipeError:
+                    pass  # it was killed with a line of ours unread
+
+
+#: Starts a program of tests/targets by its name.
+StartTarget = Callable[..., Target]
+
+
+def remove_file_of(pid: int) -> None:
+    """Remove what a killed process left in /dev/shm: it could not do so itself."""
+    for path in Path("/dev/shm").glob(f"locktop-{pid}-*"):
+        path.unlink(missing_ok=True)

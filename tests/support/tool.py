@@ -1,0 +1,75 @@
+"""The command line, run as its user runs it: in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+COMMAND = str(Path(sys.executable).with_name("locktop"))
+
+#: Far beyond what any command takes; a hang ends here.
+PATIENCE_S = 60.0
+
+
+def start(
+    *arguments: str | int,
+    environment: Mapping[str, str] | None = None,
+    prefix: Sequence[str] = (),
+) -> subprocess.Popen[str]:
+    """Start ``locktop ARGUMENTS`` with its output in pipes."""
+    return subprocess.Popen(
+        [*prefix, COMMAND, *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **(environment or {})},
+    )
+
+
+def run(
+    *arguments: str | int,
+    environment: Mapping[str, str] | None = None,
+    prefix: Sequence[str] = (),
+) -> subprocess.CompletedProcess[str]:
+    """Run ``locktop ARGUMENTS`` to its end."""
+    process = start(*arguments, environment=environment, prefix=prefix)
+    try:
+        output, errors = process.communicate(timeout=PATIENCE_S)
+    except BaseException:
+        process.kill()
+        process.communicate()
+        raise
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+
+def snapshot(pid: int, *options: str | int) -> dict[str, Any]:
+    """Return ``locktop snapshot -p PID --format json``."""
+    done = run("snapshot", "-p", pid, "--format", "json", *options)
+    assert done.returncode == 0, done.stderr
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def lock_named(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the lock of that name."""
+    found: list[dict[str, Any]] = [lock for lock in document["locks"] if lock["name"] == name]
+    assert len(found) == 1, [lock["name"] for lock in document["locks"]]
+    return found[0]
+
+
+def thread_of(document: Mapping[str, Any], tid: int) -> dict[str, Any]:
+    """Return the thread of that tid."""
+    found: list[dict[str, Any]] = [one for one in document["threads"] if one["tid"] == tid]
+    assert len(found) == 1, [one["tid"] for one in document["threads"]]
+    return found[0]
+
+
+def functions(document: Mapping[str, Any], stack: int) -> list[str]:
+    """Return the function names of a stack, innermost first."""
+    return [frame["function"] for frame in document["stacks"][str(stack)]]

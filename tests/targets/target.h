@@ -1,0 +1,89 @@
+/* What the target programs share: a clock of their own, and the handshake with the test.
+ *
+ * A target writes one line when a state is reached ("ready", or its ground truth as JSON) and
+ * waits for a line on stdin before it goes on. The end of stdin ends it.
+ */
+#ifndef TARGET_H
+#define TARGET_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define KEPT __attribute__((noinline, unused)) /* a function of its own in every stack */
+
+static KEPT double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static KEPT void pause_ms(unsigned ms)
+{
+    struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+    nanosleep(&time, NULL);
+}
+
+static KEPT int own_tid(void)
+{
+    return (int)syscall(SYS_gettid);
+}
+
+/* Without stdio, whose locks would be looked at too. */
+static KEPT void say(const char *line)
+{
+    size_t length = strlen(line);
+    if (write(1, line, length) != (ssize_t)length || write(1, "\n", 1) != 1)
+        _exit(3);
+}
+
+static KEPT void hear(void)
+{
+    char c = 0;
+    while (c != '\n')
+        if (read(0, &c, 1) != 1)
+            _exit(0);
+}
+
+static KEPT void must(int error, const char *what)
+{
+    if (error == 0)
+        return;
+    fprintf(stderr, "%s: %s\n", what, strerror(error));
+    exit(3);
+}
+
+static KEPT pthread_t start(void *(*run)(void *), void *argument, const char *name)
+{
+    pthread_t thread;
+    must(pthread_create(&thread, NULL, run, argument), "pthread_create");
+    if (name)
+        pthread_setname_np(thread, name);
+    return thread;
+}
+
+/* A self-checking target counts what differs from what POSIX and glibc promise. */
+static int failures;
+
+static KEPT void check_equal(const char *what, long got, long wanted)
+{
+    if (got == wanted)
+        return;
+    failures++;
+    printf("%s: got %ld, wanted %ld\n", what, got, wanted);
+}
+
+static KEPT int verdict(void)
+{
+    puts(failures ? "failed" : "ok");
+    return failures != 0;
+}
+
+#endif
