@@ -17,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { BATCH = 10000, BATCHES_MAX = 1 << 16, FIGHTERS = 2, LINE = 64, WARM_UP = 8 };
+enum { BATCH = 100000, BATCHES_MAX = 1 << 16, FIGHTERS = 2, LINE = 64, WARM_UP = 8 };
 
 static double seconds = 1.0;
 static double batch_ns[BATCHES_MAX];
