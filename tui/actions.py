@@ -16,14 +16,10 @@ class Action:
 
 ACTIONS: dict[str, Action] = {
     "help": Action("help", "this help", "help"),
-    "quit": Action(
-        "app.quit", "quit; a program started by `locktop run` is then ended too", "quit"
-    ),
+    "quit": Action("app.quit", "quit; what `locktop run` started ends too", "quit"),
     "next_panel": Action("panel(1)", "next panel: locks, threads, details", "panel"),
     "previous_panel": Action("panel(-1)", "previous panel"),
-    "details": Action(
-        "details", "details of the chosen one; once more: the whole screen for them", "open"
-    ),
+    "details": Action("details", "details of the chosen one; again: the whole screen", "open"),
     "back": Action("back", "back: from the details to the list, from a filter to everything"),
     "deadlock": Action("deadlock", "the deadlock with all its stacks", "deadlock"),
     "sort": Action("sort", "sort by the next column", "sort"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import tempfile
@@ -39,10 +40,8 @@ def write_file(path: Path, data: bytes, *, replace: bool = False) -> None:
 
 
 def _forget(name: str) -> None:
-    try:
+    with contextlib.suppress(FileNotFoundError):
         os.unlink(name)
-    except FileNotFoundError:
-        pass
 
 
 def picture_name(snapshot: Snapshot, suffix: str) -> str:

@@ -1,4 +1,4 @@
-"""Everything about the deadlocks: each thread of the circle with where it waits and what it took."""
+"""Everything about the deadlocks: each thread of a circle, where it waits, what it took."""
 
 from __future__ import annotations
 

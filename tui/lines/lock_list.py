@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from locktop.collector.model import Lock
 from locktop.tui.lines.figures import count, duration, percent
 from locktop.tui.lines.order import Order
@@ -32,48 +34,27 @@ def columns(picture: Picture) -> tuple[Column[Lock], ...]:
     return (
         Column("LOCK", 18, lambda lock: _name(picture, lock), grow=3, limit=44),
         Column("KIND", 6, lambda lock: (lock.kind.value, _quiet(lock))),
-        Column(
-            "HELD BY", 11, lambda lock: (picture.names(lock.holders), "holder"), grow=2, limit=19
-        ),
-        Column(
-            "FOR",
-            6,
-            lambda lock: (_held_for(picture, lock), _quiet(lock)),
-            right=True,
-            from_width=100,
-        ),
-        Column("WAITERS", 7, lambda lock: _waiters(picture, lock), right=True),
-        Column("CONT/s", 6, lambda lock: (count(lock.rates.contended), _quiet(lock)), right=True),
-        Column("WAIT/s", 6, lambda lock: (duration(lock.rates.wait), _quiet(lock)), right=True),
-        Column(
-            "HELD%", 5, lambda lock: (_held_share(lock), _quiet(lock)), right=True, from_width=100
-        ),
-        Column("WAIT", 6, lambda lock: (duration(lock.wait_s), _quiet(lock)), right=True),
-        Column("MAX", 6, lambda lock: (duration(lock.wait_max_s), _quiet(lock)), right=True),
-        Column(
-            "CONTEND",
-            7,
-            lambda lock: (count(lock.contended), _quiet(lock)),
-            right=True,
-            from_width=112,
-        ),
-        Column(
-            "HOLD~",
-            6,
-            lambda lock: (duration(mean_hold(lock)), _quiet(lock)),
-            right=True,
-            from_width=106,
-        ),
-        Column(
-            "ACQ/s",
-            5,
-            lambda lock: (count(lock.rates.acquisitions), _quiet(lock)),
-            right=True,
-            from_width=150,
-        ),
-        Column(
-            "HELD AT", 24, lambda lock: (_held_at(picture, lock), "where"), grow=4, from_width=132
-        ),
+        Column("HELD BY", 11, lambda lock: _holder(picture, lock), grow=2, limit=19),
+        _figure("FOR", 6, lambda lock: _held_for(picture, lock), 100),
+        Column("WAITERS", 7, _waiters, right=True),
+        _figure("CONT/s", 6, lambda lock: count(lock.rates.contended)),
+        _figure("WAIT/s", 6, lambda lock: duration(lock.rates.wait)),
+        _figure("HELD%", 5, _held_share, 100),
+        _figure("WAIT", 6, lambda lock: duration(lock.wait_s)),
+        _figure("MAX", 6, lambda lock: duration(lock.wait_max_s)),
+        _figure("CONTEND", 7, lambda lock: count(lock.contended), 112),
+        _figure("HOLD~", 6, lambda lock: duration(mean_hold(lock)), 106),
+        _figure("ACQ/s", 5, lambda lock: count(lock.rates.acquisitions), 150),
+        Column("HELD AT", 24, lambda lock: _held_at(picture, lock), grow=4, from_width=132),
+    )
+
+
+def _figure(
+    title: str, width: int, text: Callable[[Lock], str], from_width: int = 0
+) -> Column[Lock]:
+    """A column of figures, grey where they are beside the point."""
+    return Column(
+        title, width, lambda lock: (text(lock), _quiet(lock)), right=True, from_width=from_width
     )
 
 
@@ -94,7 +75,11 @@ def _name(picture: Picture, lock: Lock) -> Cell:
     return lock.name, "strong" if _quiet(lock) == "text" else "dim"
 
 
-def _waiters(picture: Picture, lock: Lock) -> Cell:
+def _holder(picture: Picture, lock: Lock) -> Cell:
+    return picture.names(lock.holders), "holder"
+
+
+def _waiters(lock: Lock) -> Cell:
     if not lock.waiters:
         return "-", "dim"
     return str(len(lock.waiters)), "waiting" if is_contention(lock) else "dim"
@@ -111,5 +96,5 @@ def _held_share(lock: Lock) -> str:
     return percent(lock.rates.hold) if lock.hold_timed else "-"
 
 
-def _held_at(picture: Picture, lock: Lock) -> str:
-    return picture.held_site(lock.holders[0], lock.id) if lock.holders else ""
+def _held_at(picture: Picture, lock: Lock) -> Cell:
+    return picture.held_site(lock.holders[0], lock.id) if lock.holders else "", "where"

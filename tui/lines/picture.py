@@ -112,7 +112,7 @@ class Picture:
         return self.stack_top(wait.stack) or self.site(wait.site)
 
     def chain(self, tid: int) -> Iterator[Thread]:
-        """The thread, the one it waits for, the one that one waits for … until a circle or an end."""
+        """The thread, the one it waits for, the one that waits for …: to a circle or an end."""
         seen: set[int] = set()
         while tid not in seen:
             seen.add(tid)

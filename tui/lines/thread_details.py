@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, pairwise
 
 from locktop.collector.model import Thread
 from locktop.tui.lines.figures import duration, exact, percent
@@ -54,7 +54,7 @@ def _waits(picture: Picture, thread: Thread) -> Iterator[Row]:
 def _because(picture: Picture, thread: Thread) -> Iterator[Row]:
     """The chain from the holder to its root."""
     chain = list(picture.chain(thread.tid))
-    for before, link in zip(chain, chain[1:], strict=False):
+    for before, link in pairwise(chain):
         wait = before.waiting_for
         if wait is None:
             return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from locktop.collector.model import CONTENTION_KINDS, Thread, ThreadState
 from locktop.tui.lines.figures import bar, count, duration, percent
 from locktop.tui.lines.order import Order
@@ -60,44 +62,27 @@ def columns(picture: Picture) -> tuple[Column[Thread], ...]:
     """All columns, in order from the left; the narrow screen drops some."""
     return (
         Column("THREAD", 15, lambda thread: _name(picture, thread)),
-        Column(
-            "TID", 7, lambda thread: (str(thread.tid), _quiet(thread)), right=True, from_width=90
-        ),
-        Column("STATE", 8, lambda thread: _state(thread)),
+        _figure("TID", 7, lambda thread: str(thread.tid), 90),
+        Column("STATE", 8, _state),
         Column("WAITS FOR", 14, lambda thread: _waits_for(picture, thread), grow=3, limit=36),
-        Column("SINCE", 6, lambda thread: (_since(thread), _quiet(thread)), right=True),
+        _figure("SINCE", 6, _since),
         Column("HELD BY", 12, lambda thread: _held_by(picture, thread), grow=2, limit=19),
-        Column("WAIT%", 5, lambda thread: (percent(thread.wait_share), _quiet(thread)), right=True),
+        _figure("WAIT%", 5, lambda thread: percent(thread.wait_share)),
         Column("", 6, lambda thread: (bar(thread.wait_share, 6), "waiting")),
-        Column(
-            "CPU%",
-            4,
-            lambda thread: (percent(thread.cpu_share), _quiet(thread)),
-            right=True,
-            from_width=96,
-        ),
-        Column("HOLDS", 5, lambda thread: _holds(thread), right=True, from_width=104),
-        Column(
-            "WAITED",
-            6,
-            lambda thread: (duration(contention_wait(thread)), _quiet(thread)),
-            right=True,
-            from_width=112,
-        ),
-        Column(
-            "CONTEND",
-            7,
-            lambda thread: (count(thread.contended), _quiet(thread)),
-            right=True,
-            from_width=120,
-        ),
-        Column(
-            "AT",
-            24,
-            lambda thread: (picture.wait_place(thread), _where(thread)),
-            grow=4,
-            from_width=132,
-        ),
+        _figure("CPU%", 4, lambda thread: percent(thread.cpu_share), 96),
+        Column("HOLDS", 5, _holds, right=True, from_width=104),
+        _figure("WAITED", 6, lambda thread: duration(contention_wait(thread)), 112),
+        _figure("CONTEND", 7, lambda thread: count(thread.contended), 120),
+        Column("AT", 24, lambda thread: _where(picture, thread), grow=4, from_width=132),
+    )
+
+
+def _figure(
+    title: str, width: int, text: Callable[[Thread], str], from_width: int = 0
+) -> Column[Thread]:
+    """A column of figures, grey for a thread that only waits for work."""
+    return Column(
+        title, width, lambda thread: (text(thread), _quiet(thread)), True, from_width=from_width
     )
 
 
@@ -115,8 +100,8 @@ def _quiet(thread: Thread) -> str:
     return "dim" if thread.state is ThreadState.IDLE or not thread.alive else "text"
 
 
-def _where(thread: Thread) -> str:
-    return "dim" if _quiet(thread) == "dim" else "where"
+def _where(picture: Picture, thread: Thread) -> Cell:
+    return picture.wait_place(thread), "dim" if _quiet(thread) == "dim" else "where"
 
 
 def _name(picture: Picture, thread: Thread) -> Cell:

@@ -1,0 +1,43 @@
+"""``locktop`` and ``locktop -p PID``: the screen on a process that runs already."""
+
+from __future__ import annotations
+
+import argparse
+
+from locktop.tui.commands.options import add_pid, add_screen, has_terminal
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_pid(parser, required=False)
+    add_screen(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Watch the process given, or the one picked from a list."""
+    pid: int | None = arguments.pid
+    if not has_terminal():
+        from locktop.collector.errors import LocktopError
+
+        instead = f"locktop snapshot -p {pid}" if pid is not None else "locktop list"
+        raise LocktopError(f"the screen needs a terminal; without one use `{instead}`")
+    if pid is None:
+        from locktop.tui.picker import pick
+
+        pid = pick(arguments.theme)
+        if pid is None:
+            return 0
+    return watch(pid, arguments)
+
+
+def watch(pid: int, arguments: argparse.Namespace) -> int:
+    """Open the screen on ``pid``. Raises LocktopError when it cannot be looked at."""
+    from locktop.collector.attach import attach
+    from locktop.tui.app import make_app, run_app
+    from locktop.tui.feed import WorkerFeed
+
+    feed = WorkerFeed(attach(pid))
+    try:
+        return run_app(make_app(feed, arguments.theme, rate=arguments.rate))
+    finally:
+        feed.stop()

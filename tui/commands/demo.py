@@ -1,0 +1,74 @@
+"""``locktop demo``: a small program in trouble, to see what locktop shows."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from locktop.tui.commands.options import add_screen, has_terminal, seconds
+
+NAME = "demo"
+HELP = "watch a small program that is in trouble"
+DESCRIPTION = """\
+Starts a program that comes with locktop: a hot lock, an idle pool of threads, a slow
+reader-writer lock and, if asked for, a deadlock. Without a terminal it prints a snapshot."""
+
+#: Long enough for every kind of trouble to have happened.
+_LOOK_FOR_S = 3.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("--deadlock", action="store_true", help="let three threads deadlock")
+    parser.add_argument(
+        "--seconds", type=seconds, metavar="N", help="end by itself after N seconds"
+    )
+    add_screen(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Start the program and watch it."""
+    program = demo_program()
+    command = [str(program)]
+    if arguments.deadlock:
+        command.append("--deadlock")
+    if arguments.seconds:
+        command += ["--seconds", str(max(1, round(arguments.seconds)))]
+    if not has_terminal():
+        return _print_snapshot(command)
+    from locktop.tui.commands.run import watch_started
+
+    options = argparse.Namespace(**vars(arguments), level=None, output=None, keep=False)
+    return watch_started(command[0], command, options)
+
+
+def demo_program() -> Path:
+    """The path of the demonstration program. Raises LocktopError."""
+    import locktop
+    from locktop.collector.errors import LocktopError
+
+    for directory in locktop.__path__:
+        path = Path(directory) / "bin" / "locktop-demo"
+        if path.is_file():
+            return path
+    raise LocktopError("locktop-demo is missing from this installation; install locktop again")
+
+
+def _print_snapshot(command: list[str]) -> int:
+    from locktop.collector.export import text
+    from locktop.tui.started import Started
+
+    with Started(command[0], command) as started:
+        source = started.source()
+        try:
+            before = source.look()
+            # Let it run into its trouble; looking meanwhile is what confirms a deadlock.
+            end = time.monotonic() + _LOOK_FOR_S
+            while time.monotonic() < end:
+                time.sleep(0.5)
+                source.look()
+            print(text.render(source.look(resolve=True), before))
+        finally:
+            source.close()
+    return 0

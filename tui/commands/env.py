@@ -1,0 +1,29 @@
+"""``locktop env``: what to set so that a program loads the library."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+
+from locktop.tui.commands.options import add_level
+
+NAME = "env"
+HELP = "print the `export` lines that preload the library"
+DESCRIPTION = """\
+Prints lines for a shell. `eval "$(locktop env)"` makes every program that this shell starts load
+the library; what LD_PRELOAD holds already is kept."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_level(parser)
+    parser.add_argument("--format", choices=("export",), default="export", help="lines for sh")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print the lines."""
+    from locktop.collector import launch
+
+    for name, value in launch.preload_environment(arguments.level).items():
+        print(f"export {name}={shlex.quote(value)}")
+    return 0

@@ -1,0 +1,71 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+LEVELS = ("dormant", "counting", "contended")
+
+
+def pid(text: str) -> int:
+    """A process id."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a process id")
+    return number
+
+
+def seconds(text: str) -> float:
+    """A time above nought, in seconds."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0.0 < number < 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return number
+
+
+def rate(text: str) -> float:
+    """Pictures a second."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0.1 <= number <= 10.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a rate from 0.1 to 10")
+    return number
+
+
+def add_pid(parser: argparse.ArgumentParser, required: bool) -> None:
+    """-p PID."""
+    parser.add_argument(
+        "-p", "--pid", type=pid, required=required, metavar="PID", help="the process to look at"
+    )
+
+
+def add_screen(parser: argparse.ArgumentParser) -> None:
+    """What the screen looks like."""
+    parser.add_argument("--theme", metavar="NAME", help="colours; key t goes through all of them")
+    parser.add_argument(
+        "--rate", type=rate, default=2.0, metavar="N", help="pictures a second (default 2)"
+    )
+
+
+def add_level(parser: argparse.ArgumentParser) -> None:
+    """How much the library does."""
+    parser.add_argument(
+        "--level",
+        choices=LEVELS,
+        help="what the library does in the program: nothing yet, counters, or also stacks and "
+        "records of contended waits (the default)",
+    )
+
+
+def has_terminal() -> bool:
+    """Whether there is somebody to look at a screen and to press keys."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()

@@ -1,0 +1,66 @@
+"""``locktop run -- CMD``: start a program with the library and watch it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from locktop.tui.commands.options import add_level, add_screen, has_terminal
+
+NAME = "run"
+HELP = "start a program with the library and watch it"
+DESCRIPTION = """\
+Starts CMD with the library and opens the screen on it. What CMD writes goes to a file, whose
+path is told at the end; its input is empty. When CMD ends, its last picture stays until q. When
+the screen is closed while CMD runs, CMD gets SIGTERM, and SIGKILL five seconds later, unless
+--keep is given.
+
+exit status: that of CMD (128 + N when signal N ended it); 0 when closing the screen ended it or
+left it running; 2 when it could not be started or watched."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_level(parser)
+    add_screen(parser)
+    parser.add_argument("--output", metavar="FILE", help="where CMD's output goes: a new file")
+    parser.add_argument(
+        "--keep", action="store_true", help="leave CMD running when the screen is closed"
+    )
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- CMD", help="the program")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Start it, watch it, end it; gives the exit status."""
+    from locktop.collector import launch
+    from locktop.collector.errors import LocktopError
+
+    command: list[str] = arguments.command
+    if command[:1] == ["--"]:
+        command = command[1:]
+    if not command:
+        raise LocktopError("no program given; use `locktop run -- CMD [ARGUMENT...]`")
+    program = launch.check_program(command)
+    if not has_terminal():
+        raise LocktopError(
+            "`locktop run` needs a terminal; without one use "
+            '`eval "$(locktop env)"`, start the program, then `locktop snapshot -p PID`'
+        )
+    return watch_started(program, command, arguments)
+
+
+def watch_started(program: str, command: list[str], arguments: argparse.Namespace) -> int:
+    """Run ``command`` under the screen."""
+    from locktop.tui.app import make_app, run_app
+    from locktop.tui.feed import WorkerFeed
+    from locktop.tui.started import Started
+
+    with Started(program, command, arguments.level, arguments.output, arguments.keep) as started:
+        feed = WorkerFeed(started.source())
+        try:
+            run_app(make_app(feed, arguments.theme, rate=arguments.rate))
+        finally:
+            feed.stop()
+    for line in started.told():
+        print(f"locktop: {line}", file=sys.stderr)
+    return started.status

@@ -1,0 +1,59 @@
+"""``locktop snapshot``: one look at a process, into a file or a pipe."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from locktop.tui.commands.options import add_pid, seconds
+
+NAME = "snapshot"
+HELP = "one look at a process, as JSON, msgpack or text"
+DESCRIPTION = """\
+Takes one look at a process and writes it out. Figures cover the process since it started; with
+-d there is "interval" beside them, with the part that fell into those seconds."""
+
+FORMATS = ("json", "msgpack", "text")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_pid(parser, required=True)
+    parser.add_argument(
+        "-d", "--duration", type=seconds, metavar="SECONDS", help="look again after so long"
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="a new file (default: the output)")
+    parser.add_argument("--force", action="store_true", help="write over FILE if it exists")
+    parser.add_argument("--format", choices=FORMATS, default="json", help="default json")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Take it and write it."""
+    from locktop.collector.attach import attach
+    from locktop.collector.errors import LocktopError
+    from locktop.tui import saving
+
+    path = Path(arguments.output) if arguments.output else None
+    if path is None and arguments.format == "msgpack" and sys.stdout.isatty():
+        raise LocktopError("msgpack is not for a terminal; give -o FILE or a pipe")
+    if path is not None and path.exists() and not arguments.force:
+        raise LocktopError(f"{path} exists; --force writes over it")
+    source = attach(arguments.pid)
+    try:
+        before = source.look() if arguments.duration else None
+        if arguments.duration:
+            time.sleep(arguments.duration)
+        data = saving.render(source.look(resolve=True), arguments.format, before)
+    finally:
+        source.close()
+    if path is None:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return 0
+    try:
+        saving.write_file(path, data, replace=arguments.force)
+    except FileExistsError:
+        raise LocktopError(f"{path} exists; --force writes over it") from None
+    return 0

@@ -1,0 +1,207 @@
+"""The picker: a list of processes to choose from, with a filter."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.screen import Screen
+from textual.widgets import Input
+
+from locktop.collector.discover import Candidate
+from locktop.tui.app import ThemedApp, run_app
+from locktop.tui.driver import Meter
+from locktop.tui.lines.order import matches
+from locktop.tui.lines.runs import Line, Run, say
+from locktop.tui.lines.table import Cell, Column, lay_out
+from locktop.tui.widgets.few_lines import FewLines
+from locktop.tui.widgets.item_list import ItemList
+
+Lister = Callable[[], Sequence[Candidate]]
+
+_KEYS: tuple[Run | str, ...] = tuple(
+    run
+    for key, says in (
+        ("Enter", "watch"),
+        ("/", "filter"),
+        ("r", "look again"),
+        ("Esc", "all"),
+        ("q", "quit"),
+    )
+    for run in ((f" {key}", "key"), (f" {says} ", "label"))
+)
+
+
+class PickerScreen(Screen[None]):
+    """The processes that can be watched first, then the others with what is in the way."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q,ctrl+c", "app.quit", "quit", show=False),
+        Binding("enter", "pick", "watch", show=False),
+        Binding("slash", "filter", "filter", show=False),
+        Binding("escape", "everything", "all", show=False),
+        Binding("r", "look", "look again", show=False),
+        Binding("t", "app.next_theme", "next theme", show=False),
+        Binding("up,k", "move(-1)", "up", show=False),
+        Binding("down,j", "move(1)", "down", show=False),
+        Binding("pageup", "page(-1)", "a page up", show=False),
+        Binding("pagedown", "page(1)", "a page down", show=False),
+        Binding("home,g", "start", "first", show=False),
+        Binding("end,G", "end", "last", show=False),
+    ]
+
+    def __init__(self, lister: Lister) -> None:
+        super().__init__()
+        self._lister = lister
+        self._found: dict[int, Candidate] = {}
+        self._wanted = ""
+
+    def compose(self) -> ComposeResult:
+        """A list, and what can be done."""
+        yield FewLines(id="status")
+        yield FewLines(id="headline")
+        yield ItemList(id="processes")
+        with Container(id="foot"):
+            yield FewLines(id="keys")
+            yield Input(placeholder="show only what has these words in it", id="filter")
+
+    def on_mount(self) -> None:
+        """Look for processes."""
+        self._list = self.query_one(ItemList)
+        self._filter = self.query_one(Input)
+        self._filter.cursor_blink = False
+        self._list.focus()
+        self.action_look()
+
+    def on_resize(self, _: events.Resize) -> None:
+        """The columns depend on the width."""
+        self.call_after_refresh(self._draw)
+
+    def action_look(self) -> None:
+        """Look again which processes there are."""
+        self._found = {candidate.pid: candidate for candidate in self._lister()}
+        self._draw()
+
+    def _draw(self) -> None:
+        width = self.size.width
+        ready = sum(candidate.preloaded for candidate in self._found.values())
+        self.query_one("#status", FewLines).show((say((" locktop", "strong"), "  which process?"),))
+        self.query_one("#headline", FewLines).show((_advice(ready),))
+        self.query_one("#keys", FewLines).show((say(*_KEYS),))
+        shown = [pid for pid, c in self._found.items() if matches(_words(c), self._wanted)]
+        table = lay_out(_COLUMNS, width)
+        said = f"{ready} of {len(self._found)} can be watched"
+        if self._wanted:
+            said += f", with “{self._wanted}”"
+        self._list.set_heads("Processes", said, table.heading())
+        self._list.show(shown, lambda pid: table.line(self._found[pid]))
+
+    @on(Input.Changed)
+    def _filtered(self, event: Input.Changed) -> None:
+        self._wanted = event.value.strip()
+        self._draw()
+
+    @on(Input.Submitted)
+    def _filter_kept(self) -> None:
+        self.remove_class("filtering")
+        self._list.focus()
+
+    def action_filter(self) -> None:
+        """Type words to filter by."""
+        self.add_class("filtering")
+        self.call_after_refresh(self._filter.focus)
+
+    def action_everything(self) -> None:
+        """No filter."""
+        self._filter.value = ""
+        self._filter_kept()
+
+    def action_pick(self) -> None:
+        """Take the process under the cursor, or say why it cannot be watched."""
+        current = self._list.current
+        if current is None:
+            return
+        candidate = self._found[current]
+        if candidate.preloaded:
+            self.app.exit(candidate.pid)
+        else:
+            self.notify(candidate.why, severity="warning", timeout=10, markup=False)
+
+    def action_move(self, rows: int) -> None:
+        """Up or down."""
+        self._list.move(rows)
+
+    def action_page(self, pages: int) -> None:
+        """Up or down by what fits."""
+        self._list.move(pages * max(1, self._list.page - 1))
+
+    def action_start(self) -> None:
+        """To the first."""
+        self._list.to_start()
+
+    def action_end(self) -> None:
+        """To the last."""
+        self._list.to_end()
+
+
+class PickerApp(ThemedApp):
+    """Asks for a process; its result is the pid."""
+
+    TITLE = "locktop"
+
+    def __init__(self, lister: Lister, theme: str | None = None) -> None:
+        super().__init__(theme, Meter(), os.environ)
+        self._picker = PickerScreen(lister)
+
+    def get_default_screen(self) -> PickerScreen:
+        """The list is all there is."""
+        return self._picker
+
+
+def pick(theme: str | None) -> int | None:
+    """Let the user pick a process; None if they quit."""
+    from locktop.collector.discover import candidates
+
+    app = PickerApp(candidates, theme)
+    run_app(app)
+    return app.return_value
+
+
+def _advice(ready: int) -> Line:
+    if ready:
+        return say((" The processes that run with the library are first.", "dim"))
+    return say(
+        (" No process runs with the library. ", "waiting"),
+        "Start one with ",
+        ("locktop run -- COMMAND", "strong"),
+        ", or see one in trouble with ",
+        ("locktop demo", "strong"),
+        ".",
+    )
+
+
+def _words(candidate: Candidate) -> str:
+    return f"{candidate.pid} {candidate.user} {candidate.comm} {candidate.cmdline}"
+
+
+def _style(candidate: Candidate) -> str:
+    return "text" if candidate.preloaded else "dim"
+
+
+def _why(candidate: Candidate) -> Cell:
+    return ("ready", "running") if candidate.preloaded else (candidate.why, "dim")
+
+
+_COLUMNS: tuple[Column[Candidate], ...] = (
+    Column("PID", 7, lambda c: (str(c.pid), _style(c)), right=True),
+    Column("USER", 9, lambda c: (c.user, _style(c))),
+    Column("THREADS", 7, lambda c: (str(c.threads), _style(c)), right=True),
+    Column("NAME", 15, lambda c: (c.comm, "strong" if c.preloaded else "dim")),
+    Column("COMMAND", 16, lambda c: (c.cmdline, _style(c)), grow=3),
+    Column("", 5, _why, grow=1),
+)
