@@ -113,8 +113,8 @@ class ThreadBlock(NamedTuple):
     mode: int
     name: bytes
     held: int
-    held_capacity: int
-    held_count: int
+    held_size: int
+    held_top: int
     held_lost: int
     slots: int
     slot_capacity: int
@@ -166,6 +166,7 @@ class LockRow(NamedTuple):
     generation: int
     destroyed: int
     type: int
+    foreign_releases: int
     sites: int
     acquisitions: int
     contended: int
@@ -230,7 +231,7 @@ LOCK_SIZE: int = ffi.sizeof("struct lt_lock")
 LOCK_SUM_SIZE: int = ffi.sizeof("struct lt_lock_sum")
 THREAD_SUM_SIZE: int = ffi.sizeof("struct lt_thread_sum")
 MAGIC = b"locktop\0"
-LITTLE = sys.byteorder == "little"
+BYTE_ORDER = sys.byteorder
 _CHUNKS = struct.Struct(f"={lib.LT_CHUNKS}Q")
 _CHUNKS_AT = offset_of("struct lt_array", "chunk")
 

@@ -7,6 +7,8 @@
 
 #include "locktop/abi.h"
 
+#pragma GCC visibility push(hidden) /* for a direct access: declarations need it said */
+
 struct lt_clock_facts {
     uint32_t kind;       /* enum lt_clock */
     uint64_t hz;         /* where the hardware says it, else 0 */
@@ -44,5 +46,7 @@ static inline uint64_t lt_now(void)
         return lt_counter();
     return lt_clock_gettime_ns(CLOCK_MONOTONIC);
 }
+
+#pragma GCC visibility pop
 
 #endif

@@ -9,8 +9,9 @@
 
 enum {
     SITES_FIRST = 32,
-    COUNTDOWN_DEFAULT = 64,
-    SAMPLE_COST_SHARE = 50, /* 1 / 2 %: the clock may cost one part in so many */
+    SAMPLE_GAP_MAX = 256,
+    SAMPLE_COST_READINGS = 5, /* a timed hold costs two readings and about as much as three more */
+    SAMPLE_COST_SHARE = 50,   /* 2 %: timing may cost one part in so many */
     PAIR_TICKS = 45         /* a bare lock and unlock, about 18 ns at 2.5 GHz */
 };
 
@@ -59,7 +60,7 @@ static struct lt_slot *slot_insert(struct lt_thread *t, uint64_t key, uint32_t t
         return NULL;
     struct lt_slot *slot = slot_probe(local->slots, local->slot_shift, key);
     slot->lock = id;
-    slot->countdown = 1; /* the first hold is timed: it tells how often to time the rest */
+    slot->sample_at = 1; /* the first hold is timed: it tells how often to time the rest */
     slot->jitter = (uint32_t)(lock_hash(key ^ t->birth) >> 32) | 1;
     __atomic_store_n(&slot->key, key, __ATOMIC_RELEASE);
     t->slot_count++;
@@ -72,8 +73,7 @@ struct lt_slot *slot_search(struct lt_thread *t, uint64_t key, uint32_t type)
     struct lt_slot *slot = slot_probe(local->slots, local->slot_shift, key);
     if (slot->key)
         return slot;
-    uint32_t mode = t->mode;
-    thread_busy(t);
+    uint32_t mode = thread_busy(t);
     slot = slot_insert(t, key, type);
     thread_ready(t, mode);
     if (slot)
@@ -132,18 +132,16 @@ void site_add(struct lt_thread *t, uint32_t lock, uint32_t stack, uint64_t wait)
 
 /* ---- held locks ---- */
 
-bool held_grow(struct lt_thread *t)
+static bool held_grow(struct lt_thread *t)
 {
     struct local *local = local_of(t);
-    uint32_t mode = t->mode;
-    thread_busy(t);
-    uint32_t capacity = t->held_capacity * 2;
-    uint64_t offset = shm_alloc((uint64_t)capacity * sizeof(struct lt_held));
+    uint32_t mode = thread_busy(t);
+    uint64_t offset = shm_alloc((uint64_t)t->held_size * 2);
     if (offset) {
         struct lt_held *list = shm_ptr(offset);
-        memcpy(list, local->held, t->held_count * sizeof *list);
+        memcpy(list, local->held, t->held_top);
         __atomic_store_n(&t->held, offset, __ATOMIC_RELEASE);
-        t->held_capacity = capacity;
+        t->held_size *= 2;
         local->held = list;
     } else {
         t->held_lost++;
@@ -152,20 +150,36 @@ bool held_grow(struct lt_thread *t)
     return offset != 0;
 }
 
+struct lt_held *held_push(struct lt_thread *t, uint64_t key, uint32_t lock, const void *site,
+                          uint64_t since, uint16_t flags)
+{
+    uint32_t top = t->held_top;
+    if (top == t->held_size && !held_grow(t))
+        return NULL;
+    struct lt_held *held = held_at(t, top);
+    held_fill(held, key, lock, site, flags);
+    held->since = since;
+    /* Release: a reader that sees the length sees the entry. */
+    __atomic_store_n(&t->held_top, top + (uint32_t)sizeof *held, __ATOMIC_RELEASE);
+    return held;
+}
+
 struct lt_held *held_find(struct lt_thread *t, uint64_t key)
 {
-    struct lt_held *list = local_of(t)->held;
-    for (uint32_t i = __atomic_load_n(&t->held_count, __ATOMIC_ACQUIRE); i > 0; i--)
-        if (list[i - 1].key == key)
-            return &list[i - 1];
+    uint32_t at = __atomic_load_n(&t->held_top, __ATOMIC_ACQUIRE);
+    while (at > 0) {
+        at -= (uint32_t)sizeof(struct lt_held);
+        if (held_at(t, at)->key == key)
+            return held_at(t, at);
+    }
     return NULL;
 }
 
 static void held_remove(struct lt_thread *t, struct lt_held *held)
 {
-    struct lt_held *end = local_of(t)->held + t->held_count;
-    memmove(held, held + 1, (size_t)((char *)end - (char *)(held + 1)));
-    __atomic_store_n(&t->held_count, t->held_count - 1, __ATOMIC_RELEASE);
+    char *end = (char *)held_at(t, t->held_top);
+    memmove(held, held + 1, (size_t)(end - (char *)(held + 1)));
+    __atomic_store_n(&t->held_top, t->held_top - (uint32_t)sizeof *held, __ATOMIC_RELEASE);
 }
 
 /* ---- hold times ---- */
@@ -179,23 +193,36 @@ static uint32_t random_next(struct lt_slot *slot)
     return slot->jitter = x;
 }
 
-/* So often that the two readings of the clock stay under 2 % of what a lock, its mean hold and an
- * unlock take; with a random step, or a program of the same rhythm would always show the same. */
-static uint32_t sample_gap(struct lt_slot *slot)
+/* So often that timing stays under 2 % of what a lock, its mean hold and an unlock take, but more
+ * often at first; with a random step, or a program of the same rhythm would always show the same. */
+static uint64_t sample_gap(struct lt_slot *slot)
 {
-    uint64_t mean = slot->counts.hold_sampled_ticks / slot->counts.hold_sampled;
-    uint64_t period = SAMPLE_COST_SHARE * 2 * lt_clock.read_ticks / (mean + PAIR_TICKS);
-    if (period <= 1)
-        return 1;
-    if (period > COUNTDOWN_DEFAULT)
-        period = COUNTDOWN_DEFAULT;
-    return 1 + random_next(slot) % (uint32_t)(2 * period - 1);
+    uint64_t samples = slot->counts.hold_sampled;
+    uint64_t mean = slot->counts.hold_sampled_ticks / samples;
+    uint64_t cost = SAMPLE_COST_READINGS * lt_clock.read_ticks;
+    uint64_t period = SAMPLE_COST_SHARE * cost / (mean + PAIR_TICKS);
+    if (period > SAMPLE_GAP_MAX)
+        period = SAMPLE_GAP_MAX;
+    if (period > samples)
+        period = samples;
+    return period <= 1 ? 1 : 1 + random_next(slot) % (2 * period - 1);
 }
 
-uint64_t sample_begin(struct lt_slot *slot)
+static void acquired_timed(struct lt_thread *t, struct lt_slot *slot, uint64_t key, const void *site,
+                           uint16_t flags)
 {
-    slot->countdown = COUNTDOWN_DEFAULT; /* until the release sets it anew */
-    return lt_now();
+    slot->sample_at = UINT64_MAX; /* until the release sets it anew */
+    if (!held_push(t, key, slot->lock, site, lt_now(), flags | LT_HELD_TIMED))
+        slot->sample_at = slot->counts.acquisitions + SAMPLE_GAP_MAX;
+}
+
+void acquired_slowly(struct lt_thread *t, uint64_t key, uint32_t type, const void *site, uint16_t flags)
+{
+    struct lt_slot *slot = slot_of(t, key, type);
+    if (++slot->counts.acquisitions == slot->sample_at)
+        acquired_timed(t, slot, key, site, flags);
+    else
+        held_push(t, key, slot->lock, site, 0, flags);
 }
 
 static void hold_add(struct lt_slot *slot, const struct lt_held *held, uint64_t ticks)
@@ -210,7 +237,7 @@ static void hold_add(struct lt_slot *slot, const struct lt_held *held, uint64_t 
     }
     counts->hold_sampled++;
     counts->hold_sampled_ticks += ticks;
-    slot->countdown = sample_gap(slot);
+    slot->sample_at = slot->counts.acquisitions + sample_gap(slot);
 }
 
 void release_begin(struct lt_thread *t, uint64_t key, struct release *release)
@@ -231,18 +258,19 @@ void release_begin(struct lt_thread *t, uint64_t key, struct release *release)
     release->held = *held;
     held_remove(t, held);
     /* Read before the lock is free: afterwards somebody else may run first. */
-    release->end = release->held.since ? lt_now() : 0;
+    release->end = release->held.flags & LT_HELD_TIMED ? lt_now() : 0;
 }
 
 void release_end(struct lt_thread *t, const struct release *release)
 {
     const struct lt_held *held = &release->held;
-    if (!held->key || t != lt_self) /* forked meanwhile: the block is the parent's */
+    if (!held->key || t != lt_own.block) /* forked meanwhile: the block is the parent's */
         return;
     uint64_t hold = 0;
-    if (held->since && release->end > held->since)
+    bool timed = held->flags & LT_HELD_TIMED;
+    if (timed && release->end > held->since)
         hold = release->end - held->since;
-    if (held->since)
+    if (timed)
         hold_add(slot_of(t, held->key, 0), held, hold);
     if (held->flags & LT_HELD_CONTENDED)
         detail_write(t, &(struct detail){.type = LT_RECORD_WAIT,

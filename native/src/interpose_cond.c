@@ -21,15 +21,15 @@ static inline uint64_t key_of(const pthread_cond_t *c)
 }
 
 static void begin(struct lt_thread *t, struct wait_call *call, pthread_cond_t *c, pthread_mutex_t *m,
-                  uint32_t flags, const struct call_site *site)
+                  uint32_t flags, const uintptr_t *frame)
 {
     call->mutex = lock_key(LT_KIND_MUTEX, m);
     call->type = (uint32_t)m->__data.__kind;
-    call->site = site->address;
+    call->site = return_address(frame);
     uint32_t mutex_id = slot_of(t, call->mutex, call->type)->lock;
     release_begin(t, call->mutex, &call->release);
     wait_begin(t, &call->waiting,
-               &(struct wait_for){.key = key_of(c), .flags = flags, .mutex = mutex_id}, site);
+               &(struct wait_for){.key = key_of(c), .flags = flags, .mutex = mutex_id}, frame);
 }
 
 /* Runs when the real wait returns, and when a cancellation unwinds from it: in both cases with the
@@ -38,7 +38,7 @@ static void end(struct wait_call *call, int result)
 {
     struct lt_thread *t = call->waiting.thread;
     call->waiting.thread = NULL;
-    if (!t || t != lt_self)
+    if (!t || t != lt_own.block)
         return;
     struct waiting waiting = call->waiting;
     waiting.thread = t;
@@ -66,7 +66,7 @@ static void cancelled(struct wait_call *call)
         if (!t)                                                                          \
             return real_call;                                                            \
         __attribute__((cleanup(cancelled))) struct wait_call call;                       \
-        begin(t, &call, c, m, wait_flags, site);                                         \
+        begin(t, &call, c, m, wait_flags, frame);                                        \
         int result = real_call;                                                          \
         end(&call, result);                                                              \
         return result;                                                                   \
@@ -76,15 +76,15 @@ typedef int (*wait_function)(pthread_cond_t *, pthread_mutex_t *);
 typedef int (*timedwait_function)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
 
 WAIT(wait_plain,
-     (wait_function real, pthread_cond_t *c, pthread_mutex_t *m, const struct call_site *site),
+     (wait_function real, pthread_cond_t *c, pthread_mutex_t *m, const uintptr_t *frame),
      real(c, m), 0)
 WAIT(wait_timed,
      (timedwait_function real, pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *until,
-      const struct call_site *site),
+      const uintptr_t *frame),
      real(c, m, until), LT_WAIT_TIMED)
 WAIT(wait_clock,
      (pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *until,
-      const struct call_site *site),
+      const uintptr_t *frame),
      real_pthread_cond_clockwait(c, m, clock, until), LT_WAIT_TIMED)
 
 static inline int signalled(pthread_cond_t *c, int result)
@@ -129,12 +129,12 @@ static inline int ended(pthread_cond_t *c, int result)
     }                                                                                          \
     EXPORT int cond_wait##suffix(pthread_cond_t *c, pthread_mutex_t *m)                        \
     {                                                                                          \
-        return wait_plain(real_pthread_cond_wait##suffix, c, m, CALL_SITE());                  \
+        return wait_plain(real_pthread_cond_wait##suffix, c, m, FRAME());                  \
     }                                                                                          \
     EXPORT int cond_timedwait##suffix(pthread_cond_t *c, pthread_mutex_t *m,                   \
                                       const struct timespec *until)                            \
     {                                                                                          \
-        return wait_timed(real_pthread_cond_timedwait##suffix, c, m, until, CALL_SITE());      \
+        return wait_timed(real_pthread_cond_timedwait##suffix, c, m, until, FRAME());      \
     }
 
 #define SYMBOL(name, suffix, version) \
@@ -157,5 +157,5 @@ SYMBOLS(_old, "@" LT_COND_OLD)
 EXPORT int pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
                                   const struct timespec *until)
 {
-    return wait_clock(c, m, clock, until, CALL_SITE());
+    return wait_clock(c, m, clock, until, FRAME());
 }

@@ -25,22 +25,24 @@ static inline bool holds(int result)
     return result == 0 || result == EOWNERDEAD; /* robust: taken over from a dead thread */
 }
 
-static NOINLINE bool deepen(struct lt_thread *t, pthread_mutex_t *m)
+static NOINLINE void taken_again(struct lt_thread *t, pthread_mutex_t *m, uint32_t type, const void *site)
 {
     struct lt_held *held = held_find(t, key_of(m));
-    if (!held)
-        return false;
+    if (!held) {
+        acquired(t, key_of(m), type, site, 0);
+        return;
+    }
     held->depth++;
-    slot_of(t, key_of(m), 0)->counts.acquisitions++;
-    return true;
+    slot_of(t, key_of(m), type)->counts.acquisitions++;
 }
 
 static inline void taken(struct lt_thread *t, pthread_mutex_t *m, const void *site)
 {
     uint32_t type = (uint32_t)m->__data.__kind;
-    if (UNLIKELY((type & 3) == PTHREAD_MUTEX_RECURSIVE_NP) && deepen(t, m))
-        return;
-    acquired(t, key_of(m), type, site, 0);
+    if (UNLIKELY((type & 3) == PTHREAD_MUTEX_RECURSIVE_NP))
+        taken_again(t, m, type, site);
+    else
+        acquired(t, key_of(m), type, site, 0);
 }
 
 static int call_real(pthread_mutex_t *m, const struct call *call)
@@ -53,7 +55,7 @@ static int call_real(pthread_mutex_t *m, const struct call *call)
 }
 
 static int wait_for(struct lt_thread *t, pthread_mutex_t *m, const struct call *call,
-                    const struct call_site *site)
+                    const uintptr_t *frame)
 {
     struct waiting waiting;
     wait_begin(t, &waiting,
@@ -61,7 +63,7 @@ static int wait_for(struct lt_thread *t, pthread_mutex_t *m, const struct call *
                                   .type = (uint32_t)m->__data.__kind,
                                   .holder = (uint32_t)m->__data.__owner,
                                   .flags = call->form == LOCK ? 0 : LT_WAIT_TIMED},
-               site);
+               frame);
     int result = call_real(m, call);
     if (holds(result))
         wait_end_holding(&waiting, 0);
@@ -73,24 +75,48 @@ static int wait_for(struct lt_thread *t, pthread_mutex_t *m, const struct call *
 }
 
 static NOINLINE int lock_slowly(struct lt_thread *t, pthread_mutex_t *m, int tried,
-                                const struct call *call, const struct call_site *site)
+                                const struct call *call, const uintptr_t *frame)
 {
     if (tried == EBUSY)
-        return wait_for(t, m, call, site);
+        return wait_for(t, m, call, frame);
     int result = tried == EOWNERDEAD ? tried : call_real(m, call);
     if (holds(result))
-        taken(t, m, site->address);
+        taken(t, m, return_address(frame));
     return result;
 }
 
-EXPORT int pthread_mutex_lock(pthread_mutex_t *m)
+/* Alone in the process, a free lock stays free until we take it. */
+static inline bool certainly_free(const pthread_mutex_t *m)
+{
+    return *real_single_threaded && m->__data.__lock == 0;
+}
+
+static const struct call plain = {.form = LOCK};
+
+/* The thread's first lock, or its first after a change of level. */
+static NOINLINE int lock_first(pthread_mutex_t *m, const uintptr_t *frame)
 {
     struct lt_thread *t = watched();
     if (!t)
         return real_pthread_mutex_lock(m);
     int tried = real_pthread_mutex_trylock(m);
+    if (tried)
+        return lock_slowly(t, m, tried, &plain, frame);
+    taken(t, m, return_address(frame));
+    return 0;
+}
+
+EXPORT int pthread_mutex_lock(pthread_mutex_t *m)
+{
+    uint32_t mode = current_mode();
+    if (dormant(mode))
+        return real_pthread_mutex_lock(m);
+    struct lt_thread *t = ready(mode);
+    if (UNLIKELY(!t))
+        return lock_first(m, FRAME());
+    int tried = certainly_free(m) ? real_pthread_mutex_lock(m) : real_pthread_mutex_trylock(m);
     if (UNLIKELY(tried))
-        return lock_slowly(t, m, tried, &(struct call){.form = LOCK}, CALL_SITE());
+        return lock_slowly(t, m, tried, &plain, FRAME());
     taken(t, m, __builtin_return_address(0));
     return 0;
 }
@@ -102,7 +128,7 @@ EXPORT int pthread_mutex_timedlock(pthread_mutex_t *m, const struct timespec *un
         return real_pthread_mutex_timedlock(m, until);
     int tried = real_pthread_mutex_trylock(m);
     if (UNLIKELY(tried))
-        return lock_slowly(t, m, tried, &(struct call){.form = TIMED, .until = until}, CALL_SITE());
+        return lock_slowly(t, m, tried, &(struct call){.form = TIMED, .until = until}, FRAME());
     taken(t, m, __builtin_return_address(0));
     return 0;
 }
@@ -116,7 +142,7 @@ EXPORT int pthread_mutex_clocklock(pthread_mutex_t *m, clockid_t clock, const st
     int tried = real_pthread_mutex_trylock(m);
     if (UNLIKELY(tried))
         return lock_slowly(t, m, tried,
-                           &(struct call){.form = CLOCK, .clock = clock, .until = until}, CALL_SITE());
+                           &(struct call){.form = CLOCK, .clock = clock, .until = until}, FRAME());
     taken(t, m, __builtin_return_address(0));
     return 0;
 }

@@ -33,7 +33,7 @@ static int call_real(pthread_rwlock_t *l, const struct call *call)
 }
 
 static NOINLINE int wait_for(struct lt_thread *t, pthread_rwlock_t *l, const struct call *call,
-                             const struct call_site *site)
+                             const uintptr_t *frame)
 {
     struct waiting waiting;
     wait_begin(t, &waiting,
@@ -41,7 +41,7 @@ static NOINLINE int wait_for(struct lt_thread *t, pthread_rwlock_t *l, const str
                                   .holder = (uint32_t)l->__data.__cur_writer,
                                   .flags = (call->form == LOCK ? 0u : LT_WAIT_TIMED) |
                                            (call->shared ? LT_WAIT_SHARED : 0u)},
-               site);
+               frame);
     int result = call_real(l, call);
     if (result == 0)
         wait_end_holding(&waiting, call->shared ? LT_HELD_SHARED : 0);
@@ -52,7 +52,7 @@ static NOINLINE int wait_for(struct lt_thread *t, pthread_rwlock_t *l, const str
     return result;
 }
 
-static inline int lock_any(pthread_rwlock_t *l, const struct call *call, const struct call_site *site)
+static inline int lock_any(pthread_rwlock_t *l, const struct call *call, const uintptr_t *frame)
 {
     struct lt_thread *t = watched();
     /* glibc looks at the time and its clock before it tries. */
@@ -62,42 +62,42 @@ static inline int lock_any(pthread_rwlock_t *l, const struct call *call, const s
         return call_real(l, call);
     int tried = call->shared ? real_pthread_rwlock_tryrdlock(l) : real_pthread_rwlock_trywrlock(l);
     if (UNLIKELY(tried))
-        return wait_for(t, l, call, site);
-    acquired(t, key_of(l), 0, site->address, call->shared ? LT_HELD_SHARED : 0);
+        return wait_for(t, l, call, frame);
+    acquired(t, key_of(l), 0, return_address(frame), call->shared ? LT_HELD_SHARED : 0);
     return 0;
 }
 
 EXPORT int pthread_rwlock_rdlock(pthread_rwlock_t *l)
 {
-    return lock_any(l, &(struct call){LOCK, true, 0, NULL}, CALL_SITE());
+    return lock_any(l, &(struct call){LOCK, true, 0, NULL}, FRAME());
 }
 
 EXPORT int pthread_rwlock_wrlock(pthread_rwlock_t *l)
 {
-    return lock_any(l, &(struct call){LOCK, false, 0, NULL}, CALL_SITE());
+    return lock_any(l, &(struct call){LOCK, false, 0, NULL}, FRAME());
 }
 
 EXPORT int pthread_rwlock_timedrdlock(pthread_rwlock_t *l, const struct timespec *until)
 {
-    return lock_any(l, &(struct call){TIMED, true, CLOCK_REALTIME, until}, CALL_SITE());
+    return lock_any(l, &(struct call){TIMED, true, CLOCK_REALTIME, until}, FRAME());
 }
 
 EXPORT int pthread_rwlock_timedwrlock(pthread_rwlock_t *l, const struct timespec *until)
 {
-    return lock_any(l, &(struct call){TIMED, false, CLOCK_REALTIME, until}, CALL_SITE());
+    return lock_any(l, &(struct call){TIMED, false, CLOCK_REALTIME, until}, FRAME());
 }
 
 EXPORT int pthread_rwlock_clockrdlock(pthread_rwlock_t *l, clockid_t clock, const struct timespec *until)
 {
-    return lock_any(l, &(struct call){CLOCK, true, clock, until}, CALL_SITE());
+    return lock_any(l, &(struct call){CLOCK, true, clock, until}, FRAME());
 }
 
 EXPORT int pthread_rwlock_clockwrlock(pthread_rwlock_t *l, clockid_t clock, const struct timespec *until)
 {
-    return lock_any(l, &(struct call){CLOCK, false, clock, until}, CALL_SITE());
+    return lock_any(l, &(struct call){CLOCK, false, clock, until}, FRAME());
 }
 
-static inline int tried(pthread_rwlock_t *l, int result, uint32_t flags, const void *site)
+static inline int tried(pthread_rwlock_t *l, int result, uint16_t flags, const void *site)
 {
     struct lt_thread *t = watched();
     if (t && result == 0)

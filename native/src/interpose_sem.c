@@ -29,12 +29,12 @@ static int call_real(sem_t *s, const struct call *call)
 }
 
 static NOINLINE int wait_for(struct lt_thread *t, sem_t *s, const struct call *call,
-                             const struct call_site *site)
+                             const uintptr_t *frame)
 {
     struct waiting waiting CANCELLABLE;
     wait_begin(t, &waiting,
                &(struct wait_for){.key = key_of(s), .flags = call->form == WAIT ? 0 : LT_WAIT_TIMED},
-               site);
+               frame);
     int result = call_real(s, call);
     if (result == 0)
         wait_end_done(&waiting);
@@ -46,7 +46,7 @@ static NOINLINE int wait_for(struct lt_thread *t, sem_t *s, const struct call *c
     return result;
 }
 
-static inline int wait_any(sem_t *s, const struct call *call, const struct call_site *site)
+static inline int wait_any(sem_t *s, const struct call *call, const uintptr_t *frame)
 {
     struct lt_thread *t = watched();
     /* glibc looks at the time and its clock before it tries. */
@@ -58,7 +58,7 @@ static inline int wait_any(sem_t *s, const struct call *call, const struct call_
     int saved = errno;
     if (UNLIKELY(real_sem_trywait(s) != 0)) {
         errno = saved;
-        return wait_for(t, s, call, site);
+        return wait_for(t, s, call, frame);
     }
     slot_of(t, key_of(s), 0)->counts.acquisitions++;
     return 0;
@@ -66,17 +66,17 @@ static inline int wait_any(sem_t *s, const struct call *call, const struct call_
 
 EXPORT int sem_wait(sem_t *s)
 {
-    return wait_any(s, &(struct call){WAIT, 0, NULL}, CALL_SITE());
+    return wait_any(s, &(struct call){WAIT, 0, NULL}, FRAME());
 }
 
 EXPORT int sem_timedwait(sem_t *s, const struct timespec *until)
 {
-    return wait_any(s, &(struct call){TIMED, CLOCK_REALTIME, until}, CALL_SITE());
+    return wait_any(s, &(struct call){TIMED, CLOCK_REALTIME, until}, FRAME());
 }
 
 EXPORT int sem_clockwait(sem_t *s, clockid_t clock, const struct timespec *until)
 {
-    return wait_any(s, &(struct call){CLOCK, clock, until}, CALL_SITE());
+    return wait_any(s, &(struct call){CLOCK, clock, until}, FRAME());
 }
 
 EXPORT int sem_trywait(sem_t *s)

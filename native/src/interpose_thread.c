@@ -14,8 +14,8 @@
 static void ended(struct lt_thread **unused)
 {
     (void)unused;
-    if (lt_self)
-        __atomic_store_n(&lt_self->state, LT_THREAD_EXITING, __ATOMIC_RELEASE);
+    if (lt_own.block)
+        __atomic_store_n(&lt_own.block->state, LT_THREAD_EXITING, __ATOMIC_RELEASE);
 }
 
 static void *thread_main(void *argument)
@@ -66,14 +66,14 @@ static int call_real(pthread_t thread, void **value, const struct call *call)
 }
 
 static NOINLINE int wait_for(struct lt_thread *t, pthread_t thread, void **value,
-                             const struct call *call, const struct call_site *site)
+                             const struct call *call, const uintptr_t *frame)
 {
     struct waiting waiting CANCELLABLE;
     wait_begin(t, &waiting,
                &(struct wait_for){.key = join_key,
                                   .shown = join_key | (uint64_t)thread,
                                   .flags = call->form == JOIN ? 0 : LT_WAIT_TIMED},
-               site);
+               frame);
     int result = call_real(thread, value, call);
     if (result == 0)
         wait_end_done(&waiting);
@@ -86,32 +86,32 @@ static NOINLINE int wait_for(struct lt_thread *t, pthread_t thread, void **value
 }
 
 static inline int join_any(pthread_t thread, void **value, const struct call *call,
-                           const struct call_site *site)
+                           const uintptr_t *frame)
 {
     struct lt_thread *t = watched();
     if (!t)
         return call_real(thread, value, call);
     int tried = call->form == CLOCK ? EBUSY : real_pthread_tryjoin_np(thread, value);
     if (tried != 0)
-        return wait_for(t, thread, value, call, site);
+        return wait_for(t, thread, value, call, frame);
     slot_of(t, join_key, 0)->counts.acquisitions++;
     return 0;
 }
 
 EXPORT int pthread_join(pthread_t thread, void **value)
 {
-    return join_any(thread, value, &(struct call){JOIN, 0, NULL}, CALL_SITE());
+    return join_any(thread, value, &(struct call){JOIN, 0, NULL}, FRAME());
 }
 
 EXPORT int pthread_timedjoin_np(pthread_t thread, void **value, const struct timespec *until)
 {
-    return join_any(thread, value, &(struct call){TIMED, CLOCK_REALTIME, until}, CALL_SITE());
+    return join_any(thread, value, &(struct call){TIMED, CLOCK_REALTIME, until}, FRAME());
 }
 
 EXPORT int pthread_clockjoin_np(pthread_t thread, void **value, clockid_t clock,
                                 const struct timespec *until)
 {
-    return join_any(thread, value, &(struct call){CLOCK, clock, until}, CALL_SITE());
+    return join_any(thread, value, &(struct call){CLOCK, clock, until}, FRAME());
 }
 
 /* ---- names ---- */

@@ -1,7 +1,6 @@
 #include "process.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
@@ -25,8 +24,8 @@ enum { INHERITED_MAX = 8 };
 struct inherited {
     uint64_t key;
     uint64_t site;
-    uint32_t depth;
-    uint32_t flags;
+    uint16_t depth;
+    uint16_t flags;
 };
 static __thread struct inherited inherited[INHERITED_MAX];
 static __thread uint32_t inherited_count;
@@ -39,12 +38,22 @@ static void set_control(struct lt_control *control)
     __atomic_store_n(&lt_control, control, __ATOMIC_RELEASE);
 }
 
-static void read_environment(void)
+/* getenv() does not work yet: this runs before libc's own constructor. */
+static const char *environment(char *const *environ, const char *name)
 {
-    const char *value = getenv("LOCKTOP_DIR");
+    size_t length = strlen(name);
+    for (; environ && *environ; environ++)
+        if (strncmp(*environ, name, length) == 0 && (*environ)[length] == '=')
+            return *environ + length + 1;
+    return NULL;
+}
+
+static void read_environment(char *const *environ)
+{
+    const char *value = environment(environ, "LOCKTOP_DIR");
     if (value && *value == '/' && strlen(value) < sizeof directory)
         strcpy(directory, value);
-    value = getenv("LOCKTOP_LEVEL");
+    value = environment(environ, "LOCKTOP_LEVEL");
     int wanted = value ? control_level(value) : -1;
     if (wanted >= 0)
         level = (uint32_t)wanted;
@@ -89,7 +98,7 @@ static void inherit_held(void)
         const struct inherited *from = &inherited[i];
         struct lt_held *held =
             held_push(t, from->key, slot_of(t, from->key, 0)->lock,
-                      (const void *)(uintptr_t)from->site, 0, from->flags & LT_HELD_SHARED);
+                      (const void *)(uintptr_t)from->site, 0, (uint16_t)(from->flags & LT_HELD_SHARED));
         if (held)
             held->depth = from->depth;
     }
@@ -108,8 +117,9 @@ static void before_fork(void)
 {
     struct lt_thread *t = watched();
     inherited_count = 0;
-    for (uint32_t i = 0; t && i < t->held_count && i < INHERITED_MAX; i++) {
-        const struct lt_held *held = &local_of(t)->held[i];
+    for (uint32_t at = 0; t && at < t->held_top && inherited_count < INHERITED_MAX;) {
+        const struct lt_held *held = held_at(t, at);
+        at += (uint32_t)sizeof *held;
         inherited[inherited_count++] =
             (struct inherited){held->key, held->site, held->depth, held->flags};
     }
@@ -122,12 +132,12 @@ static void after_fork_in_child(void)
 {
     if (!lt_shm)
         return;
-    if (lt_self && local_of(lt_self)->busy) {
+    if (lt_own.block && local_of(lt_own.block)->busy) {
         set_control(&off_control); /* forked in the middle of our work: not watched */
         return;
     }
     shm_detach();
-    lt_self = NULL;
+    lt_own = (struct own){NULL, LT_LEVEL_DORMANT};
     set_control(&child_control);
 }
 
@@ -142,14 +152,16 @@ EXPORT pid_t _Fork(void)
 }
 
 /* -z initfirst: runs before the constructors of every other library. */
-__attribute__((constructor)) static void process_start(void)
+__attribute__((constructor)) static void process_start(int argc, char **argv, char **environ)
 {
+    (void)argc;
+    (void)argv;
     real_resolve();
     if (getauxval(AT_SECURE))
         return; /* a setuid program: its environment is a stranger's */
     if (IS_NOP)
         return;
-    read_environment();
+    read_environment(environ);
     lt_clock_init();
     pthread_atfork(before_fork, NULL, after_fork_in_child);
     watch_begin();

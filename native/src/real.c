@@ -16,6 +16,9 @@
 #undef HOOK
 #undef HOOK_VERSION
 
+static const char unknown;
+const char *real_single_threaded = &unknown;
+
 /* What a libc without the function would have said, had the program been able to call it. */
 static int absent(void)
 {
@@ -30,6 +33,9 @@ static void *lookup(const char *name, const char *version)
 
 void real_resolve(void)
 {
+    const char *single = dlsym(RTLD_DEFAULT, "__libc_single_threaded");
+    if (single)
+        real_single_threaded = single;
 #define HOOK(result, name, parameters, arguments) real_##name = lookup(#name, NULL);
 #define HOOK_VERSION(result, name, suffix, version, parameters, arguments) \
     real_##name##suffix = lookup(#name, version);

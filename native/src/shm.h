@@ -9,6 +9,8 @@
 
 #include "locktop/abi.h"
 
+#pragma GCC visibility push(hidden) /* for a direct access: declarations need it said */
+
 /* The file grows in segments, each twice as long as the one before, mapped when first needed:
  * segment k covers file offsets [(2^k - 1) MiB, (2^(k+1) - 1) MiB). */
 enum { SHM_SEGMENTS = 16, SHM_FIRST_SHIFT = 20, SHM_PATH_MAX = 512 };
@@ -67,5 +69,7 @@ static inline void array_init(struct lt_array *array, uint32_t element_size, uin
     array->element_size = element_size;
     array->first = first;
 }
+
+#pragma GCC visibility pop
 
 #endif

@@ -146,15 +146,15 @@ static struct cached_stack *cache_entry(struct lt_thread *t, uintptr_t address, 
     return &local->stacks->entry[hash >> (64 - CACHE_BITS)];
 }
 
-static void cache_fill(struct cached_stack *cached, const struct call_site *site,
+static void cache_fill(struct cached_stack *cached, const uintptr_t *frame,
                        const struct walk *walk, uint32_t id)
 {
     cached->id = 0;
     if (!walk->in_place || !id)
         return;
-    cached->address = (uintptr_t)site->address;
+    cached->address = frame[1];
     cached->slot = walk->slot;
-    cached->frame_pointer = site->frame[0];
+    cached->frame_pointer = frame[0];
     cached->depth = walk->depth;
     cached->frames = stack_frames(stack_at(id));
     memcpy(cached->distance, walk->distance, walk->depth * sizeof *walk->distance);
@@ -162,7 +162,7 @@ static void cache_fill(struct cached_stack *cached, const struct call_site *site
 }
 
 /* Not in stack_capture(): the room for a walk is taken from the program's stack only when needed. */
-static NOINLINE uint32_t unwind(const struct call_site *site, uintptr_t slot,
+static NOINLINE uint32_t unwind(const uintptr_t *frame, uintptr_t slot,
                                 struct cached_stack *cached)
 {
     struct walk walk;
@@ -172,22 +172,22 @@ static NOINLINE uint32_t unwind(const struct call_site *site, uintptr_t slot,
     walk.depth = 0;
     _Unwind_Backtrace(step, &walk);
     if (walk.depth == 0) { /* no unwind information at all: the caller is known all the same */
-        walk.frames[walk.depth++] = (uintptr_t)site->address;
+        walk.frames[walk.depth++] = frame[1];
         walk.in_place = false;
     }
     uint32_t id = stack_id(walk.frames, walk.depth);
     if (cached)
-        cache_fill(cached, site, &walk, id);
+        cache_fill(cached, frame, &walk, id);
     return id;
 }
 
-uint32_t stack_capture(struct lt_thread *t, const struct call_site *site)
+uint32_t stack_capture(struct lt_thread *t, const uintptr_t *frame)
 {
-    uintptr_t address = (uintptr_t)site->address;
-    uintptr_t slot = (uintptr_t)(site->frame + 1);
+    uintptr_t address = frame[1];
+    uintptr_t slot = (uintptr_t)(frame + 1);
     struct cached_stack *cached = cache_entry(t, address, slot);
     if (cached && cached->id && cached->address == address && cached->slot == slot &&
-        cached->frame_pointer == site->frame[0] && unchanged(cached))
+        cached->frame_pointer == frame[0] && unchanged(cached))
         return cached->id;
-    return unwind(site, slot, cached);
+    return unwind(frame, slot, cached);
 }

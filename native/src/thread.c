@@ -15,7 +15,7 @@ enum {
     COLLECT_FIRST = 64 /* blocks before the first look for dead threads */
 };
 
-__thread struct lt_thread *lt_self;
+__thread struct own lt_own;
 static __thread bool registering;
 static __thread bool unwatched;
 
@@ -35,7 +35,7 @@ int threads_init(void)
 
 void threads_reset(void)
 {
-    lt_self = NULL;
+    lt_own = (struct own){NULL, LT_LEVEL_DORMANT};
     unwatched = false;
     registering = false;
     free_head = 0;
@@ -87,9 +87,9 @@ static bool block_furnish(struct lt_thread *t, uint32_t index)
     local->slot_shift = 64 - log2_of(SLOTS_FIRST);
     local->index = index;
     local->held = t->held_inline;
-    t->held_capacity = LT_HELD_INLINE;
+    t->held_size = sizeof t->held_inline;
     t->held = array_offset(&lt_shm->threads, index) + offsetof(struct lt_thread, held_inline);
-    t->other.countdown = 1;
+    t->other.sample_at = UINT64_MAX; /* many locks in one: no hold times */
     return true;
 }
 
@@ -103,8 +103,8 @@ static void block_clear(struct lt_thread *t)
         memset(local->sites, 0, t->site_capacity * sizeof(struct lt_site));
     t->site_count = 0;
     memset(&t->other, 0, sizeof t->other);
-    t->other.countdown = 1;
-    t->held_count = 0;
+    t->other.sample_at = UINT64_MAX; /* many locks in one: no hold times */
+    t->held_top = 0;
     t->held_lost = 0;
     t->wait.key = 0;
     memset(t->name, 0, sizeof t->name);
@@ -200,7 +200,7 @@ void thread_adopt(struct lt_thread *t)
     t->birth = __atomic_add_fetch(&births, 1, __ATOMIC_RELAXED);
     t->mode = __atomic_load_n(&lt_control->mode, __ATOMIC_RELAXED);
     __atomic_store_n(&t->state, LT_THREAD_LIVE, __ATOMIC_RELEASE);
-    lt_self = t;
+    lt_own = (struct own){t, t->mode};
 }
 
 /* A thread that pthread_create did not make for us: the first one, or one older than the watch. */
@@ -229,15 +229,15 @@ struct lt_thread *thread_enter(uint32_t mode)
         if ((mode & LEVEL_MASK) == LT_LEVEL_DORMANT || mode == MODE_CHILD)
             return NULL;
     }
-    struct lt_thread *t = lt_self;
+    struct lt_thread *t = lt_own.block;
     if (!t)
         return thread_register();
     if (local_of(t)->busy)
         return NULL;
     /* A new epoch: releases may have been missed. */
-    t->held_count = 0;
+    t->held_top = 0;
     local_of(t)->deferred_count = 0;
-    t->mode = mode;
+    lt_own.mode = t->mode = mode;
     return t;
 }
 

@@ -10,6 +10,8 @@
 #include "locks.h"
 #include "locktop/abi.h"
 
+#pragma GCC visibility push(hidden) /* for a direct access: declarations need it said */
+
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define NOINLINE __attribute__((noinline))
@@ -51,16 +53,21 @@ struct local {
     struct detail deferred[DEFERRED_MAX];
 };
 
-/* Initial-exec: set up with the thread, so reading it is one instruction and never allocates. */
-extern __thread struct lt_thread *lt_self;
+/* What the thread knows of itself. Initial-exec: set up with the thread, so reading it is one
+ * instruction and never allocates. */
+struct own {
+    struct lt_thread *block;
+    uint32_t mode; /* that it last saw; until it has a block, dormant */
+};
+extern __thread struct own lt_own;
 
 /* Never NULL: before and after watching it is a page that says "dormant". */
 extern struct lt_control *lt_control;
 
 enum {
     LEVEL_MASK = 0xff,
-    LEVEL_CHILD = 0xfe,        /* a forked child: its own file is made by the first hook */
-    MODE_BUSY = 0xffffffff,    /* lt_thread.mode inside the library: equal to no real mode */
+    LEVEL_CHILD = 0xfe,     /* a forked child: its own file is made by the first hook */
+    MODE_BUSY = 0xffffffff, /* own.mode inside the library: equal to no real mode */
     MODE_CHILD = LEVEL_CHILD
 };
 
@@ -72,35 +79,50 @@ static inline struct local *local_of(struct lt_thread *t)
 /* Registers the thread or brings it up to a new mode. NULL: call straight through. */
 NOINLINE struct lt_thread *thread_enter(uint32_t mode);
 
-/* The block to write to, or NULL: call straight through. The nop flavour always does: it is the
- * price of being interposed at all. */
+/* The calling thread's block if it is ready to be written to, else NULL. */
+static inline struct lt_thread *ready(uint32_t mode)
+{
+    return LIKELY(lt_own.mode == mode) ? lt_own.block : NULL;
+}
+
+static inline uint32_t current_mode(void)
+{
+    return __atomic_load_n(&lt_control->mode, __ATOMIC_RELAXED);
+}
+
+/* Nothing to be done: call straight through. The nop flavour always does: it is the price of being
+ * interposed at all. */
+static inline bool dormant(uint32_t mode)
+{
+    return IS_NOP || (mode & LEVEL_MASK) == LT_LEVEL_DORMANT;
+}
+
+/* The block to write to, or NULL: call straight through. */
 static inline struct lt_thread *watched(void)
 {
-    if (IS_NOP)
+    uint32_t mode = current_mode();
+    if (dormant(mode))
         return NULL;
-    struct lt_thread *t = lt_self;
-    uint32_t mode = __atomic_load_n(&lt_control->mode, __ATOMIC_RELAXED);
-    if (LIKELY(t && t->mode == mode))
-        return t;
-    if (LIKELY((mode & LEVEL_MASK) == LT_LEVEL_DORMANT))
-        return NULL;
-    return thread_enter(mode);
+    struct lt_thread *t = ready(mode);
+    return LIKELY(t) ? t : thread_enter(mode);
 }
 
 /* Between these two a hook that is reached again (by the unwinder, by a signal handler) calls
- * straight through. */
-static inline void thread_busy(struct lt_thread *t)
+ * straight through. The first returns the mode that the second restores. */
+static inline uint32_t thread_busy(struct lt_thread *t)
 {
+    uint32_t mode = lt_own.mode;
     local_of(t)->busy++;
-    t->mode = MODE_BUSY;
+    lt_own.mode = MODE_BUSY;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    return mode;
 }
 
 static inline void thread_ready(struct lt_thread *t, uint32_t mode)
 {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    if (--local_of(t)->busy == 0)
-        t->mode = mode;
+    local_of(t)->busy--;
+    lt_own.mode = mode;
 }
 
 /* A block for a thread about to be created; NULL if there is none. */
@@ -135,43 +157,51 @@ void site_add(struct lt_thread *t, uint32_t lock, uint32_t stack, uint64_t wait)
 
 /* ---- held locks ---- */
 
-NOINLINE bool held_grow(struct lt_thread *t);
-
-static inline struct lt_held *held_push(struct lt_thread *t, uint64_t key, uint32_t lock,
-                                        const void *site, uint64_t since, uint32_t flags)
+/* The list is counted in bytes, not entries: one instruction less on the way to each entry. */
+static inline struct lt_held *held_at(struct lt_thread *t, uint32_t bytes)
 {
-    uint32_t count = t->held_count;
-    if (UNLIKELY(count == t->held_capacity) && !held_grow(t))
-        return NULL;
-    struct lt_held *held = &local_of(t)->held[count];
+    return (struct lt_held *)((char *)local_of(t)->held + bytes);
+}
+
+static inline void held_fill(struct lt_held *held, uint64_t key, uint32_t lock, const void *site,
+                             uint16_t flags)
+{
     held->key = key;
     held->lock = lock;
     held->depth = 0;
-    held->site = (uint64_t)(uintptr_t)site;
-    held->since = since;
     held->flags = flags;
-    /* Release: a reader that sees the count sees the entry. */
-    __atomic_store_n(&t->held_count, count + 1, __ATOMIC_RELEASE);
-    return held;
+    held->site = (uint64_t)(uintptr_t)site;
 }
+
+/* NULL if there is no room. */
+struct lt_held *held_push(struct lt_thread *t, uint64_t key, uint32_t lock, const void *site,
+                          uint64_t since, uint16_t flags);
 
 /* The topmost entry of a lock, or NULL. */
 struct lt_held *held_find(struct lt_thread *t, uint64_t key);
 
 /* ---- acquire and release ---- */
 
-NOINLINE uint64_t sample_begin(struct lt_slot *slot);
+NOINLINE void acquired_slowly(struct lt_thread *t, uint64_t key, uint32_t type, const void *site,
+                              uint16_t flags);
 
-/* The lock was free: counts it and lists it. */
+/* The lock was free: counts it and lists it. Each store here must drain before the program's next
+ * atomic operation, so there are few; and the rare cases are one call at the end, so that the usual
+ * one saves few registers. */
 static inline void acquired(struct lt_thread *t, uint64_t key, uint32_t type, const void *site,
-                            uint32_t flags)
+                            uint16_t flags)
 {
-    struct lt_slot *slot = slot_of(t, key, type);
-    slot->counts.acquisitions++;
-    uint64_t since = 0;
-    if (UNLIKELY(--slot->countdown == 0))
-        since = sample_begin(slot);
-    held_push(t, key, slot->lock, site, since, flags);
+    struct local *local = local_of(t);
+    struct lt_slot *slot = &local->slots[lock_hash(key) >> local->slot_shift];
+    uint64_t acquisitions = slot->counts.acquisitions + 1;
+    uint32_t top = t->held_top;
+    if (UNLIKELY(slot->key != key || acquisitions == slot->sample_at || top == t->held_size)) {
+        acquired_slowly(t, key, type, site, flags);
+        return;
+    }
+    slot->counts.acquisitions = acquisitions;
+    held_fill(held_at(t, top), key, slot->lock, site, flags);
+    __atomic_store_n(&t->held_top, top + (uint32_t)sizeof(struct lt_held), __ATOMIC_RELEASE);
 }
 
 /* One release on its way: begun before the real unlock, ended after it. */
@@ -187,14 +217,16 @@ NOINLINE void release_end(struct lt_thread *t, const struct release *release);
 /* Most releases: the lock taken last, its hold not timed. True if that was all. */
 static inline bool released(struct lt_thread *t, uint64_t key)
 {
-    uint32_t count = t->held_count;
-    if (UNLIKELY(count == 0))
+    if (UNLIKELY(t->held_top == 0))
         return false;
-    const struct lt_held *top = &local_of(t)->held[count - 1];
-    if (UNLIKELY(top->key != key || top->since || top->depth || (top->flags & ~(uint32_t)LT_HELD_SHARED)))
+    uint32_t below = t->held_top - (uint32_t)sizeof(struct lt_held);
+    const struct lt_held *top = held_at(t, below);
+    if (UNLIKELY(top->key != key || top->depth || (top->flags & ~LT_HELD_SHARED)))
         return false;
-    __atomic_store_n(&t->held_count, count - 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&t->held_top, below, __ATOMIC_RELAXED);
     return true;
 }
+
+#pragma GCC visibility pop
 
 #endif

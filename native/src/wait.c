@@ -25,27 +25,26 @@ static void publish(struct lt_thread *t, const struct lt_wait *wait)
 }
 
 void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *what,
-                const struct call_site *site)
+                const uintptr_t *frame)
 {
-    uint32_t mode = t->mode;
     w->thread = t;
     w->outer = t->wait;
     w->key = what->key;
     w->type = what->type;
     w->holder = what->holder;
-    w->site = site->address;
+    w->site = return_address(frame);
     w->start = lt_now();
     control_check_claim(w->start);
     uint32_t lock = slot_of(t, what->key, what->type)->lock;
-    thread_busy(t);
-    w->stack = (mode & LEVEL_MASK) >= LT_LEVEL_CONTENDED ? stack_capture(t, site) : 0;
+    uint32_t mode = thread_busy(t);
+    w->stack = (mode & LEVEL_MASK) >= LT_LEVEL_CONTENDED ? stack_capture(t, frame) : 0;
     thread_ready(t, mode);
     publish(t, &(struct lt_wait){.flags = what->flags,
                                  .key = what->shown ? what->shown : what->key,
                                  .lock = lock,
                                  .stack = w->stack,
                                  .since = w->start,
-                                 .site = (uint64_t)(uintptr_t)site->address,
+                                 .site = (uint64_t)(uintptr_t)w->site,
                                  .holder = what->holder,
                                  .mutex = what->mutex});
 }
@@ -56,7 +55,7 @@ static struct lt_slot *wait_end(struct waiting *w, uint64_t *waited)
 {
     uint64_t now = lt_now();
     *waited = now > w->start ? now - w->start : 0;
-    if (w->thread != lt_self)
+    if (w->thread != lt_own.block)
         return NULL; /* forked meanwhile: the block is the parent's */
     publish(w->thread, &w->outer);
     if (watched() != w->thread)
@@ -68,7 +67,7 @@ static struct lt_slot *wait_end(struct waiting *w, uint64_t *waited)
     return slot;
 }
 
-void wait_end_holding(struct waiting *w, uint32_t held_flags)
+void wait_end_holding(struct waiting *w, uint16_t held_flags)
 {
     uint64_t waited;
     struct lt_slot *slot = wait_end(w, &waited);
@@ -77,7 +76,7 @@ void wait_end_holding(struct waiting *w, uint32_t held_flags)
     slot->counts.acquisitions++;
     slot->counts.contended++;
     struct lt_held *held = held_push(w->thread, w->key, slot->lock, w->site, w->start + waited,
-                                     held_flags | LT_HELD_CONTENDED);
+                                     held_flags | LT_HELD_TIMED | LT_HELD_CONTENDED);
     if (!held)
         return;
     held->wait_start = w->start;
@@ -120,7 +119,7 @@ void wait_end_without(struct waiting *w)
 
 void wait_end_refused(struct waiting *w)
 {
-    if (w->thread == lt_self)
+    if (w->thread == lt_own.block)
         publish(w->thread, &w->outer);
 }
 
@@ -132,10 +131,9 @@ void wait_abandoned(struct waiting *w)
 
 void detail_write(struct lt_thread *t, const struct detail *detail)
 {
-    uint32_t mode = t->mode;
-    if ((mode & LEVEL_MASK) < LT_LEVEL_CONTENDED)
+    if ((lt_own.mode & LEVEL_MASK) < LT_LEVEL_CONTENDED)
         return;
-    thread_busy(t);
+    uint32_t mode = thread_busy(t);
     site_add(t, detail->lock, detail->stack, detail->wait);
     record_write(t, detail);
     thread_ready(t, mode);
@@ -144,12 +142,12 @@ void detail_write(struct lt_thread *t, const struct detail *detail)
 void detail_defer(struct lt_thread *t, const struct detail *detail)
 {
     struct local *local = local_of(t);
-    if (t->held_count == 0 || local->deferred_count == DEFERRED_MAX) {
+    if (t->held_top == 0 || local->deferred_count == DEFERRED_MAX) {
         detail_write(t, detail);
         return;
     }
     local->deferred[local->deferred_count++] = *detail;
-    local->held[t->held_count - 1].flags |= LT_HELD_DEFERRED;
+    held_at(t, t->held_top - (uint32_t)sizeof(struct lt_held))->flags |= LT_HELD_DEFERRED;
 }
 
 void details_flush(struct lt_thread *t)

@@ -4,15 +4,14 @@
 
 #include "thread.h"
 
-/* Where a hook was called from: its return address lies at frame + 1 word, and the caller's frame
- * pointer at frame. */
-struct call_site {
-    const void *address;
-    uintptr_t *frame;
-};
+/* A hook's frame record: the caller's frame pointer, then the address it returns to. x86-64 and
+ * aarch64 agree on that. */
+#define FRAME() ((const uintptr_t *)__builtin_frame_address(0))
 
-#define CALL_SITE() \
-    (&(struct call_site){__builtin_return_address(0), (uintptr_t *)__builtin_frame_address(0)})
+static inline const void *return_address(const uintptr_t *frame)
+{
+    return (const void *)frame[1];
+}
 
 /* One wait, on the stack of the hook. */
 struct waiting {
@@ -38,10 +37,10 @@ struct wait_for {
 };
 
 NOINLINE void wait_begin(struct lt_thread *t, struct waiting *waiting, const struct wait_for *what,
-                         const struct call_site *site);
+                         const uintptr_t *frame);
 
 /* The wait ended with the lock, which the thread now holds. */
-NOINLINE void wait_end_holding(struct waiting *waiting, uint32_t held_flags);
+NOINLINE void wait_end_holding(struct waiting *waiting, uint16_t held_flags);
 
 /* The wait ended with what it waited for, which is nothing to hold. */
 NOINLINE void wait_end_done(struct waiting *waiting);

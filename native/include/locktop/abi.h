@@ -180,9 +180,8 @@ struct lt_retired_site {
 struct lt_slot {
     uint64_t key;
     uint32_t lock;      /* id */
-    uint32_t countdown; /* acquisitions until the next one whose hold is timed */
     uint32_t jitter;    /* state of the sampling's pseudo-random numbers */
-    uint32_t reserved;
+    uint64_t sample_at; /* the acquisition whose hold is timed next */
     struct lt_counts counts;
     uint64_t signals; /* sem: posts; cond: signals and broadcasts */
     uint64_t reserved2[2];
@@ -199,23 +198,24 @@ struct lt_site {
 
 enum lt_held_flags {
     LT_HELD_SHARED = 1,    /* a reader of an rwlock */
-    LT_HELD_CONTENDED = 2, /* had to wait for it: the hold is always timed */
-    LT_HELD_DEFERRED = 4   /* records wait to be written after its release */
+    LT_HELD_TIMED = 2,     /* `since` is set */
+    LT_HELD_CONTENDED = 4, /* had to wait for it: the wait_* fields are set, and it is timed */
+    LT_HELD_DEFERRED = 8   /* records wait to be written after its release */
 };
 
 /* A lock that the thread holds now, in the order of acquisition. */
 struct lt_held {
     uint64_t key;
-    uint32_t lock; /* id */
-    uint32_t depth; /* recursive acquisitions beyond the first */
-    uint64_t site;  /* return address of the acquiring call */
-    uint64_t since; /* ticks when taken, 0 where this hold is not timed */
+    uint32_t lock;       /* id */
+    uint16_t depth;      /* recursive acquisitions beyond the first */
+    uint16_t flags;      /* enum lt_held_flags */
+    uint64_t site;       /* return address of the acquiring call */
+    uint64_t since;      /* timed: ticks when taken */
     uint64_t wait_start; /* contended: ticks when the wait began */
     uint64_t wait_ticks; /* contended: how long it was */
     uint32_t stack;      /* contended: stack of the wait */
     uint32_t holder;     /* contended: tid that held it when the wait began, 0 unknown */
-    uint32_t flags;      /* enum lt_held_flags */
-    uint32_t reserved;
+    uint64_t reserved;
 };
 
 enum lt_wait_flags {
@@ -254,14 +254,14 @@ struct lt_thread {
     uint64_t start;       /* start routine, 0 unknown */
     uint64_t created_at;  /* return address of pthread_create */
     uint32_t creator;     /* tid of the creating thread, 0 unknown */
-    uint32_t mode;        /* the lt_control.mode that this thread last saw */
+    uint32_t mode;        /* the lt_control.mode that its held list belongs to */
     uint8_t name[16];     /* as set through pthread_setname_np, else empty */
 
     struct lt_wait wait;
 
-    uint64_t held;        /* offset of held_capacity struct lt_held */
-    uint32_t held_capacity;
-    uint32_t held_count;
+    uint64_t held;        /* offset of an array of struct lt_held */
+    uint32_t held_size;   /* its room, bytes */
+    uint32_t held_top;    /* of it in use, bytes */
     uint64_t held_lost;   /* acquisitions that found no room in the list */
 
     uint64_t slots;       /* offset of slot_capacity struct lt_slot */
