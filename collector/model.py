@@ -148,6 +148,8 @@ class Lock:
     blame: tuple[Blame, ...] = ()
     destroyed: bool = False
     rates: LockRates = LockRates()
+    recursive: bool = False  # its holder may take it again
+    foreign_releases: bool = False  # released by threads that did not hold it: holders may be wrong
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,14 @@ class SharedMemory:
         """Look at the file's size again: a look never reads beyond it."""
         self.size = os.fstat(self.fd).st_size
 
+    def is_unlinked(self) -> bool:
+        """Tell whether the file has lost its name: its process ended or executed another."""
+        return os.fstat(self.fd).st_nlink == 0
+
+    def same_file(self, other: SharedMemory) -> bool:
+        """Tell whether both are open on one file."""
+        return os.path.sameopenfile(self.fd, other.fd)
+
     def close(self) -> None:
         """Close the descriptor."""
         if self.fd >= 0:
@@ -71,7 +79,7 @@ class SharedMemory:
 
     def retire_seq(self) -> int:
         """Return the count that is odd while a dead thread's figures move."""
-        return int.from_bytes(self.read(abi.RETIRE_SEQ_AT, 8), "little" if abi.LITTLE else "big")
+        return int.from_bytes(self.read(abi.RETIRE_SEQ_AT, 8), abi.BYTE_ORDER)
 
     def control(self) -> abi.Control:
         """Return the control page."""

@@ -47,7 +47,7 @@ struct lt_lock_row {
     uint32_t generation;
     uint32_t destroyed;
     uint32_t type;
-    uint32_t reserved;
+    uint32_t foreign_releases;
     uint64_t sites; /* offset of the first struct lt_retired_site */
     uint64_t acquisitions;
     uint64_t contended;

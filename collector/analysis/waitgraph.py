@@ -1,0 +1,67 @@
+"""Who waits for whom: the wait-for graph over mutexes and reader-writer locks.
+
+An edge says that a thread cannot go on before another one releases a lock. Only what the holders
+themselves list as held counts: the holder that a waiter saw when it began to wait may have released
+the lock since. A wait that gives up by itself blocks nobody for good and makes no edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from locktop.collector.model import Held, Kind, Lock, Thread, Wait
+
+KINDS = frozenset({Kind.MUTEX, Kind.RWLOCK})
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """``tid`` waits for ``lock``, which ``holder`` has. Equal in two looks when it is one wait."""
+
+    tid: int
+    seq: int  # of the wait
+    lock: int  # id
+    holder: int  # tid
+    stack: int = field(default=0, compare=False)
+    site: int = field(default=0, compare=False)  # where the holder took it
+    for_s: float = field(default=0.0, compare=False)
+
+
+def edges(threads: Iterable[Thread], locks: Mapping[int, Lock]) -> frozenset[Edge]:
+    """Return the edges among living threads."""
+    living = [thread for thread in threads if thread.alive]
+    held = _held_by_lock(living)
+    return frozenset(
+        _edge(thread.tid, wait, holder, entry)
+        for thread in living
+        if (wait := thread.waiting_for) is not None and _counts(wait, locks)
+        for holder, entry in held.get(wait.lock, ())
+        if _blocks(thread.tid, wait, holder, entry, locks)
+    )
+
+
+def _held_by_lock(threads: list[Thread]) -> dict[int, list[tuple[int, Held]]]:
+    held: dict[int, list[tuple[int, Held]]] = {}
+    for thread in threads:
+        for entry in thread.holds:
+            held.setdefault(entry.lock, []).append((thread.tid, entry))
+    return held
+
+
+def _counts(wait: Wait, locks: Mapping[int, Lock]) -> bool:
+    if wait.kind not in KINDS or wait.timed or wait.lock == 0:
+        return False  # lock 0 stands for many
+    lock = locks.get(wait.lock)
+    return lock is None or not lock.foreign_releases
+
+
+def _blocks(tid: int, wait: Wait, holder: int, entry: Held, locks: Mapping[int, Lock]) -> bool:
+    if wait.shared and entry.shared:
+        return False  # readers do not exclude each other
+    lock = locks.get(wait.lock)
+    return not (holder == tid and lock is not None and lock.recursive)
+
+
+def _edge(tid: int, wait: Wait, holder: int, entry: Held) -> Edge:
+    return Edge(tid, wait.seq, wait.lock, holder, wait.stack, entry.site, wait.for_s)

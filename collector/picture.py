@@ -1,0 +1,392 @@
+"""From ticks and ids to the model: builds threads and locks out of one reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from locktop.collector.abi import HeldEntry, LockRow, Site, lib
+from locktop.collector.analysis import classify, rates
+from locktop.collector.clock import Clock
+from locktop.collector.decode import RawEvent
+from locktop.collector.frames import StackFrames
+from locktop.collector.model import (
+    CONTENTION_KINDS,
+    Event,
+    Frame,
+    Held,
+    Kind,
+    Lock,
+    LockRates,
+    Thread,
+    ThreadState,
+    Wait,
+    WaitStack,
+)
+from locktop.collector.reading import RawThread, Reading
+from locktop.collector.sanitize import clean
+from locktop.collector.symbols.lock_names import LockNames
+from locktop.collector.symbols.resolver import Resolver
+from locktop.collector.tasks import Task
+
+KINDS: dict[int, Kind] = {
+    lib.LT_KIND_MUTEX: Kind.MUTEX,
+    lib.LT_KIND_RWLOCK: Kind.RWLOCK,
+    lib.LT_KIND_SPIN: Kind.SPIN,
+    lib.LT_KIND_SEM: Kind.SEM,
+    lib.LT_KIND_COND: Kind.COND,
+    lib.LT_KIND_BARRIER: Kind.BARRIER,
+    lib.LT_KIND_JOIN: Kind.JOIN,
+    lib.LT_KIND_ONCE: Kind.ONCE,
+    lib.LT_KIND_FUTEX: Kind.FUTEX,
+    lib.LT_KIND_CUSTOM: Kind.CUSTOM,
+}
+_CONTENTION = [number for number, kind in KINDS.items() if kind in CONTENTION_KINDS]
+_MOST_STACKS_OF_A_LOCK = 64
+_KIND_SHIFT: int = lib.LT_KIND_SHIFT
+_WAIT_TIMED: int = lib.LT_WAIT_TIMED
+_WAIT_SHARED: int = lib.LT_WAIT_SHARED
+_HELD_SHARED: int = lib.LT_HELD_SHARED
+_RECURSIVE = 1  # PTHREAD_MUTEX_RECURSIVE, in the low bits of a mutex's kind
+_TYPE_MASK = 3
+_RECORD_TIMEOUT: int = lib.LT_RECORD_TIMEOUT
+
+ThreadKey = tuple[int, int]  # tid, birth
+
+
+@dataclass(slots=True)
+class Totals:
+    """What the next look compares with."""
+
+    now: int  # ticks
+    contention_s: float
+    idle_s: float
+    cpu_s: float
+
+
+@dataclass(slots=True)
+class LockNow:
+    """Who waits for one lock and who holds it, in ticks."""
+
+    waiters: list[tuple[int, int, int]] = field(default_factory=list)  # ticks, tid, stack
+    holders: list[int] = field(default_factory=list)
+    published: list[int] = field(default_factory=list)  # holders as the waiters saw them
+    hold_ticks: int = 0  # of timed holds that go on
+    hold_max: int = 0
+    holds_timed: int = 0
+
+
+class Picture:
+    """Builds the model's objects, look after look."""
+
+    def __init__(self, clock: Clock, resolver: Resolver) -> None:
+        self._clock = clock
+        self._resolver = resolver
+        self._names = LockNames(resolver)
+        self._totals: dict[ThreadKey, Totals] = {}
+        self._thread_names: dict[ThreadKey, str] = {}
+        self._going_on: dict[int, tuple[int, int]] = {}  # lock -> ticks waited, ticks held
+        self._locks: dict[int, tuple[LockRow, int, Lock]] = {}
+        self._before = 0
+        self._cpu_at = 0.0
+
+    # ---- threads ----
+
+    def threads(
+        self, reading: Reading, tasks: Mapping[int, Task], cpu_at_s: float
+    ) -> tuple[Thread, ...]:
+        """Return the threads in order of tid. ``cpu_at_s`` is when the tasks were read."""
+        raws = newest_of_each_tid(reading.threads)
+        holders = holders_by_lock(raws.values())
+        cpu_interval_s = cpu_at_s - self._cpu_at if self._cpu_at else 0.0
+        self._cpu_at = cpu_at_s
+        totals: dict[ThreadKey, Totals] = {}
+        threads = []
+        for tid in sorted(raws.keys() | tasks.keys()):
+            raw, task = raws.get(tid), tasks.get(tid)
+            threads.append(self._thread(tid, raw, task, holders, tasks, totals, cpu_interval_s))
+        self._totals = totals
+        return tuple(threads)
+
+    def _thread(
+        self,
+        tid: int,
+        raw: RawThread | None,
+        task: Task | None,
+        holders: Mapping[int, list[int]],
+        tasks: Mapping[int, Task],
+        totals: dict[ThreadKey, Totals],
+        cpu_interval_s: float,
+    ) -> Thread:
+        key = (tid, raw.block.birth if raw else 0)
+        wait = self._wait(raw, holders, tasks) if raw and task else None
+        wait_s = self._wait_s(raw, wait)
+        contention_s, idle_s = rates.split(wait_s)
+        before = self._totals.get(key)
+        cpu_s = task.cpu_s if task else before.cpu_s if before else 0.0
+        now = totals[key] = Totals(raw.now if raw else 0, contention_s, idle_s, cpu_s)
+        interval_s = self._clock.seconds(now.now - before.now) if before else 0.0
+        return Thread(
+            tid=tid,
+            name=self._thread_name(key, raw, task),
+            alive=task is not None,
+            state=classify.state(wait.kind if wait else None, task.state if task else ""),
+            waiting_for=wait,
+            holds=tuple(self._held(raw, entry) for entry in raw.held) if raw else (),
+            wait_s=wait_s,
+            cpu_s=cpu_s,
+            acquisitions=sum(raw.acquisitions[kind] for kind in _CONTENTION) if raw else 0,
+            contended=sum(raw.contended[kind] for kind in _CONTENTION) if raw else 0,
+            wait_share=rates.share(contention_s - before.contention_s, interval_s) if before else 0,
+            idle_share=rates.share(idle_s - before.idle_s, interval_s) if before else 0,
+            cpu_share=rates.share(cpu_s - before.cpu_s, cpu_interval_s) if before else 0,
+        )
+
+    def waiting_threads(
+        self, raws: list[RawThread], tasks: Mapping[int, Task]
+    ) -> tuple[Thread, ...]:
+        """Return the threads with their waits and what they hold, and nothing else."""
+        newest = newest_of_each_tid(raws)
+        holders = holders_by_lock(newest.values())
+        return tuple(
+            Thread(
+                tid=tid,
+                name="",
+                alive=tid in tasks,
+                state=ThreadState.OTHER,
+                waiting_for=self._wait(raw, holders, tasks),
+                holds=tuple(self._held(raw, entry) for entry in raw.held),
+                wait_s={},
+                cpu_s=0.0,
+                acquisitions=0,
+                contended=0,
+            )
+            for tid, raw in newest.items()
+        )
+
+    def _thread_name(self, key: ThreadKey, raw: RawThread | None, task: Task | None) -> str:
+        if task is not None:
+            name = task.name
+        else:
+            own = raw.block.name.partition(b"\0")[0] if raw else b""
+            name = clean(own) if own else self._thread_names.get(key, "")
+        self._thread_names[key] = name
+        return name
+
+    def _wait(
+        self, raw: RawThread, holders: Mapping[int, list[int]], tasks: Mapping[int, Task]
+    ) -> Wait | None:
+        wait = raw.wait
+        kind = KINDS.get(wait.key >> _KIND_SHIFT) if wait else None
+        if wait is None or kind is None:
+            return None
+        known = [tid for tid in holders.get(wait.lock, ()) if tid in tasks]
+        if not known and kind in CONTENTION_KINDS and wait.holder in tasks:
+            known = [wait.holder]
+        return Wait(
+            lock=wait.lock,
+            kind=kind,
+            for_s=self._clock.seconds(raw.now - wait.since),
+            holders=tuple(known) if kind in CONTENTION_KINDS else (),
+            stack=wait.stack,
+            site=wait.site,
+            seq=wait.seq,
+            timed=bool(wait.flags & _WAIT_TIMED),
+            shared=bool(wait.flags & _WAIT_SHARED),
+        )
+
+    def _wait_s(self, raw: RawThread | None, wait: Wait | None) -> dict[Kind, float]:
+        if raw is None:
+            return {}
+        seconds = {
+            KINDS[number]: self._clock.seconds(ticks)
+            for number, ticks in enumerate(raw.wait_ticks)
+            if ticks and number in KINDS
+        }
+        if wait is not None:
+            seconds[wait.kind] = seconds.get(wait.kind, 0.0) + wait.for_s
+        return seconds
+
+    def _held(self, raw: RawThread, entry: HeldEntry) -> Held:
+        return Held(
+            lock=entry.lock,
+            site=entry.site,
+            for_s=self._clock.seconds(raw.now - entry.since) if entry.since else None,
+            depth=entry.depth,
+            shared=bool(entry.flags & _HELD_SHARED),
+        )
+
+    # ---- locks ----
+
+    def locks(
+        self, reading: Reading, tasks: Mapping[int, Task], frames: StackFrames
+    ) -> tuple[Lock, ...]:
+        """Return the locks, most wait first."""
+        interval_s = self._clock.seconds(reading.now - self._before) if self._before else 0.0
+        self._before = reading.now
+        now = locks_now(newest_of_each_tid(reading.threads).values(), tasks)
+        going_on: dict[int, tuple[int, int]] = {}
+        cache: dict[int, tuple[LockRow, int, Lock]] = {}
+        for row in reading.rows:
+            lock = self._lock(row, now.get(row.lock), reading, interval_s, going_on, frames)
+            if lock is not None:
+                cache[row.lock] = (row, self._resolver.version, lock)
+        self._going_on, self._locks = going_on, cache
+        found = [entry[2] for entry in cache.values()]
+        found.sort(key=lambda lock: (-lock.wait_s, -lock.contended, -lock.acquisitions, lock.id))
+        return tuple(found)
+
+    def _lock(
+        self,
+        row: LockRow,
+        now: LockNow | None,
+        reading: Reading,
+        interval_s: float,
+        going_on: dict[int, tuple[int, int]],
+        frames: StackFrames,
+    ) -> Lock | None:
+        kind = KINDS.get(row.kind) if row.lock else Kind.MUTEX
+        if kind is None or (row.lock == 0 and not row.acquisitions):
+            return None
+        before = self._going_on.get(row.lock)
+        if now is None and before is None:
+            known = self._locks.get(row.lock)
+            if known and known[0] == row and known[1] == self._resolver.version:
+                return known[2]  # nothing happened to it
+            now = LockNow()
+        now = now or LockNow()
+        waiting, holding = sum(ticks for ticks, _, _ in now.waiters), now.hold_ticks
+        # The counters take every acquisition for an ended one and estimate its hold: put right.
+        holding = max(0, holding - now.holds_timed * row.hold_mean)
+        if waiting or holding:
+            going_on[row.lock] = (waiting, holding)
+        wait_before, hold_before = before or (0, 0)
+        stacks = self._wait_stacks(reading.sites.get(row.lock, ()), now)
+        seconds = self._clock.seconds
+        return Lock(
+            id=row.lock,
+            address=row.address,
+            kind=kind,
+            name=self._lock_name(row, kind, stacks, frames),
+            acquisitions=row.acquisitions,
+            contended=row.contended,
+            trylock_failed=row.trylock_failed,
+            wait_s=seconds(row.wait_ticks + waiting),
+            wait_max_s=seconds(max([row.wait_max, *(ticks for ticks, _, _ in now.waiters)])),
+            hold_s=seconds(row.hold_ticks + holding),
+            hold_timed=row.hold_timed,
+            hold_max_s=seconds(max(row.hold_max, now.hold_max)),
+            holders=tuple(now.holders or now.published),
+            waiters=tuple(tid for _, tid, _ in sorted(now.waiters, reverse=True)),
+            wait_stacks=stacks,
+            destroyed=bool(row.destroyed),
+            rates=rates.lock_rates(
+                interval_s,
+                row.changed_acquisitions,
+                row.changed_contended,
+                seconds(row.changed_wait_ticks + waiting - wait_before),
+                seconds(row.changed_hold_ticks + holding - hold_before),
+            )
+            if interval_s
+            else LockRates(),
+            recursive=kind is Kind.MUTEX and row.type & _TYPE_MASK == _RECURSIVE,
+            foreign_releases=bool(row.foreign_releases),
+        )
+
+    def _wait_stacks(self, sites: list[Site] | tuple[()], now: LockNow) -> tuple[WaitStack, ...]:
+        by_stack = {site.stack: [site.count, site.wait_ticks] for site in sites}
+        for ticks, _, stack in now.waiters:
+            if stack:  # not ended, so not counted yet
+                by_stack.setdefault(stack, [0, 0])[1] += ticks
+        found = [
+            WaitStack(stack, count, self._clock.seconds(ticks))
+            for stack, (count, ticks) in by_stack.items()
+        ]
+        found.sort(key=lambda entry: (-entry.wait_s, -entry.count, entry.stack))
+        return tuple(found[:_MOST_STACKS_OF_A_LOCK])
+
+    def renamed(self, locks: tuple[Lock, ...], frames: StackFrames) -> tuple[Lock, ...]:
+        """Return the locks with the names known by now."""
+        rows = {row.lock: row for row, _, _ in self._locks.values()}
+        return tuple(
+            replace(lock, name=self._lock_name(row, lock.kind, lock.wait_stacks, frames))
+            if (row := rows.get(lock.id))
+            else lock
+            for lock in locks
+        )
+
+    def _lock_name(
+        self, row: LockRow, kind: Kind, stacks: tuple[WaitStack, ...], frames: StackFrames
+    ) -> str:
+        if row.lock == 0:
+            return "other locks"
+
+        def most_wait() -> tuple[Frame, ...]:
+            return frames.of(stacks[0].stack) if stacks else ()
+
+        return self._names.name(row.lock, row.generation, kind, row.address, most_wait)
+
+    # ---- events ----
+
+    def event(self, raw: RawEvent, now: int) -> Event | None:
+        """Return a record as the model has it; None when its kind is not known."""
+        kind = KINDS.get(raw.kind)
+        if kind is None:
+            return None
+        return Event(
+            tid=raw.tid,
+            lock=raw.lock,
+            kind=kind,
+            ago_s=self._clock.seconds(now - raw.start),
+            wait_s=self._clock.seconds(raw.wait),
+            hold_s=self._clock.seconds(raw.hold) if raw.hold else None,
+            stack=raw.stack,
+            holder=raw.holder,
+            site=raw.site,
+            timed_out=raw.type == _RECORD_TIMEOUT,
+        )
+
+
+def newest_of_each_tid(threads: list[RawThread]) -> dict[int, RawThread]:
+    """Return the blocks by tid; of two with one tid the older one's thread is dead."""
+    newest: dict[int, RawThread] = {}
+    for thread in threads:
+        other = newest.get(thread.block.tid)
+        if other is None or other.block.birth < thread.block.birth:
+            newest[thread.block.tid] = thread
+    return newest
+
+
+def holders_by_lock(threads: Iterable[RawThread]) -> dict[int, list[int]]:
+    """Return the tids of those that list each lock as held."""
+    holders: dict[int, list[int]] = {}
+    for thread in threads:
+        for entry in thread.held:
+            tids = holders.setdefault(entry.lock, [])
+            if thread.block.tid not in tids:
+                tids.append(thread.block.tid)
+    return holders
+
+
+def locks_now(threads: Iterable[RawThread], tasks: Mapping[int, Task]) -> dict[int, LockNow]:
+    """Return by lock what goes on at it."""
+    now: dict[int, LockNow] = {}
+    for thread in threads:
+        tid = thread.block.tid
+        for entry in thread.held:
+            held = now.setdefault(entry.lock, LockNow())
+            if tid not in held.holders:  # a reader may hold an rwlock twice
+                held.holders.append(tid)
+            if entry.since:
+                ticks = max(0, thread.now - entry.since)
+                held.hold_ticks += ticks
+                held.hold_max = max(held.hold_max, ticks)
+                held.holds_timed += 1
+        wait = thread.wait
+        if wait is not None and tid in tasks:
+            waited = now.setdefault(wait.lock, LockNow())
+            waited.waiters.append((max(0, thread.now - wait.since), tid, wait.stack))
+            contends = KINDS.get(wait.key >> _KIND_SHIFT) in CONTENTION_KINDS
+            if contends and wait.holder in tasks and wait.holder not in waited.published:
+                waited.published.append(wait.holder)
+    return now

@@ -1,0 +1,276 @@
+"""The exact source: the shared memory of a process that runs with the library."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from dataclasses import replace
+
+from locktop.collector import control, discover, procfs
+from locktop.collector.abi import lib
+from locktop.collector.analysis import deadlock, waitgraph
+from locktop.collector.clock import Clock
+from locktop.collector.decode import FlightRecorder
+from locktop.collector.errors import LocktopError
+from locktop.collector.frames import StackFrames
+from locktop.collector.model import Deadlock, Event, Frame, Lock, Snapshot, Thread
+from locktop.collector.picture import Picture, newest_of_each_tid
+from locktop.collector.process import ProcessFigures, iso
+from locktop.collector.reading import Reader, Reading
+from locktop.collector.sanitize import clean
+from locktop.collector.shm import SharedMemory
+from locktop.collector.symbols.resolver import Resolver
+from locktop.collector.tasks import Task, Tasks
+
+#: Of one look, for the flight recorder: counters never wait for it.
+_EVENTS_BUDGET_S = 0.02
+_NOTES = {
+    lib.LT_NOTE_NO_ROOM: "the process's shared memory is full: details are missing"
+    " (raise the size of /dev/shm, or set LOCKTOP_DIR for it)",
+    lib.LT_NOTE_LOCKS_FOLDED: 'some locks found no room and are counted as "other locks"',
+}
+
+
+class _File:
+    """What belongs to one file: made anew when the process executes another program."""
+
+    def __init__(self, memory: SharedMemory, resolver: Resolver) -> None:
+        self.memory = memory
+        self.header = memory.header()
+        self.clock = Clock(self.header)
+        self.reader = Reader(memory, self.clock)
+        self.recorder = FlightRecorder(memory)
+        self.resolver = resolver
+        self.frames = StackFrames(memory, resolver)
+        self.picture = Picture(self.clock, resolver)
+        self.claim = control.Claim(memory)
+        self.claim.renew(memory.control(), self.clock)
+        self.edges: frozenset[waitgraph.Edge] = frozenset()
+
+    def close(self) -> None:
+        self.claim.close()
+        self.memory.close()
+        self.resolver.close()
+
+
+class PreloadSource:
+    """Looks at one preloaded process."""
+
+    def __init__(self, pid: int) -> None:
+        self._target = discover.find(pid)
+        memory = discover.open_memory(self._target)
+        self._file = _File(memory, Resolver(pid))
+        self._tasks = Tasks(pid, self._target.own_pid)
+        self._process = ProcessFigures(self._target)
+        self._exe = self._executable()
+        self._host = clean(socket.gethostname())
+        self._last: Snapshot | None = None
+        self._looked_at = 0.0
+
+    def close(self) -> None:
+        """Let go of the process; a claim on it lapses by itself."""
+        self._file.close()
+
+    def look(self, resolve: bool = False) -> Snapshot:
+        """See Source."""
+        if self._last is not None and self._last.ended:
+            return self._last
+        ended = self._has_ended()
+        if ended and self._last is not None:
+            self._last = replace(self._last, ended=True)
+            return self._last
+        if not ended:
+            self._follow_exec()
+        if self._last is not None and self._last.ended:
+            return self._last
+        snapshot = self._look(ended)
+        if resolve:
+            snapshot = self._resolved(snapshot)
+        self._last = snapshot
+        return snapshot
+
+    # ---- is it still the process that was attached to? ----
+
+    def _has_ended(self) -> bool:
+        try:
+            stat = procfs.stat(self._target.pid)
+            if stat.start_time != self._target.start_time:
+                return True
+            # Its first thread may have ended before the others.
+            return stat.state in "ZX" and len(procfs.tids(self._target.pid)) < 2
+        except (OSError, ValueError):
+            return True
+
+    def _executable(self) -> str:
+        try:
+            return os.readlink(f"/proc/{self._target.pid}/exe")
+        except OSError:
+            return ""
+
+    def _follow_exec(self) -> None:
+        """exec() leaves the pid and the start time; the library puts a new file under the name."""
+        exe = self._executable()
+        replaced = self._file.memory.is_unlinked()
+        if not replaced and (exe == self._exe or not exe):
+            return
+        try:
+            memory = discover.open_memory(self._target)
+        except LocktopError:
+            if not replaced:
+                raise
+            return  # unlinked, but the mapping lives: go on with what is open
+        if memory.same_file(self._file.memory):
+            memory.close()
+            self._program_left(exe)
+            return
+        self._file.close()
+        self._file = _File(memory, Resolver(self._target.pid))
+        self._exe = exe
+        self._process.identify()
+
+    def _program_left(self, exe: str) -> None:
+        self._exe = exe
+        if self._last is None or discover.LIBRARY in self._maps():
+            return
+        note = f"the process has executed {clean(exe)}, which runs without the library"
+        self._last = replace(self._last, ended=True, notes=(*self._last.notes, note))
+
+    def _maps(self) -> bytes:
+        try:
+            return procfs.read(f"/proc/{self._target.pid}/maps")
+        except OSError:
+            return b""
+
+    # ---- one look ----
+
+    def _look(self, ended: bool) -> Snapshot:
+        file = self._file
+        file.memory.refresh()
+        if file.memory.size < file.header.limit:
+            raise file.memory.broken(f"{file.memory.size} bytes are left of {file.header.limit}")
+        file.clock.calibrate()
+        reading = file.reader.read()
+        tasks, tasks_at = self._read_tasks(reading, ended)
+        file.claim.renew(reading.control, file.clock)
+        threads = file.picture.threads(reading, tasks, tasks_at)
+        locks = file.picture.locks(reading, tasks, file.frames)
+        offsets = [file.reader.threads.offset(thread.index) for thread in reading.threads]
+        file.recorder.read(reading.threads, offsets, _EVENTS_BUDGET_S)
+        deadlocks = self._deadlocks(threads, locks, tasks)
+        return self._snapshot(reading, tasks, threads, locks, deadlocks, ended)
+
+    def _read_tasks(self, reading: Reading, ended: bool) -> tuple[dict[int, Task], float]:
+        waits = {
+            tid: (raw.block.birth, raw.wait.seq)
+            for tid, raw in newest_of_each_tid(reading.threads).items()
+            if raw.wait
+        }
+        now = time.monotonic()
+        try:
+            return ({} if ended else self._tasks.read(waits)), now
+        except OSError:
+            return {}, now
+
+    def _deadlocks(
+        self, threads: tuple[Thread, ...], locks: tuple[Lock, ...], tasks: dict[int, Task]
+    ) -> tuple[Deadlock, ...]:
+        """Two looks make a deadlock certain; where the look before knew nothing of a cycle, the
+        threads are read once more at once."""
+        file, by_id = self._file, {lock.id: lock for lock in locks}
+        edges, before = waitgraph.edges(threads, by_id), file.edges
+        file.edges = edges
+        found = deadlock.confirmed(before, edges)
+        if len(found) == len(deadlock.cycles(edges)):
+            return found
+        again = file.picture.waiting_threads(file.reader.read_threads(), tasks)
+        return deadlock.confirmed(edges, waitgraph.edges(again, by_id))
+
+    def _snapshot(
+        self,
+        reading: Reading,
+        tasks: dict[int, Task],
+        threads: tuple[Thread, ...],
+        locks: tuple[Lock, ...],
+        deadlocks: tuple[Deadlock, ...],
+        ended: bool,
+    ) -> Snapshot:
+        file, now = self._file, time.time()
+        events = [file.picture.event(raw, reading.now) for raw in file.recorder.newest]
+        seen = tuple(event for event in events if event is not None)
+        interval_s = time.monotonic() - self._looked_at if self._looked_at else 0.0
+        self._looked_at = time.monotonic()
+        main = tasks.get(self._target.own_pid)
+        return Snapshot(
+            taken_at=iso(now),
+            host=self._host,
+            source="preload",
+            duration_s=file.clock.seconds(reading.now - reading.header.clock0_ticks),
+            interval_s=interval_s,
+            process=self._process.look(main.name if main else self._target.comm),
+            threads=threads,
+            locks=locks,
+            deadlocks=deadlocks,
+            stacks=self._stacks(threads, locks, seen, deadlocks),
+            sites=self._sites(threads, seen, deadlocks),
+            events=seen,
+            lost_events=file.recorder.lost,
+            locks_left_out=reading.left_out,
+            ended=ended,
+            level=control.level_name(reading.control),
+            notes=self._notes(reading),
+        )
+
+    def _stacks(
+        self,
+        threads: tuple[Thread, ...],
+        locks: tuple[Lock, ...],
+        events: tuple[Event, ...],
+        deadlocks: tuple[Deadlock, ...],
+    ) -> dict[int, tuple[Frame, ...]]:
+        wanted = {thread.waiting_for.stack for thread in threads if thread.waiting_for}
+        wanted.update(entry.stack for lock in locks for entry in lock.wait_stacks)
+        wanted.update(event.stack for event in events)
+        wanted.update(edge.stack for found in deadlocks for edge in found.cycle)
+        wanted.discard(0)
+        return {stack: self._file.frames.of(stack) for stack in sorted(wanted)}
+
+    def _sites(
+        self,
+        threads: tuple[Thread, ...],
+        events: tuple[Event, ...],
+        deadlocks: tuple[Deadlock, ...],
+    ) -> dict[int, Frame]:
+        wanted = {held.site for thread in threads for held in thread.holds}
+        wanted.update(thread.waiting_for.site for thread in threads if thread.waiting_for)
+        wanted.update(event.site for event in events)
+        wanted.update(edge.site for found in deadlocks for edge in found.cycle)
+        wanted.discard(0)
+        return {site: self._file.resolver.frame(site) for site in sorted(wanted)}
+
+    def _notes(self, reading: Reading) -> tuple[str, ...]:
+        notes = [text for bit, text in _NOTES.items() if reading.header.notes & bit]
+        unwatched = reading.header.threads_unwatched
+        if unwatched or reading.header.notes & lib.LT_NOTE_NO_THREAD_BLOCK:
+            notes.append(f"{max(unwatched, 1)} threads run unwatched: there was no room for them")
+        if reading.torn:
+            notes.append("threads ended while they were read: figures may be off by theirs")
+        if self._file.claim.note:
+            notes.append(self._file.claim.note)
+        return (*notes, *reading.notes, *self._file.resolver.notes())
+
+    def _resolved(self, snapshot: Snapshot) -> Snapshot:
+        """Wait for names, and for those that only follow from them (a lock's from a stack's)."""
+        file = self._file
+        for _ in range(3):
+            file.resolver.wait()
+            locks = file.picture.renamed(snapshot.locks, file.frames)
+            snapshot = replace(
+                snapshot,
+                locks=locks,
+                stacks={stack: file.frames.of(stack) for stack in snapshot.stacks},
+                sites={site: file.resolver.frame(site) for site in snapshot.sites},
+            )
+        return replace(
+            snapshot, notes=tuple(dict.fromkeys((*snapshot.notes, *file.resolver.notes())))
+        )

@@ -1,0 +1,23 @@
+"""Where snapshots come from: one interface for a live process, a sampled one, a recording."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from locktop.collector.model import Snapshot
+
+
+class Source(Protocol):
+    """Something that can be looked at again and again."""
+
+    def look(self, resolve: bool = False) -> Snapshot:
+        """Return what there is to see now; with ``resolve`` wait for all names.
+
+        After the target has ended, the last picture again, with ``ended`` set. Raises LocktopError
+        when it can no longer be looked at.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of the target."""
+        ...

@@ -1,0 +1,97 @@
+"""A process's memory map: which file lies at an address."""
+
+from __future__ import annotations
+
+import os
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+
+_DELETED = " (deleted)"
+_ESCAPE = re.compile(rb"\\([0-7]{3})")
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """One line of /proc/PID/maps. ``path`` is raw text of a stranger's; "" for anonymous memory."""
+
+    start: int
+    end: int
+    executable: bool
+    offset: int
+    device: str  # "fe:00"
+    inode: int
+    path: str
+    deleted: bool
+
+    @property
+    def is_file(self) -> bool:
+        """Whether a file on a file system is mapped (not [stack], not anonymous memory)."""
+        return self.inode != 0 and self.path.startswith("/")
+
+
+def parse(data: bytes) -> list[Mapping]:
+    """Parse /proc/PID/maps; lines that are none are passed over."""
+    found = (_parse_line(line) for line in data.splitlines())
+    return sorted((m for m in found if m), key=lambda m: m.start)
+
+
+def _parse_line(line: bytes) -> Mapping | None:
+    fields = line.split(None, 5)
+    try:
+        start, _, end = fields[0].partition(b"-")
+        path = os.fsdecode(_ESCAPE.sub(_unescape, fields[5])) if len(fields) > 5 else ""
+        return Mapping(
+            start=int(start, 16),
+            end=int(end, 16),
+            executable=b"x" in fields[1],
+            offset=int(fields[2], 16),
+            device=fields[3].decode("ascii"),
+            inode=int(fields[4]),
+            path=path.removesuffix(_DELETED),
+            deleted=path.endswith(_DELETED),
+        )
+    except (ValueError, IndexError):
+        return None
+
+
+def _unescape(match: re.Match[bytes]) -> bytes:
+    return bytes([int(match[1], 8) & 0xFF])
+
+
+class AddressSpace:
+    """The mappings of one moment."""
+
+    def __init__(self, mappings: list[Mapping]) -> None:
+        self.mappings = mappings
+        self._starts = [mapping.start for mapping in mappings]
+
+    def find(self, address: int) -> Mapping | None:
+        """Return the mapping that holds the address."""
+        at = bisect_right(self._starts, address) - 1
+        if at >= 0 and address < self.mappings[at].end:
+            return self.mappings[at]
+        return None
+
+    def base(self, mapping: Mapping) -> Mapping:
+        """Return the mapping of the same file's beginning: where the module lies."""
+        at = bisect_right(self._starts, mapping.start) - 1
+        lowest = mapping
+        while at >= 0 and lowest.offset != 0:
+            candidate = self.mappings[at]
+            if candidate.path == mapping.path and candidate.inode == mapping.inode:
+                lowest = candidate
+            elif candidate.is_file:
+                break
+            at -= 1
+        return lowest
+
+    def file_before(self, address: int) -> Mapping | None:
+        """Return the file mapping that the address follows without a gap: a module's zeroed data
+        (.bss) is anonymous memory right behind its initialised data."""
+        at = bisect_right(self._starts, address) - 1
+        while at >= 0 and not self.mappings[at].is_file:
+            if at == 0 or self.mappings[at - 1].end != self.mappings[at].start:
+                return None
+            at -= 1
+        return self.mappings[at] if at >= 0 else None

@@ -1,0 +1,229 @@
+"""Names for addresses, worked out in a thread of its own: a look never waits for them.
+
+``frame()`` and ``data()`` answer at once with what is known. What is not known yet is put in line;
+functions come first, source lines, which take longer, after them.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from locktop.collector import procfs
+from locktop.collector.model import Frame
+from locktop.collector.sanitize import clean
+from locktop.collector.symbols import modules
+from locktop.collector.symbols.demangle import demangle
+from locktop.collector.symbols.maps import AddressSpace, Mapping, parse
+
+#: Where a thread's or a program's own calls end: what the unwinder saw beyond is not real.
+_OUTERMOST = frozenset({"clone", "__clone", "clone3", "__clone3", "_start", "__clone_internal"})
+_LIBRARY = "liblocktop"
+_MAPS_AGE_S = 1.0  # a library loaded later is noticed this much later at most
+
+
+class Resolver:
+    """Names for one process."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._space = AddressSpace([])
+        self._space_at = 0.0
+        self._frames: dict[int, Frame] = {}
+        self._named: set[int] = set()  # addresses that need no further work
+        self._data: dict[int, str] = {}
+        self._stacks: dict[int, tuple[Frame, ...]] = {}
+        self._unreadable: set[str] = set()
+        self._asked: set[tuple[str, int]] = set()
+        self._soon: deque[tuple[Callable[[int], None], int]] = deque()
+        self._later: deque[int] = deque()
+        self._changed = threading.Condition()
+        self.version = 0  # grows with every name found
+        self._busy = False
+        self._closed = False
+        self._thread: threading.Thread | None = None
+        self._read_maps()
+
+    # ---- what looks call ----
+
+    def frame(self, address: int) -> Frame:
+        """Return a return address's frame as far as it is known."""
+        found = self._frames.get(address)
+        if found is None:
+            found = self._frames[address] = self._unnamed(address)
+            self._ask("frame", self._name_frame, address)
+        return found
+
+    def data(self, address: int) -> str | None:
+        """Return the name of the data at the address, "" if it has none, None if not known yet."""
+        found = self._data.get(address)
+        if found is None:
+            if self._mapping_of_data(address) is None and self._maps_are_fresh():
+                return ""  # heap or stack: no file could name it
+            self._ask("data", self._name_data, address)
+        return found
+
+    def stack(self, stack: int, addresses: Iterable[int]) -> tuple[Frame, ...]:
+        """Return a stack's frames, innermost first, without the library's own."""
+        known = self._stacks.get(stack)
+        if known is not None:
+            return known
+        every = [self.frame(address) for address in addresses if address]
+        frames = _as_the_program_knows_it(every)
+        if all(frame.address in self._named for frame in every):
+            self._stacks[stack] = frames
+        return frames
+
+    def wait(self, timeout_s: float = 30.0) -> bool:
+        """Wait until everything asked for is worked out; return whether it was in time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._has_work() or self._closed, timeout_s)
+
+    def notes(self) -> list[str]:
+        """Return a line for each file whose symbols cannot be read."""
+        return [f"no symbols from {clean(path)}: it cannot be read" for path in self._unreadable]
+
+    def close(self) -> None:
+        """Stop the thread; names found stay."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    # ---- the line ----
+
+    def _ask(self, what: str, work: Callable[[int], None], address: int) -> None:
+        if (what, address) in self._asked or self._closed:
+            return
+        self._asked.add((what, address))
+        with self._changed:
+            self._soon.append((work, address))
+            self._changed.notify_all()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="names", daemon=True)
+            self._thread.start()
+
+    def _has_work(self) -> bool:
+        return bool(self._soon or self._later or self._busy)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._busy = False
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._soon or self._later or self._closed)
+                if self._closed:
+                    return
+                self._busy = True
+                work, address = self._soon.popleft() if self._soon else self._next_line()
+            try:
+                work(address)
+            except Exception:  # one address without a name must not cost all others theirs
+                self._named.add(address)
+            self.version += 1
+
+    def _next_line(self) -> tuple[Callable[[int], None], int]:
+        return self._add_line, self._later.popleft()
+
+    # ---- the work ----
+
+    def _name_frame(self, address: int) -> None:
+        mapping = self._mapping(address)
+        if mapping is None or not mapping.is_file:
+            self._named.add(address)
+            return
+        located = self._locate(mapping, address - 1)
+        if located is not None:
+            module, link_address = located
+            symbol = module.function(link_address)
+            name = clean(demangle(symbol.name)) if symbol else ""
+            self._frames[address] = self._unnamed(address, name, link_address + 1)
+        self._later.append(address)
+
+    def _add_line(self, address: int) -> None:
+        mapping = self._mapping(address)
+        located = self._locate(mapping, address - 1) if mapping else None
+        line = located[0].line(located[1]) if located else None
+        if line is not None:
+            old = self._frames[address]
+            self._frames[address] = Frame(
+                address, old.function, clean(line[0]), line[1], old.module, old.offset
+            )
+        self._named.add(address)
+
+    def _name_data(self, address: int) -> None:
+        mapping = self._mapping_of_data(address)
+        if mapping is None:
+            self._refresh_maps()
+            mapping = self._mapping_of_data(address)
+        located = self._locate(mapping, address) if mapping else None
+        symbol = located[0].data(located[1]) if located else None
+        name = ""
+        if symbol is not None and located is not None:
+            name = clean(demangle(symbol.name))
+            if located[1] != symbol.address:
+                name += f"+{located[1] - symbol.address:#x}"
+        self._data[address] = name
+
+    def _locate(self, mapping: Mapping, address: int) -> tuple[modules.Module, int] | None:
+        """Return the module and the link-time address."""
+        base = self._space.base(mapping)
+        module = modules.load(self._pid, base)
+        if module is None:
+            self._unreadable.add(mapping.path)
+            return None
+        bias = module.elf.bias(base.start, base.offset)
+        return None if bias is None else (module, address - bias)
+
+    # ---- the memory map ----
+
+    def _unnamed(self, address: int, function: str = "", link_address: int | None = None) -> Frame:
+        mapping = self._space.find(address)
+        if mapping is None or not mapping.is_file:
+            return Frame(address, function, None, None, "", address)
+        if link_address is None:
+            link_address = address - mapping.start + mapping.offset
+        module = clean(mapping.path.rpartition("/")[2])
+        return Frame(address, function, None, None, module, link_address)
+
+    def _mapping(self, address: int) -> Mapping | None:
+        found = self._space.find(address)
+        if found is None:
+            self._refresh_maps()
+            found = self._space.find(address)
+            self._frames[address] = self._unnamed(address)
+        return found
+
+    def _mapping_of_data(self, address: int) -> Mapping | None:
+        mapping = self._space.find(address)
+        if mapping is None or mapping.is_file:
+            return mapping
+        return None if mapping.path else self._space.file_before(address)
+
+    def _maps_are_fresh(self) -> bool:
+        return time.monotonic() - self._space_at < _MAPS_AGE_S
+
+    def _refresh_maps(self) -> None:
+        if not self._maps_are_fresh():
+            self._read_maps()
+
+    def _read_maps(self) -> None:
+        self._space_at = time.monotonic()
+        try:
+            mappings = parse(procfs.read(f"/proc/{self._pid}/maps"))
+        except OSError:
+            return
+        if mappings:  # of a process that is exiting there are none: the old ones serve longer
+            self._space = AddressSpace(mappings)
+
+
+def _as_the_program_knows_it(frames: list[Frame]) -> tuple[Frame, ...]:
+    kept: list[Frame] = []
+    for frame in frames:
+        if frame.module.startswith(_LIBRARY):
+            continue
+        kept.append(frame)
+        if frame.function in _OUTERMOST:
+            break
+    return tuple(kept)
