@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from textual.app import App
+
 from locktop.collector.model import (
     Blame,
     Deadlock,
@@ -430,3 +432,9 @@ class HandFeed:
 
     def stop(self) -> None:
         self.stopped = True
+
+
+def text_of(app: App[int]) -> str:
+    """What the screen shows, as plain lines."""
+    strips = app.screen._compositor.render_strips()
+    return "\n".join(strip.text.rstrip() for strip in strips)

@@ -38,6 +38,4 @@ ACTIONS: dict[str, Action] = {
     "page_down": Action("page(1)", "a page down"),
     "start": Action("start", "to the first one, and stay on whatever is first"),
     "end": Action("end", "to the last one"),
-    "left": Action("sideways(-1)", "long lines of the details: back to their left"),
-    "right": Action("sideways(1)", "long lines of the details: on to their right"),
 }

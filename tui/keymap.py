@@ -38,8 +38,6 @@ KEYMAP: tuple[Keys, ...] = (
     Keys("page_down", ("pagedown", "ctrl+f"), "PgDn"),
     Keys("start", ("home", "g"), "Home g"),
     Keys("end", ("end", "G"), "End G"),
-    Keys("left", ("left", "h"), "Left h"),
-    Keys("right", ("right", "l"), "Right l"),
 )
 
 #: The line of keys shows these, as many as fit.

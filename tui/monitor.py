@@ -372,7 +372,3 @@ class MonitorScreen(Screen[None]):
     def action_end(self) -> None:
         """To the last line."""
         self._sheet().to_end()
-
-    def action_sideways(self, steps: int) -> None:
-        """Long lines of the details."""
-        self._details.sideways(steps)

@@ -49,5 +49,5 @@ def _edge(picture: Picture, edge: DeadlockEdge) -> Line:
         ),
         (f" held by {picture.thread_name(edge.held_by)}", "alarm"),
         (f"  at {where}" if where else "", "alarm"),
-        (f", taken in {taken}" if taken else "", "alarm"),
+        (f", taken at {taken}" if taken else "", "alarm"),
     )

@@ -6,7 +6,8 @@ about 40 bytes on the wire, so a line has few of them.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+import re
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
 from rich.cells import cell_len
@@ -80,3 +81,44 @@ def cut(line: Line, width: int) -> Line:
         kept.append((text, style))
         room -= cells
     return tuple(kept)
+
+
+def wrap(line: Line, width: int, indent: int) -> list[Line]:
+    """``line`` in pieces of at most ``width`` cells, broken at blanks where there are any.
+
+    All but the first piece begin with ``indent`` blanks.
+    """
+    if width <= indent or cell_len(line_text(line)) <= width:
+        return [cut(line, max(1, width))]
+    pieces: list[Line] = []
+    current: list[Run] = []
+    room = width
+    for text, style in _words(line):
+        cells = cell_len(text)
+        if cells > room and current:
+            pieces.append(merge(current))
+            current, room = [(" " * indent, "text")], width - indent
+            text = text.lstrip()
+        while cell_len(text) > room:
+            head = text[:1] if room < 1 else _head(text, room)
+            current.append((head, style))
+            pieces.append(merge(current))
+            current, room, text = [(" " * indent, "text")], width - indent, text[len(head) :]
+        current.append((text, style))
+        room -= cell_len(text)
+    return [*pieces, merge(current)]
+
+
+def _words(line: Line) -> Iterator[Run]:
+    """The words of a line, each with the blanks before it."""
+    for text, style in line:
+        for word in re.findall(r"\s*\S+|\s+$", text):
+            yield word, style
+
+
+def _head(text: str, cells: int) -> str:
+    """As much of ``text`` as fits into ``cells``, at least one character."""
+    end = len(text)
+    while end > 1 and cell_len(text[:end]) > cells:
+        end -= 1
+    return text[:end]

@@ -1,14 +1,13 @@
-"""The details of what was chosen: lines to read and to scroll."""
+"""The details of what was chosen: lines to read and to scroll, long ones wrapped."""
 
 from __future__ import annotations
 
-from rich.cells import cell_len
-
-from locktop.tui.lines.runs import Line, Row, line_text
+from locktop.tui.lines.runs import Line, Row, wrap
 from locktop.tui.widgets.painting import PLAIN
 from locktop.tui.widgets.sheet import Sheet
 
-_SIDEWAYS = 16
+#: Where the second line of a wrapped one begins.
+_INDENT = 11
 
 
 class Details(Sheet):
@@ -16,28 +15,23 @@ class Details(Sheet):
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
-        self._rows: tuple[Row, ...] = ()
+        self._lines: list[Line] = []
         self._subject: object = None
-        self._shift = 0
 
     def count(self) -> int:
         """See Sheet."""
-        return len(self._rows)
+        return len(self._lines)
 
     def content_line(self, number: int) -> tuple[Line, int]:
         """See Sheet."""
-        return self._rows[number].line, PLAIN
-
-    def shift(self, y: int) -> int:
-        """See Painting; the title does not move."""
-        return self._shift if y >= self.heads else 0
+        return self._lines[number], PLAIN
 
     def show(self, subject: object, rows: tuple[Row, ...]) -> None:
         """Show ``rows`` about ``subject``."""
-        self._rows = rows
+        width = self.size.width - 1
+        self._lines = [line for row in rows for line in wrap(row.line, width, _INDENT)]
         if subject != self._subject:
             self._subject = subject
-            self._shift = 0
             self.scroll_line(0)
         self.fit_height()
         self.paint_changes()
@@ -53,10 +47,3 @@ class Details(Sheet):
     def to_end(self) -> None:
         """Scroll to the last line."""
         self.scroll_line(self.count())
-
-    def sideways(self, steps: int) -> None:
-        """Move the text to the left or back, for lines longer than the panel."""
-        longest = max((cell_len(line_text(row.line)) for row in self._rows), default=0)
-        most = max(0, longest - self.size.width)
-        self._shift = max(0, min(self._shift + steps * _SIDEWAYS, most))
-        self.refresh()

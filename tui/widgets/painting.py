@@ -31,17 +31,13 @@ class Painting(Widget):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self._strips: LRUCache[tuple[Line, int, int, int], Strip] = LRUCache(_KEPT_STRIPS)
+        self._strips: LRUCache[tuple[Line, int, int], Strip] = LRUCache(_KEPT_STRIPS)
         self._rich_styles: dict[str, Style] = {}
         self._painted: dict[int, tuple[Line, int]] = {}
 
     def line_at(self, y: int) -> tuple[Line, int]:
         """The line that belongs on row ``y`` of the widget, and how it is marked."""
         raise NotImplementedError
-
-    def shift(self, y: int) -> int:
-        """How many cells of the line on row ``y`` are left out at its left."""
-        return 0
 
     def paint_changes(self) -> None:
         """Ask for those rows to be sent again whose text is not what was sent last."""
@@ -54,11 +50,10 @@ class Painting(Widget):
     def render_line(self, y: int) -> Strip:
         """Called for each row that has to be sent."""
         line, mark = self._painted[y] = self.line_at(y)
-        shift = self.shift(y)
-        key = (line, mark, self.size.width, shift)
+        key = (line, mark, self.size.width)
         strip = self._strips.get(key)
         if strip is None:
-            strip = self._strips[key] = self._strip(line, mark, shift)
+            strip = self._strips[key] = self._strip(line, mark)
         return strip
 
     def notify_style_update(self) -> None:
@@ -67,7 +62,7 @@ class Painting(Widget):
         self._rich_styles.clear()
         super().notify_style_update()
 
-    def _strip(self, line: Line, mark: int, shift: int) -> Strip:
+    def _strip(self, line: Line, mark: int) -> Strip:
         if mark == CURSOR:
             # One style for the whole row: legible in every theme, and the fewest bytes.
             line = (("".join(text for text, _ in line), "cursor"),)
@@ -77,7 +72,7 @@ class Painting(Widget):
             segments = [Segment(text, (style or behind) + behind) for text, style, _ in segments]
         strip = Strip(segments, sum(cell_len(segment.text) for segment in segments))
         last = segments[-1].style if segments else self._style("text")
-        return strip.crop_extend(shift, shift + self.size.width, last)
+        return strip.crop_extend(0, self.size.width, last)
 
     def _style(self, name: str) -> Style:
         style = self._rich_styles.get(name)

@@ -10,7 +10,7 @@ from locktop.tui.lines.runs import Line, cut, line_text, merge, say
 from locktop.tui.widgets.painting import PLAIN, Painting
 
 
-class Sheet(Painting, ScrollView, can_focus=True):
+class Sheet(Painting, ScrollView, can_focus=True, inherit_bindings=False):
     """The base of the lists and of the details."""
 
     def __init__(self, *, id: str) -> None:

@@ -1,0 +1,424 @@
+"""The screen driven by keys, over snapshots made by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pictures
+import pytest
+from textual.pilot import Pilot
+
+from locktop.collector.model import Lock, Snapshot
+from locktop.tui.app import LocktopApp, make_app
+from locktop.tui.widgets.details import Details
+from locktop.tui.widgets.item_list import ItemList
+
+
+@dataclass
+class Screen:
+    """The app under test, with the feed and the clock in the test's hands."""
+
+    app: LocktopApp
+    pilot: Pilot[int]
+    feed: pictures.HandFeed
+    clock: list[float]
+
+    async def keys(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def show(self, snapshot: Snapshot, after_s: float = 1.0) -> None:
+        self.clock[0] += after_s
+        self.feed.publish(snapshot)
+        await self.pilot.pause()
+        await self.pilot.pause()
+
+    async def says(self, text: str) -> None:
+        """Wait until the screen shows ``text``; toasts come a few messages later."""
+        for _ in range(50):
+            if text in self.text.replace("\n", ""):
+                return
+            await self.pilot.pause()
+        raise AssertionError(f"{text!r} is not on the screen:\n{self.text}")
+
+    @property
+    def text(self) -> str:
+        return pictures.text_of(self.app)
+
+    @property
+    def lines(self) -> list[str]:
+        return self.text.splitlines()
+
+    @property
+    def locks(self) -> ItemList:
+        return self.app.screen.query_one("#locks", ItemList)
+
+    @property
+    def threads(self) -> ItemList:
+        return self.app.screen.query_one("#threads", ItemList)
+
+    @property
+    def details(self) -> Details:
+        return self.app.screen.query_one(Details)
+
+    def names(self, title: str) -> list[str]:
+        """The first column of the list under the column title."""
+        lines = self.lines
+        start = next(i for i, line in enumerate(lines) if line.startswith(f" {title} "))
+        names = []
+        for line in lines[start + 1 :]:
+            if not line.strip() or line.startswith(("─", "▶")):
+                break
+            names.append(line[1:].split("  ")[0].split(" mutex")[0])
+        return names
+
+
+@asynccontextmanager
+async def opened(
+    *snapshots: Snapshot, size: tuple[int, int] = (120, 40), theme: str = "night"
+) -> AsyncIterator[Screen]:
+    clock = [0.0]
+    feed = pictures.HandFeed(*(snapshots or (pictures.normal(),)))
+    app = make_app(feed, theme, environ={"TERM": "xterm-256color"}, now=lambda: clock[0])
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await pilot.pause()
+        await pilot.pause()
+        yield Screen(app, pilot, feed, clock)
+    assert feed.stopped
+
+
+def with_lock(snapshot: Snapshot, id: int, **changes: object) -> Snapshot:
+    locks = tuple(
+        replace(lock, **changes) if lock.id == id else lock  # type: ignore[arg-type]
+        for lock in snapshot.locks
+    )
+    return replace(snapshot, locks=locks)
+
+
+async def test_says_first_what_is_stuck_for_how_long_because_of_whom_and_where() -> None:
+    async with opened() as screen:
+        assert screen.lines[1].strip() == (
+            "reader waits for g_table_lock for 1.27s; held by journal for 1.31s "
+            "at journal_write journal.c:210"
+        )
+
+
+async def test_locks_are_sorted_by_wait_and_idle_ones_are_below() -> None:
+    async with opened() as screen:
+        assert [name.split()[0] for name in screen.names("LOCK")] == [
+            *("g_cache_lock", "g_table_lock", "stats_mutex", "journal_mutex"),
+            *("pool_ready", "thread"),
+        ]
+
+
+async def test_sort_goes_through_all_orders_and_round() -> None:
+    async with opened() as screen:
+        seen = []
+        for _ in range(6):
+            seen.append(next(line for line in screen.lines if "Locks by " in line).split()[3])
+            await screen.keys("s")
+        assert seen == ["wait", "contended", "rate", "hold", "name", "wait"]
+
+
+async def test_reverse_turns_the_order_around_but_keeps_idle_below() -> None:
+    async with opened() as screen:
+        before = screen.names("LOCK")
+        await screen.keys("S")
+        after = screen.names("LOCK")
+        assert after[:4] == before[:4][::-1]
+        assert sorted(after[4:]) == sorted(before[4:])
+        assert "reversed" in screen.text
+
+
+async def test_filter_is_live_and_escape_shows_everything_again() -> None:
+    async with opened() as screen:
+        await screen.keys("slash", *"TABLE")
+        assert [name.split()[0] for name in screen.names("LOCK")] == ["g_table_lock"]
+        assert [name.split()[0] for name in screen.names("THREAD")] == ["reader", "journal"]
+        await screen.keys("enter")
+        assert screen.locks.has_focus
+        assert "with “TABLE”" in screen.text
+        await screen.keys("escape")
+        assert len(screen.names("LOCK")) == 6
+
+
+async def test_letters_typed_into_the_filter_are_no_keys() -> None:
+    async with opened() as screen:
+        await screen.keys("slash", "q", "p", "w")
+        assert "PAUSED" not in screen.text
+        assert screen.app.is_running
+
+
+async def test_the_cursor_stays_on_the_lock_when_the_order_changes() -> None:
+    async with opened() as screen:
+        await screen.keys("down", "down")
+        assert screen.locks.current == 3
+        await screen.show(with_lock(pictures.normal(), 3, wait_s=99_999.0))
+        assert screen.names("LOCK")[0] == "stats_mutex"
+        assert screen.locks.current == 3
+        assert " stats_mutex  mutex" in screen.text
+
+
+async def test_before_anything_is_chosen_the_cursor_stays_on_top() -> None:
+    async with opened() as screen:
+        assert screen.locks.current == 1
+        await screen.show(with_lock(pictures.normal(), 3, wait_s=99_999.0))
+        assert screen.locks.current == 3
+
+
+async def test_the_order_changes_at_most_once_a_second() -> None:
+    async with opened() as screen:
+        before = screen.names("LOCK")
+        changed = with_lock(pictures.normal(), 3, wait_s=99_999.0)
+        await screen.show(changed, after_s=0.4)
+        assert screen.names("LOCK") == before
+        assert "27h46m" in screen.text or "1d03h" in screen.text
+        await screen.show(replace(changed), after_s=0.7)
+        assert screen.names("LOCK")[0] == "stats_mutex"
+
+
+async def test_pause_holds_the_picture_and_the_newest_comes_afterwards() -> None:
+    async with opened() as screen:
+        await screen.keys("p")
+        assert "PAUSED" in screen.lines[0]
+        await screen.show(pictures.deadlock())
+        await screen.show(pictures.ended())
+        assert "DEADLOCK" not in screen.text
+        assert "ENDED" not in screen.text
+        await screen.keys("space")
+        assert "PAUSED" not in screen.text
+        assert "ENDED" in screen.lines[0]
+
+
+async def test_a_deadlock_is_called_with_threads_locks_places_and_stacks() -> None:
+    async with opened() as screen:
+        assert "DEADLOCK" not in screen.text
+        await screen.show(pictures.deadlock())
+        banner = "\n".join(screen.lines[1:5])
+        assert "DEADLOCK: 3 threads wait for each other since 41.7s" in banner
+        for i in range(3):
+            assert f"philosopher-{i} waits for fork[{(i + 1) % 3}]" in banner
+        assert "at take_right ring.c:36, taken at take_left ring.c:31" in banner
+        await screen.keys("d", "enter")
+        for i in range(3):
+            assert f"philosopher-{i} ({4730 + i})" in screen.text
+        assert screen.text.count("1 philosopher") == 3
+        await screen.keys("escape")
+        assert screen.locks.has_focus
+
+
+async def test_deadlocked_locks_and_threads_stand_above_the_others() -> None:
+    async with opened(pictures.deadlock()) as screen:
+        assert [line[0] for line in screen.lines if "fork[" in line][3:6] == ["!", "!", "!"]
+        assert all(name.startswith("fork[") for name in screen.names("LOCK")[:3])
+        assert all(name.startswith("philosopher") for name in screen.names("THREAD")[:3])
+
+
+async def test_no_deadlock_says_so() -> None:
+    async with opened() as screen:
+        await screen.keys("d")
+        await screen.says("There is no deadlock.")
+
+
+async def test_idle_threads_are_hidden_and_shown() -> None:
+    async with opened() as screen:
+        assert "pool-1" in screen.text
+        await screen.keys("i")
+        assert "pool-1" not in screen.text
+        assert "4 hidden" in screen.text
+        await screen.keys("i")
+        assert "pool-1" in screen.text
+
+
+async def test_small_terminal_shows_one_list_and_tab_goes_on() -> None:
+    async with opened(size=(80, 24)) as screen:
+        assert "Locks by wait" in screen.text
+        assert "Threads by" not in screen.text
+        await screen.keys("tab")
+        assert "Threads by state" in screen.text
+        assert "Locks by" not in screen.text
+        assert "of a thread" in screen.text
+        await screen.keys("tab")
+        assert screen.details.has_focus
+        await screen.keys("tab")
+        assert screen.locks.has_focus
+
+
+async def test_enter_gives_the_details_the_screen_and_escape_takes_it_back() -> None:
+    async with opened(size=(80, 24)) as screen:
+        assert "serve_put" not in screen.text
+        await screen.keys("enter")
+        assert "worker_main" in screen.text
+        assert "Locks by" not in screen.text
+        await screen.keys("end")
+        assert "Latest waits" in screen.text
+        await screen.keys("escape")
+        assert "Locks by wait" in screen.text
+        assert screen.locks.has_focus
+
+
+async def test_details_of_a_lock_have_every_digit_of_the_counters() -> None:
+    async with opened(size=(140, 60)) as screen:
+        assert "3,634,456, contended 265,609 (7%), trylock failed 17" in screen.text
+        assert "held by   worker-2 (4714) for 93.1ms, taken at" in screen.text
+        assert "cache_put cache.c:88; now running" in screen.text
+
+
+async def test_long_lines_of_the_details_are_wrapped_not_cut() -> None:
+    async with opened(size=(200, 60)) as screen:
+        panel = [line[142:].strip() for line in screen.lines]
+        said = " ".join(panel)
+        assert "3,634,456, contended 265,609 (7%), trylock failed 17" in said
+        assert "held by   worker-2 (4714) for 93.1ms, taken at cache_put cache.c:88; now" in said
+
+
+async def test_details_of_a_thread_follow_the_chain_to_its_root() -> None:
+    calm = pictures.normal()
+    chained = tuple(
+        replace(t, waiting_for=pictures.wait(2, pictures.Kind.RWLOCK, 0.5, 4716, stack=5))
+        if t.tid == 4714
+        else t
+        for t in calm.threads
+    )
+    async with opened(replace(calm, threads=chained)) as screen:
+        await screen.keys("tab", "down")
+        assert screen.threads.current == 4712
+        assert (
+            "because   worker-2 took it at cache_put cache.c:88; waits for g_table" in screen.text
+        )
+        assert "because   journal took it at journal_write journal.c:210" in screen.text
+
+
+async def test_save_writes_the_picture_that_is_seen_and_never_over_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with opened() as screen:
+        for _ in range(2):
+            await screen.keys("w")
+            await screen.app.workers.wait_for_complete()
+            await screen.pilot.pause()
+        saved = sorted(tmp_path.iterdir())
+        assert [path.name for path in saved] == [
+            "locktop-store-4711-20261121T031245Z-2.json",
+            "locktop-store-4711-20261121T031245Z.json",
+        ]
+        await screen.says(saved[1].name)
+        assert json.loads(saved[1].read_text())["process"]["pid"] == pictures.PID
+        assert saved[1].stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_picture_that_cannot_be_saved_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    async with opened() as screen:
+        await screen.keys("w")
+        await screen.app.workers.wait_for_complete()
+        await screen.pilot.pause()
+        await screen.says("Not saved: No such file or directory")
+
+
+async def test_help_lists_every_key_and_closes() -> None:
+    async with opened(size=(100, 60)) as screen:
+        await screen.keys("question_mark")
+        for says in ("hold the picture still", "save the picture as JSON", "next theme", "WAIT/s"):
+            assert says in screen.text
+        await screen.keys("escape")
+        assert "Keys" not in screen.text
+
+
+async def test_theme_switch_keeps_the_text() -> None:
+    async with opened() as screen:
+        before = screen.lines[:-6]
+        first = screen.app.theme
+        seen = {first}
+        for _ in range(4):
+            await screen.keys("t")
+            seen.add(screen.app.theme)
+        assert seen == {"ansi16", "contrast", "mono", "night", "paper"}
+        await screen.keys("t")
+        assert screen.app.theme == first
+        assert screen.lines[:12] == before[:12]
+
+
+async def test_a_strangers_names_are_only_text() -> None:
+    async with opened(pictures.hostile()) as screen:
+        assert "[bold]a[/bold]" in screen.text
+        assert "[@click=app.quit]x[/]" in screen.text
+        assert "線程の名前" in screen.text
+        assert "\x1b" not in screen.text
+        assert "\x07" not in screen.text
+        assert "?[31mred?" in screen.text
+        for key in ("tab", "down", "enter", "down"):
+            await screen.keys(key)
+        assert "\x1b" not in screen.text
+
+
+async def test_the_end_of_the_process_is_told_and_the_picture_stays() -> None:
+    async with opened() as screen:
+        await screen.show(pictures.ended())
+        assert "ENDED" in screen.lines[0]
+        assert "g_cache_lock" in screen.text
+        await screen.says("the process has ended")
+
+
+async def test_rate_keys_reach_the_feed_and_the_first_line() -> None:
+    async with opened() as screen:
+        assert screen.feed.interval_s == pytest.approx(0.5)
+        assert screen.lines[0].endswith(" 2/s")
+        await screen.keys("plus")
+        assert screen.feed.interval_s == pytest.approx(0.25)
+        assert screen.lines[0].endswith(" 4/s")
+        await screen.keys("minus", "minus")
+        assert screen.feed.interval_s == pytest.approx(1.0)
+
+
+async def test_a_lock_that_went_away_leaves_the_list_at_once() -> None:
+    async with opened() as screen:
+        calm = pictures.normal()
+        fewer = replace(calm, locks=tuple(k for k in calm.locks if k.id != 1))
+        await screen.show(fewer, after_s=0.1)
+        assert "g_cache_lock" not in "\n".join(screen.names("LOCK"))
+
+
+async def test_paging_and_ends_in_a_long_list() -> None:
+    async with opened(pictures.many()) as screen:
+        first: list[Lock] = list(pictures.many().locks)
+        await screen.keys("end")
+        assert screen.locks.current == first[-1].id
+        await screen.keys("home")
+        assert screen.locks.current == first[0].id
+        await screen.keys("pagedown")
+        assert screen.locks.current == first[screen.locks.page - 1].id
+        assert "of 1000" in screen.text
+
+
+async def test_an_empty_process_is_drawn() -> None:
+    async with opened(pictures.empty(), size=(80, 24)) as screen:
+        assert "No thread waits for a lock." in screen.text
+        for key in ("down", "enter", "tab", "d", "S", "end", "escape"):
+            await screen.keys(key)
+        assert screen.app.is_running
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60), (40, 10), (20, 5)])
+async def test_every_size_draws_without_a_line_too_long(size: tuple[int, int]) -> None:
+    async with opened(pictures.deadlock(), size=size) as screen:
+        assert len(screen.lines) <= size[1]
+        assert all(len(line) <= size[0] for line in screen.lines)
+
+
+async def test_growing_the_terminal_shows_more() -> None:
+    async with opened(size=(80, 24)) as screen:
+        await screen.pilot.resize_terminal(200, 60)
+        await screen.pilot.pause()
+        assert "HELD AT" in screen.text
+        assert "Threads by state" in screen.text
