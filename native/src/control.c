@@ -49,5 +49,6 @@ void control_claim_slow(uint64_t now)
         return;
     uint32_t mode = __atomic_load_n(&control->mode, __ATOMIC_RELAXED);
     uint32_t next = ((mode >> 8) + 1) << 8 | (control->base_level & LEVEL_MASK);
-    __atomic_compare_exchange_n(&control->mode, &mode, next, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    __atomic_compare_exchange_n(&control->mode, &mode, next, false, __ATOMIC_ACQ_REL,
+                                __ATOMIC_RELAXED);
 }

@@ -12,7 +12,7 @@ enum {
     SAMPLE_GAP_MAX = 256,
     SAMPLE_COST_READINGS = 5, /* a timed hold costs two readings and about as much as three more */
     SAMPLE_COST_SHARE = 50,   /* 2 %: timing may cost one part in so many */
-    PAIR_TICKS = 45         /* a bare lock and unlock, about 18 ns at 2.5 GHz */
+    PAIR_TICKS = 45           /* a bare lock and unlock, about 18 ns at 2.5 GHz */
 };
 
 static bool nearly_full(uint32_t count, uint32_t capacity)
@@ -103,7 +103,8 @@ static bool sites_grow(struct lt_thread *t)
     struct lt_site *sites = shm_ptr(offset);
     for (uint32_t i = 0; i < t->site_capacity; i++)
         if (local->sites[i].count)
-            *site_probe(sites, capacity, local->sites[i].lock, local->sites[i].stack) = local->sites[i];
+            *site_probe(sites, capacity, local->sites[i].lock, local->sites[i].stack) =
+                local->sites[i];
     __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
     __atomic_thread_fence(__ATOMIC_RELEASE); /* odd before the fields below change */
     t->sites = offset;
@@ -208,15 +209,16 @@ static uint64_t sample_gap(struct lt_slot *slot)
     return period <= 1 ? 1 : 1 + random_next(slot) % (2 * period - 1);
 }
 
-static void acquired_timed(struct lt_thread *t, struct lt_slot *slot, uint64_t key, const void *site,
-                           uint16_t flags)
+static void acquired_timed(struct lt_thread *t, struct lt_slot *slot, uint64_t key,
+                           const void *site, uint16_t flags)
 {
     slot->sample_at = UINT64_MAX; /* until the release sets it anew */
     if (!held_push(t, key, slot->lock, site, lt_now(), flags | LT_HELD_TIMED))
         slot->sample_at = slot->counts.acquisitions + SAMPLE_GAP_MAX;
 }
 
-void acquired_slowly(struct lt_thread *t, uint64_t key, uint32_t type, const void *site, uint16_t flags)
+void acquired_slowly(struct lt_thread *t, uint64_t key, uint32_t type, const void *site,
+                     uint16_t flags)
 {
     struct lt_slot *slot = slot_of(t, key, type);
     if (++slot->counts.acquisitions == slot->sample_at)

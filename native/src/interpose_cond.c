@@ -20,8 +20,8 @@ static inline uint64_t key_of(const pthread_cond_t *c)
     return lock_key(LT_KIND_COND, c);
 }
 
-static void begin(struct lt_thread *t, struct wait_call *call, pthread_cond_t *c, pthread_mutex_t *m,
-                  uint32_t flags, const uintptr_t *frame)
+static void begin(struct lt_thread *t, struct wait_call *call, pthread_cond_t *c,
+                  pthread_mutex_t *m, uint32_t flags, const uintptr_t *frame)
 {
     call->mutex = lock_key(LT_KIND_MUTEX, m);
     call->type = (uint32_t)m->__data.__kind;
@@ -59,17 +59,17 @@ static void cancelled(struct wait_call *call)
 }
 
 /* The three forms differ in one call only. */
-#define WAIT(name, parameters, real_call, wait_flags)                                    \
-    static inline int name parameters                                                    \
-    {                                                                                    \
-        struct lt_thread *t = watched();                                                 \
-        if (!t)                                                                          \
-            return real_call;                                                            \
-        __attribute__((cleanup(cancelled))) struct wait_call call;                       \
-        begin(t, &call, c, m, wait_flags, frame);                                        \
-        int result = real_call;                                                          \
-        end(&call, result);                                                              \
-        return result;                                                                   \
+#define WAIT(name, parameters, real_call, wait_flags)                                              \
+    static inline int name parameters                                                              \
+    {                                                                                              \
+        struct lt_thread *t = watched();                                                           \
+        if (!t)                                                                                    \
+            return real_call;                                                                      \
+        __attribute__((cleanup(cancelled))) struct wait_call call;                                 \
+        begin(t, &call, c, m, wait_flags, frame);                                                  \
+        int result = real_call;                                                                    \
+        end(&call, result);                                                                        \
+        return result;                                                                             \
     }
 
 typedef int (*wait_function)(pthread_cond_t *, pthread_mutex_t *);
@@ -83,7 +83,7 @@ WAIT(wait_timed,
       const uintptr_t *frame),
      real(c, m, until), LT_WAIT_TIMED)
 WAIT(wait_clock,
-     (pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *until,
+     (pthread_cond_t * c, pthread_mutex_t *m, clockid_t clock, const struct timespec *until,
       const uintptr_t *frame),
      real_pthread_cond_clockwait(c, m, clock, until), LT_WAIT_TIMED)
 
@@ -109,42 +109,44 @@ static inline int ended(pthread_cond_t *c, int result)
     return result;
 }
 
-/* All six for one version of the symbols. */
-#define VERSION_OF(suffix)                                                                     \
-    EXPORT int cond_init##suffix(pthread_cond_t *c, const pthread_condattr_t *a)               \
-    {                                                                                          \
-        return begun(c, real_pthread_cond_init##suffix(c, a));                                 \
-    }                                                                                          \
-    EXPORT int cond_destroy##suffix(pthread_cond_t *c)                                         \
-    {                                                                                          \
-        return ended(c, real_pthread_cond_destroy##suffix(c));                                 \
-    }                                                                                          \
-    EXPORT int cond_signal##suffix(pthread_cond_t *c)                                          \
-    {                                                                                          \
-        return signalled(c, real_pthread_cond_signal##suffix(c));                              \
-    }                                                                                          \
-    EXPORT int cond_broadcast##suffix(pthread_cond_t *c)                                       \
-    {                                                                                          \
-        return signalled(c, real_pthread_cond_broadcast##suffix(c));                           \
-    }                                                                                          \
-    EXPORT int cond_wait##suffix(pthread_cond_t *c, pthread_mutex_t *m)                        \
-    {                                                                                          \
-        return wait_plain(real_pthread_cond_wait##suffix, c, m, FRAME());                  \
-    }                                                                                          \
-    EXPORT int cond_timedwait##suffix(pthread_cond_t *c, pthread_mutex_t *m,                   \
-                                      const struct timespec *until)                            \
-    {                                                                                          \
-        return wait_timed(real_pthread_cond_timedwait##suffix, c, m, until, FRAME());      \
+/* All six for one version of the symbols. Their names here are only for .symver to rename, so nobody
+ * declares them. */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+#define VERSION_OF(suffix)                                                                         \
+    EXPORT int cond_init##suffix(pthread_cond_t *c, const pthread_condattr_t *a)                   \
+    {                                                                                              \
+        return begun(c, real_pthread_cond_init##suffix(c, a));                                     \
+    }                                                                                              \
+    EXPORT int cond_destroy##suffix(pthread_cond_t *c)                                             \
+    {                                                                                              \
+        return ended(c, real_pthread_cond_destroy##suffix(c));                                     \
+    }                                                                                              \
+    EXPORT int cond_signal##suffix(pthread_cond_t *c)                                              \
+    {                                                                                              \
+        return signalled(c, real_pthread_cond_signal##suffix(c));                                  \
+    }                                                                                              \
+    EXPORT int cond_broadcast##suffix(pthread_cond_t *c)                                           \
+    {                                                                                              \
+        return signalled(c, real_pthread_cond_broadcast##suffix(c));                               \
+    }                                                                                              \
+    EXPORT int cond_wait##suffix(pthread_cond_t *c, pthread_mutex_t *m)                            \
+    {                                                                                              \
+        return wait_plain(real_pthread_cond_wait##suffix, c, m, FRAME());                          \
+    }                                                                                              \
+    EXPORT int cond_timedwait##suffix(pthread_cond_t *c, pthread_mutex_t *m,                       \
+                                      const struct timespec *until)                                \
+    {                                                                                              \
+        return wait_timed(real_pthread_cond_timedwait##suffix, c, m, until, FRAME());              \
     }
 
-#define SYMBOL(name, suffix, version) \
+#define SYMBOL(name, suffix, version)                                                              \
     __asm__(".symver cond_" #name #suffix ", pthread_cond_" #name version ", remove");
-#define SYMBOLS(suffix, version)       \
-    SYMBOL(init, suffix, version)      \
-    SYMBOL(destroy, suffix, version)   \
-    SYMBOL(signal, suffix, version)    \
-    SYMBOL(broadcast, suffix, version) \
-    SYMBOL(wait, suffix, version)      \
+#define SYMBOLS(suffix, version)                                                                   \
+    SYMBOL(init, suffix, version)                                                                  \
+    SYMBOL(destroy, suffix, version)                                                               \
+    SYMBOL(signal, suffix, version)                                                                \
+    SYMBOL(broadcast, suffix, version)                                                             \
+    SYMBOL(wait, suffix, version)                                                                  \
     SYMBOL(timedwait, suffix, version)
 
 VERSION_OF(_new)

@@ -25,7 +25,8 @@ static inline bool holds(int result)
     return result == 0 || result == EOWNERDEAD; /* robust: taken over from a dead thread */
 }
 
-static NOINLINE void taken_again(struct lt_thread *t, pthread_mutex_t *m, uint32_t type, const void *site)
+static NOINLINE void taken_again(struct lt_thread *t, pthread_mutex_t *m, uint32_t type,
+                                 const void *site)
 {
     struct lt_held *held = held_find(t, key_of(m));
     if (!held) {
@@ -133,7 +134,8 @@ EXPORT int pthread_mutex_timedlock(pthread_mutex_t *m, const struct timespec *un
     return 0;
 }
 
-EXPORT int pthread_mutex_clocklock(pthread_mutex_t *m, clockid_t clock, const struct timespec *until)
+EXPORT int pthread_mutex_clocklock(pthread_mutex_t *m, clockid_t clock,
+                                   const struct timespec *until)
 {
     struct lt_thread *t = watched();
     /* glibc looks at the clock's name before it tries. */

@@ -56,8 +56,9 @@ static inline int lock_any(pthread_rwlock_t *l, const struct call *call, const u
 {
     struct lt_thread *t = watched();
     /* glibc looks at the time and its clock before it tries. */
-    bool refused = call->until && ((unsigned long)call->until->tv_nsec >= 1000000000ul ||
-                                   (call->clock != CLOCK_REALTIME && call->clock != CLOCK_MONOTONIC));
+    bool refused =
+        call->until && ((unsigned long)call->until->tv_nsec >= 1000000000ul ||
+                        (call->clock != CLOCK_REALTIME && call->clock != CLOCK_MONOTONIC));
     if (!t || refused)
         return call_real(l, call);
     int tried = call->shared ? real_pthread_rwlock_tryrdlock(l) : real_pthread_rwlock_trywrlock(l);
@@ -87,12 +88,14 @@ EXPORT int pthread_rwlock_timedwrlock(pthread_rwlock_t *l, const struct timespec
     return lock_any(l, &(struct call){TIMED, false, CLOCK_REALTIME, until}, FRAME());
 }
 
-EXPORT int pthread_rwlock_clockrdlock(pthread_rwlock_t *l, clockid_t clock, const struct timespec *until)
+EXPORT int pthread_rwlock_clockrdlock(pthread_rwlock_t *l, clockid_t clock,
+                                      const struct timespec *until)
 {
     return lock_any(l, &(struct call){CLOCK, true, clock, until}, FRAME());
 }
 
-EXPORT int pthread_rwlock_clockwrlock(pthread_rwlock_t *l, clockid_t clock, const struct timespec *until)
+EXPORT int pthread_rwlock_clockwrlock(pthread_rwlock_t *l, clockid_t clock,
+                                      const struct timespec *until)
 {
     return lock_any(l, &(struct call){CLOCK, false, clock, until}, FRAME());
 }

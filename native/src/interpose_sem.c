@@ -32,9 +32,10 @@ static NOINLINE int wait_for(struct lt_thread *t, sem_t *s, const struct call *c
                              const uintptr_t *frame)
 {
     struct waiting waiting CANCELLABLE;
-    wait_begin(t, &waiting,
-               &(struct wait_for){.key = key_of(s), .flags = call->form == WAIT ? 0 : LT_WAIT_TIMED},
-               frame);
+    wait_begin(
+        t, &waiting,
+        &(struct wait_for){.key = key_of(s), .flags = call->form == WAIT ? 0 : LT_WAIT_TIMED},
+        frame);
     int result = call_real(s, call);
     if (result == 0)
         wait_end_done(&waiting);
@@ -50,8 +51,9 @@ static inline int wait_any(sem_t *s, const struct call *call, const uintptr_t *f
 {
     struct lt_thread *t = watched();
     /* glibc looks at the time and its clock before it tries. */
-    bool refused = call->until && ((unsigned long)call->until->tv_nsec >= 1000000000ul ||
-                                   (call->clock != CLOCK_REALTIME && call->clock != CLOCK_MONOTONIC));
+    bool refused =
+        call->until && ((unsigned long)call->until->tv_nsec >= 1000000000ul ||
+                        (call->clock != CLOCK_REALTIME && call->clock != CLOCK_MONOTONIC));
     if (!t || refused)
         return call_real(s, call);
     pthread_testcancel(); /* as the real one does even when it need not block */

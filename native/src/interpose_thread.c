@@ -25,8 +25,8 @@ static void *thread_main(void *argument)
     return local_of(t)->start(local_of(t)->argument);
 }
 
-EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *),
-                          void *argument)
+EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*start)(void *), void *argument)
 {
     struct lt_thread *t = watched();
     struct lt_thread *block = t ? thread_reserve() : NULL;

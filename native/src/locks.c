@@ -48,7 +48,8 @@ static uint32_t chain_insert(uint64_t key, uint32_t type, uint32_t *bucket, uint
         /* Release: whoever finds the id in the chain finds the entry complete. */
         __atomic_store_n(&lock->key, key, __ATOMIC_RELEASE);
         uint32_t seen = head;
-        if (__atomic_compare_exchange_n(bucket, &head, id, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        if (__atomic_compare_exchange_n(bucket, &head, id, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE))
             return id;
         uint32_t theirs = chain_find(key, head, seen);
         if (theirs) {

@@ -68,7 +68,8 @@ static void publish(void)
     lt_shm->clock0_ns = lt_clock_gettime_ns(CLOCK_MONOTONIC);
     lt_shm->clock0_ticks = lt_now();
     lt_shm->state = LT_RUNNING;
-    __atomic_thread_fence(__ATOMIC_RELEASE); /* the magic last: a reader that sees it sees the rest */
+    __atomic_thread_fence(
+        __ATOMIC_RELEASE); /* the magic last: a reader that sees it sees the rest */
     memcpy(lt_shm->magic, magic, sizeof magic);
     control_init(level);
 }
@@ -96,9 +97,9 @@ static void inherit_held(void)
     struct lt_thread *t = watched();
     for (uint32_t i = 0; t && i < inherited_count; i++) {
         const struct inherited *from = &inherited[i];
-        struct lt_held *held =
-            held_push(t, from->key, slot_of(t, from->key, 0)->lock,
-                      (const void *)(uintptr_t)from->site, 0, (uint16_t)(from->flags & LT_HELD_SHARED));
+        struct lt_held *held = held_push(t, from->key, slot_of(t, from->key, 0)->lock,
+                                         (const void *)(uintptr_t)from->site, 0,
+                                         (uint16_t)(from->flags & LT_HELD_SHARED));
         if (held)
             held->depth = from->depth;
     }

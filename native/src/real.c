@@ -6,11 +6,11 @@
 #include <stddef.h>
 
 /* Before real_resolve() each pointer leads to a stand-in that resolves and then calls on. */
-#define HOOK(result, name, parameters, arguments) \
-    static result first_##name parameters;        \
+#define HOOK(result, name, parameters, arguments)                                                  \
+    static result first_##name parameters;                                                         \
     result(*real_##name) parameters = first_##name;
-#define HOOK_VERSION(result, name, suffix, version, parameters, arguments) \
-    static result first_##name##suffix parameters;                         \
+#define HOOK_VERSION(result, name, suffix, version, parameters, arguments)                         \
+    static result first_##name##suffix parameters;                                                 \
     result(*real_##name##suffix) parameters = first_##name##suffix;
 #include "hooks.def"
 #undef HOOK
@@ -37,23 +37,23 @@ void real_resolve(void)
     if (single)
         real_single_threaded = single;
 #define HOOK(result, name, parameters, arguments) real_##name = lookup(#name, NULL);
-#define HOOK_VERSION(result, name, suffix, version, parameters, arguments) \
+#define HOOK_VERSION(result, name, suffix, version, parameters, arguments)                         \
     real_##name##suffix = lookup(#name, version);
 #include "hooks.def"
 #undef HOOK
 #undef HOOK_VERSION
 }
 
-#define HOOK(result, name, parameters, arguments) \
-    static result first_##name parameters         \
-    {                                             \
-        real_resolve();                           \
-        return real_##name arguments;             \
+#define HOOK(result, name, parameters, arguments)                                                  \
+    static result first_##name parameters                                                          \
+    {                                                                                              \
+        real_resolve();                                                                            \
+        return real_##name arguments;                                                              \
     }
-#define HOOK_VERSION(result, name, suffix, version, parameters, arguments) \
-    static result first_##name##suffix parameters                          \
-    {                                                                      \
-        real_resolve();                                                    \
-        return real_##name##suffix arguments;                              \
+#define HOOK_VERSION(result, name, suffix, version, parameters, arguments)                         \
+    static result first_##name##suffix parameters                                                  \
+    {                                                                                              \
+        real_resolve();                                                                            \
+        return real_##name##suffix arguments;                                                      \
     }
 #include "hooks.def"

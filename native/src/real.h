@@ -10,7 +10,7 @@
 #pragma GCC visibility push(hidden) /* for a direct access: declarations need it said */
 
 #define HOOK(result, name, parameters, arguments) extern result(*real_##name) parameters;
-#define HOOK_VERSION(result, name, suffix, version, parameters, arguments) \
+#define HOOK_VERSION(result, name, suffix, version, parameters, arguments)                         \
     extern result(*real_##name##suffix) parameters;
 #include "hooks.def"
 #undef HOOK

@@ -53,7 +53,8 @@ static uint64_t largest_file(void)
 static uint64_t process_start_time(void)
 {
     char text[1024];
-    long fd = sys_call6(SYS_openat, AT_FDCWD, (long)"/proc/self/stat", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    long fd =
+        sys_call6(SYS_openat, AT_FDCWD, (long)"/proc/self/stat", O_RDONLY | O_CLOEXEC, 0, 0, 0);
     if (fd < 0)
         return 0;
     long length = sys_call3(SYS_read, fd, (long)text, sizeof text - 1);
@@ -75,8 +76,8 @@ static uint64_t process_start_time(void)
 static uint64_t pid_namespace(void)
 {
     char text[64];
-    long length =
-        sys_call6(SYS_readlinkat, AT_FDCWD, (long)"/proc/self/ns/pid", (long)text, sizeof text - 1, 0, 0);
+    long length = sys_call6(SYS_readlinkat, AT_FDCWD, (long)"/proc/self/ns/pid", (long)text,
+                            sizeof text - 1, 0, 0);
     uint64_t value = 0;
     for (long i = 0; i < length; i++)
         if (text[i] >= '0' && text[i] <= '9')
@@ -145,8 +146,7 @@ static bool map_first(long fd, uint64_t limit, char *reason, size_t size)
     if (error != 0)
         return failed("cannot reserve memory in", path, error, reason, size);
     uint64_t length = limit < segment_size(0) ? limit : segment_size(0);
-    long address =
-        sys_call6(SYS_mmap, 0, (long)length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    long address = sys_call6(SYS_mmap, 0, (long)length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (address < 0 && address > -4096)
         return failed("cannot map", path, address, reason, size);
     shm_map.segment[0] = (uint8_t *)address;
@@ -230,8 +230,8 @@ static bool segment_map(unsigned segment)
     sys_call3(SYS_madvise, address, (long)(LT_PAGE + segment_size(segment)), MADV_DONTDUMP);
     uint8_t *none = NULL;
     uint8_t *mine = (uint8_t *)address + LT_PAGE;
-    if (!__atomic_compare_exchange_n(&shm_map.segment[segment], &none, mine, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_ACQUIRE))
+    if (!__atomic_compare_exchange_n(&shm_map.segment[segment], &none, mine, false,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         sys_call3(SYS_munmap, address, (long)(LT_PAGE + segment_size(segment)), 0);
     return true;
 }
@@ -240,7 +240,8 @@ static bool segment_map(unsigned segment)
  * opening the file again. A full file system makes either fail; neither raises SIGBUS. */
 static bool pages_reserve(uint64_t from, uint64_t to)
 {
-    long error = sys_call3(SYS_madvise, (long)shm_ptr(from), (long)(to - from), MADV_POPULATE_WRITE);
+    long error =
+        sys_call3(SYS_madvise, (long)shm_ptr(from), (long)(to - from), MADV_POPULATE_WRITE);
     if (error != -EINVAL)
         return error == 0;
     long fd = sys_call6(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0, 0, 0);
@@ -266,7 +267,8 @@ static bool arena_back(uint64_t end)
             wanted = stop;
         if (wanted > lt_shm->limit)
             wanted = lt_shm->limit / LT_PAGE * LT_PAGE;
-        if (wanted <= backed || (segment && !segment_map(segment)) || !pages_reserve(backed, wanted))
+        if (wanted <= backed || (segment && !segment_map(segment)) ||
+            !pages_reserve(backed, wanted))
             return false;
         __atomic_compare_exchange_n(&lt_shm->backed, &backed, wanted, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_ACQUIRE);

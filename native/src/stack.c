@@ -146,8 +146,8 @@ static struct cached_stack *cache_entry(struct lt_thread *t, uintptr_t address, 
     return &local->stacks->entry[hash >> (64 - CACHE_BITS)];
 }
 
-static void cache_fill(struct cached_stack *cached, const uintptr_t *frame,
-                       const struct walk *walk, uint32_t id)
+static void cache_fill(struct cached_stack *cached, const uintptr_t *frame, const struct walk *walk,
+                       uint32_t id)
 {
     cached->id = 0;
     if (!walk->in_place || !id)
@@ -162,8 +162,7 @@ static void cache_fill(struct cached_stack *cached, const uintptr_t *frame,
 }
 
 /* Not in stack_capture(): the room for a walk is taken from the program's stack only when needed. */
-static NOINLINE uint32_t unwind(const uintptr_t *frame, uintptr_t slot,
-                                struct cached_stack *cached)
+static NOINLINE uint32_t unwind(const uintptr_t *frame, uintptr_t slot, struct cached_stack *cached)
 {
     struct walk walk;
     walk.slot = slot;

@@ -25,7 +25,8 @@ static uint32_t collect_at = COLLECT_FIRST;
 static uint32_t collecting;
 static uint64_t births;
 
-_Static_assert(sizeof(struct local) <= sizeof(((struct lt_thread *)0)->own), "lt_thread.own too small");
+_Static_assert(sizeof(struct local) <= sizeof(((struct lt_thread *)0)->own),
+               "lt_thread.own too small");
 
 int threads_init(void)
 {

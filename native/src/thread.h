@@ -12,10 +12,10 @@
 
 #pragma GCC visibility push(hidden) /* for a direct access: declarations need it said */
 
-#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define LIKELY(x)   __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
-#define NOINLINE __attribute__((noinline))
-#define EXPORT __attribute__((visibility("default")))
+#define NOINLINE    __attribute__((noinline))
+#define EXPORT      __attribute__((visibility("default")))
 
 /* A contended acquisition or a wait, kept until it may be written. */
 struct detail {

@@ -85,7 +85,8 @@ void wait_end_holding(struct waiting *w, uint16_t held_flags)
     held->holder = w->holder;
 }
 
-static void wait_detail(struct waiting *w, uint32_t type, const struct lt_slot *slot, uint64_t waited)
+static void wait_detail(struct waiting *w, uint32_t type, const struct lt_slot *slot,
+                        uint64_t waited)
 {
     struct detail detail = {.type = type,
                             .kind = (uint32_t)(w->key >> LT_KIND_SHIFT),

@@ -231,8 +231,8 @@ struct lt_wait {
     uint64_t key;
     uint32_t lock; /* id */
     uint32_t stack;
-    uint64_t since; /* ticks */
-    uint64_t site;  /* return address of the waiting call */
+    uint64_t since;  /* ticks */
+    uint64_t site;   /* return address of the waiting call */
     uint32_t holder; /* tid that held it when the wait began, 0 unknown */
     uint32_t mutex;  /* cond: id of the mutex that was given up */
 };
@@ -248,45 +248,45 @@ enum lt_thread_state {
 struct lt_thread {
     uint32_t state; /* enum lt_thread_state */
     uint32_t tid;
-    uint64_t birth;       /* grows with every thread registered in the process */
-    uint64_t pthread;     /* pthread_self() */
-    uint64_t started;     /* ticks */
-    uint64_t start;       /* start routine, 0 unknown */
-    uint64_t created_at;  /* return address of pthread_create */
-    uint32_t creator;     /* tid of the creating thread, 0 unknown */
-    uint32_t mode;        /* the lt_control.mode that its held list belongs to */
-    uint8_t name[16];     /* as set through pthread_setname_np, else empty */
+    uint64_t birth;      /* grows with every thread registered in the process */
+    uint64_t pthread;    /* pthread_self() */
+    uint64_t started;    /* ticks */
+    uint64_t start;      /* start routine, 0 unknown */
+    uint64_t created_at; /* return address of pthread_create */
+    uint32_t creator;    /* tid of the creating thread, 0 unknown */
+    uint32_t mode;       /* the lt_control.mode that its held list belongs to */
+    uint8_t name[16];    /* as set through pthread_setname_np, else empty */
 
     struct lt_wait wait;
 
-    uint64_t held;        /* offset of an array of struct lt_held */
-    uint32_t held_size;   /* its room, bytes */
-    uint32_t held_top;    /* of it in use, bytes */
-    uint64_t held_lost;   /* acquisitions that found no room in the list */
+    uint64_t held;      /* offset of an array of struct lt_held */
+    uint32_t held_size; /* its room, bytes */
+    uint32_t held_top;  /* of it in use, bytes */
+    uint64_t held_lost; /* acquisitions that found no room in the list */
 
-    uint64_t slots;       /* offset of slot_capacity struct lt_slot */
+    uint64_t slots; /* offset of slot_capacity struct lt_slot */
     uint32_t slot_capacity;
     uint32_t slot_count;
-    uint64_t sites;       /* offset of site_capacity struct lt_site */
+    uint64_t sites; /* offset of site_capacity struct lt_site */
     uint32_t site_capacity;
     uint32_t site_count;
-    uint64_t ring;        /* offset of ring_capacity records of LT_RECORD_SIZE */
+    uint64_t ring; /* offset of ring_capacity records of LT_RECORD_SIZE */
     uint32_t ring_capacity;
-    uint32_t table_seq;   /* odd while slots or sites move to a larger table */
-    uint64_t ring_head;   /* records ever written; record n lies in slot n % ring_capacity */
+    uint32_t table_seq; /* odd while slots or sites move to a larger table */
+    uint64_t ring_head; /* records ever written; record n lies in slot n % ring_capacity */
 
     struct lt_slot other; /* what found no room in the tables (lock id 0) */
 
     uint64_t own[71]; /* the library's own, meaningless outside the target */
 
     struct lt_held held_inline[32]; /* LT_HELD_INLINE of them */
-    uint8_t padding[1152];           /* to LT_PAGE: see layout.c */
+    uint8_t padding[1152];          /* to LT_PAGE: see layout.c */
 };
 
 /* A call stack, innermost return address first. Its id is its offset / LT_STACK_UNIT. */
 struct lt_stack {
     uint64_t hash;
-    uint32_t next; /* next stack id in the hash chain */
+    uint32_t next;  /* next stack id in the hash chain */
     uint32_t depth; /* frames that follow */
     /* uint64_t frame[depth]; */
 };

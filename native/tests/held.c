@@ -1,0 +1,142 @@
+/* The held list: releases in any order, beyond its first size, by nobody who holds it. */
+#include <pthread.h>
+
+#include "check.h"
+#include "shm.h"
+#include "thread.h"
+
+static uint64_t key_number(uint64_t n)
+{
+    return lock_key(LT_KIND_MUTEX, (void *)(0x20000 + n * 40));
+}
+
+static void give_back(struct lt_thread *t, uint64_t key, bool expected)
+{
+    if (released(t, key)) {
+        CHECK(expected);
+        return;
+    }
+    struct release release;
+    release_begin(t, key, &release);
+    release_end(t, &release);
+    CHECK_EQUAL(release.listed, expected);
+}
+
+static uint64_t held_count(const struct lt_thread *t)
+{
+    return t->held_top / sizeof(struct lt_held);
+}
+
+static void any_order(struct lt_thread *t)
+{
+    for (uint64_t n = 0; n < 5; n++)
+        acquired(t, key_number(n), 0, (void *)(uintptr_t)(n + 1), 0);
+    CHECK_EQUAL(held_count(t), 5);
+    give_back(t, key_number(2), true); /* from the middle: the order of the rest stays */
+    const uint64_t left[] = {0, 1, 3, 4};
+    const struct lt_held *list = shm_ptr(t->held);
+    for (int i = 0; i < 4; i++) {
+        CHECK_EQUAL(list[i].key, key_number(left[i]));
+        CHECK_EQUAL(list[i].site, left[i] + 1);
+        CHECK(list[i].lock);
+    }
+    give_back(t, key_number(0), true);
+    give_back(t, key_number(4), true);
+    give_back(t, key_number(1), true);
+    give_back(t, key_number(3), true);
+    CHECK_EQUAL(held_count(t), 0);
+    give_back(t, key_number(3), false);
+    CHECK_EQUAL(held_count(t), 0);
+}
+
+static void grows(struct lt_thread *t)
+{
+    enum { MANY = 3 * LT_HELD_INLINE };
+    for (uint64_t n = 0; n < MANY; n++)
+        acquired(t, key_number(n), 0, NULL, 0);
+    CHECK_EQUAL(held_count(t), MANY);
+    CHECK(t->held_size >= t->held_top);
+    const struct lt_held *list = shm_ptr(t->held); /* as a reader finds it */
+    for (uint64_t n = 0; n < MANY; n++)
+        CHECK_EQUAL(list[n].key, key_number(n));
+    for (uint64_t n = 0; n < MANY; n++)
+        give_back(t, key_number(n), true);
+    CHECK_EQUAL(held_count(t), 0);
+    CHECK_EQUAL(t->held_lost, 0);
+}
+
+static void recursive_levels(struct lt_thread *t)
+{
+    acquired(t, key_number(0), 0, NULL, 0);
+    held_find(t, key_number(0))->depth = 2;
+    give_back(t, key_number(0), false);
+    give_back(t, key_number(0), false);
+    CHECK_EQUAL(held_count(t), 1);
+    give_back(t, key_number(0), true);
+    CHECK_EQUAL(held_count(t), 0);
+}
+
+/* Every hold is timed or not, never half; the long ones always. */
+static void long_holds_are_all_timed(struct lt_thread *t)
+{
+    uint64_t key = key_number(1000);
+    for (int i = 0; i < 20; i++) {
+        acquired(t, key, 0, NULL, 0);
+        for (volatile int spin = 0; spin < 200000; spin++)
+            ;
+        give_back(t, key, true);
+    }
+    const struct lt_counts *counts = &slot_of(t, key, 0)->counts;
+    CHECK_EQUAL(counts->acquisitions, 20);
+    CHECK_EQUAL(counts->hold_sampled, 20);
+    CHECK(counts->hold_sampled_ticks >= counts->hold_max);
+}
+
+static void short_holds_are_sampled(struct lt_thread *t)
+{
+    enum { ROUNDS = 200000 };
+    uint64_t key = key_number(1001);
+    for (int i = 0; i < ROUNDS; i++) {
+        acquired(t, key, 0, NULL, 0);
+        give_back(t, key, true);
+    }
+    const struct lt_counts *counts = &slot_of(t, key, 0)->counts;
+    CHECK_EQUAL(counts->acquisitions, ROUNDS);
+    CHECK(counts->hold_sampled > 0 && counts->hold_sampled < ROUNDS / 4);
+}
+
+static void *stale_holder(void *barrier)
+{
+    acquired(watched(), key_number(2000), 0, NULL, 0);
+    pthread_barrier_wait(barrier);
+    pthread_barrier_wait(barrier);
+    return NULL;
+}
+
+/* Another thread releases what this one lists: the lock says that lists may be stale. */
+static void foreign_release(struct lt_thread *t)
+{
+    pthread_barrier_t barrier;
+    pthread_barrier_init(&barrier, NULL, 2);
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, stale_holder, &barrier) == 0);
+    pthread_barrier_wait(&barrier);
+    CHECK_EQUAL(locks_find(key_number(2000))->foreign_releases, 0);
+    give_back(t, key_number(2000), false);
+    CHECK_EQUAL(locks_find(key_number(2000))->foreign_releases, 1);
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
+}
+
+int main(void)
+{
+    struct lt_thread *t = watched();
+    CHECK(t);
+    any_order(t);
+    grows(t);
+    recursive_levels(t);
+    long_holds_are_all_timed(t);
+    short_holds_are_sampled(t);
+    foreign_release(t);
+    return 0;
+}
