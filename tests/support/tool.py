@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -73,3 +74,13 @@ def thread_of(document: Mapping[str, Any], tid: int) -> dict[str, Any]:
 def functions(document: Mapping[str, Any], stack: int) -> list[str]:
     """Return the function names of a stack, innermost first."""
     return [frame["function"] for frame in document["stacks"][str(stack)]]
+
+
+def look_until(pid: int, reached: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
+    """Take snapshots until one shows the state; a state comes from a kernel that owes no date."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        document = snapshot(pid)
+        if reached(document):
+            return document
+        assert time.monotonic() < deadline, f"never seen: {what}"

@@ -1,0 +1,71 @@
+"""Deadlocks: called when there is one, and only then."""
+
+from __future__ import annotations
+
+import pytest
+from support import tool
+from support.targets import StartTarget
+
+RING = {"alice": "g_beta_lock", "bob": "g_gamma_lock", "carol": "g_alpha_lock"}
+HELD = {"alice": "g_alpha_lock", "bob": "g_beta_lock", "carol": "g_gamma_lock"}
+
+
+def test_a_ring_of_three_is_called(start_target: StartTarget) -> None:
+    target = start_target("ring3")
+    target.expect("ready")
+    before = tool.run("check", "-p", target.pid)
+    assert before.returncode == 0, before.stderr
+    target.go_on()
+    tids = target.truth()
+    # The first call finds it: check looks often enough itself, so its own time is the bound.
+    after = tool.run("check", "-p", target.pid)
+    assert after.returncode == 1, after.stdout + after.stderr
+    for name, tid in tids.items():
+        assert str(tid) in after.stdout
+        assert f"{name}_takes_first" in after.stdout, "where it took what it holds"
+        assert f"{name}_wants_second" in after.stdout, "where it waits"
+        assert RING[name] in after.stdout
+
+
+def test_the_ring_in_a_snapshot(start_target: StartTarget) -> None:
+    target = start_target("ring3")
+    target.expect("ready")
+    target.go_on()
+    tids = target.truth()
+    document = tool.look_until(target.pid, lambda seen: bool(seen["deadlocks"]), "the deadlock")
+    (deadlock,) = document["deadlocks"]
+    assert deadlock["certain"] is True
+    assert deadlock["since_s"] > 0
+    names = {tid: name for name, tid in tids.items()}
+    locks = {lock["id"]: lock["name"] for lock in document["locks"]}
+    assert {edge["tid"] for edge in deadlock["cycle"]} == set(names)
+    for edge in deadlock["cycle"]:
+        name, holder = names[edge["tid"]], names[edge["held_by"]]
+        assert locks[edge["waits_for"]] == RING[name] == HELD[holder]
+        assert tool.functions(document, edge["stack"])[:2] == [
+            f"{name}_wants_second",
+            f"{name}_loop",
+        ]
+
+
+def test_a_ring_through_a_reader_is_called(start_target: StartTarget) -> None:
+    target = start_target("rwdeadlock")
+    tids = target.truth()
+    done = tool.run("check", "-p", target.pid)
+    assert done.returncode == 1, done.stdout + done.stderr
+    document = tool.look_until(target.pid, lambda seen: bool(seen["deadlocks"]), "the deadlock")
+    (deadlock,) = document["deadlocks"]
+    assert {edge["tid"] for edge in deadlock["cycle"]} == set(tids.values())
+    kinds = {lock["id"]: lock["kind"] for lock in document["locks"]}
+    assert sorted(kinds[edge["waits_for"]] for edge in deadlock["cycle"]) == ["mutex", "rwlock"]
+
+
+@pytest.mark.parametrize("run", range(20))
+def test_contention_alone_is_no_deadlock(run: int, start_target: StartTarget) -> None:
+    target = start_target("contend_ok")
+    target.expect("ready")
+    done = tool.run("check", "-p", target.pid)
+    assert done.returncode == 0, f"run {run}: {done.stdout}{done.stderr}"
+    document = tool.snapshot(target.pid)
+    assert document["deadlocks"] == []
+    assert sum(lock["contended"] for lock in document["locks"]) > 0, "else it shows nothing"

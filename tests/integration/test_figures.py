@@ -1,0 +1,200 @@
+"""The figures of a snapshot against those that the program took itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support import tool
+from support.targets import StartTarget
+
+
+def test_hold_of_100_ms_that_three_want(start_target: StartTarget) -> None:
+    target = start_target("hold100")
+    truth = target.truth()
+    document = tool.snapshot(target.pid)
+    lock = document["locks"][0]
+    assert lock["name"] == "g_slow_lock"
+    assert lock["kind"] == "mutex"
+    assert lock["contended"] == truth["contended"]
+    assert lock["acquisitions"] == truth["acquisitions"]
+    assert lock["trylock_failed"] == 0
+    assert lock["wait_s"] == pytest.approx(truth["wait_s"], rel=0.05)
+    assert lock["wait_max_s"] == pytest.approx(truth["wait_max_s"], rel=0.05)
+    assert lock["hold_s"] == pytest.approx(truth["hold_s"], rel=0.05)
+    assert (lock["holders"], lock["waiters"]) == ([], [])
+
+
+def test_each_thread_waited_as_long_as_it_says(start_target: StartTarget) -> None:
+    target = start_target("hold100")
+    truth = target.truth()
+    document = tool.snapshot(target.pid)
+    for wanter in truth["wanters"]:
+        thread = tool.thread_of(document, wanter["tid"])
+        assert thread["contended"] == wanter["contended"]
+        assert thread["wait_s"]["mutex"] == pytest.approx(wanter["wait_s"], rel=0.05)
+    holder = tool.thread_of(document, truth["holder"])
+    assert (holder["name"], holder["contended"]) == ("holder", 0)
+
+
+def test_every_contended_wait_has_its_stack(start_target: StartTarget) -> None:
+    target = start_target("hold100")
+    truth = target.truth()
+    document = tool.snapshot(target.pid)
+    lock = tool.lock_named(document, "g_slow_lock")
+    assert sum(stack["count"] for stack in lock["wait_stacks"]) == truth["contended"]
+    waited = sum(stack["wait_s"] for stack in lock["wait_stacks"])
+    assert waited == pytest.approx(lock["wait_s"], rel=1e-6)
+    for stack in lock["wait_stacks"]:
+        assert tool.functions(document, stack["stack"])[:2] == ["wanter_takes", "wanter_loop"]
+
+
+def test_who_holds_and_who_waits_now(start_target: StartTarget) -> None:
+    target = start_target("hold100")
+    truth = target.truth()
+    target.go_on()
+    target.expect("held")
+    wanters = {one["tid"] for one in truth["wanters"]}
+
+    def all_wait(document: dict[str, Any]) -> bool:
+        return set(tool.lock_named(document, "g_slow_lock")["waiters"]) == wanters
+
+    document = tool.look_until(target.pid, all_wait, "three waiters")
+    lock = document["locks"][0]
+    assert lock["holders"] == [truth["holder"]]
+    assert tool.thread_of(document, truth["holder"])["holds"] == [lock["id"]]
+    for tid in wanters:
+        thread = tool.thread_of(document, tid)
+        waits = thread["waiting_for"]
+        assert thread["state"] == "waiting"
+        assert (waits["lock"], waits["kind"]) == (lock["id"], "mutex")
+        assert waits["holders"] == [truth["holder"]]
+        names = tool.functions(document, waits["stack"])
+        assert names[:2] == ["wanter_takes", "wanter_loop"]
+        frame = document["stacks"][str(waits["stack"])][0]
+        assert frame["file"].endswith("hold100.c")
+        assert frame["line"] > 0
+    target.go_on()
+    target.expect("released")
+    document = tool.snapshot(target.pid)
+    lock = tool.lock_named(document, "g_slow_lock")
+    assert lock["contended"] == truth["contended"] + len(wanters)
+    assert (lock["holders"], lock["waiters"]) == ([], [])
+
+
+def test_contention_that_ended_before_anybody_looked(start_target: StartTarget) -> None:
+    target = start_target("late")
+    truth = target.truth()
+    document = tool.snapshot(target.pid)
+    lock = document["locks"][0]
+    assert lock["name"] == "g_past_lock"
+    assert lock["contended"] == truth["contended"]
+    assert lock["acquisitions"] == 2 * truth["contended"]
+    assert lock["wait_s"] == pytest.approx(truth["wait_s"], rel=0.05)
+    assert sum(stack["count"] for stack in lock["wait_stacks"]) == truth["contended"]
+    assert tool.functions(document, lock["wait_stacks"][0]["stack"])[0] == "wanted_in_the_past"
+
+
+def test_a_recursive_mutex_is_held_until_its_last_unlock(start_target: StartTarget) -> None:
+    target = start_target("recursive")
+    target.expect("held")
+
+    def wanted(document: dict[str, Any]) -> bool:
+        return bool(tool.lock_named(document, "g_recursive_lock")["waiters"])
+
+    document = tool.look_until(target.pid, wanted, "a waiter for the recursive mutex")
+    assert tool.lock_named(document, "g_recursive_lock")["holders"] == [target.pid]
+    target.go_on()
+    target.expect("free")
+    lock = tool.lock_named(tool.snapshot(target.pid), "g_recursive_lock")
+    assert (lock["holders"], lock["waiters"], lock["contended"]) == ([], [], 1)
+
+
+def test_tries_that_failed(start_target: StartTarget) -> None:
+    target = start_target("trylocks")
+    truth = target.truth()
+    document = tool.snapshot(target.pid)
+    for kind, name in (
+        ("mutex", "g_tried_lock"),
+        ("rwlock", "g_tried_rwlock"),
+        ("sem", "g_tried_sem"),
+    ):
+        lock = tool.lock_named(document, name)
+        assert (lock["kind"], lock["trylock_failed"]) == (kind, truth[kind])
+        assert (lock["contended"], lock["wait_s"]) == (0, 0.0)
+    assert tool.lock_named(document, "g_tried_lock")["holders"] == [target.pid]
+
+
+def test_waits_that_gave_up(start_target: StartTarget) -> None:
+    target = start_target("timed")
+    truth = target.truth()
+    document = tool.snapshot(target.pid)
+    for kind, name in (
+        ("mutex", "g_kept_lock"),
+        ("rwlock", "g_kept_rwlock"),
+        ("cond", "g_silent_cond"),
+        ("sem", "g_empty_sem"),
+    ):
+        lock = tool.lock_named(document, name)
+        assert lock["wait_s"] == pytest.approx(truth[kind], rel=0.05), name
+    for name in ("g_kept_lock", "g_kept_rwlock"):
+        lock = tool.lock_named(document, name)
+        assert (lock["acquisitions"], lock["contended"]) == (1, 0), "main's own, nobody else's"
+
+
+def test_an_idle_pool_is_not_contention(start_target: StartTarget) -> None:
+    target = start_target("condpool")
+    truth = target.truth()
+
+    def all_idle(document: dict[str, Any]) -> bool:
+        pool = [thread for thread in document["threads"] if thread["name"] == "pool"]
+        return len(pool) == truth["pool"] and all(one["waiting_for"] for one in pool)
+
+    document = tool.look_until(target.pid, all_idle, "a waiting pool")
+    pool = [thread for thread in document["threads"] if thread["name"] == "pool"]
+    cond = tool.lock_named(document, "g_work_ready")
+    assert {thread["state"] for thread in pool} == {"idle"}
+    assert {thread["waiting_for"]["lock"] for thread in pool} == {cond["id"]}
+    assert cond["acquisitions"] == truth["waits"]
+    assert cond["wait_s"] > truth["wait_s"] * 0.95, "waits that go on come on top"
+    assert tool.lock_named(document, "g_work_lock")["holders"] == [], "a sleeper holds no mutex"
+    assert all(thread["holds"] == [] for thread in pool)
+
+
+def test_semaphores(start_target: StartTarget) -> None:
+    target = start_target("semaphores")
+    truth = target.truth()
+
+    def player_idle(document: dict[str, Any]) -> bool:
+        return bool(tool.lock_named(document, "g_never")["waiters"])
+
+    document = tool.look_until(target.pid, player_idle, "a waiter for g_never")
+    ping, pong = (tool.lock_named(document, name) for name in ("g_ping", "g_pong"))
+    assert (ping["kind"], pong["kind"]) == ("sem", "sem")
+    assert (ping["address"], pong["address"]) == (truth["ping"], truth["pong"])
+    assert (ping["acquisitions"], pong["acquisitions"]) == (truth["rounds"], truth["rounds"])
+    assert (ping["trylock_failed"], pong["trylock_failed"]) == (truth["tries"], 0)
+    assert pong["wait_s"] == pytest.approx(truth["wait_s"], rel=0.05)
+    player = next(one for one in document["threads"] if one["name"] == "player")
+    assert player["state"] == "idle"
+
+
+def test_locks_taken_before_main(start_target: StartTarget) -> None:
+    target = start_target("early")
+    truth = target.truth()
+    lock = tool.lock_named(tool.snapshot(target.pid), "g_early_lock")
+    assert lock["acquisitions"] == truth["acquisitions"]
+
+
+def test_a_forked_child_has_figures_of_its_own(start_target: StartTarget) -> None:
+    target = start_target("forker")
+    truth = target.truth()
+    child = tool.snapshot(truth["child"])
+    assert child["process"]["pid"] == truth["child"]
+    lock = tool.lock_named(child, "g_child_lock")
+    assert lock["contended"] == truth["child_contended"]
+    assert lock["acquisitions"] == truth["child_acquisitions"]
+    assert not any(other["contended"] for other in child["locks"] if other["id"] != lock["id"])
+    parent = tool.snapshot(target.pid)
+    assert tool.lock_named(parent, "g_child_lock")["contended"] == 0
+    assert target.finish() == (0, [])
