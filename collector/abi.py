@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import struct
 import sys
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 _abi = importlib.import_module("locktop._abi")
@@ -22,22 +23,24 @@ R = TypeVar("R", bound=tuple[Any, ...])
 
 
 class Record(Generic[R]):
-    """How to read a NamedTuple out of the struct of the same fields."""
+    """How to read a NamedTuple out of the struct of the same fields, in the same order."""
 
     def __init__(self, record: type[R], name: str) -> None:
         self.size: int = ffi.sizeof(name)
-        self._record = record
+        self._make = cast(Callable[[Iterable[Any]], R], record._make)  # type: ignore[attr-defined]
         self._struct = struct.Struct(_format(name, record._fields))  # type: ignore[attr-defined]
 
     def at(self, data: bytes | bytearray | memoryview, offset: int = 0) -> R:
         """Return the record at ``offset``; raises struct.error when it is not all there."""
-        return cast(R, self._record._make(self._struct.unpack_from(data, offset)))  # type: ignore[attr-defined]
+        return self._make(self._struct.unpack_from(data, offset))
 
 
 def _format(name: str, wanted: tuple[str, ...]) -> str:
     codes, at = ["="], 0
     fields = dict(ffi.typeof(name).fields)
     for field in wanted:
+        if fields[field].offset < at:
+            raise TypeError(f"{name}: {field} does not lie in the order of the record")
         codes.append(f"{fields[field].offset - at}x")
         code, size = _code(fields[field].type)
         codes.append(code)
@@ -76,15 +79,17 @@ class Header(NamedTuple):
     clock0_ns: int
     clock_hz: int
     used: int
+    limit: int
     refused: int
     retire_seq: int
     threads_unwatched: int
 
 
+# ``count`` is the C field's name; that tuple has a method of this name is of no use here.
 class ArrayHead(NamedTuple):
     """struct lt_array without its chunks."""
 
-    count: int
+    count: int  # type: ignore[assignment]
     element_size: int
     first: int
 
@@ -148,13 +153,13 @@ class HeldEntry(NamedTuple):
     key: int
     lock: int
     depth: int
+    flags: int
     site: int
     since: int
     wait_start: int
     wait_ticks: int
     stack: int
     holder: int
-    flags: int
 
 
 class LockRow(NamedTuple):
@@ -188,7 +193,7 @@ class Site(NamedTuple):
 
     lock: int
     stack: int
-    count: int
+    count: int  # type: ignore[assignment]
     wait_ticks: int
     wait_max: int
 
@@ -198,7 +203,7 @@ class RetiredSite(NamedTuple):
 
     next: int
     stack: int
-    count: int
+    count: int  # type: ignore[assignment]
     wait_ticks: int
 
 

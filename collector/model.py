@@ -224,8 +224,9 @@ class Snapshot:
     """Everything one look showed.
 
     ``threads`` are in order of tid; ``locks`` by wait, then contended, then acquisitions, most
-    first. ``stacks`` maps the ids used above to frames, innermost first; frames whose names are
-    still being looked up have an empty ``function``. ``sites`` maps single addresses the same way.
+    first, those of CONTENTION_KINDS before the others. ``stacks`` maps the ids used above to
+    frames, innermost first; frames whose names are still being looked up have an empty
+    ``function``. ``sites`` maps single addresses the same way.
     """
 
     taken_at: str  # ISO 8601, UTC, milliseconds

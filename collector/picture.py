@@ -221,7 +221,7 @@ class Picture:
     def locks(
         self, reading: Reading, tasks: Mapping[int, Task], frames: StackFrames
     ) -> tuple[Lock, ...]:
-        """Return the locks, most wait first."""
+        """Return the locks in the order of Snapshot.locks."""
         interval_s = self._clock.seconds(reading.now - self._before) if self._before else 0.0
         self._before = reading.now
         now = locks_now(newest_of_each_tid(reading.threads).values(), tasks)
@@ -233,7 +233,7 @@ class Picture:
                 cache[row.lock] = (row, self._resolver.version, lock)
         self._going_on, self._locks = going_on, cache
         found = [entry[2] for entry in cache.values()]
-        found.sort(key=lambda lock: (-lock.wait_s, -lock.contended, -lock.acquisitions, lock.id))
+        found.sort(key=_most_wait_first)
         return tuple(found)
 
     def _lock(
@@ -345,6 +345,12 @@ class Picture:
             site=raw.site,
             timed_out=raw.type == _RECORD_TIMEOUT,
         )
+
+
+def _most_wait_first(lock: Lock) -> tuple[bool, float, int, int, int]:
+    """Waiting for work is no contention, however long it takes: those locks come last."""
+    idle = lock.kind not in CONTENTION_KINDS
+    return idle, -lock.wait_s, -lock.contended, -lock.acquisitions, lock.id
 
 
 def newest_of_each_tid(threads: list[RawThread]) -> dict[int, RawThread]:

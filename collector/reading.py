@@ -198,7 +198,11 @@ class Reader:
             data = memoryview(self._memory.read(block.held, count * abi.HELD.size))
             start = 0
         entries = [abi.HELD.at(data, start + i * abi.HELD.size) for i in range(count)]
-        return tuple(entry for entry in entries if entry.key)
+        return tuple(
+            entry if entry.flags & lib.LT_HELD_TIMED else entry._replace(since=0)
+            for entry in entries
+            if entry.key
+        )
 
     # ---- locks ----
 

@@ -3,14 +3,16 @@
 
 #include <time.h>
 
-static uint64_t monotonic_ns(void) {
+static uint64_t monotonic_ns(void)
+{
     struct timespec now;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static uint64_t counter(void) {
+static uint64_t counter(void)
+{
 #if defined(__x86_64__)
     return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
@@ -23,11 +25,13 @@ static uint64_t counter(void) {
 #endif
 }
 
-uint64_t lt_reader_ticks(uint32_t clock) {
+uint64_t lt_reader_ticks(uint32_t clock)
+{
     return clock == LT_CLOCK_COUNTER ? counter() : monotonic_ns();
 }
 
-uint64_t lt_reader_clock_pair(uint32_t clock, uint64_t *ticks, uint64_t *ns) {
+uint64_t lt_reader_clock_pair(uint32_t clock, uint64_t *ticks, uint64_t *ns)
+{
     uint64_t narrowest = UINT64_MAX;
 
     /* An interrupt between the readings would tear the pair: the tightest of a few is kept. */

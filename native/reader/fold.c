@@ -2,12 +2,35 @@
 
 #include <string.h>
 
-static uint64_t most(uint64_t a, uint64_t b) {
+static uint64_t most(uint64_t a, uint64_t b)
+{
     return a > b ? a : b;
 }
 
-/* A thread samples its holds at a rate of its own, so each is scaled by its own sample. */
-static void add_hold(struct lt_lock_sum *sum, const struct lt_counts *counts) {
+/* Holds that were not timed, estimated from those of the same thread that were: threads use one
+ * lock in different ways (a writer for long, a reader briefly) and sample at rates of their own. */
+static void add_untimed(struct lt_lock_sum *sum, const struct lt_counts *counts,
+                        uint64_t uncontended)
+{
+    uint64_t timed = counts->hold_sampled, ticks = counts->hold_sampled_ticks;
+
+    if (timed == 0) { /* none by chance: those after a wait are the next best */
+        timed = counts->hold_contended;
+        ticks = counts->hold_contended_ticks;
+    }
+    if (timed == 0) {
+        sum->hold_unscaled += uncontended;
+        return;
+    }
+    if (counts->hold_sampled)
+        uncontended = most(uncontended, counts->hold_sampled);
+    double scaled = (double)ticks * ((double)uncontended / (double)timed);
+    if (scaled < 9e18) /* else torn or forged, and the conversion would be undefined */
+        sum->hold_scaled_ticks += (uint64_t)scaled;
+}
+
+static void add_hold(struct lt_lock_sum *sum, const struct lt_counts *counts)
+{
     uint64_t uncontended = 0;
 
     if (counts->acquisitions > counts->hold_contended)
@@ -17,18 +40,11 @@ static void add_hold(struct lt_lock_sum *sum, const struct lt_counts *counts) {
     sum->hold_contended += counts->hold_contended;
     sum->hold_contended_ticks += counts->hold_contended_ticks;
     sum->hold_max = most(sum->hold_max, counts->hold_max);
-    if (counts->hold_sampled == 0) {
-        sum->hold_unscaled += uncontended;
-    } else {
-        double factor = (double)most(uncontended, counts->hold_sampled) / (double)counts->hold_sampled;
-        double scaled = (double)counts->hold_sampled_ticks * factor;
-
-        if (scaled < 9e18) /* else torn or forged, and the conversion would be undefined */
-            sum->hold_scaled_ticks += (uint64_t)scaled;
-    }
+    add_untimed(sum, counts, uncontended);
 }
 
-static void add_counts(struct lt_lock_sum *sum, const struct lt_counts *counts) {
+static void add_counts(struct lt_lock_sum *sum, const struct lt_counts *counts)
+{
     sum->acquisitions += counts->acquisitions;
     sum->contended += counts->contended;
     sum->trylock_failed += counts->trylock_failed;
@@ -38,7 +54,8 @@ static void add_counts(struct lt_lock_sum *sum, const struct lt_counts *counts) 
 }
 
 uint32_t lt_fold_slots(const void *slots, uint64_t size, struct lt_lock_sum *sums,
-                       uint32_t sum_count, struct lt_thread_sum *thread) {
+                       uint32_t sum_count, struct lt_thread_sum *thread)
+{
     const uint8_t *bytes = slots;
     uint32_t refused = 0;
 
@@ -64,7 +81,8 @@ uint32_t lt_fold_slots(const void *slots, uint64_t size, struct lt_lock_sum *sum
 }
 
 void lt_fold_retired(const void *locks, uint64_t size, uint32_t first, struct lt_lock_sum *sums,
-                     uint32_t sum_count) {
+                     uint32_t sum_count)
+{
     const uint8_t *bytes = locks;
     uint64_t id = first;
 

@@ -7,11 +7,13 @@
  * tells without sorting a million locks which of them find room. */
 enum { WANTED = 130, WAITED = 65, RANKS = 131, NOT_IN_USE = 0 };
 
-static uint32_t magnitude(uint64_t value) {
+static uint32_t magnitude(uint64_t value)
+{
     return value ? 64 - (uint32_t)__builtin_clzll(value) : 0;
 }
 
-static uint32_t rank(const struct lt_lock_sum *sum, uint64_t key, uint32_t id, int wanted) {
+static uint32_t rank(const struct lt_lock_sum *sum, uint64_t key, uint32_t id, int wanted)
+{
     if (key == 0 && id != 0)
         return NOT_IN_USE; /* being built */
     if (wanted)
@@ -21,28 +23,33 @@ static uint32_t rank(const struct lt_lock_sum *sum, uint64_t key, uint32_t id, i
     return magnitude(sum->acquisitions);
 }
 
-static uint64_t key_of(const uint8_t *locks, uint32_t id) {
+static uint64_t key_of(const uint8_t *locks, uint32_t id)
+{
     uint64_t key;
 
     memcpy(&key, locks + (uint64_t)id * sizeof(struct lt_lock), sizeof key);
     return key;
 }
 
-static uint64_t hold_mean(const struct lt_lock_sum *sum) {
+static uint64_t hold_mean(const struct lt_lock_sum *sum)
+{
     return sum->hold_sampled ? sum->hold_sampled_ticks / sum->hold_sampled : 0;
 }
 
 /* Acquisitions of threads that timed none are taken to be held as long as the others'. */
-static uint64_t hold_ticks(const struct lt_lock_sum *sum) {
+static uint64_t hold_ticks(const struct lt_lock_sum *sum)
+{
     return sum->hold_contended_ticks + sum->hold_scaled_ticks + sum->hold_unscaled * hold_mean(sum);
 }
 
-static uint64_t grown(uint64_t before, uint64_t now) {
+static uint64_t grown(uint64_t before, uint64_t now)
+{
     return now > before ? now - before : 0;
 }
 
 static void set_changes(struct lt_lock_row *row, const struct lt_lock_sum *before,
-                        const struct lt_lock_sum *now) {
+                        const struct lt_lock_sum *now)
+{
     row->changed_acquisitions = grown(before->acquisitions, now->acquisitions);
     row->changed_contended = grown(before->contended, now->contended);
     row->changed_wait_ticks = grown(before->wait_ticks, now->wait_ticks);
@@ -50,7 +57,8 @@ static void set_changes(struct lt_lock_row *row, const struct lt_lock_sum *befor
 }
 
 static void set_row(struct lt_lock_row *row, uint32_t id, const uint8_t *locks,
-                    const struct lt_lock_sum *sum) {
+                    const struct lt_lock_sum *sum)
+{
     struct lt_lock lock;
 
     memcpy(&lock, locks + (uint64_t)id * sizeof lock, sizeof lock);
@@ -61,7 +69,8 @@ static void set_row(struct lt_lock_row *row, uint32_t id, const uint8_t *locks,
     row->generation = lock.generation;
     row->destroyed = lock.destroyed;
     row->type = lock.type;
-    row->foreign_releases = lock.foreign_releases < UINT32_MAX ? (uint32_t)lock.foreign_releases : UINT32_MAX;
+    row->foreign_releases =
+        lock.foreign_releases < UINT32_MAX ? (uint32_t)lock.foreign_releases : UINT32_MAX;
     row->sites = lock.sites;
     row->acquisitions = sum->acquisitions;
     row->contended = sum->contended;
@@ -75,7 +84,8 @@ static void set_row(struct lt_lock_row *row, uint32_t id, const uint8_t *locks,
 }
 
 /* The lowest rank that finds room as a whole; those one below fill up what is left. */
-static uint32_t lowest_rank(const uint32_t *counts, uint32_t capacity) {
+static uint32_t lowest_rank(const uint32_t *counts, uint32_t capacity)
+{
     uint64_t total = 0;
 
     for (uint32_t at = RANKS - 1; at > NOT_IN_USE; at--) {
@@ -89,7 +99,8 @@ static uint32_t lowest_rank(const uint32_t *counts, uint32_t capacity) {
 uint32_t lt_pick_locks(const void *locks, uint32_t count, const struct lt_lock_sum *sums,
                        const struct lt_lock_sum *before, uint32_t before_count,
                        const uint8_t *wanted, struct lt_lock_row *rows, uint32_t capacity,
-                       uint32_t *left_out) {
+                       uint32_t *left_out)
+{
     uint32_t counts[RANKS] = {0};
     uint32_t lowest, whole = 0, rest, written = 0, in_use = 0;
 

@@ -3,14 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint32_t hash(uint32_t lock, uint32_t stack) {
+static uint32_t hash(uint32_t lock, uint32_t stack)
+{
     uint64_t mixed = (((uint64_t)lock << 32) | stack) * 0x9e3779b97f4a7c15u;
 
     return (uint32_t)(mixed >> 32);
 }
 
 static void add(struct lt_site *table, uint32_t capacity, uint32_t *used,
-                const struct lt_site *site) {
+                const struct lt_site *site)
+{
     uint32_t mask = capacity - 1;
     uint32_t at = hash(site->lock, site->stack) & mask;
 
@@ -29,7 +31,8 @@ static void add(struct lt_site *table, uint32_t capacity, uint32_t *used,
         table[at].wait_max = site->wait_max;
 }
 
-static uint64_t filled(const uint8_t *bytes, uint64_t size) {
+static uint64_t filled(const uint8_t *bytes, uint64_t size)
+{
     uint64_t count = 0;
 
     for (uint64_t at = 0; at + sizeof(struct lt_site) <= size; at += sizeof(struct lt_site)) {
@@ -42,7 +45,8 @@ static uint64_t filled(const uint8_t *bytes, uint64_t size) {
 }
 
 int lt_fold_sites(const void *sites, uint64_t size, struct lt_site *table, uint32_t capacity,
-                  uint32_t *used) {
+                  uint32_t *used)
+{
     const uint8_t *bytes = sites;
 
     if (*used + filled(bytes, size) > capacity / 4 * 3)
@@ -57,7 +61,8 @@ int lt_fold_sites(const void *sites, uint64_t size, struct lt_site *table, uint3
     return 1;
 }
 
-static int by_lock_then_wait(const void *left, const void *right) {
+static int by_lock_then_wait(const void *left, const void *right)
+{
     const struct lt_site *a = left;
     const struct lt_site *b = right;
 
@@ -68,7 +73,8 @@ static int by_lock_then_wait(const void *left, const void *right) {
     return (a->stack > b->stack) - (a->stack < b->stack);
 }
 
-uint32_t lt_sort_sites(struct lt_site *table, uint32_t capacity) {
+uint32_t lt_sort_sites(struct lt_site *table, uint32_t capacity)
+{
     uint32_t count = 0;
 
     for (uint32_t at = 0; at < capacity; at++) {

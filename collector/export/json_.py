@@ -1,0 +1,251 @@
+"""A snapshot as one JSON object (msgpack: the same): times in seconds, addresses as hex strings.
+
+Keys may be added; those that are there keep their meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from locktop.collector.model import (
+    Deadlock,
+    Event,
+    Frame,
+    Held,
+    Lock,
+    OrderCycle,
+    Snapshot,
+    Thread,
+    Wait,
+    WaitStack,
+)
+
+FORMAT = "locktop.snapshot"
+VERSION = 1
+
+
+def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, Any]:
+    """Return the object. With ``before``, an earlier look at the same process, each thread and lock
+    has "interval": the part of its figures that fell between the two."""
+    taken_before = _Before(before) if before is not None else None
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "taken_at": snapshot.taken_at,
+        "host": snapshot.host,
+        "source": snapshot.source,
+        "duration_s": snapshot.duration_s - (before.duration_s if before else 0.0),
+        "lost_events": snapshot.lost_events,
+        "ended": snapshot.ended,
+        "level": snapshot.level,
+        "locks_left_out": snapshot.locks_left_out,
+        "notes": list(snapshot.notes),
+        "process": _process(snapshot),
+        "threads": [_thread(thread, taken_before) for thread in snapshot.threads],
+        "locks": [_lock(lock, taken_before) for lock in snapshot.locks],
+        "deadlocks": [_deadlock(found) for found in snapshot.deadlocks],
+        "lock_order": [_order(cycle) for cycle in snapshot.lock_order],
+        "stacks": {str(n): [_frame(f) for f in frames] for n, frames in snapshot.stacks.items()},
+        "sites": {hex(address): _frame(frame) for address, frame in snapshot.sites.items()},
+        "events": [_event(event) for event in snapshot.events],
+    }
+
+
+class _Before:
+    """The earlier look, by id."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.threads = {thread.tid: thread for thread in snapshot.threads}
+        self.locks = {lock.id: lock for lock in snapshot.locks}
+
+
+def _process(snapshot: Snapshot) -> dict[str, Any]:
+    process = snapshot.process
+    return {
+        "pid": process.pid,
+        "comm": process.comm,
+        "cmdline": list(process.cmdline),
+        "exe": process.exe,
+        "started_at": process.started_at,
+        "cpu_share": process.cpu_share,
+        "rss_bytes": process.rss_bytes,
+    }
+
+
+def _thread(thread: Thread, before: _Before | None) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "tid": thread.tid,
+        "name": thread.name,
+        "alive": thread.alive,
+        "state": str(thread.state),
+        "waiting_for": _wait(thread.waiting_for) if thread.waiting_for else None,
+        "holds": [held.lock for held in thread.holds],
+        "held": [_held(held) for held in thread.holds],
+        "wait_s": _by_kind(thread.wait_s),
+        "cpu_s": thread.cpu_s,
+        "acquisitions": thread.acquisitions,
+        "contended": thread.contended,
+        "wait_share": thread.wait_share,
+        "idle_share": thread.idle_share,
+        "cpu_share": thread.cpu_share,
+    }
+    if before is not None:
+        entry["interval"] = _thread_interval(thread, before.threads.get(thread.tid))
+    return entry
+
+
+def _thread_interval(thread: Thread, before: Thread | None) -> dict[str, Any]:
+    wait_s = before.wait_s if before else {}
+    return {
+        "wait_s": _by_kind(
+            {kind: _grown(wait_s.get(kind, 0.0), now) for kind, now in thread.wait_s.items()}
+        ),
+        "cpu_s": _grown(before.cpu_s if before else 0.0, thread.cpu_s),
+        "acquisitions": _grown(before.acquisitions if before else 0, thread.acquisitions),
+        "contended": _grown(before.contended if before else 0, thread.contended),
+    }
+
+
+def _grown(before: float, now: float) -> float:
+    """Counters only grow; a thread with a dead one's id begins anew."""
+    return max(now - before, 0)
+
+
+def _by_kind(seconds: Mapping[Any, float]) -> dict[str, float]:
+    return {str(kind): value for kind, value in seconds.items()}
+
+
+def _wait(wait: Wait) -> dict[str, Any]:
+    return {
+        "lock": wait.lock,
+        "kind": str(wait.kind),
+        "since_s": wait.for_s,
+        "holders": list(wait.holders),
+        "stack": wait.stack,
+        "site": hex(wait.site),
+        "timed": wait.timed,
+        "shared": wait.shared,
+    }
+
+
+def _held(held: Held) -> dict[str, Any]:
+    return {
+        "lock": held.lock,
+        "site": hex(held.site),
+        "since_s": held.for_s,
+        "depth": held.depth,
+        "shared": held.shared,
+    }
+
+
+def _lock(lock: Lock, before: _Before | None) -> dict[str, Any]:
+    earlier = before.locks.get(lock.id) if before else None
+    entry: dict[str, Any] = {
+        "id": lock.id,
+        "address": hex(lock.address),
+        "kind": str(lock.kind),
+        "name": lock.name,
+        "acquisitions": lock.acquisitions,
+        "contended": lock.contended,
+        "trylock_failed": lock.trylock_failed,
+        "wait_s": lock.wait_s,
+        "wait_max_s": lock.wait_max_s,
+        "hold_s": lock.hold_s,
+        "hold_timed": lock.hold_timed,
+        "hold_max_s": lock.hold_max_s,
+        "holders": list(lock.holders),
+        "waiters": list(lock.waiters),
+        "wait_stacks": [_wait_stack(stack) for stack in lock.wait_stacks],
+        "blame": [
+            {"tid": blame.tid, "site": hex(blame.site), "wait_s": blame.wait_s}
+            for blame in lock.blame
+        ],
+        "destroyed": lock.destroyed,
+        "recursive": lock.recursive,
+        "foreign_releases": lock.foreign_releases,
+    }
+    if before is not None:
+        entry["interval"] = lock_interval(lock, earlier)
+        for stack, changed in zip(
+            entry["wait_stacks"], _stack_intervals(lock, earlier), strict=True
+        ):
+            stack["interval"] = changed
+    return entry
+
+
+def lock_interval(lock: Lock, before: Lock | None) -> dict[str, float]:
+    """Return the part of a lock's figures that was added since ``before``."""
+    names = ("acquisitions", "contended", "trylock_failed", "wait_s", "hold_s", "hold_timed")
+    return {
+        name: _grown(getattr(before, name) if before else 0, getattr(lock, name)) for name in names
+    }
+
+
+def _stack_intervals(lock: Lock, before: Lock | None) -> list[dict[str, Any]]:
+    earlier = {entry.stack: entry for entry in before.wait_stacks} if before else {}
+    none = WaitStack(0, 0, 0.0)
+    return [
+        {
+            "count": _grown(earlier.get(entry.stack, none).count, entry.count),
+            "wait_s": _grown(earlier.get(entry.stack, none).wait_s, entry.wait_s),
+        }
+        for entry in lock.wait_stacks
+    ]
+
+
+def _wait_stack(entry: WaitStack) -> dict[str, Any]:
+    return {"stack": entry.stack, "count": entry.count, "wait_s": entry.wait_s}
+
+
+def _deadlock(deadlock: Deadlock) -> dict[str, Any]:
+    return {
+        "certain": deadlock.certain,
+        "since_s": deadlock.since_s,
+        "cycle": [
+            {
+                "tid": edge.tid,
+                "waits_for": edge.waits_for,
+                "held_by": edge.held_by,
+                "stack": edge.stack,
+                "site": hex(edge.site),
+            }
+            for edge in deadlock.cycle
+        ],
+    }
+
+
+def _order(cycle: OrderCycle) -> dict[str, Any]:
+    return {
+        "locks": list(cycle.locks),
+        "edges": [
+            {"from": edge.from_, "to": edge.to, "tid": edge.tid, "stack": edge.stack}
+            for edge in cycle.edges
+        ],
+    }
+
+
+def _frame(frame: Frame) -> dict[str, Any]:
+    return {
+        "function": frame.function,
+        "file": frame.file,
+        "line": frame.line,
+        "module": frame.module,
+        "address": hex(frame.address),
+        "offset": hex(frame.offset),
+    }
+
+
+def _event(event: Event) -> dict[str, Any]:
+    return {
+        "tid": event.tid,
+        "lock": event.lock,
+        "kind": str(event.kind),
+        "ago_s": event.ago_s,
+        "wait_s": event.wait_s,
+        "hold_s": event.hold_s,
+        "stack": event.stack,
+        "holder": event.holder,
+        "site": hex(event.site),
+        "timed_out": event.timed_out,
+    }

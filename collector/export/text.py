@@ -1,0 +1,205 @@
+"""A snapshot as a page of plain text, for a ticket: what is wrong first, figures after it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from locktop.collector.export import json_, units
+from locktop.collector.model import (
+    CONTENTION_KINDS,
+    Deadlock,
+    DeadlockEdge,
+    Frame,
+    Lock,
+    Snapshot,
+    Thread,
+    Wait,
+)
+from locktop.collector.sanitize import clean
+
+_MOST_LOCKS = 20
+_MOST_THREADS = 50
+_MOST_FRAMES = 30
+_HEADINGS = ("wait", "waited", "max wait", "taken", "held", "kind", "lock")
+
+
+def render(snapshot: Snapshot, before: Snapshot | None = None, width: int = 100) -> str:
+    """Return the page. With ``before``, an earlier look at the same process, the figures of locks
+    are those of the time between the two. No line is longer than ``width``."""
+    page = _Page(snapshot, before)
+    return "\n".join(clean(line, width).rstrip() for line in page.lines()) + "\n"
+
+
+class _Page:
+    def __init__(self, snapshot: Snapshot, before: Snapshot | None) -> None:
+        self._snapshot = snapshot
+        self._before = {lock.id: lock for lock in before.locks} if before else None
+        self._span_s = snapshot.duration_s - (before.duration_s if before else 0.0)
+        self._threads = {thread.tid: thread for thread in snapshot.threads}
+        self._locks = {lock.id: lock for lock in snapshot.locks}
+
+    def lines(self) -> Iterator[str]:
+        yield from self._head()
+        for deadlock in self._snapshot.deadlocks:
+            yield ""
+            yield from self._deadlock(deadlock)
+        yield ""
+        yield from self._lock_table()
+        yield from self._waiting_threads()
+        if self._snapshot.notes:
+            yield from ("", "NOTES", *(f"  {note}" for note in self._snapshot.notes))
+
+    # ---- what was looked at ----
+
+    def _head(self) -> Iterator[str]:
+        snapshot, process = self._snapshot, self._snapshot.process
+        yield f"locktop {snapshot.taken_at} on {snapshot.host}, source {snapshot.source}"
+        yield f"process {process.pid} {process.comm}: {' '.join(process.cmdline) or process.exe}"
+        yield (
+            f"started {process.started_at}, {units.bytes_(process.rss_bytes)} resident,"
+            f" looked at for {units.duration(self._span_s)}"
+        )
+        yield self._counts()
+        if snapshot.ended:
+            yield "the process has ended; this is the last that was seen of it"
+
+    def _counts(self) -> str:
+        states = Counter(str(thread.state) for thread in self._snapshot.threads if thread.alive)
+        listed = ", ".join(f"{count} {state}" for state, count in states.most_common())
+        left_out = self._snapshot.locks_left_out
+        return (
+            f"{sum(states.values())} threads ({listed}), {len(self._locks) + left_out} locks,"
+            f" {self._snapshot.lost_events} events lost"
+        )
+
+    # ---- deadlocks ----
+
+    def _deadlock(self, deadlock: Deadlock) -> Iterator[str]:
+        certainty = "DEADLOCK" if deadlock.certain else "POSSIBLE DEADLOCK"
+        count = len(deadlock.cycle)
+        threads = "1 thread waits" if count == 1 else f"{count} threads wait"
+        yield (
+            f"{certainty}: {threads} in a circle, for {units.duration(deadlock.since_s)} already"
+        )
+        for edge in deadlock.cycle:
+            yield from self._deadlock_edge(edge)
+
+    def _deadlock_edge(self, edge: DeadlockEdge) -> Iterator[str]:
+        holder = "itself" if edge.held_by == edge.tid else self._thread(edge.held_by)
+        yield f"  {self._thread(edge.tid)} waits for {self._lock(edge.waits_for)} held by {holder}"
+        yield from self._stack(edge.stack, "      ")
+        if edge.site in self._snapshot.sites:
+            yield f"    taken there by {holder} in {_place(self._snapshot.sites[edge.site])}"
+
+    # ---- locks ----
+
+    def _lock_table(self) -> Iterator[str]:
+        rows = [self._lock_row(lock) for lock in self._worth_showing()]
+        if not rows:
+            yield "LOCKS: nothing was waited for"
+            return
+        when = "in this time" if self._before is not None else "since the process started"
+        yield f"LOCKS, most wait first, {when}"
+        yield from _table(_HEADINGS, rows)
+
+    def _worth_showing(self) -> list[Lock]:
+        waited = [lock for lock in self._snapshot.locks if lock.wait_s or lock.contended]
+        contended = [lock for lock in waited if lock.kind in CONTENTION_KINDS]
+        if self._before is not None:
+            contended.sort(key=lambda lock: -self._figures(lock)["wait_s"])
+        return contended[:_MOST_LOCKS]
+
+    def _figures(self, lock: Lock) -> dict[str, float]:
+        if self._before is None:
+            return {
+                "wait_s": lock.wait_s,
+                "contended": lock.contended,
+                "acquisitions": lock.acquisitions,
+                "hold_s": lock.hold_s,
+            }
+        return json_.lock_interval(lock, self._before.get(lock.id))
+
+    def _lock_row(self, lock: Lock) -> tuple[str, ...]:
+        figures = self._figures(lock)
+        return (
+            units.duration(figures["wait_s"]),
+            f"{figures['contended']:.0f}",
+            units.duration(lock.wait_max_s),
+            f"{figures['acquisitions']:.0f}",
+            units.duration(figures["hold_s"]),
+            str(lock.kind),
+            self._described(lock),
+        )
+
+    def _described(self, lock: Lock) -> str:
+        parts = [lock.name]
+        if lock.holders:
+            parts.append(f"held by {self._threads_named(lock.holders)}")
+        if lock.waiters:
+            parts.append(f"{len(lock.waiters)} waiting")
+        return ", ".join(parts)
+
+    # ---- threads ----
+
+    def _waiting_threads(self) -> Iterator[str]:
+        waiting = [
+            (thread, thread.waiting_for)
+            for thread in self._snapshot.threads
+            if thread.waiting_for and thread.waiting_for.kind in CONTENTION_KINDS
+        ]
+        waiting.sort(key=lambda entry: -entry[1].for_s)
+        if waiting:
+            yield from ("", "THREADS WAITING NOW, longest first")
+        for thread, wait in waiting[:_MOST_THREADS]:
+            yield from self._waiting_thread(thread, wait)
+        if len(waiting) > _MOST_THREADS:
+            yield f"  and {len(waiting) - _MOST_THREADS} more"
+
+    def _waiting_thread(self, thread: Thread, wait: Wait) -> Iterator[str]:
+        held = f", held by {self._threads_named(wait.holders)}" if wait.holders else ""
+        yield (
+            f"  {self._thread(thread.tid)} for {units.duration(wait.for_s)}:"
+            f" {self._lock(wait.lock)}{held}"
+        )
+        yield from self._stack(wait.stack, "      ")
+
+    def _stack(self, stack: int, indent: str) -> Iterator[str]:
+        frames = self._snapshot.stacks.get(stack, ())
+        for frame in frames[:_MOST_FRAMES]:
+            yield indent + _place(frame)
+        if len(frames) > _MOST_FRAMES:
+            yield f"{indent}and {len(frames) - _MOST_FRAMES} frames more"
+
+    # ---- names ----
+
+    def _thread(self, tid: int) -> str:
+        thread = self._threads.get(tid)
+        return f"thread {tid} ({thread.name})" if thread and thread.name else f"thread {tid}"
+
+    def _threads_named(self, tids: Sequence[int]) -> str:
+        shown = ", ".join(self._thread(tid) for tid in tids[:3])
+        return f"{shown} and {len(tids) - 3} more" if len(tids) > 3 else shown
+
+    def _lock(self, lock: int) -> str:
+        found = self._locks.get(lock)
+        if found is None:
+            return f"lock {lock}"
+        # A name made from the kind begins with it.
+        return found.name if found.name.startswith(found.kind) else f"{found.kind} {found.name}"
+
+
+def _place(frame: Frame) -> str:
+    name = frame.function or f"{frame.module or '?'}+{frame.offset:#x}"
+    return f"{name} at {frame.file}:{frame.line}" if frame.file else f"{name} in {frame.module}"
+
+
+def _table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:
+    """Figures to the right, words to the left."""
+    widths = [max(len(row[i]) for row in [headings, *rows]) for i in range(len(headings))]
+    for row in [headings, *rows]:
+        cells = [
+            cell.ljust(size) if i >= len(headings) - 2 else cell.rjust(size)
+            for i, (cell, size) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  " + "  ".join(cells)
