@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
+
 from locktop.collector.model import Deadlock, DeadlockEdge
 from locktop.tui.lines.figures import duration
-from locktop.tui.lines.picture import Picture
+from locktop.tui.lines.picture import Picture, place, short_place
 from locktop.tui.lines.runs import Line, say
 
 
-def banner(picture: Picture, most: int) -> tuple[Line, ...]:
-    """The lines of the banner, at most ``most``; none when there is no deadlock."""
+def banner(picture: Picture, most: int, width: int) -> tuple[Line, ...]:
+    """The lines of the banner, at most ``most``, for ``width`` cells; none when there is no deadlock."""
     deadlocks = picture.snapshot.deadlocks
     if not deadlocks:
         return ()
@@ -17,7 +19,7 @@ def banner(picture: Picture, most: int) -> tuple[Line, ...]:
     edges = [edge for deadlock in deadlocks for edge in deadlock.cycle]
     room = most - 1
     shown = edges if len(edges) <= room else edges[: room - 1]
-    lines += [_edge(picture, edge) for edge in shown]
+    lines += [_edge(picture, edge, width) for edge in shown]
     if len(shown) < len(edges):
         lines.append(say((f"   and {len(edges) - len(shown)} more: press d", "alarm")))
     return tuple(lines)
@@ -39,15 +41,18 @@ def _title(deadlocks: tuple[Deadlock, ...]) -> Line:
     )
 
 
-def _edge(picture: Picture, edge: DeadlockEdge) -> Line:
-    where = picture.stack_top(edge.stack)
-    taken = picture.site(edge.site)
-    return say(
-        (
-            f"    {picture.thread_name(edge.tid)} waits for {picture.lock_name(edge.waits_for)}",
-            "alarm",
-        ),
-        (f" held by {picture.thread_name(edge.held_by)}", "alarm"),
-        (f"  at {where}" if where else "", "alarm"),
-        (f", taken at {taken}" if taken else "", "alarm"),
-    )
+def _edge(picture: Picture, edge: DeadlockEdge, width: int) -> Line:
+    """Both places with file and line, or only the lines, or fewer words, as there is room."""
+    thread, lock = picture.thread_name(edge.tid), picture.lock_name(edge.waits_for)
+    holder = picture.thread_name(edge.held_by)
+    frame, site = picture.top_frame(edge.stack), picture.snapshot.sites.get(edge.site)
+    text = ""
+    for say_place in (place, short_place):
+        at = f" at {say_place(frame)}" if frame else ""
+        since = f" since {say_place(site)}" if site else ""
+        text = f"    {thread} waits for {lock}{at}, held by {holder}{since}"
+        if cell_len(text) <= width:
+            return say((text, "alarm"))
+    at = f" at {short_place(frame)}" if frame else ""
+    taken = f" from {short_place(site)}" if site else ""
+    return say((f"  {thread}{at} wants {lock} of {holder}{taken}", "alarm"))

@@ -98,11 +98,16 @@ class Picture:
 
     def stack_top(self, stack_id: int) -> str:
         """The innermost place of a stack that is not the lock function itself."""
+        frame = self.top_frame(stack_id)
+        return place(frame) if frame is not None else ""
+
+    def top_frame(self, stack_id: int) -> Frame | None:
+        """The innermost frame of a stack that is not the lock function itself."""
         frames = self.stack(stack_id)
         for frame in frames:
             if not frame.function.startswith(_LOCK_FUNCTIONS):
-                return place(frame)
-        return place(frames[0]) if frames else ""
+                return frame
+        return frames[0] if frames else None
 
     def wait_place(self, thread: Thread) -> str:
         """Where in the code a thread waits, "" if it does not."""
@@ -147,6 +152,11 @@ def place(frame: Frame) -> str:
     if not frame.function:
         return f"{frame.module}+{frame.offset:#x}" if frame.module else f"{frame.address:#x}"
     return f"{frame.function} {source_line(frame)}".rstrip()
+
+
+def short_place(frame: Frame) -> str:
+    """``function:line``, for where there is little room."""
+    return f"{frame.function}:{frame.line}" if frame.function and frame.line else place(frame)
 
 
 def source_line(frame: Frame) -> str:

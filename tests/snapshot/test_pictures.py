@@ -1,0 +1,94 @@
+"""Pictures of the screen: every theme, three sizes of terminal, every kind of snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pictures
+import pytest
+from textual.app import App
+
+from locktop.collector.discover import Candidate
+from locktop.collector.model import Snapshot
+from locktop.tui.app import make_app
+from locktop.tui.picker import PickerApp
+from locktop.tui.theme_files import shipped_names
+
+SIZES = [(80, 24), (120, 40), (200, 60)]
+KINDS: dict[str, Callable[[], Snapshot]] = {
+    "normal": pictures.normal,
+    "deadlock": pictures.deadlock,
+    "many": pictures.many,
+    "ended": pictures.ended,
+    "empty": pictures.empty,
+    "hostile": pictures.hostile,
+}
+
+SnapCompare = Callable[..., bool]
+
+
+@pytest.fixture(autouse=True)
+def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The picture must not depend on where the tests run."""
+    for name in ("NO_COLOR", "SSH_CONNECTION", "COLORTERM"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+
+
+def app_over(snapshot: Snapshot, theme: str = "night") -> App[int]:
+    return make_app(pictures.HandFeed(snapshot), theme, environ={}, now=lambda: 0.0)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("theme", shipped_names())
+def test_theme(theme: str, size: tuple[int, int], snap_compare: SnapCompare) -> None:
+    assert snap_compare(app_over(pictures.deadlock(), theme), terminal_size=size)
+
+
+@pytest.mark.parametrize(
+    ("kind", "size"),
+    [
+        ("normal", (80, 24)),
+        ("normal", (120, 40)),
+        ("normal", (200, 60)),
+        ("many", (80, 24)),
+        ("many", (120, 40)),
+        ("ended", (120, 40)),
+        ("empty", (80, 24)),
+        ("hostile", (120, 40)),
+    ],
+)
+def test_kind(kind: str, size: tuple[int, int], snap_compare: SnapCompare) -> None:
+    assert snap_compare(app_over(KINDS[kind]()), terminal_size=size)
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [
+        ("threads", ["tab", "down"]),
+        ("details", ["enter", "pagedown"]),
+        ("deadlock", ["d"]),
+        ("filter", ["slash", *"cache"]),
+        ("help", ["question_mark"]),
+        ("paused", ["p", "i"]),
+    ],
+)
+def test_keys_on_a_small_terminal(name: str, keys: list[str], snap_compare: SnapCompare) -> None:
+    assert snap_compare(app_over(pictures.deadlock()), terminal_size=(80, 24), press=keys)
+
+
+def test_no_color(monkeypatch: pytest.MonkeyPatch, snap_compare: SnapCompare) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = make_app(
+        pictures.HandFeed(pictures.deadlock()), "night", environ={"NO_COLOR": "1"}, now=lambda: 0.0
+    )
+    assert snap_compare(app, terminal_size=(80, 24))
+
+
+def test_picker(snap_compare: SnapCompare) -> None:
+    found = [
+        Candidate(311, "store", "store --port 7000", "app", 24, True, ""),
+        Candidate(1, "init", "/sbin/init", "root", 1, False, "it runs without the library"),
+        Candidate(88, "tool", "tool [bold]x", "app", 2, False, "tool is statically linked"),
+    ]
+    assert snap_compare(PickerApp(lambda: found, "night"), terminal_size=(80, 24))
