@@ -221,7 +221,7 @@ void acquired_slowly(struct lt_thread *t, uint64_t key, uint32_t type, const voi
                      uint16_t flags)
 {
     struct lt_slot *slot = slot_of(t, key, type);
-    if (++slot->counts.acquisitions == slot->sample_at)
+    if (++slot->counts.acquisitions >= slot->sample_at)
         acquired_timed(t, slot, key, site, flags);
     else
         held_push(t, key, slot->lock, site, 0, flags);

@@ -7,6 +7,9 @@
 #include "real.h"
 #include "wait.h"
 
+/* Bits of __kind and of the lock word (glibc, nptl/pthreadP.h and futex(2)). */
+enum { ROBUST = 16, OWNER_MASK = 0x3fffffff };
+
 enum form { LOCK, TIMED, CLOCK };
 
 struct call {
@@ -80,10 +83,39 @@ static NOINLINE int lock_slowly(struct lt_thread *t, pthread_mutex_t *m, int tri
 {
     if (tried == EBUSY)
         return wait_for(t, m, call, frame);
-    int result = tried == EOWNERDEAD ? tried : call_real(m, call);
+    int result = call_real(m, call);
     if (holds(result))
         taken(t, m, return_address(frame));
     return result;
+}
+
+/* glibc's trylock leaves an unrecoverable robust mutex locked where its lock does not (2.36), so
+ * robust ones are looked at, not tried. */
+static int attempt(pthread_mutex_t *m, const struct call *call)
+{
+    if (!(m->__data.__kind & ROBUST))
+        return real_pthread_mutex_trylock(m);
+    unsigned owner = (unsigned)__atomic_load_n(&m->__data.__lock, __ATOMIC_RELAXED) & OWNER_MASK;
+    return owner ? EBUSY : call_real(m, call);
+}
+
+/* Every case: other kinds, other forms, a thread's first lock, a change of level. */
+static NOINLINE int lock_any(pthread_mutex_t *m, const struct call *call, const uintptr_t *frame)
+{
+    struct lt_thread *t = watched();
+    if (!t)
+        return call_real(m, call);
+    int tried = attempt(m, call);
+    if (!holds(tried))
+        return lock_slowly(t, m, tried, call, frame);
+    taken(t, m, return_address(frame));
+    return tried;
+}
+
+/* Neither recursive nor robust. */
+static inline bool is_plain(uint32_t type)
+{
+    return LIKELY((type & 3) != PTHREAD_MUTEX_RECURSIVE_NP && !(type & ROBUST));
 }
 
 /* Alone in the process, a free lock stays free until we take it. */
@@ -92,20 +124,7 @@ static inline bool certainly_free(const pthread_mutex_t *m)
     return *real_single_threaded && m->__data.__lock == 0;
 }
 
-static const struct call plain = {.form = LOCK};
-
-/* The thread's first lock, or its first after a change of level. */
-static NOINLINE int lock_first(pthread_mutex_t *m, const uintptr_t *frame)
-{
-    struct lt_thread *t = watched();
-    if (!t)
-        return real_pthread_mutex_lock(m);
-    int tried = real_pthread_mutex_trylock(m);
-    if (tried)
-        return lock_slowly(t, m, tried, &plain, frame);
-    taken(t, m, return_address(frame));
-    return 0;
-}
+static const struct call lock_call = {.form = LOCK};
 
 EXPORT int pthread_mutex_lock(pthread_mutex_t *m)
 {
@@ -113,40 +132,28 @@ EXPORT int pthread_mutex_lock(pthread_mutex_t *m)
     if (dormant(mode))
         return real_pthread_mutex_lock(m);
     struct lt_thread *t = ready(mode);
-    if (UNLIKELY(!t))
-        return lock_first(m, FRAME());
+    uint32_t type = (uint32_t)m->__data.__kind;
+    if (UNLIKELY(!t || !is_plain(type)))
+        return lock_any(m, &lock_call, FRAME());
     int tried = certainly_free(m) ? real_pthread_mutex_lock(m) : real_pthread_mutex_trylock(m);
     if (UNLIKELY(tried))
-        return lock_slowly(t, m, tried, &plain, FRAME());
-    taken(t, m, __builtin_return_address(0));
+        return lock_slowly(t, m, tried, &lock_call, FRAME());
+    acquired(t, key_of(m), type, __builtin_return_address(0), 0);
     return 0;
 }
 
 EXPORT int pthread_mutex_timedlock(pthread_mutex_t *m, const struct timespec *until)
 {
-    struct lt_thread *t = watched();
-    if (!t)
-        return real_pthread_mutex_timedlock(m, until);
-    int tried = real_pthread_mutex_trylock(m);
-    if (UNLIKELY(tried))
-        return lock_slowly(t, m, tried, &(struct call){.form = TIMED, .until = until}, FRAME());
-    taken(t, m, __builtin_return_address(0));
-    return 0;
+    return lock_any(m, &(struct call){.form = TIMED, .until = until}, FRAME());
 }
 
 EXPORT int pthread_mutex_clocklock(pthread_mutex_t *m, clockid_t clock,
                                    const struct timespec *until)
 {
-    struct lt_thread *t = watched();
     /* glibc looks at the clock's name before it tries. */
-    if (!t || (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC))
+    if (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC)
         return real_pthread_mutex_clocklock(m, clock, until);
-    int tried = real_pthread_mutex_trylock(m);
-    if (UNLIKELY(tried))
-        return lock_slowly(t, m, tried,
-                           &(struct call){.form = CLOCK, .clock = clock, .until = until}, FRAME());
-    taken(t, m, __builtin_return_address(0));
-    return 0;
+    return lock_any(m, &(struct call){.form = CLOCK, .clock = clock, .until = until}, FRAME());
 }
 
 EXPORT int pthread_mutex_trylock(pthread_mutex_t *m)

@@ -195,7 +195,7 @@ static inline void acquired(struct lt_thread *t, uint64_t key, uint32_t type, co
     struct lt_slot *slot = &local->slots[lock_hash(key) >> local->slot_shift];
     uint64_t acquisitions = slot->counts.acquisitions + 1;
     uint32_t top = t->held_top;
-    if (UNLIKELY(slot->key != key || acquisitions == slot->sample_at || top == t->held_size)) {
+    if (UNLIKELY(slot->key != key || acquisitions >= slot->sample_at || top == t->held_size)) {
         acquired_slowly(t, key, type, site, flags);
         return;
     }
