@@ -11,6 +11,7 @@
 #include "real.h"
 #include "shm.h"
 #include "stack.h"
+#include "sweep.h"
 #include "sys.h"
 #include "thread.h"
 
@@ -165,7 +166,8 @@ __attribute__((constructor)) static void process_start(int argc, char **argv, ch
     read_environment(environ);
     lt_clock_init();
     pthread_atfork(before_fork, NULL, after_fork_in_child);
-    watch_begin();
+    if (watch_begin())
+        sweep_directory(directory, lt_shm->pid_namespace);
 }
 
 /* The name goes, the mapping stays: other threads may still run, and a reader that has the file
