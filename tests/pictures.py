@@ -388,7 +388,7 @@ def many(threads: int = 200, locks: int = 1000, tick: int = 0) -> Snapshot:
 
 def ended() -> Snapshot:
     """The process is gone; its last picture is left."""
-    return replace(normal(), ended=True, notes=("the process has ended; this is its last picture",))
+    return replace(normal(), ended=True, notes=("the process has ended",))
 
 
 def empty() -> Snapshot:

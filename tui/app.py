@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 import time
 from collections.abc import Callable, Mapping
 from typing import ClassVar
@@ -47,9 +49,14 @@ class ThemedApp(App[int]):
         return theme_files.variables(themes["night"]) if "night" in themes else {}
 
     def on_mount(self) -> None:
-        """Say what was wrong with theme files."""
+        """Say what was wrong with theme files; leave the terminal in order when told to end."""
         for wrong in self._wrong:
             self.notify(wrong, severity="warning", markup=False)
+
+        if not self.is_headless:
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                loop.add_signal_handler(number, self.exit, None, 128 + number)
 
     def action_next_theme(self) -> None:
         """Take the next theme by name."""

@@ -15,8 +15,8 @@ class Meter:
     """Counts output; one thread adds to ``queued``, another one to ``taken``."""
 
     def __init__(self) -> None:
-        self.queued = 0  # characters handed to the writer
-        self.taken = 0  # characters that the terminal has taken from it
+        self.queued = 0  # bytes handed to the writer
+        self.taken = 0  # bytes that the terminal has taken from it
 
     @property
     def drained(self) -> bool:
@@ -34,7 +34,7 @@ class _MeteredFile:
 
     def write(self, text: str) -> int:
         written = self._file.write(text)
-        self._passed += len(text)
+        self._passed += len(text.encode())
         return written
 
     def flush(self) -> None:
@@ -57,7 +57,7 @@ def metered_driver(meter: Meter) -> type[LinuxDriver]:
 
         def write(self, data: str) -> None:
             """Count, then write."""
-            meter.queued += len(data)
+            meter.queued += len(data.encode())
             super().write(data)
 
     return MeteredDriver

@@ -201,7 +201,7 @@ _COLUMNS: tuple[Column[Candidate], ...] = (
     Column("PID", 7, lambda c: (str(c.pid), _style(c)), right=True),
     Column("USER", 9, lambda c: (c.user, _style(c))),
     Column("THREADS", 7, lambda c: (str(c.threads), _style(c)), right=True),
-    Column("NAME", 15, lambda c: (c.comm, "strong" if c.preloaded else "dim")),
-    Column("COMMAND", 16, lambda c: (c.cmdline, _style(c)), grow=3),
-    Column("", 5, _why, grow=1),
+    Column("NAME", 12, lambda c: (c.comm, "strong" if c.preloaded else "dim")),
+    Column("COMMAND", 14, lambda c: (c.cmdline, _style(c)), grow=2),
+    Column("", 16, _why, grow=3),
 )

@@ -11,7 +11,7 @@ from locktop.tui.lines.runs import Line, say
 
 
 def banner(picture: Picture, most: int, width: int) -> tuple[Line, ...]:
-    """The lines of the banner, at most ``most``, for ``width`` cells; none when there is no deadlock."""
+    """The lines of the banner, at most ``most``, ``width`` cells wide; none without a deadlock."""
     deadlocks = picture.snapshot.deadlocks
     if not deadlocks:
         return ()
@@ -54,5 +54,5 @@ def _edge(picture: Picture, edge: DeadlockEdge, width: int) -> Line:
         if cell_len(text) <= width:
             return say((text, "alarm"))
     at = f" at {short_place(frame)}" if frame else ""
-    taken = f" from {short_place(site)}" if site else ""
-    return say((f"  {thread}{at} wants {lock} of {holder}{taken}", "alarm"))
+    taken = f" ({short_place(site)})" if site else ""
+    return say((f" {thread}{at} wants {lock} of {holder}{taken}", "alarm"))

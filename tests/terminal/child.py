@@ -1,0 +1,56 @@
+"""The real app on a real terminal, told over a pipe what to publish; run by test_terminal.py.
+
+A line on the control pipe is a command: ``tick N`` publishes the large picture of that tick,
+``same`` publishes the last one again, ``settle`` only waits. Each is answered, when all that it
+caused was handed to the terminal's writer, with one line of JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import threading
+from dataclasses import replace
+
+import pictures
+from textual.pilot import Pilot
+
+from locktop.tui.app import make_app, run_app
+
+
+def main() -> None:
+    commands = os.fdopen(int(sys.argv[1]), "r")
+    answers = os.fdopen(int(sys.argv[2]), "w", buffering=1)
+    ticks = [0]
+    feed = pictures.HandFeed(pictures.many())
+    # Two pictures a second, whatever the machine is busy with.
+    app = make_app(feed, "night", now=lambda: ticks[0] / 2)
+
+    async def settle() -> None:
+        pilot = Pilot(app)
+        for _ in range(3):
+            await pilot.pause()
+
+    def obey() -> None:
+        last = pictures.many()
+        for line in commands:
+            word, *rest = line.split()
+            if word == "tick":
+                ticks[0] = int(rest[0])
+                last = pictures.many(tick=ticks[0])
+            if word in ("tick", "same"):
+                feed.publish(replace(last))
+            loop = app._loop
+            assert loop is not None
+            asyncio.run_coroutine_threadsafe(settle(), loop).result()
+            answers.write(
+                json.dumps({"queued": app.meter.queued, "interval_s": feed.interval_s}) + "\n"
+            )
+
+    app.call_later(lambda: threading.Thread(target=obey, daemon=True).start())
+    sys.exit(run_app(app))
+
+
+main()

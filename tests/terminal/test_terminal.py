@@ -1,0 +1,203 @@
+"""The screen on a pty: bytes for a frame, a terminal that does not read, keys."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+HERE = Path(__file__).parent
+LONG_ENOUGH_S = 60.0
+BUDGET_BYTES = 3 * 1024
+
+
+class Terminal:
+    """A child that runs the app on a pty; its output is read as it comes, unless held back."""
+
+    def __init__(self, size: tuple[int, int], environ: dict[str, str]) -> None:
+        self._master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+        command_read, command_write = os.pipe()
+        answer_read, answer_write = os.pipe()
+        self.process = subprocess.Popen(
+            [sys.executable, str(HERE / "child.py"), str(command_read), str(answer_write)],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+            pass_fds=(command_read, answer_write),
+            env=environ,
+        )
+        for descriptor in (slave, command_read, answer_write):
+            os.close(descriptor)
+        self._commands: IO[str] = os.fdopen(command_write, "w", buffering=1)
+        self._answers: IO[str] = os.fdopen(answer_read, "r")
+        self._output = bytearray()
+        self._changed = threading.Condition()
+        self._reading = threading.Event()
+        self._reading.set()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        while True:
+            self._reading.wait()
+            try:
+                data = os.read(self._master, 65536)
+            except OSError:  # the child has closed the terminal
+                data = b""
+            with self._changed:
+                self._output += data
+                self._changed.notify_all()
+            if not data:
+                return
+
+    def hold(self) -> None:
+        """Read no more; one read that is under way still comes."""
+        self._reading.clear()
+
+    def go_on(self) -> None:
+        """Read again."""
+        self._reading.set()
+
+    @property
+    def received(self) -> int:
+        """Bytes that have come so far."""
+        with self._changed:
+            return len(self._output)
+
+    def since(self, mark: int) -> bytes:
+        """What came after the first ``mark`` bytes."""
+        with self._changed:
+            return bytes(self._output[mark:])
+
+    def wait_bytes(self, number: int) -> None:
+        """Wait until ``number`` bytes have come in all."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(self._output) >= number, LONG_ENOUGH_S)
+
+    def wait_text(self, text: str, mark: int) -> float:
+        """Wait until ``text`` has come after ``mark``; gives the seconds that it took."""
+        wanted, began = text.encode(), time.monotonic()
+        with self._changed:
+            assert self._changed.wait_for(lambda: wanted in self._output[mark:], LONG_ENOUGH_S), (
+                f"{text!r} was not painted"
+            )
+        return time.monotonic() - began
+
+    def tell(self, command: str) -> dict[str, float]:
+        """Have the child do something; gives its answer, when it has handed on all output."""
+        self._commands.write(command + "\n")
+        answer: dict[str, float] = json.loads(self._answers.readline())
+        return answer
+
+    def frame(self, command: str) -> int:
+        """Have the child do something; gives the bytes that came of it."""
+        before = self.received
+        self.wait_bytes(int(self.tell(command)["queued"]))
+        return self.received - before
+
+    def press(self, keys: str) -> None:
+        """Type."""
+        os.write(self._master, keys.encode())
+
+    def close(self) -> None:
+        """End the child, whatever it does."""
+        self.go_on()
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self._reader.join(LONG_ENOUGH_S)
+        self._commands.close()
+        self._answers.close()
+        os.close(self._master)
+
+
+@pytest.fixture
+def terminal() -> Iterator[Terminal]:
+    environ = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "SSH_CONNECTION")}
+    environ |= {"TERM": "xterm-256color", "COLORTERM": "truecolor", "SSH_CONNECTION": "a 1 b 2"}
+    environ["PYTHONPATH"] = str(HERE.parent)
+    opened = Terminal((120, 40), environ)
+    try:
+        opened.wait_text("shard[0].mutex", 0)
+        opened.frame("settle")
+        yield opened
+    finally:
+        opened.close()
+
+
+def test_bytes_for_a_frame(terminal: Terminal, record_property: pytest.RecordProperty) -> None:
+    frames = [terminal.frame(f"tick {tick}") for tick in range(1, 21)]
+    record_property("bytes a frame", sum(frames) / len(frames))
+    assert all(frames), "each tick changes something that is seen"
+    assert sum(frames) / len(frames) <= BUDGET_BYTES, frames
+
+
+def test_nothing_changed_sends_nothing(terminal: Terminal) -> None:
+    terminal.frame("tick 1")
+    terminal.frame("same")
+    assert [terminal.frame("same") for _ in range(5)] == [0] * 5
+
+
+def test_a_key_paints_without_waiting_for_a_picture(
+    terminal: Terminal, record_property: pytest.RecordProperty
+) -> None:
+    mark = terminal.received
+    terminal.press("s")
+    record_property("key to paint, s", terminal.wait_text("by contended", mark))
+
+
+def test_a_terminal_that_does_not_read_lowers_the_rate_and_blocks_nothing(
+    terminal: Terminal,
+) -> None:
+    asked = terminal.tell("settle")["interval_s"]
+    terminal.hold()
+    mark = terminal.received
+    slow = None
+    # A pty takes some 64 KB before it blocks; then pictures are skipped, not queued.
+    for tick in range(1, 400):
+        answer = terminal.tell(f"tick {tick}")
+        if answer["interval_s"] > 4 * asked:
+            slow = answer
+            break
+    assert slow is not None, "the rate was never lowered"
+    more = [terminal.tell(f"tick {400 + tick}")["queued"] for tick in range(10)]
+    assert more[-1] - slow["queued"] <= BUDGET_BYTES, "pictures went on piling up"
+    # The event loop is not blocked: a key is obeyed although nobody reads what it paints.
+    terminal.press("p")
+    terminal.tell("settle")
+    terminal.go_on()
+    terminal.wait_text("PAUSED", mark)
+
+
+def test_quitting_leaves_the_terminal_as_it_was(terminal: Terminal) -> None:
+    mark = terminal.received
+    terminal.press("q")
+    assert terminal.process.wait(LONG_ENOUGH_S) == 0
+    terminal.wait_text("\x1b[?1049l", mark)
+    assert b"\x1b[?25h" in terminal.since(mark)
+
+
+def test_sigterm_leaves_the_terminal_as_it_was(terminal: Terminal) -> None:
+    mark = terminal.received
+    terminal.process.send_signal(signal.SIGTERM)
+    assert terminal.process.wait(LONG_ENOUGH_S) == 128 + signal.SIGTERM
+    terminal.wait_text("\x1b[?1049l", mark)
+
+
+def test_over_ssh_the_mouse_is_left_to_the_terminal(terminal: Terminal) -> None:
+    assert b"\x1b[?1003h" not in terminal.since(0)

@@ -1,0 +1,176 @@
+"""The command line as its users meet it: exit statuses, one-line errors, what is imported."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import pytest
+
+LOCKTOP = [sys.executable, "-m", "locktop.tui"]
+HEAVY = ("textual", "rich", "elftools", "psutil", "msgpack", "cffi", "asyncio")
+
+
+def locktop(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*LOCKTOP, *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environ},
+        timeout=120,
+        check=False,
+    )
+
+
+def assert_one_line_error(done: subprocess.CompletedProcess[str], *words: str) -> None:
+    assert done.returncode == 2, done
+    assert done.stdout == ""
+    assert done.stderr.startswith("locktop: ")
+    assert done.stderr.count("\n") == 1, done.stderr
+    for word in words:
+        assert word in done.stderr
+
+
+def imported_by(code: str) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\nimport sys; print(*sys.modules, sep='\\n')"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    return {name.partition(".")[0] for name in done.stdout.splitlines() if name.isidentifier()}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["frobnicate"], ["frobnicate", "locktop --help"]),
+        (["-p", "0"], ["'0' is not a process id"]),
+        (["-p", "abc"], ["'abc' is not a process id"]),
+        (["--nonsense"], ["--nonsense"]),
+        (["--rate", "1000", "-p", "1"], ["rate from 0.1 to 10"]),
+        (["snapshot"], ["-p/--pid", "locktop snapshot --help"]),
+        (["snapshot", "-p", "1", "-d", "-3"], ["not a number of seconds"]),
+        (["snapshot", "-p", "1", "--format", "xml"], ["'xml'"]),
+        (["check"], ["-p/--pid"]),
+        (["env", "--level", "loud"], ["'loud'"]),
+        (["bench", "--rounds", "0"], ["'0' is not a number of rounds"]),
+        (["bench", "--json", "--markdown"], ["not allowed with"]),
+        (["run"], ["no program given", "locktop run -- CMD"]),
+        (["run", "--"], ["no program given"]),
+        (["run", "--", "/no/such/program"], ["/no/such/program"]),
+        (["snapshot", "-p", "2147483646"], ["2147483646"]),
+        (["check", "-p", "2147483646"], ["2147483646"]),
+    ],
+)
+def test_wrong_use_is_one_line_and_status_2(arguments: Sequence[str], words: list[str]) -> None:
+    assert_one_line_error(locktop(*arguments), *words)
+
+
+def test_the_screen_without_a_terminal_says_what_to_use() -> None:
+    assert_one_line_error(locktop("-p", str(os.getpid())), f"locktop snapshot -p {os.getpid()}")
+    assert_one_line_error(locktop(), "locktop list")
+    assert_one_line_error(locktop("run", "--", "true"), "needs a terminal", "locktop env")
+
+
+def test_a_process_without_the_library_is_told_how_to_get_it() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as bare:
+        try:
+            assert_one_line_error(locktop("snapshot", "-p", str(bare.pid)), "locktop run")
+        finally:
+            bare.kill()
+
+
+def test_help_and_version_go_to_the_output_and_are_success() -> None:
+    for arguments in (["--help"], ["run", "--help"], ["snapshot", "--help"], ["check", "--help"]):
+        done = locktop(*arguments)
+        assert done.returncode == 0
+        assert done.stdout.startswith("usage: locktop")
+        assert done.stderr == ""
+    assert locktop("--version").stdout.startswith("locktop ")
+
+
+def test_help_imports_nothing_heavy() -> None:
+    found = imported_by(
+        "from locktop.tui.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass"
+    )
+    assert "argparse" in found
+    assert found.isdisjoint(HEAVY)
+
+
+def test_the_collector_never_imports_a_terminal_library() -> None:
+    found = imported_by(
+        "import pkgutil, importlib, locktop.collector as c\n"
+        "for m in pkgutil.walk_packages(c.__path__, 'locktop.collector.'):\n"
+        "    importlib.import_module(m.name)"
+    )
+    assert "locktop" in found
+    assert found.isdisjoint({"textual", "rich"})
+
+
+def test_snapshot_and_check_import_no_screen() -> None:
+    for command in ("snapshot", "check"):
+        found = imported_by(
+            "from locktop.tui.cli import main\n"
+            f"import sys, io; sys.stderr = io.StringIO(); main(['{command}', '-p', '2147483646'])"
+        )
+        assert "textual" not in found
+
+
+def test_env_lines_can_be_evaluated_by_a_shell_whatever_was_preloaded_before() -> None:
+    odd = "/tmp/it's $HOME.so"
+    done = locktop("env", "--level", "counting", LD_PRELOAD=odd)
+    assert done.returncode == 0
+    assert all(line.startswith("export ") for line in done.stdout.splitlines())
+    shell = "eval " + shlex.quote(done.stdout) + '; printf "%s\\n" "$LD_PRELOAD" "$LOCKTOP_LEVEL"'
+    said = subprocess.run(
+        ["sh", "-c", shell], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert said[0].split(":")[0].endswith("/liblocktop.so")
+    assert "$HOME.so" in said[0]
+    assert said[1] == "counting"
+
+
+def test_list_is_a_table_or_json() -> None:
+    table = locktop("list").stdout.splitlines()
+    assert table[0].split() == ["PID", "USER", "THREADS", "COMMAND"]
+    assert locktop("list", "--json").stdout.lstrip().startswith("[")
+    own = str(os.getpid())
+    assert any(line.split()[0] == own for line in locktop("list", "--all").stdout.splitlines())
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    command = f"{shlex.join([*LOCKTOP, 'list', '--all', '--json'])} | head -c 1"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stdout == "["
+    assert done.stderr == ""
+
+
+def test_ctrl_c_shows_no_traceback() -> None:
+    """The child says through its output that it is in the bench, then gets SIGINT."""
+    master, slave = pty.openpty()
+    with subprocess.Popen(
+        [*LOCKTOP, "bench", "--rounds", "1000"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=slave,
+        start_new_session=True,
+    ) as child:
+        os.close(slave)
+        said = os.read(master, 1000)
+        child.send_signal(signal.SIGINT)
+        status = child.wait(60)
+        with contextlib.suppress(OSError):  # the other end is closed
+            while more := os.read(master, 1000):
+                said += more
+    os.close(master)
+    assert status == 130
+    assert b"Traceback" not in said
