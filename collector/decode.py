@@ -17,7 +17,7 @@ _MOST_RECORDS = 1 << 20
 _QUOTA = 8192
 _RING_HEAD_AT = abi.offset_of("struct lt_thread", "ring_head")
 _TYPES = frozenset({lib.LT_RECORD_WAIT, lib.LT_RECORD_TIMEOUT})
-_BIGGEST = (0xFF, 0xFF, *4 * (0xFFFFFFFF,), *4 * ((1 << 64) - 1,))
+_SHAPE = (*10 * (int,), bytes)
 
 
 class RawEvent(NamedTuple):
@@ -34,10 +34,10 @@ class RawEvent(NamedTuple):
     hold: int
     site: int
 
-    @property
-    def end(self) -> int:
-        """When it was over."""
-        return self.start + self.wait + self.hold
+
+def _end(event: RawEvent) -> int:
+    """When it was over."""
+    return event.start + event.wait + event.hold
 
 
 def decode(data: bytes) -> tuple[list[RawEvent], int]:
@@ -86,12 +86,12 @@ def _decode_one(data: bytes) -> RawEvent | None:
 
 
 def _sound(record: Any) -> bool:
-    if type(record) is not list or len(record) != 11 or record[0] not in _TYPES:
-        return False
-    # -1 < : a forged record may hold negative numbers where unsigned ones belong.
-    return all(
-        type(value) is int and -1 < value <= most
-        for value, most in zip(record, _BIGGEST, strict=False)
+    return (
+        type(record) is list
+        and tuple(map(type, record)) == _SHAPE
+        and record[0] in _TYPES
+        and min(record[:-1]) >= 0  # forged ones may be negative
+        and max(record[2:6]) <= 0xFFFFFFFF
     )
 
 
@@ -120,14 +120,16 @@ class FlightRecorder:
         ]
         if not behind:
             return
-        quota, found = max(_QUOTA // len(behind), 16), []
+        quota, copied = max(_QUOTA // len(behind), 16), []
         for thread, offset in behind:
             if time.monotonic() > deadline:
                 break  # what is left stays in its ring until the next look
-            found += self._read_ring(thread.index, thread.block, offset, quota)
-        self.newest = heapq.nlargest(self._keep, self.newest + found, key=lambda e: e.end)
+            copied.append(self._read_ring(thread.index, thread.block, offset, quota))
+        found, damaged = decode(b"".join(copied))
+        self.lost += damaged
+        self.newest = heapq.nlargest(self._keep, self.newest + found, key=_end)
 
-    def _read_ring(self, index: int, block: ThreadBlock, at: int, quota: int) -> list[RawEvent]:
+    def _read_ring(self, index: int, block: ThreadBlock, at: int, quota: int) -> bytes:
         head, first = block.ring_head, self._next.get(index, 0)
         capacity = block.ring_capacity if block.ring else 0
         if capacity > _MOST_RECORDS:
@@ -138,11 +140,12 @@ class FlightRecorder:
         start = head - wanted
         data = self._copy(block.ring, capacity, start, wanted)
         head_after = int.from_bytes(self._memory.read(at + _RING_HEAD_AT, 8), abi.BYTE_ORDER)
+        # The writer may be at work on the slot of record head_after - capacity.
         valid_from = max(start, head_after - capacity + 1)
-        events, _ = decode(data[max(valid_from - start, 0) * SIZE :])
-        self.lost += (head - first) - len(events)
+        valid = data[max(valid_from - start, 0) * SIZE :]
+        self.lost += (head - first) - len(valid) // SIZE
         self._next[index] = head
-        return events
+        return valid
 
     def _copy(self, ring: int, capacity: int, start: int, count: int) -> bytes:
         if not count:

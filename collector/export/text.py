@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -21,6 +22,7 @@ from locktop.collector.sanitize import clean
 _MOST_LOCKS = 20
 _MOST_THREADS = 50
 _MOST_FRAMES = 30
+_LONGEST_LINE = 1000
 _HEADINGS = ("wait", "waited", "max wait", "taken", "held", "kind", "lock")
 
 
@@ -28,7 +30,16 @@ def render(snapshot: Snapshot, before: Snapshot | None = None, width: int = 100)
     """Return the page. With ``before``, an earlier look at the same process, the figures of locks
     are those of the time between the two. No line is longer than ``width``."""
     page = _Page(snapshot, before)
-    return "\n".join(clean(line, width).rstrip() for line in page.lines()) + "\n"
+    return "\n".join(part for line in page.lines() for part in _wrapped(line, width)) + "\n"
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    """What is too long goes on below, further in: a page for a ticket loses nothing."""
+    line = clean(line, _LONGEST_LINE).rstrip()
+    if len(line) <= width:
+        return [line]
+    further = " " * (len(line) - len(line.lstrip()) + 4)
+    return textwrap.wrap(line, width, subsequent_indent=further, break_on_hyphens=False)
 
 
 class _Page:
@@ -133,7 +144,7 @@ class _Page:
         )
 
     def _described(self, lock: Lock) -> str:
-        parts = [lock.name]
+        parts = [lock.name.removeprefix(f"{lock.kind} ")]
         if lock.holders:
             parts.append(f"held by {self._threads_named(lock.holders)}")
         if lock.waiters:

@@ -1,0 +1,186 @@
+"""Shared memory files made by hand, in the layout of abi.h: sound ones and damaged ones."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgpack
+
+from locktop.collector import procfs
+from locktop.collector.abi import MAGIC, ffi, lib
+
+_FIRST = 4  # elements in the first chunk of each array: small, so that tests reach the second
+_SIZE = 1 << 20
+
+
+def key(kind: int, address: int) -> int:
+    """A lock's key."""
+    return int(kind << lib.LT_KIND_SHIFT | address)
+
+
+def record(**values: int) -> bytes:
+    """One record of the ring, by the drawing in abi.h: every integer in its full width."""
+    out = bytes([0x9B, values.get("type", lib.LT_RECORD_WAIT), values.get("kind", 1)])
+    for name in ("tid", "lock", "stack", "holder"):
+        out += b"\xce" + values.get(name, 0).to_bytes(4, "big")
+    for name in ("start", "wait", "hold", "site"):
+        out += b"\xcf" + values.get(name, 0).to_bytes(8, "big")
+    out += b"\xc4\x03\x00\x00\x00"
+    assert len(out) == lib.LT_RECORD_SIZE
+    assert msgpack.unpackb(out)[0] == values.get("type", lib.LT_RECORD_WAIT)
+    return out
+
+
+class SharedFile:
+    """Builds one file; by default that of the process that runs the test."""
+
+    def __init__(self, pid: int | None = None) -> None:
+        self.pid = pid or os.getpid()
+        self.data = bytearray(_SIZE)
+        self.start_time = procfs.stat(self.pid).start_time
+        self.header: Any = self._at("struct lt_header", 0)
+        self.control: Any = self._at("struct lt_control", lib.LT_CONTROL_OFFSET)
+        self._used: int = lib.LT_ARENA_OFFSET
+        self._fill_header()
+        self.control.mode = 1 << 8 | lib.LT_LEVEL_CONTENDED
+        self.control.base_level = lib.LT_LEVEL_CONTENDED
+        self.add_lock(0, 0)  # "other locks"
+
+    def _fill_header(self) -> None:
+        header = self.header
+        header.magic[0:8] = list(MAGIC)
+        header.version, header.byte_order = lib.LT_ABI_VERSION, lib.LT_BYTE_ORDER
+        header.word_bits, header.header_size = 64, ffi.sizeof("struct lt_header")
+        header.state, header.pid, header.uid = lib.LT_RUNNING, self.pid, os.geteuid()
+        header.start_time, header.clock = self.start_time, lib.LT_CLOCK_MONOTONIC
+        header.limit = header.backed = len(self.data)
+        for array, name in ((header.threads, "struct lt_thread"), (header.locks, "struct lt_lock")):
+            array.element_size, array.first = ffi.sizeof(name), _FIRST
+
+    @property
+    def name(self) -> str:
+        """The name by which the tool finds it."""
+        return f"locktop-{self.pid}-{self.start_time}"
+
+    def save(self, directory: Path) -> Path:
+        """Write it where LOCKTOP_DIR points."""
+        self.header.used = self._used
+        path = directory / self.name
+        path.write_bytes(self.data)
+        return path
+
+    # ---- contents ----
+
+    def add_lock(self, kind: int, address: int, **fields: int) -> int:
+        """Add a lock; ``retired_NAME`` sets one of its counts of ended threads. Gives its id."""
+        lock, index = self._push(self.header.locks, "struct lt_lock")
+        lock.key = key(kind, address) if kind else 0
+        for name, value in fields.items():
+            if name.startswith("retired_"):
+                setattr(lock.retired, name.removeprefix("retired_"), value)
+            else:
+                setattr(lock, name, value)
+        return index
+
+    def add_stack(self, frames: Sequence[int]) -> int:
+        """Add a stack; gives its id."""
+        at = self._allocate(ffi.sizeof("struct lt_stack") + 8 * len(frames))
+        self._at("struct lt_stack", at).depth = len(frames)
+        for number, frame in enumerate(frames):
+            start = at + ffi.sizeof("struct lt_stack") + 8 * number
+            self.data[start : start + 8] = frame.to_bytes(8, "little")
+        return at // int(lib.LT_STACK_UNIT)
+
+    def add_thread(self, tid: int, **fields: int) -> Any:
+        """Add a living thread without tables; gives its block."""
+        thread, index = self._push(self.header.threads, "struct lt_thread")
+        thread.state, thread.tid, thread.birth = lib.LT_THREAD_LIVE, tid, index + 1
+        thread.mode = self.control.mode
+        thread.held = self.offset_of(thread) + ffi.offsetof("struct lt_thread", "held_inline")
+        thread.held_size = ffi.sizeof("struct lt_held") * lib.LT_HELD_INLINE
+        for name, value in fields.items():
+            setattr(thread, name, value)
+        return thread
+
+    def give_slots(self, thread: Any, capacity: int, entries: Sequence[dict[str, int]]) -> None:
+        """Give a thread a table of figures by lock; in each entry "key", "lock" and counts."""
+        thread.slots, thread.slot_capacity = self._table("struct lt_slot", capacity), capacity
+        for number, entry in enumerate(entries):
+            slot = self._at("struct lt_slot", thread.slots + number * ffi.sizeof("struct lt_slot"))
+            for name, value in entry.items():
+                setattr(slot if name in ("key", "lock") else slot.counts, name, value)
+
+    def give_sites(self, thread: Any, capacity: int, entries: Sequence[dict[str, int]]) -> None:
+        """Give a thread a table of waits by lock and stack."""
+        thread.sites, thread.site_capacity = self._table("struct lt_site", capacity), capacity
+        for number, entry in enumerate(entries):
+            site = self._at("struct lt_site", thread.sites + number * ffi.sizeof("struct lt_site"))
+            for name, value in entry.items():
+                setattr(site, name, value)
+
+    def give_ring(self, thread: Any, capacity: int, records: Sequence[bytes]) -> None:
+        """Give a thread a ring into which all records were written, one after the other."""
+        size = lib.LT_RECORD_SIZE
+        thread.ring, thread.ring_capacity = self._allocate(capacity * size), capacity
+        for number, one in enumerate(records):
+            at = thread.ring + number % capacity * size
+            self.data[at : at + size] = one
+        thread.ring_head = len(records)
+
+    def hold(self, thread: Any, lock: int, lock_key: int, flags: int = 0, since: int = 0) -> None:
+        """Add a lock to those that a thread holds."""
+        held = thread.held_inline[thread.held_top // ffi.sizeof("struct lt_held")]
+        held.key, held.lock, held.flags, held.since = lock_key, lock, flags, since
+        thread.held_top += ffi.sizeof("struct lt_held")
+
+    def wait(self, thread: Any, lock: int, lock_key: int, **fields: int) -> None:
+        """Make a thread wait."""
+        thread.wait.seq, thread.wait.key, thread.wait.lock = 2, lock_key, lock
+        for name, value in fields.items():
+            setattr(thread.wait, name, value)
+
+    def add_retired_site(self, lock: int, stack: int, count: int, wait_ticks: int) -> None:
+        """Add a wait of an ended thread to a lock."""
+        at = self._allocate(ffi.sizeof("struct lt_retired_site"))
+        site, entry = self._at("struct lt_retired_site", at), self.lock(lock)
+        site.stack, site.count, site.wait_ticks = stack, count, wait_ticks
+        site.next, entry.sites = entry.sites, at
+
+    # ---- where things lie ----
+
+    def lock(self, index: int) -> Any:
+        """A lock's entry."""
+        return self._at("struct lt_lock", self._element(self.header.locks, index))
+
+    def offset_of(self, struct: Any) -> int:
+        """Where a struct that was handed out lies in the file."""
+        base = int(ffi.cast("uintptr_t", ffi.from_buffer(self.data)))
+        return int(ffi.cast("uintptr_t", ffi.addressof(struct))) - base
+
+    def _at(self, name: str, offset: int) -> Any:
+        return ffi.cast(f"{name} *", ffi.from_buffer(self.data) + offset)[0]
+
+    def _allocate(self, size: int) -> int:
+        at = self._used
+        self._used += (size + 63) // 64 * 64
+        assert self._used <= len(self.data)
+        return at
+
+    def _table(self, name: str, capacity: int) -> int:
+        return self._allocate(capacity * ffi.sizeof(name))
+
+    def _push(self, array: Any, name: str) -> tuple[Any, int]:
+        index = array.count
+        chunk = (index // array.first + 1).bit_length() - 1
+        if not array.chunk[chunk]:
+            array.chunk[chunk] = self._allocate((array.first << chunk) * array.element_size)
+        array.count += 1
+        return self._at(name, self._element(array, index)), index
+
+    def _element(self, array: Any, index: int) -> int:
+        chunk = (index // array.first + 1).bit_length() - 1
+        start = array.first * ((1 << chunk) - 1)
+        return int(array.chunk[chunk] + (index - start) * array.element_size)

@@ -1,0 +1,156 @@
+"""Wait-for graph, deadlocks, states and rates: pure functions, against a checker by brute force."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+from locktop.collector.analysis import classify, deadlock, rates, waitgraph
+from locktop.collector.analysis.waitgraph import Edge
+from locktop.collector.model import Held, Kind, Lock, Thread, ThreadState, Wait
+
+
+def thread(tid: int, waits_for: Wait | None = None, *holds: Held, alive: bool = True) -> Thread:
+    return Thread(
+        tid=tid, name="", alive=alive, state=ThreadState.OTHER, waiting_for=waits_for, holds=holds,
+        wait_s={}, cpu_s=0.0, acquisitions=0, contended=0,
+    )  # fmt: skip
+
+
+def wait(
+    lock: int, kind: Kind = Kind.MUTEX, seq: int = 2, timed: bool = False, shared: bool = False
+) -> Wait:
+    return Wait(lock, kind, 1.0, (), 5, 0x10, seq, timed, shared)
+
+
+def held(lock: int, shared: bool = False) -> Held:
+    return Held(lock, 0x20, None, 0, shared)
+
+
+def lock(id_: int, **fields: bool) -> Lock:
+    return Lock(
+        id=id_, address=id_, kind=Kind.MUTEX, name="", acquisitions=0, contended=0,
+        trylock_failed=0, wait_s=0, wait_max_s=0, hold_s=0, hold_timed=0, hold_max_s=0,
+        holders=(), waiters=(), wait_stacks=(), **fields,
+    )  # fmt: skip
+
+
+def pairs(*threads: Thread, locks: dict[int, Lock] | None = None) -> set[tuple[int, int]]:
+    return {(edge.tid, edge.holder) for edge in waitgraph.edges(threads, locks or {})}
+
+
+def test_a_waiter_waits_for_who_holds() -> None:
+    edges = waitgraph.edges([thread(1, wait(7)), thread(2, None, held(7))], {})
+    assert [(e.tid, e.lock, e.holder, e.stack, e.site) for e in edges] == [(1, 7, 2, 5, 0x20)]
+
+
+def test_a_writer_waits_for_each_reader_but_a_reader_only_for_the_writer() -> None:
+    readers = [thread(2, None, held(7, shared=True)), thread(3, None, held(7, shared=True))]
+    assert pairs(thread(1, wait(7, Kind.RWLOCK)), *readers) == {(1, 2), (1, 3)}
+    assert pairs(thread(1, wait(7, Kind.RWLOCK, shared=True)), *readers) == set()
+    writer = thread(2, None, held(7))
+    assert pairs(thread(1, wait(7, Kind.RWLOCK, shared=True)), writer) == {(1, 2)}
+
+
+@pytest.mark.parametrize(
+    "waiter",
+    [
+        thread(1, wait(7, timed=True)),
+        thread(1, wait(7, Kind.SEM)),
+        thread(1, wait(7, Kind.COND)),
+        thread(1, wait(7), alive=False),
+        thread(1, wait(8)),
+        thread(1),
+    ],
+)
+def test_what_is_no_edge(waiter: Thread) -> None:
+    assert pairs(waiter, thread(2, None, held(7))) == set()
+
+
+def test_locks_whose_lists_prove_nothing() -> None:
+    both = (thread(1, wait(7)), thread(2, None, held(7)))
+    assert pairs(*both, locks={7: lock(7, foreign_releases=True)}) == set()
+    alone = thread(1, wait(7), held(7))
+    assert pairs(alone, locks={7: lock(7, recursive=True)}) == set()
+    assert pairs(alone, locks={7: lock(7)}) == {(1, 1)}
+
+
+def edge(tid: int, holder: int, lock_: int = 0, seq: int = 2) -> Edge:
+    return Edge(tid, seq, lock_ or holder, holder)
+
+
+def test_two_looks_at_the_same_waits_make_a_deadlock() -> None:
+    cycle = [edge(1, 2), edge(2, 3), edge(3, 1)]
+    found = deadlock.confirmed(cycle, [*cycle, edge(4, 1)])
+    assert [[e.tid for e in one.cycle] for one in found] == [[1, 2, 3]]
+    assert [(e.waits_for, e.held_by) for e in found[0].cycle] == [(2, 2), (3, 3), (1, 1)]
+
+
+def test_another_wait_for_the_same_lock_makes_none() -> None:
+    assert deadlock.confirmed([edge(1, 2), edge(2, 1)], [edge(1, 2), edge(2, 1, seq=4)]) == ()
+    assert deadlock.confirmed([], [edge(1, 1)]) == ()
+
+
+def test_the_shortest_wait_tells_since_when() -> None:
+    cycle = [Edge(1, 2, 9, 2, for_s=5.0), Edge(2, 2, 8, 1, for_s=3.0)]
+    assert deadlock.confirmed(cycle, cycle)[0].since_s == 3.0
+
+
+def knots_by_brute_force(edges: list[Edge]) -> set[frozenset[int]]:
+    """Threads that reach themselves, in groups that reach each other: closure by repetition."""
+    reach = {(e.tid, e.holder) for e in edges}
+    while True:
+        more = {(a, d) for (a, b), (c, d) in itertools.product(reach, reach) if b == c} - reach
+        if not more:
+            break
+        reach |= more
+    stuck = {a for a, b in reach if a == b}
+    return {frozenset(b for b in stuck if {(a, b), (b, a)} <= reach) for a in stuck}
+
+
+def test_cycles_agree_with_brute_force() -> None:
+    chance = random.Random(7)
+    with_knots = 0
+    for _ in range(1500):
+        size = chance.randint(1, 8)
+        edges = list(
+            {
+                edge(chance.randrange(size), chance.randrange(size), chance.randint(1, 3))
+                for _ in range(chance.randint(0, 10))
+            }
+        )
+        knots = knots_by_brute_force(edges)
+        with_knots += bool(knots)
+        found = deadlock.cycles(edges)
+        assert len(found) == len(knots)
+        for cycle in found:
+            tids = [one.tid for one in cycle]
+            assert set(cycle) <= set(edges)
+            assert [one.holder for one in cycle] == [*tids[1:], tids[0]]
+            assert len(set(tids)) == len(tids)
+            assert any(set(tids) <= knot for knot in knots)
+    assert 200 < with_knots < 1400
+
+
+def test_a_long_ring_is_found_without_recursion() -> None:
+    count = 5000
+    found = deadlock.cycles([edge(n, (n + 1) % count) for n in range(count)])
+    assert [len(cycle) for cycle in found] == [count]
+
+
+def test_states() -> None:
+    assert classify.state(Kind.RWLOCK, "S") is ThreadState.WAITING
+    assert classify.state(Kind.SEM, "R") is ThreadState.IDLE
+    assert classify.state(None, "R") is ThreadState.RUNNING
+    assert classify.state(None, "S") is ThreadState.IDLE
+    assert [classify.state(None, letter) for letter in ("D", "T", "")] == [ThreadState.OTHER] * 3
+
+
+def test_rates_and_shares() -> None:
+    assert rates.lock_rates(2.0, 10, 4, 1.0, -0.1) == rates.LockRates(5, 2, 0.5, 0)
+    assert rates.lock_rates(0.0, 10, 4, 1.0, 0.0) == rates.LockRates()
+    assert [rates.share(part, 2.0) for part in (-1, 1, 3)] == [0, 0.5, 1]
+    assert rates.share(1, 0) == 0
+    assert rates.split({Kind.MUTEX: 1.0, Kind.RWLOCK: 2.0, Kind.COND: 4.0}) == (3.0, 4.0)

@@ -1,0 +1,175 @@
+"""Strangers' text is made harmless; snapshots become JSON and plain text."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from dataclasses import replace
+
+import msgpack
+import pytest
+from pictures import PID
+
+from locktop.collector.export import json_, text, units
+from locktop.collector.model import (
+    Deadlock,
+    DeadlockEdge,
+    Frame,
+    Held,
+    Kind,
+    Lock,
+    Process,
+    Snapshot,
+    Thread,
+    ThreadState,
+    Wait,
+    WaitStack,
+)
+from locktop.collector.sanitize import clean
+
+
+@pytest.mark.parametrize(
+    ("raw", "harmless"),
+    [
+        ("worker-1", "worker-1"),
+        (b"caf\xc3\xa9 \xff", "café �"),
+        ("\x1b[31mred\x07", "?[31mred?"),
+        ("a\nb\tc\r\u2028d", "a b c  d"),
+        ("\u202eevil\u200b", "?evil?"),
+        ("\x9b31m", "?31m"),
+        ("\ud800", "?"),
+    ],
+)
+def test_clean(raw: str | bytes, harmless: str) -> None:
+    assert clean(raw) == harmless
+
+
+def test_clean_shortens_in_the_middle() -> None:
+    assert clean("a" * 10 + "b" * 10, 7) == "aaa…bbb"
+    assert [len(clean("x" * 1000, n)) for n in (0, 1, 2, 50)] == [0, 1, 2, 50]
+
+
+def test_nothing_harmful_is_left_of_any_character() -> None:
+    for number in range(0x11000):
+        for character in clean(chr(number)):
+            assert unicodedata.category(character)[0] != "C"
+            assert character not in "\u2028\u2029"
+
+
+def snapshot(contended: int = 7, wait_s: float = 0.8, duration_s: float = 10.0) -> Snapshot:
+    waiter = Thread(
+        tid=PID + 1, name="worker", alive=True, state=ThreadState.WAITING,
+        waiting_for=Wait(7, Kind.MUTEX, 1.2, (PID,), 5, 0x99, 4), holds=(),
+        wait_s={Kind.MUTEX: wait_s, Kind.COND: 3.1}, cpu_s=0.2, acquisitions=100,
+        contended=contended,
+    )  # fmt: skip
+    holder = Thread(
+        tid=PID, name="main", alive=True, state=ThreadState.RUNNING, waiting_for=None,
+        holds=(Held(7, 0x88, None),), wait_s={}, cpu_s=0.1, acquisitions=1, contended=0,
+    )  # fmt: skip
+    lock = Lock(
+        id=7, address=0x55AA, kind=Kind.MUTEX, name="g_cache_lock", acquisitions=100,
+        contended=contended, trylock_failed=0, wait_s=wait_s, wait_max_s=0.1, hold_s=0.4,
+        hold_timed=60, hold_max_s=0.05, holders=(PID,), waiters=(PID + 1,),
+        wait_stacks=(WaitStack(5, contended, wait_s),),
+    )  # fmt: skip
+    return Snapshot(
+        taken_at="2026-11-21T10:00:00.123Z", host="db1", source="preload", duration_s=duration_s,
+        interval_s=1.0,
+        process=Process(PID, "x", ("x", "-v"), "/usr/bin/x", "2026-11-21T09:00:00Z"),
+        threads=(holder, waiter), locks=(lock,),
+        stacks={5: (Frame(0x55BB, "put", "cache.c", 42, "x", 0xBB),
+                    Frame(0x55CC, "", None, None, "libz.so.1", 0xCC))},
+        sites={0x88: Frame(0x88, "take", "cache.c", 7, "x", 0x88)},
+    )  # fmt: skip
+
+
+def test_the_document_has_the_keys_others_rely_on() -> None:
+    document = json_.document(snapshot())
+    assert {
+        "format", "version", "taken_at", "host", "source", "duration_s", "lost_events", "process",
+        "threads", "locks", "deadlocks", "lock_order", "stacks",
+    } <= document.keys()  # fmt: skip
+    assert (document["format"], document["version"]) == ("locktop.snapshot", 1)
+    assert {"pid", "comm", "cmdline", "exe", "started_at"} <= document["process"].keys()
+    assert document["threads"][1]["waiting_for"] | {"site": 0, "timed": 0, "shared": 0} == {
+        "lock": 7, "kind": "mutex", "since_s": 1.2, "holders": [PID], "stack": 5,
+        "site": 0, "timed": 0, "shared": 0,
+    }  # fmt: skip
+    assert document["threads"][0]["waiting_for"] is None
+    assert document["threads"][0]["holds"] == [7]
+    assert document["threads"][1]["wait_s"] == {"mutex": 0.8, "cond": 3.1}
+    assert {
+        "tid", "name", "alive", "state", "waiting_for", "holds", "wait_s", "cpu_s", "acquisitions",
+        "contended",
+    } <= document["threads"][0].keys()  # fmt: skip
+    assert {
+        "id", "address", "kind", "name", "acquisitions", "contended", "trylock_failed", "wait_s",
+        "wait_max_s", "hold_s", "hold_timed", "hold_max_s", "holders", "waiters", "wait_stacks",
+        "blame",
+    } <= document["locks"][0].keys()  # fmt: skip
+    assert document["locks"][0]["address"] == "0x55aa"
+    assert document["locks"][0]["wait_stacks"] == [{"stack": 5, "count": 7, "wait_s": 0.8}]
+    frame = document["stacks"]["5"][0]
+    assert (frame["function"], frame["file"], frame["line"]) == ("put", "cache.c", 42)
+    assert (frame["module"], frame["address"]) == ("x", "0x55bb")
+
+
+def test_the_document_survives_json_and_msgpack() -> None:
+    document = json_.document(snapshot(), snapshot(duration_s=5.0))
+    assert json.loads(json.dumps(document)) == document
+    assert msgpack.unpackb(msgpack.packb(document)) == document
+
+
+def test_an_interval_is_what_was_added() -> None:
+    document = json_.document(snapshot(9, 1.0), snapshot(4, 0.25, 5.0))
+    assert document["duration_s"] == 5.0
+    interval = document["locks"][0]["interval"]
+    assert (interval["contended"], interval["wait_s"]) == (5, 0.75)
+    assert document["locks"][0]["wait_stacks"][0]["interval"] == {"count": 5, "wait_s": 0.75}
+    assert document["threads"][1]["interval"]["wait_s"] == {"mutex": 0.75, "cond": 0.0}
+    assert "interval" not in json_.document(snapshot())["locks"][0]
+
+
+def test_what_was_not_there_before_counts_whole() -> None:
+    before = replace(snapshot(), threads=(), locks=())
+    document = json_.document(snapshot(), before)
+    assert document["locks"][0]["interval"]["contended"] == 7
+    assert document["threads"][1]["interval"]["acquisitions"] == 100
+
+
+def test_the_page_says_who_waits_for_what_held_by_whom() -> None:
+    page = text.render(snapshot())
+    assert "g_cache_lock" in page
+    assert f"thread {PID + 1} (worker) for 1.20 s: mutex g_cache_lock" in page
+    assert f"held by thread {PID} (main)" in page
+    assert "put at cache.c:42" in page
+    assert "libz.so.1+0xcc" in page
+
+
+def test_deadlocks_come_before_the_locks() -> None:
+    edges = (DeadlockEdge(PID, 7, PID + 1, 5, 0x88), DeadlockEdge(PID + 1, 7, PID, 5, 0x88))
+    page = text.render(replace(snapshot(), deadlocks=(Deadlock(True, 4.0, edges),)))
+    assert page.index("DEADLOCK: 2 threads wait in a circle, for 4.00 s") < page.index("LOCKS")
+    assert "take at cache.c:7" in page
+
+
+def test_no_line_is_wider_than_asked_and_no_word_is_lost() -> None:
+    wide, narrow = text.render(snapshot(), width=1000), text.render(snapshot(), width=40)
+    assert max(map(len, narrow.splitlines())) <= 40
+    assert wide.split() == narrow.split()
+    assert all(line.isprintable() for line in narrow.splitlines())
+
+
+def test_an_interval_on_the_page() -> None:
+    page = text.render(snapshot(9, 1.0), snapshot(4, 0.25, 5.0))
+    assert "in this time" in page
+    assert "750 ms" in page
+
+
+def test_units() -> None:
+    shown = [units.duration(s) for s in (0, 8.5e-7, 1.234e-3, 0.9999, 12.34, 700, 11100)]
+    assert shown == ["0", "850 ns", "1.23 ms", "1.00 s", "12.3 s", "11 min 40 s", "3 h 05 min"]
+    assert [units.bytes_(n) for n in (0, 512, 1259, 5 << 30)] == [
+        "0 B", "512 B", "1.23 KiB", "5.00 GiB",
+    ]  # fmt: skip
