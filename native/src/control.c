@@ -1,13 +1,13 @@
 #include "control.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 #include "clock.h"
 #include "shm.h"
+#include "sys.h"
 
-/* Until there is a file: nothing is watched. */
-static struct lt_control nowhere = {.mode = LT_LEVEL_DORMANT};
-struct lt_control *lt_control = &nowhere;
+union control_page lt_control __attribute__((aligned(LT_PAGE)));
 
 int control_level(const char *name)
 {
@@ -18,12 +18,23 @@ int control_level(const char *name)
     return -1;
 }
 
-void control_init(uint32_t level)
+bool control_share(uint32_t level)
 {
-    struct lt_control *control = shm_ptr(LT_CONTROL_OFFSET);
-    control->base_level = level;
-    control->mode = (1u << 8) | level;
-    __atomic_store_n(&lt_control, control, __ATOMIC_RELEASE);
+    struct lt_control *shared = shm_ptr(LT_CONTROL_OFFSET);
+    shared->base_level = level;
+    shared->mode = (1u << 8) | level;
+    /* An old size of 0 makes a second mapping of the same page (mremap(2)). */
+    long address = sys_call6(SYS_mremap, (long)shared, 0, LT_PAGE, MREMAP_MAYMOVE | MREMAP_FIXED,
+                             (long)&lt_control, 0);
+    return address == (long)&lt_control;
+}
+
+void control_own(uint32_t mode)
+{
+    long address = sys_call6(SYS_mmap, (long)&lt_control, LT_PAGE, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    if (address == (long)&lt_control) /* else it is still somebody else's to write */
+        __atomic_store_n(&lt_control.page.mode, mode, __ATOMIC_RELEASE);
 }
 
 /* Ticks in LT_CLAIM_SECONDS, from the two clocks since the watch began. */
@@ -38,7 +49,7 @@ static uint64_t claim_ticks(uint64_t now)
 
 void control_claim_slow(uint64_t now)
 {
-    struct lt_control *control = lt_control;
+    struct lt_control *control = &lt_control.page;
     uint64_t renewed = __atomic_load_n(&control->claim_ticks, __ATOMIC_RELAXED);
     /* A second of the slowest clock in use is over 10^6 ticks: no division until it may matter. */
     if (now < renewed || now - renewed < 1000000ull * LT_CLAIM_SECONDS ||

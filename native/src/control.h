@@ -10,15 +10,19 @@
 /* LOCKTOP_LEVEL's value; -1 if it is none. */
 int control_level(const char *name);
 
-/* Sets the level that holds without a reader. */
-void control_init(uint32_t level);
+/* Puts the file's control page in place, with the level that holds without a reader. False if it
+ * cannot be mapped there. */
+bool control_share(uint32_t level);
+
+/* Puts a page of this process alone in its place. */
+void control_own(uint32_t mode);
 
 NOINLINE void control_claim_slow(uint64_t now);
 
 /* On the contended path, where the clock has been read: does the reader still renew its claim? */
 static inline void control_check_claim(uint64_t now)
 {
-    if (UNLIKELY(lt_control->claim_pid))
+    if (UNLIKELY(lt_control.page.claim_pid))
         control_claim_slow(now);
 }
 

@@ -129,9 +129,9 @@ static const struct call lock_call = {.form = LOCK};
 EXPORT int pthread_mutex_lock(pthread_mutex_t *m)
 {
     uint32_t mode = current_mode();
-    if (dormant(mode))
-        return real_pthread_mutex_lock(m);
     struct lt_thread *t = ready(mode);
+    if (IS_NOP || (!t && dormant(mode)))
+        return real_pthread_mutex_lock(m);
     uint32_t type = (uint32_t)m->__data.__kind;
     if (UNLIKELY(!t || !is_plain(type)))
         return lock_any(m, &lock_call, FRAME());

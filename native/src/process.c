@@ -15,10 +15,6 @@
 #include "sys.h"
 #include "thread.h"
 
-/* A forked child before its own file: every hook comes to thread_enter(). */
-static struct lt_control child_control = {.mode = MODE_CHILD};
-static struct lt_control off_control = {.mode = LT_LEVEL_DORMANT};
-
 /* The locks held by the thread that forks. Copied before: the lists themselves are shared with the
  * parent, which goes on. More than these few are simply not known in the child. */
 enum { INHERITED_MAX = 8 };
@@ -33,11 +29,6 @@ static __thread uint32_t inherited_count;
 
 static char directory[SHM_PATH_MAX / 2] = "/dev/shm";
 static uint32_t level = LT_LEVEL_CONTENDED;
-
-static void set_control(struct lt_control *control)
-{
-    __atomic_store_n(&lt_control, control, __ATOMIC_RELEASE);
-}
 
 /* getenv() does not work yet: this runs before libc's own constructor. */
 static const char *environment(char *const *environ, const char *name)
@@ -60,7 +51,7 @@ static void read_environment(char *const *environ)
         level = (uint32_t)wanted;
 }
 
-static void publish(void)
+static bool publish(void)
 {
     static const uint8_t magic[8] = "locktop";
     lt_shm->clock = lt_clock.kind;
@@ -72,7 +63,7 @@ static void publish(void)
     __atomic_thread_fence(
         __ATOMIC_RELEASE); /* the magic last: a reader that sees it sees the rest */
     memcpy(lt_shm->magic, magic, sizeof magic);
-    control_init(level);
+    return control_share(level);
 }
 
 static bool watch_begin(void)
@@ -82,10 +73,8 @@ static bool watch_begin(void)
         shm_leave_reason(reason);
         return false;
     }
-    if (threads_init() == 0 && locks_init() == 0 && stacks_init() == 0) {
-        publish();
+    if (threads_init() == 0 && locks_init() == 0 && stacks_init() == 0 && publish())
         return true;
-    }
     shm_remove();
     struct shm_map map = shm_detach();
     shm_unmap(&map);
@@ -109,7 +98,7 @@ static void inherit_held(void)
 
 void process_start_child(void)
 {
-    set_control(&off_control);
+    control_own(LT_LEVEL_DORMANT);
     threads_reset();
     if (watch_begin())
         inherit_held();
@@ -135,12 +124,12 @@ static void after_fork_in_child(void)
     if (!lt_shm)
         return;
     if (lt_own.block && local_of(lt_own.block)->busy) {
-        set_control(&off_control); /* forked in the middle of our work: not watched */
+        control_own(LT_LEVEL_DORMANT); /* forked in the middle of our work: not watched */
         return;
     }
     shm_detach();
-    lt_own = (struct own){NULL, LT_LEVEL_DORMANT};
-    set_control(&child_control);
+    lt_own = (struct own){.mode = MODE_NEVER};
+    control_own(MODE_CHILD);
 }
 
 /* fork() runs the handlers that process_start() registers; this one runs none. */

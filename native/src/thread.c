@@ -15,7 +15,7 @@ enum {
     COLLECT_FIRST = 64 /* blocks before the first look for dead threads */
 };
 
-__thread struct own lt_own;
+__thread struct own lt_own = {.mode = MODE_NEVER};
 static __thread bool registering;
 static __thread bool unwatched;
 
@@ -36,7 +36,7 @@ int threads_init(void)
 
 void threads_reset(void)
 {
-    lt_own = (struct own){NULL, LT_LEVEL_DORMANT};
+    lt_own = (struct own){.mode = MODE_NEVER};
     unwatched = false;
     registering = false;
     free_head = 0;
@@ -199,7 +199,7 @@ void thread_adopt(struct lt_thread *t)
     t->pthread = (uint64_t)pthread_self();
     t->started = lt_now();
     t->birth = __atomic_add_fetch(&births, 1, __ATOMIC_RELAXED);
-    t->mode = __atomic_load_n(&lt_control->mode, __ATOMIC_RELAXED);
+    t->mode = current_mode();
     __atomic_store_n(&t->state, LT_THREAD_LIVE, __ATOMIC_RELEASE);
     lt_own = (struct own){t, t->mode};
 }
@@ -226,7 +226,7 @@ struct lt_thread *thread_enter(uint32_t mode)
 {
     if (mode == MODE_CHILD) {
         process_start_child();
-        mode = __atomic_load_n(&lt_control->mode, __ATOMIC_RELAXED);
+        mode = current_mode();
         if ((mode & LEVEL_MASK) == LT_LEVEL_DORMANT || mode == MODE_CHILD)
             return NULL;
     }

@@ -57,17 +57,21 @@ struct local {
  * instruction and never allocates. */
 struct own {
     struct lt_thread *block;
-    uint32_t mode; /* that it last saw; until it has a block, dormant */
+    uint32_t mode; /* that it last saw; without a block MODE_NEVER */
 };
 extern __thread struct own lt_own;
 
-/* Never NULL: before and after watching it is a page that says "dormant". */
-extern struct lt_control *lt_control;
+/* The control page, at an address that the linker knows: the file's page is mapped over this one,
+ * which says "dormant" before and after. */
+extern union control_page {
+    struct lt_control page;
+    uint8_t room[LT_PAGE];
+} lt_control;
 
 enum {
     LEVEL_MASK = 0xff,
-    LEVEL_CHILD = 0xfe,     /* a forked child: its own file is made by the first hook */
-    MODE_BUSY = 0xffffffff, /* own.mode inside the library: equal to no real mode */
+    LEVEL_CHILD = 0xfe,      /* a forked child: its own file is made by the first hook */
+    MODE_NEVER = 0xffffffff, /* equal to no real mode: no block, or inside the library */
     MODE_CHILD = LEVEL_CHILD
 };
 
@@ -87,24 +91,23 @@ static inline struct lt_thread *ready(uint32_t mode)
 
 static inline uint32_t current_mode(void)
 {
-    return __atomic_load_n(&lt_control->mode, __ATOMIC_RELAXED);
+    return __atomic_load_n(&lt_control.page.mode, __ATOMIC_RELAXED);
 }
 
-/* Nothing to be done: call straight through. The nop flavour always does: it is the price of being
- * interposed at all. */
 static inline bool dormant(uint32_t mode)
 {
-    return IS_NOP || (mode & LEVEL_MASK) == LT_LEVEL_DORMANT;
+    return (mode & LEVEL_MASK) == LT_LEVEL_DORMANT;
 }
 
-/* The block to write to, or NULL: call straight through. */
+/* The block to write to, or NULL: call straight through. The nop flavour always does: it is the
+ * price of being interposed at all. */
 static inline struct lt_thread *watched(void)
 {
-    uint32_t mode = current_mode();
-    if (dormant(mode))
+    if (IS_NOP)
         return NULL;
+    uint32_t mode = current_mode();
     struct lt_thread *t = ready(mode);
-    return LIKELY(t) ? t : thread_enter(mode);
+    return LIKELY(t) ? t : dormant(mode) ? NULL : thread_enter(mode);
 }
 
 /* Between these two a hook that is reached again (by the unwinder, by a signal handler) calls
@@ -113,7 +116,7 @@ static inline uint32_t thread_busy(struct lt_thread *t)
 {
     uint32_t mode = lt_own.mode;
     local_of(t)->busy++;
-    lt_own.mode = MODE_BUSY;
+    lt_own.mode = MODE_NEVER;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     return mode;
 }
