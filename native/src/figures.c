@@ -133,8 +133,24 @@ void site_add(struct lt_thread *t, uint32_t lock, uint32_t stack, uint64_t wait)
 
 /* ---- held locks ---- */
 
+/* Entries of locks that other threads release may be stale, and would pile up. */
+static bool held_drop_foreign(struct lt_thread *t)
+{
+    uint32_t kept = 0;
+    for (uint32_t at = 0; at < t->held_top; at += (uint32_t)sizeof(struct lt_held))
+        if (!locks_is_foreign(held_at(t, at)->lock)) {
+            *held_at(t, kept) = *held_at(t, at);
+            kept += (uint32_t)sizeof(struct lt_held);
+        }
+    bool dropped = kept < t->held_top;
+    __atomic_store_n(&t->held_top, kept, __ATOMIC_RELEASE);
+    return dropped;
+}
+
 static bool held_grow(struct lt_thread *t)
 {
+    if (held_drop_foreign(t))
+        return true;
     struct local *local = local_of(t);
     uint32_t mode = thread_busy(t);
     uint64_t offset = shm_alloc((uint64_t)t->held_size * 2);
@@ -154,9 +170,9 @@ static bool held_grow(struct lt_thread *t)
 struct lt_held *held_push(struct lt_thread *t, uint64_t key, uint32_t lock, const void *site,
                           uint64_t since, uint16_t flags)
 {
-    uint32_t top = t->held_top;
-    if (top == t->held_size && !held_grow(t))
+    if (t->held_top == t->held_size && !held_grow(t))
         return NULL;
+    uint32_t top = t->held_top;
     struct lt_held *held = held_at(t, top);
     held_fill(held, key, lock, site, flags);
     held->since = since;
@@ -242,14 +258,24 @@ static void hold_add(struct lt_slot *slot, const struct lt_held *held, uint64_t 
     slot->sample_at = slot->counts.acquisitions + sample_gap(slot);
 }
 
+/* This thread did not list it. If another one does, its list is stale from now on, and so may be
+ * every list that names this lock. That is looked for once. */
+static void foreign_release(struct lt_thread *t, uint64_t key)
+{
+    struct lt_lock *lock = locks_find(key);
+    if (!lock)
+        return;
+    if (__atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED) || threads_hold(key, t))
+        __atomic_fetch_add(&lock->foreign_releases, 1, __ATOMIC_RELAXED);
+}
+
 void release_begin(struct lt_thread *t, uint64_t key, struct release *release)
 {
     release->held.key = 0;
     release->listed = false;
     struct lt_held *held = held_find(t, key);
     if (!held) {
-        if (threads_hold(key, t))
-            locks_foreign_release(key);
+        foreign_release(t, key);
         return;
     }
     if (held->depth) {

@@ -89,11 +89,10 @@ void locks_end(uint64_t key)
         __atomic_store_n(&lock->destroyed, 1, __ATOMIC_RELEASE);
 }
 
-void locks_foreign_release(uint64_t key)
+bool locks_is_foreign(uint32_t id)
 {
-    struct lt_lock *lock = locks_find(key);
-    if (lock)
-        __atomic_fetch_add(&lock->foreign_releases, 1, __ATOMIC_RELAXED);
+    const struct lt_lock *lock = array_at(&lt_shm->locks, id);
+    return lock && __atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED);
 }
 
 static void add(uint64_t *to, uint64_t value)

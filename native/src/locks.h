@@ -2,6 +2,7 @@
 #ifndef LOCKTOP_LOCKS_H
 #define LOCKTOP_LOCKS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "locktop/abi.h"
@@ -29,8 +30,8 @@ struct lt_lock *locks_find(uint64_t key);
 void locks_begin(uint64_t key);
 void locks_end(uint64_t key);
 
-/* A thread released it that did not list it as held. */
-void locks_foreign_release(uint64_t key);
+/* Was it ever released by a thread that did not list it, while another one did? */
+bool locks_is_foreign(uint32_t id);
 
 /* Adds a dead thread's figures. One caller at a time. */
 void locks_retire_slot(const struct lt_slot *slot);

@@ -201,7 +201,7 @@ void thread_adopt(struct lt_thread *t)
     t->birth = __atomic_add_fetch(&births, 1, __ATOMIC_RELAXED);
     t->mode = current_mode();
     __atomic_store_n(&t->state, LT_THREAD_LIVE, __ATOMIC_RELEASE);
-    lt_own = (struct own){t, t->mode};
+    lt_own = (struct own){t, dormant(t->mode) ? MODE_NEVER : t->mode};
 }
 
 /* A thread that pthread_create did not make for us: the first one, or one older than the watch. */

@@ -126,6 +126,11 @@ static void foreign_release(struct lt_thread *t)
     CHECK_EQUAL(locks_find(key_number(2000))->foreign_releases, 1);
     pthread_barrier_wait(&barrier);
     pthread_join(thread, NULL);
+    /* A mutex that is always handed over does not fill the list of the thread that takes it. */
+    for (int i = 0; i < 100000; i++)
+        acquired(t, key_number(2000), 0, NULL, 0);
+    CHECK(t->held_size <= sizeof t->held_inline * 8);
+    CHECK_EQUAL(t->held_lost, 0);
 }
 
 int main(void)
