@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from textual.app import App
 from textual.binding import BindingType
@@ -18,8 +18,10 @@ from locktop.tui.feed import SnapshotFeed
 from locktop.tui.monitor import MonitorScreen
 from locktop.tui.pace import Pacer
 
+Result = TypeVar("Result")
 
-class ThemedApp(App[int]):
+
+class ThemedApp(App[Result]):
     """An app with our themes and nothing that moves by itself."""
 
     CSS_PATH = "app.tcss"
@@ -68,7 +70,7 @@ class ThemedApp(App[int]):
         self.notify(f"Theme {self.theme}", timeout=2, markup=False)
 
 
-class LocktopApp(ThemedApp):
+class LocktopApp(ThemedApp[int]):
     """The monitor."""
 
     TITLE = "locktop"
@@ -107,7 +109,7 @@ def make_app(
     return LocktopApp(feed, theme, rate=rate, environ=environ, now=now)
 
 
-def run_app(app: App[int], environ: Mapping[str, str] = os.environ) -> int:
+def run_app(app: App[Any], environ: Mapping[str, str] = os.environ) -> int:
     """Run on this terminal until the user quits; over SSH without the mouse's movements."""
     app.run(mouse="SSH_CONNECTION" not in environ)
     return app.return_code or 0

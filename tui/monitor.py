@@ -156,7 +156,7 @@ class MonitorScreen(Screen[None]):
 
     def _top_lines(self, picture: Picture) -> tuple[Line, ...]:
         most = max(3, self.size.height // 5)
-        return banner(picture, most, self.size.width) or (headline(picture),)
+        return banner(picture, most, self.size.width) or (headline(picture, self.size.width),)
 
     def _follow_deadlock(self, picture: Picture) -> None:
         """A deadlock that has just come is what the details show, unless somebody reads there."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
 
-from locktop.collector.model import Lock, Thread, ThreadState
+from locktop.collector.model import Lock, Thread
 from locktop.tui.lines import lock_list, thread_list
 from locktop.tui.lines.order import Order, Ordering, matches, named, next_order
 from locktop.tui.lines.picture import Picture, is_contention
@@ -151,7 +151,7 @@ class ThreadPanel(Panel[Thread]):
 
     def idle(self, item: Thread) -> bool:
         """See Panel."""
-        return item.state is ThreadState.IDLE or not item.alive
+        return thread_list.is_idle(item)
 
     def stuck(self, picture: Picture) -> frozenset[int]:
         """See Panel."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -14,6 +14,7 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from locktop.collector.discover import Candidate
+from locktop.collector.errors import LocktopError
 from locktop.tui.app import ThemedApp, run_app
 from locktop.tui.driver import Meter
 from locktop.tui.lines.order import matches
@@ -22,7 +23,11 @@ from locktop.tui.lines.table import Cell, Column, lay_out
 from locktop.tui.widgets.few_lines import FewLines
 from locktop.tui.widgets.item_list import ItemList
 
+if TYPE_CHECKING:
+    from locktop.collector.source import Source
+
 Lister = Callable[[], Sequence[Candidate]]
+Attach = Callable[[int], "Source"]
 
 _KEYS: tuple[Run | str, ...] = tuple(
     run
@@ -55,9 +60,10 @@ class PickerScreen(Screen[None]):
         Binding("end,G", "end", "last", show=False),
     ]
 
-    def __init__(self, lister: Lister) -> None:
+    def __init__(self, lister: Lister, attach: Attach) -> None:
         super().__init__()
         self._lister = lister
+        self._look_at = attach
         self._found: dict[int, Candidate] = {}
         self._wanted = ""
 
@@ -127,10 +133,13 @@ class PickerScreen(Screen[None]):
         if current is None:
             return
         candidate = self._found[current]
-        if candidate.preloaded:
-            self.app.exit(candidate.pid)
-        else:
-            self.notify(candidate.why, severity="warning", timeout=10, markup=False)
+        try:
+            if not candidate.preloaded:
+                raise LocktopError(candidate.why)
+            self.app.exit(self._look_at(candidate.pid))
+        except LocktopError as error:
+            self.notify(str(error), severity="warning", timeout=10, markup=False)
+            self.action_look()
 
     def action_move(self, rows: int) -> None:
         """Up or down."""
@@ -149,25 +158,26 @@ class PickerScreen(Screen[None]):
         self._list.to_end()
 
 
-class PickerApp(ThemedApp):
-    """Asks for a process; its result is the pid."""
+class PickerApp(ThemedApp["Source"]):
+    """Asks for a process; its result is a source that looks at it."""
 
     TITLE = "locktop"
 
-    def __init__(self, lister: Lister, theme: str | None = None) -> None:
+    def __init__(self, lister: Lister, attach: Attach, theme: str | None = None) -> None:
         super().__init__(theme, Meter(), os.environ)
-        self._picker = PickerScreen(lister)
+        self._picker = PickerScreen(lister, attach)
 
     def get_default_screen(self) -> PickerScreen:
         """The list is all there is."""
         return self._picker
 
 
-def pick(theme: str | None) -> int | None:
+def pick(theme: str | None) -> Source | None:
     """Let the user pick a process; None if they quit."""
+    from locktop.collector.attach import attach
     from locktop.collector.discover import candidates
 
-    app = PickerApp(candidates, theme)
+    app = PickerApp(candidates, attach, theme)
     run_app(app)
     return app.return_value
 

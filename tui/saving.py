@@ -51,23 +51,29 @@ def picture_name(snapshot: Snapshot, suffix: str) -> str:
     return f"locktop-{comm}-{snapshot.process.pid}-{taken}{suffix}"
 
 
-def render(snapshot: Snapshot, form: str, before: Snapshot | None = None) -> bytes:
-    """The snapshot as ``json``, ``msgpack`` or ``text``."""
+def render(
+    snapshot: Snapshot, form: str, before: Snapshot | None = None, width: int = 100
+) -> bytes:
+    """The snapshot as ``json``, ``msgpack`` or ``text`` (of ``width`` columns)."""
     if form == "text":
-        from locktop.collector.export import text
+        from locktop.collector.export.text import render as as_text
 
-        return text.render(snapshot, before).rstrip("\n").encode() + b"\n"
-    from locktop.collector.export import json_
+        return _encoded(as_text(snapshot, before, width).rstrip("\n") + "\n")
+    from locktop.collector.export.json_ import document
 
-    document = json_.document(snapshot, before)
+    whole = document(snapshot, before)
     if form == "msgpack":
         import msgpack
 
-        packed: bytes = msgpack.packb(document)
-        return packed
+        return bytes(msgpack.packb(whole))
     import json
 
-    return json.dumps(document, indent=1, ensure_ascii=False).encode() + b"\n"
+    return _encoded(json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
+
+
+def _encoded(text: str) -> bytes:
+    # A lone surrogate becomes an escape, which JSON knows too.
+    return text.encode("utf-8", "backslashreplace")
 
 
 def save_picture(snapshot: Snapshot, form: str, directory: Path | None = None) -> Path:

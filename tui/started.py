@@ -31,7 +31,8 @@ class Started:
         output: str | None = None,
         keep: bool = False,
     ) -> None:
-        """``output``: path of a new file, None for a temporary one; ``keep``: do not end it.
+        """``output``: path of a new file, None for a temporary one, or os.devnull; ``keep``: do
+        not end it.
 
         Raises LocktopError.
         """
@@ -39,6 +40,7 @@ class Started:
         self._keep = keep
         self._ended_by_us = False
         self._temporary = output is None
+        self._discards = output == os.devnull
         environment = {**os.environ, **launch.preload_environment(level)}
         self._log, self.output = _open_output(command[0], output)
         try:
@@ -103,7 +105,7 @@ class Started:
             lines.append(f"{self._command[0]} goes on as process {self.pid}")
         elif not self._ended_by_us:
             lines.append(f"{self._command[0]} {_how_ended(code)}")
-        if self.output.exists():
+        if self.output.exists() and not self._discards:
             lines.append(f"its output is in {self.output}")
         return lines
 
@@ -131,6 +133,8 @@ class Started:
 
     def _output_end(self) -> str:
         """The last line that it wrote: most likely why it ended."""
+        if self._discards:
+            return ""
         written = self.output.read_bytes()[-400:].decode("utf-8", "replace").strip()
         return f": {written.splitlines()[-1]}" if written else ""
 
@@ -140,7 +144,7 @@ def _open_output(name: str, output: str | None) -> tuple[IO[bytes], Path]:
         descriptor, path = tempfile.mkstemp(prefix=f"locktop-{Path(name).name}-", suffix=".log")
         return os.fdopen(descriptor, "wb"), Path(path)
     try:
-        return open(output, "xb"), Path(output)
+        return open(output, "wb" if output == os.devnull else "xb"), Path(output)
     except FileExistsError:
         raise LocktopError(f"{output} exists; give --output a new file") from None
 

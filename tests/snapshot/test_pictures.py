@@ -9,7 +9,9 @@ import pytest
 from textual.app import App
 
 from locktop.collector.discover import Candidate
+from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot
+from locktop.collector.source import Source
 from locktop.tui.app import make_app
 from locktop.tui.picker import PickerApp
 from locktop.tui.theme_files import shipped_names
@@ -85,10 +87,14 @@ def test_no_color(monkeypatch: pytest.MonkeyPatch, snap_compare: SnapCompare) ->
     assert snap_compare(app, terminal_size=(80, 24))
 
 
+def no_attach(pid: int) -> Source:
+    raise LocktopError(f"no such process: {pid}")
+
+
 def test_picker(snap_compare: SnapCompare) -> None:
     found = [
         Candidate(311, "store", "store --port 7000", "app", 24, True, ""),
         Candidate(1, "init", "/sbin/init", "root", 1, False, "it runs without the library"),
         Candidate(88, "tool", "tool [bold]x", "app", 2, False, "tool is statically linked"),
     ]
-    assert snap_compare(PickerApp(lambda: found, "night"), terminal_size=(80, 24))
+    assert snap_compare(PickerApp(lambda: found, no_attach, "night"), terminal_size=(80, 24))

@@ -235,6 +235,17 @@ async def test_idle_threads_are_hidden_and_shown() -> None:
         assert "pool-1" in screen.text
 
 
+async def test_a_thread_that_sleeps_while_it_holds_a_lock_is_not_idle() -> None:
+    calm = pictures.normal()
+    asleep = tuple(
+        replace(t, state=pictures.ThreadState.IDLE) if t.tid == 4714 else t for t in calm.threads
+    )
+    async with opened(replace(calm, threads=asleep)) as screen:
+        await screen.keys("i")
+        assert "worker-2" in "\n".join(screen.names("THREAD"))
+        assert "pool-1" not in screen.text
+
+
 async def test_small_terminal_shows_one_list_and_tab_goes_on() -> None:
     async with opened(size=(80, 24)) as screen:
         assert "Locks by wait" in screen.text

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from locktop.tui.commands.options import add_pid, add_screen, has_terminal
+
+if TYPE_CHECKING:
+    from locktop.collector.source import Source
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,22 +25,22 @@ def execute(arguments: argparse.Namespace) -> int:
 
         instead = f"locktop snapshot -p {pid}" if pid is not None else "locktop list"
         raise LocktopError(f"the screen needs a terminal; without one use `{instead}`")
-    if pid is None:
-        from locktop.tui.picker import pick
+    if pid is not None:
+        from locktop.collector.attach import attach
 
-        pid = pick(arguments.theme)
-        if pid is None:
-            return 0
-    return watch(pid, arguments)
+        return watch(attach(pid), arguments)
+    from locktop.tui.picker import pick
+
+    source = pick(arguments.theme)
+    return watch(source, arguments) if source is not None else 0
 
 
-def watch(pid: int, arguments: argparse.Namespace) -> int:
-    """Open the screen on ``pid``. Raises LocktopError when it cannot be looked at."""
-    from locktop.collector.attach import attach
+def watch(source: Source, arguments: argparse.Namespace) -> int:
+    """Open the screen on ``source``; closes it."""
     from locktop.tui.app import make_app, run_app
     from locktop.tui.feed import WorkerFeed
 
-    feed = WorkerFeed(attach(pid))
+    feed = WorkerFeed(source)
     try:
         return run_app(make_app(feed, arguments.theme, rate=arguments.rate))
     finally:

@@ -55,9 +55,9 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def as_document(snapshot: Snapshot) -> dict[str, Any]:
     """The finding, with the deadlocks and what they refer to as in a snapshot."""
-    from locktop.collector.export import json_
+    from locktop.collector.export.json_ import document
 
-    whole = json_.document(snapshot)
+    whole = document(snapshot)
     tids = {edge.tid for deadlock in snapshot.deadlocks for edge in deadlock.cycle}
     locks = {edge.waits_for for deadlock in snapshot.deadlocks for edge in deadlock.cycle}
     stacks = {str(edge.stack) for deadlock in snapshot.deadlocks for edge in deadlock.cycle}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from pathlib import Path
 
@@ -37,10 +38,12 @@ def execute(arguments: argparse.Namespace) -> int:
         command += ["--seconds", str(max(1, round(arguments.seconds)))]
     if not has_terminal():
         return _print_snapshot(command)
-    from locktop.tui.commands.run import watch_started
+    from locktop.tui.commands.attach import watch
+    from locktop.tui.started import Started
 
-    options = argparse.Namespace(**vars(arguments), level=None, output=None, keep=False)
-    return watch_started(command[0], command, options)
+    with Started(command[0], command, output=os.devnull) as started:
+        watch(started.source(), arguments)
+    return started.status
 
 
 def demo_program() -> Path:
@@ -56,10 +59,10 @@ def demo_program() -> Path:
 
 
 def _print_snapshot(command: list[str]) -> int:
-    from locktop.collector.export import text
+    from locktop.collector.export.text import render
     from locktop.tui.started import Started
 
-    with Started(command[0], command) as started:
+    with Started(command[0], command, output=os.devnull) as started:
         source = started.source()
         try:
             before = source.look()
@@ -68,7 +71,7 @@ def _print_snapshot(command: list[str]) -> int:
             while time.monotonic() < end:
                 time.sleep(0.5)
                 source.look()
-            print(text.render(source.look(resolve=True), before))
+            print(render(source.look(resolve=True), before))
         finally:
             source.close()
     return 0

@@ -51,16 +51,11 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def watch_started(program: str, command: list[str], arguments: argparse.Namespace) -> int:
     """Run ``command`` under the screen."""
-    from locktop.tui.app import make_app, run_app
-    from locktop.tui.feed import WorkerFeed
+    from locktop.tui.commands.attach import watch
     from locktop.tui.started import Started
 
     with Started(program, command, arguments.level, arguments.output, arguments.keep) as started:
-        feed = WorkerFeed(started.source())
-        try:
-            run_app(make_app(feed, arguments.theme, rate=arguments.rate))
-        finally:
-            feed.stop()
+        watch(started.source(), arguments)
     for line in started.told():
         print(f"locktop: {line}", file=sys.stderr)
     return started.status

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -45,9 +46,10 @@ def execute(arguments: argparse.Namespace) -> int:
         before = source.look() if arguments.duration else None
         if arguments.duration:
             time.sleep(arguments.duration)
-        data = saving.render(source.look(resolve=True), arguments.format, before)
+        snapshot = source.look(resolve=True)
     finally:
         source.close()
+    data = saving.render(snapshot, arguments.format, before, _width())
     if path is None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
@@ -57,3 +59,8 @@ def execute(arguments: argparse.Namespace) -> int:
     except FileExistsError:
         raise LocktopError(f"{path} exists; --force writes over it") from None
     return 0
+
+
+def _width() -> int:
+    """Of text: the terminal's, or enough for a ticket."""
+    return max(60, shutil.get_terminal_size().columns) if sys.stdout.isatty() else 100

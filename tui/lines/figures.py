@@ -41,7 +41,7 @@ def _long_duration(seconds: int) -> str:
     if hours < 24:
         return f"{hours}h{minutes:02d}m"
     days, hours = divmod(hours, 24)
-    return f"{days}d{hours:02d}h" if days < 1000 else f"{days}d"
+    return f"{days}d{hours:02d}h" if days < 100 else f"{days}d"
 
 
 def clock(seconds: float) -> str:

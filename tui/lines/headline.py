@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
+
 from locktop.collector.model import CONTENTION_KINDS, Lock, Thread
 from locktop.tui.lines.figures import duration
-from locktop.tui.lines.picture import Picture
-from locktop.tui.lines.runs import Line, Run, say
+from locktop.tui.lines.picture import Picture, short_place
+from locktop.tui.lines.runs import Line, Run, line_text, say
 
 #: Under this many seconds waited per second nothing is worth a word.
 _CALM_WAIT = 0.001
 
 
-def headline(picture: Picture) -> Line:
-    """What somebody who just came wants to know first."""
+def headline(picture: Picture, width: int) -> Line:
+    """What somebody who just came wants to know first, in fewer words where there is less room."""
     worst = _most_waited_now(picture)
     if worst is not None:
-        return _say_stuck(picture, worst)
+        full = _say_stuck(picture, worst)
+        return full if cell_len(line_text(full)) <= width else _say_stuck_briefly(picture, worst)
     busiest = _busiest(picture)
     if busiest is None:
         return say((" No thread waits for a lock.", "dim"))
     return say(
-        (" No thread waits for a lock now. ", "dim"),
-        ("Most waited for lately: ", "dim"),
+        (" No thread waits for a lock now. Most waited for lately: ", "dim"),
         (busiest.name, "strong"),
-        (f"  {duration(busiest.rates.wait)} a second", "text"),
+        f"  {duration(busiest.rates.wait)} a second",
     )
 
 
@@ -47,7 +49,7 @@ def _busiest(picture: Picture) -> Lock | None:
 
 
 def _say_stuck(picture: Picture, lock: Lock) -> Line:
-    waiters = [t for t in picture.waiting if t.waiting_for and t.waiting_for.lock == lock.id]
+    waiters = _waiters(picture, lock)
     longest = waiters[0].waiting_for
     since = duration(longest.for_s) if longest is not None else ""
     many = (
@@ -59,6 +61,29 @@ def _say_stuck(picture: Picture, lock: Lock) -> Line:
         f", the longest {since}" if len(waiters) > 1 else f" for {since}",
         *_say_holder(picture, lock, waiters[0]),
     )
+
+
+def _say_stuck_briefly(picture: Picture, lock: Lock) -> Line:
+    waiters = _waiters(picture, lock)
+    wait = waiters[0].waiting_for
+    since = f" {duration(wait.for_s)}" if wait is not None else ""
+    who = f"{len(waiters)} wait" if len(waiters) > 1 else f"{waiters[0].name} waits"
+    holders = lock.holders or (wait.holders if wait is not None else ())
+    said: list[Run | str] = [(f" {lock.name}", "strong"), f": {who}{since}"]
+    if holders:
+        held = picture.held(holders[0], lock.id)
+        frame = picture.snapshot.sites.get(held.site) if held is not None else None
+        said += ["; held by ", (picture.names(holders), "holder")]
+        if held is not None and held.for_s is not None:
+            said.append(f" {duration(held.for_s)}")
+        if frame is not None:
+            said += [" at ", (short_place(frame), "where")]
+    return say(*said)
+
+
+def _waiters(picture: Picture, lock: Lock) -> list[Thread]:
+    """Who waits for the lock now, the longest first."""
+    return [t for t in picture.waiting if t.waiting_for and t.waiting_for.lock == lock.id]
 
 
 def _say_holder(picture: Picture, lock: Lock, waiter: Thread) -> list[Run | str]:

@@ -30,9 +30,11 @@ def status_line(snapshot: Snapshot, pace: Pace, paused: bool, width: int) -> Lin
     """The first line in ``width`` cells: the process at the left, the screen at the right."""
     right = _flags(snapshot, pace, paused)
     room = width - cell_len(line_text(right))
-    left = _process(snapshot)
-    while len(left) > 1 and cell_len(line_text(say(*left))) > room:
-        left.pop()
+    left: list[Run | str] = []
+    for part in _process(snapshot):
+        # What does not fit is left out; something shorter after it may still fit.
+        if not left or cell_len(line_text(say(*left, part))) <= room:
+            left.append(part)
     line = cut(say(*left), room)
     return merge((*line, (" " * (room - cell_len(line_text(line))), "text"), *right))
 

@@ -15,7 +15,7 @@ _STATE_RANK = {
     ThreadState.RUNNING: 2,
     ThreadState.RUNNABLE: 2,
     ThreadState.OTHER: 3,
-    ThreadState.IDLE: 4,
+    ThreadState.IDLE: 3,
 }
 
 _STATE_STYLE = {
@@ -23,7 +23,7 @@ _STATE_STYLE = {
     ThreadState.RUNNING: "running",
     ThreadState.RUNNABLE: "running",
     ThreadState.OTHER: "text",
-    ThreadState.IDLE: "dim",
+    ThreadState.IDLE: "text",
 }
 
 #: The orders in the order of the key; each with the title of its column.
@@ -40,7 +40,7 @@ def _by_state(thread: Thread) -> tuple[float, ...]:
     """Who is stuck first, the longest first; then who waits most; the idle last."""
     wait = thread.waiting_for
     since = -wait.for_s if wait is not None and thread.state is ThreadState.WAITING else 0.0
-    rank = _STATE_RANK[thread.state] if thread.alive else 5
+    rank = 4 if is_idle(thread) else _STATE_RANK[thread.state]
     if rank == 0 and since > -1.0:
         # Short waits come and go between two looks: by share, or the list would never be still.
         rank, since = 1, 0.0
@@ -96,8 +96,13 @@ def state_word(thread: Thread) -> str:
     return thread.state.value if thread.alive else "ended"
 
 
+def is_idle(thread: Thread) -> bool:
+    """Whether it only waits for work; one that sleeps while it holds a lock does not."""
+    return (thread.state is ThreadState.IDLE and not thread.holds) or not thread.alive
+
+
 def _quiet(thread: Thread) -> str:
-    return "dim" if thread.state is ThreadState.IDLE or not thread.alive else "text"
+    return "dim" if is_idle(thread) else "text"
 
 
 def _where(picture: Picture, thread: Thread) -> Cell:
@@ -111,7 +116,7 @@ def _name(picture: Picture, thread: Thread) -> Cell:
 
 
 def _state(thread: Thread) -> Cell:
-    return state_word(thread), _STATE_STYLE[thread.state] if thread.alive else "dim"
+    return state_word(thread), "dim" if is_idle(thread) else _STATE_STYLE[thread.state]
 
 
 def _waits_for(picture: Picture, thread: Thread) -> Cell:

@@ -1,0 +1,224 @@
+"""The parts of the screen that need no screen: pace, themes, saving, started programs, keys."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pictures
+import pytest
+from textual.color import Color
+
+from locktop.collector.errors import LocktopError
+from locktop.tui import saving, theme_files
+from locktop.tui.actions import ACTIONS
+from locktop.tui.app import make_app
+from locktop.tui.bindings import bindings, footer_line
+from locktop.tui.keymap import FOOTER, KEYMAP
+from locktop.tui.lines.runs import line_text
+from locktop.tui.pace import DRAWN_TO_RAISE, SKIPS_TO_LOWER, Pacer
+from locktop.tui.started import Started
+
+ALL = theme_files.load_all()[0]
+COLOURED = [theme for theme in ALL.values() if not theme.ansi]
+
+
+def test_pace_is_lowered_by_a_slow_terminal_and_comes_back() -> None:
+    pacer = Pacer(2.0)
+    for _ in range(SKIPS_TO_LOWER):
+        assert not pacer.may_draw(drained=False)
+    assert pacer.pace.now == 1.0
+    assert pacer.pace.asked == 2.0
+    assert "slow terminal" in pacer.pace.text
+    for _ in range(DRAWN_TO_RAISE):
+        assert pacer.may_draw(drained=True)
+    assert pacer.pace.now == 2.0
+    assert pacer.pace.text == "2/s"
+
+
+def test_pace_stops_at_its_ends() -> None:
+    pacer = Pacer(2.0)
+    pacer.step(100)
+    assert pacer.interval_s == pytest.approx(0.1)
+    pacer.step(-100)
+    assert pacer.interval_s == pytest.approx(10.0)
+    for _ in range(20):
+        pacer.may_draw(drained=False)
+    assert pacer.interval_s == pytest.approx(10.0)
+
+
+def luminance(colour: str) -> float:
+    def part(value: int) -> float:
+        share = value / 255
+        return share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4
+
+    red, green, blue = Color.parse(colour).rgb
+    return 0.2126 * part(red) + 0.7152 * part(green) + 0.0722 * part(blue)
+
+
+def contrast(one: str, other: str) -> float:
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("theme", COLOURED, ids=lambda theme: theme.name)
+def test_text_of_every_theme_can_be_read(theme: theme_files.ThemeFile) -> None:
+    """WCAG 2.2: 4.5 for text. The rules between panels are no text."""
+    least = 7.0 if theme.name == "contrast" else 4.5
+    backgrounds = {"alarm": "alarm-back", "flag": "flag-back", "cursor": "cursor-back"}
+    for name in theme_files.STYLED:
+        if name in ("rule", "cursor-elsewhere"):
+            continue
+        behind = theme.screen.get(backgrounds.get(name, ""), theme.base["background"])
+        assert contrast(theme.screen[name], behind) >= least, name
+        if name not in backgrounds:
+            elsewhere = theme.screen["cursor-elsewhere-back"]
+            assert contrast(theme.screen[name], elsewhere) >= 4.0, name
+
+
+def test_there_are_themes_for_dark_light_contrast_sixteen_and_no_colours() -> None:
+    assert set(ALL) == {"night", "paper", "contrast", "ansi16", "mono"}
+    assert [theme.name for theme in ALL.values() if not theme.dark] == ["paper"]
+    assert all(
+        value.startswith("ansi_")
+        for theme in (ALL["ansi16"], ALL["mono"])
+        for value in (*theme.screen.values(), *theme.base.values())
+    )
+
+
+@pytest.mark.parametrize(
+    ("environ", "name"),
+    [
+        ({"TERM": "xterm-256color"}, "night"),
+        ({"TERM": "xterm", "COLORTERM": "truecolor"}, "night"),
+        ({"TERM": "linux"}, "ansi16"),
+        ({"TERM": "screen"}, "ansi16"),
+        ({}, "ansi16"),
+        ({"TERM": "xterm-256color", "NO_COLOR": "1"}, "mono"),
+        ({"TERM": "xterm-256color", "NO_COLOR": ""}, "night"),
+    ],
+)
+def test_the_theme_suits_the_terminal(environ: dict[str, str], name: str) -> None:
+    assert theme_files.default_name(environ) == name
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (("[base]", "[base"), "not TOML"),
+        (('text = "#c8d0da"', 'text = "bluish"'), "screen.text: 'bluish' is no colour"),
+        (('text = "#c8d0da"', ""), "screen.text is missing"),
+        (('name = "night"', 'name = "a b"'), "name must be"),
+        (("dark = true", 'dark = "yes"'), "dark must be true or false"),
+        (('title = "bold"', 'title = "bald"'), "style.title: 'bald' is no style"),
+        (("[style]", "[style]\nnose = 'bold'"), "style.nose is not known"),
+        (('name = "night"', 'name = "night"\nnose = 1'), "nose is not known"),
+    ],
+)
+async def test_a_broken_theme_file_is_told_and_left_out(
+    change: tuple[str, str], complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    night = next(p for p in theme_files._shipped() if p.name == "night.toml").read_text()
+    own = tmp_path / "locktop" / "themes"
+    own.mkdir(parents=True)
+    (own / "own.toml").write_text(night.replace(*change))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    themes, wrong = theme_files.load_all()
+    assert set(themes) == set(ALL)
+    assert len(wrong) == 1
+    assert "own.toml" in wrong[0]
+    assert complaint in wrong[0]
+    app = make_app(pictures.HandFeed(pictures.normal()), "own", environ={"TERM": "linux"})
+    async with app.run_test(size=(80, 24)):
+        assert app.theme == "ansi16"
+
+
+def test_the_users_own_theme_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    night = next(p for p in theme_files._shipped() if p.name == "night.toml").read_text()
+    own = tmp_path / "locktop" / "themes"
+    own.mkdir(parents=True)
+    (own / "mine.toml").write_text(night.replace('"night"', '"mine"'))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert "mine" in theme_files.load_all()[0]
+
+
+def test_write_file_is_whole_private_and_never_over_another(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    saving.write_file(path, b"one")
+    with pytest.raises(FileExistsError):
+        saving.write_file(path, b"two")
+    assert path.read_bytes() == b"one"
+    assert path.stat().st_mode & 0o777 == 0o600
+    saving.write_file(path, b"three", replace=True)
+    assert path.read_bytes() == b"three"
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(FileExistsError):
+        saving.write_file(link, b"four")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "link"]
+
+
+def test_a_name_for_a_file_holds_nothing_of_a_strangers_path() -> None:
+    from dataclasses import replace
+
+    snapshot = pictures.normal()
+    hostile = replace(snapshot.process, comm="../../etc/x y\x1b")
+    name = saving.picture_name(replace(snapshot, process=hostile), ".json")
+    assert name == "locktop-_.._etc_x_y_-4711-20261121T031245Z.json"
+
+
+def test_every_action_has_keys_and_no_key_has_two() -> None:
+    assert {keys.action for keys in KEYMAP} == set(ACTIONS)
+    pressed = [key for keys in KEYMAP for key in keys.keys]
+    assert len(pressed) == len(set(pressed))
+    assert len(bindings()) == len(KEYMAP)
+
+
+def test_the_line_of_keys_shows_whole_keys_only() -> None:
+    whole = line_text(footer_line(500))
+    assert all(ACTIONS[name].short in whole for name in FOOTER)
+    for width in range(10, 140):
+        text = line_text(footer_line(width))
+        assert len(text) <= width
+        assert whole.startswith(text)
+    assert "w save" in line_text(footer_line(80))
+
+
+def started(*arguments: str, **options: object) -> Started:
+    command = [sys.executable, "-c", *arguments]
+    return Started(sys.executable, command, **options)  # type: ignore[arg-type]
+
+
+def test_a_program_that_ended_at_once_is_told_with_its_last_words(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with started("import sys; sys.exit('no config')", output=str(log)) as program:
+        program._process.wait(60)
+        with pytest.raises(LocktopError, match=r"exited with status 1 before .*: no config"):
+            program.source()
+    assert program.status == 1
+    assert log.read_text() == "no config\n"
+
+
+def test_a_running_program_is_ended_and_that_is_status_0(tmp_path: Path) -> None:
+    with started("import signal; signal.pause()", output=str(tmp_path / "log")) as program:
+        pid = program.pid
+    assert program.status == 0
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_a_program_ended_by_a_signal_gives_128_and_its_number(tmp_path: Path) -> None:
+    code = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    with started(code, output=str(tmp_path / "log")) as program:
+        program._process.wait(60)
+    assert program.status == 137
+    assert "SIGKILL" in program.told()[0]
+
+
+def test_output_never_goes_over_a_file(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("precious")
+    with pytest.raises(LocktopError, match="exists"):
+        started("pass", output=str(log))
+    assert log.read_text() == "precious"
