@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 
 from locktop.collector.abi import HeldEntry, LockRow, Site, lib
 from locktop.collector.analysis import classify, rates
@@ -41,7 +42,7 @@ KINDS: dict[int, Kind] = {
     lib.LT_KIND_FUTEX: Kind.FUTEX,
     lib.LT_KIND_CUSTOM: Kind.CUSTOM,
 }
-_CONTENTION = [number for number, kind in KINDS.items() if kind in CONTENTION_KINDS]
+_of_contention = itemgetter(*(n for n, kind in KINDS.items() if kind in CONTENTION_KINDS))
 _MOST_STACKS_OF_A_LOCK = 64
 _KIND_SHIFT: int = lib.LT_KIND_SHIFT
 _WAIT_TIMED: int = lib.LT_WAIT_TIMED
@@ -135,8 +136,8 @@ class Picture:
             holds=tuple(self._held(raw, entry) for entry in raw.held) if raw else (),
             wait_s=wait_s,
             cpu_s=cpu_s,
-            acquisitions=sum(raw.acquisitions[kind] for kind in _CONTENTION) if raw else 0,
-            contended=sum(raw.contended[kind] for kind in _CONTENTION) if raw else 0,
+            acquisitions=sum(_of_contention(raw.acquisitions)) if raw else 0,
+            contended=sum(_of_contention(raw.contended)) if raw else 0,
             wait_share=rates.share(contention_s - before.contention_s, interval_s) if before else 0,
             idle_share=rates.share(idle_s - before.idle_s, interval_s) if before else 0,
             cpu_share=rates.share(cpu_s - before.cpu_s, cpu_interval_s) if before else 0,
@@ -198,11 +199,11 @@ class Picture:
     def _wait_s(self, raw: RawThread | None, wait: Wait | None) -> dict[Kind, float]:
         if raw is None:
             return {}
-        seconds = {
-            KINDS[number]: self._clock.seconds(ticks)
-            for number, ticks in enumerate(raw.wait_ticks)
-            if ticks and number in KINDS
-        }
+        seconds: dict[Kind, float] = {}
+        if any(raw.wait_ticks):
+            for number, kind in KINDS.items():
+                if ticks := raw.wait_ticks[number]:
+                    seconds[kind] = self._clock.seconds(ticks)
         if wait is not None:
             seconds[wait.kind] = seconds.get(wait.kind, 0.0) + wait.for_s
         return seconds

@@ -71,6 +71,7 @@ class PreloadSource:
     def close(self) -> None:
         """Let go of the process; a claim on it lapses by itself."""
         self._file.close()
+        self._tasks.close()
 
     def look(self, resolve: bool = False) -> Snapshot:
         """See Source."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
+from typing import Any
 
 from locktop.collector import abi
 from locktop.collector.abi import HeldEntry, LockRow, Site, ThreadBlock, WaitBlock, ffi, lib
@@ -31,6 +32,7 @@ _OTHER_EMPTY = bytes(8 * 10)
 _OTHER_COUNTS_AT = abi.OTHER_AT + abi.offset_of("struct lt_slot", "counts")
 _OTHER_LOCK_AT = abi.OTHER_AT + abi.offset_of("struct lt_slot", "lock")
 _SUM = struct.Struct(f"={3 * lib.LT_KINDS}Q")
+_NO_TOTALS = bytes(abi.THREAD_SUM_SIZE)
 _SITE = struct.Struct("=IIQQQ")
 _LIVING = frozenset({lib.LT_THREAD_LIVE, lib.LT_THREAD_EXITING})
 
@@ -74,7 +76,7 @@ class Reader:
         self._locks = GrowingArray(memory, abi.LOCKS_AT, abi.LOCK_SIZE, MOST_LOCKS)
         self._before = bytearray()
         self._before_count = 0
-        self._scratch = bytearray(1 << 16)
+        self._set_scratch(1 << 16)
         self._rows = ffi.new("struct lt_lock_row[]", MOST_ROWS)
         self._retired_sites: dict[int, tuple[int, bytes]] = {}
         self._retired_at = -1
@@ -140,7 +142,7 @@ class Reader:
         first, wait = block, abi.WAIT.at(data, abi.WAIT_AT)
         for _ in range(_ATTEMPTS):
             now = self._clock.now()
-            tables = self._tables(block)
+            slots, sites = self._copy_tables(block)
             head = bytearray(self._memory.read(at, _BLOCK_HEAD))
             after, wait_after = abi.THREAD.at(head), abi.WAIT.at(head, abi.WAIT_AT)
             if (after.birth, after.state in _LIVING) != (first.birth, True):
@@ -149,7 +151,7 @@ class Reader:
             if settled and not self._long_wait_ended(wait, wait_after, now):
                 break
             block, wait = after, wait_after
-        sums = cycle.fold(*tables, _other_slot(head))
+        sums = cycle.fold(self._scratch_pointer, slots, sites, _other_slot(head))
         if wait_after != wait:
             wait_after = self._settled_wait(at, wait_after)
         waiting = bool(wait_after.key) and not wait_after.seq & 1
@@ -172,17 +174,22 @@ class Reader:
             return False
         return self._clock.seconds(now - wait.since) > _LONG_WAIT_S
 
-    def _tables(self, block: ThreadBlock) -> tuple[memoryview, memoryview]:
+    def _copy_tables(self, block: ThreadBlock) -> tuple[int, int]:
+        """Copy the slots and the sites to the scratch; return how many bytes they take."""
         slots = self._capacity(block.slot_capacity, block.slots) * abi.SLOT_SIZE
         sites = self._capacity(block.site_capacity, block.sites) * abi.SITE.size
         if slots + sites > len(self._scratch):
-            self._scratch = bytearray(2 * (slots + sites))
-        view = memoryview(self._scratch)
+            self._set_scratch(2 * (slots + sites))
         if slots:
-            self._memory.read_into(view[:slots], block.slots)
+            self._memory.read_into(self._scratch_view[:slots], block.slots)
         if sites:
-            self._memory.read_into(view[slots : slots + sites], block.sites)
-        return view[:slots], view[slots : slots + sites]
+            self._memory.read_into(self._scratch_view[slots : slots + sites], block.sites)
+        return slots, sites
+
+    def _set_scratch(self, size: int) -> None:
+        self._scratch = bytearray(size)
+        self._scratch_view = memoryview(self._scratch)
+        self._scratch_pointer = ffi.from_buffer("uint8_t[]", self._scratch)
 
     def _capacity(self, capacity: int, offset: int) -> int:
         if capacity > _MOST_SLOTS:
@@ -286,31 +293,37 @@ class _Cycle:
         self.sums_pointer = ffi.from_buffer("struct lt_lock_sum[]", self.sums)
         self.threads: list[RawThread] = []
         self.refused = 0
+        self._totals = ffi.new("struct lt_thread_sum *")
+        self._totals_view = ffi.buffer(self._totals)
         self._capacity = 1024
         self._sites = ffi.new("struct lt_site[]", self._capacity)
         self._used = ffi.new("uint32_t *")
 
     def fold(
-        self, slots: memoryview, sites: memoryview, other: bytearray | None
+        self, tables: Any, slots: int, sites: int, other: bytearray | None
     ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """Add a thread's tables to the sums; return its figures by kind."""
-        totals = bytearray(abi.THREAD_SUM_SIZE)
-        pointer = ffi.from_buffer("struct lt_thread_sum[1]", totals)
-        for part in (slots, other) if other else (slots,):
-            self.refused += lib.lt_fold_slots(
-                ffi.from_buffer(part), len(part), self.sums_pointer, self.sum_count, pointer
-            )
-        self.fold_sites(sites)
-        values = _SUM.unpack(totals)
+        """Add a thread's tables, ``slots`` bytes and then ``sites`` bytes, to the sums; return its
+        figures by kind."""
+        self._totals_view[:] = _NO_TOTALS
+        self.refused += self._fold_slots(tables, slots)
+        if other is not None:
+            self.refused += self._fold_slots(ffi.from_buffer(other), len(other))
+        if sites:
+            self._fold_sites(tables + slots, sites)
+        values = _SUM.unpack(self._totals_view)
         kinds = lib.LT_KINDS
         return values[:kinds], values[kinds : 2 * kinds], values[2 * kinds :]
 
-    def fold_sites(self, sites: memoryview | bytes) -> None:
+    def _fold_slots(self, slots: Any, size: int) -> int:
+        return int(lib.lt_fold_slots(slots, size, self.sums_pointer, self.sum_count, self._totals))
+
+    def fold_sites(self, sites: bytes) -> None:
         """Add waits by lock and stack."""
-        if not len(sites):
-            return
-        source = ffi.from_buffer(sites)
-        while not lib.lt_fold_sites(source, len(sites), self._sites, self._capacity, self._used):
+        if sites:
+            self._fold_sites(ffi.from_buffer(sites), len(sites))
+
+    def _fold_sites(self, sites: Any, size: int) -> None:
+        while not lib.lt_fold_sites(sites, size, self._sites, self._capacity, self._used):
             self._grow_sites()
 
     def _grow_sites(self) -> None:
@@ -340,6 +353,8 @@ def _other_slot(head: bytearray) -> bytearray | None:
 
 def _waits_to_be_recorded(thread: RawThread) -> bytes:
     """A contended acquisition is counted at once, but where it came from only after the release."""
+    if not thread.held:
+        return b""
     return b"".join(
         _SITE.pack(held.lock, held.stack, 1, held.wait_ticks, held.wait_ticks)
         for held in thread.held

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import resource
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from locktop.collector import procfs
+from locktop.collector.sanitize import clean
 
 #: A thread that stays in one wait is asked again only every so many looks (its name may change).
 _ROUNDS = 16
+_MOST_KEPT = 4096  # open files
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +22,7 @@ class Task:
     name: str
     state: str  # letter
     cpu_s: float
+    raw_name: bytes = b""  # as the kernel gives it
 
 
 class Tasks:
@@ -28,7 +33,12 @@ class Tasks:
         self._same_ids = pid == own_pid
         self._own_tids: dict[int, int] = {}
         self._known: dict[int, tuple[object, Task]] = {}
+        self._stats = _OpenStats(pid)
         self._round = 0
+
+    def close(self) -> None:
+        """Close what is kept open."""
+        self._stats.close()
 
     def read(self, waits: Mapping[int, object]) -> dict[int, Task]:
         """Return the tasks. ``waits`` identifies by tid the wait that a thread is in: one that was
@@ -36,7 +46,9 @@ class Tasks:
         self._round += 1
         found: dict[int, Task] = {}
         known: dict[int, tuple[object, Task]] = {}
-        for kernel_tid in procfs.tids(self._pid):
+        kernel_tids = procfs.tids(self._pid)
+        self._stats.keep_only(kernel_tids)
+        for kernel_tid in kernel_tids:
             task = self._task(kernel_tid, waits)
             if task is not None and task[2].state not in "ZX":
                 tid, wait, about = task
@@ -55,13 +67,66 @@ class Tasks:
             due = (self._round + tid) % _ROUNDS == 0
             if before is not None and wait is not None and before[0] == wait and not due:
                 return tid, wait, before[1]
-            stat = procfs.thread_stat(self._pid, kernel_tid)
-        except (OSError, ValueError):
+            about = _parsed(self._stats.read(kernel_tid), before[1] if before else None)
+        except (OSError, ValueError, IndexError):
             return None  # it ended in between
-        return tid, wait, Task(stat.comm, stat.state, stat.cpu_s)
+        return tid, wait, about
 
     def _own_tid(self, kernel_tid: int) -> int:
         tid = self._own_tids.get(kernel_tid)
         if tid is None:
             tid = self._own_tids[kernel_tid] = procfs.own_tid(self._pid, kernel_tid)
         return tid
+
+
+def _parsed(line: bytes, before: Task | None) -> Task:
+    """Parse a stat line; what did not change stays the same object."""
+    end = line.rindex(b")")
+    raw_name = line[line.index(b"(") + 1 : end]
+    fields = line[end + 2 : end + 120].split(b" ", 14)
+    cpu_s = (int(fields[11]) + int(fields[12])) * procfs.CLOCK_TICK_S
+    state = chr(fields[0][0])
+    if before is not None and before.raw_name == raw_name:
+        if before.state == state and before.cpu_s == cpu_s:
+            return before
+        return Task(before.name, state, cpu_s, raw_name)
+    return Task(clean(raw_name), state, cpu_s, raw_name)
+
+
+class _OpenStats:
+    """The threads' stat files, kept open between looks as far as descriptors go: reading an open
+    one costs less than half of opening it anew."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._fds: dict[int, int] = {}
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._most = soft // 2 if soft != resource.RLIM_INFINITY else _MOST_KEPT
+
+    def read(self, tid: int) -> bytes:
+        """Return a thread's stat line; raises OSError when it has ended."""
+        fd = self._fds.get(tid)
+        if fd is None:
+            fd = os.open(f"/proc/{self._pid}/task/{tid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+            if len(self._fds) >= min(self._most, _MOST_KEPT):
+                try:
+                    return os.read(fd, 1024)
+                finally:
+                    os.close(fd)
+            self._fds[tid] = fd
+        try:
+            return os.pread(fd, 1024, 0)
+        except OSError:
+            os.close(self._fds.pop(tid))  # the id may come back with another thread
+            raise
+
+    def keep_only(self, tids: list[int]) -> None:
+        """Close those of other threads."""
+        if len(self._fds) <= len(tids) and self._fds.keys() <= set(tids):
+            return
+        for tid in self._fds.keys() - set(tids):
+            os.close(self._fds.pop(tid))
+
+    def close(self) -> None:
+        """Close all."""
+        self.keep_only([])

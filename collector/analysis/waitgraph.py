@@ -7,7 +7,7 @@ the lock since. A wait that gives up by itself blocks nobody for good and makes 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from locktop.collector.model import Held, Kind, Lock, Thread, Wait
@@ -28,24 +28,30 @@ class Edge:
     for_s: float = field(default=0.0, compare=False)
 
 
-def edges(threads: Iterable[Thread], locks: Mapping[int, Lock]) -> frozenset[Edge]:
+def edges(threads: Sequence[Thread], locks: Mapping[int, Lock]) -> frozenset[Edge]:
     """Return the edges among living threads."""
-    living = [thread for thread in threads if thread.alive]
-    held = _held_by_lock(living)
+    waiting = [
+        (thread.tid, wait)
+        for thread in threads
+        if thread.alive and (wait := thread.waiting_for) is not None and _counts(wait, locks)
+    ]
+    held = _held_by_lock(threads, {wait.lock for _, wait in waiting})
     return frozenset(
-        _edge(thread.tid, wait, holder, entry)
-        for thread in living
-        if (wait := thread.waiting_for) is not None and _counts(wait, locks)
+        _edge(tid, wait, holder, entry)
+        for tid, wait in waiting
         for holder, entry in held.get(wait.lock, ())
-        if _blocks(thread.tid, wait, holder, entry, locks)
+        if _blocks(tid, wait, holder, entry, locks)
     )
 
 
-def _held_by_lock(threads: list[Thread]) -> dict[int, list[tuple[int, Held]]]:
+def _held_by_lock(threads: Sequence[Thread], wanted: set[int]) -> dict[int, list[tuple[int, Held]]]:
     held: dict[int, list[tuple[int, Held]]] = {}
+    if not wanted:
+        return held
     for thread in threads:
         for entry in thread.holds:
-            held.setdefault(entry.lock, []).append((thread.tid, entry))
+            if entry.lock in wanted and thread.alive:
+                held.setdefault(entry.lock, []).append((thread.tid, entry))
     return held
 
 
