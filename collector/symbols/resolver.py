@@ -71,7 +71,7 @@ class Resolver:
         if known is not None:
             return known
         every = [self.frame(address) for address in addresses if address]
-        frames = _as_the_program_knows_it(every)
+        frames = as_the_program_knows_it(every)
         if all(frame.address in self._named for frame in every):
             self._stacks[stack] = frames
         return frames
@@ -218,7 +218,8 @@ class Resolver:
             self._space = AddressSpace(mappings)
 
 
-def _as_the_program_knows_it(frames: list[Frame]) -> tuple[Frame, ...]:
+def as_the_program_knows_it(frames: list[Frame]) -> tuple[Frame, ...]:
+    """Return a stack without the frames of the library and those beyond the thread's start."""
     kept: list[Frame] = []
     for frame in frames:
         if frame.module.startswith(_LIBRARY):

@@ -1,0 +1,254 @@
+"""Names for addresses: maps, ELF symbols, DWARF lines, demangling, of programs built here."""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from locktop.collector.model import Frame, Kind
+from locktop.collector.symbols import maps
+from locktop.collector.symbols.demangle import demangle
+from locktop.collector.symbols.dwarf import Lines
+from locktop.collector.symbols.elf import ElfFile
+from locktop.collector.symbols.lock_names import LockNames
+from locktop.collector.symbols.resolver import Resolver, as_the_program_knows_it
+
+# Says where its things lie, then waits until its input ends.
+SOURCE = """\
+#include <pthread.h>
+#include <stdio.h>
+pthread_mutex_t g_cache_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t in_bss[4];
+struct { int count; pthread_mutex_t lock; } g_data = {1, PTHREAD_MUTEX_INITIALIZER};
+__attribute__((noinline)) static void *here(void)
+{
+    return __builtin_return_address(0);
+}
+int main(void)
+{
+    void *address = here();
+    printf("%p %p %p %p\\n", address, (void *)&g_cache_lock, (void *)&in_bss[1],
+           (void *)&g_data.lock);
+    fflush(stdout);
+    return getchar();
+}
+"""
+LINE_OF_THE_CALL = 12
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The program with DWARF, with symbols only, and stripped."""
+    directory = tmp_path_factory.mktemp("symbols")
+    (directory / "cache.c").write_text(SOURCE)
+    programs = {}
+    for kind, flags in (("dwarf", ["-g"]), ("symbols", []), ("stripped", ["-s"])):
+        programs[kind] = directory / kind
+        command = ["cc", "-O1", "-pie", "-fPIE", *flags, "-o", str(programs[kind]), "cache.c"]
+        subprocess.run(command, cwd=directory, check=True)
+    return programs
+
+
+class Running:
+    """The program, and the addresses that it told."""
+
+    def __init__(self, path: Path) -> None:
+        self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self.process.stdout is not None
+        told = [int(word, 16) for word in self.process.stdout.readline().split()]
+        self.site, self.cache_lock, self.bss_lock, self.data_lock = told
+
+    def stop(self) -> None:
+        self.process.communicate()
+
+
+@pytest.fixture
+def running(request: pytest.FixtureRequest, built: dict[str, Path]) -> Iterator[Running]:
+    program = Running(built[request.param])
+    yield program
+    program.stop()
+
+
+def resolved(resolver: Resolver, address: int) -> Frame:
+    resolver.frame(address)
+    assert resolver.wait()
+    return resolver.frame(address)
+
+
+@pytest.mark.parametrize("running", ["dwarf"], indirect=True)
+def test_function_file_line_and_data(running: Running) -> None:
+    resolver = Resolver(running.process.pid)
+    first = resolver.frame(running.site)
+    assert (first.function, first.module) == ("", "dwarf")
+    frame = resolved(resolver, running.site)
+    assert (frame.function, frame.file, frame.line) == ("main", "cache.c", LINE_OF_THE_CALL)
+    for address in (running.cache_lock, running.bss_lock, running.data_lock):
+        assert resolver.data(address) is None
+    assert resolver.wait()
+    assert resolver.data(running.cache_lock) == "g_cache_lock"
+    assert resolver.data(running.bss_lock) == "in_bss+0x28"
+    assert resolver.data(running.data_lock) == "g_data+0x8"
+    resolver.close()
+
+
+@pytest.mark.parametrize("running", ["symbols"], indirect=True)
+def test_without_dwarf_there_is_a_function_and_no_line(running: Running) -> None:
+    frame = resolved(Resolver(running.process.pid), running.site)
+    assert (frame.function, frame.file, frame.line) == ("main", None, None)
+
+
+@pytest.mark.parametrize("running", ["stripped"], indirect=True)
+def test_without_symbols_there_is_the_module_and_the_offset(running: Running) -> None:
+    resolver = Resolver(running.process.pid)
+    frame = resolved(resolver, running.site)
+    assert (frame.function, frame.module) == ("", "stripped")
+    assert 0 < frame.offset < 0x10000
+    assert resolver.data(running.cache_lock) is None
+    assert resolver.wait()
+    assert resolver.data(running.cache_lock) == ""
+
+
+def test_a_replaced_program_is_not_taken_for_the_old_one(
+    built: dict[str, Path], tmp_path: Path
+) -> None:
+    path = tmp_path / "program"
+    shutil.copy(built["dwarf"], path)
+    running = Running(path)
+    path.unlink()
+    shutil.copy(built["stripped"], path)
+    frame = resolved(Resolver(running.process.pid), running.site)
+    # Root reads the old file through the map; others get the address alone. Nobody the new file.
+    assert frame.function in ("main", "")
+    assert frame.module == "program"
+    if os.geteuid() == 0:
+        assert frame.function == "main"
+    running.stop()
+
+
+def test_memory_of_no_file_has_no_name() -> None:
+    resolver = Resolver(os.getpid())
+    heap = id(object())
+    assert resolver.data(heap) in ("", None)
+    assert resolved(resolver, 0x10).module == ""
+
+
+def test_names_outlive_the_process(built: dict[str, Path]) -> None:
+    running = Running(built["dwarf"])
+    resolver = Resolver(running.process.pid)
+    running.stop()
+    assert resolved(resolver, running.site).function == "main"
+
+
+def test_stacks_lose_the_library_and_what_is_beyond_the_start() -> None:
+    frames = [
+        Frame(n, function, None, None, module, n)
+        for n, (function, module) in enumerate(
+            [("", "liblocktop.so"), ("put", "x"), ("start", "liblocktop.so"),
+             ("start_thread", "libc.so.6"), ("clone3", "libc.so.6"), ("", "")]
+        )
+    ]  # fmt: skip
+    kept = as_the_program_knows_it(frames)
+    assert [frame.function for frame in kept] == ["put", "start_thread", "clone3"]
+
+
+def test_damaged_elf_and_dwarf_never_raise_anything_else(built: dict[str, Path]) -> None:
+    whole = built["dwarf"].read_bytes()
+    chance = random.Random(3)
+    refused = named = 0
+    for _ in range(150):
+        data = bytearray(
+            whole[: chance.choice((len(whole), len(whole), chance.randrange(len(whole))))]
+        )
+        for _ in range(chance.choice((1, 8, 200))):
+            if data:
+                data[chance.randrange(len(data))] = chance.randrange(256)
+        try:
+            file = ElfFile(io.BytesIO(bytes(data)))
+        except ValueError:
+            refused += 1
+            continue
+        for address in range(0x1000, 0x1400, 16):
+            symbol = file.functions().find(address)
+            named += symbol is not None
+            file.objects().find(address)
+            Lines(file).find(address)
+            break
+    assert refused
+    assert refused < 150
+
+
+@pytest.mark.parametrize(
+    ("symbol", "name"),
+    [
+        ("main", "main"),
+        ("i", "i"),
+        ("_Z", "_Z"),
+        ("_ZNSt6vectorIiSaIiEE9push_backERKi", "std::vector<int, std::allocator<int>>::push_back"),
+        ("_ZN12_GLOBAL__N_13fooEv", "(anonymous namespace)::foo"),
+        ("_ZNK3FooclEi", "Foo::operator()"),
+        ("_ZL5g_mtx", "g_mtx"),
+        ("_Z3foov.part.0", "foo"),
+        ("_RNvC6_123foo3bar", "123foo::bar"),
+        ("_ZN4core3fmt9Formatter3pad17h9b2b3a0e5b4d1b31E", "core::fmt::Formatter::pad"),
+        (
+            "_ZN5alloc4sync16Arc$LT$T$C$A$GT$4drop17h123456789abcdef0E",
+            "alloc::sync::Arc<T,A>::drop",
+        ),
+        ("_Z" + "N" * 100_000, "_Z" + "N" * 100_000),
+    ],
+)
+def test_demangle(symbol: str, name: str) -> None:
+    assert demangle(symbol) == name
+
+
+def test_maps() -> None:
+    data = (
+        b"1000-2000 r-xp 00000000 fe:00 42 /usr/bin/a b (deleted)\n"
+        b"2000-3000 rw-p 00001000 fe:00 42 /usr/bin/a b (deleted)\n"
+        b"3000-4000 rw-p 00000000 00:00 0 \n"
+        b"8000-9000 rw-p 00000000 00:00 0 [heap]\n"
+        b"nonsense\n"
+        b"9000-a000 r--p 00000000 fe:00 7 /new\\012line\n"
+    )
+    space = maps.AddressSpace(maps.parse(data))
+    found = space.find(0x1800)
+    assert found is not None
+    assert (found.path, found.deleted, found.executable) == ("/usr/bin/a b", True, True)
+    assert space.find(0x5000) is None
+    bss = space.file_before(0x3800)
+    assert bss is not None
+    assert space.base(bss) is found
+    assert space.file_before(0x8800) is None
+    assert [m.path for m in space.mappings][-1] == "/new\nline"
+
+
+def test_our_own_map_parses_whole() -> None:
+    data = Path("/proc/self/maps").read_bytes()
+    parsed = maps.parse(data)
+    assert len(parsed) == len(data.splitlines())
+    executable = os.path.realpath(sys.executable)
+    assert any(mapping.path == executable for mapping in parsed)
+
+
+@pytest.mark.parametrize("running", ["dwarf"], indirect=True)
+def test_a_lock_without_a_symbol_is_called_by_where_it_is_waited_for(running: Running) -> None:
+    resolver = Resolver(running.process.pid)
+    names = LockNames(resolver)
+    wrapped = (
+        Frame(1, "std::mutex::lock", "mutex", 9, "x", 1),
+        Frame(2, "put", "cache.c", 42, "x", 2),
+    )
+    unmapped = 0x10
+    assert names.name(1, 0, Kind.MUTEX, unmapped, lambda: wrapped) == "mutex in put (cache.c:42)"
+    assert names.name(2, 0, Kind.RWLOCK, unmapped, lambda: ()) == "rwlock 0x10"
+    names.name(3, 0, Kind.MUTEX, running.cache_lock, lambda: wrapped)
+    assert resolver.wait()
+    assert names.name(3, 0, Kind.MUTEX, running.cache_lock, lambda: wrapped) == "g_cache_lock"
