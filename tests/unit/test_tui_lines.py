@@ -85,7 +85,7 @@ def test_percent_says_neither_nothing_of_a_little_nor_all_of_less() -> None:
 def test_bar_is_as_wide_as_asked_and_shows_a_little() -> None:
     assert bar(0, 6) == "      "
     assert bar(0.01, 6).strip() != ""
-    assert bar(1, 6) == bar(7, 6) == "██████"
+    assert bar(1, 6) == bar(7, 6) == "━━━━━━"
     assert all(len(bar(n / 100, 6)) == 6 for n in range(101))
 
 

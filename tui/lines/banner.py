@@ -49,8 +49,8 @@ def _edge(picture: Picture, edge: DeadlockEdge, width: int) -> Line:
     text = ""
     for say_place in (place, short_place):
         at = f" at {say_place(frame)}" if frame else ""
-        since = f" since {say_place(site)}" if site else ""
-        text = f"    {thread} waits for {lock}{at}, held by {holder}{since}"
+        taken = f", taken at {say_place(site)}" if site else ""
+        text = f"    {thread} waits for {lock}{at}, held by {holder}{taken}"
         if cell_len(text) <= width:
             return say((text, "alarm"))
     at = f" at {short_place(frame)}" if frame else ""

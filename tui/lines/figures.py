@@ -15,7 +15,6 @@ PERCENT_WIDTH = 4
 
 _DURATION_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
 _COUNT_UNITS = ((1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"), (1e15, "P"))
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
 _UNPRINTABLE = "?"
 
 
@@ -90,12 +89,11 @@ def percent(share: float) -> str:
 
 
 def bar(share: float, width: int) -> str:
-    """``share`` 0..1 as a bar of ``width`` cells in eighths; a little is at least one eighth."""
-    eighths = round(min(1.0, max(0.0, share)) * width * 8)
+    """``share`` 0..1 as a bar of ``width`` cells in halves; a little is at least half a cell."""
+    halves = round(min(1.0, max(0.0, share)) * width * 2)
     if share > 0.005:
-        eighths = max(1, eighths)
-    full, rest = divmod(eighths, 8)
-    return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(width)
+        halves = max(1, halves)
+    return ("━" * (halves // 2) + "╸" * (halves % 2)).ljust(width)
 
 
 def size(number: float) -> str:

@@ -66,7 +66,7 @@ def mean_hold(lock: Lock) -> float | None:
 
 
 def _quiet(lock: Lock) -> str:
-    return "text" if lock.contended and is_contention(lock) else "dim"
+    return "text" if (lock.contended or lock.waiters) and is_contention(lock) else "dim"
 
 
 def _name(picture: Picture, lock: Lock) -> Cell:
