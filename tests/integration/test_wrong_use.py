@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 from support import tool
+from support.screen import Screen
 from support.targets import Compiler, StartTarget, Target
 
 from locktop.collector.launch import library, preload_environment
 
 NOBODY = "65534"
-COMMANDS = [("snapshot",), ("check",), ()]  # () is the screen
+COMMANDS = ["snapshot", "check"]
 
 
 def refusal(done: subprocess.CompletedProcess[str]) -> str:
@@ -36,11 +37,25 @@ def shared_file(pid: int) -> str:
     return f"locktop-{pid}-{started}"
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_no_such_process(command: tuple[str, ...]) -> None:
+def free_pid() -> int:
     ended = subprocess.Popen(["true"])
     ended.wait()  # waited for, so its pid is free
-    assert "no such process" in refusal(tool.run(*command, "-p", ended.pid))
+    return ended.pid
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_such_process(command: str) -> None:
+    assert "no such process" in refusal(tool.run(command, "-p", free_pid()))
+
+
+def test_no_such_process_for_the_screen(need: Callable[[str], Path]) -> None:
+    with Screen(need("tmux"), "-p", free_pid()) as screen:
+        assert screen.status() == 2
+        assert "no such process" in screen.text()
+
+
+def test_no_terminal_for_the_screen() -> None:
+    assert "terminal" in refusal(tool.run("-p", os.getpid()))
 
 
 @pytest.mark.parametrize("pid", ["0", "-1", "x", "99999999999"])
@@ -49,12 +64,20 @@ def test_no_pid_at_all(pid: str) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_not_preloaded(command: tuple[str, ...], start_bare: StartTarget) -> None:
+def test_not_preloaded(command: str, start_bare: StartTarget) -> None:
     target = start_bare("plain")
     target.expect("ready")
-    line = refusal(tool.run(*command, "-p", target.pid))
+    line = refusal(tool.run(command, "-p", target.pid))
     assert "locktop run" in line, "says how to preload"
     assert target.finish() == (0, [])
+
+
+def test_not_preloaded_for_the_screen(start_bare: StartTarget, need: Callable[[str], Path]) -> None:
+    target = start_bare("plain")
+    target.expect("ready")
+    with Screen(need("tmux"), "-p", target.pid) as screen:
+        assert screen.status() == 2
+        assert "locktop run" in screen.text()
 
 
 def test_statically_linked(compiler: Compiler) -> None:
@@ -90,7 +113,7 @@ def test_a_process_of_another_user(
     preload = shutil.copy(library(), public_directory)
     as_nobody = [setpriv, "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]
     powerless = [setpriv, "--bounding-set=-all", "--inh-caps=-all"]
-    with Target([*as_nobody, program], {"LD_PRELOAD": str(preload)}) as target:
+    with Target([*as_nobody, "env", f"LD_PRELOAD={preload}", program]) as target:
         target.expect("ready")
         assert tool.run("snapshot", "-p", target.pid).returncode == 0, "root may look"
         line = refusal(tool.run("snapshot", "-p", target.pid, prefix=powerless))
