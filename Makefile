@@ -50,8 +50,9 @@ lint: setup $(TYPECHECK)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy -p locktop
+	$(BIN)/mypy tests/conftest.py tests/support tests/integration
 	$(BIN)/clang-format --dry-run -Werror $(C_FILES)
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 
 format: setup
 	$(BIN)/ruff check --fix-only --quiet .

@@ -70,7 +70,7 @@ def free_port() -> int:
 @contextmanager
 def memcached(program: Path, environment: dict[str, str]) -> Iterator[tuple[Target, int]]:
     port = free_port()
-    command = [program, "-u", "root", "-l", "127.0.0.1", "-p", str(port), "-U", "0", "-t", "4"]
+    command = [str(program), "-u", "root", "-l", "127.0.0.1", "-p", str(port), "-U", "0", "-t", "4"]
     with Target(command, environment) as target:
         while not answers(port):
             assert target.process.poll() is None, "memcached did not start"
@@ -93,7 +93,8 @@ def statistics(port: int) -> dict[str, str]:
         connection.sendall(b"stats\r\n")
         with connection.makefile("r", encoding="ascii", newline="\r\n") as file:
             lines = iter(file.readline, "END\r\n")
-            return dict(line.split()[1:3] for line in lines)  # type: ignore[misc]
+            words = [line.split() for line in lines]
+    return {name: value for _, name, value, *_ in words}
 
 
 def load(port: int, need: Need) -> dict[str, str]:
