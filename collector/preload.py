@@ -75,21 +75,19 @@ class PreloadSource:
 
     def look(self, resolve: bool = False) -> Snapshot:
         """See Source."""
+        snapshot = self._looked()
+        self._last = self._resolved(snapshot) if resolve else snapshot
+        return self._last
+
+    def _looked(self) -> Snapshot:
         if self._last is not None and self._last.ended:
             return self._last
         ended = self._has_ended()
         if ended and self._last is not None:
-            self._last = replace(self._last, ended=True)
-            return self._last
-        if not ended:
-            self._follow_exec()
-        if self._last is not None and self._last.ended:
-            return self._last
-        snapshot = self._look(ended)
-        if resolve:
-            snapshot = self._resolved(snapshot)
-        self._last = snapshot
-        return snapshot
+            return replace(self._last, ended=True)
+        if not ended and (left := self._follow_exec()) is not None:
+            return left
+        return self._look(ended)
 
     # ---- is it still the process that was attached to? ----
 
@@ -109,33 +107,36 @@ class PreloadSource:
         except OSError:
             return ""
 
-    def _follow_exec(self) -> None:
-        """exec() leaves the pid and the start time; the library puts a new file under the name."""
+    def _follow_exec(self) -> Snapshot | None:
+        """exec() leaves the pid and the start time; the library puts a new file under the name.
+
+        Returns the last picture when the new program runs without the library.
+        """
         exe = self._executable()
         replaced = self._file.memory.is_unlinked()
         if not replaced and (exe == self._exe or not exe):
-            return
+            return None
         try:
             memory = discover.open_memory(self._target)
         except LocktopError:
             if not replaced:
                 raise
-            return  # unlinked, but the mapping lives: go on with what is open
+            return None  # unlinked, but the mapping lives: go on with what is open
         if memory.same_file(self._file.memory):
             memory.close()
-            self._program_left(exe)
-            return
+            return self._program_left(exe)
         self._file.close()
         self._file = _File(memory, Resolver(self._target.pid))
         self._exe = exe
         self._process.identify()
+        return None
 
-    def _program_left(self, exe: str) -> None:
+    def _program_left(self, exe: str) -> Snapshot | None:
         self._exe = exe
         if self._last is None or discover.LIBRARY in self._maps():
-            return
+            return None
         note = f"the process has executed {clean(exe)}, which runs without the library"
-        self._last = replace(self._last, ended=True, notes=(*self._last.notes, note))
+        return replace(self._last, ended=True, notes=(*self._last.notes, note))
 
     def _maps(self) -> bytes:
         try:
