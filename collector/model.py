@@ -26,6 +26,9 @@ class Kind(StrEnum):
     FUTEX = "futex"
     CUSTOM = "custom"
 
+    # Enum's own is written in Python, and kinds are looked up some thousand times in every look.
+    __hash__ = str.__hash__
+
 
 #: Kinds whose wait is contention: somebody holds what the waiter wants.
 CONTENTION_KINDS = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.ONCE, Kind.CUSTOM})
@@ -66,6 +69,7 @@ class Wait:
     seq: int  # differs for each wait of a thread
     timed: bool = False  # gives up by itself
     shared: bool = False  # wants an rwlock for reading
+    holder_seen: int = 0  # tid that owned the lock when the wait began, 0 unknown
 
 
 @dataclass(frozen=True, slots=True)

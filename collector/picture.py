@@ -194,6 +194,7 @@ class Picture:
             seq=wait.seq,
             timed=bool(wait.flags & _WAIT_TIMED),
             shared=bool(wait.flags & _WAIT_SHARED),
+            holder_seen=wait.holder,
         )
 
     def _wait_s(self, raw: RawThread | None, wait: Wait | None) -> dict[Kind, float]:
