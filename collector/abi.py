@@ -227,14 +227,11 @@ RETIRED_SITE = Record(RetiredSite, "struct lt_retired_site")
 STACK = Record(StackHead, "struct lt_stack")
 
 WAIT_AT = offset_of("struct lt_thread", "wait")
-OTHER_AT = offset_of("struct lt_thread", "other")
 THREADS_AT = offset_of("struct lt_header", "threads")
 LOCKS_AT = offset_of("struct lt_header", "locks")
 RETIRE_SEQ_AT = offset_of("struct lt_header", "retire_seq")
-SLOT_SIZE: int = ffi.sizeof("struct lt_slot")
 LOCK_SIZE: int = ffi.sizeof("struct lt_lock")
 LOCK_SUM_SIZE: int = ffi.sizeof("struct lt_lock_sum")
-THREAD_SUM_SIZE: int = ffi.sizeof("struct lt_thread_sum")
 MAGIC = b"locktop\0"
 BYTE_ORDER = sys.byteorder
 _CHUNKS = struct.Struct(f"={lib.LT_CHUNKS}Q")

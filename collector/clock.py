@@ -46,6 +46,10 @@ class Clock:
         """Return the current reading, ticks."""
         return int(lib.lt_reader_ticks(self.kind))
 
+    def ticks(self, seconds: float) -> int:
+        """Return a span of seconds in ticks."""
+        return int(seconds * self._hz)
+
     def seconds(self, ticks: int) -> float:
         """Return a span of ticks in seconds; a negative one is 0."""
         return ticks / self._hz if ticks > 0 else 0.0

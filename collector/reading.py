@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
-from typing import Any
 
 from locktop.collector import abi
 from locktop.collector.abi import HeldEntry, LockRow, Site, ThreadBlock, WaitBlock, ffi, lib
@@ -17,7 +16,6 @@ from locktop.collector.shm import MOST_LOCKS, MOST_THREADS, GrowingArray, Shared
 
 #: Rows handed to Python; locks that nobody waited for are left out first.
 MOST_ROWS = 5_000
-_MOST_SLOTS = 1 << 20
 _MOST_HELD = 1 << 16
 _MOST_RETIRED_SITES = 10_000
 _ATTEMPTS = 4
@@ -27,12 +25,10 @@ _NEW_LOCKS = 4096
 _LONG_WAIT_S = 0.005
 #: What a thread's mode says while the library works for it.
 _MODE_BUSY = 0xFFFFFFFF
-_BLOCK_HEAD = abi.OTHER_AT + abi.SLOT_SIZE
-_OTHER_EMPTY = bytes(8 * 10)
-_OTHER_COUNTS_AT = abi.OTHER_AT + abi.offset_of("struct lt_slot", "counts")
-_OTHER_LOCK_AT = abi.OTHER_AT + abi.offset_of("struct lt_slot", "lock")
+_KINDS: int = lib.LT_KINDS
+_FIRST_SCRATCH = 1 << 18
+_FIRST_SITES = 1024
 _SUM = struct.Struct(f"={3 * lib.LT_KINDS}Q")
-_NO_TOTALS = bytes(abi.THREAD_SUM_SIZE)
 _SITE = struct.Struct("=IIQQQ")
 _LIVING = frozenset({lib.LT_THREAD_LIVE, lib.LT_THREAD_EXITING})
 
@@ -76,7 +72,6 @@ class Reader:
         self._locks = GrowingArray(memory, abi.LOCKS_AT, abi.LOCK_SIZE, MOST_LOCKS)
         self._before = bytearray()
         self._before_count = 0
-        self._set_scratch(1 << 16)
         self._rows = ffi.new("struct lt_lock_row[]", MOST_ROWS)
         self._retired_sites: dict[int, tuple[int, bytes]] = {}
         self._retired_at = -1
@@ -89,7 +84,7 @@ class Reader:
             if before & 1 and attempt < _ATTEMPTS - 1:
                 continue
             self._mode = self._memory.control().mode
-            cycle = _Cycle(self._read_locks_count() + _NEW_LOCKS)
+            cycle = _Cycle(self._memory, self._clock, self._read_locks_count() + _NEW_LOCKS)
             self._read_threads(cycle)
             count = min(self._read_locks(cycle), cycle.sum_count)
             torn = bool(before & 1) or self._memory.retire_seq() != before
@@ -101,7 +96,7 @@ class Reader:
     def read_threads(self) -> list[RawThread]:
         """Return the threads alone, for a second look at who waits for whom."""
         self._mode = self._memory.control().mode
-        cycle = _Cycle(self._read_locks_count() + _NEW_LOCKS)
+        cycle = _Cycle(self._memory, self._clock, self._read_locks_count() + _NEW_LOCKS)
         self._read_threads(cycle)
         return cycle.threads
 
@@ -139,62 +134,26 @@ class Reader:
     ) -> RawThread | None:
         at = self.threads.offset(index)
         held = self._held(block, at, data)
-        first, wait = block, abi.WAIT.at(data, abi.WAIT_AT)
-        for _ in range(_ATTEMPTS):
-            now = self._clock.now()
-            slots, sites = self._copy_tables(block)
-            head = bytearray(self._memory.read(at, _BLOCK_HEAD))
-            after, wait_after = abi.THREAD.at(head), abi.WAIT.at(head, abi.WAIT_AT)
-            if (after.birth, after.state in _LIVING) != (first.birth, True):
-                return None  # retired meanwhile, which the retire count shows
-            settled = after.table_seq == block.table_seq and not after.table_seq & 1
-            if settled and not self._long_wait_ended(wait, wait_after, now):
-                break
-            block, wait = after, wait_after
-        sums = cycle.fold(self._scratch_pointer, slots, sites, _other_slot(head))
-        if wait_after != wait:
-            wait_after = self._settled_wait(at, wait_after)
-        waiting = bool(wait_after.key) and not wait_after.seq & 1
+        result = cycle.read_thread(data, at)
+        if result == lib.LT_READ_GONE:
+            return None  # which the retire count shows
+        if result != lib.LT_READ_DONE:
+            raise self._memory.broken("a thread's tables are not where they should be")
+        after, wait = abi.THREAD.at(cycle.block), abi.WAIT.at(cycle.block, abi.WAIT_AT)
+        waiting = bool(wait.key) and not wait.seq & 1
         if not waiting and after.mode not in (self._mode, _MODE_BUSY):
             held = ()  # it has not seen the present epoch: releases may have been missed
-        return RawThread(index, after, wait_after if waiting else None, held, now, *sums)
-
-    def _settled_wait(self, at: int, seen: WaitBlock) -> WaitBlock:
-        """A copy is not taken at one moment: only two equal ones are of one wait."""
-        for _ in range(_ATTEMPTS):
-            again = abi.WAIT.at(self._memory.read(at + abi.WAIT_AT, abi.WAIT.size))
-            if again == seen:
-                return seen
-            seen = again
-        return seen._replace(key=0)
-
-    def _long_wait_ended(self, wait: WaitBlock, after: WaitBlock, now: int) -> bool:
-        """Its time went into the tables, perhaps after they were copied."""
-        if not wait.key or wait.seq == after.seq:
-            return False
-        return self._clock.seconds(now - wait.since) > _LONG_WAIT_S
-
-    def _copy_tables(self, block: ThreadBlock) -> tuple[int, int]:
-        """Copy the slots and the sites to the scratch; return how many bytes they take."""
-        slots = self._capacity(block.slot_capacity, block.slots) * abi.SLOT_SIZE
-        sites = self._capacity(block.site_capacity, block.sites) * abi.SITE.size
-        if slots + sites > len(self._scratch):
-            self._set_scratch(2 * (slots + sites))
-        if slots:
-            self._memory.read_into(self._scratch_view[:slots], block.slots)
-        if sites:
-            self._memory.read_into(self._scratch_view[slots : slots + sites], block.sites)
-        return slots, sites
-
-    def _set_scratch(self, size: int) -> None:
-        self._scratch = bytearray(size)
-        self._scratch_view = memoryview(self._scratch)
-        self._scratch_pointer = ffi.from_buffer("uint8_t[]", self._scratch)
-
-    def _capacity(self, capacity: int, offset: int) -> int:
-        if capacity > _MOST_SLOTS:
-            raise self._memory.broken(f"a table of {capacity} entries")
-        return capacity if offset else 0
+        sums = _SUM.unpack(cycle.sum)
+        return RawThread(
+            index,
+            after,
+            wait if waiting else None,
+            held,
+            int(cycle.args.now),
+            sums[:_KINDS],
+            sums[_KINDS : 2 * _KINDS],
+            sums[2 * _KINDS :],
+        )
 
     def _held(self, block: ThreadBlock, at: int, data: memoryview) -> tuple[HeldEntry, ...]:
         count = min(min(block.held_top, block.held_size) // abi.HELD.size, _MOST_HELD)
@@ -287,68 +246,71 @@ class Reader:
 class _Cycle:
     """The sums of one reading while it is made."""
 
-    def __init__(self, sum_count: int) -> None:
+    def __init__(self, memory: SharedMemory, clock: Clock, sum_count: int) -> None:
         self.sum_count = sum_count
         self.sums = bytearray(sum_count * abi.LOCK_SUM_SIZE)
         self.sums_pointer = ffi.from_buffer("struct lt_lock_sum[]", self.sums)
         self.threads: list[RawThread] = []
-        self.refused = 0
-        self._totals = ffi.new("struct lt_thread_sum *")
-        self._totals_view = ffi.buffer(self._totals)
-        self._capacity = 1024
-        self._sites = ffi.new("struct lt_site[]", self._capacity)
+        self.args = ffi.new("struct lt_thread_read *")
+        self.args.fd, self.args.clock = memory.fd, clock.kind
+        self.args.long_wait = clock.ticks(_LONG_WAIT_S)
+        self.args.sums, self.args.sum_count = self.sums_pointer, sum_count
+        self.block = ffi.buffer(ffi.addressof(self.args, "block"))
+        self.sum = ffi.buffer(ffi.addressof(self.args, "sum"))
+        self._set_scratch(_FIRST_SCRATCH)
+        self._set_sites(_FIRST_SITES)
+
+    @property
+    def refused(self) -> int:
+        """Slots left out because their lock or their kind cannot be."""
+        return int(self.args.refused)
+
+    def _set_scratch(self, size: int) -> None:
+        self._scratch = ffi.new("uint8_t[]", size)
+        self.args.scratch, self.args.scratch_size = self._scratch, size
+
+    def _set_sites(self, capacity: int) -> None:
+        self._sites = ffi.new("struct lt_site[]", capacity)
         self._used = ffi.new("uint32_t *")
+        self.args.sites, self.args.site_capacity, self.args.site_used = self._sites, capacity, 0
 
-    def fold(
-        self, tables: Any, slots: int, sites: int, other: bytearray | None
-    ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """Add a thread's tables, ``slots`` bytes and then ``sites`` bytes, to the sums; return its
-        figures by kind."""
-        self._totals_view[:] = _NO_TOTALS
-        self.refused += self._fold_slots(tables, slots)
-        if other is not None:
-            self.refused += self._fold_slots(ffi.from_buffer(other), len(other))
-        if sites:
-            self._fold_sites(tables + slots, sites)
-        values = _SUM.unpack(self._totals_view)
-        kinds = lib.LT_KINDS
-        return values[:kinds], values[kinds : 2 * kinds], values[2 * kinds :]
-
-    def _fold_slots(self, slots: Any, size: int) -> int:
-        return int(lib.lt_fold_slots(slots, size, self.sums_pointer, self.sum_count, self._totals))
+    def read_thread(self, block: memoryview, offset: int) -> int:
+        """Add a thread's tables to the sums; return an lt_read_result."""
+        source = ffi.from_buffer(block)
+        while True:
+            result = int(lib.lt_read_thread(self.args, source, offset))
+            if result == lib.LT_READ_MORE_SCRATCH:
+                self._set_scratch(2 * int(self.args.scratch_needed))
+            elif result == lib.LT_READ_MORE_SITES:
+                self._grow_sites()
+            else:
+                return result
 
     def fold_sites(self, sites: bytes) -> None:
         """Add waits by lock and stack."""
-        if sites:
-            self._fold_sites(ffi.from_buffer(sites), len(sites))
-
-    def _fold_sites(self, sites: Any, size: int) -> None:
-        while not lib.lt_fold_sites(sites, size, self._sites, self._capacity, self._used):
+        if not sites:
+            return
+        args, used = self.args, self._used
+        while True:
+            used[0] = args.site_used
+            if lib.lt_fold_sites(sites, len(sites), args.sites, args.site_capacity, used):
+                args.site_used = used[0]
+                return
             self._grow_sites()
 
     def _grow_sites(self) -> None:
-        old, size = self._sites, self._capacity * abi.SITE.size
-        self._capacity *= 4
-        self._sites, self._used = ffi.new("struct lt_site[]", self._capacity), ffi.new("uint32_t *")
-        lib.lt_fold_sites(old, size, self._sites, self._capacity, self._used)
+        old, size = self._sites, int(self.args.site_capacity) * abi.SITE.size
+        self._set_sites(4 * int(self.args.site_capacity))
+        lib.lt_fold_sites(old, size, self._sites, self.args.site_capacity, self._used)
+        self.args.site_used = self._used[0]
 
     def sites_by_lock(self) -> dict[int, list[Site]]:
         """Return the waits by lock, most wait first."""
-        count = lib.lt_sort_sites(self._sites, self._capacity)
+        count = lib.lt_sort_sites(self._sites, self.args.site_capacity)
         by_lock: dict[int, list[Site]] = {}
         for values in _SITE.iter_unpack(ffi.buffer(self._sites, count * abi.SITE.size)):
             by_lock.setdefault(values[0], []).append(Site._make(values))
         return by_lock
-
-
-def _other_slot(head: bytearray) -> bytearray | None:
-    """Return the slot of "other locks" with a key, which it has none of in the file."""
-    if head[_OTHER_COUNTS_AT : _OTHER_COUNTS_AT + len(_OTHER_EMPTY)] == _OTHER_EMPTY:
-        return None
-    key = lib.LT_KIND_MUTEX << lib.LT_KIND_SHIFT
-    head[abi.OTHER_AT : abi.OTHER_AT + 8] = struct.pack("=Q", key)
-    head[_OTHER_LOCK_AT : _OTHER_LOCK_AT + 4] = bytes(4)
-    return head[abi.OTHER_AT : abi.OTHER_AT + abi.SLOT_SIZE]
 
 
 def _waits_to_be_recorded(thread: RawThread) -> bytes:

@@ -1,8 +1,8 @@
 /* What the tool does in C: folding the tables of a watched process into sums.
  *
- * Every function works on private copies that the caller owns, checks every count, kind
- * and id against the sizes it was given, and trusts nothing that it reads there. None of
- * them allocates, blocks or keeps state, so the caller may run them without its own lock.
+ * Every function works on private copies that the caller owns (one makes them itself, with
+ * pread), checks every count, kind and id against the sizes it was given, and trusts nothing
+ * that it reads there. None allocates or keeps state, so they may run without Python's lock.
  *
  * Like abi.h this file is read by cffi after its '#' lines are taken out: nothing but
  * comments, structs, enums with plain numbers and prototypes.
@@ -88,6 +88,38 @@ int lt_fold_sites(const void *sites, uint64_t size, struct lt_site *table, uint3
 
 /* Moves the table's entries to its front, by lock and then by most wait. Returns their number. */
 uint32_t lt_sort_sites(struct lt_site *table, uint32_t capacity);
+
+enum lt_read_result {
+    LT_READ_DONE = 0,
+    LT_READ_GONE = 1,         /* the thread ended meanwhile */
+    LT_READ_DAMAGED = 2,      /* its tables lie outside the file or cannot be so large */
+    LT_READ_MORE_SCRATCH = 3, /* scratch_needed bytes; nothing was added: call again */
+    LT_READ_MORE_SITES = 4    /* a larger table of sites; nothing was added: call again */
+};
+
+/* What reading a thread needs and gives. The caller sets the first part once a cycle. */
+struct lt_thread_read {
+    int32_t fd;
+    uint32_t clock;     /* enum lt_clock */
+    uint64_t long_wait; /* ticks: a longer wait that ends meanwhile makes it read again */
+    uint8_t *scratch;
+    uint64_t scratch_size;
+    struct lt_lock_sum *sums;
+    struct lt_site *sites; /* as for lt_fold_sites */
+    uint32_t sum_count;
+    uint32_t site_capacity;
+    uint32_t site_used;
+    uint32_t refused; /* slots left out so far */
+
+    uint64_t scratch_needed;
+    uint64_t now;             /* ticks when it was read */
+    struct lt_thread_sum sum; /* of its tables */
+    struct lt_thread block;   /* what stands before `own` is newer than the caller's copy */
+};
+
+/* Copies a thread's tables with pread, checks that they belonged together, and adds them to the
+ * sums. `block` is a copy of the thread's block, `offset` where that lies in the file. */
+int lt_read_thread(struct lt_thread_read *read, const void *block, uint64_t offset);
 
 /* Writes at most `capacity` rows: first the locks marked in `wanted`, then those that were
  * waited for, then the others, each by how much they were used. `locks` holds the `count`

@@ -1,0 +1,122 @@
+#include "reader.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ATTEMPTS = 4, MOST_ENTRIES = 1 << 20 };
+
+static int copy(int fd, void *to, uint64_t size, uint64_t offset)
+{
+    uint8_t *at = to;
+
+    while (size) {
+        ssize_t got = pread(fd, at, size, (off_t)offset);
+        if (got <= 0)
+            return 0;
+        at += got;
+        size -= (uint64_t)got;
+        offset += (uint64_t)got;
+    }
+    return 1;
+}
+
+static int living(const struct lt_thread *block)
+{
+    return block->state == LT_THREAD_LIVE || block->state == LT_THREAD_EXITING;
+}
+
+static uint64_t slot_bytes(const struct lt_thread *block)
+{
+    return block->slots ? block->slot_capacity * sizeof(struct lt_slot) : 0;
+}
+
+static uint64_t site_bytes(const struct lt_thread *block)
+{
+    return block->sites ? block->site_capacity * sizeof(struct lt_site) : 0;
+}
+
+static int copy_tables(struct lt_thread_read *read, const struct lt_thread *block)
+{
+    if (block->slot_capacity > MOST_ENTRIES || block->site_capacity > MOST_ENTRIES)
+        return LT_READ_DAMAGED;
+    read->scratch_needed = slot_bytes(block) + site_bytes(block);
+    if (read->scratch_needed > read->scratch_size)
+        return LT_READ_MORE_SCRATCH;
+    if (!copy(read->fd, read->scratch, slot_bytes(block), block->slots) ||
+        !copy(read->fd, read->scratch + slot_bytes(block), site_bytes(block), block->sites))
+        return LT_READ_DAMAGED;
+    return LT_READ_DONE;
+}
+
+/* A long wait that ended while the tables were copied may or may not be in them. */
+static int long_wait_ended(const struct lt_thread_read *read, const struct lt_thread *before)
+{
+    const struct lt_wait *wait = &before->wait;
+
+    return wait->key && wait->seq != read->block.wait.seq && read->now > wait->since &&
+           read->now - wait->since > read->long_wait;
+}
+
+/* A copy is not taken at one moment: only two equal ones are of one wait. */
+static int settle_wait(struct lt_thread_read *read, uint64_t offset, const struct lt_wait *before)
+{
+    struct lt_wait again = *before;
+
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        if (memcmp(&again, &read->block.wait, sizeof again) == 0)
+            return 1;
+        read->block.wait = again;
+        if (!copy(read->fd, &again, sizeof again, offset + offsetof(struct lt_thread, wait)))
+            return 0;
+    }
+    read->block.wait.key = 0;
+    return 1;
+}
+
+static int fold(struct lt_thread_read *read, const struct lt_thread *tables)
+{
+    struct lt_slot *other = &read->block.other;
+
+    if (!lt_fold_sites(read->scratch + slot_bytes(tables), site_bytes(tables), read->sites,
+                       read->site_capacity, &read->site_used))
+        return LT_READ_MORE_SITES;
+    memset(&read->sum, 0, sizeof read->sum);
+    read->refused +=
+        lt_fold_slots(read->scratch, slot_bytes(tables), read->sums, read->sum_count, &read->sum);
+    /* "Other locks" have no key of their own. */
+    other->key = (uint64_t)LT_KIND_MUTEX << LT_KIND_SHIFT;
+    other->lock = 0;
+    if (other->counts.acquisitions | other->counts.wait_ticks | other->counts.trylock_failed)
+        read->refused +=
+            lt_fold_slots(other, sizeof *other, read->sums, read->sum_count, &read->sum);
+    return LT_READ_DONE;
+}
+
+int lt_read_thread(struct lt_thread_read *read, const void *block, uint64_t offset)
+{
+    const uint64_t head = offsetof(struct lt_thread, own);
+    struct lt_thread tables, first;
+
+    memcpy(&first, block, sizeof first);
+    tables = first;
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        read->now = lt_reader_ticks(read->clock);
+        int result = copy_tables(read, &tables);
+        if (result != LT_READ_DONE)
+            return result;
+        read->block = tables;
+        if (!copy(read->fd, &read->block, head, offset))
+            return LT_READ_DAMAGED;
+        if (!living(&read->block) || read->block.birth != first.birth)
+            return LT_READ_GONE;
+        if (read->block.table_seq == tables.table_seq && !(tables.table_seq & 1) &&
+            !long_wait_ended(read, &tables))
+            break;
+        if (attempt + 1 < ATTEMPTS)
+            tables = read->block;
+    }
+    if (!settle_wait(read, offset, &tables.wait))
+        return LT_READ_DAMAGED;
+    return fold(read, &tables);
+}
