@@ -2,7 +2,9 @@
 
 An edge says that a thread cannot go on before another one releases a lock. Only what the holders
 themselves list as held counts: the holder that a waiter saw when it began to wait may have released
-the lock since. A wait that gives up by itself blocks nobody for good and makes no edge.
+the lock since. But a list may be stale (a mutex destroyed while held, its address used again), so
+what the waiter saw must not contradict it. A wait that gives up by itself blocks nobody for good
+and makes no edge.
 """
 
 from __future__ import annotations
@@ -30,16 +32,16 @@ class Edge:
 
 def edges(threads: Sequence[Thread], locks: Mapping[int, Lock]) -> frozenset[Edge]:
     """Return the edges among living threads."""
-    waiting = [
-        (thread.tid, wait)
+    waiting = {
+        thread.tid: wait
         for thread in threads
         if thread.alive and (wait := thread.waiting_for) is not None and _counts(wait, locks)
-    ]
-    held = _held_by_lock(threads, {wait.lock for _, wait in waiting})
+    }
+    held = _held_by_lock(threads, {wait.lock for wait in waiting.values()})
     return frozenset(
         _edge(tid, wait, holder, entry)
-        for tid, wait in waiting
-        for holder, entry in held.get(wait.lock, ())
+        for tid, wait in waiting.items()
+        for holder, entry in _believed(tid, wait, held.get(wait.lock, []), waiting)
         if _blocks(tid, wait, holder, entry, locks)
     )
 
@@ -53,6 +55,28 @@ def _held_by_lock(threads: Sequence[Thread], wanted: set[int]) -> dict[int, list
             if entry.lock in wanted and thread.alive:
                 held.setdefault(entry.lock, []).append((thread.tid, entry))
     return held
+
+
+def _believed(
+    tid: int, wait: Wait, listed: list[tuple[int, Held]], waiting: Mapping[int, Wait]
+) -> list[tuple[int, Held]]:
+    """Return the entries of the held lists that fit what the waiter saw."""
+    owners = {holder for holder, entry in listed if not entry.shared}
+    return [
+        (holder, entry)
+        for holder, entry in listed
+        if entry.shared or _is_owner(tid, wait, holder, owners, waiting.get(holder))
+    ]
+
+
+def _is_owner(tid: int, wait: Wait, holder: int, owners: set[int], its_wait: Wait | None) -> bool:
+    """A lock has one owner. Whoever has waited for longer than this thread took it before, so this
+    thread saw it as the owner; so did a thread that waits for what it has itself."""
+    if len(owners) > 1 or holder == tid:
+        return wait.holder_seen == holder
+    if its_wait is not None and its_wait.for_s > wait.for_s:
+        return wait.holder_seen in (0, holder)
+    return True
 
 
 def _counts(wait: Wait, locks: Mapping[int, Lock]) -> bool:

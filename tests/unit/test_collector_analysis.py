@@ -20,9 +20,15 @@ def thread(tid: int, waits_for: Wait | None = None, *holds: Held, alive: bool = 
 
 
 def wait(
-    lock: int, kind: Kind = Kind.MUTEX, seq: int = 2, timed: bool = False, shared: bool = False
+    lock: int,
+    kind: Kind = Kind.MUTEX,
+    seq: int = 2,
+    timed: bool = False,
+    shared: bool = False,
+    saw: int = 0,
+    for_s: float = 1.0,
 ) -> Wait:
-    return Wait(lock, kind, 1.0, (), 5, 0x10, seq, timed, shared)
+    return Wait(lock, kind, for_s, (), 5, 0x10, seq, timed, shared, saw)
 
 
 def held(lock: int, shared: bool = False) -> Held:
@@ -72,9 +78,25 @@ def test_what_is_no_edge(waiter: Thread) -> None:
 def test_locks_whose_lists_prove_nothing() -> None:
     both = (thread(1, wait(7)), thread(2, None, held(7)))
     assert pairs(*both, locks={7: lock(7, foreign_releases=True)}) == set()
-    alone = thread(1, wait(7), held(7))
+    alone = thread(1, wait(7, saw=1), held(7))
     assert pairs(alone, locks={7: lock(7, recursive=True)}) == set()
     assert pairs(alone, locks={7: lock(7)}) == {(1, 1)}
+
+
+def test_a_stale_list_is_not_believed() -> None:
+    # It says that it holds what it waits for, but saw another thread own it.
+    assert pairs(thread(1, wait(7, saw=9), held(7))) == set()
+    # Two threads list one mutex: only the one that was seen has it.
+    both = (thread(2, None, held(7)), thread(3, None, held(7)))
+    assert pairs(thread(1, wait(7, saw=3)), *both) == {(1, 3)}
+    assert pairs(thread(1, wait(7)), *both) == set()
+    # Thread 2 has waited for longer, so what it holds it held when thread 1 came.
+    stuck = thread(2, wait(8, for_s=2.0), held(7))
+    assert pairs(thread(1, wait(7, saw=9)), stuck) == set()
+    assert pairs(thread(1, wait(7, saw=2)), stuck) == {(1, 2)}
+    # Thread 2 came later: it may have taken the lock while thread 1 waited.
+    later = thread(2, wait(8, for_s=0.5), held(7))
+    assert pairs(thread(1, wait(7, saw=9)), later) == {(1, 2)}
 
 
 def edge(tid: int, holder: int, lock_: int = 0, seq: int = 2) -> Edge:
