@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from locktop.collector.model import Held, Kind, Lock, Thread, Wait
 
 KINDS = frozenset({Kind.MUTEX, Kind.RWLOCK})
+#: Threads are read one after the other, so how long two of them have waited compares only so well.
+_CLEARLY_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ def _is_owner(tid: int, wait: Wait, holder: int, owners: set[int], its_wait: Wai
     thread saw it as the owner; so did a thread that waits for what it has itself."""
     if len(owners) > 1 or holder == tid:
         return wait.holder_seen == holder
-    if its_wait is not None and its_wait.for_s > wait.for_s:
+    if its_wait is not None and its_wait.for_s > wait.for_s + _CLEARLY_S:
         return wait.holder_seen in (0, holder)
     return True
 
