@@ -77,6 +77,9 @@ class LockNow:
     holds_timed: int = 0
 
 
+_NOBODY = LockNow()
+
+
 class Picture:
     """Builds the model's objects, look after look."""
 
@@ -255,9 +258,8 @@ class Picture:
             known = self._locks.get(row.lock)
             if known and known[0] == row and known[1] == self._resolver.version:
                 return known[2]  # nothing happened to it
-            now = LockNow()
-        now = now or LockNow()
-        waiting, holding = sum(ticks for ticks, _, _ in now.waiters), now.hold_ticks
+        now = now or _NOBODY
+        waiting, holding = sum([ticks for ticks, _, _ in now.waiters]), now.hold_ticks
         # The counters take every acquisition for an ended one and estimate its hold: put right.
         holding = max(0, holding - now.holds_timed * row.hold_mean)
         if waiting or holding:
@@ -274,12 +276,12 @@ class Picture:
             contended=row.contended,
             trylock_failed=row.trylock_failed,
             wait_s=seconds(row.wait_ticks + waiting),
-            wait_max_s=seconds(max([row.wait_max, *(ticks for ticks, _, _ in now.waiters)])),
+            wait_max_s=seconds(max([row.wait_max, *[ticks for ticks, _, _ in now.waiters]])),
             hold_s=seconds(row.hold_ticks + holding),
             hold_timed=row.hold_timed,
             hold_max_s=seconds(max(row.hold_max, now.hold_max)),
             holders=tuple(now.holders or now.published),
-            waiters=tuple(tid for _, tid, _ in sorted(now.waiters, reverse=True)),
+            waiters=tuple([tid for _, tid, _ in sorted(now.waiters, reverse=True)]),
             wait_stacks=stacks,
             destroyed=bool(row.destroyed),
             rates=rates.lock_rates(
@@ -296,6 +298,8 @@ class Picture:
         )
 
     def _wait_stacks(self, sites: list[Site] | tuple[()], now: LockNow) -> tuple[WaitStack, ...]:
+        if not sites and not now.waiters:
+            return ()
         by_stack = {site.stack: [site.count, site.wait_ticks] for site in sites}
         for ticks, _, stack in now.waiters:
             if stack:  # not ended, so not counted yet

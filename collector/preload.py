@@ -116,27 +116,22 @@ class PreloadSource:
         replaced = self._file.memory.is_unlinked()
         if not replaced and (exe == self._exe or not exe):
             return None
+        maps = self._maps()
+        if self._last is not None and maps and discover.LIBRARY not in maps:
+            note = f"the process has executed {clean(exe)}, which runs without the library"
+            return replace(self._last, ended=True, notes=(*self._last.notes, note))
         try:
             memory = discover.open_memory(self._target)
         except LocktopError:
-            if not replaced:
-                raise
-            return None  # unlinked, but the mapping lives: go on with what is open
+            return None  # not made yet; what is open can still be read
         if memory.same_file(self._file.memory):
             memory.close()
-            return self._program_left(exe)
+            return None
         self._file.close()
         self._file = _File(memory, Resolver(self._target.pid))
         self._exe = exe
         self._process.identify()
         return None
-
-    def _program_left(self, exe: str) -> Snapshot | None:
-        self._exe = exe
-        if self._last is None or discover.LIBRARY in self._maps():
-            return None
-        note = f"the process has executed {clean(exe)}, which runs without the library"
-        return replace(self._last, ended=True, notes=(*self._last.notes, note))
 
     def _maps(self) -> bytes:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from datetime import UTC, datetime
 
@@ -39,9 +40,8 @@ class ProcessFigures:
         """Read again what changes only when the process executes another program."""
         with contextlib.suppress(OSError):
             self._cmdline = procfs.cmdline(self._target.pid)
-        if self._process is not None:
-            with contextlib.suppress(psutil.Error):
-                self._exe = clean(self._process.exe())
+        with contextlib.suppress(OSError):  # not psutil's: it keeps the first answer
+            self._exe = clean(os.readlink(f"/proc/{self._target.pid}/exe"))
 
     def look(self, comm: str) -> Process:
         """Return the figures of now."""

@@ -255,7 +255,7 @@ def test_no_deadlock_of_a_recursive_mutex(directory: Path) -> None:
         lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000, type=int(recursive))
         thread = file.add_thread(os.getpid())
         file.hold(thread, lock, MUTEX)
-        file.wait(thread, lock, MUTEX, since=1)
+        file.wait(thread, lock, MUTEX, since=1, holder=os.getpid())
         assert len(look(file, directory).deadlocks) == (0 if recursive else 1)
 
 
