@@ -1,0 +1,66 @@
+"""A process that executes another program keeps its pid and start time, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from locktop.collector.attach import attach
+from locktop.collector.launch import preload_environment
+from locktop.collector.source import Source
+
+
+class Shell:
+    """A watched shell that executes a command when told to; the command is to repeat its input."""
+
+    def __init__(self, command: str) -> None:
+        self.process = subprocess.Popen(
+            ["sh", "-c", f"echo ready; read go; exec {command}"],
+            env=os.environ | preload_environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.stdin, self.stdout = self.process.stdin, self.process.stdout
+        assert self.stdout.readline() == b"ready\n"
+
+    def execute(self) -> None:
+        """Let it execute the command, and wait until that runs."""
+        self.stdin.write(b"go\nhello\n")
+        self.stdin.flush()
+        assert self.stdout.readline() == b"hello\n"
+
+
+@pytest.fixture
+def shell(request: pytest.FixtureRequest) -> Iterator[tuple[Shell, Source]]:
+    shell = Shell(request.param)
+    source = attach(shell.process.pid)
+    yield shell, source
+    source.close()
+    shell.process.communicate()
+
+
+@pytest.mark.parametrize("shell", ["cat"], indirect=True)
+def test_the_new_program_is_followed(shell: tuple[Shell, Source]) -> None:
+    program, source = shell
+    assert source.look().process.comm == "sh"
+    program.execute()
+    found = source.look()
+    assert (found.process.comm, os.path.basename(found.process.exe)) == ("cat", "cat")
+    assert not found.ended
+
+
+@pytest.mark.parametrize("shell", ["env -u LD_PRELOAD cat"], indirect=True)
+def test_a_new_program_without_the_library_is_the_end(shell: tuple[Shell, Source]) -> None:
+    program, source = shell
+    source.look()
+    program.execute()
+    found = source.look()
+    assert found.ended
+    assert found.process.comm == "sh"
+    assert "runs without the library" in found.notes[-1]
+    assert source.look() == found
