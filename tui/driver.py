@@ -10,6 +10,8 @@ from typing import IO, Any
 
 from textual.drivers.linux_driver import LinuxDriver
 
+from locktop.tui.sgr import Shortener
+
 
 class Meter:
     """Counts output; one thread adds to ``queued``, another one to ``taken``."""
@@ -55,9 +57,12 @@ def metered_driver(meter: Meter) -> type[LinuxDriver]:
             super().__init__(*args, **kwargs)
             self._file: Any = _MeteredFile(self._file, meter)
 
+            self._shortener = Shortener()
+
         def write(self, data: str) -> None:
-            """Count, then write."""
-            meter.queued += len(data.encode())
-            super().write(data)
+            """Shorten, count, write."""
+            short = self._shortener.shorten(data)
+            meter.queued += len(short.encode())
+            super().write(short)
 
     return MeteredDriver

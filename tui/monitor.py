@@ -11,6 +11,7 @@ from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
+from textual.geometry import Size
 from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Input
@@ -98,6 +99,7 @@ class MonitorScreen(Screen[None]):
         self._locks = LockPanel(self.query_one("#locks", ItemList))
         self._threads = ThreadPanel(self.query_one("#threads", ItemList))
         self.add_class("on-locks")
+        self._choose_shape(self.app.size)
         self._locks.widget.focus()
         self._feed.start(self._publish, self._pacer.interval_s)
 
@@ -117,7 +119,8 @@ class MonitorScreen(Screen[None]):
         if self._paused:
             return
         before = self._pacer.interval_s
-        drawn = self._pacer.may_draw(self._meter.drained)
+        # The first picture is drawn whatever is on its way: somebody waits for it.
+        drawn = self._picture is None or self._pacer.may_draw(self._meter.drained)
         if self._pacer.interval_s != before:
             self._feed.set_interval(self._pacer.interval_s)
         if drawn:
@@ -201,12 +204,15 @@ class MonitorScreen(Screen[None]):
 
     def on_resize(self, event: events.Resize) -> None:
         """Choose the shape for the new size."""
-        wide = event.size.width >= WIDE[0] and event.size.height >= WIDE[1]
-        medium = not wide and event.size.height >= MEDIUM_HEIGHT
+        self._choose_shape(event.size)
+        self.call_after_refresh(self._redraw)
+
+    def _choose_shape(self, size: Size) -> None:
+        wide = size.width >= WIDE[0] and size.height >= WIDE[1]
+        medium = not wide and size.height >= MEDIUM_HEIGHT
         self.set_class(wide, "wide")
         self.set_class(medium, "medium")
         self.set_class(not wide and not medium, "small")
-        self.call_after_refresh(self._redraw)
 
     def _redraw(self) -> None:
         self._keys.show((footer_line(self.size.width),))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pictures
 import pytest
 from rich.cells import cell_len
@@ -189,3 +191,13 @@ def test_ordering_sorts_when_due_and_keeps_its_place_between() -> None:
     assert ordering.arrange([1, 4], 1.0, lambda: [4, 1]) == [4, 1]
     ordering.upset()
     assert ordering.arrange([1, 4], 1.1, lambda: [1, 4]) == [1, 4]
+
+
+def test_threads_of_one_name_are_told_apart() -> None:
+    calm = pictures.normal()
+    same = tuple(replace(t, name="ThreadPoolForeg") for t in calm.threads[:3])
+    picture = Picture(replace(calm, threads=same + calm.threads[3:]))
+    assert picture.thread_name(4711) == "ThreadPo:4711"
+    assert picture.thread_name(4712) == "ThreadPo:4712"
+    assert picture.thread_name(4715) == "reader"
+    assert picture.thread_name(99) == "99"

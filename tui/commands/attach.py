@@ -37,11 +37,14 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def watch(source: Source, arguments: argparse.Namespace) -> int:
     """Open the screen on ``source``; closes it."""
-    from locktop.tui.app import make_app, run_app
     from locktop.tui.feed import WorkerFeed
 
     feed = WorkerFeed(source)
     try:
+        feed.begin()
+        # This import takes longer than the first looks do.
+        from locktop.tui.app import make_app, run_app
+
         return run_app(make_app(feed, arguments.theme, rate=arguments.rate))
     finally:
         feed.stop()

@@ -50,26 +50,28 @@ def _busiest(picture: Picture) -> Lock | None:
 
 def _say_stuck(picture: Picture, lock: Lock) -> Line:
     waiters = _waiters(picture, lock)
-    longest = waiters[0].waiting_for
-    since = duration(longest.for_s) if longest is not None else ""
-    many = (
-        f"{len(waiters)} threads wait for " if len(waiters) > 1 else f"{waiters[0].name} waits for "
-    )
+    since = _since(waiters[0])
+    many = len(waiters) > 1
+    who = f"{len(waiters)} threads wait" if many else f"{picture.thread_name(waiters[0].tid)} waits"
     return say(
-        (f" {many}", "waiting"),
+        (f" {who} for ", "waiting"),
         (lock.name, "strong"),
-        f", the longest {since}" if len(waiters) > 1 else f" for {since}",
+        f", the longest {since}" if many else f" for {since}",
         *_say_holder(picture, lock, waiters[0]),
     )
+
+
+def _since(waiter: Thread) -> str:
+    return duration(waiter.waiting_for.for_s) if waiter.waiting_for is not None else "-"
 
 
 def _say_stuck_briefly(picture: Picture, lock: Lock) -> Line:
     waiters = _waiters(picture, lock)
     wait = waiters[0].waiting_for
-    since = f" {duration(wait.for_s)}" if wait is not None else ""
-    who = f"{len(waiters)} wait" if len(waiters) > 1 else f"{waiters[0].name} waits"
+    many = len(waiters) > 1
+    who = f"{len(waiters)} wait" if many else f"{picture.thread_name(waiters[0].tid)} waits"
     holders = lock.holders or (wait.holders if wait is not None else ())
-    said: list[Run | str] = [(f" {lock.name}", "strong"), f": {who}{since}"]
+    said: list[Run | str] = [(f" {lock.name}", "strong"), f": {who} {_since(waiters[0])}"]
     if holders:
         held = picture.held(holders[0], lock.id)
         frame = picture.snapshot.sites.get(held.site) if held is not None else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
 
@@ -26,6 +27,9 @@ _LOCK_FUNCTIONS = (
     "std::mutex::",
     "__gthread",
 )
+
+#: Characters kept of a name that several threads have, so that the tid after it has room.
+_SHARED_NAME = 8
 
 
 class Picture:
@@ -56,10 +60,20 @@ class Picture:
         waiting = [t for t in self.snapshot.threads if is_stuck_waiting(t)]
         return tuple(sorted(waiting, key=lambda t: -_waited(t)))
 
+    @cached_property
+    def _names(self) -> dict[int, str]:
+        """What to call each thread: by its name, with the tid where several have the same."""
+        shared = Counter(thread.name for thread in self.snapshot.threads)
+        return {
+            thread.tid: thread.name
+            if thread.name and shared[thread.name] == 1
+            else f"{thread.name[:_SHARED_NAME]}:{thread.tid}".lstrip(":")
+            for thread in self.snapshot.threads
+        }
+
     def thread_name(self, tid: int) -> str:
-        """What to call the thread ``tid``."""
-        thread = self.threads.get(tid)
-        return thread.name if thread is not None and thread.name else str(tid)
+        """What to call the thread ``tid``, so that it is told from every other one."""
+        return self._names.get(tid) or str(tid)
 
     def lock_name(self, lock_id: int) -> str:
         """What to call the lock ``lock_id``."""

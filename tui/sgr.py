@@ -1,0 +1,121 @@
+"""Fewer bytes for the same colours: says of a style only what differs from the one before.
+
+Textual ends every run of text with a reset and begins the next one with all of its style, the
+background too. What is sent here leaves the terminal with the same text in the same styles.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+_SGR = re.compile(r"\x1b\[([0-9;]*)m")
+
+#: What turns an attribute on, and what turns it off (bold and dim have one between them).
+_OFF = {1: 22, 2: 22, 3: 23, 4: 24, 5: 25, 7: 27, 8: 28, 9: 29}
+_EXTENDED_LENGTH = {"5": 3, "2": 5}  # 38;5;N and 38;2;R;G;B
+
+
+class Attributes(NamedTuple):
+    """What text looks like: colours as the parameters that set them, "" for the default."""
+
+    foreground: str = ""
+    background: str = ""
+    flags: frozenset[int] = frozenset()
+
+
+DEFAULT = Attributes()
+
+
+class Shortener:
+    """Shortens what is written to one terminal; remembers what the terminal is set to."""
+
+    def __init__(self) -> None:
+        self._set = DEFAULT
+
+    def shorten(self, data: str) -> str:
+        """``data`` with no more than the needed changes of style; ends in the same style."""
+        found = list(_SGR.finditer(data))
+        if not found:
+            return data
+        out: list[str] = []
+        wanted: Attributes | None = self._set
+        at = 0
+        for match in found:
+            if match.start() > at:
+                self._change(out, wanted)
+                out.append(data[at : match.start()])
+            wanted = apply(wanted, match[1]) if wanted is not None else None
+            if wanted is None:
+                return self._give_up(data)
+            at = match.end()
+        self._change(out, wanted)
+        out.append(data[at:])
+        return "".join(out)
+
+    def _change(self, out: list[str], wanted: Attributes | None) -> None:
+        if wanted is not None and wanted != self._set:
+            out.append(change(self._set, wanted))
+            self._set = wanted
+
+    def _give_up(self, data: str) -> str:
+        """Something unknown is in it: send it as it is, between resets."""
+        self._set = DEFAULT
+        return f"\x1b[0m{data}\x1b[0m"
+
+
+@lru_cache(4096)
+def apply(before: Attributes, parameters: str) -> Attributes | None:
+    """What the terminal is set to after an SGR sequence; None if that is not known."""
+    foreground, background, flags = before
+    codes = parameters.split(";")
+    at = 0
+    while at < len(codes):
+        code = int(codes[at] or 0)
+        length = 1
+        if code == 0:
+            foreground, background, flags = DEFAULT
+        elif code in _OFF:
+            flags |= {code}
+        elif code in _OFF.values():
+            flags = frozenset(flag for flag in flags if _OFF[flag] != code)
+        elif code in (38, 48):
+            length = _EXTENDED_LENGTH.get(codes[at + 1] if at + 1 < len(codes) else "", 0)
+            if not length or at + length > len(codes):
+                return None
+            colour = ";".join(codes[at : at + length])
+            foreground, background = (colour, background) if code == 38 else (foreground, colour)
+        elif 30 <= code <= 39 or 90 <= code <= 97:
+            foreground = "" if code == 39 else codes[at]
+        elif 40 <= code <= 49 or 100 <= code <= 107:
+            background = "" if code == 49 else codes[at]
+        else:
+            return None
+        at += length
+    return Attributes(foreground, background, flags)
+
+
+@lru_cache(4096)
+def change(before: Attributes, after: Attributes) -> str:
+    """The shortest sequence that leads from one setting to the other."""
+    anew = ["0", *_all_of(after)] if after != DEFAULT else [""]
+    codes = min(_difference(before, after), anew, key=lambda way: len(";".join(way)))
+    return f"\x1b[{';'.join(codes)}m"
+
+
+def _all_of(attributes: Attributes) -> list[str]:
+    flags = [str(flag) for flag in sorted(attributes.flags)]
+    return [*flags, *filter(None, (attributes.foreground, attributes.background))]
+
+
+def _difference(before: Attributes, after: Attributes) -> list[str]:
+    gone = {_OFF[flag] for flag in before.flags - after.flags}
+    # Bold and dim go together: what is to stay of them is set again.
+    come = {flag for flag in after.flags if flag not in before.flags or _OFF[flag] in gone}
+    codes = [str(code) for code in (*sorted(gone), *sorted(come))]
+    if before.foreground != after.foreground:
+        codes.append(after.foreground or "39")
+    if before.background != after.background:
+        codes.append(after.background or "49")
+    return codes
