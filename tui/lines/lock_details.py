@@ -12,7 +12,7 @@ from locktop.tui.lines.parts import blank, event_lines, heading, labelled, stack
 from locktop.tui.lines.picture import Picture
 from locktop.tui.lines.runs import Row, Run, say
 
-_MOST_WAITERS = 8
+_MOST_WAITERS = 3
 _MOST_EVENTS = 12
 
 
@@ -64,29 +64,20 @@ def _holder(picture: Picture, lock: Lock, tid: int) -> Iterator[Run | str]:
 
 
 def _waiters(picture: Picture, lock: Lock) -> Iterator[Row]:
+    """One line, however many they are, so that what is below stays where it is."""
     if not lock.waiters:
         yield labelled("waiters", ("none", "dim"))
         return
-    for number, tid in enumerate(islice(lock.waiters, _MOST_WAITERS)):
-        label = f"waiters {len(lock.waiters)}" if number == 0 else ""
-        yield labelled(label, *_waiter(picture, tid))
+    said: list[Run | str] = []
+    for tid in lock.waiters[:_MOST_WAITERS]:
+        said += [", " if said else "", (picture.thread_name(tid), "strong")]
+        thread = picture.threads.get(tid)
+        if thread is not None and thread.waiting_for is not None:
+            said.append((f" {duration(thread.waiting_for.for_s)}", "waiting"))
+            said.append(" to read" if thread.waiting_for.shared else "")
     if len(lock.waiters) > _MOST_WAITERS:
-        yield labelled("", (f"and {len(lock.waiters) - _MOST_WAITERS} more", "dim"))
-
-
-def _waiter(picture: Picture, tid: int) -> Iterator[Run | str]:
-    yield picture.thread_name(tid), "strong"
-    yield f" ({tid})"
-    thread = picture.threads.get(tid)
-    if thread is None or thread.waiting_for is None:
-        return
-    wait = thread.waiting_for
-    yield f" for {duration(wait.for_s)}", "waiting"
-    yield " to read" if wait.shared else ""
-    yield " with a timeout" if wait.timed else ""
-    where = picture.wait_place(thread)
-    yield " in " if where else ""
-    yield where, "where"
+        said.append((f" and {len(lock.waiters) - _MOST_WAITERS} more", "dim"))
+    yield labelled(f"waiters {len(lock.waiters)}", *said)
 
 
 def _figures(lock: Lock) -> Iterator[Row]:

@@ -26,6 +26,11 @@ _STATE_STYLE = {
     ThreadState.IDLE: "text",
 }
 
+#: A wait this long is a matter of its own; a shorter one is one of many.
+_LONG_WAIT_S = 1.0
+#: Of the last interval: from here on a thread counts as one that contends.
+_SOME_SHARE = 0.05
+
 #: The orders in the order of the key; each with the title of its column.
 ORDERS: tuple[Order[Thread], ...] = (
     Order("state", "STATE", lambda thread: _by_state(thread)),
@@ -37,15 +42,19 @@ ORDERS: tuple[Order[Thread], ...] = (
 
 
 def _by_state(thread: Thread) -> tuple[float, ...]:
-    """Who is stuck first, the longest first; then who waits most; the idle last."""
+    """Who is stuck first, the longest first; then who waits most; the idle last.
+
+    Short waits come and go between two looks, so they count by their share of the last
+    interval: by the state of the moment the list would never be still.
+    """
     wait = thread.waiting_for
-    since = -wait.for_s if wait is not None and thread.state is ThreadState.WAITING else 0.0
-    rank = 4 if is_idle(thread) else _STATE_RANK[thread.state]
-    if rank == 0 and since > -1.0:
-        # Short waits come and go between two looks: by share, or the list would never be still.
-        rank, since = 1, 0.0
-    elif rank == 2 and thread.wait_share > 0.05:
-        rank = 1
+    rank, since = float(_STATE_RANK[thread.state]), 0.0
+    if is_idle(thread):
+        rank = 4.0
+    elif wait is not None and thread.state is ThreadState.WAITING and wait.for_s >= _LONG_WAIT_S:
+        rank, since = 0.0, -wait.for_s
+    elif thread.state is ThreadState.WAITING or thread.wait_share >= _SOME_SHARE:
+        rank = 1.0
     return (rank, since, -round(thread.wait_share, 1), -round(thread.cpu_share, 1), thread.tid)
 
 
@@ -97,8 +106,13 @@ def state_word(thread: Thread) -> str:
 
 
 def is_idle(thread: Thread) -> bool:
-    """Whether it only waits for work; one that sleeps while it holds a lock does not."""
-    return (thread.state is ThreadState.IDLE and not thread.holds) or not thread.alive
+    """Whether it only waits for work.
+
+    One that sleeps while it holds a lock does not, nor one that lately waited for locks.
+    """
+    if not thread.alive:
+        return True
+    return thread.state is ThreadState.IDLE and not thread.holds and thread.wait_share < _SOME_SHARE
 
 
 def _quiet(thread: Thread) -> str:

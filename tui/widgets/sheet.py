@@ -9,6 +9,9 @@ from textual.scroll_view import ScrollView
 from locktop.tui.lines.runs import Line, cut, line_text, merge, say
 from locktop.tui.widgets.painting import PLAIN, Painting
 
+#: The height that scrolls grows in steps of so many lines.
+_HEIGHT_STEP = 16
+
 
 class Sheet(Painting, ScrollView, can_focus=True, inherit_bindings=False):
     """The base of the lists and of the details."""
@@ -47,13 +50,18 @@ class Sheet(Painting, ScrollView, can_focus=True, inherit_bindings=False):
         self._columns = columns
 
     def fit_height(self) -> None:
-        """Tell the scrolling how many lines there are; a layout only when that changed."""
-        wanted = Size(self.size.width, self.count() + self.heads)
+        """Tell the scrolling how many lines there are, rounded up.
+
+        A new number costs a layout, and that the whole panel painted again.
+        """
+        lines = -(-self.count() // _HEIGHT_STEP) * _HEIGHT_STEP
+        wanted = Size(self.size.width, max(self.size.height, lines + self.heads))
         if wanted != self.virtual_size:
             self.virtual_size = wanted
 
     def scroll_line(self, number: int) -> None:
-        """Scroll at once so that line ``number`` is the first."""
+        """Scroll at once so that line ``number`` is the first, or the last page begins."""
+        number = max(0, min(number, self.count() - self.page))
         self.scroll_to(y=number, animate=False, force=True, immediate=True)
 
     def show_line(self, number: int) -> None:
