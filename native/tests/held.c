@@ -105,6 +105,20 @@ static void short_holds_are_sampled(struct lt_thread *t)
     CHECK(counts->hold_sampled > 0 && counts->hold_sampled < ROUNDS / 4);
 }
 
+/* A contended acquisition counts too, and may step over the one that was to be timed. */
+static void a_missed_sample_is_made_up_for(struct lt_thread *t)
+{
+    uint64_t key = key_number(1002);
+    acquired(t, key, 0, NULL, 0);
+    give_back(t, key, true);
+    struct lt_slot *slot = slot_of(t, key, 0);
+    slot->counts.acquisitions = slot->sample_at;
+    acquired(t, key, 0, NULL, 0);
+    CHECK(held_find(t, key)->flags & LT_HELD_TIMED);
+    give_back(t, key, true);
+    CHECK(slot->sample_at > slot->counts.acquisitions);
+}
+
 static void *stale_holder(void *barrier)
 {
     acquired(watched(), key_number(2000), 0, NULL, 0);
@@ -142,6 +156,7 @@ int main(void)
     recursive_levels(t);
     long_holds_are_all_timed(t);
     short_holds_are_sampled(t);
+    a_missed_sample_is_made_up_for(t);
     foreign_release(t);
     return 0;
 }
