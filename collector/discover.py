@@ -12,7 +12,7 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.sanitize import clean
 from locktop.collector.shm import SharedMemory
 
-LIBRARY = b"liblocktop"
+LIBRARY = b"/liblocktop.so"
 HOW_TO_PRELOAD = (
     'start it with `locktop run -- COMMAND`, or after `eval "$(locktop env)"` in its shell'
 )
@@ -68,6 +68,8 @@ def open_memory(target: Target) -> SharedMemory:
 def paths(target: Target) -> list[str]:
     """Return where the file may be, the likeliest first."""
     name = f"locktop-{target.own_pid}-{target.start_time}"
+    # The second: it executed another program as another user, who may not remove the first.
+    names = (f"{name}-{target.uid}", name)
     directories = []
     if chosen := os.environ.get("LOCKTOP_DIR"):
         directories.append(chosen)
@@ -80,7 +82,7 @@ def paths(target: Target) -> list[str]:
     directories.append(f"{root}/dev/shm")
     if not os.access(root, os.R_OK):
         directories.append("/dev/shm")
-    return [os.path.join(directory, name) for directory in directories]
+    return [os.path.join(directory, name) for directory in directories for name in names]
 
 
 def open_file(path: str, target: Target) -> SharedMemory:
@@ -103,6 +105,7 @@ def open_file(path: str, target: Target) -> SharedMemory:
             )
         memory = SharedMemory(fd, path)
         check_header(memory, target)
+        check_mapped(memory, target)
     except BaseException:
         os.close(fd)
         raise
@@ -132,6 +135,22 @@ def check_header(memory: SharedMemory, target: Target) -> abi.Header:
     if memory.size < header.limit:
         raise memory.broken(f"{memory.size} bytes are left of {header.limit}")
     return header
+
+
+def check_mapped(memory: SharedMemory, target: Target) -> None:
+    """Raise FileNotFoundError when the process has not mapped the file: pid and start time outlive
+    an exec, and so may the file of the program that ran before."""
+    try:
+        maps = procfs.read(f"/proc/{target.pid}/maps")
+    except OSError:
+        return  # not ours to see; the header must do
+    inode = os.fstat(memory.fd).st_ino
+    name = os.path.basename(memory.path).encode()
+    for line in maps.splitlines():
+        fields = line.split(maxsplit=5)
+        if len(fields) == 6 and int(fields[4]) == inode and name in fields[5]:
+            return
+    raise FileNotFoundError(memory.path)
 
 
 def not_ours(target: Target) -> LocktopError:

@@ -25,6 +25,9 @@ from locktop.collector.tasks import Task, Tasks
 
 #: Of one look, for the flight recorder: counters never wait for it.
 _EVENTS_BUDGET_S = 0.02
+#: A program just executed loads the library and makes its file before anything else.
+_LOOKS_AFTER_EXEC = 5
+_AFTER_EXEC_S = 0.02
 _NOTES = {
     lib.LT_NOTE_NO_ROOM: "the process's shared memory is full: details are missing"
     " (raise the size of /dev/shm, or set LOCKTOP_DIR for it)",
@@ -116,14 +119,12 @@ class PreloadSource:
         replaced = self._file.memory.is_unlinked()
         if not replaced and (exe == self._exe or not exe):
             return None
-        maps = self._maps()
-        if self._last is not None and maps and discover.LIBRARY not in maps:
+        memory = self._file_after_exec()
+        if memory is None and self._last is not None and self._is_without_library():
             note = f"the process has executed {clean(exe)}, which runs without the library"
             return replace(self._last, ended=True, notes=(*self._last.notes, note))
-        try:
-            memory = discover.open_memory(self._target)
-        except LocktopError:
-            return None  # not made yet; what is open can still be read
+        if memory is None:
+            return None  # removed by somebody; what is open can still be read
         if memory.same_file(self._file.memory):
             memory.close()
             return None
@@ -132,6 +133,19 @@ class PreloadSource:
         self._exe = exe
         self._process.identify()
         return None
+
+    def _file_after_exec(self) -> SharedMemory | None:
+        """Return the file of the program that runs now, which may take a moment to make it."""
+        for _ in range(_LOOKS_AFTER_EXEC):
+            try:
+                return discover.open_memory(self._target)
+            except LocktopError:
+                time.sleep(_AFTER_EXEC_S)
+        return None
+
+    def _is_without_library(self) -> bool:
+        maps = self._maps()
+        return bool(maps) and discover.LIBRARY not in maps
 
     def _maps(self) -> bytes:
         try:

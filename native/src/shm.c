@@ -85,16 +85,32 @@ static uint64_t pid_namespace(void)
     return value;
 }
 
-static long open_new(void)
+static uint32_t user_id(void)
+{
+    return (uint32_t)sys_call3(SYS_geteuid, 0, 0, 0);
+}
+
+static long create_exclusively(void)
 {
     int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-    long fd = sys_call6(SYS_openat, AT_FDCWD, (long)path, flags, 0600, 0, 0);
-    if (fd == -EEXIST) {
-        /* Same pid, same start time: this process, before it called exec. */
-        shm_remove();
-        fd = sys_call6(SYS_openat, AT_FDCWD, (long)path, flags, 0600, 0, 0);
-    }
-    return fd;
+    return sys_call6(SYS_openat, AT_FDCWD, (long)path, flags, 0600, 0, 0);
+}
+
+static long open_new(void)
+{
+    long fd = create_exclusively();
+    if (fd != -EEXIST)
+        return fd;
+    /* Same pid, same start time: this process, before it called exec. */
+    shm_remove();
+    fd = create_exclusively();
+    if (fd != -EEXIST)
+        return fd;
+    /* It was another user then, whose file we may not remove. */
+    size_t length = strlen(path);
+    snprintf(path + length, sizeof path - length, "-%u", user_id());
+    shm_remove();
+    return create_exclusively();
 }
 
 /* strerror() may allocate and translate; these are the ones that happen. */
@@ -129,7 +145,7 @@ static void fill_header(struct lt_header *header, uint64_t start_time, uint64_t 
     header->word_bits = 8 * sizeof(void *);
     header->header_size = sizeof *header;
     header->pid = sys_getpid();
-    header->uid = (uint32_t)sys_call3(SYS_geteuid, 0, 0, 0);
+    header->uid = user_id();
     header->start_time = start_time;
     header->pid_namespace = pid_namespace();
     header->used = LT_ARENA_OFFSET;
@@ -159,7 +175,7 @@ bool shm_create(const char *directory, char *reason, size_t reason_size)
     uint64_t start_time = process_start_time();
     int length = snprintf(path, sizeof path, "%s/locktop-%u-%llu", directory, sys_getpid(),
                           (unsigned long long)start_time);
-    if (length < 0 || (size_t)length >= sizeof path)
+    if (length < 0 || (size_t)length + sizeof "-4294967295" > sizeof path)
         return failed("the path is too long:", directory, -ENAMETOOLONG, reason, reason_size);
     uint64_t limit = largest_file();
     if (limit < FIRST_BACKED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,8 @@ from locktop.collector.abi import MAGIC, ffi, lib
 
 _FIRST = 4  # elements in the first chunk of each array: small, so that tests reach the second
 _SIZE = 1 << 20
+#: Kept to the end: the source looks for the mapping in /proc/PID/maps.
+_mapped: list[mmap.mmap] = []
 
 
 def key(kind: int, address: int) -> int:
@@ -70,6 +73,9 @@ class SharedFile:
         self.header.used = self._used
         path = directory / self.name
         path.write_bytes(self.data)
+        if self.pid == os.getpid():  # as the library would: a file nobody maps is nobody's
+            with path.open("rb") as file:
+                _mapped.append(mmap.mmap(file.fileno(), mmap.PAGESIZE, prot=mmap.PROT_READ))
         return path
 
     # ---- contents ----

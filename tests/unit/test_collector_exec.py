@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from locktop.collector import launch
 from locktop.collector.attach import attach
+from locktop.collector.errors import LocktopError
 from locktop.collector.launch import preload_environment
 from locktop.collector.source import Source
 
@@ -64,3 +68,32 @@ def test_a_new_program_without_the_library_is_the_end(shell: tuple[Shell, Source
     assert found.process.comm == "sh"
     assert "runs without the library" in found.notes[-1]
     assert source.look() == found
+
+
+@pytest.mark.parametrize("shell", ["env -u LD_PRELOAD cat"], indirect=True)
+def test_the_file_of_the_program_before_is_not_taken_for_it(shell: tuple[Shell, Source]) -> None:
+    program, _ = shell
+    program.execute()
+    with pytest.raises(LocktopError, match="runs without the library"):
+        attach(program.process.pid)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_program_executed_as_another_user_has_a_file_of_its_own(tmp_path: Path) -> None:
+    library = tmp_path / "liblocktop.so"
+    shutil.copy(launch.library(), library)
+    for readable in (library, tmp_path, *tmp_path.parents[:2]):
+        readable.chmod(0o755)
+    command = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "cat"]
+    environment = os.environ | {"LD_PRELOAD": str(library)}
+    with subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as program:
+        assert program.stdin is not None
+        assert program.stdout is not None
+        program.stdin.write(b"hello\n")
+        program.stdin.flush()
+        assert program.stdout.readline() == b"hello\n"
+        source = attach(program.pid)
+        assert source.look().process.comm == "cat"
+        source.close()
