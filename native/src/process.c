@@ -7,12 +7,14 @@
 
 #include "clock.h"
 #include "control.h"
+#include "held.h"
 #include "locks.h"
 #include "real.h"
 #include "shm.h"
 #include "stack.h"
 #include "sweep.h"
 #include "sys.h"
+#include "tables.h"
 #include "thread.h"
 
 /* The locks held by the thread that forks. Copied before: the lists themselves are shared with the

@@ -3,7 +3,16 @@
 #ifndef LOCKTOP_STACK_H
 #define LOCKTOP_STACK_H
 
-#include "wait.h"
+#include "thread.h"
+
+/* A hook's frame record: the caller's frame pointer, then the address it returns to. x86-64 and
+ * aarch64 agree on that. */
+#define FRAME() ((const uintptr_t *)__builtin_frame_address(0))
+
+static inline const void *return_address(const uintptr_t *frame)
+{
+    return (const void *)frame[1];
+}
 
 /* Makes the table; 0 on success, -1 if there is no room. */
 int stacks_init(void);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "held.h"
 #include "process.h"
 #include "shm.h"
 #include "sys.h"

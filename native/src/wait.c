@@ -2,9 +2,6 @@
 
 #include "clock.h"
 #include "control.h"
-#include "record.h"
-#include "shm.h"
-#include "stack.h"
 
 /* Odd while the fields change, so that a reader of half a wait knows. */
 static void publish(struct lt_thread *t, const struct lt_wait *wait)
@@ -128,33 +125,4 @@ void wait_abandoned(struct waiting *w)
 {
     if (w->thread)
         wait_end_without(w);
-}
-
-void detail_write(struct lt_thread *t, const struct detail *detail)
-{
-    if ((lt_own.mode & LEVEL_MASK) < LT_LEVEL_CONTENDED)
-        return;
-    uint32_t mode = thread_busy(t);
-    site_add(t, detail->lock, detail->stack, detail->wait);
-    record_write(t, detail);
-    thread_ready(t, mode);
-}
-
-void detail_defer(struct lt_thread *t, const struct detail *detail)
-{
-    struct local *local = local_of(t);
-    if (t->held_top == 0 || local->deferred_count == DEFERRED_MAX) {
-        detail_write(t, detail);
-        return;
-    }
-    local->deferred[local->deferred_count++] = *detail;
-    held_at(t, t->held_top - (uint32_t)sizeof(struct lt_held))->flags |= LT_HELD_DEFERRED;
-}
-
-void details_flush(struct lt_thread *t)
-{
-    struct local *local = local_of(t);
-    for (uint32_t i = 0; i < local->deferred_count; i++)
-        detail_write(t, &local->deferred[i]);
-    local->deferred_count = 0;
 }

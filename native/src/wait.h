@@ -2,16 +2,9 @@
 #ifndef LOCKTOP_WAIT_H
 #define LOCKTOP_WAIT_H
 
-#include "thread.h"
-
-/* A hook's frame record: the caller's frame pointer, then the address it returns to. x86-64 and
- * aarch64 agree on that. */
-#define FRAME() ((const uintptr_t *)__builtin_frame_address(0))
-
-static inline const void *return_address(const uintptr_t *frame)
-{
-    return (const void *)frame[1];
-}
+#include "detail.h"
+#include "hold.h"
+#include "stack.h"
 
 /* One wait, on the stack of the hook. */
 struct waiting {
@@ -55,12 +48,5 @@ NOINLINE void wait_end_refused(struct waiting *waiting);
  * sets `thread` to NULL when it has. */
 void wait_abandoned(struct waiting *waiting);
 #define CANCELLABLE __attribute__((cleanup(wait_abandoned)))
-
-/* Counts where it came from and writes the record. */
-void detail_write(struct lt_thread *t, const struct detail *detail);
-
-/* The same at the release of a lock that is held now: not while the program's lock is held. */
-void detail_defer(struct lt_thread *t, const struct detail *detail);
-void details_flush(struct lt_thread *t);
 
 #endif

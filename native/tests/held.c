@@ -2,8 +2,8 @@
 #include <pthread.h>
 
 #include "check.h"
+#include "hold.h"
 #include "shm.h"
-#include "thread.h"
 
 static uint64_t key_number(uint64_t n)
 {

@@ -3,8 +3,8 @@
 #include <pthread.h>
 
 #include "check.h"
+#include "hold.h"
 #include "shm.h"
-#include "thread.h"
 
 enum { LOCKS = 5000, THREADS = 4, SHARED_LOCKS = 2000 };
 

@@ -1,0 +1,125 @@
+#include "hold.h"
+
+#include "clock.h"
+#include "detail.h"
+#include "locks.h"
+
+enum {
+    SAMPLE_GAP_MAX = 256,
+    SAMPLE_COST_READINGS = 5, /* a timed hold costs two readings and about as much as three more */
+    SAMPLE_COST_SHARE = 50,   /* 2 %: timing may cost one part in so many */
+    PAIR_TICKS = 45           /* a bare lock and unlock, about 18 ns at 2.5 GHz */
+};
+
+static uint32_t random_next(struct lt_slot *slot)
+{
+    uint32_t x = slot->jitter; /* xorshift32 (Marsaglia 2003) */
+    x ^= x << 13;
+    x ^= x >> 17;
+    x ^= x << 5;
+    return slot->jitter = x;
+}
+
+/* So often that timing stays under 2 % of what a lock, its mean hold and an unlock take, but more
+ * often at first; with a random step, or a program of the same rhythm would always show the same. */
+static uint64_t sample_gap(struct lt_slot *slot)
+{
+    uint64_t samples = slot->counts.hold_sampled;
+    uint64_t mean = slot->counts.hold_sampled_ticks / samples;
+    uint64_t cost = SAMPLE_COST_READINGS * lt_clock.read_ticks;
+    uint64_t period = SAMPLE_COST_SHARE * cost / (mean + PAIR_TICKS);
+    if (period > SAMPLE_GAP_MAX)
+        period = SAMPLE_GAP_MAX;
+    if (period > samples)
+        period = samples;
+    return period <= 1 ? 1 : 1 + random_next(slot) % (2 * period - 1);
+}
+
+static void acquired_timed(struct lt_thread *t, struct lt_slot *slot, uint64_t key,
+                           const void *site, uint16_t flags)
+{
+    slot->sample_at = UINT64_MAX; /* until the release sets it anew */
+    if (!held_push(t, key, slot->lock, site, lt_now(), flags | LT_HELD_TIMED))
+        slot->sample_at = slot->counts.acquisitions + SAMPLE_GAP_MAX;
+}
+
+void acquired_slowly(struct lt_thread *t, uint64_t key, uint32_t type, const void *site,
+                     uint16_t flags)
+{
+    struct lt_slot *slot = slot_of(t, key, type);
+    if (++slot->counts.acquisitions >= slot->sample_at)
+        acquired_timed(t, slot, key, site, flags);
+    else
+        held_push(t, key, slot->lock, site, 0, flags);
+}
+
+static void hold_add(struct lt_slot *slot, const struct lt_held *held, uint64_t ticks)
+{
+    struct lt_counts *counts = &slot->counts;
+    if (ticks > counts->hold_max)
+        counts->hold_max = ticks;
+    if (held->flags & LT_HELD_CONTENDED) {
+        counts->hold_contended++;
+        counts->hold_contended_ticks += ticks;
+        return;
+    }
+    counts->hold_sampled++;
+    counts->hold_sampled_ticks += ticks;
+    slot->sample_at = slot->counts.acquisitions + sample_gap(slot);
+}
+
+/* This thread did not list it. If another one does, its list is stale from now on, and so may be
+ * every list that names this lock. That is looked for once. */
+static void foreign_release(struct lt_thread *t, uint64_t key)
+{
+    struct lt_lock *lock = locks_find(key);
+    if (!lock)
+        return;
+    if (__atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED) || threads_hold(key, t))
+        __atomic_fetch_add(&lock->foreign_releases, 1, __ATOMIC_RELAXED);
+}
+
+void release_begin(struct lt_thread *t, uint64_t key, struct release *release)
+{
+    release->held.key = 0;
+    release->listed = false;
+    struct lt_held *held = held_find(t, key);
+    if (!held) {
+        foreign_release(t, key);
+        return;
+    }
+    if (held->depth) {
+        held->depth--;
+        return;
+    }
+    release->listed = true;
+    release->held = *held;
+    held_remove(t, held);
+    /* Read before the lock is free: afterwards somebody else may run first. */
+    release->end = release->held.flags & LT_HELD_TIMED ? lt_now() : 0;
+}
+
+void release_end(struct lt_thread *t, const struct release *release)
+{
+    const struct lt_held *held = &release->held;
+    if (!held->key || t != lt_own.block) /* forked meanwhile: the block is the parent's */
+        return;
+    uint64_t hold = 0;
+    bool timed = held->flags & LT_HELD_TIMED;
+    if (timed && release->end > held->since)
+        hold = release->end - held->since;
+    if (timed)
+        hold_add(slot_of(t, held->key, 0), held, hold);
+    if (held->flags & LT_HELD_CONTENDED)
+        detail_write(t, &(struct detail){.type = LT_RECORD_WAIT,
+                                         .kind = (uint32_t)(held->key >> LT_KIND_SHIFT),
+                                         .lock = held->lock,
+                                         .stack = held->stack,
+                                         .holder = held->holder,
+                                         .start = held->wait_start,
+                                         .wait = held->wait_ticks,
+                                         .hold = hold,
+                                         .site = held->site});
+    if (held->flags & LT_HELD_DEFERRED)
+        details_flush(t);
+}

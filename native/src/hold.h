@@ -1,0 +1,54 @@
+/* What a lock and an unlock cost when nobody waits: no clock, no atomic read-modify-write, no system
+ * call. And how long locks are held. */
+#ifndef LOCKTOP_HOLD_H
+#define LOCKTOP_HOLD_H
+
+#include "held.h"
+#include "tables.h"
+
+NOINLINE void acquired_slowly(struct lt_thread *t, uint64_t key, uint32_t type, const void *site,
+                              uint16_t flags);
+
+/* The lock was free: counts it and lists it. Each store here must drain before the program's next
+ * atomic operation, so there are few; and the rare cases are one call at the end, so that the usual
+ * one saves few registers. */
+static inline void acquired(struct lt_thread *t, uint64_t key, uint32_t type, const void *site,
+                            uint16_t flags)
+{
+    struct local *local = local_of(t);
+    struct lt_slot *slot = &local->slots[lock_hash(key) >> local->slot_shift];
+    uint64_t acquisitions = slot->counts.acquisitions + 1;
+    uint32_t top = t->held_top;
+    if (UNLIKELY(slot->key != key || acquisitions >= slot->sample_at || top == t->held_size)) {
+        acquired_slowly(t, key, type, site, flags);
+        return;
+    }
+    slot->counts.acquisitions = acquisitions;
+    held_fill(held_at(t, top), key, slot->lock, site, flags);
+    __atomic_store_n(&t->held_top, top + (uint32_t)sizeof(struct lt_held), __ATOMIC_RELEASE);
+}
+
+/* One release on its way: begun before the real unlock, ended after it. */
+struct release {
+    struct lt_held held; /* key 0: nothing to account for */
+    uint64_t end;
+    bool listed; /* it stood in the held list, and this was its last level */
+};
+
+NOINLINE void release_begin(struct lt_thread *t, uint64_t key, struct release *release);
+NOINLINE void release_end(struct lt_thread *t, const struct release *release);
+
+/* Most releases: the lock taken last, its hold not timed. True if that was all. */
+static inline bool released(struct lt_thread *t, uint64_t key)
+{
+    if (UNLIKELY(t->held_top == 0))
+        return false;
+    uint32_t below = t->held_top - (uint32_t)sizeof(struct lt_held);
+    const struct lt_held *top = held_at(t, below);
+    if (UNLIKELY(top->key != key || top->depth || (top->flags & ~LT_HELD_SHARED)))
+        return false;
+    __atomic_store_n(&t->held_top, below, __ATOMIC_RELAXED);
+    return true;
+}
+
+#endif

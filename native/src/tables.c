@@ -1,0 +1,122 @@
+#include "tables.h"
+
+#include "locks.h"
+#include "shm.h"
+
+enum { SITES_FIRST = 32 };
+
+static bool nearly_full(uint32_t count, uint32_t capacity)
+{
+    return count >= capacity / 4 * 3;
+}
+
+static struct lt_slot *slot_probe(struct lt_slot *slots, unsigned shift, uint64_t key)
+{
+    uint32_t mask = (uint32_t)((1ull << (64 - shift)) - 1);
+    for (uint32_t i = (uint32_t)(lock_hash(key) >> shift);; i = (i + 1) & mask)
+        if (slots[i].key == key || slots[i].key == 0)
+            return &slots[i];
+}
+
+static bool slots_grow(struct lt_thread *t)
+{
+    struct local *local = local_of(t);
+    uint32_t capacity = t->slot_capacity * 2;
+    uint64_t offset = shm_alloc((uint64_t)capacity * sizeof(struct lt_slot));
+    if (!offset)
+        return false;
+    struct lt_slot *slots = shm_ptr(offset);
+    for (uint32_t i = 0; i < t->slot_capacity; i++)
+        if (local->slots[i].key)
+            *slot_probe(slots, local->slot_shift - 1, local->slots[i].key) = local->slots[i];
+    __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
+    __atomic_thread_fence(__ATOMIC_RELEASE); /* odd before the fields below change */
+    t->slots = offset;
+    t->slot_capacity = capacity;
+    __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
+    local->slots = slots;
+    local->slot_shift--;
+    return true;
+}
+
+static struct lt_slot *slot_insert(struct lt_thread *t, uint64_t key, uint32_t type)
+{
+    struct local *local = local_of(t);
+    if (nearly_full(t->slot_count, t->slot_capacity) && !slots_grow(t) &&
+        t->slot_count + 2 >= t->slot_capacity)
+        return NULL; /* one empty slot must stay, or a search would not end */
+    uint32_t id = locks_id(key, type);
+    if (!id)
+        return NULL;
+    struct lt_slot *slot = slot_probe(local->slots, local->slot_shift, key);
+    slot->lock = id;
+    slot->sample_at = 1; /* the first hold is timed: it tells how often to time the rest */
+    slot->jitter = (uint32_t)(lock_hash(key ^ t->birth) >> 32) | 1;
+    __atomic_store_n(&slot->key, key, __ATOMIC_RELEASE);
+    t->slot_count++;
+    return slot;
+}
+
+struct lt_slot *slot_search(struct lt_thread *t, uint64_t key, uint32_t type)
+{
+    struct local *local = local_of(t);
+    struct lt_slot *slot = slot_probe(local->slots, local->slot_shift, key);
+    if (slot->key)
+        return slot;
+    uint32_t mode = thread_busy(t);
+    slot = slot_insert(t, key, type);
+    thread_ready(t, mode);
+    if (slot)
+        return slot;
+    __atomic_fetch_or(&lt_shm->notes, LT_NOTE_LOCKS_FOLDED, __ATOMIC_RELAXED);
+    return &t->other;
+}
+
+/* ---- waits by (lock, stack) ---- */
+
+static struct lt_site *site_probe(struct lt_site *sites, uint32_t capacity, uint32_t lock,
+                                  uint32_t stack)
+{
+    uint64_t hash = (((uint64_t)lock << 32) | stack) * 0x9e3779b97f4a7c15u;
+    for (uint32_t i = (uint32_t)(hash >> 32) & (capacity - 1);; i = (i + 1) & (capacity - 1))
+        if (sites[i].count == 0 || (sites[i].lock == lock && sites[i].stack == stack))
+            return &sites[i];
+}
+
+static bool sites_grow(struct lt_thread *t)
+{
+    struct local *local = local_of(t);
+    uint32_t capacity = t->site_capacity ? t->site_capacity * 2 : SITES_FIRST;
+    uint64_t offset = shm_alloc((uint64_t)capacity * sizeof(struct lt_site));
+    if (!offset)
+        return false;
+    struct lt_site *sites = shm_ptr(offset);
+    for (uint32_t i = 0; i < t->site_capacity; i++)
+        if (local->sites[i].count)
+            *site_probe(sites, capacity, local->sites[i].lock, local->sites[i].stack) =
+                local->sites[i];
+    __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
+    __atomic_thread_fence(__ATOMIC_RELEASE); /* odd before the fields below change */
+    t->sites = offset;
+    t->site_capacity = capacity;
+    __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
+    local->sites = sites;
+    return true;
+}
+
+void site_add(struct lt_thread *t, uint32_t lock, uint32_t stack, uint64_t wait)
+{
+    if (nearly_full(t->site_count, t->site_capacity) && !sites_grow(t) &&
+        t->site_count + 2 >= t->site_capacity)
+        return; /* counted by lock; only where it came from is missing */
+    struct lt_site *site = site_probe(local_of(t)->sites, t->site_capacity, lock, stack);
+    if (site->count == 0) {
+        site->lock = lock;
+        site->stack = stack;
+        t->site_count++;
+    }
+    site->wait_ticks += wait;
+    if (wait > site->wait_max)
+        site->wait_max = wait;
+    __atomic_store_n(&site->count, site->count + 1, __ATOMIC_RELEASE);
+}
