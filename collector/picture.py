@@ -280,7 +280,7 @@ class Picture:
             hold_s=seconds(row.hold_ticks + holding),
             hold_timed=row.hold_timed,
             hold_max_s=seconds(max(row.hold_max, now.hold_max)),
-            holders=tuple(now.holders or now.published),
+            holders=tuple(now.holders or _agreed(now.published)),
             waiters=tuple([tid for _, tid, _ in sorted(now.waiters, reverse=True)]),
             wait_stacks=stacks,
             destroyed=bool(row.destroyed),
@@ -369,32 +369,48 @@ def newest_of_each_tid(threads: list[RawThread]) -> dict[int, RawThread]:
     return newest
 
 
-def holders_by_lock(threads: Iterable[RawThread]) -> dict[int, list[int]]:
-    """Return the tids of those that list each lock as held."""
-    holders: dict[int, list[int]] = {}
+def _agreed(published: list[int]) -> list[int]:
+    """Nobody lists the lock: it was taken before the library looked, or changes hands just now.
+    Only in the first case have all waiters seen the same owner."""
+    return published if len(published) == 1 else []
+
+
+def held_by_lock(threads: Iterable[RawThread]) -> dict[int, list[tuple[RawThread, HeldEntry]]]:
+    """Return by lock who lists it as held. Threads are read one after the other, so a lock that
+    changed hands meanwhile is listed by several; it has one owner, or readers, and the last thread
+    that was read knows best."""
+    found: dict[int, list[tuple[RawThread, HeldEntry]]] = {}
     for thread in threads:
         for entry in thread.held:
-            tids = holders.setdefault(entry.lock, [])
-            if thread.block.tid not in tids:
-                tids.append(thread.block.tid)
-    return holders
+            listed = found.setdefault(entry.lock, [])
+            if listed and not (entry.flags & listed[-1][1].flags & _HELD_SHARED):
+                listed.clear()
+            if all(thread is not other for other, _ in listed):  # one may read-lock it twice
+                listed.append((thread, entry))
+    return found
+
+
+def holders_by_lock(threads: Iterable[RawThread]) -> dict[int, list[int]]:
+    """Return the tids of those that hold each lock."""
+    held = held_by_lock(threads)
+    return {lock: [thread.block.tid for thread, _ in listed] for lock, listed in held.items()}
 
 
 def locks_now(threads: Iterable[RawThread], tasks: Mapping[int, Task]) -> dict[int, LockNow]:
     """Return by lock what goes on at it."""
+    threads = list(threads)
     now: dict[int, LockNow] = {}
-    for thread in threads:
-        tid = thread.block.tid
-        for entry in thread.held:
-            held = now.setdefault(entry.lock, LockNow())
-            if tid not in held.holders:  # a reader may hold an rwlock twice
-                held.holders.append(tid)
+    for lock, listed in held_by_lock(threads).items():
+        held = now[lock] = LockNow()
+        for thread, entry in listed:
+            held.holders.append(thread.block.tid)
             if entry.since:
                 ticks = max(0, thread.now - entry.since)
                 held.hold_ticks += ticks
                 held.hold_max = max(held.hold_max, ticks)
                 held.holds_timed += 1
-        wait = thread.wait
+    for thread in threads:
+        wait, tid = thread.wait, thread.block.tid
         if wait is not None and tid in tasks:
             waited = now.setdefault(wait.lock, LockNow())
             waited.waiters.append((max(0, thread.now - wait.since), tid, wait.stack))

@@ -159,6 +159,26 @@ def test_half_a_wait_and_the_list_of_an_old_epoch_are_not_taken(directory: Path)
     assert me.holds == ()
 
 
+@pytest.mark.parametrize(
+    ("kind", "flags", "count"),
+    [
+        (lib.LT_KIND_MUTEX, (0, 0), 1),
+        (lib.LT_KIND_RWLOCK, (lib.LT_HELD_SHARED, lib.LT_HELD_SHARED), 2),
+        (lib.LT_KIND_RWLOCK, (lib.LT_HELD_SHARED, 0), 1),
+        (lib.LT_KIND_RWLOCK, (0, lib.LT_HELD_SHARED), 1),
+    ],
+)
+def test_a_lock_that_changed_hands_meanwhile_has_one_owner(
+    directory: Path, second_tid: int, kind: int, flags: tuple[int, int], count: int
+) -> None:
+    file = SharedFile()
+    lock = file.add_lock(kind, 0x1000)
+    both = (os.getpid(), second_tid)
+    for tid, held in zip(both, flags, strict=True):
+        file.hold(file.add_thread(tid), lock, key(kind, 0x1000), held)
+    assert look(file, directory).locks[0].holders == both[-count:]
+
+
 def test_a_newer_block_wins_its_tid(directory: Path) -> None:
     file = SharedFile()
     lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
