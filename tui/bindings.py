@@ -13,7 +13,12 @@ def bindings() -> list[Binding]:
     """All bindings of the monitor screen."""
     return [
         Binding(
-            ",".join(keys.keys), ACTIONS[keys.action].call, ACTIONS[keys.action].says, show=False
+            ",".join(keys.keys),
+            ACTIONS[keys.action].call,
+            ACTIONS[keys.action].says,
+            show=False,
+            # Done before the next key is looked at: that one is for the filter already.
+            priority=keys.action == "filter",
         )
         for keys in KEYMAP
     ]

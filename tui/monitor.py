@@ -30,7 +30,7 @@ from locktop.tui.lines.status import status_line
 from locktop.tui.lines.thread_details import thread_details
 from locktop.tui.pace import Pacer
 from locktop.tui.panels import AnyPanel, LockPanel, ThreadPanel
-from locktop.tui.saving import save_picture
+from locktop.tui.saving import NotWrittenError, save_picture
 from locktop.tui.widgets.details import Details
 from locktop.tui.widgets.few_lines import FewLines
 from locktop.tui.widgets.help import HelpScreen
@@ -251,6 +251,7 @@ class MonitorScreen(Screen[None]):
 
     def _close_filter(self) -> None:
         self.remove_class("filtering")
+        self._filter.display = False
         self._panel().widget.focus()
 
     def _panel(self) -> AnyPanel:
@@ -324,11 +325,17 @@ class MonitorScreen(Screen[None]):
         self._panel().reverse()
         self._draw()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """In the filter its own key is a letter like any other."""
+        return action != "filter" or self.focused is not self._filter
+
     def action_filter(self) -> None:
         """Type words to filter by."""
         self.remove_class("zoomed")
         self.add_class("filtering")
-        self.call_after_refresh(self._filter.focus)
+        # The next key may be here already, before the styles of the class are applied.
+        self._filter.display = True
+        self.set_focus(self._filter, scroll_visible=False)
 
     def action_idle(self) -> None:
         """Hide or show what only waits for work."""
@@ -351,8 +358,9 @@ class MonitorScreen(Screen[None]):
     async def _save(self, snapshot: Snapshot, form: str) -> None:
         try:
             path = await asyncio.to_thread(save_picture, snapshot, form)
-        except OSError as error:
-            self.notify(f"Not saved: {error.strerror or error}", severity="error", markup=False)
+        except (NotWrittenError, OSError) as error:
+            reason = getattr(error, "strerror", None) or error
+            self.notify(f"Not saved: {reason}", severity="error", markup=False)
             return
         self.notify(f"Saved {path}", timeout=8, markup=False)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
+import stat
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,20 +17,70 @@ if TYPE_CHECKING:
 _TRIES = 100
 
 
+class NotWrittenError(Exception):
+    """One line that says of the path given why nothing was written to it."""
+
+
+def why_not(path: Path, replace: bool) -> str | None:
+    """Why nothing may be written to ``path`` as things are, in one line; None when it may."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return None if path.parent.is_dir() else f"{path}: no such directory"
+    except OSError as error:
+        return f"{path}: {_words(error)}"
+    if stat.S_ISLNK(mode):
+        return f"{path} is a symbolic link to {os.readlink(path)}; name that file itself"
+    if stat.S_ISDIR(mode):
+        return f"{path} is a directory; name a file in it"
+    if _is_stream(mode):
+        return None
+    if not stat.S_ISREG(mode):
+        return f"{path} is neither a file nor a pipe"
+    return None if replace else f"{path} exists; --force writes over it"
+
+
 def write_file(path: Path, data: bytes, *, replace: bool = False) -> None:
     """Write ``data`` to ``path`` in one step, readable by its user only.
 
-    Raises FileExistsError if something is there and ``replace`` is false, else OSError.
+    A pipe or a character device is written to as it is. A file that is there is replaced if
+    ``replace`` is true; a symbolic link never is. Raises NotWrittenError.
     """
-    if not replace and path.is_symlink():
-        raise FileExistsError(17, "File exists", str(path))
-    descriptor, name = tempfile.mkstemp(prefix=".locktop-", dir=path.parent or Path())
+    reason = why_not(path, replace)
+    if reason is not None:
+        raise NotWrittenError(reason)
+    try:
+        if os.path.lexists(path) and _is_stream(path.lstat().st_mode):
+            _write_into(path, data)
+        else:
+            _write_new(path, data, replace)
+    except OSError as error:
+        raise NotWrittenError(why_not(path, replace) or f"{path}: {_words(error)}") from error
+
+
+def _is_stream(mode: int) -> bool:
+    return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)
+
+
+def _write_into(path: Path, data: bytes) -> None:
+    # Never O_CREAT nor O_TRUNC, and no link: only what was looked at before.
+    descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NOCTTY)
+    with os.fdopen(descriptor, "wb") as file:
+        if not _is_stream(os.fstat(descriptor).st_mode):
+            raise FileExistsError(errno.EEXIST, "it changed meanwhile")
+        file.write(data)
+
+
+def _write_new(path: Path, data: bytes, replace: bool) -> None:
+    descriptor, name = tempfile.mkstemp(prefix=".locktop-", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        if replace:
+        if replace and os.path.lexists(path):
+            if not stat.S_ISREG(path.lstat().st_mode):
+                raise FileExistsError(errno.EEXIST, "it changed meanwhile")
             os.replace(name, path)
             return
         # A link fails where a rename would overwrite.
@@ -37,6 +89,12 @@ def write_file(path: Path, data: bytes, *, replace: bool = False) -> None:
     except BaseException:
         _forget(name)
         raise
+
+
+def _words(error: OSError) -> str:
+    """What the system says, without the path: that may be one nobody has asked for."""
+    said = error.strerror or "cannot be written"
+    return said[:1].lower() + said[1:]
 
 
 def _forget(name: str) -> None:
@@ -79,7 +137,7 @@ def _encoded(text: str) -> bytes:
 def save_picture(snapshot: Snapshot, form: str, directory: Path | None = None) -> Path:
     """Save to a new file in ``directory`` (default: where we are) and give its path.
 
-    Raises OSError.
+    Raises NotWrittenError.
     """
     data = render(snapshot, form)
     root = directory or Path.cwd()
@@ -87,9 +145,13 @@ def save_picture(snapshot: Snapshot, form: str, directory: Path | None = None) -
     name = picture_name(snapshot, "")
     for number in range(1, _TRIES):
         path = root / (f"{name}{suffix}" if number == 1 else f"{name}-{number}{suffix}")
+        if os.path.lexists(path):
+            continue
         try:
             write_file(path, data)
-        except FileExistsError:
-            continue
+        except NotWrittenError:
+            if os.path.lexists(path):
+                continue
+            raise
         return path
-    raise FileExistsError(17, f"too many files called {name}*", str(root))
+    raise NotWrittenError(f"{root}: too many files called {name}*")

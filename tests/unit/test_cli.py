@@ -68,6 +68,10 @@ def imported_by(code: str) -> set[str]:
         (["run", "--"], ["no program given"]),
         (["run", "--", "/no/such/program"], ["/no/such/program"]),
         (["snapshot", "-p", "2147483646"], ["2147483646"]),
+        (["snapshot", "-p", "1", "-o", ""], ["-o needs the name"]),
+        (["snapshot", "-p", "1", "-o", "/"], ["/ is a directory"]),
+        (["snapshot", "-p", "1", "-o", "/nodir/x"], ["/nodir/x: no such directory"]),
+        (["snapshot", "-p", "2147483646", "-o", "-"], ["2147483646"]),
         (["check", "-p", "2147483646"], ["2147483646"]),
     ],
 )

@@ -146,17 +146,38 @@ def test_the_users_own_theme_is_found(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_write_file_is_whole_private_and_never_over_another(tmp_path: Path) -> None:
     path = tmp_path / "a"
     saving.write_file(path, b"one")
-    with pytest.raises(FileExistsError):
+    with pytest.raises(saving.NotWrittenError, match=r"a exists; --force"):
         saving.write_file(path, b"two")
     assert path.read_bytes() == b"one"
     assert path.stat().st_mode & 0o777 == 0o600
     saving.write_file(path, b"three", replace=True)
     assert path.read_bytes() == b"three"
-    link = tmp_path / "link"
-    link.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(FileExistsError):
-        saving.write_file(link, b"four")
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "link"]
+    assert [p.name for p in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_write_file_replaces_nothing_but_a_file(tmp_path: Path, replace: bool) -> None:
+    target, link, pipe = tmp_path / "target", tmp_path / "link", tmp_path / "pipe"
+    target.write_bytes(b"kept")
+    link.symlink_to(target)
+    with pytest.raises(saving.NotWrittenError, match=f"link is a symbolic link to {target}"):
+        saving.write_file(link, b"new", replace=replace)
+    with pytest.raises(saving.NotWrittenError, match="is a directory"):
+        saving.write_file(tmp_path, b"new", replace=replace)
+    with pytest.raises(saving.NotWrittenError, match=r"nodir/x\.json: no such directory"):
+        saving.write_file(tmp_path / "nodir" / "x.json", b"new", replace=replace)
+    saving.write_file(Path("/dev/null"), b"new", replace=replace)
+    assert Path("/dev/null").is_char_device()
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        saving.write_file(pipe, b"new", replace=replace)
+        assert os.read(reader, 100) == b"new"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+    assert target.read_bytes() == b"kept"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["link", "pipe", "target"]
 
 
 def test_a_name_for_a_file_holds_nothing_of_a_strangers_path() -> None:

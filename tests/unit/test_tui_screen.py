@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pictures
 import pytest
+from textual.events import Key
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from locktop.collector.model import Lock, Snapshot
 from locktop.tui.app import LocktopApp, make_app
@@ -144,6 +146,19 @@ async def test_filter_is_live_and_escape_shows_everything_again() -> None:
         assert "with “TABLE”" in screen.text
         await screen.keys("escape")
         assert len(screen.names("LOCK")) == 6
+
+
+async def test_keys_that_arrive_in_one_burst_reach_the_filter() -> None:
+    async with opened() as screen:
+        for _ in range(2):
+            for key, letter in (("slash", "/"), ("q", "q"), ("u", "u"), ("slash", "/"), ("s", "s")):
+                screen.app.post_message(Key(key, letter))
+            await screen.pilot.pause()
+            await screen.pilot.pause()
+            assert screen.app.is_running
+            assert screen.app.screen.query_one(Input).value == "qu/s"
+            await screen.keys("escape")
+            assert not screen.app.screen.query_one(Input).display
 
 
 async def test_letters_typed_into_the_filter_are_no_keys() -> None:

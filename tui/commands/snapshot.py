@@ -25,8 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-d", "--duration", type=seconds, metavar="SECONDS", help="look again after so long"
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="a new file (default: the output)")
-    parser.add_argument("--force", action="store_true", help="write over FILE if it exists")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="a new file; - is the output, as by default"
+    )
+    parser.add_argument("--force", action="store_true", help="write over FILE if it is one")
     parser.add_argument("--format", choices=FORMATS, default="json", help="default json")
 
 
@@ -36,11 +38,14 @@ def execute(arguments: argparse.Namespace) -> int:
     from locktop.collector.errors import LocktopError
     from locktop.tui import saving
 
-    path = Path(arguments.output) if arguments.output else None
+    if arguments.output == "":
+        raise LocktopError("-o needs the name of a file, or - for the output")
+    path = Path(arguments.output) if arguments.output not in (None, "-") else None
     if path is None and arguments.format == "msgpack" and sys.stdout.isatty():
         raise LocktopError("msgpack is not for a terminal; give -o FILE or a pipe")
-    if path is not None and path.exists() and not arguments.force:
-        raise LocktopError(f"{path} exists; --force writes over it")
+    reason = saving.why_not(path, arguments.force) if path is not None else None
+    if reason is not None:
+        raise LocktopError(reason)
     source = attach(arguments.pid)
     try:
         before = source.look() if arguments.duration else None
@@ -56,8 +61,8 @@ def execute(arguments: argparse.Namespace) -> int:
         return 0
     try:
         saving.write_file(path, data, replace=arguments.force)
-    except FileExistsError:
-        raise LocktopError(f"{path} exists; --force writes over it") from None
+    except saving.NotWrittenError as error:
+        raise LocktopError(str(error)) from None
     return 0
 
 
