@@ -68,28 +68,32 @@ static void hold_add(struct lt_slot *slot, const struct lt_held *held, uint64_t 
     slot->sample_at = slot->counts.acquisitions + sample_gap(slot);
 }
 
-/* This thread did not list it. If another one does, its list is stale from now on, and so may be
- * every list that names this lock. That is looked for once. */
-static void foreign_release(struct lt_thread *t, uint64_t key)
+/* This thread does not list it. If another one does, its list is stale after the release, and so may
+ * be every list that names this lock. Looked for before the release, after which somebody else may
+ * rightly list it; and once only. */
+static struct lt_lock *foreign(struct lt_thread *t, uint64_t key)
 {
     struct lt_lock *lock = locks_find(key);
     if (!lock)
-        return;
-    if (__atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED) || threads_hold(key, t))
-        __atomic_fetch_add(&lock->foreign_releases, 1, __ATOMIC_RELAXED);
+        return NULL;
+    bool known = __atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED) != 0;
+    return known || threads_hold(key, t) ? lock : NULL;
 }
 
 void release_begin(struct lt_thread *t, uint64_t key, struct release *release)
 {
     release->held.key = 0;
-    release->listed = false;
+    release->listed = release->shallower = false;
+    release->foreign = NULL;
+    release->key = key;
     struct lt_held *held = held_find(t, key);
     if (!held) {
-        foreign_release(t, key);
+        release->foreign = foreign(t, key);
         return;
     }
     if (held->depth) {
         held->depth--;
+        release->shallower = true;
         return;
     }
     release->listed = true;
@@ -102,6 +106,8 @@ void release_begin(struct lt_thread *t, uint64_t key, struct release *release)
 void release_end(struct lt_thread *t, const struct release *release)
 {
     const struct lt_held *held = &release->held;
+    if (release->foreign && t == lt_own.block)
+        __atomic_fetch_add(&release->foreign->foreign_releases, 1, __ATOMIC_RELAXED);
     if (!held->key || t != lt_own.block) /* forked meanwhile: the block is the parent's */
         return;
     uint64_t hold = 0;
@@ -122,4 +128,19 @@ void release_end(struct lt_thread *t, const struct release *release)
                                          .site = held->site});
     if (held->flags & LT_HELD_DEFERRED)
         details_flush(t);
+}
+
+void release_undo(struct lt_thread *t, const struct release *release)
+{
+    const struct lt_held *was = &release->held;
+    struct lt_held *held = NULL;
+    if (t != lt_own.block)
+        return;
+    if (release->listed)
+        held = held_push(t, was->key, was->lock, (const void *)(uintptr_t)was->site, was->since,
+                         was->flags);
+    if (held)
+        *held = *was;
+    if (release->shallower && (held = held_find(t, release->key)))
+        held->depth++;
 }

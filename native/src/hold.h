@@ -30,13 +30,19 @@ static inline void acquired(struct lt_thread *t, uint64_t key, uint32_t type, co
 
 /* One release on its way: begun before the real unlock, ended after it. */
 struct release {
+    uint64_t key;
     struct lt_held held; /* key 0: nothing to account for */
     uint64_t end;
-    bool listed; /* it stood in the held list, and this was its last level */
+    bool listed;             /* it stood in the held list, and this was its last level */
+    bool shallower;          /* it stood there with more levels, and now has one less */
+    struct lt_lock *foreign; /* it stood in the list of another thread, which is stale after this */
 };
 
 NOINLINE void release_begin(struct lt_thread *t, uint64_t key, struct release *release);
 NOINLINE void release_end(struct lt_thread *t, const struct release *release);
+
+/* It was not released after all: as before release_begin(). */
+void release_undo(struct lt_thread *t, const struct release *release);
 
 /* Most releases: the lock taken last, its hold not timed. True if that was all. */
 static inline bool released(struct lt_thread *t, uint64_t key)

@@ -20,6 +20,12 @@ static inline uint64_t key_of(const pthread_cond_t *c)
     return lock_key(LT_KIND_COND, c);
 }
 
+/* Whether the thread slept and has the mutex again; else the call was refused or the mutex lost. */
+static bool is_ended(int result)
+{
+    return result == 0 || result == ETIMEDOUT || result == ECANCELED || result == EOWNERDEAD;
+}
+
 static void begin(struct lt_thread *t, struct wait_call *call, pthread_cond_t *c,
                   pthread_mutex_t *m, uint32_t flags, const uintptr_t *frame)
 {
@@ -32,24 +38,36 @@ static void begin(struct lt_thread *t, struct wait_call *call, pthread_cond_t *c
                &(struct wait_for){.key = key_of(c), .flags = flags, .mutex = mutex_id}, frame);
 }
 
-/* Runs when the real wait returns, and when a cancellation unwinds from it: in both cases with the
- * mutex taken again. Records wait for its release. */
+/* The mutex as the real wait left it: taken again, or, if the wait was refused, never given up, or,
+ * if its owner died and nobody made it consistent, lost. */
+static void take_back(struct lt_thread *t, struct wait_call *call, int result)
+{
+    if (is_ended(result) && call->release.listed)
+        acquired(t, call->mutex, call->type, call->site, 0);
+    else if (result != ENOTRECOVERABLE) /* of several levels the real wait gives up one */
+        release_undo(t, &call->release);
+}
+
+/* Runs when the real wait returns, and when a cancellation unwinds from it. Records wait for the
+ * release of the mutex. */
 static void end(struct wait_call *call, int result)
 {
-    struct lt_thread *t = call->waiting.thread;
+    struct waiting waiting = call->waiting;
+    struct lt_thread *t = waiting.thread;
     call->waiting.thread = NULL;
     if (!t || t != lt_own.block)
         return;
-    struct waiting waiting = call->waiting;
-    waiting.thread = t;
-    if (call->release.listed && watched() == t)
-        acquired(t, call->mutex, call->type, call->site, 0);
-    if (result == 0)
-        wait_end_done(&waiting);
-    else if (result == ETIMEDOUT || result == ECANCELED)
-        wait_end_without(&waiting);
-    else
+    if (watched() == t)
+        take_back(t, call, result);
+    if (!is_ended(result)) {
         wait_end_refused(&waiting);
+        if (result != ENOTRECOVERABLE)
+            return;
+    } else if (result == 0 || result == EOWNERDEAD) {
+        wait_end_done(&waiting);
+    } else {
+        wait_end_without(&waiting);
+    }
     release_end(t, &call->release);
 }
 

@@ -32,7 +32,7 @@ static NOINLINE void taken_again(struct lt_thread *t, pthread_mutex_t *m, uint32
                                  const void *site)
 {
     struct lt_held *held = held_find(t, key_of(m));
-    if (!held) {
+    if (!held || held->depth == UINT16_MAX) { /* a second entry for the levels beyond */
         acquired(t, key_of(m), type, site, 0);
         return;
     }
@@ -174,7 +174,10 @@ static NOINLINE int unlock_slowly(struct lt_thread *t, pthread_mutex_t *m)
     struct release release;
     release_begin(t, key_of(m), &release);
     int result = real_pthread_mutex_unlock(m);
-    release_end(t, &release); /* the mutex may be gone by now */
+    if (result == 0)
+        release_end(t, &release); /* the mutex may be gone by now */
+    else
+        release_undo(t, &release);
     return result;
 }
 

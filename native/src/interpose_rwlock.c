@@ -125,7 +125,10 @@ static NOINLINE int unlock_slowly(struct lt_thread *t, pthread_rwlock_t *l)
     struct release release;
     release_begin(t, key_of(l), &release);
     int result = real_pthread_rwlock_unlock(l);
-    release_end(t, &release);
+    if (result == 0)
+        release_end(t, &release);
+    else
+        release_undo(t, &release);
     return result;
 }
 

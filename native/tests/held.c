@@ -76,6 +76,21 @@ static void recursive_levels(struct lt_thread *t)
     CHECK_EQUAL(held_count(t), 0);
 }
 
+/* A release that did not happen after all leaves everything as it was. */
+static void undone_release(struct lt_thread *t)
+{
+    acquired(t, key_number(0), 0, (void *)0x77, 0);
+    struct lt_held before = *held_find(t, key_number(0));
+    struct release release;
+    release_begin(t, key_number(0), &release);
+    CHECK_EQUAL(held_count(t), 0);
+    release_undo(t, &release);
+    CHECK_EQUAL(held_count(t), 1);
+    const struct lt_held *after = held_find(t, key_number(0));
+    CHECK(after->since == before.since && after->flags == before.flags && after->site == 0x77);
+    give_back(t, key_number(0), true);
+}
+
 /* Every hold is timed or not, never half; the long ones always. */
 static void long_holds_are_all_timed(struct lt_thread *t)
 {
@@ -154,6 +169,7 @@ int main(void)
     any_order(t);
     grows(t);
     recursive_levels(t);
+    undone_release(t);
     long_holds_are_all_timed(t);
     short_holds_are_sampled(t);
     a_missed_sample_is_made_up_for(t);

@@ -110,6 +110,22 @@ def test_a_recursive_mutex_is_held_until_its_last_unlock(start_target: StartTarg
     assert (lock["holders"], lock["waiters"], lock["contended"]) == ([], [], 1)
 
 
+def test_condition_waits_that_keep_the_mutex(start_target: StartTarget) -> None:
+    target = start_target("condkept")
+    target.expect("held")
+    document = tool.snapshot(target.pid)
+    for name, acquisitions in (("g_twice", 2), ("g_refused", 1)):
+        lock = tool.lock_named(document, name)
+        assert (lock["holders"], lock["acquisitions"]) == ([target.pid], acquisitions)
+    target.go_on()
+    target.expect("free")
+    document = tool.snapshot(target.pid)
+    assert [tool.lock_named(document, name)["holders"] for name in ("g_twice", "g_refused")] == [
+        [],
+        [],
+    ]
+
+
 def test_tries_that_failed(start_target: StartTarget) -> None:
     target = start_target("trylocks")
     truth = target.truth()
