@@ -28,6 +28,14 @@ static inline bool holds(int result)
     return result == 0 || result == EOWNERDEAD; /* robust: taken over from a dead thread */
 }
 
+/* The dead thread's list names it for ever. */
+static inline int with_owner_died(pthread_mutex_t *m, int result)
+{
+    if (UNLIKELY(result == EOWNERDEAD))
+        locks_distrust(key_of(m));
+    return result;
+}
+
 static NOINLINE void taken_again(struct lt_thread *t, pthread_mutex_t *m, uint32_t type,
                                  const void *site)
 {
@@ -68,7 +76,7 @@ static int wait_for(struct lt_thread *t, pthread_mutex_t *m, const struct call *
                                   .holder = (uint32_t)m->__data.__owner,
                                   .flags = call->form == LOCK ? 0 : LT_WAIT_TIMED},
                frame);
-    int result = call_real(m, call);
+    int result = with_owner_died(m, call_real(m, call));
     if (holds(result))
         wait_end_holding(&waiting, 0);
     else if (result == ETIMEDOUT)
@@ -105,7 +113,7 @@ static NOINLINE int lock_any(pthread_mutex_t *m, const struct call *call, const 
     struct lt_thread *t = watched();
     if (!t)
         return call_real(m, call);
-    int tried = attempt(m, call);
+    int tried = with_owner_died(m, attempt(m, call));
     if (!holds(tried))
         return lock_slowly(t, m, tried, call, frame);
     taken(t, m, return_address(frame));
@@ -162,7 +170,7 @@ EXPORT int pthread_mutex_trylock(pthread_mutex_t *m)
     int result = real_pthread_mutex_trylock(m);
     if (!t)
         return result;
-    if (holds(result))
+    if (holds(with_owner_died(m, result)))
         taken(t, m, __builtin_return_address(0));
     else if (result == EBUSY)
         slot_of(t, key_of(m), (uint32_t)m->__data.__kind)->counts.trylock_failed++;

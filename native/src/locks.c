@@ -89,6 +89,13 @@ void locks_end(uint64_t key)
         __atomic_store_n(&lock->destroyed, 1, __ATOMIC_RELEASE);
 }
 
+void locks_distrust(uint64_t key)
+{
+    struct lt_lock *lock = locks_find(key);
+    if (lock)
+        __atomic_fetch_add(&lock->foreign_releases, 1, __ATOMIC_RELAXED);
+}
+
 bool locks_is_foreign(uint32_t id)
 {
     const struct lt_lock *lock = array_at(&lt_shm->locks, id);

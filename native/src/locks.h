@@ -30,6 +30,9 @@ struct lt_lock *locks_find(uint64_t key);
 void locks_begin(uint64_t key);
 void locks_end(uint64_t key);
 
+/* Held lists that name it may be stale. */
+void locks_distrust(uint64_t key);
+
 /* Was it ever released by a thread that did not list it, while another one did? */
 bool locks_is_foreign(uint32_t id);
 
