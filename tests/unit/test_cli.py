@@ -85,6 +85,28 @@ def test_the_screen_without_a_terminal_says_what_to_use() -> None:
     assert_one_line_error(locktop("run", "--", "true"), "needs a terminal", "locktop env")
 
 
+@pytest.mark.parametrize("term", ["dumb", "unknown"])
+def test_a_terminal_that_cannot_be_asked_is_none(term: str) -> None:
+    master, slave = pty.openpty()
+    try:
+        done = subprocess.run(
+            [*LOCKTOP, "-p", "1"],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env={**os.environ, "TERM": term},
+            timeout=60,
+            check=False,
+        )
+        said = os.read(master, 1000).decode()
+    finally:
+        os.close(slave)
+        os.close(master)
+    assert done.returncode == 2
+    assert said.count("\n") == 1
+    assert f"needs a terminal; TERM={term} is none" in said
+
+
 def test_a_process_without_the_library_is_told_how_to_get_it() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as bare:
         try:

@@ -8,13 +8,17 @@ import pictures
 import pytest
 from rich.cells import cell_len
 
+from locktop.collector.model import Kind, ThreadState, WaitStack
 from locktop.tui.lines import figures, lock_list, thread_list
 from locktop.tui.lines.banner import banner
 from locktop.tui.lines.figures import bar, clock, count, duration, exact, fit, percent, size
 from locktop.tui.lines.headline import headline
+from locktop.tui.lines.lock_details import lock_details
 from locktop.tui.lines.order import Ordering, matches
 from locktop.tui.lines.picture import Picture
 from locktop.tui.lines.runs import cut, line_text, merge, say, wrap
+from locktop.tui.lines.shorten import middle, place_in, without_arguments
+from locktop.tui.lines.status import Pace, status_line
 from locktop.tui.lines.table import lay_out
 
 
@@ -170,6 +174,108 @@ def test_banner_has_all_places_of_a_ring_and_is_no_higher_than_asked() -> None:
     short = [line_text(line) for line in banner(picture, 3, 120)]
     assert len(short) == 3
     assert "and 2 more: press d" in short[-1]
+
+
+def with_functions(**names: str) -> Picture:
+    stuck = pictures.deadlock()
+    stacks = {
+        k: tuple(replace(f, function=names["at"]) for f in v) for k, v in stuck.stacks.items()
+    }
+    sites = {k: replace(f, function=names["taken"]) for k, f in stuck.sites.items()}
+    return Picture(replace(stuck, stacks=stacks, sites=sites))
+
+
+@pytest.mark.parametrize("at", ["f", "account_debit_in_a_long_name", "線程" * 30])
+@pytest.mark.parametrize("taken", ["g", "store::Map<Key, std::less<Key>>::insert(Key const&)"])
+def test_banner_has_thread_lock_and_holder_however_long_the_functions(at: str, taken: str) -> None:
+    picture = with_functions(at=at, taken=taken)
+    for width in range(60, 140, 4):
+        for number, line in enumerate(banner(picture, 5, width)[1:]):
+            text = line_text(line)
+            assert cell_len(text) <= width
+            following = (number + 1) % 3
+            for name in (f"philosopher-{number} ", f" fork[{following}]", f"sopher-{following}"):
+                assert name in text
+            if width >= 80:
+                assert ":36" in text
+                assert ":31" in text
+
+
+def test_names_are_shortened_where_they_say_least() -> None:
+    assert middle("account_credit", 9) == "acco…edit"
+    assert without_arguments("a<b<c>>::d(e, f<g>)") == "a::d"
+    assert without_arguments("(anonymous namespace)::run()") == "run"
+    assert without_arguments("x::operator->") == "x::operator->"
+    for room in range(1, 60):
+        for name in ("account", "線程の名前" * 5, "a<b>::cdefghijklmnopqrstuvwxyz()"):
+            assert cell_len(place_in(pictures.frame(name, "a.c", 210), room)) <= room
+
+
+def test_status_line_keeps_a_gap_and_leaves_out_from_the_end() -> None:
+    snapshot = replace(pictures.normal(), host="vm2")
+    whole = line_text(status_line(snapshot, Pace(2.0, 2.0), False, 300)).split("  2/s")[0].rstrip()
+    for width in range(40, 160):
+        text = line_text(status_line(snapshot, Pace(2.0, 2.0), False, width))
+        assert cell_len(text) == width
+        assert text.endswith("  2/s ")
+        assert whole.startswith(text.removesuffix("2/s ").rstrip())
+
+
+def details(picture: Picture, lock_id: int) -> str:
+    rows = lock_details(picture, picture.locks[lock_id])
+    return "\n".join(line_text(row.line) for row in rows)
+
+
+def test_the_mean_wait_has_no_wait_that_goes_on_or_gave_up() -> None:
+    calm = replace(pictures.normal(), events=())
+    assert "310s in all, 376ms each, 4.21s at most" in details(Picture(calm), 2)
+    going_on = tuple(
+        replace(k, contended=2, wait_s=1.47, wait_max_s=0.11) if k.id == 2 else k
+        for k in calm.locks
+    )
+    assert "1.47s in all, 100ms each, 110ms" in details(Picture(replace(calm, locks=going_on)), 2)
+    beyond = tuple(replace(k, wait_max_s=0.001) if k.id == 2 else k for k in calm.locks)
+    assert "310s in all, 1.00ms at most" in details(Picture(replace(calm, locks=beyond)), 2)
+    gave_up = pictures.normal()
+    assert any(event.timed_out for event in gave_up.events)
+    assert "in all, 412ms at most" in details(Picture(gave_up), 1)
+
+
+def test_a_stack_of_waits_that_have_not_ended_is_still_waiting() -> None:
+    calm = pictures.normal()
+    locks = tuple(
+        replace(k, wait_stacks=(WaitStack(5, 0, 70.0),)) if k.id == 2 else k for k in calm.locks
+    )
+    text = details(Picture(replace(calm, locks=locks)), 2)
+    assert "100% of the wait, 70.0s, still waiting" in text
+
+
+def test_one_that_sleeps_with_a_lock_is_not_called_idle() -> None:
+    calm = pictures.normal()
+    threads = tuple(
+        replace(t, state=ThreadState.IDLE) if t.name == "journal" else t for t in calm.threads
+    )
+    picture = Picture(replace(calm, threads=threads))
+    assert "; now asleep" in details(picture, 2)
+    assert thread_list.state_word(picture.threads[4716]) == "asleep"
+    assert thread_list.state_word(picture.threads[4720]) == "idle"
+
+
+def test_headline_names_waits_on_semaphores_where_no_lock_is_waited_for() -> None:
+    waits = [
+        pictures.thread(
+            5000 + i,
+            f"t{i}",
+            ThreadState.IDLE,
+            waiting_for=pictures.wait(1, Kind.SEM, 48.0 - i),
+        )
+        for i in range(2)
+    ]
+    text = line_text(headline(Picture(pictures.snapshot(tuple(waits), ())), 80))
+    assert text.strip() == (
+        "No thread waits for a mutex or rwlock; 2 wait on semaphores, the longest 48.0s."
+    )
+    assert len(text) <= 80
 
 
 def test_chain_ends_in_a_circle() -> None:

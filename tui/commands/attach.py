@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from locktop.tui.commands.options import add_pid, add_screen, has_terminal
+from locktop.tui.commands.options import add_pid, add_screen, no_terminal
 
 if TYPE_CHECKING:
     from locktop.collector.source import Source
@@ -20,11 +20,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Watch the process given, or the one picked from a list."""
     pid: int | None = arguments.pid
-    if not has_terminal():
+    if no_terminal():
         from locktop.collector.errors import LocktopError
 
         instead = f"locktop snapshot -p {pid}" if pid is not None else "locktop list"
-        raise LocktopError(f"the screen needs a terminal; without one use `{instead}`")
+        raise LocktopError(f"the screen needs a terminal; {no_terminal()} use `{instead}`")
     if pid is not None:
         from locktop.collector.attach import attach
 

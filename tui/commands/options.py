@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
+_NO_TERMINAL = ("dumb", "unknown")
 LEVELS = ("dormant", "counting", "contended")
 
 
@@ -68,4 +70,13 @@ def add_level(parser: argparse.ArgumentParser) -> None:
 
 def has_terminal() -> bool:
     """Whether there is somebody to look at a screen and to press keys."""
-    return sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()
+    return not no_terminal()
+
+
+def no_terminal() -> str:
+    """Why there can be no screen, to be said after "needs a terminal"; "" if there can be one."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
+        return "without one"
+    term = os.environ.get("TERM", "")
+    # Such a terminal cannot be asked for its size.
+    return f"TERM={term} is none; without one" if term.lower() in _NO_TERMINAL else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from locktop.tui.commands.options import add_level, add_screen, has_terminal
+from locktop.tui.commands.options import add_level, add_screen, no_terminal
 
 NAME = "run"
 HELP = "start a program with the library and watch it"
@@ -41,9 +41,9 @@ def execute(arguments: argparse.Namespace) -> int:
     if not command:
         raise LocktopError("no program given; use `locktop run -- CMD [ARGUMENT...]`")
     program = launch.check_program(command)
-    if not has_terminal():
+    if no_terminal():
         raise LocktopError(
-            "`locktop run` needs a terminal; without one use "
+            f"`locktop run` needs a terminal; {no_terminal()} use "
             '`eval "$(locktop env)"`, start the program, then `locktop snapshot -p PID`'
         )
     return watch_started(program, command, arguments)

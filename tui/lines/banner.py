@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from locktop.collector.model import Deadlock, DeadlockEdge
+from locktop.collector.model import Deadlock, DeadlockEdge, Frame
 from locktop.tui.lines.figures import duration
 from locktop.tui.lines.picture import Picture, place, short_place
 from locktop.tui.lines.runs import Line, say
+from locktop.tui.lines.shorten import middle, place_in
+
+#: Cells under which a name says nothing any more.
+_LEAST_NAME = 8
 
 
 def banner(picture: Picture, most: int, width: int) -> tuple[Line, ...]:
@@ -42,17 +46,29 @@ def _title(deadlocks: tuple[Deadlock, ...]) -> Line:
 
 
 def _edge(picture: Picture, edge: DeadlockEdge, width: int) -> Line:
-    """Both places with file and line, or only the lines, or fewer words, as there is room."""
+    """Thread, lock and holder always; then both places, as much of them as there is room for."""
     thread, lock = picture.thread_name(edge.tid), picture.lock_name(edge.waits_for)
     holder = picture.thread_name(edge.held_by)
     frame, site = picture.top_frame(edge.stack), picture.snapshot.sites.get(edge.site)
-    text = ""
     for say_place in (place, short_place):
-        at = f" at {say_place(frame)}" if frame else ""
+        at = f"; at {say_place(frame)}" if frame else ""
         taken = f", taken at {say_place(site)}" if site else ""
-        text = f"    {thread} waits for {lock}{at}, held by {holder}{taken}"
+        text = f"    {thread} waits for {lock}, held by {holder}{at}{taken}"
         if cell_len(text) <= width:
             return say((text, "alarm"))
-    at = f" at {short_place(frame)}" if frame else ""
-    taken = f" ({short_place(site)})" if site else ""
-    return say((f" {thread}{at} wants {lock} of {holder}{taken}", "alarm"))
+    others = cell_len(f" {thread} wants  of {holder}")
+    text = f" {thread} wants {middle(lock, max(_LEAST_NAME, width - others))} of {holder}"
+    return say((text + _places(frame, site, width - cell_len(text)), "alarm"))
+
+
+def _places(frame: Frame | None, site: Frame | None, room: int) -> str:
+    """Where the thread waits (and where the lock was taken), in at most ``room`` cells."""
+    if frame is None or room < len(", at ") + _LEAST_NAME:
+        return ""
+    room -= len(", at ")
+    if site is None or room < len(" ()") + 2 * _LEAST_NAME:
+        return f", at {place_in(frame, room)}"
+    room -= len(" ()")
+    # Half of the room is for each; what one leaves is for the other.
+    at = place_in(frame, max(room - cell_len(short_place(site)), (room + 1) // 2))
+    return f", at {at} ({place_in(site, room - cell_len(at))})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from locktop.collector.model import CONTENTION_KINDS, Lock, Thread
+from locktop.collector.model import CONTENTION_KINDS, Kind, Lock, Thread
 from locktop.tui.lines.figures import duration
 from locktop.tui.lines.picture import Picture, short_place
 from locktop.tui.lines.runs import Line, Run, line_text, say
@@ -21,12 +21,23 @@ def headline(picture: Picture, width: int) -> Line:
         return full if cell_len(line_text(full)) <= width else _say_stuck_briefly(picture, worst)
     busiest = _busiest(picture)
     if busiest is None:
-        return say((" No thread waits for a lock.", "dim"))
+        return say((_say_calm(picture), "dim"))
     return say(
         (" No thread waits for a lock now. Most waited for lately: ", "dim"),
         (busiest.name, "strong"),
         f"  {duration(busiest.rates.wait)} a second",
     )
+
+
+def _say_calm(picture: Picture) -> str:
+    """That nothing is wrong, as far as can be told: who owns a semaphore is not known."""
+    waits = (thread.waiting_for for thread in picture.snapshot.threads if thread.alive)
+    on_semaphores = [w.for_s for w in waits if w is not None and w.kind is Kind.SEM]
+    if not on_semaphores:
+        return " No thread waits for a lock."
+    longest = duration(max(on_semaphores))
+    many = f"{len(on_semaphores)} wait" if len(on_semaphores) > 1 else "1 waits"
+    return f" No thread waits for a mutex or rwlock; {many} on semaphores, the longest {longest}."
 
 
 def _most_waited_now(picture: Picture) -> Lock | None:

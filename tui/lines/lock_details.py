@@ -11,6 +11,7 @@ from locktop.tui.lines.lock_list import mean_hold
 from locktop.tui.lines.parts import blank, event_lines, heading, labelled, stack_of
 from locktop.tui.lines.picture import Picture
 from locktop.tui.lines.runs import Row, Run, say
+from locktop.tui.lines.thread_list import state_word
 
 _MOST_WAITERS = 3
 _MOST_EVENTS = 12
@@ -28,7 +29,7 @@ def lock_details(picture: Picture, lock: Lock) -> Iterator[Row]:
     )
     yield from _holders(picture, lock)
     yield from _waiters(picture, lock)
-    yield from _figures(lock)
+    yield from _figures(picture, lock)
     yield from _blame(picture, lock)
     yield from _wait_stacks(picture, lock)
     yield from _recent(picture, lock)
@@ -56,7 +57,7 @@ def _holder(picture: Picture, lock: Lock, tid: int) -> Iterator[Run | str]:
         return
     wait = thread.waiting_for
     if wait is None:
-        yield (f"; now {thread.state.value}", "dim")
+        yield (f"; now {state_word(thread)}", "dim")
         return
     yield "; now waits for "
     yield picture.lock_name(wait.lock), "waiting"
@@ -80,17 +81,17 @@ def _waiters(picture: Picture, lock: Lock) -> Iterator[Row]:
     yield labelled(f"waiters {len(lock.waiters)}", *said)
 
 
-def _figures(lock: Lock) -> Iterator[Row]:
+def _figures(picture: Picture, lock: Lock) -> Iterator[Row]:
     share = percent(lock.contended / lock.acquisitions) if lock.acquisitions else "0%"
     failed = f", trylock failed {exact(lock.trylock_failed)}" if lock.trylock_failed else ""
     yield labelled(
         "acquired",
         f"{exact(lock.acquisitions)}, contended {exact(lock.contended)} ({share}){failed}",
     )
-    mean_wait = duration(lock.wait_s / lock.contended) if lock.contended else "-"
+    mean = _mean_wait(picture, lock)
+    each = f" {duration(mean)} each," if mean is not None else ""
     yield labelled(
-        "waited",
-        f"{duration(lock.wait_s)} in all, {mean_wait} each, {duration(lock.wait_max_s)} at most",
+        "waited", f"{duration(lock.wait_s)} in all,{each} {duration(lock.wait_max_s)} at most"
     )
     if lock.hold_timed:
         timed = "every hold timed"
@@ -108,6 +109,21 @@ def _figures(lock: Lock) -> Iterator[Row]:
         f"{count(rates.acquisitions)} acquired, {count(rates.contended)} contended, "
         f"{duration(rates.wait)} waited, {duration(rates.hold)} held",
     )
+
+
+def _mean_wait(picture: Picture, lock: Lock) -> float | None:
+    """Seconds that a wait which got the lock took, None where they cannot be told from others.
+
+    ``wait_s`` has the waits that go on and those that gave up, ``contended`` has neither.
+    """
+    if not lock.contended or any(
+        event.timed_out for event in picture.snapshot.events if event.lock == lock.id
+    ):
+        return None
+    waits = (picture.threads[tid].waiting_for for tid in lock.waiters if tid in picture.threads)
+    going_on = sum(wait.for_s for wait in waits if wait is not None and wait.lock == lock.id)
+    mean = (lock.wait_s - going_on) / lock.contended
+    return mean if 0 < mean <= lock.wait_max_s else None
 
 
 def _blame(picture: Picture, lock: Lock) -> Iterator[Row]:
@@ -137,10 +153,8 @@ def _wait_stacks(picture: Picture, lock: Lock) -> Iterator[Row]:
 def _wait_stack_title(number: int, stack: WaitStack, total: float, of: int) -> Row:
     share = percent(stack.wait_s / total) if total > 0 else "-"
     which = f"{number + 1} of {of}: " if of > 1 else ""
-    return heading(
-        "Waited here  ",
-        f"{which}{share} of the wait, {duration(stack.wait_s)} in {exact(stack.count)} waits",
-    )
+    waits = f" in {exact(stack.count)} waits" if stack.count else ", still waiting"
+    return heading("Waited here  ", f"{which}{share} of the wait, {duration(stack.wait_s)}{waits}")
 
 
 def _recent(picture: Picture, lock: Lock) -> Iterator[Row]:

@@ -10,6 +10,9 @@ from locktop.collector.model import Snapshot
 from locktop.tui.lines.figures import clock, exact, size
 from locktop.tui.lines.runs import Line, Run, cut, line_text, merge, say
 
+#: Cells between the left and the right.
+_GAP = 2
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:
@@ -29,14 +32,16 @@ class Pace:
 def status_line(snapshot: Snapshot, pace: Pace, paused: bool, width: int) -> Line:
     """The first line in ``width`` cells: the process at the left, the screen at the right."""
     right = _flags(snapshot, pace, paused)
-    room = width - cell_len(line_text(right))
+    space = width - cell_len(line_text(right))
+    room = space - _GAP
     left: list[Run | str] = []
     for part in _process(snapshot):
-        # What does not fit is left out; something shorter after it may still fit.
-        if not left or cell_len(line_text(say(*left, part))) <= room:
-            left.append(part)
+        # Nothing comes after the first that does not fit, so that each keeps its place.
+        if left and cell_len(line_text(say(*left, part))) > room:
+            break
+        left.append(part)
     line = cut(say(*left), room)
-    return merge((*line, (" " * (room - cell_len(line_text(line))), "text"), *right))
+    return merge((*line, (" " * (space - cell_len(line_text(line))), "text"), *right))
 
 
 def _process(snapshot: Snapshot) -> list[Run | str]:

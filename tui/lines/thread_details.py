@@ -63,7 +63,7 @@ def _because(picture: Picture, thread: Thread) -> Iterator[Row]:
         if site:
             said += [" took it at ", (site, "where")]
         if link.waiting_for is None:
-            said.append(f"; now {link.state.value}")
+            said.append(f"; now {state_word(link)}")
         else:
             said += [
                 "; waits for ",

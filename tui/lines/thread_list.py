@@ -102,6 +102,9 @@ def contention_wait(thread: Thread) -> float:
 
 def state_word(thread: Thread) -> str:
     """What the thread does, in one word."""
+    if thread.alive and thread.state is ThreadState.IDLE and thread.holds:
+        # Others may wait for it: not what is said of a thread without work.
+        return "asleep" if thread.waiting_for is None else thread.state.value
     return thread.state.value if thread.alive else "ended"
 
 

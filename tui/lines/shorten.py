@@ -1,0 +1,48 @@
+"""Long names in little room: what tells them apart is at both ends."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len, set_cell_size
+
+from locktop.collector.model import Frame
+from locktop.tui.lines.figures import plain
+from locktop.tui.lines.picture import place, short_place
+
+
+def middle(text: str, room: int) -> str:
+    """``text`` in at most ``room`` cells, with an ellipsis in its middle where it is longer."""
+    text = plain(text)
+    if cell_len(text) <= room:
+        return text
+    if room < 3:
+        return "…"[: max(0, room)]
+    tail = text[-(room // 2) :]
+    while cell_len(tail) > room // 2:
+        tail = tail[1:]
+    return set_cell_size(text, room - 1 - cell_len(tail)).rstrip() + "…" + tail
+
+
+def without_arguments(function: str) -> str:
+    """``function`` without the arguments of templates and calls: ``a<b>::c(d)`` is ``a::c``."""
+    kept, depth = [], 0
+    for character in function:
+        if character in "<(":
+            depth += 1
+        elif character in ">)":
+            depth -= 1
+            if depth < 0:
+                return function
+        elif depth == 0:
+            kept.append(character)
+    # An operator's own characters are no brackets.
+    return "".join(kept).strip().removeprefix("::") if depth == 0 and kept else function
+
+
+def place_in(frame: Frame, room: int) -> str:
+    """``function:line`` in at most ``room`` cells; of the name as much as there is room for."""
+    text = short_place(frame)
+    if cell_len(text) <= room or not frame.function:
+        return middle(text, room)
+    line = f":{frame.line}" if frame.line else ""
+    name = without_arguments(frame.function)
+    return middle(name, room - len(line)) + line if room > len(line) else middle(place(frame), room)
