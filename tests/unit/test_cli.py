@@ -10,8 +10,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
+import pictures
 import pytest
+
+from locktop.tui.commands import check
 
 LOCKTOP = [sys.executable, "-m", "locktop.tui"]
 HEAVY = ("textual", "rich", "elftools", "psutil", "msgpack", "cffi", "asyncio")
@@ -105,6 +109,17 @@ def test_a_terminal_that_cannot_be_asked_is_none(term: str) -> None:
     assert done.returncode == 2
     assert said.count("\n") == 1
     assert f"needs a terminal; TERM={term} is none" in said
+
+
+def test_check_says_what_it_covers_and_when_it_cannot_tell() -> None:
+    calm = pictures.normal()
+    assert check.as_lines(calm)[0].startswith("no deadlock among mutexes and rwlocks: store 4711")
+    assert check.exit_status(calm) == 0
+    dormant = replace(calm, level="dormant", notes=("the library is dormant",))
+    assert check.as_lines(dormant)[0].endswith("store 4711: the library is dormant")
+    assert "no deadlock" not in check.as_lines(dormant)[0]
+    assert check.exit_status(dormant) == 2
+    assert check.exit_status(replace(pictures.deadlock(), level="dormant")) == 1
 
 
 def test_a_process_without_the_library_is_told_how_to_get_it() -> None:

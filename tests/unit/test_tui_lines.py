@@ -261,6 +261,14 @@ def test_one_that_sleeps_with_a_lock_is_not_called_idle() -> None:
     assert thread_list.state_word(picture.threads[4720]) == "idle"
 
 
+def test_a_join_of_no_known_thread_is_called_that() -> None:
+    unknown = replace(pictures.lock(9, "join 0x0", Kind.JOIN), address=0)
+    known = pictures.lock(8, "join 0x7f00", Kind.JOIN)
+    picture = Picture(pictures.snapshot((), (unknown, known)))
+    assert picture.lock_name(9) == "thread join"
+    assert picture.lock_name(8) == "join 0x7f00"
+
+
 def test_headline_names_waits_on_semaphores_where_no_lock_is_waited_for() -> None:
     waits = [
         pictures.thread(

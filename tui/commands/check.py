@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from locktop.tui.lines.picture import Picture
 
 NAME = "check"
-HELP = "exit status 0: no deadlock, 1: deadlocked, 2: could not look"
+HELP = "exit status 0: no deadlock, 1: deadlocked, 2: cannot tell"
 DESCRIPTION = """\
 Looks at a process twice and says whether threads of it are deadlocked.
 
-exit status: 0 no deadlock, 1 deadlocked, 2 could not look. A circle in which an owner is not
-known for sure is told as possible and does not count as a deadlock."""
+exit status: 0 no deadlock among mutexes and reader-writer locks, 1 deadlocked, 2 could not look
+or cannot tell, as when the library was dormant while locks were taken. A circle in which an owner
+is not known for sure is told as possible and does not count as a deadlock."""
 
 #: Between the two looks that must show the same waits.
 _BETWEEN_S = 0.25
@@ -50,7 +51,19 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         for line in as_lines(snapshot):
             print(line)
-    return 1 if any(deadlock.certain for deadlock in snapshot.deadlocks) else 0
+    return exit_status(snapshot)
+
+
+def exit_status(snapshot: Snapshot) -> int:
+    """1 deadlocked, 2 when one could have been missed, else 0."""
+    if any(deadlock.certain for deadlock in snapshot.deadlocks):
+        return 1
+    return 0 if is_complete(snapshot) else 2
+
+
+def is_complete(snapshot: Snapshot) -> bool:
+    """Whether all locks that are held are known: not those taken while nothing was recorded."""
+    return snapshot.level != "dormant" and bool(getattr(snapshot, "complete", True))
 
 
 def as_document(snapshot: Snapshot) -> dict[str, Any]:
@@ -68,6 +81,7 @@ def as_document(snapshot: Snapshot) -> dict[str, Any]:
         "host": whole["host"],
         "process": whole["process"],
         "deadlocked": any(deadlock.certain for deadlock in snapshot.deadlocks),
+        "complete": is_complete(snapshot),
         "deadlocks": whole["deadlocks"],
         "threads": [thread for thread in whole["threads"] if thread["tid"] in tids],
         "locks": [lock for lock in whole["locks"] if lock["id"] in locks],
@@ -94,6 +108,8 @@ def as_lines(snapshot: Snapshot) -> list[str]:
 
 
 def _finding(picture: Picture, certain: int, possible: int) -> str:
+    from locktop.tui.lines.figures import plain
+
     process = picture.snapshot.process
     who = f"{process.comm} {process.pid}"
     if certain:
@@ -101,7 +117,13 @@ def _finding(picture: Picture, certain: int, possible: int) -> str:
     waiting = len(picture.waiting)
     maybe = f", {possible} possible" if possible else ""
     alive = sum(thread.alive for thread in picture.snapshot.threads)
-    return f"no deadlock{maybe}: {who}, {alive} threads, {waiting} waiting for a lock"
+    if not is_complete(picture.snapshot):
+        why = "; ".join(picture.snapshot.notes) or "locks were taken while nothing was recorded"
+        return plain(f"cannot tell whether there is a deadlock{maybe}: {who}: {why}")
+    return (
+        f"no deadlock among mutexes and rwlocks{maybe}: {who}, {alive} threads, "
+        f"{waiting} waiting for a lock"
+    )
 
 
 def _edge(picture: Picture, edge: DeadlockEdge) -> list[str]:

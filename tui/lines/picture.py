@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 
 from locktop.collector.model import (
@@ -11,6 +12,7 @@ from locktop.collector.model import (
     Deadlock,
     Frame,
     Held,
+    Kind,
     Lock,
     Snapshot,
     Thread,
@@ -38,7 +40,7 @@ class Picture:
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.threads: dict[int, Thread] = {thread.tid: thread for thread in snapshot.threads}
-        self.locks: dict[int, Lock] = {lock.id: lock for lock in snapshot.locks}
+        self.locks: dict[int, Lock] = {lock.id: _named(lock) for lock in snapshot.locks}
 
     @cached_property
     def stuck_threads(self) -> frozenset[int]:
@@ -149,6 +151,13 @@ class Picture:
             if any(edge.tid == tid for edge in deadlock.cycle):
                 return deadlock
         return None
+
+
+def _named(lock: Lock) -> Lock:
+    """A join whose thread is not known has no address to be called by."""
+    if lock.kind is Kind.JOIN and not lock.address:
+        return replace(lock, name="thread join")
+    return lock
 
 
 def is_stuck_waiting(thread: Thread) -> bool:
