@@ -23,6 +23,13 @@ def level_name(control: Control) -> str:
     return LEVEL_NAMES.get(control.mode & _LEVEL_MASK, "dormant")
 
 
+def counts_from_the_start(control: Control) -> bool:
+    """Tell whether the hooks have counted since the program began: each change of the level begins
+    a new epoch, and the first one is 1."""
+    levels = (control.base_level, control.mode & _LEVEL_MASK)
+    return lib.LT_LEVEL_DORMANT not in levels and control.mode >> 8 <= 1
+
+
 class Claim:
     """Raises a dormant process to "contended" and keeps it there; it lapses by itself when nobody
     renews it, so nothing is lowered on the way out (another reader may still look)."""

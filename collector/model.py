@@ -250,4 +250,6 @@ class Snapshot:
     locks_left_out: int = 0  # uncontended locks known but not in ``locks``
     ended: bool = False  # the process is gone; this is the last that was seen of it
     level: str = "contended"  # dormant, counting, contended
+    #: False: watching began later than the program; holds and waits from before are not known.
+    complete: bool = True
     notes: tuple[str, ...] = ()  # one line each, what the user should know

@@ -28,6 +28,9 @@ _EVENTS_BUDGET_S = 0.02
 #: A program just executed loads the library and makes its file before anything else.
 _LOOKS_AFTER_EXEC = 5
 _AFTER_EXEC_S = 0.02
+_BEGAN_LATE = (
+    "counting began when a reader woke the library: waits and holds from before are not known"
+)
 _NOTES = {
     lib.LT_NOTE_NO_ROOM: "the process's shared memory is full: details are missing"
     " (raise the size of /dev/shm, or set LOCKTOP_DIR for it)",
@@ -229,6 +232,7 @@ class PreloadSource:
             locks_left_out=reading.left_out,
             ended=ended,
             level=control.level_name(reading.control),
+            complete=control.counts_from_the_start(reading.control),
             notes=self._notes(reading),
         )
 
@@ -268,6 +272,8 @@ class PreloadSource:
             notes.append("threads ended while they were read: figures may be off by theirs")
         if self._file.claim.note:
             notes.append(self._file.claim.note)
+        elif not control.counts_from_the_start(reading.control):
+            notes.append(_BEGAN_LATE)
         return (*notes, *reading.notes, *self._file.resolver.notes())
 
     def _resolved(self, snapshot: Snapshot) -> Snapshot:

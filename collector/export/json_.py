@@ -39,6 +39,7 @@ def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, An
         "lost_events": snapshot.lost_events,
         "ended": snapshot.ended,
         "level": snapshot.level,
+        "complete": snapshot.complete,
         "locks_left_out": snapshot.locks_left_out,
         "notes": list(snapshot.notes),
         "process": _process(snapshot),

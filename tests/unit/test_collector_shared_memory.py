@@ -296,10 +296,32 @@ def test_a_dormant_process_is_woken_and_the_claim_renewed(directory: Path) -> No
     first = _control(path)
     assert first.mode == 4 << 8 | lib.LT_LEVEL_CONTENDED
     assert (first.claim_pid, first.claim_level) == (os.getpid(), lib.LT_LEVEL_CONTENDED)
-    assert source.look().level == "contended"
+    snapshot = source.look()
+    assert (snapshot.level, snapshot.complete) == ("contended", False)
+    assert any("woke" in note for note in snapshot.notes)
     assert _control(path).claim_ticks > first.claim_ticks
     assert _control(path).mode == first.mode
     source.close()
+
+
+@pytest.mark.parametrize(
+    ("base_level", "epoch", "level", "complete"),
+    [
+        (lib.LT_LEVEL_CONTENDED, 1, lib.LT_LEVEL_CONTENDED, True),
+        (lib.LT_LEVEL_COUNTING, 1, lib.LT_LEVEL_COUNTING, True),
+        (lib.LT_LEVEL_CONTENDED, 2, lib.LT_LEVEL_CONTENDED, False),
+        (lib.LT_LEVEL_DORMANT, 1, lib.LT_LEVEL_DORMANT, False),
+        (lib.LT_LEVEL_DORMANT, 2, lib.LT_LEVEL_CONTENDED, False),
+    ],
+)
+def test_who_began_to_count_late_says_so(
+    directory: Path, base_level: int, epoch: int, level: int, complete: bool
+) -> None:
+    file = SharedFile()
+    file.control.mode, file.control.base_level = epoch << 8 | level, base_level
+    snapshot = look(file, directory)
+    assert snapshot.complete is complete
+    assert any("from before" in note for note in snapshot.notes) is not complete
 
 
 def _control(path: Path) -> Control:

@@ -96,6 +96,7 @@ def test_the_document_has_the_keys_others_rely_on() -> None:
         "lock": 7, "kind": "mutex", "since_s": 1.2, "holders": [PID], "stack": 5,
         "site": 0, "timed": 0, "shared": 0,
     }  # fmt: skip
+    assert document["complete"] is True
     assert document["threads"][0]["waiting_for"] is None
     assert document["threads"][0]["holds"] == [7]
     assert document["threads"][1]["wait_s"] == {"mutex": 0.8, "cond": 3.1}
