@@ -20,6 +20,10 @@ _ATTACH_EVERY_S = 0.02
 _END_WITHIN_S = 5.0
 
 
+class EndedEarlyError(LocktopError):
+    """The program was over before it could be looked at."""
+
+
 class Started:
     """Runs a program from ``with`` to its end, or beyond it if that is wanted."""
 
@@ -80,7 +84,10 @@ class Started:
         self._close_output()
 
     def source(self) -> Source:
-        """Attach as soon as its library is ready. Raises LocktopError."""
+        """Attach as soon as its library is ready.
+
+        Raises EndedEarlyError when the program is over by then, else LocktopError.
+        """
         from locktop.collector.attach import attach
 
         tries = int(_ATTACH_WITHIN_S / _ATTACH_EVERY_S)
@@ -92,7 +99,7 @@ class Started:
                     raise
             if self._ended_within(_ATTACH_EVERY_S):
                 break
-        raise LocktopError(
+        raise EndedEarlyError(
             f"{self._command[0]} {_how_ended(self._process.returncode)} before it could be looked "
             f"at{self._output_end()}"
         )
@@ -105,9 +112,13 @@ class Started:
             lines.append(f"{self._command[0]} goes on as process {self.pid}")
         elif not self._ended_by_us:
             lines.append(f"{self._command[0]} {_how_ended(code)}")
+        return lines + self.output_told()
+
+    def output_told(self) -> list[str]:
+        """Where its output went, if there is any; after the end of ``with``."""
         if self.output.exists() and not self._discards:
-            lines.append(f"its output is in {self.output}")
-        return lines
+            return [f"its output is in {self.output}"]
+        return []
 
     def _end(self) -> None:
         self._ended_by_us = True

@@ -68,6 +68,8 @@ def imported_by(code: str) -> set[str]:
         (["env", "--level", "loud"], ["'loud'"]),
         (["bench", "--rounds", "0"], ["'0' is not a number of rounds"]),
         (["bench", "--json", "--markdown"], ["not allowed with"]),
+        (["demo", "--theme", "pink"], ["there is no theme 'pink'", "night"]),
+        (["run", "--theme", "pink", "--", "true"], ["there is no theme 'pink'"]),
         (["run"], ["no program given", "locktop run -- CMD"]),
         (["run", "--"], ["no program given"]),
         (["run", "--", "/no/such/program"], ["/no/such/program"]),
@@ -89,12 +91,12 @@ def test_the_screen_without_a_terminal_says_what_to_use() -> None:
     assert_one_line_error(locktop("run", "--", "true"), "needs a terminal", "locktop env")
 
 
-@pytest.mark.parametrize("term", ["dumb", "unknown"])
-def test_a_terminal_that_cannot_be_asked_is_none(term: str) -> None:
+def on_terminal(*arguments: str, term: str = "xterm-256color") -> tuple[int, str]:
+    """Exit status and the first that is said, on a terminal."""
     master, slave = pty.openpty()
     try:
         done = subprocess.run(
-            [*LOCKTOP, "-p", "1"],
+            [*LOCKTOP, *arguments],
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -102,11 +104,16 @@ def test_a_terminal_that_cannot_be_asked_is_none(term: str) -> None:
             timeout=60,
             check=False,
         )
-        said = os.read(master, 1000).decode()
+        return done.returncode, os.read(master, 4000).decode()
     finally:
         os.close(slave)
         os.close(master)
-    assert done.returncode == 2
+
+
+@pytest.mark.parametrize("term", ["dumb", "unknown"])
+def test_a_terminal_that_cannot_be_asked_is_none(term: str) -> None:
+    status, said = on_terminal("-p", "1", term=term)
+    assert status == 2
     assert said.count("\n") == 1
     assert f"needs a terminal; TERM={term} is none" in said
 

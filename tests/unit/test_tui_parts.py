@@ -15,10 +15,11 @@ from locktop.tui import saving, theme_files
 from locktop.tui.actions import ACTIONS
 from locktop.tui.app import make_app
 from locktop.tui.bindings import bindings, footer_line
+from locktop.tui.commands.run import tell_end
 from locktop.tui.keymap import FOOTER, KEYMAP
 from locktop.tui.lines.runs import line_text
 from locktop.tui.pace import DRAWN_TO_RAISE, SKIPS_TO_LOWER, Pacer
-from locktop.tui.started import Started
+from locktop.tui.started import EndedEarlyError, Started
 
 ALL = theme_files.load_all()[0]
 COLOURED = [theme for theme in ALL.values() if not theme.ansi]
@@ -211,13 +212,16 @@ def started(*arguments: str, **options: object) -> Started:
     return Started(sys.executable, command, **options)  # type: ignore[arg-type]
 
 
-def test_a_program_that_ended_at_once_is_told_with_its_last_words(tmp_path: Path) -> None:
+def test_a_program_that_ended_at_once_is_told_with_its_last_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     log = tmp_path / "log"
-    with started("import sys; sys.exit('no config')", output=str(log)) as program:
+    with started("import sys; print('no config'); sys.exit(7)", output=str(log)) as program:
         program._process.wait(60)
-        with pytest.raises(LocktopError, match=r"exited with status 1 before .*: no config"):
+        with pytest.raises(EndedEarlyError, match=r"status 7 before .*: no config") as ended:
             program.source()
-    assert program.status == 1
+    assert tell_end(program, ended.value) == 7
+    assert capsys.readouterr().err.endswith(f"\nlocktop: its output is in {log}\n")
     assert log.read_text() == "no config\n"
 
 

@@ -43,6 +43,17 @@ def rate(text: str) -> float:
     return number
 
 
+def theme(text: str) -> str:
+    """The name of a theme that there is."""
+    from locktop.tui import theme_files
+
+    themes, wrong = theme_files.load_all()
+    if text not in themes:
+        there_are = f"there is no theme {text!r}; there are {', '.join(themes)}"
+        raise argparse.ArgumentTypeError("; ".join([there_are, *wrong]))
+    return text
+
+
 def add_pid(parser: argparse.ArgumentParser, required: bool) -> None:
     """-p PID."""
     parser.add_argument(
@@ -52,7 +63,9 @@ def add_pid(parser: argparse.ArgumentParser, required: bool) -> None:
 
 def add_screen(parser: argparse.ArgumentParser) -> None:
     """What the screen looks like."""
-    parser.add_argument("--theme", metavar="NAME", help="colours; key t goes through all of them")
+    parser.add_argument(
+        "--theme", type=theme, metavar="NAME", help="colours; key t goes through all of them"
+    )
     parser.add_argument(
         "--rate", type=rate, default=2.0, metavar="N", help="pictures a second (default 2)"
     )

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from locktop.tui.commands.options import add_level, add_screen, no_terminal
+
+if TYPE_CHECKING:
+    from locktop.collector.errors import LocktopError
+    from locktop.tui.started import Started
 
 NAME = "run"
 HELP = "start a program with the library and watch it"
@@ -15,8 +20,9 @@ path is told at the end; its input is empty. When CMD ends, its last picture sta
 the screen is closed while CMD runs, CMD gets SIGTERM, and SIGKILL five seconds later, unless
 --keep is given.
 
-exit status: that of CMD (128 + N when signal N ended it); 0 when closing the screen ended it or
-left it running; 2 when it could not be started or watched."""
+exit status: that of CMD (128 + N when signal N ended it), also when it was over before it could
+be looked at; 0 when closing the screen ended it or left it running; 2 when it could not be started
+or watched."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,11 +57,29 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def watch_started(program: str, command: list[str], arguments: argparse.Namespace) -> int:
     """Run ``command`` under the screen."""
+    from locktop.collector.errors import LocktopError
     from locktop.tui.commands.attach import watch
     from locktop.tui.started import Started
 
+    unseen = None
     with Started(program, command, arguments.level, arguments.output, arguments.keep) as started:
-        watch(started.source(), arguments)
-    for line in started.told():
-        print(f"locktop: {line}", file=sys.stderr)
-    return started.status
+        try:
+            watch(started.source(), arguments)
+        except LocktopError as error:
+            unseen = error
+    return tell_end(started, unseen)
+
+
+def tell_end(started: Started, unseen: LocktopError | None) -> int:
+    """Say how it ended and where its output is; gives the exit status.
+
+    ``unseen``: why it could not be watched.
+    """
+    from locktop.tui.lines.figures import plain
+    from locktop.tui.started import EndedEarlyError
+
+    lines = started.told() if unseen is None else [str(unseen), *started.output_told()]
+    for line in lines:
+        print(f"locktop: {plain(line)}", file=sys.stderr)
+    # That it was over soon is no failure: scripts want its own status.
+    return started.status if unseen is None or isinstance(unseen, EndedEarlyError) else 2
