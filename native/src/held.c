@@ -70,3 +70,10 @@ void held_remove(struct lt_thread *t, struct lt_held *held)
     memmove(held, held + 1, (size_t)(end - (char *)(held + 1)));
     __atomic_store_n(&t->held_top, t->held_top - (uint32_t)sizeof *held, __ATOMIC_RELEASE);
 }
+
+void held_forget(struct lt_thread *t, uint64_t key)
+{
+    struct lt_held *held;
+    while ((held = held_find(t, key)))
+        held_remove(t, held);
+}

@@ -26,6 +26,9 @@ struct lt_held *held_push(struct lt_thread *t, uint64_t key, uint32_t lock, cons
 
 /* The topmost entry of a lock, or NULL. */
 struct lt_held *held_find(struct lt_thread *t, uint64_t key);
+/* The lock begins a new life: whoever held it before, this thread does not. */
+void held_forget(struct lt_thread *t, uint64_t key);
+
 /* Takes an entry out; the order of the others stays. */
 void held_remove(struct lt_thread *t, struct lt_held *held);
 

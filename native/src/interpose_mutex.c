@@ -8,7 +8,7 @@
 #include "wait.h"
 
 /* Bits of __kind and of the lock word (glibc, nptl/pthreadP.h and futex(2)). */
-enum { ROBUST = 16, OWNER_MASK = 0x3fffffff };
+enum { ROBUST = 16, SHARED = 128, OWNER_MASK = 0x3fffffff };
 
 enum form { LOCK, TIMED, CLOCK };
 
@@ -114,16 +114,18 @@ static NOINLINE int lock_any(pthread_mutex_t *m, const struct call *call, const 
     if (!t)
         return call_real(m, call);
     int tried = with_owner_died(m, attempt(m, call));
-    if (!holds(tried))
-        return lock_slowly(t, m, tried, call, frame);
+    if (tried == EBUSY)
+        return wait_for(t, m, call, frame);
+    if (!holds(tried)) /* of a robust one this is the real lock's own word */
+        return m->__data.__kind & ROBUST ? tried : lock_slowly(t, m, tried, call, frame);
     taken(t, m, return_address(frame));
     return tried;
 }
 
-/* Neither recursive nor robust. */
+/* Neither recursive nor robust nor shared with another process. */
 static inline bool is_plain(uint32_t type)
 {
-    return LIKELY((type & 3) != PTHREAD_MUTEX_RECURSIVE_NP && !(type & ROBUST));
+    return LIKELY((type & 3) != PTHREAD_MUTEX_RECURSIVE_NP && !(type & (ROBUST | SHARED)));
 }
 
 /* Alone in the process, a free lock stays free until we take it. */
@@ -200,8 +202,11 @@ EXPORT int pthread_mutex_unlock(pthread_mutex_t *m)
 EXPORT int pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *attributes)
 {
     int result = real_pthread_mutex_init(m, attributes);
-    if (result == 0 && watched())
+    struct lt_thread *t = watched();
+    if (result == 0 && t) {
         locks_begin(key_of(m));
+        held_forget(t, key_of(m)); /* as fork handlers do to the locks of their child */
+    }
     return result;
 }
 

@@ -143,8 +143,11 @@ EXPORT int pthread_rwlock_unlock(pthread_rwlock_t *l)
 EXPORT int pthread_rwlock_init(pthread_rwlock_t *l, const pthread_rwlockattr_t *attributes)
 {
     int result = real_pthread_rwlock_init(l, attributes);
-    if (result == 0 && watched())
+    struct lt_thread *t = watched();
+    if (result == 0 && t) {
         locks_begin(key_of(l));
+        held_forget(t, key_of(l));
+    }
     return result;
 }
 

@@ -101,6 +101,7 @@ static void inherit_held(void)
 void process_start_child(void)
 {
     control_own(LT_LEVEL_DORMANT);
+    shm_detach();
     threads_reset();
     if (watch_begin())
         inherit_held();
@@ -125,11 +126,10 @@ static void after_fork_in_child(void)
 {
     if (!lt_shm)
         return;
-    if (lt_own.block && local_of(lt_own.block)->busy) {
+    if (lt_own.busy) {
         control_own(LT_LEVEL_DORMANT); /* forked in the middle of our work: not watched */
         return;
     }
-    shm_detach();
     lt_own = (struct own){.mode = MODE_NEVER};
     control_own(MODE_CHILD);
 }

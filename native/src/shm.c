@@ -153,6 +153,8 @@ static void fill_header(struct lt_header *header, uint64_t start_time, uint64_t 
     header->limit = limit;
 }
 
+static void mark_generation(void);
+
 static bool map_first(long fd, uint64_t limit, char *reason, size_t size)
 {
     /* Sparse: a length costs nothing, so no descriptor is needed to grow later. */
@@ -191,6 +193,7 @@ bool shm_create(const char *directory, char *reason, size_t reason_size)
     }
     struct lt_header *header = (struct lt_header *)shm_map.segment[0];
     fill_header(header, start_time, limit);
+    mark_generation();
     lt_shm = header;
     return true;
 }
@@ -309,9 +312,30 @@ static bool arena_room(uint64_t end)
     return arena_back(end) || refuse();
 }
 
+/* A page of which a child, however it was made, gets an empty copy (madvise(2), Linux 4.14). */
+static uint32_t *generation;
+
+static void mark_generation(void)
+{
+    if (!generation) {
+        long address = sys_call6(SYS_mmap, 0, LT_PAGE, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (address < 0 && address > -4096)
+            return;
+        sys_call3(SYS_madvise, address, LT_PAGE, MADV_WIPEONFORK);
+        generation = (uint32_t *)address;
+    }
+    *generation = 1;
+}
+
+bool shm_is_strangers(void)
+{
+    return generation && *generation == 0;
+}
+
 uint64_t shm_alloc(uint64_t size)
 {
-    if (!lt_shm)
+    if (!lt_shm || shm_is_strangers())
         return 0;
     uint64_t used = __atomic_load_n(&lt_shm->used, __ATOMIC_RELAXED);
     for (;;) {
@@ -321,7 +345,8 @@ uint64_t shm_alloc(uint64_t size)
             segment++;
             start = shm_segment_start(segment);
         }
-        if (segment >= SHM_SEGMENTS || !arena_room(start + size))
+        if (segment >= SHM_SEGMENTS || !arena_room(start + size) ||
+            (segment && !segment_map(segment)))
             return 0;
         if (__atomic_compare_exchange_n(&lt_shm->used, &used, start + size, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_RELAXED))

@@ -38,6 +38,10 @@ void shm_unmap(const struct shm_map *map);
 /* Leaves the reason where a tool finds it without rights: as the name of a mapping. */
 void shm_leave_reason(const char *reason);
 
+/* True in a child that no fork handler has seen (clone by its bare system call): the file is the
+ * parent's, and nothing that is mapped or pointed to from now on exists there. */
+bool shm_is_strangers(void);
+
 /* Returns a file offset, 0 if there is no room. */
 uint64_t shm_alloc(uint64_t size);
 

@@ -104,11 +104,12 @@ uint32_t stack_id(const uint64_t *frames, uint32_t depth)
 
 /* At the callback for a frame the unwinder's CFA is still that of the frame it came from, so on
  * x86-64 the address returned to lies one word below it. A frame that a signal interrupted has no
- * such word: the comparison shows it. */
+ * such word. */
 static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *argument)
 {
     struct walk *walk = argument;
-    uintptr_t address = _Unwind_GetIP(context);
+    int interrupted = 0;
+    uintptr_t address = _Unwind_GetIPInfo(context, &interrupted);
     uintptr_t slot = _Unwind_GetCFA(context) - sizeof(uintptr_t);
     if (!walk->started) {
         if (slot != walk->slot)
@@ -118,7 +119,8 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *argument)
     if (address == 0 || walk->depth == LT_STACK_MAX)
         return _URC_END_OF_STACK;
     uintptr_t distance = slot - walk->slot;
-    if (distance > UINT32_MAX || *(const uintptr_t *)slot != address)
+    /* Nor is there anything to read: below an interrupted frame may lie a guard page. */
+    if (interrupted || distance > UINT32_MAX || *(const uintptr_t *)slot != address)
         walk->in_place = false;
     walk->frames[walk->depth] = address;
     walk->distance[walk->depth++] = (uint32_t)distance;

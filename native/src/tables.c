@@ -1,5 +1,6 @@
 #include "tables.h"
 
+#include "control.h"
 #include "locks.h"
 #include "shm.h"
 
@@ -42,9 +43,8 @@ static bool slots_grow(struct lt_thread *t)
 static struct lt_slot *slot_insert(struct lt_thread *t, uint64_t key, uint32_t type)
 {
     struct local *local = local_of(t);
-    if (nearly_full(t->slot_count, t->slot_capacity) && !slots_grow(t) &&
-        t->slot_count + 2 >= t->slot_capacity)
-        return NULL; /* one empty slot must stay, or a search would not end */
+    if (nearly_full(t->slot_count, t->slot_capacity) && !slots_grow(t))
+        return NULL; /* a fuller table would make every search long */
     uint32_t id = locks_id(key, type);
     if (!id)
         return NULL;
@@ -68,6 +68,10 @@ struct lt_slot *slot_search(struct lt_thread *t, uint64_t key, uint32_t type)
     thread_ready(t, mode);
     if (slot)
         return slot;
+    if (shm_is_strangers()) {
+        control_own(LT_LEVEL_DORMANT); /* nothing of the parent's is ours to write */
+        return &t->other;
+    }
     __atomic_fetch_or(&lt_shm->notes, LT_NOTE_LOCKS_FOLDED, __ATOMIC_RELAXED);
     return &t->other;
 }
@@ -106,11 +110,14 @@ static bool sites_grow(struct lt_thread *t)
 
 void site_add(struct lt_thread *t, uint32_t lock, uint32_t stack, uint64_t wait)
 {
-    if (nearly_full(t->site_count, t->site_capacity) && !sites_grow(t) &&
-        t->site_count + 2 >= t->site_capacity)
-        return; /* counted by lock; only where it came from is missing */
-    struct lt_site *site = site_probe(local_of(t)->sites, t->site_capacity, lock, stack);
-    if (site->count == 0) {
+    struct local *local = local_of(t);
+    struct lt_site *site = NULL;
+    if (t->site_capacity)
+        site = site_probe(local->sites, t->site_capacity, lock, stack);
+    if (!site || site->count == 0) {
+        if (nearly_full(t->site_count, t->site_capacity) && !sites_grow(t))
+            return; /* counted by lock; only where it came from is missing */
+        site = site_probe(local->sites, t->site_capacity, lock, stack);
         site->lock = lock;
         site->stack = stack;
         t->site_count++;

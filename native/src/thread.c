@@ -112,7 +112,7 @@ static void block_clear(struct lt_thread *t)
     memset(t->name, 0, sizeof t->name);
     t->tid = t->creator = 0;
     t->pthread = t->start = t->created_at = 0;
-    local->busy = local->deferred_count = 0;
+    local->deferred_count = 0;
 }
 
 static bool tid_is_dead(uint32_t tid)
@@ -171,7 +171,7 @@ static struct lt_thread *block_new(void)
 
 struct lt_thread *thread_reserve(void)
 {
-    if (!lt_shm)
+    if (!lt_shm || shm_is_strangers())
         return NULL;
     struct lt_thread *t = block_reuse();
     if (!t && __atomic_load_n(&lt_shm->threads.count, __ATOMIC_RELAXED) >=
@@ -202,7 +202,8 @@ void thread_adopt(struct lt_thread *t)
     t->birth = __atomic_add_fetch(&births, 1, __ATOMIC_RELAXED);
     t->mode = current_mode();
     __atomic_store_n(&t->state, LT_THREAD_LIVE, __ATOMIC_RELEASE);
-    lt_own = (struct own){t, dormant(t->mode) ? MODE_NEVER : t->mode};
+    lt_own.block = t;
+    lt_own.mode = dormant(t->mode) ? MODE_NEVER : t->mode;
 }
 
 /* A thread that pthread_create did not make for us: the first one, or one older than the watch. */
@@ -216,7 +217,7 @@ static struct lt_thread *thread_register(void)
         thread_adopt(t);
     } else {
         unwatched = true;
-        if (lt_shm)
+        if (lt_shm && !shm_is_strangers())
             __atomic_fetch_add(&lt_shm->threads_unwatched, 1, __ATOMIC_RELAXED);
     }
     registering = false;
@@ -230,11 +231,13 @@ struct lt_thread *thread_enter(uint32_t mode)
         mode = current_mode();
         if ((mode & LEVEL_MASK) == LT_LEVEL_DORMANT || mode == MODE_CHILD)
             return NULL;
+        if (ready(mode))
+            return lt_own.block; /* with the locks that it held when it forked */
     }
     struct lt_thread *t = lt_own.block;
     if (!t)
         return thread_register();
-    if (local_of(t)->busy)
+    if (lt_own.busy)
         return NULL;
     /* A new epoch: releases may have been missed. */
     t->held_top = 0;

@@ -39,11 +39,12 @@ enum { IS_NOP = 0 };
 struct local {
     struct lt_slot *slots;
     uint32_t slot_shift; /* 64 - log2(capacity) */
-    uint32_t busy;       /* inside the library: a hook that is reached again calls through */
+    uint32_t reserved;
     struct lt_held *held;
     struct lt_site *sites;
     uint8_t *ring;
     struct stack_cache *stacks;
+    const uintptr_t *wait_frame; /* of the hook that published the wait */
     void *(*start)(void *);
     void *argument;
     uint32_t next_free; /* index + 1 of the next free block */
@@ -57,6 +58,7 @@ struct local {
 struct own {
     struct lt_thread *block;
     uint32_t mode; /* that it last saw; without a block MODE_NEVER */
+    uint32_t busy; /* inside the library: a hook that is reached again calls through */
 };
 extern __thread struct own lt_own;
 
@@ -114,7 +116,8 @@ static inline struct lt_thread *watched(void)
 static inline uint32_t thread_busy(struct lt_thread *t)
 {
     uint32_t mode = lt_own.mode;
-    local_of(t)->busy++;
+    (void)t;
+    lt_own.busy++;
     lt_own.mode = MODE_NEVER;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     return mode;
@@ -123,7 +126,8 @@ static inline uint32_t thread_busy(struct lt_thread *t)
 static inline void thread_ready(struct lt_thread *t, uint32_t mode)
 {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    local_of(t)->busy--;
+    (void)t;
+    lt_own.busy--;
     lt_own.mode = mode;
 }
 

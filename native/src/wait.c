@@ -26,6 +26,10 @@ void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *w
 {
     w->thread = t;
     w->outer = t->wait;
+    /* A wait from deeper in the stack than this one was left by longjmp, not interrupted. */
+    if (w->outer.key && (uintptr_t)local_of(t)->wait_frame <= (uintptr_t)frame)
+        w->outer.key = 0;
+    local_of(t)->wait_frame = frame;
     w->key = what->key;
     w->type = what->type;
     w->holder = what->holder;
