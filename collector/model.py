@@ -248,7 +248,7 @@ class Snapshot:
     events: tuple[Event, ...] = ()  # the newest, newest first, at most a few hundred
     lost_events: int = 0  # since the process started, as far as known
     locks_left_out: int = 0  # uncontended locks known but not in ``locks``
-    ended: bool = False  # the process is gone; this is the last that was seen of it
+    ended: bool = False  # the process is gone; the figures are its last, its threads dead
     level: str = "contended"  # dormant, counting, contended
     #: False: watching began later than the program; holds and waits from before are not known.
     complete: bool = True

@@ -7,7 +7,7 @@ import socket
 import time
 from dataclasses import replace
 
-from locktop.collector import control, discover, procfs
+from locktop.collector import control, discover, ending, procfs
 from locktop.collector.abi import lib
 from locktop.collector.analysis import deadlock, waitgraph
 from locktop.collector.clock import Clock
@@ -31,6 +31,9 @@ _AFTER_EXEC_S = 0.02
 _BEGAN_LATE = (
     "counting began when a reader woke the library: waits and holds from before are not known"
 )
+_NAMES_S = 30.0
+#: For names that the last look at an ended process asks for: nobody looks again.
+_LAST_NAMES_S = 1.0
 _NOTES = {
     lib.LT_NOTE_NO_ROOM: "the process's shared memory is full: details are missing"
     " (raise the size of /dev/shm, or set LOCKTOP_DIR for it)",
@@ -88,12 +91,22 @@ class PreloadSource:
     def _looked(self) -> Snapshot:
         if self._last is not None and self._last.ended:
             return self._last
-        ended = self._has_ended()
-        if ended and self._last is not None:
-            return replace(self._last, ended=True)
-        if not ended and (left := self._follow_exec()) is not None:
-            return left
-        return self._look(ended)
+        if self._has_ended():
+            return self._last_look()
+        left = self._follow_exec()
+        return left if left is not None else self._look()
+
+    def _last_look(self) -> Snapshot:
+        """The process has ended; what it wrote can still be read (see ``ending``). Where that
+        fails, the picture of the look before."""
+        self._file.resolver.keep_maps()
+        try:
+            return self._resolved(self._look(ended=True), _LAST_NAMES_S)
+        except LocktopError as error:
+            if self._last is None:
+                raise
+            note = f"these are not the final figures: {error}"
+            return replace(self._last, ended=True, notes=(*self._last.notes, note))
 
     # ---- is it still the process that was attached to? ----
 
@@ -158,7 +171,7 @@ class PreloadSource:
 
     # ---- one look ----
 
-    def _look(self, ended: bool) -> Snapshot:
+    def _look(self, ended: bool = False) -> Snapshot:
         file = self._file
         file.memory.refresh()
         if file.memory.size < file.header.limit:
@@ -166,15 +179,19 @@ class PreloadSource:
         file.clock.calibrate()
         reading = file.reader.read()
         tasks, tasks_at = self._read_tasks(reading, ended)
-        file.claim.renew(reading.control, file.clock)
+        if not ended:
+            file.claim.renew(reading.control, file.clock)
         threads = file.picture.threads(reading, tasks, tasks_at)
         locks = file.picture.locks(reading, tasks, file.frames)
         offsets = [file.reader.threads.offset(thread.index) for thread in reading.threads]
         file.recorder.read(reading.threads, offsets, _EVENTS_BUDGET_S)
         deadlocks = self._deadlocks(threads, locks, tasks)
-        return self._snapshot(reading, tasks, threads, locks, deadlocks, ended)
+        snapshot = self._snapshot(reading, tasks, threads, locks, deadlocks)
+        return ending.of_the_dead(snapshot, reading, self._last) if ended else snapshot
 
     def _read_tasks(self, reading: Reading, ended: bool) -> tuple[dict[int, Task], float]:
+        if ended:
+            return ending.last_tasks(reading, self._last), time.monotonic()
         waits = {
             tid: (raw.block.birth, raw.wait.seq)
             for tid, raw in newest_of_each_tid(reading.threads).items()
@@ -182,7 +199,7 @@ class PreloadSource:
         }
         now = time.monotonic()
         try:
-            return ({} if ended else self._tasks.read(waits)), now
+            return self._tasks.read(waits), now
         except OSError:
             return {}, now
 
@@ -207,7 +224,6 @@ class PreloadSource:
         threads: tuple[Thread, ...],
         locks: tuple[Lock, ...],
         deadlocks: tuple[Deadlock, ...],
-        ended: bool,
     ) -> Snapshot:
         file, now = self._file, time.time()
         events = [file.picture.event(raw, reading.now) for raw in file.recorder.newest]
@@ -230,7 +246,6 @@ class PreloadSource:
             events=seen,
             lost_events=file.recorder.lost,
             locks_left_out=reading.left_out,
-            ended=ended,
             level=control.level_name(reading.control),
             complete=control.counts_from_the_start(reading.control),
             notes=self._notes(reading),
@@ -276,11 +291,11 @@ class PreloadSource:
             notes.append(_BEGAN_LATE)
         return (*notes, *reading.notes, *self._file.resolver.notes())
 
-    def _resolved(self, snapshot: Snapshot) -> Snapshot:
+    def _resolved(self, snapshot: Snapshot, patience_s: float = _NAMES_S) -> Snapshot:
         """Wait for names, and for those that only follow from them (a lock's from a stack's)."""
         file = self._file
         for _ in range(3):
-            file.resolver.wait()
+            file.resolver.wait(patience_s)
             locks = file.picture.renamed(snapshot.locks, file.frames)
             snapshot = replace(
                 snapshot,

@@ -13,8 +13,9 @@ class Source(Protocol):
     def look(self, resolve: bool = False) -> Snapshot:
         """Return what there is to see now; with ``resolve`` wait for all names.
 
-        After the target has ended, the last picture again, with ``ended`` set. Raises LocktopError
-        when it can no longer be looked at.
+        After the target has ended, ``ended`` is set and the figures are the final ones; of a killed
+        target with who waited for what and who held what, by threads that are dead. Later looks
+        give the same again. Raises LocktopError when it can no longer be looked at.
         """
         ...
 

@@ -43,6 +43,7 @@ class Resolver:
         self.version = 0  # grows with every name found
         self._busy = False
         self._closed = False
+        self._keeps_maps = False
         self._thread: threading.Thread | None = None
         self._read_maps()
 
@@ -84,6 +85,10 @@ class Resolver:
     def notes(self) -> list[str]:
         """Return a line for each file whose symbols cannot be read."""
         return [f"no symbols from {clean(path)}: it cannot be read" for path in self._unreadable]
+
+    def keep_maps(self) -> None:
+        """Read the maps no more: the process has ended, and another may come to its id."""
+        self._keeps_maps = True
 
     def close(self) -> None:
         """Stop the thread; names found stay."""
@@ -205,7 +210,7 @@ class Resolver:
         return time.monotonic() - self._space_at < _MAPS_AGE_S
 
     def _refresh_maps(self) -> None:
-        if not self._maps_are_fresh():
+        if not self._keeps_maps and not self._maps_are_fresh():
             self._read_maps()
 
     def _read_maps(self) -> None:

@@ -1,0 +1,61 @@
+"""The last look at a process that has ended: its file is still open, and says the final figures.
+
+What is true of the end depends on how it came. A killed process left its file as it was: who waited
+for what and who held what then is shown as it was, of threads that are dead. A process that exited
+took its threads along wherever they were; those that waited for work then are no news, so nothing
+is shown as waited for or held. In both cases counters are final, a wait that was going on counts up
+to this look, and a deadlock that the process ended in is still told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from locktop.collector.abi import lib
+from locktop.collector.model import Lock, Snapshot, Thread
+from locktop.collector.picture import newest_of_each_tid
+from locktop.collector.reading import Reading
+from locktop.collector.sanitize import clean
+from locktop.collector.tasks import Task
+
+
+def last_tasks(reading: Reading, last: Snapshot | None) -> dict[int, Task]:
+    """Return the threads that lived to the end, by tid, as the kernel showed them last: the blocks
+    still in use, but for those whose thread was seen dead before."""
+    before = {thread.tid: thread for thread in last.threads} if last else {}
+    found = {}
+    for tid, raw in newest_of_each_tid(reading.threads).items():
+        seen = before.get(tid)
+        if seen is None:
+            found[tid] = Task(clean(raw.block.name.partition(b"\0")[0]), "", 0.0)
+        elif seen.alive:
+            found[tid] = Task(seen.name, "", seen.cpu_s)
+    return found
+
+
+def of_the_dead(snapshot: Snapshot, reading: Reading, last: Snapshot | None) -> Snapshot:
+    """Return the picture with every thread dead. ``last`` is the look before: it gives what only
+    /proc tells, and the threads where the library watched none."""
+    exited = reading.header.state == lib.LT_EXITED
+    threads = snapshot.threads
+    if last is not None and not reading.threads:
+        threads = last.threads
+    return replace(
+        snapshot,
+        ended=True,
+        process=replace(last.process, cpu_share=0.0) if last else snapshot.process,
+        threads=tuple(_dead(threads, exited)),
+        locks=tuple(_left(snapshot.locks)) if exited else snapshot.locks,
+    )
+
+
+def _dead(threads: Iterable[Thread], exited: bool) -> Iterable[Thread]:
+    for thread in threads:
+        dead = replace(thread, alive=False, cpu_share=0.0)
+        yield replace(dead, waiting_for=None, holds=()) if exited else dead
+
+
+def _left(locks: Iterable[Lock]) -> Iterable[Lock]:
+    for lock in locks:
+        yield replace(lock, waiters=(), holders=()) if lock.waiters or lock.holders else lock

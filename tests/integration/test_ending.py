@@ -1,0 +1,84 @@
+"""The end of a target: its final figures, and who waited for what when it was killed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from support.targets import PATIENCE_S, StartTarget
+
+from locktop.collector.attach import attach
+from locktop.collector.model import Kind, Lock, Snapshot
+from locktop.collector.source import Source
+
+
+def slow_lock(snapshot: Snapshot) -> Lock:
+    (lock,) = [lock for lock in snapshot.locks if lock.name == "g_slow_lock"]
+    return lock
+
+
+def look_until(source: Source, reached: Callable[[Snapshot], bool]) -> Snapshot:
+    deadline = time.monotonic() + PATIENCE_S
+    while not reached(snapshot := source.look(resolve=True)):
+        assert time.monotonic() < deadline
+    return snapshot
+
+
+def test_the_figures_of_an_exited_target_are_final(start_target: StartTarget) -> None:
+    target = start_target("hold100")
+    truth = target.truth()
+    source = attach(target.pid)
+    assert slow_lock(source.look(resolve=True)).acquisitions == truth["acquisitions"]
+    target.go_on()
+    target.expect("held")
+    target.go_on()
+    target.expect("released")
+    assert target.finish()[0] == 0
+    last = source.look()
+    assert last.ended
+    assert slow_lock(last).acquisitions == truth["acquisitions"] + 4, "a round that no look saw"
+    assert slow_lock(last).contended == truth["contended"] + 3
+    assert (slow_lock(last).waiters, slow_lock(last).holders) == ((), ())
+    assert not any(thread.alive or thread.waiting_for for thread in last.threads)
+    assert source.look() == last
+    source.close()
+
+
+def test_a_killed_target_shows_who_waited_for_what(start_target: StartTarget) -> None:
+    target = start_target("hold100")
+    truth = target.truth()
+    wanters = {one["tid"] for one in truth["wanters"]}
+    source = attach(target.pid)
+    target.go_on()
+    target.expect("held")
+    before = look_until(source, lambda seen: len(slow_lock(seen).waiters) == len(wanters))
+    target.kill()
+    last = source.look()
+    assert last.ended
+    assert last.taken_at > before.taken_at
+    assert set(slow_lock(last).waiters) == wanters
+    assert slow_lock(last).holders == (truth["holder"],)
+    threads = {thread.tid: thread for thread in last.threads}
+    for tid in wanters:
+        wait = threads[tid].waiting_for
+        assert wait is not None
+        assert (wait.kind, wait.holders, threads[tid].alive) == (
+            Kind.MUTEX, (truth["holder"],), False,
+        )  # fmt: skip
+        assert last.stacks[wait.stack][0].function == "wanter_takes"
+        assert threads[tid].name.startswith("wanter-")
+    assert [held.lock for held in threads[truth["holder"]].holds] == [slow_lock(last).id]
+    source.close()
+
+
+def test_a_target_killed_in_a_deadlock_was_in_it(start_target: StartTarget) -> None:
+    target = start_target("ring3")
+    target.expect("ready")
+    source = attach(target.pid)
+    target.go_on()
+    tids = target.truth()
+    look_until(source, lambda seen: bool(seen.deadlocks))
+    target.kill()
+    (deadlock,) = source.look().deadlocks
+    assert {edge.tid for edge in deadlock.cycle} == set(tids.values())
+    source.close()
