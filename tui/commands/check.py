@@ -63,7 +63,7 @@ def exit_status(snapshot: Snapshot) -> int:
 
 def is_complete(snapshot: Snapshot) -> bool:
     """Whether all locks that are held are known: not those taken while nothing was recorded."""
-    return snapshot.level != "dormant" and bool(getattr(snapshot, "complete", True))
+    return snapshot.level != "dormant" and snapshot.complete
 
 
 def as_document(snapshot: Snapshot) -> dict[str, Any]:
