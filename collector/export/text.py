@@ -24,6 +24,10 @@ _MOST_THREADS = 50
 _MOST_FRAMES = 30
 _LONGEST_LINE = 1000
 _HEADINGS = ("wait", "waited", "max wait", "taken", "held", "kind", "lock")
+#: Of an interval; the longest wait is known of the whole time only.
+_HEADINGS_OF_AN_INTERVAL = (
+    "wait", "waited", "max since start", "taken", "held", "kind", "lock",
+)  # fmt: skip
 
 
 def render(snapshot: Snapshot, before: Snapshot | None = None, width: int = 100) -> str:
@@ -69,18 +73,22 @@ class _Page:
         yield f"process {process.pid} {process.comm}: {' '.join(process.cmdline) or process.exe}"
         yield (
             f"started {process.started_at}, {units.bytes_(process.rss_bytes)} resident,"
-            f" looked at for {units.duration(self._span_s)}"
+            f" {'counting' if self._before is None else 'looked at'} for"
+            f" {units.duration(self._span_s)}"
         )
         yield self._counts()
         if snapshot.ended:
             yield "the process has ended; this is the last that was seen of it"
 
     def _counts(self) -> str:
-        states = Counter(str(thread.state) for thread in self._snapshot.threads if thread.alive)
+        ended = self._snapshot.ended  # with it all its threads
+        counted = [thread for thread in self._snapshot.threads if thread.alive or ended]
+        states = Counter(str(thread.state) for thread in counted)
         listed = ", ".join(f"{count} {state}" for state, count in states.most_common())
+        doing = "" if ended else f" ({listed})"
         left_out = self._snapshot.locks_left_out
         return (
-            f"{sum(states.values())} threads ({listed}), {len(self._locks) + left_out} locks,"
+            f"{len(counted)} threads{doing}, {len(self._locks) + left_out} locks,"
             f" {self._snapshot.lost_events} events lost"
         )
 
@@ -112,7 +120,7 @@ class _Page:
             return
         when = "in this time" if self._before is not None else "since the process started"
         yield f"LOCKS, most wait first, {when}"
-        yield from _table(_HEADINGS, rows)
+        yield from _table(_HEADINGS if self._before is None else _HEADINGS_OF_AN_INTERVAL, rows)
 
     def _worth_showing(self) -> list[Lock]:
         waited = [lock for lock in self._snapshot.locks if lock.wait_s or lock.contended]
@@ -135,20 +143,20 @@ class _Page:
         figures = self._figures(lock)
         return (
             units.duration(figures["wait_s"]),
-            f"{figures['contended']:.0f}",
+            f"{figures['contended']:.0f}" if figures["contended"] else _waiting(lock) or "0",
             units.duration(lock.wait_max_s),
             f"{figures['acquisitions']:.0f}",
             units.duration(figures["hold_s"]),
             str(lock.kind),
-            self._described(lock),
+            self._described(lock, bool(figures["contended"])),
         )
 
-    def _described(self, lock: Lock) -> str:
+    def _described(self, lock: Lock, with_waiters: bool) -> str:
         parts = [lock.name.removeprefix(f"{lock.kind} ")]
         if lock.holders:
             parts.append(f"held by {self._threads_named(lock.holders)}")
-        if lock.waiters:
-            parts.append(f"{len(lock.waiters)} waiting")
+        if with_waiters and lock.waiters:
+            parts.append(_waiting(lock))
         return ", ".join(parts)
 
     # ---- threads ----
@@ -161,19 +169,32 @@ class _Page:
         ]
         waiting.sort(key=lambda entry: -entry[1].for_s)
         if waiting:
-            yield from ("", "THREADS WAITING NOW, longest first")
+            when = "AT THE END" if self._snapshot.ended else "NOW"
+            yield from ("", f"THREADS WAITING {when}, longest first")
         for thread, wait in waiting[:_MOST_THREADS]:
             yield from self._waiting_thread(thread, wait)
         if len(waiting) > _MOST_THREADS:
             yield f"  and {len(waiting) - _MOST_THREADS} more"
 
     def _waiting_thread(self, thread: Thread, wait: Wait) -> Iterator[str]:
-        held = f", held by {self._threads_named(wait.holders)}" if wait.holders else ""
+        held = f", held by {self._holders(wait)}" if wait.holders else ""
         yield (
             f"  {self._thread(thread.tid)} for {units.duration(wait.for_s)}:"
             f" {self._lock(wait.lock)}{held}"
         )
         yield from self._stack(wait.stack, "      ")
+
+    def _holders(self, wait: Wait) -> str:
+        """Who holds what is waited for; of a single holder also for how long and since where."""
+        named = self._threads_named(wait.holders)
+        holder = self._threads.get(wait.holders[0]) if len(wait.holders) == 1 else None
+        holds = holder.holds if holder else ()
+        taken = next((held for held in holds if held.lock == wait.lock), None)
+        if taken is None:
+            return named
+        since = f" for {units.duration(taken.for_s)}" if taken.for_s is not None else ""
+        frame = self._snapshot.sites.get(taken.site)
+        return f"{named}{since}" + (f", taken at {_spot(frame)}" if frame else "")
 
     def _stack(self, stack: int, indent: str) -> Iterator[str]:
         frames = self._snapshot.stacks.get(stack, ())
@@ -200,9 +221,21 @@ class _Page:
         return found.name if found.name.startswith(found.kind) else f"{found.kind} {found.name}"
 
 
+def _waiting(lock: Lock) -> str:
+    return f"{len(lock.waiters)} waiting" if lock.waiters else ""
+
+
 def _place(frame: Frame) -> str:
-    name = frame.function or f"{frame.module or '?'}+{frame.offset:#x}"
+    name = _function(frame)
     return f"{name} at {frame.file}:{frame.line}" if frame.file else f"{name} in {frame.module}"
+
+
+def _spot(frame: Frame) -> str:
+    return f"{_function(frame)} {frame.file}:{frame.line}" if frame.file else _function(frame)
+
+
+def _function(frame: Frame) -> str:
+    return frame.function or f"{frame.module or '?'}+{frame.offset:#x}"
 
 
 def _table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:

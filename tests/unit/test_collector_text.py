@@ -140,10 +140,10 @@ def test_what_was_not_there_before_counts_whole() -> None:
 
 
 def test_the_page_says_who_waits_for_what_held_by_whom() -> None:
-    page = text.render(snapshot())
+    page = text.render(snapshot(), width=120)
     assert "g_cache_lock" in page
     assert f"thread {PID + 1} (worker) for 1.20 s: mutex g_cache_lock" in page
-    assert f"held by thread {PID} (main)" in page
+    assert f"held by thread {PID} (main), taken at take cache.c:7" in page
     assert "put at cache.c:42" in page
     assert "libz.so.1+0xcc" in page
 
@@ -166,6 +166,36 @@ def test_an_interval_on_the_page() -> None:
     page = text.render(snapshot(9, 1.0), snapshot(4, 0.25, 5.0))
     assert "in this time" in page
     assert "750 ms" in page
+    assert "looked at for 5.00 s" in page
+    assert "max since start" in page
+    assert "max wait" not in page
+
+
+def test_the_page_of_one_look_says_since_when_it_counts() -> None:
+    page = text.render(snapshot())
+    assert "counting for 10.0 s" in page
+    assert "max wait" in page
+
+
+def test_the_page_says_how_long_a_lock_is_held() -> None:
+    seen = snapshot()
+    holder = replace(seen.threads[0], holds=(Held(7, 0x88, 65.0),))
+    page = text.render(replace(seen, threads=(holder, seen.threads[1])), width=120)
+    assert f"held by thread {PID} (main) for 65.0 s, taken at take cache.c:7" in page
+
+
+def test_a_first_wait_that_goes_on_is_a_wait() -> None:
+    row = next(line for line in text.render(snapshot(0)).splitlines() if "g_cache_lock" in line)
+    assert row.split()[2:4] == ["1", "waiting"]
+    assert row.count("waiting") == 1
+
+
+def test_the_page_of_an_ended_process_tells_its_threads() -> None:
+    seen = snapshot()
+    dead = tuple(replace(thread, alive=False) for thread in seen.threads)
+    page = text.render(replace(seen, threads=dead, ended=True))
+    assert "2 threads, " in page
+    assert "THREADS WAITING AT THE END" in page
 
 
 def test_units() -> None:
