@@ -19,24 +19,29 @@ static struct lt_slot *slot_probe(struct lt_slot *slots, unsigned shift, uint64_
             return &slots[i];
 }
 
+/* What it reads of the block it reads before the room is asked for, and it publishes nothing in a
+ * forked child: a signal handler may fork right here, and parent and child both go on. */
 static bool slots_grow(struct lt_thread *t)
 {
     struct local *local = local_of(t);
-    uint32_t capacity = t->slot_capacity * 2;
-    uint64_t offset = shm_alloc((uint64_t)capacity * sizeof(struct lt_slot));
+    const struct lt_slot *old = local->slots;
+    uint32_t old_capacity = t->slot_capacity, shift = local->slot_shift - 1;
+    uint64_t offset = shm_alloc(2ull * old_capacity * sizeof(struct lt_slot));
     if (!offset)
         return false;
     struct lt_slot *slots = shm_ptr(offset);
-    for (uint32_t i = 0; i < t->slot_capacity; i++)
-        if (local->slots[i].key)
-            *slot_probe(slots, local->slot_shift - 1, local->slots[i].key) = local->slots[i];
+    for (uint32_t i = 0; i < old_capacity; i++)
+        if (old[i].key)
+            *slot_probe(slots, shift, old[i].key) = old[i];
+    if (shm_is_strangers())
+        return false;
     __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
     __atomic_thread_fence(__ATOMIC_RELEASE); /* odd before the fields below change */
     t->slots = offset;
-    t->slot_capacity = capacity;
+    t->slot_capacity = 2 * old_capacity;
     __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
     local->slots = slots;
-    local->slot_shift--;
+    local->slot_shift = shift;
     return true;
 }
 
@@ -90,15 +95,18 @@ static struct lt_site *site_probe(struct lt_site *sites, uint32_t capacity, uint
 static bool sites_grow(struct lt_thread *t)
 {
     struct local *local = local_of(t);
-    uint32_t capacity = t->site_capacity ? t->site_capacity * 2 : SITES_FIRST;
+    const struct lt_site *old = local->sites;
+    uint32_t old_capacity = t->site_capacity;
+    uint32_t capacity = old_capacity ? old_capacity * 2 : SITES_FIRST;
     uint64_t offset = shm_alloc((uint64_t)capacity * sizeof(struct lt_site));
     if (!offset)
         return false;
     struct lt_site *sites = shm_ptr(offset);
-    for (uint32_t i = 0; i < t->site_capacity; i++)
-        if (local->sites[i].count)
-            *site_probe(sites, capacity, local->sites[i].lock, local->sites[i].stack) =
-                local->sites[i];
+    for (uint32_t i = 0; i < old_capacity; i++)
+        if (old[i].count)
+            *site_probe(sites, capacity, old[i].lock, old[i].stack) = old[i];
+    if (shm_is_strangers())
+        return false;
     __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
     __atomic_thread_fence(__ATOMIC_RELEASE); /* odd before the fields below change */
     t->sites = offset;
