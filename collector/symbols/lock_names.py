@@ -41,6 +41,10 @@ class LockNames:
         frame = _whose(frames)
         if frame is None:
             return plain
+        if not frame.function:  # as in a stripped program, unless the name may still come
+            nameless = f"{kind} in {frame.module}+{frame.offset:#x}"
+            settled = self._resolver.is_nameless(frame.address)
+            return self._settle(lock, generation, nameless) if settled else plain
         name = f"{kind} in {frame.function}"
         if frame.file is None:
             return name  # the line may still come
@@ -52,12 +56,13 @@ class LockNames:
 
 
 def _whose(frames: Sequence[Frame]) -> Frame | None:
-    """The innermost frame that is not a wrapper's."""
-    named = [frame for frame in frames if frame.function]
+    """The innermost frame that is not a wrapper's; one without a name too, for the named ones
+    further out are somebody else's. What belongs to no file cannot be called anything."""
     own = (
         frame
-        for frame in named
-        if not frame.function.startswith(_WRAPPERS)
+        for frame in frames
+        if (frame.function or frame.module)
+        and not frame.function.startswith(_WRAPPERS)
         and not frame.module.startswith(_WRAPPER_MODULES)
     )
     return next(own, None)

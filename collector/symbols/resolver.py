@@ -57,6 +57,10 @@ class Resolver:
             self._ask("frame", self._name_frame, address)
         return found
 
+    def is_nameless(self, address: int) -> bool:
+        """Tell whether it is known that no function's name will be found for a return address."""
+        return address in self._named and not self._frames[address].function
+
     def data(self, address: int) -> str | None:
         """Return the name of the data at the address, "" if it has none, None if not known yet."""
         found = self._data.get(address)

@@ -252,3 +252,27 @@ def test_a_lock_without_a_symbol_is_called_by_where_it_is_waited_for(running: Ru
     names.name(3, 0, Kind.MUTEX, running.cache_lock, lambda: wrapped)
     assert resolver.wait()
     assert names.name(3, 0, Kind.MUTEX, running.cache_lock, lambda: wrapped) == "g_cache_lock"
+
+
+@pytest.mark.parametrize("running", ["stripped"], indirect=True)
+def test_a_lock_waited_for_in_a_nameless_frame_is_not_blamed_on_its_caller(
+    running: Running,
+) -> None:
+    resolver, idle = Resolver(running.process.pid), Resolver(running.process.pid)
+    idle.close()
+
+    def stack() -> tuple[Frame, ...]:
+        return (
+            Frame(1, "pthread_mutex_lock", None, None, "libc.so.6", 1),
+            Frame(2, "", None, None, "libpthread.so.0", 2),
+            resolver.frame(running.site),
+            Frame(4, "event_base_loop", "event.c", 9, "libevent.so", 4),
+        )
+
+    idle.frame(running.site)
+    pending = LockNames(idle).name(1, 0, Kind.MUTEX, 0x10, stack)
+    assert pending == "mutex 0x10", "a name may still come"
+    frame = resolved(resolver, running.site)
+    expected = f"mutex in stripped+{frame.offset:#x}"
+    assert LockNames(resolver).name(1, 0, Kind.MUTEX, 0x10, stack) == expected
+    resolver.close()
