@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.targets import StartTarget
 
-CHECKS_ITSELF = ["errno_keep", "cancel", "robust"]
+CHECKS_ITSELF = ["errno_keep", "cancel", "robust", "bareclone", "forkinhandler"]
 LEVELS = ["dormant", "counting", "contended"]
 
 

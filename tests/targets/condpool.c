@@ -63,9 +63,8 @@ int main(void)
     while (!ready_to_wait())
         pause_ms(1);
     char text[200];
-    snprintf(text, sizeof text,
-             "{\"pool\": %d, \"signals\": %d, \"waits\": %ld, \"wait_s\": %.9f}", POOL, ITEMS, waits,
-             wait_s);
+    snprintf(text, sizeof text, "{\"pool\": %d, \"signals\": %d, \"waits\": %ld, \"wait_s\": %.9f}",
+             POOL, ITEMS, waits, wait_s);
     say(text);
     hear();
     return 0;

@@ -44,9 +44,10 @@ int main(void)
         if (sem_trywait(&g_ping) == 0 || errno != EAGAIN)
             return 3;
     char text[200];
-    snprintf(text, sizeof text,
-             "{\"rounds\": %d, \"tries\": %d, \"wait_s\": %.9f, \"pong\": \"%p\", \"ping\": \"%p\"}",
-             ROUNDS, EMPTY_TRIES, wait_s, (void *)&g_pong, (void *)&g_ping);
+    snprintf(
+        text, sizeof text,
+        "{\"rounds\": %d, \"tries\": %d, \"wait_s\": %.9f, \"pong\": \"%p\", \"ping\": \"%p\"}",
+        ROUNDS, EMPTY_TRIES, wait_s, (void *)&g_pong, (void *)&g_ping);
     say(text);
     hear();
     return 0;

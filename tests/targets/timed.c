@@ -38,7 +38,8 @@ static void *waiter(void *argument)
         time = later();
         before = now();
         pthread_mutex_lock(&cond_lock);
-        check_equal("timedwait", pthread_cond_timedwait(&g_silent_cond, &cond_lock, &time), ETIMEDOUT);
+        check_equal("timedwait", pthread_cond_timedwait(&g_silent_cond, &cond_lock, &time),
+                    ETIMEDOUT);
         pthread_mutex_unlock(&cond_lock);
         cond_s += now() - before;
         time = later();
