@@ -50,6 +50,8 @@ _WAIT_SHARED: int = lib.LT_WAIT_SHARED
 _HELD_SHARED: int = lib.LT_HELD_SHARED
 _RECURSIVE = 1  # PTHREAD_MUTEX_RECURSIVE, in the low bits of a mutex's kind
 _TYPE_MASK = 3
+#: A lock that nobody lists for as long as this is held unlisted; for less it changes hands.
+_HAND_OVER_S = 0.1
 _RECORD_TIMEOUT: int = lib.LT_RECORD_TIMEOUT
 
 ThreadKey = tuple[int, int]  # tid, birth
@@ -63,6 +65,14 @@ class Totals:
     contention_s: float
     idle_s: float
     cpu_s: float
+
+
+@dataclass(slots=True)
+class Owners:
+    """Who has the locks, by lock: as they list it themselves, and as the waiters saw it."""
+
+    listed: Mapping[int, list[int]]
+    published: Mapping[int, list[int]]
 
 
 @dataclass(slots=True)
@@ -101,14 +111,14 @@ class Picture:
     ) -> tuple[Thread, ...]:
         """Return the threads in order of tid. ``cpu_at_s`` is when the tasks were read."""
         raws = newest_of_each_tid(reading.threads)
-        holders = holders_by_lock(raws.values())
+        owners = owners_by_lock(raws.values(), tasks)
         cpu_interval_s = cpu_at_s - self._cpu_at if self._cpu_at else 0.0
         self._cpu_at = cpu_at_s
         totals: dict[ThreadKey, Totals] = {}
         threads = []
         for tid in sorted(raws.keys() | tasks.keys()):
             raw, task = raws.get(tid), tasks.get(tid)
-            threads.append(self._thread(tid, raw, task, holders, tasks, totals, cpu_interval_s))
+            threads.append(self._thread(tid, raw, task, owners, tasks, totals, cpu_interval_s))
         self._totals = totals
         return tuple(threads)
 
@@ -117,13 +127,13 @@ class Picture:
         tid: int,
         raw: RawThread | None,
         task: Task | None,
-        holders: Mapping[int, list[int]],
+        owners: Owners,
         tasks: Mapping[int, Task],
         totals: dict[ThreadKey, Totals],
         cpu_interval_s: float,
     ) -> Thread:
         key = (tid, raw.block.birth if raw else 0)
-        wait = self._wait(raw, holders, tasks) if raw and task else None
+        wait = self._wait(raw, owners, tasks) if raw and task else None
         wait_s = self._wait_s(raw, wait)
         contention_s, idle_s = rates.split(wait_s)
         before = self._totals.get(key)
@@ -151,14 +161,14 @@ class Picture:
     ) -> tuple[Thread, ...]:
         """Return the threads with their waits and what they hold, and nothing else."""
         newest = newest_of_each_tid(raws)
-        holders = holders_by_lock(newest.values())
+        owners = owners_by_lock(newest.values(), tasks)
         return tuple(
             Thread(
                 tid=tid,
                 name="",
                 alive=tid in tasks,
                 state=ThreadState.OTHER,
-                waiting_for=self._wait(raw, holders, tasks),
+                waiting_for=self._wait(raw, owners, tasks),
                 holds=tuple(self._held(raw, entry) for entry in raw.held),
                 wait_s={},
                 cpu_s=0.0,
@@ -177,16 +187,14 @@ class Picture:
         self._thread_names[key] = name
         return name
 
-    def _wait(
-        self, raw: RawThread, holders: Mapping[int, list[int]], tasks: Mapping[int, Task]
-    ) -> Wait | None:
+    def _wait(self, raw: RawThread, owners: Owners, tasks: Mapping[int, Task]) -> Wait | None:
         wait = raw.wait
         kind = KINDS.get(wait.key >> _KIND_SHIFT) if wait else None
         if wait is None or kind is None:
             return None
-        known = [tid for tid in holders.get(wait.lock, ()) if tid in tasks]
-        if not known and kind in CONTENTION_KINDS and wait.holder in tasks:
-            known = [wait.holder]
+        known = [tid for tid in owners.listed.get(wait.lock, ()) if tid in tasks]
+        if not known:
+            known = self._presumed(owners.published.get(wait.lock, []), raw.now - wait.since)
         return Wait(
             lock=wait.lock,
             kind=kind,
@@ -199,6 +207,13 @@ class Picture:
             shared=bool(wait.flags & _WAIT_SHARED),
             holder_seen=wait.holder,
         )
+
+    def _presumed(self, published: list[int], waited: int) -> list[int]:
+        """Return who has a lock that nobody lists: it was taken before the library looked, or it
+        changes hands just now. Only in the first case have all waiters seen the same owner, and
+        for longer than a change takes (ticks)."""
+        lasts = waited > self._clock.ticks(_HAND_OVER_S)
+        return published if lasts and len(published) == 1 else []
 
     def _wait_s(self, raw: RawThread | None, wait: Wait | None) -> dict[Kind, float]:
         if raw is None:
@@ -259,7 +274,8 @@ class Picture:
             if known and known[0] == row and known[1] == self._resolver.version:
                 return known[2]  # nothing happened to it
         now = now or _NOBODY
-        waiting, holding = sum([ticks for ticks, _, _ in now.waiters]), now.hold_ticks
+        waits = [ticks for ticks, _, _ in now.waiters]
+        waiting, longest, holding = sum(waits), max(waits, default=0), now.hold_ticks
         # The counters take every acquisition for an ended one and estimate its hold: put right.
         holding = max(0, holding - now.holds_timed * row.hold_mean)
         if waiting or holding:
@@ -276,11 +292,11 @@ class Picture:
             contended=row.contended,
             trylock_failed=row.trylock_failed,
             wait_s=seconds(row.wait_ticks + waiting),
-            wait_max_s=seconds(max([row.wait_max, *[ticks for ticks, _, _ in now.waiters]])),
+            wait_max_s=seconds(max(row.wait_max, longest)),
             hold_s=seconds(row.hold_ticks + holding),
             hold_timed=row.hold_timed,
             hold_max_s=seconds(max(row.hold_max, now.hold_max)),
-            holders=tuple(now.holders or _agreed(now.published)),
+            holders=tuple(now.holders or self._presumed(now.published, longest)),
             waiters=tuple([tid for _, tid, _ in sorted(now.waiters, reverse=True)]),
             wait_stacks=stacks,
             destroyed=bool(row.destroyed),
@@ -369,12 +385,6 @@ def newest_of_each_tid(threads: list[RawThread]) -> dict[int, RawThread]:
     return newest
 
 
-def _agreed(published: list[int]) -> list[int]:
-    """Nobody lists the lock: it was taken before the library looked, or changes hands just now.
-    Only in the first case have all waiters seen the same owner."""
-    return published if len(published) == 1 else []
-
-
 def held_by_lock(threads: Iterable[RawThread]) -> dict[int, list[tuple[RawThread, HeldEntry]]]:
     """Return by lock who lists it as held. Threads are read one after the other, so a lock that
     changed hands meanwhile is listed by several; it has one owner, or readers, and the last thread
@@ -390,10 +400,13 @@ def held_by_lock(threads: Iterable[RawThread]) -> dict[int, list[tuple[RawThread
     return found
 
 
-def holders_by_lock(threads: Iterable[RawThread]) -> dict[int, list[int]]:
+def owners_by_lock(raws: Iterable[RawThread], tasks: Mapping[int, Task]) -> Owners:
     """Return the tids of those that hold each lock."""
-    held = held_by_lock(threads)
-    return {lock: [thread.block.tid for thread, _ in listed] for lock, listed in held.items()}
+    now = locks_now(raws, tasks)
+    return Owners(
+        {lock: one.holders for lock, one in now.items() if one.holders},
+        {lock: one.published for lock, one in now.items() if one.published},
+    )
 
 
 def locks_now(threads: Iterable[RawThread], tasks: Mapping[int, Task]) -> dict[int, LockNow]:

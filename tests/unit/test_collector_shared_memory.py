@@ -179,6 +179,27 @@ def test_a_lock_that_changed_hands_meanwhile_has_one_owner(
     assert look(file, directory).locks[0].holders == both[-count:]
 
 
+def test_the_owner_seen_by_all_who_wait_long_has_what_nobody_lists(
+    directory: Path, second_tid: int
+) -> None:
+    others = {"one": (second_tid,), "several": (second_tid, os.getpid())}
+    for seen, for_s, expected in (
+        ("one", 10, (second_tid,)),
+        ("one", 0, ()),  # it changes hands
+        ("several", 10, ()),
+    ):
+        file = SharedFile()
+        lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
+        since = time.monotonic_ns() - for_s * SECOND + (0 if for_s else 3600 * SECOND)
+        for tid, holder in zip((os.getpid(), second_tid), others[seen], strict=False):
+            file.wait(file.add_thread(tid), lock, MUTEX, since=since, holder=holder)
+        snapshot = look(file, directory)
+        me = next(thread for thread in snapshot.threads if thread.tid == os.getpid())
+        assert me.waiting_for is not None
+        assert me.waiting_for.holders == expected
+        assert snapshot.locks[0].holders == expected
+
+
 def test_a_newer_block_wins_its_tid(directory: Path) -> None:
     file = SharedFile()
     lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
