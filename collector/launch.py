@@ -56,6 +56,16 @@ def check_program(command: list[str]) -> str:
         raise LocktopError("no command given: locktop run -- COMMAND [ARGUMENT...]")
     path = shutil.which(command[0])
     if path is None:
-        raise LocktopError(f"no such program: {command[0]}")
+        raise LocktopError(_why_not_found(command[0]))
     program.check(path)
     return path
+
+
+def _why_not_found(name: str) -> str:
+    """A name with a slash is a path; others are looked for in PATH, where only programs count."""
+    if os.path.dirname(name):
+        if os.path.isdir(name):
+            return f"{name} is a directory"
+        if os.path.exists(name):
+            return f"{name} is not executable"
+    return f"no such program: {name}"

@@ -70,6 +70,13 @@ def test_commands_that_are_none(tmp_path: Path) -> None:
         launch.check_program([str(text)])
     with pytest.raises(LocktopError, match="no such program"):
         launch.check_program(["no-such-program-at-all"])
+    with pytest.raises(LocktopError, match="no such program"):
+        launch.check_program([str(tmp_path / "none")])
+    with pytest.raises(LocktopError, match="is a directory"):
+        launch.check_program([str(tmp_path)])
+    text.chmod(0o644)
+    with pytest.raises(LocktopError, match="is not executable"):
+        launch.check_program([str(text)])
     with pytest.raises(LocktopError, match="no command"):
         launch.check_program([])
 
