@@ -281,7 +281,8 @@ class Picture:
         if waiting or holding:
             going_on[row.lock] = (waiting, holding)
         wait_before, hold_before = before or (0, 0)
-        stacks = self._wait_stacks(reading.sites.get(row.lock, ()), now)
+        sites = reading.sites.get(row.lock, ())
+        stacks = self._wait_stacks(sites, now)
         seconds = self._clock.seconds
         return Lock(
             id=row.lock,
@@ -292,7 +293,7 @@ class Picture:
             contended=row.contended,
             trylock_failed=row.trylock_failed,
             wait_s=seconds(row.wait_ticks + waiting),
-            wait_max_s=seconds(max(row.wait_max, longest)),
+            wait_max_s=seconds(max(row.wait_max, longest, _largest_mean(sites))),
             hold_s=seconds(row.hold_ticks + holding),
             hold_timed=row.hold_timed,
             hold_max_s=seconds(max(row.hold_max, now.hold_max)),
@@ -383,6 +384,12 @@ def newest_of_each_tid(threads: list[RawThread]) -> dict[int, RawThread]:
         if other is None or other.block.birth < thread.block.birth:
             newest[thread.block.tid] = thread
     return newest
+
+
+def _largest_mean(sites: list[Site] | tuple[()]) -> int:
+    """Return the largest mean of a stack's waits, ticks: a sum may be read before the maximum that
+    belongs to it, and no mean is longer than the longest wait."""
+    return max([site.wait_ticks // site.count for site in sites if site.count], default=0)
 
 
 def held_by_lock(threads: Iterable[RawThread]) -> dict[int, list[tuple[RawThread, HeldEntry]]]:

@@ -231,6 +231,18 @@ def test_where_waits_came_from_includes_the_ended_and_the_unrecorded(directory: 
     assert [(s.stack, s.count, round(s.wait_s)) for s in stacks] == [(here, 3, 3), (there, 1, 1)]
 
 
+def test_the_longest_wait_is_no_shorter_than_the_mean(directory: Path) -> None:
+    file = SharedFile()
+    lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
+    thread, stack = file.add_thread(os.getpid()), file.add_stack([1])
+    file.give_slots(thread, 2, [{"key": MUTEX, "lock": lock, "acquisitions": 2, "contended": 2,
+                                 "wait_ticks": 4 * SECOND, "wait_max": SECOND}])  # fmt: skip
+    waits = {"lock": lock, "stack": stack, "count": 2, "wait_ticks": 4 * SECOND}
+    file.give_sites(thread, 2, [waits])
+    found = look(file, directory).locks[0]
+    assert found.wait_max_s == pytest.approx(found.wait_s / found.contended)
+
+
 def test_records_written_before_the_first_look_are_read(directory: Path) -> None:
     file = SharedFile()
     lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
