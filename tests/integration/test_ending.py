@@ -31,12 +31,15 @@ def test_the_figures_of_an_exited_target_are_final(start_target: StartTarget) ->
     assert slow_lock(source.look(resolve=True)).acquisitions == truth["acquisitions"]
     target.go_on()
     target.expect("held")
+    look_until(source, lambda seen: len(slow_lock(seen).waiters) == len(truth["wanters"]))
     target.go_on()
     target.expect("released")
     assert target.finish()[0] == 0
     last = source.look()
     assert last.ended
-    assert slow_lock(last).acquisitions == truth["acquisitions"] + 4, "a round that no look saw"
+    assert slow_lock(last).acquisitions == truth["acquisitions"] + 4, (
+        "a round whose end no look saw"
+    )
     assert slow_lock(last).contended == truth["contended"] + 3
     assert (slow_lock(last).waiters, slow_lock(last).holders) == ((), ())
     assert not any(thread.alive or thread.waiting_for for thread in last.threads)
