@@ -47,7 +47,7 @@ def status_line(snapshot: Snapshot, pace: Pace, paused: bool, width: int) -> Lin
 def _process(snapshot: Snapshot) -> list[Run | str]:
     """The parts at the left, the least important last."""
     process = snapshot.process
-    alive = sum(thread.alive for thread in snapshot.threads)
+    alive = sum(thread.alive or snapshot.ended for thread in snapshot.threads)
     waiting = sum(t.state == "waiting" for t in snapshot.threads)
     return [
         (f" {process.comm}", "strong"),

@@ -113,8 +113,8 @@ def is_idle(thread: Thread) -> bool:
 
     One that sleeps while it holds a lock does not, nor one that lately waited for locks.
     """
-    if not thread.alive:
-        return True
+    if not thread.alive:  # but what a killed process was stuck on stays to be seen
+        return thread.state is not ThreadState.WAITING
     return thread.state is ThreadState.IDLE and not thread.holds and thread.wait_share < _SOME_SHARE
 
 
