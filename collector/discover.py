@@ -144,6 +144,8 @@ def check_mapped(memory: SharedMemory, target: Target) -> None:
         maps = procfs.read(f"/proc/{target.pid}/maps")
     except OSError:
         return  # not ours to see; the header must do
+    if not maps:
+        return  # it has just ended; what it left can still be read
     inode = os.fstat(memory.fd).st_ino
     name = os.path.basename(memory.path).encode()
     for line in maps.splitlines():
