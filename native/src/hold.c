@@ -85,6 +85,8 @@ void release_begin(struct lt_thread *t, uint64_t key, struct release *release)
     release->held.key = 0;
     release->listed = release->shallower = false;
     release->foreign = NULL;
+    release->hold = 0;
+    release->accounted = false;
     release->key = key;
     struct lt_held *held = held_find(t, key);
     if (!held) {
@@ -103,19 +105,26 @@ void release_begin(struct lt_thread *t, uint64_t key, struct release *release)
     release->end = release->held.flags & LT_HELD_TIMED ? lt_now() : 0;
 }
 
-void release_end(struct lt_thread *t, const struct release *release)
+void release_account(struct lt_thread *t, struct release *release)
+{
+    const struct lt_held *held = &release->held;
+    if (release->accounted || !held->key || t != lt_own.block)
+        return; /* forked meanwhile: the block is the parent's */
+    release->accounted = true;
+    if (!(held->flags & LT_HELD_TIMED))
+        return;
+    release->hold = release->end > held->since ? release->end - held->since : 0;
+    hold_add(slot_of(t, held->key, 0), held, release->hold);
+}
+
+void release_end(struct lt_thread *t, struct release *release)
 {
     const struct lt_held *held = &release->held;
     if (release->foreign && t == lt_own.block)
         __atomic_fetch_add(&release->foreign->foreign_releases, 1, __ATOMIC_RELAXED);
     if (!held->key || t != lt_own.block) /* forked meanwhile: the block is the parent's */
         return;
-    uint64_t hold = 0;
-    bool timed = held->flags & LT_HELD_TIMED;
-    if (timed && release->end > held->since)
-        hold = release->end - held->since;
-    if (timed)
-        hold_add(slot_of(t, held->key, 0), held, hold);
+    release_account(t, release);
     if (held->flags & LT_HELD_CONTENDED)
         detail_write(t, &(struct detail){.type = LT_RECORD_WAIT,
                                          .kind = (uint32_t)(held->key >> LT_KIND_SHIFT),
@@ -124,7 +133,7 @@ void release_end(struct lt_thread *t, const struct release *release)
                                          .holder = held->holder,
                                          .start = held->wait_start,
                                          .wait = held->wait_ticks,
-                                         .hold = hold,
+                                         .hold = release->hold,
                                          .site = held->site});
     if (held->flags & LT_HELD_DEFERRED)
         details_flush(t);

@@ -33,13 +33,18 @@ struct release {
     uint64_t key;
     struct lt_held held; /* key 0: nothing to account for */
     uint64_t end;
+    uint64_t hold; /* ticks, once accounted for */
+    bool accounted;
     bool listed;             /* it stood in the held list, and this was its last level */
     bool shallower;          /* it stood there with more levels, and now has one less */
     struct lt_lock *foreign; /* it stood in the list of another thread, which is stale after this */
 };
 
 NOINLINE void release_begin(struct lt_thread *t, uint64_t key, struct release *release);
-NOINLINE void release_end(struct lt_thread *t, const struct release *release);
+NOINLINE void release_end(struct lt_thread *t, struct release *release);
+
+/* The part of release_end() that says when to time a hold next: before the lock is taken again. */
+void release_account(struct lt_thread *t, struct release *release);
 
 /* It was not released after all: as before release_begin(). */
 void release_undo(struct lt_thread *t, const struct release *release);

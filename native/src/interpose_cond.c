@@ -57,8 +57,11 @@ static void end(struct wait_call *call, int result)
     call->waiting.thread = NULL;
     if (!t || t != lt_own.block)
         return;
-    if (watched() == t)
+    if (watched() == t) {
+        if (is_ended(result))
+            release_account(t, &call->release);
         take_back(t, call, result);
+    }
     if (!is_ended(result)) {
         wait_end_refused(&waiting);
         if (result != ENOTRECOVERABLE)

@@ -126,6 +126,15 @@ def test_condition_waits_that_keep_the_mutex(start_target: StartTarget) -> None:
     ]
 
 
+def test_holds_on_both_sides_of_a_condition_wait(start_target: StartTarget) -> None:
+    target = start_target("condhold")
+    truth = target.truth()
+    lock = tool.lock_named(tool.snapshot(target.pid), "g_cond_held")
+    assert lock["acquisitions"] == 2 * truth["rounds"]
+    assert lock["hold_timed"] == lock["acquisitions"], "each is long enough to be timed"
+    assert lock["hold_s"] == pytest.approx(truth["hold_s"], rel=0.05)
+
+
 def test_tries_that_failed(start_target: StartTarget) -> None:
     target = start_target("trylocks")
     truth = target.truth()
