@@ -250,6 +250,16 @@ def test_a_stack_of_waits_that_have_not_ended_is_still_waiting() -> None:
     assert "100% of the wait, 70.0s, still waiting" in text
 
 
+@pytest.mark.parametrize("many", [1, 3, 11, 1234])
+def test_however_many_wait_their_names_stand_apart_from_their_number(many: int) -> None:
+    calm = pictures.normal()
+    waiters = (4715,) * many
+    locks = tuple(replace(k, waiters=waiters) if k.id == 2 else k for k in calm.locks)
+    text = details(Picture(replace(calm, locks=locks)), 2)
+    assert f"\n waiters   {many}: reader 1.27s to read" in text
+    assert (f"and {many - 3} more" in text) == (many > 3)
+
+
 def test_one_that_sleeps_with_a_lock_is_not_called_idle() -> None:
     calm = pictures.normal()
     threads = tuple(

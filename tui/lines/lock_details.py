@@ -71,14 +71,14 @@ def _waiters(picture: Picture, lock: Lock) -> Iterator[Row]:
         return
     said: list[Run | str] = []
     for tid in lock.waiters[:_MOST_WAITERS]:
-        said += [", " if said else "", (picture.thread_name(tid), "strong")]
+        said += [", " if said else f"{len(lock.waiters)}: ", (picture.thread_name(tid), "strong")]
         thread = picture.threads.get(tid)
         if thread is not None and thread.waiting_for is not None:
             said.append((f" {duration(thread.waiting_for.for_s)}", "waiting"))
             said.append(" to read" if thread.waiting_for.shared else "")
     if len(lock.waiters) > _MOST_WAITERS:
         said.append((f" and {len(lock.waiters) - _MOST_WAITERS} more", "dim"))
-    yield labelled(f"waiters {len(lock.waiters)}", *said)
+    yield labelled("waiters", *said)
 
 
 def _figures(picture: Picture, lock: Lock) -> Iterator[Row]:
