@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 
+import pytest
 from support.targets import PATIENCE_S, StartTarget
 
 from locktop.collector.attach import attach
 from locktop.collector.model import Kind, Lock, Snapshot
 from locktop.collector.source import Source
+from locktop.tui import cli
+from locktop.tui.commands import check
 
 
 def slow_lock(snapshot: Snapshot) -> Lock:
@@ -85,3 +89,41 @@ def test_a_target_killed_in_a_deadlock_was_in_it(start_target: StartTarget) -> N
     (deadlock,) = source.look().deadlocks
     assert {edge.tid for edge in deadlock.cycle} == set(tids.values())
     source.close()
+
+
+def between_the_looks(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], None]) -> None:
+    """Let it happen in the time that `locktop check` leaves between its looks."""
+    monkeypatch.setattr(check, "time", SimpleNamespace(sleep=lambda _: happens()))
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_a_target_killed_between_two_looks_cannot_be_judged(
+    form: list[str],
+    start_target: StartTarget,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    target = start_target("contend_ok")
+    target.expect("ready")
+    between_the_looks(monkeypatch, target.kill)
+    assert cli.main(["check", "-p", str(target.pid), *form]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert f"cannot tell whether there is a deadlock: process {target.pid}" in said.err
+    assert "ended while it was looked at" in said.err
+
+
+def test_a_deadlock_that_ended_with_its_target_is_still_told(
+    start_target: StartTarget, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = start_target("ring3")
+    target.expect("ready")
+    target.go_on()
+    target.truth()
+    with_source = attach(target.pid)
+    look_until(with_source, lambda seen: bool(seen.deadlocks))
+    with_source.close()
+    between_the_looks(monkeypatch, target.kill)
+    assert cli.main(["check", "-p", str(target.pid)]) == 1
+    assert "waited for each other when it ended" in capsys.readouterr().out

@@ -15,6 +15,7 @@ from dataclasses import replace
 import pictures
 import pytest
 
+from locktop.collector.model import Deadlock
 from locktop.tui.commands import check
 
 LOCKTOP = [sys.executable, "-m", "locktop.tui"]
@@ -128,6 +129,20 @@ def test_check_says_what_it_covers_and_when_it_cannot_tell() -> None:
     assert check.exit_status(dormant) == 2
     assert check.exit_status(replace(calm, complete=False)) == 2
     assert check.exit_status(replace(pictures.deadlock(), complete=False)) == 1
+
+
+def test_check_tells_who_waits_for_itself() -> None:
+    ring = pictures.deadlock()
+    edge = ring.deadlocks[0].cycle[0]
+    alone = Deadlock(True, 1.0, (replace(edge, held_by=edge.tid),))
+    lines = check.as_lines(replace(ring, deadlocks=(alone,)))
+    assert lines[0] == "deadlock: 1 thread of store 4711 waits for itself"
+    assert "held by itself" in lines[2]
+    both = check.as_lines(replace(ring, deadlocks=(alone, *ring.deadlocks)))
+    assert both[0] == "deadlock: 3 threads of store 4711 wait for each other or themselves"
+    assert check.as_lines(ring)[0] == "deadlock: 3 threads of store 4711 wait for each other"
+    gone = check.as_lines(replace(ring, ended=True))[0]
+    assert gone == "deadlock: 3 threads of store 4711 waited for each other when it ended"
 
 
 def test_a_process_without_the_library_is_told_how_to_get_it() -> None:

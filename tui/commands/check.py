@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from locktop.tui.commands.options import add_pid
 
 if TYPE_CHECKING:
-    from locktop.collector.model import DeadlockEdge, Snapshot
+    from locktop.collector.errors import LocktopError
+    from locktop.collector.model import Deadlock, DeadlockEdge, Snapshot
     from locktop.tui.lines.picture import Picture
 
 NAME = "check"
@@ -18,8 +19,9 @@ DESCRIPTION = """\
 Looks at a process twice and says whether threads of it are deadlocked.
 
 exit status: 0 no deadlock among mutexes and reader-writer locks, 1 deadlocked, 2 could not look
-or cannot tell, as when the library was dormant while locks were taken. A circle in which an owner
-is not known for sure is told as possible and does not count as a deadlock."""
+or cannot tell, as when the library was dormant while locks were taken, or when the process ended
+between the two looks. A circle in which an owner is not known for sure is told as possible and
+does not count as a deadlock."""
 
 #: Between the two looks that must show the same waits.
 _BETWEEN_S = 0.25
@@ -37,13 +39,15 @@ def execute(arguments: argparse.Namespace) -> int:
 
     source = attach(arguments.pid)
     try:
-        source.look()
+        first = source.look()
         time.sleep(_BETWEEN_S)
         snapshot = source.look()
         if snapshot.deadlocks:
             snapshot = source.look(resolve=True)
     finally:
         source.close()
+    if snapshot.ended and not is_deadlocked(snapshot):
+        raise _ended(snapshot, first)
     if arguments.json:
         import json
 
@@ -54,11 +58,27 @@ def execute(arguments: argparse.Namespace) -> int:
     return exit_status(snapshot)
 
 
+def _ended(snapshot: Snapshot, first: Snapshot) -> LocktopError:
+    """The error for a process that was gone before two looks could agree; what the later look has
+    to say beyond the first tells how."""
+    from locktop.collector.errors import LocktopError
+
+    process = snapshot.process
+    told = [note for note in snapshot.notes if note not in first.notes]
+    ended = f"process {process.pid} ({process.comm}) ended while it was looked at"
+    return LocktopError(": ".join([f"cannot tell whether there is a deadlock: {ended}", *told]))
+
+
 def exit_status(snapshot: Snapshot) -> int:
     """1 deadlocked, 2 when one could have been missed, else 0."""
-    if any(deadlock.certain for deadlock in snapshot.deadlocks):
+    if is_deadlocked(snapshot):
         return 1
     return 0 if is_complete(snapshot) else 2
+
+
+def is_deadlocked(snapshot: Snapshot) -> bool:
+    """Whether threads wait in a circle for certain."""
+    return any(deadlock.certain for deadlock in snapshot.deadlocks)
 
 
 def is_complete(snapshot: Snapshot) -> bool:
@@ -80,7 +100,7 @@ def as_document(snapshot: Snapshot) -> dict[str, Any]:
         "taken_at": whole["taken_at"],
         "host": whole["host"],
         "process": whole["process"],
-        "deadlocked": any(deadlock.certain for deadlock in snapshot.deadlocks),
+        "deadlocked": is_deadlocked(snapshot),
         "complete": is_complete(snapshot),
         "deadlocks": whole["deadlocks"],
         "threads": [thread for thread in whole["threads"] if thread["tid"] in tids],
@@ -95,8 +115,7 @@ def as_lines(snapshot: Snapshot) -> list[str]:
     from locktop.tui.lines.picture import Picture
 
     picture = Picture(snapshot)
-    certain = [deadlock for deadlock in snapshot.deadlocks if deadlock.certain]
-    lines = [_finding(picture, len(certain), len(snapshot.deadlocks) - len(certain))]
+    lines = [_finding(picture)]
     for deadlock in snapshot.deadlocks:
         names = [picture.thread_name(edge.tid) for edge in deadlock.cycle]
         word = "deadlock" if deadlock.certain else "possible deadlock"
@@ -107,18 +126,20 @@ def as_lines(snapshot: Snapshot) -> list[str]:
     return lines
 
 
-def _finding(picture: Picture, certain: int, possible: int) -> str:
+def _finding(picture: Picture) -> str:
     from locktop.tui.lines.figures import plain
 
-    process = picture.snapshot.process
-    who = f"{process.comm} {process.pid}"
+    snapshot = picture.snapshot
+    who = f"{snapshot.process.comm} {snapshot.process.pid}"
+    certain = [deadlock for deadlock in snapshot.deadlocks if deadlock.certain]
     if certain:
-        return f"deadlock: {len(picture.stuck_threads)} threads of {who} wait for each other"
+        return plain(f"deadlock: {_stuck(who, certain, snapshot.ended)}")
+    possible = len(snapshot.deadlocks)
     waiting = len(picture.waiting)
     maybe = f", {possible} possible" if possible else ""
-    alive = sum(thread.alive for thread in picture.snapshot.threads)
-    if not is_complete(picture.snapshot):
-        why = "; ".join(picture.snapshot.notes) or "locks were taken while nothing was recorded"
+    alive = sum(thread.alive for thread in snapshot.threads)
+    if not is_complete(snapshot):
+        why = "; ".join(snapshot.notes) or "locks were taken while nothing was recorded"
         return plain(f"cannot tell whether there is a deadlock{maybe}: {who}: {why}")
     return (
         f"no deadlock among mutexes and rwlocks{maybe}: {who}, {alive} threads, "
@@ -126,15 +147,27 @@ def _finding(picture: Picture, certain: int, possible: int) -> str:
     )
 
 
+def _stuck(who: str, deadlocks: list[Deadlock], ended: bool) -> str:
+    """How many threads wait, and for whom: one that is a circle of its own waits for itself."""
+    count = len({edge.tid for deadlock in deadlocks for edge in deadlock.cycle})
+    alone = [len(deadlock.cycle) == 1 for deadlock in deadlocks]
+    selves = "itself" if count == 1 else "themselves"
+    whom = " or ".join(["each other"] * (not all(alone)) + [selves] * any(alone))
+    verb = "waited" if ended else "waits" if count == 1 else "wait"
+    then = " when it ended" if ended else ""
+    return f"{count} thread{'s' * (count > 1)} of {who} {verb} for {whom}{then}"
+
+
 def _edge(picture: Picture, edge: DeadlockEdge) -> list[str]:
     from locktop.tui.lines.figures import plain
     from locktop.tui.lines.picture import place
 
     taken = picture.site(edge.site)
+    holder = f"{picture.thread_name(edge.held_by)} ({edge.held_by})"
     lines = [
         f"{picture.thread_name(edge.tid)} ({edge.tid}) waits for "
         f"{picture.lock_name(edge.waits_for)}, "
-        f"held by {picture.thread_name(edge.held_by)} ({edge.held_by})"
+        f"held by {'itself' if edge.held_by == edge.tid else holder}"
         + (f", taken at {taken}" if taken else "")
     ]
     lines += [f"  {n} {place(frame)}" for n, frame in enumerate(picture.stack(edge.stack))]
