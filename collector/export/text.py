@@ -24,6 +24,11 @@ _MOST_THREADS = 50
 _MOST_FRAMES = 30
 _LONGEST_LINE = 1000
 _HEADINGS = ("wait", "waited", "max wait", "taken", "held", "kind", "lock")
+#: What is not interposed may well have been waited for.
+_NO_WAIT_SEEN = (
+    "LOCKS: no wait for a mutex or rwlock was seen;"
+    " waits on bare futexes (as in Rust and Go) are not seen"
+)
 #: Of an interval; the longest wait is known of the whole time only.
 _HEADINGS_OF_AN_INTERVAL = (
     "wait", "waited", "max since start", "taken", "held", "kind", "lock",
@@ -116,7 +121,7 @@ class _Page:
     def _lock_table(self) -> Iterator[str]:
         rows = [self._lock_row(lock) for lock in self._worth_showing()]
         if not rows:
-            yield "LOCKS: nothing was waited for"
+            yield _NO_WAIT_SEEN
             return
         when = "in this time" if self._before is not None else "since the process started"
         yield f"LOCKS, most wait first, {when}"

@@ -121,7 +121,9 @@ def test_a_terminal_that_cannot_be_asked_is_none(term: str) -> None:
 
 def test_check_says_what_it_covers_and_when_it_cannot_tell() -> None:
     calm = pictures.normal()
-    assert check.as_lines(calm)[0].startswith("no deadlock among mutexes and rwlocks: store 4711")
+    (line,) = check.as_lines(calm)
+    assert line.startswith("no deadlock among mutexes and rwlocks: store 4711")
+    assert line.endswith("waiting for one"), "of these: others may be waited for unseen"
     assert check.exit_status(calm) == 0
     dormant = replace(calm, level="dormant", notes=("the library is dormant",))
     assert check.as_lines(dormant)[0].endswith("store 4711: the library is dormant")

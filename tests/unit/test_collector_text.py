@@ -162,6 +162,14 @@ def test_no_line_is_wider_than_asked_and_no_word_is_lost() -> None:
     assert all(line.isprintable() for line in narrow.splitlines())
 
 
+def test_the_page_without_waits_claims_no_more_than_was_seen() -> None:
+    seen = snapshot()
+    calm = replace(seen, threads=seen.threads[:1], locks=())
+    page = text.render(calm)
+    assert "no wait for a mutex or rwlock was seen; waits on bare futexes" in page
+    assert "nothing was waited for" not in page
+
+
 def test_an_interval_on_the_page() -> None:
     page = text.render(snapshot(9, 1.0), snapshot(4, 0.25, 5.0))
     assert "in this time" in page

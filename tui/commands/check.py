@@ -143,7 +143,7 @@ def _finding(picture: Picture) -> str:
         return plain(f"cannot tell whether there is a deadlock{maybe}: {who}: {why}")
     return (
         f"no deadlock among mutexes and rwlocks{maybe}: {who}, {alive} threads, "
-        f"{waiting} waiting for a lock"
+        f"{waiting} waiting for one"
     )
 
 
