@@ -86,6 +86,10 @@ class AddressSpace:
             at -= 1
         return lowest
 
+    def has_code(self, path: str) -> bool:
+        """Tell whether code of the file is mapped: data files lie between modules too."""
+        return any(mapping.executable and mapping.path == path for mapping in self.mappings)
+
     def file_before(self, address: int) -> Mapping | None:
         """Return the file mapping that the address follows without a gap: a module's zeroed data
         (.bss) is anonymous memory right behind its initialised data."""

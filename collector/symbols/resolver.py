@@ -180,7 +180,8 @@ class Resolver:
         base = self._space.base(mapping)
         module = modules.load(self._pid, base)
         if module is None:
-            self._unreadable.add(mapping.path)
+            if self._space.has_code(base.path):  # else there were no symbols to be had
+                self._unreadable.add(base.path)
             return None
         bias = module.elf.bias(base.start, base.offset)
         return None if bias is None else (module, address - bias)

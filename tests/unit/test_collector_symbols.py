@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from locktop.collector import procfs
 from locktop.collector.model import Frame, Kind
 from locktop.collector.symbols import maps
 from locktop.collector.symbols.demangle import demangle
@@ -228,6 +229,26 @@ def test_maps() -> None:
     assert space.base(bss) is found
     assert space.file_before(0x8800) is None
     assert [m.path for m in space.mappings][-1] == "/new\nline"
+
+
+@pytest.mark.parametrize(("flags", "noted"), [(b"rw-s", False), (b"r-xp", True)])
+def test_only_a_file_with_code_is_missed_for_its_symbols(
+    flags: bytes, noted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory for threads and heaps may lie right behind the file that the library maps."""
+    data = (
+        b"1000-2000 " + flags + b" 00000000 00:19 42 /dev/shm/locktop-7-1\n"
+        b"2000-3000 rw-p 00000000 00:00 0 \n"
+    )
+    monkeypatch.setattr(procfs, "read", lambda _: data)
+    resolver = Resolver(4_000_000)
+    for address in (0x1800, 0x2800):
+        resolver.data(address)
+    assert resolver.wait()
+    assert [resolver.data(address) for address in (0x1800, 0x2800)] == ["", ""]
+    cannot = ["no symbols from /dev/shm/locktop-7-1: it cannot be read"]
+    assert resolver.notes() == (cannot if noted else [])
+    resolver.close()
 
 
 def test_our_own_map_parses_whole() -> None:
