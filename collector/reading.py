@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from locktop.collector import abi
 from locktop.collector.abi import HeldEntry, LockRow, Site, ThreadBlock, WaitBlock, ffi, lib
 from locktop.collector.clock import Clock
-from locktop.collector.shm import MOST_LOCKS, MOST_THREADS, GrowingArray, SharedMemory
+from locktop.collector.shm import GrowingArray, SharedMemory
 
 #: Rows handed to Python; locks that nobody waited for are left out first.
 MOST_ROWS = 5_000
@@ -68,8 +68,8 @@ class Reader:
     def __init__(self, memory: SharedMemory, clock: Clock) -> None:
         self._memory = memory
         self._clock = clock
-        self.threads = GrowingArray(memory, abi.THREADS_AT, abi.THREAD.size, MOST_THREADS)
-        self._locks = GrowingArray(memory, abi.LOCKS_AT, abi.LOCK_SIZE, MOST_LOCKS)
+        self.threads = GrowingArray(memory, abi.THREADS_AT, abi.THREAD.size)
+        self._locks = GrowingArray(memory, abi.LOCKS_AT, abi.LOCK_SIZE)
         self._before = bytearray()
         self._before_count = 0
         self._rows = ffi.new("struct lt_lock_row[]", MOST_ROWS)
@@ -254,6 +254,7 @@ class _Cycle:
         self.args = ffi.new("struct lt_thread_read *")
         self.args.fd, self.args.clock = memory.fd, clock.kind
         self.args.long_wait = clock.ticks(_LONG_WAIT_S)
+        self.args.scratch_most = memory.most
         self.args.sums, self.args.sum_count = self.sums_pointer, sum_count
         self.block = ffi.buffer(ffi.addressof(self.args, "block"))
         self.sum = ffi.buffer(ffi.addressof(self.args, "sum"))
@@ -280,7 +281,8 @@ class _Cycle:
         while True:
             result = int(lib.lt_read_thread(self.args, source, offset))
             if result == lib.LT_READ_MORE_SCRATCH:
-                self._set_scratch(2 * int(self.args.scratch_needed))
+                twice = 2 * int(self.args.scratch_size)
+                self._set_scratch(max(twice, int(self.args.scratch_needed)))
             elif result == lib.LT_READ_MORE_SITES:
                 self._grow_sites()
             else:

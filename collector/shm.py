@@ -11,24 +11,28 @@ import os
 from locktop.collector import abi
 from locktop.collector.errors import LocktopError
 
-#: More than any process has; a forged count must not take all our memory.
-MOST_THREADS = 32_768
-MOST_LOCKS = 4_000_000
-MOST_BYTES = 256 << 20
+#: So much is copied on a mere word: some file systems tell late what a file takes.
+_HARMLESS_BYTES = 128 << 20
 
 
 class SharedMemory:
-    """One open file. ``size`` is its real size at the last ``refresh()``."""
+    """One open file, as it was at the last ``refresh()``.
+
+    ``size`` is its size. That is the most it may grow to, so nearly all of it is a hole: ``most``
+    is what anything in it can take, bytes. A forged count must not take all our memory.
+    """
 
     def __init__(self, fd: int, path: str) -> None:
         self.fd = fd
         self.path = path
-        self.size = 0
+        self.size = self.most = 0
         self.refresh()
 
     def refresh(self) -> None:
         """Look at the file's size again: a look never reads beyond it."""
-        self.size = os.fstat(self.fd).st_size
+        about = os.fstat(self.fd)
+        self.size = about.st_size
+        self.most = max(_HARMLESS_BYTES, about.st_blocks * 512)
 
     def is_unlinked(self) -> bool:
         """Tell whether the file has lost its name: its process ended or executed another."""
@@ -63,7 +67,7 @@ class SharedMemory:
         return data
 
     def _check(self, offset: int, size: int) -> None:
-        if offset < 0 or size > MOST_BYTES or offset + size > self.size:
+        if offset < 0 or size > self.most or offset + size > self.size:
             raise self.broken(f"{size} bytes at {offset} lie outside its {self.size}")
 
     def broken(self, why: str) -> LocktopError:
@@ -89,11 +93,10 @@ class SharedMemory:
 class GrowingArray:
     """A struct lt_array in the file, copied whole into one buffer that is kept."""
 
-    def __init__(self, memory: SharedMemory, at: int, element_size: int, most: int) -> None:
+    def __init__(self, memory: SharedMemory, at: int, element_size: int) -> None:
         self._memory = memory
         self._at = at
         self._element_size = element_size
-        self._most = most
         self.count = 0
         self.data = bytearray()
         self._chunks: list[tuple[int, int]] = []  # (offset, bytes) of what is to be copied
@@ -105,7 +108,7 @@ class GrowingArray:
         offsets = abi.chunk_offsets(raw)
         if head.element_size != self._element_size or not 0 < head.first <= 1 << 20:
             raise self._memory.broken("an array's elements have another size")
-        if head.count > self._most:
+        if head.count * head.element_size > self._memory.most:
             raise self._memory.broken(f"{head.count} elements in an array")
         self.count = head.count
         self._chunks = self._spans(head, offsets)

@@ -104,6 +104,7 @@ struct lt_thread_read {
     uint64_t long_wait; /* ticks: a longer wait that ends meanwhile makes it read again */
     uint8_t *scratch;
     uint64_t scratch_size;
+    uint64_t scratch_most; /* bytes: larger tables cannot be */
     struct lt_lock_sum *sums;
     struct lt_site *sites; /* as for lt_fold_sites */
     uint32_t sum_count;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ATTEMPTS = 4, MOST_ENTRIES = 1 << 20 };
+enum { ATTEMPTS = 4 };
 
 static int copy(int fd, void *to, uint64_t size, uint64_t offset)
 {
@@ -38,9 +38,9 @@ static uint64_t site_bytes(const struct lt_thread *block)
 
 static int copy_tables(struct lt_thread_read *read, const struct lt_thread *block)
 {
-    if (block->slot_capacity > MOST_ENTRIES || block->site_capacity > MOST_ENTRIES)
-        return LT_READ_DAMAGED;
     read->scratch_needed = slot_bytes(block) + site_bytes(block);
+    if (read->scratch_needed > read->scratch_most)
+        return LT_READ_DAMAGED;
     if (read->scratch_needed > read->scratch_size)
         return LT_READ_MORE_SCRATCH;
     if (!copy(read->fd, read->scratch, slot_bytes(block), block->slots) ||

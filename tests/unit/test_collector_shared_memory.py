@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 from support.shared_file import SharedFile, key, record
 
-from locktop.collector.abi import CONTROL, Control, lib
+from locktop.collector.abi import CONTROL, SITE, Control, Site, lib
 from locktop.collector.attach import attach
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Kind, Snapshot, ThreadState
@@ -270,6 +271,42 @@ def test_more_locks_than_one_chunk_holds(directory: Path) -> None:
     )
     found = {lock.id: lock.acquisitions for lock in look(file, directory).locks}
     assert found == {id_: n + 1 for n, id_ in enumerate(ids)}
+
+
+def test_a_table_may_be_as_large_as_what_the_file_takes(directory: Path) -> None:
+    file = SharedFile()
+    lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000, retired_acquisitions=3)
+    thread, stack = file.add_thread(os.getpid()), file.add_stack([1])
+    file.header.limit = hole = 1 << 36
+    thread.sites, thread.site_capacity = len(file.data), 1 << 21
+    path = file.save(directory)
+    os.truncate(path, hole)  # all zero but for the last entry
+    last = Site(lock=lock, stack=stack, count=3, wait_ticks=SECOND, wait_max=SECOND)
+    with path.open("r+b") as written:
+        written.seek(len(file.data) + (thread.site_capacity - 1) * SITE.size)
+        written.write(struct.pack("=IIQQQ", *last))
+    source = attach(file.pid)
+    assert [(s.stack, s.count) for s in source.look().locks[0].wait_stacks] == [(stack, 3)]
+    source.close()
+
+
+@pytest.mark.parametrize("what", ["sites", "slots", "threads", "locks"])
+def test_what_the_file_cannot_hold_is_refused(directory: Path, what: str) -> None:
+    """A file is nearly all hole: its size alone says nothing of what is in it."""
+    file = SharedFile()
+    thread = file.add_thread(os.getpid())
+    file.header.limit = hole = 1 << 36
+    if what in ("threads", "locks"):
+        getattr(file.header, what).count = 1 << 24
+        getattr(file.header, what).chunk[1:24] = [len(file.data)] * 23
+    else:
+        setattr(thread, what, len(file.data))
+        setattr(thread, f"{what.removesuffix('s')}_capacity", 1 << 28)
+    path = file.save(directory)
+    os.truncate(path, hole)
+    found = outcome(directory)
+    assert isinstance(found, LocktopError)
+    assert "damaged" in str(found)
 
 
 def ring(file: SharedFile, tids: tuple[int, int], **wait: int) -> None:
