@@ -15,8 +15,10 @@ NOINLINE void acquired_slowly(struct lt_thread *t, uint64_t key, uint32_t type, 
 static inline void acquired(struct lt_thread *t, uint64_t key, uint32_t type, const void *site,
                             uint16_t flags)
 {
-    struct local *local = local_of(t);
-    struct lt_slot *slot = &local->slots[lock_hash(key) >> local->slot_shift];
+    const struct local *local = local_of(t);
+    struct lt_slot *slot = slot_first(local, key);
+    if (UNLIKELY(slot->key != key))
+        slot = slot_second(local, key);
     uint64_t acquisitions = slot->counts.acquisitions + 1;
     uint32_t top = t->held_top;
     if (UNLIKELY(slot->key != key || acquisitions >= slot->sample_at || top == t->held_size)) {

@@ -1,9 +1,13 @@
 /* Mutexes. A lock is tried first: if that succeeds nobody waited, and the rest is a counter and
  * the held list. If not, the real function decides, as it would have without us: glibc's lock
- * begins with the very same attempt, so neither results nor the order of waiters change. */
+ * begins with the very same attempt, so neither results nor the order of waiters change.
+ *
+ * The two hooks that programs spend their time in save no register and call nothing; whatever is
+ * out of the ordinary leaves them at once. */
 #include <errno.h>
 #include <pthread.h>
 
+#include "free_mutex.h"
 #include "real.h"
 #include "wait.h"
 
@@ -66,8 +70,8 @@ static int call_real(pthread_mutex_t *m, const struct call *call)
     }
 }
 
-static int wait_for(struct lt_thread *t, pthread_mutex_t *m, const struct call *call,
-                    const uintptr_t *frame)
+static NOINLINE int wait_for(struct lt_thread *t, pthread_mutex_t *m, const struct call *call,
+                             const uintptr_t *frame)
 {
     struct waiting waiting;
     wait_begin(t, &waiting,
@@ -83,17 +87,6 @@ static int wait_for(struct lt_thread *t, pthread_mutex_t *m, const struct call *
         wait_end_without(&waiting);
     else
         wait_end_refused(&waiting);
-    return result;
-}
-
-static NOINLINE int lock_slowly(struct lt_thread *t, pthread_mutex_t *m, int tried,
-                                const struct call *call, const uintptr_t *frame)
-{
-    if (tried == EBUSY)
-        return wait_for(t, m, call, frame);
-    int result = call_real(m, call);
-    if (holds(result))
-        taken(t, m, return_address(frame));
     return result;
 }
 
@@ -113,25 +106,14 @@ static NOINLINE int lock_any(pthread_mutex_t *m, const struct call *call, const 
     struct lt_thread *t = watched();
     if (!t)
         return call_real(m, call);
-    int tried = with_owner_died(m, attempt(m, call));
-    if (tried == EBUSY)
+    int result = with_owner_died(m, attempt(m, call));
+    if (result == EBUSY)
         return wait_for(t, m, call, frame);
-    if (!holds(tried)) /* of a robust one this is the real lock's own word */
-        return m->__data.__kind & ROBUST ? tried : lock_slowly(t, m, tried, call, frame);
-    taken(t, m, return_address(frame));
-    return tried;
-}
-
-/* Neither recursive nor robust nor shared with another process. */
-static inline bool is_plain(uint32_t type)
-{
-    return LIKELY((type & 3) != PTHREAD_MUTEX_RECURSIVE_NP && !(type & (ROBUST | SHARED)));
-}
-
-/* Alone in the process, a free lock stays free until we take it. */
-static inline bool certainly_free(const pthread_mutex_t *m)
-{
-    return *real_single_threaded && m->__data.__lock == 0;
+    if (!holds(result) && !(m->__data.__kind & ROBUST)) /* a robust one was asked in earnest */
+        result = call_real(m, call);
+    if (holds(result))
+        taken(t, m, return_address(frame));
+    return result;
 }
 
 static const struct call lock_call = {.form = LOCK};
@@ -139,16 +121,15 @@ static const struct call lock_call = {.form = LOCK};
 EXPORT int pthread_mutex_lock(pthread_mutex_t *m)
 {
     uint32_t mode = current_mode();
-    struct lt_thread *t = ready(mode);
-    if (IS_NOP || (!t && dormant(mode)))
+    if (IS_NOP || passes(mode))
         return real_pthread_mutex_lock(m);
-    uint32_t type = (uint32_t)m->__data.__kind;
-    if (UNLIKELY(!t || !is_plain(type)))
+    struct lt_thread *t = ready(mode);
+    uint32_t tid = lt_own.tid;
+    if (UNLIKELY(!t || !tid || !mutex_is_plain(m)))
         return lock_any(m, &lock_call, FRAME());
-    int tried = certainly_free(m) ? real_pthread_mutex_lock(m) : real_pthread_mutex_trylock(m);
-    if (UNLIKELY(tried))
-        return lock_slowly(t, m, tried, &lock_call, FRAME());
-    acquired(t, key_of(m), type, __builtin_return_address(0), 0);
+    if (UNLIKELY(!mutex_take(m, tid)))
+        return wait_for(t, m, &lock_call, FRAME());
+    acquired(t, key_of(m), (uint32_t)m->__data.__kind, __builtin_return_address(0), 0);
     return 0;
 }
 
@@ -179,8 +160,12 @@ EXPORT int pthread_mutex_trylock(pthread_mutex_t *m)
     return result;
 }
 
-static NOINLINE int unlock_slowly(struct lt_thread *t, pthread_mutex_t *m)
+/* Every case: another lock was taken later, a timed hold, a recursive level, a change of level. */
+static NOINLINE int unlock_any(pthread_mutex_t *m)
 {
+    struct lt_thread *t = watched();
+    if (!t)
+        return real_pthread_mutex_unlock(m);
     struct release release;
     release_begin(t, key_of(m), &release);
     int result = real_pthread_mutex_unlock(m);
@@ -193,10 +178,13 @@ static NOINLINE int unlock_slowly(struct lt_thread *t, pthread_mutex_t *m)
 
 EXPORT int pthread_mutex_unlock(pthread_mutex_t *m)
 {
-    struct lt_thread *t = watched();
-    if (!t || LIKELY(released(t, key_of(m))))
+    uint32_t mode = current_mode();
+    if (IS_NOP || passes(mode))
         return real_pthread_mutex_unlock(m);
-    return unlock_slowly(t, m);
+    struct lt_thread *t = ready(mode);
+    if (LIKELY(t && released(t, key_of(m))))
+        return real_pthread_mutex_unlock(m);
+    return unlock_any(m);
 }
 
 EXPORT int pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *attributes)

@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "control.h"
+#include "free_mutex.h"
 #include "held.h"
 #include "locks.h"
 #include "real.h"
@@ -31,6 +32,7 @@ static __thread uint32_t inherited_count;
 
 static char directory[SHM_PATH_MAX / 2] = "/dev/shm";
 static uint32_t level = LT_LEVEL_CONTENDED;
+static bool take_free;
 
 /* getenv() does not work yet: this runs before libc's own constructor. */
 static const char *environment(char *const *environ, const char *name)
@@ -75,7 +77,7 @@ static bool watch_begin(void)
         shm_leave_reason(reason);
         return false;
     }
-    if (threads_init() == 0 && locks_init() == 0 && stacks_init() == 0 && publish())
+    if (threads_init(take_free) == 0 && locks_init() == 0 && stacks_init() == 0 && publish())
         return true;
     shm_remove();
     struct shm_map map = shm_detach();
@@ -155,6 +157,7 @@ __attribute__((constructor)) static void process_start(int argc, char **argv, ch
     if (IS_NOP)
         return;
     read_environment(environ);
+    take_free = free_mutex_works(environ);
     lt_clock_init();
     pthread_atfork(before_fork, NULL, after_fork_in_child);
     if (watch_begin())

@@ -6,17 +6,20 @@
 
 enum { SITES_FIRST = 32 };
 
+/* Fuller, and too many locks would lie where the hooks do not look by themselves. */
 static bool nearly_full(uint32_t count, uint32_t capacity)
 {
-    return count >= capacity / 4 * 3;
+    return count >= capacity / 2;
 }
 
 static struct lt_slot *slot_probe(struct lt_slot *slots, unsigned shift, uint64_t key)
 {
-    uint32_t mask = (uint32_t)((1ull << (64 - shift)) - 1);
-    for (uint32_t i = (uint32_t)(lock_hash(key) >> shift);; i = (i + 1) & mask)
-        if (slots[i].key == key || slots[i].key == 0)
-            return &slots[i];
+    uint64_t home = lock_hash(key) >> shift;
+    for (uint64_t i = 0;; i++) { /* ends: there is always an empty one */
+        struct lt_slot *slot = &slots[home ^ i];
+        if (slot->key == key || slot->key == 0)
+            return slot;
+    }
 }
 
 /* What it reads of the block it reads before the room is asked for, and it publishes nothing in a

@@ -1,5 +1,5 @@
 /* The thread's own tables: its figures for each lock, and for each (lock, stack). Written by the
- * thread alone; a table that is full moves to one of twice the size. */
+ * thread alone; a table that is half full moves to one of twice the size. */
 #ifndef LOCKTOP_TABLES_H
 #define LOCKTOP_TABLES_H
 
@@ -7,13 +7,21 @@
 
 NOINLINE struct lt_slot *slot_search(struct lt_thread *t, uint64_t key, uint32_t type);
 
+/* Where the search for a key begins, and where it goes on if another lock is there. */
+static inline struct lt_slot *slot_first(const struct local *local, uint64_t key)
+{
+    return &local->slots[lock_hash(key) >> local->slot_shift];
+}
+
+static inline struct lt_slot *slot_second(const struct local *local, uint64_t key)
+{
+    return &local->slots[lock_hash(key) >> local->slot_shift ^ 1];
+}
+
 static inline struct lt_slot *slot_of(struct lt_thread *t, uint64_t key, uint32_t type)
 {
-    struct local *local = local_of(t);
-    struct lt_slot *slot = &local->slots[lock_hash(key) >> local->slot_shift];
-    if (LIKELY(slot->key == key))
-        return slot;
-    return slot_search(t, key, type);
+    struct lt_slot *slot = slot_first(local_of(t), key);
+    return LIKELY(slot->key == key) ? slot : slot_search(t, key, type);
 }
 
 /* Adds to the thread's waits for (lock, stack). */

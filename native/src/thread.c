@@ -11,7 +11,7 @@
 
 enum {
     THREADS_FIRST = 16,
-    SLOTS_FIRST = 16,
+    SLOTS_FIRST = 32,
     SITES_FIRST = 32,
     COLLECT_FIRST = 64 /* blocks before the first look for dead threads */
 };
@@ -25,12 +25,14 @@ static uint64_t free_head;
 static uint32_t collect_at = COLLECT_FIRST;
 static uint32_t collecting;
 static uint64_t births;
+static bool may_take_free;
 
 _Static_assert(sizeof(struct local) <= sizeof(((struct lt_thread *)0)->own),
                "lt_thread.own too small");
 
-int threads_init(void)
+int threads_init(bool take_free)
 {
+    may_take_free = take_free;
     array_init(&lt_shm->threads, sizeof(struct lt_thread), THREADS_FIRST);
     return 0;
 }
@@ -203,6 +205,7 @@ void thread_adopt(struct lt_thread *t)
     t->mode = current_mode();
     __atomic_store_n(&t->state, LT_THREAD_LIVE, __ATOMIC_RELEASE);
     lt_own.block = t;
+    lt_own.tid = may_take_free ? t->tid : 0;
     lt_own.mode = dormant(t->mode) ? MODE_NEVER : t->mode;
 }
 

@@ -58,6 +58,7 @@ struct local {
 struct own {
     struct lt_thread *block;
     uint32_t mode; /* that it last saw; without a block MODE_NEVER */
+    uint32_t tid;  /* for mutex_take(); 0: not to be used */
     uint32_t busy; /* inside the library: a hook that is reached again calls through */
 };
 extern __thread struct own lt_own;
@@ -84,10 +85,11 @@ static inline struct local *local_of(struct lt_thread *t)
 /* Registers the thread or brings it up to a new mode. NULL: call straight through. */
 NOINLINE struct lt_thread *thread_enter(uint32_t mode);
 
-/* The calling thread's block if it is ready to be written to, else NULL. */
+/* The calling thread's block if it is ready to be written to, else NULL. Read once: a signal handler
+ * may fork in the middle of a hook, and the child has no block. */
 static inline struct lt_thread *ready(uint32_t mode)
 {
-    return LIKELY(lt_own.mode == mode) ? lt_own.block : NULL;
+    return LIKELY(lt_own.mode == mode) ? __atomic_load_n(&lt_own.block, __ATOMIC_RELAXED) : NULL;
 }
 
 static inline uint32_t current_mode(void)
@@ -98,6 +100,12 @@ static inline uint32_t current_mode(void)
 static inline bool dormant(uint32_t mode)
 {
     return (mode & LEVEL_MASK) == LT_LEVEL_DORMANT;
+}
+
+/* Dormant, and known to be: the hook has nothing to do. */
+static inline bool passes(uint32_t mode)
+{
+    return UNLIKELY(lt_own.mode != mode) && dormant(mode);
 }
 
 /* The block to write to, or NULL: call straight through. The nop flavour always does: it is the
@@ -140,7 +148,9 @@ void thread_adopt(struct lt_thread *t);
 
 /* Forgets all threads, in a forked child. */
 void threads_reset(void);
-int threads_init(void);
+
+/* `take_free`: may hooks use mutex_take()? */
+int threads_init(bool take_free);
 
 /* Does another living thread list this lock as held? */
 bool threads_hold(uint64_t key, const struct lt_thread *except);

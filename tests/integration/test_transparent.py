@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-from support.targets import StartTarget
+import json
 
-CHECKS_ITSELF = ["errno_keep", "cancel", "robust", "bareclone", "forkinhandler"]
+import pytest
+from support.targets import Compiler, StartTarget
+
+from locktop.collector.launch import preload_environment
+
+CHECKS_ITSELF = ["errno_keep", "cancel", "robust", "bareclone", "forkinhandler", "mutexwords"]
 LEVELS = ["dormant", "counting", "contended"]
 
 
@@ -38,3 +42,17 @@ def test_results_of_those_that_say_figures(
     assert target.truth()
     target.go_on()
     assert target.finish() == (0, ["ok"])
+
+
+def test_who_stands_behind_the_library_sees_each_call(
+    compiler: Compiler, start_target: StartTarget
+) -> None:
+    behind = compiler.program("seeseach", "-shared", "-fPIC")
+    library = preload_environment(None)["LD_PRELOAD"]
+    target = start_target("early", environment={"LD_PRELOAD": f"{library}:{behind}"})
+    acquisitions = target.truth()["acquisitions"]
+    target.go_on()
+    status, lines = target.finish()
+    assert status == 0
+    seen = json.loads(lines[-1])
+    assert seen["taken"] == seen["released"] > acquisitions
