@@ -174,6 +174,7 @@ class Deadlock:
     certain: bool
     since_s: float  # how long ago the cycle closed: the shortest wait in it, seconds
     cycle: tuple[DeadlockEdge, ...]
+    doubt: str = ""  # why it is not certain
 
 
 @dataclass(frozen=True, slots=True)

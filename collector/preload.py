@@ -185,7 +185,7 @@ class PreloadSource:
         locks = file.picture.locks(reading, tasks, file.frames)
         offsets = [file.reader.threads.offset(thread.index) for thread in reading.threads]
         file.recorder.read(reading.threads, offsets, _EVENTS_BUDGET_S)
-        deadlocks = self._deadlocks(threads, locks, tasks)
+        deadlocks = self._deadlocks(threads, locks, tasks, reading.handed_over)
         snapshot = self._snapshot(reading, tasks, threads, locks, deadlocks)
         return ending.of_the_dead(snapshot, reading, self._last) if ended else snapshot
 
@@ -204,18 +204,23 @@ class PreloadSource:
             return {}, now
 
     def _deadlocks(
-        self, threads: tuple[Thread, ...], locks: tuple[Lock, ...], tasks: dict[int, Task]
+        self,
+        threads: tuple[Thread, ...],
+        locks: tuple[Lock, ...],
+        tasks: dict[int, Task],
+        handed_over: bool,
     ) -> tuple[Deadlock, ...]:
         """Two looks make a deadlock certain; where the look before knew nothing of a cycle, the
         threads are read once more at once."""
         file, by_id = self._file, {lock.id: lock for lock in locks}
         edges, before = waitgraph.edges(threads, by_id), file.edges
         file.edges = edges
-        found = deadlock.confirmed(before, edges)
+        doubt = deadlock.HANDED_OVER if handed_over else ""
+        found = deadlock.confirmed(before, edges, doubt)
         if len(found) == len(deadlock.cycles(edges)):
             return found
         again = file.picture.waiting_threads(file.reader.read_threads(), tasks)
-        return deadlock.confirmed(edges, waitgraph.edges(again, by_id))
+        return deadlock.confirmed(edges, waitgraph.edges(again, by_id), doubt)
 
     def _snapshot(
         self,

@@ -58,6 +58,7 @@ class Reading:
     rows: list[LockRow]
     sites: dict[int, list[Site]]  # by lock, most wait first; waits going on not included
     left_out: int = 0
+    handed_over: bool = False  # locks are released by threads that did not take them
     torn: bool = False  # threads ended all the while: their figures may be off
     notes: list[str] = field(default_factory=list)
 
@@ -107,7 +108,7 @@ class Reader:
     def _read_locks(self, cycle: _Cycle) -> int:
         self._locks.refresh()
         self._locks.copy()
-        lib.lt_fold_retired(
+        cycle.handed_over = lib.lt_fold_retired(
             ffi.from_buffer(self._locks.data),
             self._locks.count * abi.LOCK_SIZE,
             0,
@@ -196,6 +197,7 @@ class Reader:
             rows=rows,
             sites=cycle.sites_by_lock(),
             left_out=left_out,
+            handed_over=bool(cycle.handed_over),
             torn=torn,
             notes=["some of a thread's figures were damaged"] if cycle.refused else [],
         )
@@ -251,6 +253,7 @@ class _Cycle:
         self.sums = bytearray(sum_count * abi.LOCK_SUM_SIZE)
         self.sums_pointer = ffi.from_buffer("struct lt_lock_sum[]", self.sums)
         self.threads: list[RawThread] = []
+        self.handed_over = 0
         self.args = ffi.new("struct lt_thread_read *")
         self.args.fd, self.args.clock = memory.fd, clock.kind
         self.args.long_wait = clock.ticks(_LONG_WAIT_S)

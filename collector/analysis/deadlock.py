@@ -18,18 +18,26 @@ from locktop.collector.model import Deadlock, DeadlockEdge
 _STARTS = 64
 
 
-def confirmed(before: Iterable[Edge], now: Iterable[Edge]) -> tuple[Deadlock, ...]:
-    """Return the deadlocks among the edges that both looks showed, the oldest first."""
+#: A thread that waits may then be waiting for another one's release of what it took itself.
+HANDED_OVER = (
+    "this program releases locks in threads that did not take them, so an owner may be wrong"
+)
+
+
+def confirmed(before: Iterable[Edge], now: Iterable[Edge], doubt: str = "") -> tuple[Deadlock, ...]:
+    """Return the deadlocks among the edges that both looks showed, the oldest first. ``doubt`` is
+    why none of them is certain."""
     earlier = frozenset(before)
-    found = [_deadlock(cycle) for cycle in cycles(edge for edge in now if edge in earlier)]
+    found = [_deadlock(cycle, doubt) for cycle in cycles(edge for edge in now if edge in earlier)]
     return tuple(sorted(found, key=lambda deadlock: -deadlock.since_s))
 
 
-def _deadlock(cycle: tuple[Edge, ...]) -> Deadlock:
+def _deadlock(cycle: tuple[Edge, ...], doubt: str) -> Deadlock:
     return Deadlock(
-        certain=True,
+        certain=not doubt,
         since_s=min(edge.for_s for edge in cycle),
         cycle=tuple(DeadlockEdge(e.tid, e.lock, e.holder, e.stack, e.site) for e in cycle),
+        doubt=doubt,
     )
 
 

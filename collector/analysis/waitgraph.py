@@ -37,14 +37,16 @@ def edges(threads: Sequence[Thread], locks: Mapping[int, Lock]) -> frozenset[Edg
     waiting = {
         thread.tid: wait
         for thread in threads
-        if thread.alive and (wait := thread.waiting_for) is not None and _counts(wait, locks)
+        if thread.alive and (wait := thread.waiting_for) is not None and _counts(wait)
     }
     held = _held_by_lock(threads, {wait.lock for wait in waiting.values()})
     return frozenset(
         _edge(tid, wait, holder, entry)
         for tid, wait in waiting.items()
-        for holder, entry in _believed(tid, wait, held.get(wait.lock, []), waiting)
-        if _blocks(tid, wait, holder, entry, locks)
+        for holder, entry in _believed(
+            tid, wait, held.get(wait.lock, []), waiting, locks.get(wait.lock)
+        )
+        if _blocks(tid, wait, holder, entry, locks.get(wait.lock))
     )
 
 
@@ -60,9 +62,17 @@ def _held_by_lock(threads: Sequence[Thread], wanted: set[int]) -> dict[int, list
 
 
 def _believed(
-    tid: int, wait: Wait, listed: list[tuple[int, Held]], waiting: Mapping[int, Wait]
+    tid: int,
+    wait: Wait,
+    listed: list[tuple[int, Held]],
+    waiting: Mapping[int, Wait],
+    lock: Lock | None,
 ) -> list[tuple[int, Held]]:
     """Return the entries of the held lists that fit what the waiter saw."""
+    if lock is not None and lock.foreign_releases:
+        # Each release by another thread left an entry behind. Who lists what it waits for then
+        # waits for such a release.
+        return [one for one in listed if one[0] == wait.holder_seen != tid]
     owners = {holder for holder, entry in listed if not entry.shared}
     return [
         (holder, entry)
@@ -81,17 +91,13 @@ def _is_owner(tid: int, wait: Wait, holder: int, owners: set[int], its_wait: Wai
     return True
 
 
-def _counts(wait: Wait, locks: Mapping[int, Lock]) -> bool:
-    if wait.kind not in KINDS or wait.timed or wait.lock == 0:
-        return False  # lock 0 stands for many
-    lock = locks.get(wait.lock)
-    return lock is None or not lock.foreign_releases
+def _counts(wait: Wait) -> bool:
+    return wait.kind in KINDS and not wait.timed and wait.lock != 0  # 0 stands for many
 
 
-def _blocks(tid: int, wait: Wait, holder: int, entry: Held, locks: Mapping[int, Lock]) -> bool:
+def _blocks(tid: int, wait: Wait, holder: int, entry: Held, lock: Lock | None) -> bool:
     if wait.shared and entry.shared:
         return False  # readers do not exclude each other
-    lock = locks.get(wait.lock)
     return not (holder == tid and lock is not None and lock.recursive)
 
 

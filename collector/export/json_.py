@@ -202,6 +202,7 @@ def _wait_stack(entry: WaitStack) -> dict[str, Any]:
 def _deadlock(deadlock: Deadlock) -> dict[str, Any]:
     return {
         "certain": deadlock.certain,
+        "doubt": deadlock.doubt,
         "since_s": deadlock.since_s,
         "cycle": [
             {

@@ -106,6 +106,8 @@ class _Page:
         yield (
             f"{certainty}: {threads} in a circle, for {units.duration(deadlock.since_s)} already"
         )
+        if deadlock.doubt:
+            yield f"  not certain: {deadlock.doubt}"
         for edge in deadlock.cycle:
             yield from self._deadlock_edge(edge)
 

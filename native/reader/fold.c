@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+enum { ROBUST = 16 }; /* a bit of a mutex's __kind (glibc, nptl/pthreadP.h) */
+
 static uint64_t most(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
@@ -80,10 +82,21 @@ uint32_t lt_fold_slots(const void *slots, uint64_t size, struct lt_lock_sum *sum
     return refused;
 }
 
-void lt_fold_retired(const void *locks, uint64_t size, uint32_t first, struct lt_lock_sum *sums,
-                     uint32_t sum_count)
+/* A robust mutex, which refuses a stranger's release, was taken over from a dead thread. */
+static int handed_over(const struct lt_lock *lock)
+{
+    uint64_t kind = lock->key >> LT_KIND_SHIFT;
+
+    if (kind == LT_KIND_MUTEX)
+        return lock->foreign_releases && !(lock->type & ROBUST);
+    return kind == LT_KIND_RWLOCK && lock->foreign_releases;
+}
+
+uint32_t lt_fold_retired(const void *locks, uint64_t size, uint32_t first, struct lt_lock_sum *sums,
+                         uint32_t sum_count)
 {
     const uint8_t *bytes = locks;
+    uint32_t handed = 0;
     uint64_t id = first;
 
     for (uint64_t at = 0; at + sizeof(struct lt_lock) <= size && id < sum_count; id++) {
@@ -92,6 +105,8 @@ void lt_fold_retired(const void *locks, uint64_t size, uint32_t first, struct lt
         memcpy(&lock, bytes + at, sizeof lock);
         if (lock.retired.acquisitions | lock.retired.wait_ticks | lock.retired.trylock_failed)
             add_counts(&sums[id], &lock.retired);
+        handed += (uint32_t)handed_over(&lock);
         at += sizeof lock;
     }
+    return handed;
 }

@@ -77,9 +77,10 @@ uint64_t lt_reader_clock_pair(uint32_t clock, uint64_t *ticks, uint64_t *ns);
 uint32_t lt_fold_slots(const void *slots, uint64_t size, struct lt_lock_sum *sums,
                        uint32_t sum_count, struct lt_thread_sum *thread);
 
-/* Adds what ended threads left at the locks; `locks` holds struct lt_lock from id `first`. */
-void lt_fold_retired(const void *locks, uint64_t size, uint32_t first, struct lt_lock_sum *sums,
-                     uint32_t sum_count);
+/* Adds what ended threads left at the locks; `locks` holds struct lt_lock from id `first`. Returns
+ * how many mutexes and rwlocks were released by a thread that had not taken them. */
+uint32_t lt_fold_retired(const void *locks, uint64_t size, uint32_t first, struct lt_lock_sum *sums,
+                         uint32_t sum_count);
 
 /* Adds the sites in `size` bytes to an open-addressing table of `capacity` (a power of two).
  * Returns 1, or 0 without having added anything when the table might get too full. */

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from support import tool
 from support.targets import StartTarget
@@ -58,6 +60,26 @@ def test_a_ring_through_a_reader_is_called(start_target: StartTarget) -> None:
     assert {edge["tid"] for edge in deadlock["cycle"]} == set(tids.values())
     kinds = {lock["id"]: lock["kind"] for lock in document["locks"]}
     assert sorted(kinds[edge["waits_for"]] for edge in deadlock["cycle"]) == ["mutex", "rwlock"]
+
+
+def test_a_wait_for_a_hand_over_is_not_called_certain(start_target: StartTarget) -> None:
+    target = start_target("handover")
+    waiter = target.truth()["waiter"]
+
+    def waits(seen: dict[str, Any]) -> bool:
+        return any(one["waiting_for"] for one in seen["threads"] if one["tid"] == waiter)
+
+    tool.look_until(target.pid, waits, "its wait")
+    done = tool.run("check", "-p", target.pid)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 possible" in done.stdout
+    assert "not certain: this program releases locks in threads" in done.stdout
+    document = tool.snapshot(target.pid)
+    assert [found["certain"] for found in document["deadlocks"]] == [False]
+    assert "an owner may be wrong" in document["deadlocks"][0]["doubt"]
+    target.go_on()
+    target.expect("had its turn")
+    assert target.finish() == (0, [])
 
 
 @pytest.mark.parametrize("run", range(20))

@@ -75,9 +75,16 @@ def test_what_is_no_edge(waiter: Thread) -> None:
     assert pairs(waiter, thread(2, None, held(7))) == set()
 
 
-def test_locks_whose_lists_prove_nothing() -> None:
-    both = (thread(1, wait(7)), thread(2, None, held(7)))
-    assert pairs(*both, locks={7: lock(7, foreign_releases=True)}) == set()
+def test_of_a_lock_that_others_release_only_the_owner_seen_holds_it() -> None:
+    foreign = {7: lock(7, foreign_releases=True)}
+    stale, owner = thread(2, None, held(7)), thread(3, None, held(7))
+    assert pairs(thread(1, wait(7)), stale, locks=foreign) == set()
+    assert pairs(thread(1, wait(7, saw=3)), stale, locks=foreign) == set()
+    assert pairs(thread(1, wait(7, saw=3)), stale, owner, locks=foreign) == {(1, 3)}
+    assert pairs(thread(1, wait(7, saw=1), held(7)), locks=foreign) == set(), "it waits for a turn"
+
+
+def test_a_recursive_lock_is_no_wait_for_itself() -> None:
     alone = thread(1, wait(7, saw=1), held(7))
     assert pairs(alone, locks={7: lock(7, recursive=True)}) == set()
     assert pairs(alone, locks={7: lock(7)}) == {(1, 1)}
@@ -113,6 +120,13 @@ def test_two_looks_at_the_same_waits_make_a_deadlock() -> None:
 def test_another_wait_for_the_same_lock_makes_none() -> None:
     assert deadlock.confirmed([edge(1, 2), edge(2, 1)], [edge(1, 2), edge(2, 1, seq=4)]) == ()
     assert deadlock.confirmed([], [edge(1, 1)]) == ()
+
+
+def test_a_doubt_makes_none_certain() -> None:
+    found = deadlock.confirmed([edge(1, 1)], [edge(1, 1)], "why")
+    assert [(one.certain, one.doubt) for one in found] == [(False, "why")]
+    found = deadlock.confirmed([edge(1, 1)], [edge(1, 1)])
+    assert [(one.certain, one.doubt) for one in found] == [(True, "")]
 
 
 def test_the_shortest_wait_tells_since_when() -> None:

@@ -356,6 +356,25 @@ def test_no_deadlock_over_a_lock_that_others_release(directory: Path, second_tid
     assert look(file, directory).deadlocks == ()
 
 
+@pytest.mark.parametrize(
+    ("kind", "type_", "certain"),
+    [
+        (lib.LT_KIND_MUTEX, 0, False),
+        (lib.LT_KIND_RWLOCK, 16, False),
+        (lib.LT_KIND_SEM, 0, True),
+        (lib.LT_KIND_MUTEX, 16, True),  # robust: it was taken over from a dead thread
+    ],
+)
+def test_no_deadlock_is_certain_where_locks_are_handed_over(
+    directory: Path, second_tid: int, kind: int, type_: int, certain: bool
+) -> None:
+    file = SharedFile()
+    ring(file, (os.getpid(), second_tid))
+    file.add_lock(kind, 0x3000, type=type_, foreign_releases=1)
+    (found,) = look(file, directory).deadlocks
+    assert (found.certain, bool(found.doubt)) == (certain, not certain)
+
+
 def test_a_dormant_process_is_woken_and_the_claim_renewed(directory: Path) -> None:
     file = SharedFile()
     file.control.mode = 3 << 8 | lib.LT_LEVEL_DORMANT

@@ -162,6 +162,15 @@ def test_no_line_is_wider_than_asked_and_no_word_is_lost() -> None:
     assert all(line.isprintable() for line in narrow.splitlines())
 
 
+def test_a_deadlock_that_is_not_certain_says_why() -> None:
+    edges = (DeadlockEdge(PID, 7, PID, 5, 0x88),)
+    seen = replace(snapshot(), deadlocks=(Deadlock(False, 4.0, edges, "who knows"),))
+    assert "POSSIBLE DEADLOCK: 1 thread waits" in text.render(seen)
+    assert "not certain: who knows" in text.render(seen)
+    (found,) = json_.document(seen)["deadlocks"]
+    assert (found["certain"], found["doubt"]) == (False, "who knows")
+
+
 def test_the_page_without_waits_claims_no_more_than_was_seen() -> None:
     seen = snapshot()
     calm = replace(seen, threads=seen.threads[:1], locks=())

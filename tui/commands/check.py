@@ -121,6 +121,8 @@ def as_lines(snapshot: Snapshot) -> list[str]:
         word = "deadlock" if deadlock.certain else "possible deadlock"
         circle = " -> ".join([*names, *names[:1]])
         lines.append(f"  {word} for {duration(deadlock.since_s)}: {circle}")
+        if deadlock.doubt:
+            lines.append(f"    not certain: {deadlock.doubt}")
         for edge in deadlock.cycle:
             lines += [f"    {line}" for line in _edge(picture, edge)]
     return lines
