@@ -19,7 +19,7 @@ void control_own(uint32_t mode);
 
 NOINLINE void control_claim_slow(uint64_t now);
 
-/* On the contended path, where the clock has been read: does the reader still renew its claim? */
+/* Where the clock has been read: does the reader still renew its claim? */
 static inline void control_check_claim(uint64_t now)
 {
     if (UNLIKELY(lt_control.page.claim_pid))

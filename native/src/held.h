@@ -2,6 +2,8 @@
 #ifndef LOCKTOP_HELD_H
 #define LOCKTOP_HELD_H
 
+#include <string.h>
+
 #include "thread.h"
 
 /* The list is counted in bytes, not entries: one instruction less on the way to each entry. */
@@ -10,14 +12,28 @@ static inline struct lt_held *held_at(struct lt_thread *t, uint32_t bytes)
     return (struct lt_held *)((char *)local_of(t)->held + bytes);
 }
 
+/* The hooks store and test lock, depth and flags as one word: lock lowest, flags highest. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ &&
+                   offsetof(struct lt_held, depth) == offsetof(struct lt_held, lock) + 4 &&
+                   offsetof(struct lt_held, flags) == offsetof(struct lt_held, lock) + 6,
+               "how held_fill() and held_is_simple() see an entry");
+
 static inline void held_fill(struct lt_held *held, uint64_t key, uint32_t lock, const void *site,
                              uint16_t flags)
 {
+    uint64_t word = lock | (uint64_t)flags << 48;
     held->key = key;
-    held->lock = lock;
-    held->depth = 0;
-    held->flags = flags;
+    memcpy((char *)held + offsetof(struct lt_held, lock), &word, sizeof word);
     held->site = (uint64_t)(uintptr_t)site;
+}
+
+/* Neither taken again, nor timed, nor with a wait or records to account for. */
+static inline bool held_is_simple(const struct lt_held *held)
+{
+    uint32_t depth_and_flags;
+    memcpy(&depth_and_flags, (const char *)held + offsetof(struct lt_held, depth),
+           sizeof depth_and_flags);
+    return !(depth_and_flags & ~((uint32_t)LT_HELD_SHARED << 16));
 }
 
 /* NULL if there is no room. */

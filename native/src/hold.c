@@ -1,6 +1,7 @@
 #include "hold.h"
 
 #include "clock.h"
+#include "control.h"
 #include "detail.h"
 #include "locks.h"
 
@@ -38,8 +39,10 @@ static uint64_t sample_gap(struct lt_slot *slot)
 static void acquired_timed(struct lt_thread *t, struct lt_slot *slot, uint64_t key,
                            const void *site, uint16_t flags)
 {
+    uint64_t now = lt_now();
+    control_check_claim(now);     /* a program without a contended wait comes by here only */
     slot->sample_at = UINT64_MAX; /* until the release sets it anew */
-    if (!held_push(t, key, slot->lock, site, lt_now(), flags | LT_HELD_TIMED))
+    if (!held_push(t, key, slot->lock, site, now, flags | LT_HELD_TIMED))
         slot->sample_at = slot->counts.acquisitions + SAMPLE_GAP_MAX;
 }
 

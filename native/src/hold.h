@@ -58,7 +58,7 @@ static inline bool released(struct lt_thread *t, uint64_t key)
         return false;
     uint32_t below = t->held_top - (uint32_t)sizeof(struct lt_held);
     const struct lt_held *top = held_at(t, below);
-    if (UNLIKELY(top->key != key || top->depth || (top->flags & ~LT_HELD_SHARED)))
+    if (UNLIKELY(top->key != key || !held_is_simple(top)))
         return false;
     __atomic_store_n(&t->held_top, below, __ATOMIC_RELAXED);
     return true;

@@ -19,6 +19,12 @@ static inline uint64_t key_of(const pthread_rwlock_t *l)
     return lock_key(LT_KIND_RWLOCK, l);
 }
 
+/* Whether writers or readers go first: enum in pthread.h. */
+static inline uint32_t type_of(const pthread_rwlock_t *l)
+{
+    return l->__data.__flags;
+}
+
 static int call_real(pthread_rwlock_t *l, const struct call *call)
 {
     switch (call->form) {
@@ -38,6 +44,7 @@ static NOINLINE int wait_for(struct lt_thread *t, pthread_rwlock_t *l, const str
     struct waiting waiting;
     wait_begin(t, &waiting,
                &(struct wait_for){.key = key_of(l),
+                                  .type = type_of(l),
                                   .holder = (uint32_t)l->__data.__cur_writer,
                                   .flags = (call->form == LOCK ? 0u : LT_WAIT_TIMED) |
                                            (call->shared ? LT_WAIT_SHARED : 0u)},
@@ -64,7 +71,7 @@ static inline int lock_any(pthread_rwlock_t *l, const struct call *call, const u
     int tried = call->shared ? real_pthread_rwlock_tryrdlock(l) : real_pthread_rwlock_trywrlock(l);
     if (UNLIKELY(tried))
         return wait_for(t, l, call, frame);
-    acquired(t, key_of(l), 0, return_address(frame), call->shared ? LT_HELD_SHARED : 0);
+    acquired(t, key_of(l), type_of(l), return_address(frame), call->shared ? LT_HELD_SHARED : 0);
     return 0;
 }
 
@@ -104,9 +111,9 @@ static inline int tried(pthread_rwlock_t *l, int result, uint16_t flags, const v
 {
     struct lt_thread *t = watched();
     if (t && result == 0)
-        acquired(t, key_of(l), 0, site, flags);
+        acquired(t, key_of(l), type_of(l), site, flags);
     else if (t && result == EBUSY)
-        slot_of(t, key_of(l), 0)->counts.trylock_failed++;
+        slot_of(t, key_of(l), type_of(l))->counts.trylock_failed++;
     return result;
 }
 

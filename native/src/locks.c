@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "shm.h"
+#include "thread.h"
 
 enum { BUCKET_BITS = 14, LOCKS_FIRST = 128 };
 
@@ -78,6 +79,9 @@ void locks_begin(uint64_t key)
     struct lt_lock *lock = locks_find(key);
     if (!lock)
         return;
+    /* Lists that were stale in its last life may still be. */
+    if (__atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED) && !threads_hold(key, NULL))
+        __atomic_store_n(&lock->foreign_releases, 0, __ATOMIC_RELAXED);
     __atomic_fetch_add(&lock->generation, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&lock->destroyed, 0, __ATOMIC_RELEASE);
 }

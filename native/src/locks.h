@@ -14,7 +14,7 @@ static inline uint64_t lock_key(enum lt_kind kind, const void *address)
 
 static inline uint64_t lock_hash(uint64_t key)
 {
-    return (key >> 2) * 0x9e3779b97f4a7c15u; /* 2^64 / golden ratio (Knuth, TAOCP 6.4) */
+    return key * 0x9e3779b97f4a7c15u; /* 2^64 / golden ratio (Knuth, TAOCP 6.4) */
 }
 
 /* Makes the tables; 0 on success, -1 if there is no room. */

@@ -254,9 +254,9 @@ bool threads_hold(uint64_t key, const struct lt_thread *except)
     uint32_t count = __atomic_load_n(&lt_shm->threads.count, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < count; i++) {
         struct lt_thread *t = array_at(&lt_shm->threads, i);
-        if (t == except || __atomic_load_n(&t->state, __ATOMIC_ACQUIRE) != LT_THREAD_LIVE)
-            continue;
-        if (held_find(t, key))
+        uint32_t state = __atomic_load_n(&t->state, __ATOMIC_ACQUIRE);
+        bool may_hold = state == LT_THREAD_LIVE || state == LT_THREAD_EXITING;
+        if (t != except && may_hold && held_find(t, key))
             return true;
     }
     return false;

@@ -2,6 +2,8 @@
 #include <pthread.h>
 
 #include "check.h"
+#include "clock.h"
+#include "control.h"
 #include "hold.h"
 #include "shm.h"
 
@@ -139,6 +141,7 @@ static void *stale_holder(void *barrier)
     acquired(watched(), key_number(2000), 0, NULL, 0);
     pthread_barrier_wait(barrier);
     pthread_barrier_wait(barrier);
+    held_forget(watched(), key_number(2000)); /* its next release would */
     return NULL;
 }
 
@@ -160,6 +163,56 @@ static void foreign_release(struct lt_thread *t)
         acquired(t, key_number(2000), 0, NULL, 0);
     CHECK(t->held_size <= sizeof t->held_inline * 8);
     CHECK_EQUAL(t->held_lost, 0);
+    /* Its next life begins without the suspicion, once nobody lists it. */
+    held_forget(t, key_number(2000));
+    locks_begin(key_number(2000));
+    CHECK_EQUAL(locks_find(key_number(2000))->foreign_releases, 0);
+}
+
+static void *stays_stale(void *barrier)
+{
+    acquired(watched(), key_number(2001), 0, NULL, 0);
+    pthread_barrier_wait(barrier);
+    pthread_barrier_wait(barrier);
+    return NULL;
+}
+
+/* A new life of a lock that some list still names from the last one: not to be believed yet. */
+static void foreign_release_remembered(struct lt_thread *t)
+{
+    pthread_barrier_t barrier;
+    pthread_barrier_init(&barrier, NULL, 2);
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, stays_stale, &barrier) == 0);
+    pthread_barrier_wait(&barrier);
+    give_back(t, key_number(2001), false);
+    locks_begin(key_number(2001));
+    CHECK_EQUAL(locks_find(key_number(2001))->foreign_releases, 1);
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
+}
+
+/* A reader that died leaves the level as it set it; the program goes back without one wait. */
+static void a_claim_lapses_without_contention(struct lt_thread *t)
+{
+    enum { ENOUGH = 4096 }; /* acquisitions, for one of them to be timed */
+    struct lt_control *control = &lt_control.page;
+    uint64_t key = key_number(3000);
+    control->base_level = LT_LEVEL_COUNTING;
+    control->claim_pid = 1;
+    control->claim_ticks = lt_now();
+    for (int i = 0; i < ENOUGH; i++) {
+        acquired(t, key, 0, NULL, 0);
+        give_back(t, key, true);
+    }
+    CHECK_EQUAL(control->claim_pid, 1); /* renewed a moment ago */
+    control->claim_ticks = 0;
+    for (int i = 0; i < ENOUGH; i++) {
+        acquired(t, key, 0, NULL, 0);
+        give_back(t, key, true);
+    }
+    CHECK_EQUAL(control->claim_pid, 0);
+    CHECK_EQUAL(control->mode & LEVEL_MASK, LT_LEVEL_COUNTING);
 }
 
 int main(void)
@@ -174,5 +227,7 @@ int main(void)
     short_holds_are_sampled(t);
     a_missed_sample_is_made_up_for(t);
     foreign_release(t);
+    foreign_release_remembered(t);
+    a_claim_lapses_without_contention(t); /* last: it ends the epoch */
     return 0;
 }

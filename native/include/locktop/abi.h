@@ -158,7 +158,8 @@ struct lt_lock {
     uint32_t next;       /* next lock id in the hash chain */
     uint32_t generation; /* times this address was initialised again after a destroy */
     uint32_t destroyed;  /* 1 between destroy and init */
-    uint32_t type;       /* pthread type and flags of a mutex (its __kind) when first met */
+    uint32_t type;       /* mutex: type and flags (its __kind); rwlock: who goes first (its
+                            __flags, PTHREAD_RWLOCK_PREFER_*); when first met */
     uint64_t sites;      /* offset of the first struct lt_retired_site */
     struct lt_counts retired;
     uint64_t foreign_releases; /* releases by a thread that did not list it as held: a held
