@@ -153,6 +153,7 @@ class Lock:
     destroyed: bool = False
     rates: LockRates = LockRates()
     recursive: bool = False  # its holder may take it again
+    writers_first: bool = False  # an rwlock whose readers queue behind a writer that waits
     foreign_releases: bool = False  # released by threads that did not hold it: holders may be wrong
 
 
@@ -165,6 +166,7 @@ class DeadlockEdge:
     held_by: int  # tid
     stack: int  # of this thread's wait
     site: int  # where held_by took the lock: return address, 0 unknown
+    behind: bool = False  # held_by does not hold it yet: it waits to write and goes first
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,9 @@ _WAIT_SHARED: int = lib.LT_WAIT_SHARED
 _HELD_SHARED: int = lib.LT_HELD_SHARED
 _RECURSIVE = 1  # PTHREAD_MUTEX_RECURSIVE, in the low bits of a mutex's kind
 _TYPE_MASK = 3
+#: PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP; glibc treats PTHREAD_RWLOCK_PREFER_WRITER_NP as if
+#: it preferred readers, who may then read-lock again.
+_WRITERS_FIRST = 2
 #: A lock that nobody lists for as long as this is held unlisted; for less it changes hands.
 _HAND_OVER_S = 0.1
 _RECORD_TIMEOUT: int = lib.LT_RECORD_TIMEOUT
@@ -311,6 +314,7 @@ class Picture:
             if interval_s
             else LockRates(),
             recursive=kind is Kind.MUTEX and row.type & _TYPE_MASK == _RECURSIVE,
+            writers_first=kind is Kind.RWLOCK and row.type == _WRITERS_FIRST,
             foreign_releases=bool(row.foreign_releases),
         )
 

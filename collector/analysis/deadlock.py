@@ -36,7 +36,9 @@ def _deadlock(cycle: tuple[Edge, ...], doubt: str) -> Deadlock:
     return Deadlock(
         certain=not doubt,
         since_s=min(edge.for_s for edge in cycle),
-        cycle=tuple(DeadlockEdge(e.tid, e.lock, e.holder, e.stack, e.site) for e in cycle),
+        cycle=tuple(
+            DeadlockEdge(e.tid, e.lock, e.holder, e.stack, e.site, e.behind) for e in cycle
+        ),
         doubt=doubt,
     )
 

@@ -164,6 +164,7 @@ def _lock(lock: Lock, before: _Before | None) -> dict[str, Any]:
         ],
         "destroyed": lock.destroyed,
         "recursive": lock.recursive,
+        "writers_first": lock.writers_first,
         "foreign_releases": lock.foreign_releases,
     }
     if before is not None:
@@ -211,6 +212,7 @@ def _deadlock(deadlock: Deadlock) -> dict[str, Any]:
                 "held_by": edge.held_by,
                 "stack": edge.stack,
                 "site": hex(edge.site),
+                "behind": edge.behind,
             }
             for edge in deadlock.cycle
         ],

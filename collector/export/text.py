@@ -113,7 +113,8 @@ class _Page:
 
     def _deadlock_edge(self, edge: DeadlockEdge) -> Iterator[str]:
         holder = "itself" if edge.held_by == edge.tid else self._thread(edge.held_by)
-        yield f"  {self._thread(edge.tid)} waits for {self._lock(edge.waits_for)} held by {holder}"
+        why = f"behind {holder}, which waits to write" if edge.behind else f"held by {holder}"
+        yield f"  {self._thread(edge.tid)} waits for {self._lock(edge.waits_for)} {why}"
         yield from self._stack(edge.stack, "      ")
         if edge.site in self._snapshot.sites:
             yield f"    taken there by {holder} in {_place(self._snapshot.sites[edge.site])}"

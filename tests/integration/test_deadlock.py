@@ -62,6 +62,30 @@ def test_a_ring_through_a_reader_is_called(start_target: StartTarget) -> None:
     assert sorted(kinds[edge["waits_for"]] for edge in deadlock["cycle"]) == ["mutex", "rwlock"]
 
 
+@pytest.mark.parametrize("gives_up", [False, True])
+def test_a_reader_behind_a_writer_that_waits_for_it(
+    gives_up: bool, start_target: StartTarget
+) -> None:
+    target = start_target("rwprefer", *(["timed"] if gives_up else []))
+    tids = target.truth()
+
+    def both_wait(seen: dict[str, Any]) -> bool:
+        waiting = {one["tid"] for one in seen["threads"] if one["waiting_for"]}
+        return set(tids.values()) <= waiting
+
+    tool.look_until(target.pid, both_wait, "that both wait")
+    done = tool.run("check", "-p", target.pid)
+    assert done.returncode == (0 if gives_up else 1), done.stdout + done.stderr
+    if gives_up:
+        return
+    assert f"behind writer ({tids['writer']}), which waits to write" in done.stdout
+    document = tool.look_until(target.pid, lambda seen: bool(seen["deadlocks"]), "the deadlock")
+    (found,) = document["deadlocks"]
+    circle = {edge["tid"]: (edge["held_by"], edge["behind"]) for edge in found["cycle"]}
+    reader, writer = tids["reader"], tids["writer"]
+    assert circle == {reader: (writer, True), writer: (reader, False)}
+
+
 def test_a_wait_for_a_hand_over_is_not_called_certain(start_target: StartTarget) -> None:
     target = start_target("handover")
     waiter = target.truth()["waiter"]

@@ -23,6 +23,7 @@ def wait(
     lock: int,
     kind: Kind = Kind.MUTEX,
     seq: int = 2,
+    *,
     timed: bool = False,
     shared: bool = False,
     saw: int = 0,
@@ -58,6 +59,55 @@ def test_a_writer_waits_for_each_reader_but_a_reader_only_for_the_writer() -> No
     assert pairs(thread(1, wait(7, Kind.RWLOCK, shared=True)), *readers) == set()
     writer = thread(2, None, held(7))
     assert pairs(thread(1, wait(7, Kind.RWLOCK, shared=True)), writer) == {(1, 2)}
+
+
+WRITERS_FIRST = {7: lock(7, writers_first=True)}
+
+
+def reads(**how: float | bool) -> Wait:
+    return wait(7, Kind.RWLOCK, shared=True, **how)  # type: ignore[arg-type]
+
+
+def writes(**how: float | bool) -> Wait:
+    return wait(7, Kind.RWLOCK, **how)  # type: ignore[arg-type]
+
+
+def test_a_reader_waits_behind_a_writer_where_writers_go_first() -> None:
+    again = thread(1, reads(), held(7, shared=True))
+    writer = thread(2, writes())
+    assert pairs(again, writer) == {(2, 1)}, "readers go first"
+    assert pairs(again, writer, locks=WRITERS_FIRST) == {(1, 2), (2, 1)}
+    found = waitgraph.edges([again, writer], WRITERS_FIRST)
+    (stuck,) = deadlock.confirmed(found, found)
+    assert [(e.tid, e.held_by, e.behind) for e in stuck.cycle] == [(1, 2, True), (2, 1, False)]
+    # The reader needs not hold it itself.
+    holder = thread(3, wait(8), held(7, shared=True))
+    found = waitgraph.edges([thread(1, reads(), held(8)), writer, holder], WRITERS_FIRST)
+    (stuck,) = deadlock.confirmed(found, found)
+    assert [(e.tid, e.held_by) for e in stuck.cycle] == [(1, 2), (2, 3), (3, 1)]
+
+
+@pytest.mark.parametrize(
+    ("reader", "writer"),
+    [
+        (reads(), writes(timed=True)),  # it gives up, and lets the reader in
+        (reads(timed=True), writes()),
+        (reads(for_s=2.0), writes(for_s=1.0)),  # it came later
+        (reads(for_s=0.05), writes(for_s=0.06)),  # who came first is not known yet
+        (reads(), wait(8, Kind.RWLOCK)),
+        (reads(), reads()),
+    ],
+)
+def test_a_reader_that_no_writer_stops(reader: Wait, writer: Wait) -> None:
+    assert (1, 2) not in pairs(thread(1, reader), thread(2, writer), locks=WRITERS_FIRST)
+
+
+def test_of_many_writers_some_will_do() -> None:
+    readers = [thread(n, reads()) for n in range(100)]
+    writers = [thread(1000 + n, writes(for_s=9.0 - n / 100)) for n in range(100)]
+    found = pairs(*readers, *writers, locks=WRITERS_FIRST)
+    assert len(found) <= 8 * 100
+    assert (5, 1000) in found
 
 
 @pytest.mark.parametrize(

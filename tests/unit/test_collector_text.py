@@ -171,6 +171,13 @@ def test_a_deadlock_that_is_not_certain_says_why() -> None:
     assert (found["certain"], found["doubt"]) == (False, "who knows")
 
 
+def test_who_waits_behind_a_writer_is_not_told_that_it_holds() -> None:
+    edges = (DeadlockEdge(PID, 7, PID + 1, 5, 0, True), DeadlockEdge(PID + 1, 7, PID, 5, 0x88))
+    page = text.render(replace(snapshot(), deadlocks=(Deadlock(True, 4.0, edges),)), width=200)
+    assert f"g_cache_lock behind thread {PID + 1} (worker), which waits to write" in page
+    assert f"g_cache_lock held by thread {PID} (main)" in page
+
+
 def test_the_page_without_waits_claims_no_more_than_was_seen() -> None:
     seen = snapshot()
     calm = replace(seen, threads=seen.threads[:1], locks=())

@@ -166,11 +166,13 @@ def _edge(picture: Picture, edge: DeadlockEdge) -> list[str]:
 
     taken = picture.site(edge.site)
     holder = f"{picture.thread_name(edge.held_by)} ({edge.held_by})"
+    if edge.behind:
+        why = f"behind {holder}, which waits to write"
+    else:
+        why = f"held by {'itself' if edge.held_by == edge.tid else holder}"
     lines = [
         f"{picture.thread_name(edge.tid)} ({edge.tid}) waits for "
-        f"{picture.lock_name(edge.waits_for)}, "
-        f"held by {'itself' if edge.held_by == edge.tid else holder}"
-        + (f", taken at {taken}" if taken else "")
+        f"{picture.lock_name(edge.waits_for)}, {why}" + (f", taken at {taken}" if taken else "")
     ]
     lines += [f"  {n} {place(frame)}" for n, frame in enumerate(picture.stack(edge.stack))]
     return [plain(line) for line in lines]
