@@ -100,12 +100,9 @@ EXPORT int sem_trywait(sem_t *s)
 EXPORT int sem_post(sem_t *s)
 {
     struct lt_thread *t = watched();
-    if (t) {
-        struct local *local = local_of(t);
-        struct lt_slot *slot = &local->slots[lock_hash(key_of(s)) >> local->slot_shift];
-        if (slot->key == key_of(s))
-            slot->signals++;
-    }
+    struct lt_slot *slot = t ? slot_find(t, key_of(s)) : NULL;
+    if (slot)
+        slot->signals++;
     return real_sem_post(s);
 }
 

@@ -65,6 +65,13 @@ static struct lt_slot *slot_insert(struct lt_thread *t, uint64_t key, uint32_t t
     return slot;
 }
 
+struct lt_slot *slot_find(struct lt_thread *t, uint64_t key)
+{
+    const struct local *local = local_of(t);
+    struct lt_slot *slot = slot_probe(local->slots, local->slot_shift, key);
+    return slot->key ? slot : NULL;
+}
+
 struct lt_slot *slot_search(struct lt_thread *t, uint64_t key, uint32_t type)
 {
     struct local *local = local_of(t);

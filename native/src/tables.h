@@ -24,6 +24,9 @@ static inline struct lt_slot *slot_of(struct lt_thread *t, uint64_t key, uint32_
     return LIKELY(slot->key == key) ? slot : slot_search(t, key, type);
 }
 
+/* The slot if the lock is known to the thread, else NULL. Makes nothing. */
+struct lt_slot *slot_find(struct lt_thread *t, uint64_t key);
+
 /* Adds to the thread's waits for (lock, stack). */
 void site_add(struct lt_thread *t, uint32_t lock, uint32_t stack, uint64_t wait);
 
