@@ -43,8 +43,8 @@ static bool slots_grow(struct lt_thread *t)
     t->slots = offset;
     t->slot_capacity = 2 * old_capacity;
     __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
-    local->slots = slots;
-    local->slot_shift = shift;
+    __atomic_store_n(&local->slots, slots, __ATOMIC_RELAXED); /* in this order: see slot_first() */
+    __atomic_store_n(&local->slot_shift, shift, __ATOMIC_RELAXED);
     return true;
 }
 
@@ -68,15 +68,15 @@ static struct lt_slot *slot_insert(struct lt_thread *t, uint64_t key, uint32_t t
 struct lt_slot *slot_find(struct lt_thread *t, uint64_t key)
 {
     const struct local *local = local_of(t);
-    struct lt_slot *slot = slot_probe(local->slots, local->slot_shift, key);
+    uint32_t shift = __atomic_load_n(&local->slot_shift, __ATOMIC_RELAXED);
+    struct lt_slot *slot = slot_probe(__atomic_load_n(&local->slots, __ATOMIC_RELAXED), shift, key);
     return slot->key ? slot : NULL;
 }
 
 struct lt_slot *slot_search(struct lt_thread *t, uint64_t key, uint32_t type)
 {
-    struct local *local = local_of(t);
-    struct lt_slot *slot = slot_probe(local->slots, local->slot_shift, key);
-    if (slot->key)
+    struct lt_slot *slot = slot_find(t, key);
+    if (slot)
         return slot;
     uint32_t mode = thread_busy(t);
     slot = slot_insert(t, key, type);

@@ -7,15 +7,19 @@
 
 NOINLINE struct lt_slot *slot_search(struct lt_thread *t, uint64_t key, uint32_t type);
 
-/* Where the search for a key begins, and where it goes on if another lock is there. */
+/* Where the search for a key begins, and where it goes on if another lock is there. The shift is read
+ * first: a signal handler between the two reads may have moved the table to a larger one, in which the
+ * old shift is within bounds, but not the other way round. */
 static inline struct lt_slot *slot_first(const struct local *local, uint64_t key)
 {
-    return &local->slots[lock_hash(key) >> local->slot_shift];
+    uint32_t shift = __atomic_load_n(&local->slot_shift, __ATOMIC_RELAXED);
+    return &__atomic_load_n(&local->slots, __ATOMIC_RELAXED)[lock_hash(key) >> shift];
 }
 
 static inline struct lt_slot *slot_second(const struct local *local, uint64_t key)
 {
-    return &local->slots[lock_hash(key) >> local->slot_shift ^ 1];
+    uint32_t shift = __atomic_load_n(&local->slot_shift, __ATOMIC_RELAXED);
+    return &__atomic_load_n(&local->slots, __ATOMIC_RELAXED)[lock_hash(key) >> shift ^ 1];
 }
 
 static inline struct lt_slot *slot_of(struct lt_thread *t, uint64_t key, uint32_t type)
