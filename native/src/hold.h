@@ -15,10 +15,11 @@ NOINLINE void acquired_slowly(struct lt_thread *t, uint64_t key, uint32_t type, 
 static inline void acquired(struct lt_thread *t, uint64_t key, uint32_t type, const void *site,
                             uint16_t flags)
 {
-    const struct local *local = local_of(t);
-    struct lt_slot *slot = slot_first(local, key);
+    struct lt_slot *slots;
+    uint64_t place = slot_place(local_of(t), key, &slots);
+    struct lt_slot *slot = &slots[place];
     if (UNLIKELY(slot->key != key))
-        slot = slot_second(local, key);
+        slot = &slots[place ^ 1];
     uint64_t acquisitions = slot->counts.acquisitions + 1;
     uint32_t top = t->held_top;
     if (UNLIKELY(slot->key != key || acquisitions >= slot->sample_at || top == t->held_size)) {

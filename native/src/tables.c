@@ -12,9 +12,9 @@ static bool nearly_full(uint32_t count, uint32_t capacity)
     return count >= capacity / 2;
 }
 
-static struct lt_slot *slot_probe(struct lt_slot *slots, unsigned shift, uint64_t key)
+/* The key's slot, or the empty one where it belongs. */
+static struct lt_slot *slot_probe(struct lt_slot *slots, uint64_t home, uint64_t key)
 {
-    uint64_t home = lock_hash(key) >> shift;
     for (uint64_t i = 0;; i++) { /* ends: there is always an empty one */
         struct lt_slot *slot = &slots[home ^ i];
         if (slot->key == key || slot->key == 0)
@@ -35,7 +35,7 @@ static bool slots_grow(struct lt_thread *t)
     struct lt_slot *slots = shm_ptr(offset);
     for (uint32_t i = 0; i < old_capacity; i++)
         if (old[i].key)
-            *slot_probe(slots, shift, old[i].key) = old[i];
+            *slot_probe(slots, lock_hash(old[i].key) >> shift, old[i].key) = old[i];
     if (shm_is_strangers())
         return false;
     __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
@@ -43,20 +43,21 @@ static bool slots_grow(struct lt_thread *t)
     t->slots = offset;
     t->slot_capacity = 2 * old_capacity;
     __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
-    __atomic_store_n(&local->slots, slots, __ATOMIC_RELAXED); /* in this order: see slot_first() */
+    __atomic_store_n(&local->slots, slots, __ATOMIC_RELAXED); /* in this order: see slot_place() */
     __atomic_store_n(&local->slot_shift, shift, __ATOMIC_RELAXED);
     return true;
 }
 
 static struct lt_slot *slot_insert(struct lt_thread *t, uint64_t key, uint32_t type)
 {
-    struct local *local = local_of(t);
     if (nearly_full(t->slot_count, t->slot_capacity) && !slots_grow(t))
         return NULL; /* a fuller table would make every search long */
     uint32_t id = locks_id(key, type);
     if (!id)
         return NULL;
-    struct lt_slot *slot = slot_probe(local->slots, local->slot_shift, key);
+    struct lt_slot *slots;
+    uint64_t home = slot_place(local_of(t), key, &slots);
+    struct lt_slot *slot = slot_probe(slots, home, key);
     slot->lock = id;
     slot->sample_at = 1; /* the first hold is timed: it tells how often to time the rest */
     slot->jitter = (uint32_t)(lock_hash(key ^ t->birth) >> 32) | 1;
@@ -67,9 +68,9 @@ static struct lt_slot *slot_insert(struct lt_thread *t, uint64_t key, uint32_t t
 
 struct lt_slot *slot_find(struct lt_thread *t, uint64_t key)
 {
-    const struct local *local = local_of(t);
-    uint32_t shift = __atomic_load_n(&local->slot_shift, __ATOMIC_RELAXED);
-    struct lt_slot *slot = slot_probe(__atomic_load_n(&local->slots, __ATOMIC_RELAXED), shift, key);
+    struct lt_slot *slots;
+    uint64_t home = slot_place(local_of(t), key, &slots);
+    struct lt_slot *slot = slot_probe(slots, home, key);
     return slot->key ? slot : NULL;
 }
 

@@ -7,24 +7,21 @@
 
 NOINLINE struct lt_slot *slot_search(struct lt_thread *t, uint64_t key, uint32_t type);
 
-/* Where the search for a key begins, and where it goes on if another lock is there. The shift is read
- * first: a signal handler between the two reads may have moved the table to a larger one, in which the
- * old shift is within bounds, but not the other way round. */
-static inline struct lt_slot *slot_first(const struct local *local, uint64_t key)
+/* Where in `slots` the search for a key begins; it goes on at place ^ 1. The shift is read first: a
+ * signal handler between the two reads may have moved the table to a larger one, in which the old
+ * shift is within bounds, but not the other way round. */
+static inline uint64_t slot_place(const struct local *local, uint64_t key, struct lt_slot **slots)
 {
-    uint32_t shift = __atomic_load_n(&local->slot_shift, __ATOMIC_RELAXED);
-    return &__atomic_load_n(&local->slots, __ATOMIC_RELAXED)[lock_hash(key) >> shift];
-}
-
-static inline struct lt_slot *slot_second(const struct local *local, uint64_t key)
-{
-    uint32_t shift = __atomic_load_n(&local->slot_shift, __ATOMIC_RELAXED);
-    return &__atomic_load_n(&local->slots, __ATOMIC_RELAXED)[lock_hash(key) >> shift ^ 1];
+    uint32_t shift = *(const volatile uint32_t *)&local->slot_shift;
+    *slots = *(struct lt_slot *const volatile *)&local->slots;
+    return lock_hash(key) >> shift;
 }
 
 static inline struct lt_slot *slot_of(struct lt_thread *t, uint64_t key, uint32_t type)
 {
-    struct lt_slot *slot = slot_first(local_of(t), key);
+    struct lt_slot *slots;
+    uint64_t place = slot_place(local_of(t), key, &slots);
+    struct lt_slot *slot = &slots[place];
     return LIKELY(slot->key == key) ? slot : slot_search(t, key, type);
 }
 
