@@ -134,7 +134,6 @@ class Reader:
         self, cycle: _Cycle, index: int, block: ThreadBlock, data: memoryview
     ) -> RawThread | None:
         at = self.threads.offset(index)
-        held = self._held(block, at, data)
         result = cycle.read_thread(data, at)
         if result == lib.LT_READ_GONE:
             return None  # which the retire count shows
@@ -142,8 +141,11 @@ class Reader:
             raise self._memory.broken("a thread's tables are not where they should be")
         after, wait = abi.THREAD.at(cycle.block), abi.WAIT.at(cycle.block, abi.WAIT_AT)
         waiting = bool(wait.key) and not wait.seq & 1
-        if not waiting and after.mode not in (self._mode, _MODE_BUSY):
-            held = ()  # it has not seen the present epoch: releases may have been missed
+        held: tuple[HeldEntry, ...] = ()
+        # One that has not seen the present epoch may have missed releases.
+        if waiting or after.mode in (self._mode, _MODE_BUSY):
+            held = self._held(after, at, memoryview(cycle.block))
+            waiting = waiting and (not held or self._is_still(wait, after, at))
         sums = _SUM.unpack(cycle.sum)
         return RawThread(
             index,
@@ -155,6 +157,13 @@ class Reader:
             sums[_KINDS : 2 * _KINDS],
             sums[2 * _KINDS :],
         )
+
+    def _is_still(self, wait: WaitBlock, block: ThreadBlock, at: int) -> bool:
+        """Tell whether the thread was in this wait until its list was copied: a long one lies
+        elsewhere, and was copied later than the block."""
+        if 0 <= block.held - at < abi.THREAD.size:
+            return True
+        return int.from_bytes(self._memory.read(at + abi.WAIT_AT, 4), abi.BYTE_ORDER) == wait.seq
 
     def _held(self, block: ThreadBlock, at: int, data: memoryview) -> tuple[HeldEntry, ...]:
         count = min(min(block.held_top, block.held_size) // abi.HELD.size, _MOST_HELD)

@@ -116,7 +116,8 @@ struct lt_thread_read {
     uint64_t scratch_needed;
     uint64_t now;             /* ticks when it was read */
     struct lt_thread_sum sum; /* of its tables */
-    struct lt_thread block;   /* what stands before `own` is newer than the caller's copy */
+    struct lt_thread block;   /* newer than the caller's copy; what it waits for and what it lists
+                                 as held are of one moment */
 };
 
 /* Copies a thread's tables with pread, checks that they belonged together, and adds them to the

@@ -58,20 +58,39 @@ static int long_wait_ended(const struct lt_thread_read *read, const struct lt_th
            read->now - wait->since > read->long_wait;
 }
 
-/* A copy is not taken at one moment: only two equal ones are of one wait. */
-static int settle_wait(struct lt_thread_read *read, uint64_t offset, const struct lt_wait *before)
+static int equal(const struct lt_wait *a, const struct lt_wait *b)
 {
-    struct lt_wait again = *before;
+    return memcmp(a, b, sizeof *a) == 0;
+}
 
-    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        if (memcmp(&again, &read->block.wait, sizeof again) == 0)
-            return 1;
-        read->block.wait = again;
-        if (!copy(read->fd, &again, sizeof again, offset + offsetof(struct lt_thread, wait)))
-            return 0;
+/* A copy is not taken at one moment: only two equal ones are of one wait. What the thread lists as
+ * held does not change while it waits, so what was copied between the two belongs to the wait. */
+static int settle_wait(struct lt_thread_read *read, uint64_t offset, const struct lt_thread *first)
+{
+    struct lt_thread *block = &read->block;
+    struct lt_wait again;
+
+    if (equal(&first->wait, &block->wait)) {
+        block->held = first->held;
+        block->held_size = first->held_size;
+        block->held_top = first->held_top;
+        return 1;
     }
-    read->block.wait.key = 0;
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        if (!copy(read->fd, block, sizeof *block, offset) ||
+            !copy(read->fd, &again, sizeof again, offset + offsetof(struct lt_thread, wait)))
+            return 0;
+        read->now = lt_reader_ticks(read->clock);
+        if (equal(&again, &block->wait))
+            return 1;
+    }
+    block->wait.key = 0;
     return 1;
+}
+
+static int gone(const struct lt_thread *now, const struct lt_thread *first)
+{
+    return !living(now) || now->birth != first->birth;
 }
 
 static int fold(struct lt_thread_read *read, const struct lt_thread *tables)
@@ -108,7 +127,7 @@ int lt_read_thread(struct lt_thread_read *read, const void *block, uint64_t offs
         read->block = tables;
         if (!copy(read->fd, &read->block, head, offset))
             return LT_READ_DAMAGED;
-        if (!living(&read->block) || read->block.birth != first.birth)
+        if (gone(&read->block, &first))
             return LT_READ_GONE;
         if (read->block.table_seq == tables.table_seq && !(tables.table_seq & 1) &&
             !long_wait_ended(read, &tables))
@@ -116,7 +135,9 @@ int lt_read_thread(struct lt_thread_read *read, const void *block, uint64_t offs
         if (attempt + 1 < ATTEMPTS)
             tables = read->block;
     }
-    if (!settle_wait(read, offset, &tables.wait))
+    if (!settle_wait(read, offset, &first))
         return LT_READ_DAMAGED;
+    if (gone(&read->block, &first))
+        return LT_READ_GONE;
     return fold(read, &tables);
 }

@@ -136,9 +136,15 @@ class SharedFile:
             self.data[at : at + size] = one
         thread.ring_head = len(records)
 
+    def make_room_for_held(self, thread: Any, count: int) -> None:
+        """Give a thread a list of its own where its block is too small for so many locks."""
+        size = count * ffi.sizeof("struct lt_held")
+        if size > thread.held_size:
+            thread.held, thread.held_size = self._allocate(size), size
+
     def hold(self, thread: Any, lock: int, lock_key: int, flags: int = 0, since: int = 0) -> None:
         """Add a lock to those that a thread holds."""
-        held = thread.held_inline[thread.held_top // ffi.sizeof("struct lt_held")]
+        held = self._at("struct lt_held", thread.held + thread.held_top)
         held.key, held.lock, held.flags, held.since = lock_key, lock, flags, since
         thread.held_top += ffi.sizeof("struct lt_held")
 

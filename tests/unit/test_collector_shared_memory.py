@@ -17,6 +17,7 @@ from locktop.collector.abi import CONTROL, SITE, Control, Site, lib
 from locktop.collector.attach import attach
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Kind, Snapshot, ThreadState
+from locktop.collector.shm import GrowingArray
 
 MUTEX = key(lib.LT_KIND_MUTEX, 0x1000)
 OTHER_MUTEX = key(lib.LT_KIND_MUTEX, 0x2000)
@@ -158,6 +159,46 @@ def test_half_a_wait_and_the_list_of_an_old_epoch_are_not_taken(directory: Path)
     me = next(thread for thread in snapshot.threads if thread.tid == os.getpid())
     assert me.waiting_for is None
     assert me.holds == ()
+
+
+@pytest.mark.parametrize("waits_first", [False, True])
+@pytest.mark.parametrize("others", [0, 40])  # more than the block has room for
+def test_a_wait_and_a_held_list_of_two_moments_are_not_mixed(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, waits_first: bool, others: int
+) -> None:
+    """The thread takes or gives back the lock after its block was copied with all others."""
+    file = SharedFile()
+    lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
+    thread = file.add_thread(os.getpid())
+    file.make_room_for_held(thread, others + 1)
+    for n in range(others):
+        address = 0x10000 + 64 * n
+        file.hold(thread, file.add_lock(1, address), key(lib.LT_KIND_MUTEX, address))
+    file.wait(thread, lock, MUTEX, since=1)
+    waits = bytes(file.data)
+    thread.wait.seq, thread.wait.key = 4, 0
+    file.hold(thread, lock, MUTEX)
+    holds = bytes(file.data)
+    if not waits_first:
+        thread.wait.seq = 0
+        holds = bytes(file.data)
+    before, after = (waits, holds) if waits_first else (holds, waits)
+    file.data[:] = before
+    path = file.save(directory)
+    copy = GrowingArray.copy
+
+    def copied(array: GrowingArray) -> memoryview:
+        found = copy(array)
+        path.write_bytes(after)
+        return found
+
+    monkeypatch.setattr(GrowingArray, "copy", copied)
+    source = attach(file.pid)
+    me = next(thread for thread in source.look().threads if thread.tid == os.getpid())
+    source.close()
+    held = [entry.lock for entry in me.holds]
+    assert (me.waiting_for is None, lock in held) == (waits_first, waits_first)
+    assert len(held) == others + waits_first
 
 
 @pytest.mark.parametrize(

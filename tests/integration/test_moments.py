@@ -1,0 +1,28 @@
+"""A look takes its time, and the threads go on: what it tells of each is still of one moment."""
+
+from __future__ import annotations
+
+from support.targets import StartTarget
+
+from locktop.collector.attach import attach
+
+LOOKS = 300
+
+
+def test_no_thread_waits_for_what_it_holds(start_target: StartTarget) -> None:
+    target = start_target("pifight")
+    target.expect("ready")
+    source = attach(target.pid)
+    waits = 0
+    for _ in range(LOOKS):
+        snapshot = source.look()
+        for thread in snapshot.threads:
+            if (wait := thread.waiting_for) is not None:
+                waits += 1
+                assert wait.lock not in [held.lock for held in thread.holds]
+                assert thread.tid not in wait.holders
+        for lock in snapshot.locks:
+            assert set(lock.holders).isdisjoint(lock.waiters)
+        assert snapshot.deadlocks == ()
+    source.close()
+    assert waits > LOOKS, "else it shows nothing"
