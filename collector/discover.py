@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from dataclasses import dataclass
 
@@ -17,6 +18,18 @@ HOW_TO_PRELOAD = (
     'start it with `locktop run -- COMMAND`, or after `eval "$(locktop env)"` in its shell'
 )
 _REASON = b"/memfd:locktop: "
+_ERRNO = re.compile(r"\(errno (\d+)\)$")
+_ELSEWHERE = "set LOCKTOP_DIR to a directory that it may write to"
+_MAKE_ROOM = "make room there (or set LOCKTOP_DIR to a directory that has it)"
+#: By what the library gives as the error (native/src/shm.c).
+_CURES = {
+    errno.ENOSPC: _MAKE_ROOM,
+    errno.EDQUOT: _MAKE_ROOM,
+    errno.EFBIG: "raise the limit with `ulimit -f unlimited`",
+    errno.EMFILE: "raise the limit with `ulimit -n`",
+    errno.ENFILE: "raise fs.file-max with sysctl",
+    errno.ENOMEM: "raise its limits of memory (`ulimit -v`, the container's)",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +189,7 @@ def why_none(target: Target) -> str:
     except OSError:
         return "it has just exited"
     if reason := reason_left(maps):
-        return f"the library is loaded but could not start: {reason}"
+        return f"the library is loaded but could not start: {reason}; {remedy(reason)}"
     if LIBRARY in maps:
         return (
             f"the library is loaded but its file {paths(target)[-1]} is not there; a forked process"
@@ -192,6 +205,13 @@ def reason_left(maps: bytes) -> str:
         if at >= 0:
             return clean(line[at + len(_REASON) :].removesuffix(b" (deleted)"))
     return ""
+
+
+def remedy(reason: str) -> str:
+    """Return what to do about a reason that ``reason_left`` found."""
+    found = _ERRNO.search(reason)
+    cure = _CURES.get(int(found[1]), _ELSEWHERE) if found else _ELSEWHERE
+    return f"{cure} and start the program again"
 
 
 def why_not_preloaded(pid: int) -> str:

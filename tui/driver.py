@@ -6,6 +6,7 @@ the meter before a picture is drawn keeps the queue from ever filling up.
 
 from __future__ import annotations
 
+import sys
 from typing import IO, Any
 
 from textual.drivers.linux_driver import LinuxDriver
@@ -55,8 +56,11 @@ def metered_driver(meter: Meter) -> type[LinuxDriver]:
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
-            self._file: Any = _MeteredFile(self._file, meter)
-
+            # Textual would write to the standard error, which may go to a file.
+            screen = sys.__stdout__
+            assert screen is not None  # it is a terminal
+            screen.reconfigure(errors="backslashreplace")  # as there: nothing must raise
+            self._file: Any = _MeteredFile(screen, meter)
             self._shortener = Shortener()
 
         def write(self, data: str) -> None:

@@ -58,6 +58,18 @@ def test_a_killed_target_leaves_its_last_picture(start_target: StartTarget, need
         assert screen.status() == 0
 
 
+def test_the_screen_needs_no_terminal_for_errors(
+    start_target: StartTarget, need: Need, tmp_path: Path
+) -> None:
+    target = start_target("contend_ok")
+    target.expect("ready")
+    with Screen(need("tmux"), "-p", target.pid, errors=tmp_path / "errors") as screen:
+        screen.until(shows_lock("g_middle_lock"), "the lock")
+        screen.press("q")
+        assert screen.status() == 0
+    assert (tmp_path / "errors").read_text() == ""
+
+
 def test_the_banner_names_a_deadlock(start_target: StartTarget, need: Need) -> None:
     target = start_target("ring3")
     target.expect("ready")

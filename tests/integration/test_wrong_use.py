@@ -190,6 +190,7 @@ def test_shared_memory_missing(start_target: StartTarget, tmp_path: Path) -> Non
     line = refusal(tool.run("snapshot", "-p", target.pid))
     assert missing in line
     assert "no such directory" in line
+    assert "set LOCKTOP_DIR" in line, "says what to do"
     assert target.finish() == (0, [])
 
 
@@ -212,7 +213,9 @@ def tiny_tmpfs(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]
 def test_shared_memory_full(tiny_tmpfs: Path, start_target: StartTarget) -> None:
     target = start_target("late", environment={"LOCKTOP_DIR": str(tiny_tmpfs)})
     assert target.truth()["contended"] == 50, "the program runs on"
-    assert "no space left" in refusal(tool.run("snapshot", "-p", target.pid))
+    line = refusal(tool.run("snapshot", "-p", target.pid))
+    assert "no space left" in line
+    assert "make room" in line, "says what to do"
     assert list(tiny_tmpfs.iterdir()) == [], "nothing is left of the attempt"
     assert target.finish() == (0, [])
 

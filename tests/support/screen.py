@@ -17,7 +17,15 @@ from support.tool import COMMAND, PATIENCE_S
 class Screen:
     """``locktop ARGUMENTS`` in a terminal of its own."""
 
-    def __init__(self, tmux: Path, *arguments: str | int, width: int = 120, height: int = 40):
+    def __init__(
+        self,
+        tmux: Path,
+        *arguments: str | int,
+        width: int = 120,
+        height: int = 40,
+        errors: Path | None = None,
+    ):
+        """``errors``: where the standard error goes instead."""
         self._directory = tempfile.TemporaryDirectory()
         self._pid = Path(self._directory.name, "pid")
         self._status = Path(self._directory.name, "status")
@@ -25,6 +33,8 @@ class Screen:
         # The inner shell becomes the tool, the outer one outlives it. (tmux has a word for a dead
         # pane's status, but it stays empty now and then.)
         tool = f"echo $$ > {self._pid}; exec {shlex.join([COMMAND, *map(str, arguments)])}"
+        if errors is not None:
+            tool += f" 2> {shlex.quote(str(errors))}"
         command = f"sh -c {shlex.quote(tool)}; echo $? > {self._status}"
         environment = {**os.environ, "TERM": "xterm-256color", "LANG": "C.UTF-8"}
         environment.pop("TMUX", None)

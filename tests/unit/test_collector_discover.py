@@ -145,6 +145,22 @@ def test_the_reason_that_the_library_left_is_found() -> None:
     assert discover.reason_left(b"7f02-7f03 r-xp 0 fe:00 1 /usr/lib/liblocktop.so\n") == ""
 
 
+@pytest.mark.parametrize(
+    ("reason", "word"),
+    [
+        ("cannot make /nodir/x: no such directory (errno 2)", "LOCKTOP_DIR"),
+        ("cannot reserve memory in /dev/shm/x: no space left (errno 28)", "make room"),
+        ("cannot make /dev/shm/x: file size limit (ulimit -f) (errno 27)", "`ulimit -f unlimited`"),
+        ("cannot make /dev/shm/x: too many open files (errno 24)", "`ulimit -n`"),
+        ("cannot make /dev/shm/x: error (errno 9999)", "LOCKTOP_DIR"),
+        ("no room for the first tables", "LOCKTOP_DIR"),
+    ],
+)
+def test_each_reason_has_a_remedy(reason: str, word: str) -> None:
+    assert word in discover.remedy(reason)
+    assert discover.remedy(reason).endswith("start the program again")
+
+
 def test_names_with_blanks_and_parentheses_in_stat() -> None:
     line = b"7 (a) b (c) S 1 " + b"0 " * 9 + b"250 50 " + b"0 " * 6 + b"12345 0 0"
     stat = procfs.parse_stat(line)

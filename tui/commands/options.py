@@ -88,7 +88,7 @@ def has_terminal() -> bool:
 
 def no_terminal() -> str:
     """Why there can be no screen, to be said after "needs a terminal"; "" if there can be one."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return "without one"
     term = os.environ.get("TERM", "")
     # Such a terminal cannot be asked for its size.
