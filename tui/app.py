@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import time
@@ -59,6 +60,11 @@ class ThemedApp(App[Result]):
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGHUP):
                 loop.add_signal_handler(number, self.exit, None, 128 + number)
+
+    def on_ready(self) -> None:
+        """The first layout is done: look for garbage again, but not among what was made so far."""
+        gc.freeze()
+        gc.enable()
 
     def action_next_theme(self) -> None:
         """Take the next theme by name."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,8 +13,9 @@ if TYPE_CHECKING:
 
 Publish = Callable[[Snapshot], None]
 
-#: Between the looks that are made before there is a screen, seconds.
+#: The first looks follow each other sooner, in seconds: rates need two, and names take a moment.
 _FIRST_LOOKS_S = 0.1
+_FIRST_LOOKS = 10
 
 
 class SnapshotFeed(Protocol):
@@ -34,36 +34,27 @@ class SnapshotFeed(Protocol):
 class WorkerFeed:
     """The collector's worker thread as a feed; owns the source and closes it.
 
-    It may begin before there is a screen: the first looks, which find names, then go on while
-    the screen is still being imported.
+    Nothing is looked at before ``start``: finding names would hold up the import of the screen,
+    for only one thread of Python runs at a time.
     """
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._worker: Worker | None = None
-        self._lock = threading.Lock()
-        self._held: Snapshot | None = None
-        self._publish: Publish = self._hold
-
-    def begin(self) -> None:
-        """Look already; what is seen is kept until ``start``."""
-        from locktop.collector.worker import Worker
-
-        self._worker = Worker(self._source, _FIRST_LOOKS_S, self._pass_on)
-        self._worker.start()
+        self._looks = 0
 
     def start(self, publish: Publish, interval_s: float) -> None:
         """See SnapshotFeed."""
-        if self._worker is None:
-            self.begin()
-        self.set_interval(interval_s)
-        with self._lock:
-            self._publish = publish
-            if self._held is not None:
-                publish(self._held)
+        from locktop.collector.worker import Worker
+
+        self._publish = publish
+        self._interval_s = interval_s
+        self._worker = Worker(self._source, _FIRST_LOOKS_S, self._pass_on)
+        self._worker.start()
 
     def set_interval(self, interval_s: float) -> None:
         """See SnapshotFeed."""
+        self._interval_s = interval_s
         if self._worker is not None:
             self._worker.interval_s = interval_s
 
@@ -74,11 +65,10 @@ class WorkerFeed:
         self._source.close()
 
     def _pass_on(self, snapshot: Snapshot) -> None:
-        with self._lock:
-            self._publish(snapshot)
-
-    def _hold(self, snapshot: Snapshot) -> None:
-        self._held = snapshot
+        self._looks += 1
+        if self._looks == _FIRST_LOOKS:
+            self.set_interval(self._interval_s)
+        self._publish(snapshot)
 
 
 class Slot:

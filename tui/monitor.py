@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import ClassVar
 
 from textual import events, on, work
@@ -13,7 +14,6 @@ from textual.binding import BindingType
 from textual.containers import Container
 from textual.geometry import Size
 from textual.message import Message
-from textual.screen import Screen
 from textual.widgets import Input
 
 from locktop.collector.model import Snapshot
@@ -35,14 +35,17 @@ from locktop.tui.widgets.details import Details
 from locktop.tui.widgets.few_lines import FewLines
 from locktop.tui.widgets.help import HelpScreen
 from locktop.tui.widgets.item_list import ItemList
+from locktop.tui.widgets.painting import PaintedScreen
 from locktop.tui.widgets.sheet import Sheet
 
 #: From this width the details are beside the lists, from this height all three are seen.
 WIDE = (150, 28)
 MEDIUM_HEIGHT = 34
+#: An empty screen is as many bytes as a full one: it is shown only when the first picture is late.
+_EMPTY_AFTER_S = 0.3
 
 
-class MonitorScreen(Screen[None]):
+class MonitorScreen(PaintedScreen):
     """Draws the newest snapshot of a feed, at a pace that the terminal can follow."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
@@ -74,9 +77,13 @@ class MonitorScreen(Screen[None]):
         self._subject: tuple[str, int] | None = None
         self._noted: set[str] = set()
         self._had_deadlock = False
+        self._curtain = ExitStack()
 
     def compose(self) -> ComposeResult:
         """The parts, from the top."""
+        # Before there are parts: each change of a class works out the styles of all of them.
+        self.add_class("on-locks")
+        self._choose_shape(self.app.size)
         yield FewLines(id="status")
         yield FewLines(id="headline")
         with Container(id="body"):
@@ -98,13 +105,14 @@ class MonitorScreen(Screen[None]):
         self._filter.cursor_blink = False
         self._locks = LockPanel(self.query_one("#locks", ItemList))
         self._threads = ThreadPanel(self.query_one("#threads", ItemList))
-        self.add_class("on-locks")
-        self._choose_shape(self.app.size)
         self._locks.widget.focus()
+        self._curtain.enter_context(self.app.batch_update())
+        self.set_timer(_EMPTY_AFTER_S, self._curtain.close)
         self._feed.start(self._publish, self._pacer.interval_s)
 
     def on_unmount(self) -> None:
         """The screen is closed."""
+        self._curtain.close()
         self._feed.stop()
 
     # Pictures
@@ -136,6 +144,7 @@ class MonitorScreen(Screen[None]):
         self._picture = Picture(newest)
         self._tell_notes(newest)
         self._draw()
+        self._curtain.close()
 
     def _tell_notes(self, snapshot: Snapshot) -> None:
         for note in snapshot.notes:

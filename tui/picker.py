@@ -10,7 +10,6 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
-from textual.screen import Screen
 from textual.widgets import Input
 
 from locktop.collector.discover import Candidate
@@ -22,6 +21,7 @@ from locktop.tui.lines.runs import Line, Run, say
 from locktop.tui.lines.table import Cell, Column, lay_out
 from locktop.tui.widgets.few_lines import FewLines
 from locktop.tui.widgets.item_list import ItemList
+from locktop.tui.widgets.painting import PaintedScreen
 
 if TYPE_CHECKING:
     from locktop.collector.source import Source
@@ -42,7 +42,7 @@ _KEYS: tuple[Run | str, ...] = tuple(
 )
 
 
-class PickerScreen(Screen[None]):
+class PickerScreen(PaintedScreen):
     """The processes that can be watched first, then the others with what is in the way."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -140,6 +140,10 @@ def terminal() -> Iterator[Terminal]:
         opened.close()
 
 
+def test_what_is_painted_first_is_a_picture_not_an_empty_screen(terminal: Terminal) -> None:
+    assert b"shard[0].mutex" in terminal.since(0)[:BUDGET_BYTES]
+
+
 def test_bytes_for_a_frame(terminal: Terminal, record_property: pytest.RecordProperty) -> None:
     frames = [terminal.frame(f"tick {tick}") for tick in range(1, 21)]
     record_property("bytes a frame", sum(frames) / len(frames))

@@ -241,6 +241,19 @@ def test_the_mean_wait_has_no_wait_that_goes_on_or_gave_up() -> None:
     assert "in all, 412ms at most" in details(Picture(gave_up), 1)
 
 
+def test_the_first_look_says_nothing_of_what_takes_two() -> None:
+    first = Picture(replace(pictures.normal(), interval_s=0.0))
+    lock, thread = first.locks[1], first.threads[4712]
+    in_list = {column.title: column.cell(lock)[0] for column in lock_list.columns(first)} | {
+        column.title: column.cell(thread)[0] for column in thread_list.columns(first)
+    }
+    for title in ("CONT/s", "WAIT/s", "HELD%", "ACQ/s", "WAIT%", "CPU%"):
+        assert in_list[title] == "-"
+    assert "\n a second  -" in details(first, 1)
+    assert "\n a second  1.81k acquired" in details(Picture(pictures.normal()), 1)
+    assert "  cpu -  " in line_text(status_line(first.snapshot, Pace(2.0, 2.0), False, 120))
+
+
 def test_a_stack_of_waits_that_have_not_ended_is_still_waiting() -> None:
     calm = pictures.normal()
     locks = tuple(

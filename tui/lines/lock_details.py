@@ -106,8 +106,10 @@ def _figures(picture: Picture, lock: Lock) -> Iterator[Row]:
     rates = lock.rates
     yield labelled(
         "a second",
-        f"{count(rates.acquisitions)} acquired, {count(rates.contended)} contended, "
-        f"{duration(rates.wait)} waited, {duration(rates.hold)} held",
+        picture.lately(
+            f"{count(rates.acquisitions)} acquired, {count(rates.contended)} contended, "
+            f"{duration(rates.wait)} waited, {duration(rates.hold)} held"
+        ),
     )
 
 

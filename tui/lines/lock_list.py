@@ -37,14 +37,14 @@ def columns(picture: Picture) -> tuple[Column[Lock], ...]:
         Column("HELD BY", 11, lambda lock: _holder(picture, lock), grow=2, limit=19),
         _figure("FOR", 6, lambda lock: _held_for(picture, lock), 100),
         Column("WAITERS", 7, _waiters, right=True),
-        _figure("CONT/s", 6, lambda lock: count(lock.rates.contended)),
-        _figure("WAIT/s", 6, lambda lock: duration(lock.rates.wait)),
-        _figure("HELD%", 5, _held_share, 100),
+        _figure("CONT/s", 6, lambda lock: picture.lately(count(lock.rates.contended))),
+        _figure("WAIT/s", 6, lambda lock: picture.lately(duration(lock.rates.wait))),
+        _figure("HELD%", 5, lambda lock: picture.lately(_held_share(lock)), 100),
         _figure("WAIT", 6, lambda lock: duration(lock.wait_s)),
         _figure("MAX", 6, lambda lock: duration(lock.wait_max_s)),
         _figure("CONTEND", 7, lambda lock: count(lock.contended), 112),
         _figure("HOLD~", 6, lambda lock: duration(mean_hold(lock)), 106),
-        _figure("ACQ/s", 5, lambda lock: count(lock.rates.acquisitions), 150),
+        _figure("ACQ/s", 5, lambda lock: picture.lately(count(lock.rates.acquisitions)), 150),
         Column("HELD AT", 24, lambda lock: _held_at(picture, lock), grow=4, from_width=132),
     )
 

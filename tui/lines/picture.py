@@ -73,6 +73,10 @@ class Picture:
             for thread in self.snapshot.threads
         }
 
+    def lately(self, text: str) -> str:
+        """``text``, which is about the time since the look before; "-" at the first look."""
+        return text if self.snapshot.interval_s else "-"
+
     def thread_name(self, tid: int) -> str:
         """What to call the thread ``tid``, so that it is told from every other one."""
         return self._names.get(tid) or str(tid)

@@ -55,7 +55,7 @@ def _process(snapshot: Snapshot) -> list[Run | str]:
         f"  {alive} threads",
         (f", {waiting} waiting" if waiting else "", "waiting"),
         f"  lost {exact(snapshot.lost_events)}" if snapshot.lost_events else "",
-        f"  cpu {process.cpu_share:.2f}",
+        f"  cpu {process.cpu_share:.2f}" if snapshot.interval_s else "  cpu -",
         f"  {clock(snapshot.duration_s)}",
         f"  {snapshot.source}, {snapshot.level}",
         "  lost 0" if not snapshot.lost_events else "",

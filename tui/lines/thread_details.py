@@ -29,7 +29,7 @@ def thread_details(picture: Picture, thread: Thread) -> Iterator[Row]:
     yield from _because(picture, thread)
     yield from _stack(picture, thread)
     yield from _holds(picture, thread)
-    yield from _figures(thread)
+    yield from _figures(picture, thread)
     yield from _recent(picture, thread)
 
 
@@ -94,14 +94,16 @@ def _holds(picture: Picture, thread: Thread) -> Iterator[Row]:
         yield labelled("", (f"and {len(thread.holds) - _MOST_HELD} more", "dim"))
 
 
-def _figures(thread: Thread) -> Iterator[Row]:
+def _figures(picture: Picture, thread: Thread) -> Iterator[Row]:
     waited = [f"{kind.value} {duration(s)}" for kind, s in thread.wait_s.items() if s > 0]
     yield labelled("waited", ", ".join(waited) or "never")
     yield labelled("acquired", f"{exact(thread.acquisitions)}, contended {exact(thread.contended)}")
     yield labelled(
         "lately",
-        f"lock wait {percent(thread.wait_share)}, idle wait {percent(thread.idle_share)}, "
-        f"cpu {percent(thread.cpu_share)}",
+        picture.lately(
+            f"lock wait {percent(thread.wait_share)}, idle wait {percent(thread.idle_share)}, "
+            f"cpu {percent(thread.cpu_share)}"
+        ),
         (f"  cpu {duration(thread.cpu_s)} in all", "dim"),
     )
 

@@ -9,6 +9,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.cache import LRUCache
 from textual.geometry import Region
+from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -21,13 +22,17 @@ _KEPT_STRIPS = 2048
 PLAIN, CURSOR, CURSOR_ELSEWHERE = 0, 1, 2
 
 
-class Painting(Widget):
-    """A widget that paints lines and sends again only those that changed."""
+class PaintedScreen(Screen[None]):
+    """A screen of such widgets: it has their styles, once for all, as each takes its time."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"line--{name}" for name in STYLES} | {
         "line--cursor",
         "line--cursor-elsewhere",
     }
+
+
+class Painting(Widget):
+    """A widget of a PaintedScreen that paints lines and sends again only those that changed."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -77,7 +82,7 @@ class Painting(Widget):
     def _style(self, name: str) -> Style:
         style = self._rich_styles.get(name)
         if style is None:
-            style = self.get_component_rich_style(
+            style = self.screen.get_component_rich_style(
                 f"line--{name}", partial=name == "cursor-elsewhere"
             )
             self._rich_styles[name] = style
