@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 from textual.app import App
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 
 from locktop.tui import theme_files
 from locktop.tui.driver import Meter, metered_driver
 from locktop.tui.feed import SnapshotFeed
 from locktop.tui.monitor import MonitorScreen
 from locktop.tui.pace import Pacer
+from locktop.tui.widgets.list_screen import ListScreen
 
 Result = TypeVar("Result")
 
@@ -27,7 +28,8 @@ class ThemedApp(App[Result]):
 
     CSS_PATH = "app.tcss"
     ENABLE_COMMAND_PALETTE = False
-    BINDINGS: ClassVar[list[BindingType]] = []
+    # Also while a filter is typed or the help is read, where Textual would copy.
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "quit", show=False, priority=True)]
 
     def __init__(self, theme: str | None, meter: Meter, environ: Mapping[str, str]) -> None:
         colourless = bool(environ.get("NO_COLOR"))
@@ -52,28 +54,35 @@ class ThemedApp(App[Result]):
         return theme_files.variables(themes["night"]) if "night" in themes else {}
 
     def on_mount(self) -> None:
-        """Say what was wrong with theme files; leave the terminal in order when told to end."""
-        for wrong in self._wrong:
-            self.notify(wrong, severity="warning", markup=False)
-
+        """Leave the terminal in order when told to end."""
         if not self.is_headless:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGHUP):
                 loop.add_signal_handler(number, self.exit, None, 128 + number)
 
     def on_ready(self) -> None:
-        """The first layout is done: look for garbage again, but not among what was made so far."""
+        """The first layout is done: say what was wrong with theme files.
+
+        And look for garbage again, but not among what was made so far.
+        """
+        if self._wrong:
+            self._list_screen().tell(*self._wrong, style="waiting", seconds=15)
         gc.freeze()
         gc.enable()
+
+    def _list_screen(self) -> ListScreen:
+        screen = self.screen_stack[0]
+        assert isinstance(screen, ListScreen)  # the first one of every app here
+        return screen
 
     def action_next_theme(self) -> None:
         """Take the next theme by name."""
         if self._colourless:
-            self.notify("NO_COLOR is set: there is one theme.", markup=False)
+            self._list_screen().tell("NO_COLOR is set: there is one theme.")
             return
         names = sorted(self._themes)
         self.theme = names[(names.index(self.theme) + 1) % len(names)]
-        self.notify(f"Theme {self.theme}", timeout=2, markup=False)
+        self._list_screen().tell(f"Theme {self.theme}", seconds=2)
 
 
 class LocktopApp(ThemedApp[int]):

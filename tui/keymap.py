@@ -16,7 +16,7 @@ class Keys:
 
 KEYMAP: tuple[Keys, ...] = (
     Keys("help", ("question_mark", "f1"), "?"),
-    Keys("quit", ("q", "ctrl+c"), "q"),
+    Keys("quit", ("q",), "q"),
     Keys("next_panel", ("tab",), "Tab"),
     Keys("previous_panel", ("shift+tab",), "Shift+Tab"),
     Keys("details", ("enter",), "Enter"),

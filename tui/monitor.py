@@ -14,7 +14,6 @@ from textual.binding import BindingType
 from textual.containers import Container
 from textual.geometry import Size
 from textual.message import Message
-from textual.widgets import Input
 
 from locktop.collector.model import Snapshot
 from locktop.tui.bindings import bindings, footer_line
@@ -26,6 +25,7 @@ from locktop.tui.lines.headline import headline
 from locktop.tui.lines.lock_details import lock_details
 from locktop.tui.lines.picture import Picture
 from locktop.tui.lines.runs import Line, Row, say
+from locktop.tui.lines.shorten import path_in
 from locktop.tui.lines.status import status_line
 from locktop.tui.lines.thread_details import thread_details
 from locktop.tui.pace import Pacer
@@ -35,7 +35,7 @@ from locktop.tui.widgets.details import Details
 from locktop.tui.widgets.few_lines import FewLines
 from locktop.tui.widgets.help import HelpScreen
 from locktop.tui.widgets.item_list import ItemList
-from locktop.tui.widgets.painting import PaintedScreen
+from locktop.tui.widgets.list_screen import ListScreen
 from locktop.tui.widgets.sheet import Sheet
 
 #: From this width the details are beside the lists, from this height all three are seen.
@@ -43,9 +43,12 @@ WIDE = (150, 28)
 MEDIUM_HEIGHT = 34
 #: An empty screen is as many bytes as a full one: it is shown only when the first picture is late.
 _EMPTY_AFTER_S = 0.3
+#: How long what is to be read more than once stays in the last line.
+_NOTES_S = 15.0
+_SAVED_S = 15.0
 
 
-class MonitorScreen(PaintedScreen):
+class MonitorScreen(ListScreen):
     """Draws the newest snapshot of a feed, at a pace that the terminal can follow."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
@@ -72,7 +75,6 @@ class MonitorScreen(PaintedScreen):
         self._slot = Slot()
         self._picture: Picture | None = None
         self._paused = False
-        self._wanted = ""
         self._show_idle = True
         self._subject: tuple[str, int] | None = None
         self._noted: set[str] = set()
@@ -91,18 +93,13 @@ class MonitorScreen(PaintedScreen):
                 yield ItemList(id="locks")
                 yield ItemList(id="threads")
             yield Details(id="details")
-        with Container(id="foot"):
-            yield FewLines(id="keys")
-            yield Input(placeholder="show only what has these words in it", id="filter")
+        yield from self.compose_foot()
 
     def on_mount(self) -> None:
         """Everything is there: let the pictures come."""
         self._status = self.query_one("#status", FewLines)
         self._headline = self.query_one("#headline", FewLines)
-        self._keys = self.query_one("#keys", FewLines)
         self._details = self.query_one("#details", Details)
-        self._filter = self.query_one("#filter", Input)
-        self._filter.cursor_blink = False
         self._locks = LockPanel(self.query_one("#locks", ItemList))
         self._threads = ThreadPanel(self.query_one("#threads", ItemList))
         self._locks.widget.focus()
@@ -147,10 +144,10 @@ class MonitorScreen(PaintedScreen):
         self._curtain.close()
 
     def _tell_notes(self, snapshot: Snapshot) -> None:
-        for note in snapshot.notes:
-            if note not in self._noted:
-                self._noted.add(note)
-                self.notify(note, severity="warning", markup=False)
+        new = [note for note in snapshot.notes if note not in self._noted]
+        if new:
+            self._noted.update(new)
+            self.tell(*new, style="waiting", seconds=_NOTES_S)
 
     def _draw(self) -> None:
         """Bring every panel up to date; each sends only the rows that changed."""
@@ -162,7 +159,7 @@ class MonitorScreen(PaintedScreen):
         self._headline.show(self._top_lines(picture))
         now = self._now()
         for panel in (self._locks, self._threads):
-            panel.draw(picture, self._wanted, self._show_idle, now)
+            panel.draw(picture, self.wanted, self._show_idle, now)
         self._follow_deadlock(picture)
         self._draw_details()
 
@@ -224,7 +221,7 @@ class MonitorScreen(PaintedScreen):
         self.set_class(not wide and not medium, "small")
 
     def _redraw(self) -> None:
-        self._keys.show((footer_line(self.size.width),))
+        self.foot.set_keys(footer_line(self.size.width))
         self._draw()
 
     @on(ItemList.Moved)
@@ -249,29 +246,20 @@ class MonitorScreen(PaintedScreen):
         elif isinstance(widget, Details):
             self.call_after_refresh(self._draw)
 
-    @on(Input.Changed, "#filter")
-    def _filtered(self, event: Input.Changed) -> None:
-        self._wanted = event.value.strip()
-        self._resort()
-
-    @on(Input.Submitted, "#filter")
-    def _filter_kept(self) -> None:
-        self._close_filter()
-
-    def _close_filter(self) -> None:
-        self.remove_class("filtering")
-        self._filter.display = False
-        self._panel().widget.focus()
-
     def _panel(self) -> AnyPanel:
         """The list in use, or last used."""
         return self._threads if self.has_class("on-threads") else self._locks
 
-    def _sheet(self) -> ItemList | Details:
-        """The panel in use."""
+    def list_in_use(self) -> ItemList:
+        """See ListScreen."""
+        return self._panel().widget
+
+    def sheet_in_use(self) -> Sheet:
+        """See ListScreen."""
         return self._details if self._details.has_focus else self._panel().widget
 
-    def _resort(self) -> None:
+    def filtered(self) -> None:
+        """See ListScreen: show what is to be seen now, in order."""
         self._locks.upset()
         self._threads.upset()
         self._draw()
@@ -280,14 +268,15 @@ class MonitorScreen(PaintedScreen):
 
     def action_help(self) -> None:
         """Show the keys and the columns."""
-        self.app.push_screen(HelpScreen())
+        notes = self._picture.snapshot.notes if self._picture is not None else ()
+        self.app.push_screen(HelpScreen(notes))
 
     def action_panel(self, step: int) -> None:
         """Go to the next panel, or the one before."""
         order: list[Sheet] = [self._locks.widget, self._threads.widget, self._details]
         if self.has_class("zoomed"):
             order = [self._details]
-        using = order.index(self._sheet()) if self._sheet() in order else 0
+        using = order.index(self.sheet_in_use()) if self.sheet_in_use() in order else 0
         target = order[(using + step) % len(order)]
         if isinstance(target, ItemList):
             # In the small shape only one list is displayed, and only that takes the focus.
@@ -306,18 +295,18 @@ class MonitorScreen(PaintedScreen):
     def action_back(self) -> None:
         """Undo the last of: filter being typed, whole-screen details, details, filter."""
         if self.has_class("filtering"):
-            self._filter.value = ""
-            self._close_filter()
+            self.filter.value = ""
+            self.filter.close()
         elif self.has_class("zoomed") or self._details.has_focus:
             self.remove_class("zoomed")
             self.call_after_refresh(self._panel().widget.focus)
-        elif self._wanted:
-            self._filter.value = ""
+        elif self.wanted:
+            self.filter.value = ""
 
     def action_deadlock(self) -> None:
         """Show the deadlock with all its stacks."""
         if self._picture is None or not self._picture.snapshot.deadlocks:
-            self.notify("There is no deadlock.", markup=False)
+            self.tell("There is no deadlock.")
             return
         self._subject = ("deadlock", 0)
         self.set_class(self.has_class("small"), "zoomed")
@@ -334,22 +323,15 @@ class MonitorScreen(PaintedScreen):
         self._panel().reverse()
         self._draw()
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """In the filter its own key is a letter like any other."""
-        return action != "filter" or self.focused is not self._filter
-
     def action_filter(self) -> None:
-        """Type words to filter by."""
+        """Type words to filter by, with the lists in sight."""
         self.remove_class("zoomed")
-        self.add_class("filtering")
-        # The next key may be here already, before the styles of the class are applied.
-        self._filter.display = True
-        self.set_focus(self._filter, scroll_visible=False)
+        super().action_filter()
 
     def action_idle(self) -> None:
         """Hide or show what only waits for work."""
         self._show_idle = not self._show_idle
-        self._resort()
+        self.filtered()
 
     def action_pause(self) -> None:
         """Hold the picture; the collection goes on."""
@@ -369,29 +351,13 @@ class MonitorScreen(PaintedScreen):
             path = await asyncio.to_thread(save_picture, snapshot, form)
         except (NotWrittenError, OSError) as error:
             reason = getattr(error, "strerror", None) or error
-            self.notify(f"Not saved: {reason}", severity="error", markup=False)
+            self.tell(f"Not saved: {reason}", style="stuck")
             return
-        self.notify(f"Saved {path}", timeout=8, markup=False)
+        said = "Saved "
+        self.tell(said + path_in(path, self.size.width - len(said) - 1), seconds=_SAVED_S)
 
     def action_rate(self, steps: int) -> None:
         """Draw more or less often."""
         self._pacer.step(steps)
         self._feed.set_interval(self._pacer.interval_s)
         self._draw()
-
-    def action_move(self, rows: int) -> None:
-        """Up or down."""
-        self._sheet().move(rows)
-
-    def action_page(self, pages: int) -> None:
-        """Up or down by what fits."""
-        sheet = self._sheet()
-        sheet.move(pages * max(1, sheet.page - 1))
-
-    def action_start(self) -> None:
-        """To the first line."""
-        self._sheet().to_start()
-
-    def action_end(self) -> None:
-        """To the last line."""
-        self._sheet().to_end()

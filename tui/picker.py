@@ -6,11 +6,9 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events, on
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container
-from textual.widgets import Input
 
 from locktop.collector.discover import Candidate
 from locktop.collector.errors import LocktopError
@@ -21,7 +19,7 @@ from locktop.tui.lines.runs import Line, Run, say
 from locktop.tui.lines.table import Cell, Column, lay_out
 from locktop.tui.widgets.few_lines import FewLines
 from locktop.tui.widgets.item_list import ItemList
-from locktop.tui.widgets.painting import PaintedScreen
+from locktop.tui.widgets.list_screen import ListScreen
 
 if TYPE_CHECKING:
     from locktop.collector.source import Source
@@ -42,13 +40,13 @@ _KEYS: tuple[Run | str, ...] = tuple(
 )
 
 
-class PickerScreen(PaintedScreen):
+class PickerScreen(ListScreen):
     """The processes that can be watched first, then the others with what is in the way."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q,ctrl+c", "app.quit", "quit", show=False),
+        Binding("q", "app.quit", "quit", show=False),
         Binding("enter", "pick", "watch", show=False),
-        Binding("slash", "filter", "filter", show=False),
+        Binding("slash", "filter", "filter", show=False, priority=True),
         Binding("escape", "everything", "all", show=False),
         Binding("r", "look", "look again", show=False),
         Binding("t", "app.next_theme", "next theme", show=False),
@@ -65,22 +63,17 @@ class PickerScreen(PaintedScreen):
         self._lister = lister
         self._look_at = attach
         self._found: dict[int, Candidate] = {}
-        self._wanted = ""
 
     def compose(self) -> ComposeResult:
         """A list, and what can be done."""
         yield FewLines(id="status")
         yield FewLines(id="headline")
         yield ItemList(id="processes")
-        with Container(id="foot"):
-            yield FewLines(id="keys")
-            yield Input(placeholder="show only what has these words in it", id="filter")
+        yield from self.compose_foot()
 
     def on_mount(self) -> None:
         """Look for processes."""
         self._list = self.query_one(ItemList)
-        self._filter = self.query_one(Input)
-        self._filter.cursor_blink = False
         self._list.focus()
         self.action_look()
 
@@ -98,34 +91,27 @@ class PickerScreen(PaintedScreen):
         ready = sum(candidate.preloaded for candidate in self._found.values())
         self.query_one("#status", FewLines).show((say((" locktop", "strong"), "  which process?"),))
         self.query_one("#headline", FewLines).show((_advice(ready),))
-        self.query_one("#keys", FewLines).show((say(*_KEYS),))
-        shown = [pid for pid, c in self._found.items() if matches(_words(c), self._wanted)]
+        self.foot.set_keys(say(*_KEYS))
+        shown = [pid for pid, c in self._found.items() if matches(_words(c), self.wanted)]
         table = lay_out(_COLUMNS, width)
         said = f"{ready} of {len(self._found)} can be watched"
-        if self._wanted:
-            said += f", with “{self._wanted}”"
+        if self.wanted:
+            said += f", with “{self.wanted}”"
         self._list.set_heads("Processes", said, table.heading())
         self._list.show(shown, lambda pid: table.line(self._found[pid]))
 
-    @on(Input.Changed)
-    def _filtered(self, event: Input.Changed) -> None:
-        self._wanted = event.value.strip()
+    def list_in_use(self) -> ItemList:
+        """See ListScreen."""
+        return self._list
+
+    def filtered(self) -> None:
+        """See ListScreen."""
         self._draw()
-
-    @on(Input.Submitted)
-    def _filter_kept(self) -> None:
-        self.remove_class("filtering")
-        self._list.focus()
-
-    def action_filter(self) -> None:
-        """Type words to filter by."""
-        self.add_class("filtering")
-        self.call_after_refresh(self._filter.focus)
 
     def action_everything(self) -> None:
         """No filter."""
-        self._filter.value = ""
-        self._filter_kept()
+        self.filter.value = ""
+        self.filter.close()
 
     def action_pick(self) -> None:
         """Take the process under the cursor, or say why it cannot be watched."""
@@ -138,24 +124,8 @@ class PickerScreen(PaintedScreen):
                 raise LocktopError(candidate.why)
             self.app.exit(self._look_at(candidate.pid))
         except LocktopError as error:
-            self.notify(str(error), severity="warning", timeout=10, markup=False)
+            self.tell(str(error), style="waiting", seconds=10)
             self.action_look()
-
-    def action_move(self, rows: int) -> None:
-        """Up or down."""
-        self._list.move(rows)
-
-    def action_page(self, pages: int) -> None:
-        """Up or down by what fits."""
-        self._list.move(pages * max(1, self._list.page - 1))
-
-    def action_start(self) -> None:
-        """To the first."""
-        self._list.to_start()
-
-    def action_end(self) -> None:
-        """To the last."""
-        self._list.to_end()
 
 
 class PickerApp(ThemedApp["Source"]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pictures
 import pytest
@@ -17,7 +18,7 @@ from locktop.tui.lines.lock_details import lock_details
 from locktop.tui.lines.order import Ordering, matches
 from locktop.tui.lines.picture import Picture
 from locktop.tui.lines.runs import cut, line_text, merge, say, wrap
-from locktop.tui.lines.shorten import middle, place_in, without_arguments
+from locktop.tui.lines.shorten import middle, path_in, place_in, without_arguments
 from locktop.tui.lines.status import Pace, status_line
 from locktop.tui.lines.table import lay_out
 
@@ -209,6 +210,14 @@ def test_names_are_shortened_where_they_say_least() -> None:
     for room in range(1, 60):
         for name in ("account", "線程の名前" * 5, "a<b>::cdefghijklmnopqrstuvwxyz()"):
             assert cell_len(place_in(pictures.frame(name, "a.c", 210), room)) <= room
+
+
+def test_the_name_of_a_file_stays_whole_its_directory_gives_way() -> None:
+    path = Path("/var/lib/store/incidents/locktop-store-4711.json")
+    assert path_in(path, 60) == str(path)
+    assert path_in(path, 40) == "/var/li…ncidents/locktop-store-4711.json"
+    assert path_in(path, 26) == "…/locktop-store-4711.json"
+    assert path_in(Path("/a.json"), 20) == "/a.json"
 
 
 def test_status_line_keeps_a_gap_and_leaves_out_from_the_end() -> None:

@@ -17,6 +17,7 @@ from textual.widgets import Input
 from locktop.collector.model import Lock, Snapshot
 from locktop.tui.app import LocktopApp, make_app
 from locktop.tui.widgets.details import Details
+from locktop.tui.widgets.foot import Foot
 from locktop.tui.widgets.item_list import ItemList
 
 
@@ -159,6 +160,23 @@ async def test_keys_that_arrive_in_one_burst_reach_the_filter() -> None:
             assert screen.app.screen.query_one(Input).value == "qu/s"
             await screen.keys("escape")
             assert not screen.app.screen.query_one(Input).display
+
+
+async def test_keys_typed_before_the_filter_was_closed_are_for_what_comes_after() -> None:
+    async with opened() as screen:
+        keys = [("slash", "/"), ("c", "c"), ("x", "x"), ("backspace", "\x7f"), ("a", "a")]
+        for key, letter in [*keys, ("enter", "\r"), ("S", "S"), ("slash", "/"), ("c", "c")]:
+            screen.app.post_message(Key(key, letter))
+        await screen.says("reversed, with “cac”")
+        assert screen.app.screen.query_one(Input).has_focus
+
+
+@pytest.mark.parametrize("before", [[], ["slash", "x"], ["question_mark"], ["enter"]])
+async def test_control_c_quits_whatever_is_shown(before: list[str]) -> None:
+    async with opened() as screen:
+        await screen.keys(*before)
+        await screen.keys("ctrl+c")
+        assert not screen.app.is_running
 
 
 async def test_letters_typed_into_the_filter_are_no_keys() -> None:
@@ -334,9 +352,42 @@ async def test_save_writes_the_picture_that_is_seen_and_never_over_another(
             "locktop-store-4711-20261121T031245Z-2.json",
             "locktop-store-4711-20261121T031245Z.json",
         ]
-        await screen.says(saved[1].name)
+        await screen.says(f"Saved {saved[0]}")
         assert json.loads(saved[1].read_text())["process"]["pid"] == pictures.PID
         assert saved[1].stat().st_mode & 0o777 == 0o600
+
+
+async def test_what_is_told_covers_the_keys_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = tmp_path / "a-directory-with-a-long-name" / "and-another-one"
+    deep.mkdir(parents=True)
+    monkeypatch.chdir(deep)
+    async with opened(size=(80, 24)) as screen:
+        before = screen.lines
+        await screen.keys("w")
+        await screen.app.workers.wait_for_complete()
+        await screen.says("…")
+        assert screen.lines[:-1] == before[:-1]
+        # The directory gives way, the name of the file does not.
+        assert screen.lines[-1].startswith(" Saved /")
+        assert screen.lines[-1].endswith("e/locktop-store-4711-20261121T031245Z.json")
+        assert len(screen.lines[-1]) <= 80
+        screen.app.screen.query_one(Foot).clear()
+        await screen.says(before[-1])
+
+
+async def test_what_is_known_of_the_picture_is_told_flagged_and_in_the_help() -> None:
+    notes = ("the shared memory is full: " + "details are missing " * 5, "other locks are one")
+    async with opened(size=(80, 24)) as screen:
+        assert "note" not in screen.lines[0]
+        await screen.show(replace(pictures.normal(), notes=notes))
+        await screen.says("2 notes: ?")
+        told = " ".join(line.strip() for line in screen.lines[-4:])
+        assert all(note.strip() in told for note in notes)
+        screen.app.screen.query_one(Foot).clear()
+        await screen.keys("question_mark")
+        await screen.says("other locks are one")
 
 
 async def test_a_picture_that_cannot_be_saved_is_told(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from rich.cells import cell_len, set_cell_size
 
 from locktop.collector.model import Frame
@@ -20,6 +22,12 @@ def middle(text: str, room: int) -> str:
     while cell_len(tail) > room // 2:
         tail = tail[1:]
     return set_cell_size(text, room - 1 - cell_len(tail)).rstrip() + "…" + tail
+
+
+def path_in(path: Path, room: int) -> str:
+    """``path`` in at most ``room`` cells, if its name fits: that stays whole, its directory not."""
+    name = f"/{plain(path.name)}"
+    return middle(str(path.parent).rstrip("/"), room - cell_len(name)) + name
 
 
 def without_arguments(function: str) -> str:

@@ -70,4 +70,7 @@ def _flags(snapshot: Snapshot, pace: Pace, paused: bool) -> Line:
         flags += [(" ENDED ", "flag"), " "]
     if paused:
         flags += [(" PAUSED ", "flag"), " "]
+    if snapshot.notes:
+        many = f"{len(snapshot.notes)} notes" if len(snapshot.notes) > 1 else "1 note"
+        flags.append((f"{many}: ?  ", "waiting"))
     return say(*flags, (pace.text + " ", "dim"))

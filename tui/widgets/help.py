@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.text import Text
@@ -12,6 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from locktop.tui.bindings import help_lines
+from locktop.tui.lines.figures import plain
 
 COLUMNS: tuple[tuple[str, str], ...] = (
     ("!  *", "before a row: in a deadlock; waits, or is waited for, now"),
@@ -33,14 +35,22 @@ class HelpScreen(ModalScreen[None]):
         Binding("escape,q,question_mark,f1,enter,space", "dismiss", "close", show=False)
     ]
 
+    def __init__(self, notes: Sequence[str] = ()) -> None:
+        """``notes``: what there is to know of the picture."""
+        super().__init__()
+        self._notes = notes
+
     def compose(self) -> ComposeResult:
         """One text that scrolls."""
         with VerticalScroll(id="help"):
-            yield Static(_text(), markup=False)
+            yield Static(_text(self._notes), markup=False)
 
 
-def _text() -> Text:
+def _text(notes: Sequence[str]) -> Text:
     text = Text()
+    if notes:
+        text.append("Notes on this picture\n", style="bold")
+        text.append("".join(f"  {plain(note)}\n" for note in notes) + "\n")
     text.append("Keys\n", style="bold")
     for keys, says in help_lines():
         text.append(f"  {keys:<10}", style="bold")

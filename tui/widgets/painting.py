@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.cache import LRUCache
 from textual.geometry import Region
-from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
 from locktop.tui.lines.figures import plain
-from locktop.tui.lines.runs import STYLES, Line
+from locktop.tui.lines.runs import Line
 
 _KEPT_STRIPS = 2048
 
@@ -22,17 +19,8 @@ _KEPT_STRIPS = 2048
 PLAIN, CURSOR, CURSOR_ELSEWHERE = 0, 1, 2
 
 
-class PaintedScreen(Screen[None]):
-    """A screen of such widgets: it has their styles, once for all, as each takes its time."""
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"line--{name}" for name in STYLES} | {
-        "line--cursor",
-        "line--cursor-elsewhere",
-    }
-
-
 class Painting(Widget):
-    """A widget of a PaintedScreen that paints lines and sends again only those that changed."""
+    """A widget of a ListScreen that paints lines and sends again only those that changed."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)

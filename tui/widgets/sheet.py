@@ -44,6 +44,18 @@ class Sheet(Painting, ScrollView, can_focus=True, inherit_bindings=False):
         """The line ``number`` of those that scroll."""
         raise NotImplementedError
 
+    def move(self, rows: int) -> None:
+        """Go down by ``rows``, up if that is negative."""
+        raise NotImplementedError
+
+    def to_start(self) -> None:
+        """Go to the first line."""
+        raise NotImplementedError
+
+    def to_end(self) -> None:
+        """Go to the last line."""
+        raise NotImplementedError
+
     def set_heads(self, title: str, detail: str, columns: Line = ()) -> None:
         """What stands above the lines: ``title``, what to know about it, the column titles."""
         self._titles = (title, detail)
