@@ -2,7 +2,8 @@
 
 A line on the control pipe is a command: ``tick N`` publishes the large picture of that tick,
 ``same`` publishes the last one again, ``settle`` only waits. Each is answered, when all that it
-caused was handed to the terminal's writer, with one line of JSON.
+caused was handed to the terminal's writer, with one line of JSON; in it is what the screen is meant
+to show.
 """
 
 from __future__ import annotations
@@ -45,9 +46,12 @@ def main() -> None:
             loop = app._loop
             assert loop is not None
             asyncio.run_coroutine_threadsafe(settle(), loop).result()
-            answers.write(
-                json.dumps({"queued": app.meter.queued, "interval_s": feed.interval_s}) + "\n"
-            )
+            answer = {
+                "queued": app.meter.queued,
+                "interval_s": feed.interval_s,
+                "text": pictures.text_of(app),
+            }
+            answers.write(json.dumps(answer) + "\n")
 
     app.call_later(lambda: threading.Thread(target=obey, daemon=True).start())
     sys.exit(run_app(app))

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import signal
 import struct
 import subprocess
@@ -15,7 +16,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 
@@ -101,10 +102,10 @@ class Terminal:
             )
         return time.monotonic() - began
 
-    def tell(self, command: str) -> dict[str, float]:
+    def tell(self, command: str) -> dict[str, Any]:
         """Have the child do something; gives its answer, when it has handed on all output."""
         self._commands.write(command + "\n")
-        answer: dict[str, float] = json.loads(self._answers.readline())
+        answer: dict[str, Any] = json.loads(self._answers.readline())
         return answer
 
     def frame(self, command: str) -> int:
@@ -159,6 +160,37 @@ def test_bytes_for_a_frame(terminal: Terminal, record_property: pytest.RecordPro
     record_property("bytes a frame", sum(frames) / len(frames))
     assert all(frames), "each tick changes something that is seen"
     assert sum(frames) / len(frames) <= BUDGET_BYTES, frames
+
+
+def shown(output: str) -> list[str]:
+    """What a terminal shows after ``output``: one that knows text and where it goes, no more."""
+    rows: dict[int, dict[int, str]] = {}
+    row = column = 1
+    pieces = re.findall(r"\x1b\[[?>=<0-9;$]*[a-zA-Z]|\x1b\][^\x07]*\x07|[^\x1b]", output)
+    for piece in pieces:
+        if place := re.fullmatch(r"\x1b\[(\d+);(\d+)H", piece):
+            row, column = int(place[1]), int(place[2])
+        elif piece == "\n":
+            row += 1
+        elif piece == "\r":
+            column = 1
+        elif not piece.startswith("\x1b"):
+            rows.setdefault(row, {})[column] = piece
+            column += 1
+    return [
+        "".join(cells.get(i, " ") for i in range(1, 121)).rstrip()
+        for _, cells in sorted(rows.items())
+    ]
+
+
+def test_what_was_sent_adds_up_to_what_the_screen_means(terminal: Terminal) -> None:
+    """Only what changed is sent; a cell left out would stay as it was for ever."""
+    for tick, key in enumerate(["", "\t", "S", "j", "\t", "s", "i", "\x1b[6~", "p", "p"], start=1):
+        terminal.press(key)
+        terminal.tell("settle")
+        answer = terminal.tell(f"tick {tick}")
+        terminal.wait_bytes(answer["queued"])
+        assert shown(terminal.since(0).decode()) == answer["text"].split("\n")
 
 
 def test_nothing_changed_sends_nothing(terminal: Terminal) -> None:

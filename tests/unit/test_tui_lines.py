@@ -17,7 +17,7 @@ from locktop.tui.lines.headline import headline
 from locktop.tui.lines.lock_details import lock_details
 from locktop.tui.lines.order import Ordering, matches
 from locktop.tui.lines.picture import Picture
-from locktop.tui.lines.runs import cut, line_text, merge, say, wrap
+from locktop.tui.lines.runs import changed_cells, cut, line_text, merge, say, wrap
 from locktop.tui.lines.shorten import middle, path_in, place_in, without_arguments
 from locktop.tui.lines.status import Pace, status_line
 from locktop.tui.lines.table import lay_out
@@ -125,6 +125,16 @@ def test_cut_and_wrap_keep_within_the_width_and_wrap_loses_nothing() -> None:
         assert all(cell_len(line_text(piece)) <= width for piece in pieces)
         joined = "".join(line_text(piece) for piece in pieces).replace(" ", "")
         assert joined == line_text(line).replace(" ", "")
+
+
+def test_changed_cells_are_no_more_than_needed_and_leave_out_nothing() -> None:
+    old = say("name 線程 12.3ms", ("  held by x", "holder"))
+    assert changed_cells(old, old, 40) == 0
+    assert changed_cells(say("name 線程 12.4ms", ("  held by x", "holder")), old, 40) == 14
+    assert changed_cells(say("name 線路 12.3ms", ("  held by x", "holder")), old, 40) == 9
+    assert changed_cells(say("name 線程 12.3ms", ("  held by", "holder")), old, 40) == 27
+    assert changed_cells(say("name 線程 12.3ms  held by x"), old, 40) == 40
+    assert changed_cells(say("name xx 12.3ms", ("  held by x", "holder")), old, 40) == 27
 
 
 @pytest.mark.parametrize("width", range(60, 220, 7))

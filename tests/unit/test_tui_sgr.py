@@ -10,17 +10,25 @@ import pytest
 from locktop.tui.sgr import DEFAULT, Attributes, Shortener, apply, change
 
 SEQUENCE = re.compile(r"\x1b\[([0-9;]*)m")
+MOVE = re.compile(r"\x1b\[[0-9;]*H|\r?\n")
 
 
 def seen(
     data: str, before: Attributes = DEFAULT
 ) -> tuple[list[tuple[str, Attributes]], Attributes]:
-    """Every character with its attributes, and the attributes afterwards: a small terminal."""
+    """Every character with its attributes, and the attributes afterwards: a small terminal.
+
+    What moves the cursor paints nothing, so it has no attributes.
+    """
     shown = []
     now, at = before, 0
     while at < len(data):
         match = SEQUENCE.match(data, at)
-        if match:
+        move = MOVE.match(data, at)
+        if move:
+            shown.append((move[0], DEFAULT))
+            at = move.end()
+        elif match:
             after = apply(now, match[1])
             assert after is not None
             now, at = after, match.end()
@@ -41,7 +49,7 @@ def anything(chance: random.Random) -> str:
             k=chance.randrange(1, 4),
         )
         parts.append(f"\x1b[{';'.join(codes)}m")
-        parts.append(chance.choice(["", "word", " ", "線", "\x1b[3;4H", "\x1b[?25l"]))
+        parts.append(chance.choice(["", "word", " ", "線", "\x1b[3;4H", "\r\n", "\x1b[?25l"]))
     return "".join(parts)
 
 
@@ -64,6 +72,13 @@ def test_what_textual_writes_becomes_much_shorter() -> None:
     short = Shortener().shorten(row)
     assert short.count("48;2;17;21;27") == 1
     assert len(short) < 0.7 * len(row)
+
+
+def test_a_style_is_kept_from_row_to_row() -> None:
+    row = "\x1b[38;2;1;2;3;48;2;17;21;27mtext\x1b[0m"
+    short = Shortener().shorten(f"\x1b[1;1H{row}\r\n\x1b[2;1H{row}\x1b[3;1H{row}")
+    assert short.count("48;2;17;21;27") == 1
+    assert short.endswith("\x1b[3;1Htext\x1b[m")
 
 
 def test_text_without_styles_is_left_alone() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from rich.cells import cell_len
 
@@ -81,6 +82,23 @@ def cut(line: Line, width: int) -> Line:
         kept.append((text, style))
         room -= cells
     return tuple(kept)
+
+
+def changed_cells(new: Line, old: Line, width: int) -> int:
+    """How many cells from the left hold all that differs between two lines of ``width`` cells."""
+    left = _characters(new, width)
+    for now, before in zip_longest(reversed(left), reversed(_characters(old, width))):
+        if now != before:
+            break
+        left.pop()
+    return sum(cell_len(character) for character, _ in left)
+
+
+def _characters(line: Line, width: int) -> list[Run]:
+    """The characters of a line with their styles; blanks after it have the style of its end."""
+    every = [(character, style) for text, style in line for character in text]
+    style = every[-1][1] if every else "text"
+    return every + [(" ", style)] * (width - cell_len(line_text(line)))
 
 
 def wrap(line: Line, width: int, indent: int) -> list[Line]:

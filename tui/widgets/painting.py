@@ -11,7 +11,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from locktop.tui.lines.figures import plain
-from locktop.tui.lines.runs import Line
+from locktop.tui.lines.runs import Line, changed_cells
 
 _KEPT_STRIPS = 2048
 
@@ -33,12 +33,17 @@ class Painting(Widget):
         raise NotImplementedError
 
     def paint_changes(self) -> None:
-        """Ask for those rows to be sent again whose text is not what was sent last."""
+        """Ask for those rows to be sent again whose text is not what was sent last.
+
+        Of a row Textual can leave out the end: what is at the right and the same as before.
+        """
         width = self.size.width
-        painted = self._painted
         for y in range(self.size.height):
-            if painted.get(y) != self.line_at(y):
+            new, old = self.line_at(y), self._painted.get(y)
+            if old is None or new[1] != old[1]:
                 self.refresh(Region(0, y, width, 1))
+            elif new[0] != old[0]:
+                self.refresh(Region(0, y, changed_cells(new[0], old[0], width), 1))
 
     def render_line(self, y: int) -> Strip:
         """Called for each row that has to be sent."""
