@@ -1,4 +1,4 @@
-"""The app, and the one factory that makes it for the command line and for the tests."""
+"""The app that shows the monitor, and what it has in common with the picker."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class ThemedApp(App[Result]):
 
 
 class LocktopApp(ThemedApp[int]):
-    """The monitor."""
+    """The monitor: made in one way for the command line and for the tests."""
 
     TITLE = "locktop"
 
@@ -99,6 +99,11 @@ class LocktopApp(ThemedApp[int]):
         environ: Mapping[str, str] = os.environ,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
+        """The app over ``feed``.
+
+        ``theme``: a name, None for what suits the terminal; ``rate``: pictures a second to start
+        with; ``now``: a monotonic clock in seconds, which tests replace.
+        """
         self.meter = Meter()
         super().__init__(theme, self.meter, environ)
         self._monitor = MonitorScreen(feed, self.meter, Pacer(rate), now)
@@ -106,22 +111,6 @@ class LocktopApp(ThemedApp[int]):
     def get_default_screen(self) -> MonitorScreen:
         """The monitor is the first screen and the last."""
         return self._monitor
-
-
-def make_app(
-    feed: SnapshotFeed,
-    theme: str | None = None,
-    *,
-    rate: float = 2.0,
-    environ: Mapping[str, str] = os.environ,
-    now: Callable[[], float] = time.monotonic,
-) -> LocktopApp:
-    """The app over ``feed``.
-
-    ``theme``: a name, None for what suits the terminal; ``rate``: pictures a second to start with;
-    ``now``: a monotonic clock in seconds, which tests replace.
-    """
-    return LocktopApp(feed, theme, rate=rate, environ=environ, now=now)
 
 
 def run_app(app: App[Any], environ: Mapping[str, str] = os.environ) -> int:

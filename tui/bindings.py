@@ -9,8 +9,8 @@ from locktop.tui.keymap import FOOTER, KEYMAP
 from locktop.tui.lines.runs import Line, Run, say
 
 
-def bindings() -> list[Binding]:
-    """All bindings of the monitor screen."""
+def bindings(*actions: str) -> list[Binding]:
+    """The bindings of ``actions``; without any, all: those of the monitor screen."""
     return [
         Binding(
             ",".join(keys.keys),
@@ -21,6 +21,7 @@ def bindings() -> list[Binding]:
             priority=keys.action == "filter",
         )
         for keys in KEYMAP
+        if not actions or keys.action in actions
     ]
 
 

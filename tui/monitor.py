@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import ClassVar
 
@@ -24,7 +24,7 @@ from locktop.tui.lines.deadlock_details import deadlock_details
 from locktop.tui.lines.headline import headline
 from locktop.tui.lines.lock_details import lock_details
 from locktop.tui.lines.picture import Picture
-from locktop.tui.lines.runs import Line, Row, say
+from locktop.tui.lines.runs import Line, say
 from locktop.tui.lines.shorten import path_in
 from locktop.tui.lines.status import status_line
 from locktop.tui.lines.thread_details import thread_details
@@ -182,20 +182,20 @@ class MonitorScreen(ListScreen):
             return
         if self._subject is None:
             self._subject = self._current_subject()
-        title, rows = self._detail_rows(picture)
+        title, lines = self._details_of(picture)
         self._details.set_heads("Details", title)
-        self._details.show(self._subject, rows)
+        self._details.show(self._subject, lines)
 
-    def _detail_rows(self, picture: Picture) -> tuple[str, tuple[Row, ...]]:
+    def _details_of(self, picture: Picture) -> tuple[str, Iterable[Line]]:
         kind, number = self._subject or ("", 0)
         if kind == "lock" and number in picture.locks:
-            return "of a lock", tuple(lock_details(picture, picture.locks[number]))
+            return "of a lock", lock_details(picture, picture.locks[number])
         if kind == "thread" and number in picture.threads:
-            return "of a thread", tuple(thread_details(picture, picture.threads[number]))
+            return "of a thread", thread_details(picture, picture.threads[number])
         if kind == "deadlock":
-            return "of the deadlock", tuple(deadlock_details(picture))
+            return "of the deadlock", deadlock_details(picture)
         gone = " It is no longer there." if kind else " Nothing is chosen."
-        return "", (Row(say((gone, "dim"))),)
+        return "", (say((gone, "dim")),)
 
     def _current_subject(self) -> tuple[str, int] | None:
         panel = self._panel()

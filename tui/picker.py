@@ -13,6 +13,7 @@ from textual.binding import Binding, BindingType
 from locktop.collector.discover import Candidate
 from locktop.collector.errors import LocktopError
 from locktop.tui.app import ThemedApp, run_app
+from locktop.tui.bindings import bindings
 from locktop.tui.driver import Meter
 from locktop.tui.lines.order import matches
 from locktop.tui.lines.runs import Line, Run, say
@@ -44,18 +45,11 @@ class PickerScreen(ListScreen):
     """The processes that can be watched first, then the others with what is in the way."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "app.quit", "quit", show=False),
+        *bindings("quit", "filter", "theme"),
+        *bindings("up", "down", "page_up", "page_down", "start", "end"),
         Binding("enter", "pick", "watch", show=False),
-        Binding("slash", "filter", "filter", show=False, priority=True),
         Binding("escape", "everything", "all", show=False),
         Binding("r", "look", "look again", show=False),
-        Binding("t", "app.next_theme", "next theme", show=False),
-        Binding("up,k", "move(-1)", "up", show=False),
-        Binding("down,j", "move(1)", "down", show=False),
-        Binding("pageup", "page(-1)", "a page up", show=False),
-        Binding("pagedown", "page(1)", "a page down", show=False),
-        Binding("home,g", "start", "first", show=False),
-        Binding("end,G", "end", "last", show=False),
     ]
 
     def __init__(self, lister: Lister, attach: Attach) -> None:

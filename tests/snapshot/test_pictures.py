@@ -12,7 +12,7 @@ from locktop.collector.discover import Candidate
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot
 from locktop.collector.source import Source
-from locktop.tui.app import make_app
+from locktop.tui.app import LocktopApp
 from locktop.tui.picker import PickerApp
 from locktop.tui.theme_files import shipped_names
 
@@ -38,7 +38,7 @@ def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def app_over(snapshot: Snapshot, theme: str = "night") -> App[int]:
-    return make_app(pictures.HandFeed(snapshot), theme, environ={}, now=lambda: 0.0)
+    return LocktopApp(pictures.HandFeed(snapshot), theme, environ={}, now=lambda: 0.0)
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
@@ -81,7 +81,7 @@ def test_keys_on_a_small_terminal(name: str, keys: list[str], snap_compare: Snap
 
 def test_no_color(monkeypatch: pytest.MonkeyPatch, snap_compare: SnapCompare) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    app = make_app(
+    app = LocktopApp(
         pictures.HandFeed(pictures.deadlock()), "night", environ={"NO_COLOR": "1"}, now=lambda: 0.0
     )
     assert snap_compare(app, terminal_size=(80, 24))

@@ -18,7 +18,7 @@ from dataclasses import replace
 import pictures
 from textual.pilot import Pilot
 
-from locktop.tui.app import make_app, run_app
+from locktop.tui.app import LocktopApp, run_app
 
 
 def main() -> None:
@@ -27,7 +27,7 @@ def main() -> None:
     ticks = [0]
     feed = pictures.HandFeed(pictures.many())
     # Two pictures a second, whatever the machine is busy with.
-    app = make_app(feed, "night", now=lambda: ticks[0] / 2)
+    app = LocktopApp(feed, "night", now=lambda: ticks[0] / 2)
 
     async def settle() -> None:
         pilot = Pilot(app)

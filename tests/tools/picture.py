@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from locktop.collector.model import Snapshot
-from locktop.tui.app import make_app
+from locktop.tui.app import LocktopApp
 from locktop.tui.commands.demo import demo_program
 from locktop.tui.feed import Publish, WorkerFeed
 from locktop.tui.started import Started
@@ -41,7 +41,7 @@ async def draw(path: Path) -> None:
     program = str(demo_program())
     with Started(program, [program, "--deadlock"], output=os.devnull) as started:
         feed = Watched(started.source())
-        app = make_app(feed, "night", environ={})
+        app = LocktopApp(feed, "night", environ={})
         async with app.run_test(size=SIZE) as pilot:
             await asyncio.wait_for(feed.complete.wait(), PICTURES / 2)
             await pilot.pause()

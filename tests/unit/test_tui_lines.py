@@ -241,8 +241,7 @@ def test_status_line_keeps_a_gap_and_leaves_out_from_the_end() -> None:
 
 
 def details(picture: Picture, lock_id: int) -> str:
-    rows = lock_details(picture, picture.locks[lock_id])
-    return "\n".join(line_text(row.line) for row in rows)
+    return "\n".join(line_text(line) for line in lock_details(picture, picture.locks[lock_id]))
 
 
 def test_the_mean_wait_has_no_wait_that_goes_on_or_gave_up() -> None:

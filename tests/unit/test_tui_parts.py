@@ -13,7 +13,7 @@ from textual.color import Color
 from locktop.collector.errors import LocktopError
 from locktop.tui import saving, theme_files
 from locktop.tui.actions import ACTIONS
-from locktop.tui.app import make_app
+from locktop.tui.app import LocktopApp
 from locktop.tui.bindings import bindings, footer_line
 from locktop.tui.commands.run import tell_end
 from locktop.tui.keymap import FOOTER, KEYMAP
@@ -130,7 +130,7 @@ async def test_a_broken_theme_file_is_told_and_left_out(
     assert len(wrong) == 1
     assert "own.toml" in wrong[0]
     assert complaint in wrong[0]
-    app = make_app(pictures.HandFeed(pictures.normal()), "own", environ={"TERM": "linux"})
+    app = LocktopApp(pictures.HandFeed(pictures.normal()), "own", environ={"TERM": "linux"})
     async with app.run_test(size=(80, 24)):
         assert app.theme == "ansi16"
 

@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from locktop.collector.model import Lock, Snapshot
-from locktop.tui.app import LocktopApp, make_app
+from locktop.tui.app import LocktopApp
 from locktop.tui.widgets.details import Details
 from locktop.tui.widgets.foot import Foot
 from locktop.tui.widgets.item_list import ItemList
@@ -86,7 +86,7 @@ async def opened(
 ) -> AsyncIterator[Screen]:
     clock = [0.0]
     feed = pictures.HandFeed(*(snapshots or (pictures.normal(),)))
-    app = make_app(feed, theme, environ={"TERM": "xterm-256color"}, now=lambda: clock[0])
+    app = LocktopApp(feed, theme, environ={"TERM": "xterm-256color"}, now=lambda: clock[0])
     async with app.run_test(size=size, notifications=True) as pilot:
         await pilot.pause()
         await pilot.pause()

@@ -40,11 +40,11 @@ def watch(source: Source, arguments: argparse.Namespace) -> int:
     """Open the screen on ``source``; closes it."""
     # What is imported stays: to look for garbage in it takes a tenth of the time to the picture.
     gc.disable()
-    from locktop.tui.app import make_app, run_app
+    from locktop.tui.app import LocktopApp, run_app
     from locktop.tui.feed import WorkerFeed
 
     feed = WorkerFeed(source)
     try:
-        return run_app(make_app(feed, arguments.theme, rate=arguments.rate))
+        return run_app(LocktopApp(feed, arguments.theme, rate=arguments.rate))
     finally:
         feed.stop()

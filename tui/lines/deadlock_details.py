@@ -9,26 +9,24 @@ from locktop.tui.lines.banner import word
 from locktop.tui.lines.figures import duration
 from locktop.tui.lines.parts import blank, labelled, stack_of
 from locktop.tui.lines.picture import Picture
-from locktop.tui.lines.runs import Row, say
+from locktop.tui.lines.runs import Line, say
 
 
-def deadlock_details(picture: Picture) -> Iterator[Row]:
+def deadlock_details(picture: Picture) -> Iterator[Line]:
     """The lines of the details panel for all deadlocks."""
     for deadlock in picture.snapshot.deadlocks:
         yield from _deadlock(picture, deadlock)
         yield blank()
 
 
-def _deadlock(picture: Picture, deadlock: Deadlock) -> Iterator[Row]:
+def _deadlock(picture: Picture, deadlock: Deadlock) -> Iterator[Line]:
     certain = "" if deadlock.certain else "  not certain: an owner is not known for sure"
-    yield Row(
-        say(
-            (f" {word(deadlock)}", "stuck"),
-            f" of {len(deadlock.cycle)} threads, for {duration(deadlock.since_s)}",
-            (certain, "dim"),
-        )
+    yield say(
+        (f" {word(deadlock)}", "stuck"),
+        f" of {len(deadlock.cycle)} threads, for {duration(deadlock.since_s)}",
+        (certain, "dim"),
     )
-    yield Row(say(" ", (_circle(picture, deadlock), "strong")))
+    yield say(" ", (_circle(picture, deadlock), "strong"))
     for edge in deadlock.cycle:
         yield blank()
         yield from _edge(picture, edge)
@@ -39,7 +37,7 @@ def _circle(picture: Picture, deadlock: Deadlock) -> str:
     return " → ".join([*names, *names[:1]])
 
 
-def _edge(picture: Picture, edge: DeadlockEdge) -> Iterator[Row]:
+def _edge(picture: Picture, edge: DeadlockEdge) -> Iterator[Line]:
     yield labelled("thread", (picture.thread_name(edge.tid), "stuck"), f" ({edge.tid})")
     thread = picture.threads.get(edge.tid)
     wait = thread.waiting_for if thread is not None else None

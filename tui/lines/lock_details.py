@@ -8,34 +8,32 @@ from itertools import islice
 from locktop.collector.model import Lock, WaitStack
 from locktop.tui.lines.figures import count, duration, exact, percent
 from locktop.tui.lines.lock_list import mean_hold
-from locktop.tui.lines.parts import blank, event_lines, heading, labelled, stack_of
+from locktop.tui.lines.parts import blank, heading, labelled, latest_waits, stack_of
 from locktop.tui.lines.picture import Picture
-from locktop.tui.lines.runs import Row, Run, say
+from locktop.tui.lines.runs import Line, Run, say
 from locktop.tui.lines.thread_list import state_word
 
 _MOST_WAITERS = 3
-_MOST_EVENTS = 12
 
 
-def lock_details(picture: Picture, lock: Lock) -> Iterator[Row]:
+def lock_details(picture: Picture, lock: Lock) -> Iterator[Line]:
     """The lines of the details panel for ``lock``."""
-    yield Row(
-        say(
-            (f" {lock.name}", "strong"),
-            f"  {lock.kind.value}",
-            (f"  at {lock.address:#x}", "dim"),
-            ("  destroyed" if lock.destroyed else "", "waiting"),
-        )
+    yield say(
+        (f" {lock.name}", "strong"),
+        f"  {lock.kind.value}",
+        (f"  at {lock.address:#x}", "dim"),
+        ("  destroyed" if lock.destroyed else "", "waiting"),
     )
     yield from _holders(picture, lock)
     yield from _waiters(picture, lock)
     yield from _figures(picture, lock)
     yield from _blame(picture, lock)
     yield from _wait_stacks(picture, lock)
-    yield from _recent(picture, lock)
+    events = [event for event in picture.snapshot.events if event.lock == lock.id]
+    yield from latest_waits(picture, events, show_lock=False)
 
 
-def _holders(picture: Picture, lock: Lock) -> Iterator[Row]:
+def _holders(picture: Picture, lock: Lock) -> Iterator[Line]:
     if not lock.holders:
         yield labelled("held by", ("nobody", "dim"))
     for number, tid in enumerate(lock.holders):
@@ -64,7 +62,7 @@ def _holder(picture: Picture, lock: Lock, tid: int) -> Iterator[Run | str]:
     yield f" {duration(wait.for_s)}"
 
 
-def _waiters(picture: Picture, lock: Lock) -> Iterator[Row]:
+def _waiters(picture: Picture, lock: Lock) -> Iterator[Line]:
     """One line, however many they are, so that what is below stays where it is."""
     if not lock.waiters:
         yield labelled("waiters", ("none", "dim"))
@@ -81,7 +79,7 @@ def _waiters(picture: Picture, lock: Lock) -> Iterator[Row]:
     yield labelled("waiters", *said)
 
 
-def _figures(picture: Picture, lock: Lock) -> Iterator[Row]:
+def _figures(picture: Picture, lock: Lock) -> Iterator[Line]:
     share = percent(lock.contended / lock.acquisitions) if lock.acquisitions else "0%"
     failed = f", trylock failed {exact(lock.trylock_failed)}" if lock.trylock_failed else ""
     yield labelled(
@@ -128,23 +126,21 @@ def _mean_wait(picture: Picture, lock: Lock) -> float | None:
     return mean if 0 < mean <= lock.wait_max_s else None
 
 
-def _blame(picture: Picture, lock: Lock) -> Iterator[Row]:
+def _blame(picture: Picture, lock: Lock) -> Iterator[Line]:
     if not lock.blame:
         return
     yield blank()
     yield heading("Waited because of")
     for blame in islice(lock.blame, 6):
-        yield Row(
-            say(
-                f"  {duration(blame.wait_s):>6}  ",
-                (picture.thread_name(blame.tid), "holder"),
-                "  took it at ",
-                (picture.site(blame.site) or "?", "where"),
-            )
+        yield say(
+            f"  {duration(blame.wait_s):>6}  ",
+            (picture.thread_name(blame.tid), "holder"),
+            "  took it at ",
+            (picture.site(blame.site) or "?", "where"),
         )
 
 
-def _wait_stacks(picture: Picture, lock: Lock) -> Iterator[Row]:
+def _wait_stacks(picture: Picture, lock: Lock) -> Iterator[Line]:
     total = sum(stack.wait_s for stack in lock.wait_stacks)
     for number, stack in enumerate(lock.wait_stacks):
         yield blank()
@@ -152,17 +148,8 @@ def _wait_stacks(picture: Picture, lock: Lock) -> Iterator[Row]:
         yield from stack_of(picture, stack.stack, 0)
 
 
-def _wait_stack_title(number: int, stack: WaitStack, total: float, of: int) -> Row:
+def _wait_stack_title(number: int, stack: WaitStack, total: float, of: int) -> Line:
     share = percent(stack.wait_s / total) if total > 0 else "-"
     which = f"{number + 1} of {of}: " if of > 1 else ""
     waits = f" in {exact(stack.count)} waits" if stack.count else ", still waiting"
     return heading("Waited here  ", f"{which}{share} of the wait, {duration(stack.wait_s)}{waits}")
-
-
-def _recent(picture: Picture, lock: Lock) -> Iterator[Row]:
-    events = [event for event in picture.snapshot.events if event.lock == lock.id]
-    if not events:
-        return
-    yield blank()
-    yield heading("Latest waits")
-    yield from event_lines(picture, islice(events, _MOST_EVENTS), show_lock=False)

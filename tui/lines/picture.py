@@ -9,7 +9,6 @@ from functools import cached_property
 
 from locktop.collector.model import (
     CONTENTION_KINDS,
-    Deadlock,
     Frame,
     Held,
     Kind,
@@ -148,13 +147,6 @@ class Picture:
             if thread.waiting_for is None or not thread.waiting_for.holders:
                 return
             tid = thread.waiting_for.holders[0]
-
-    def deadlock_of(self, tid: int) -> Deadlock | None:
-        """The deadlock that a thread is in."""
-        for deadlock in self.snapshot.deadlocks:
-            if any(edge.tid == tid for edge in deadlock.cycle):
-                return deadlock
-        return None
 
 
 def _named(lock: Lock) -> Lock:

@@ -7,8 +7,7 @@ about 40 bytes on the wire, so a line has few of them.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 
 from rich.cells import cell_len
@@ -35,14 +34,6 @@ STYLES: dict[str, str] = {
 
 Run = tuple[str, str]
 Line = tuple[Run, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A line that stands for something: ``key`` tells what, None for a line one cannot choose."""
-
-    line: Line
-    key: Hashable = None
 
 
 def line_text(line: Line) -> str:

@@ -7,33 +7,32 @@ from itertools import islice, pairwise
 
 from locktop.collector.model import Thread
 from locktop.tui.lines.figures import duration, exact, percent
-from locktop.tui.lines.parts import blank, event_lines, heading, labelled, stack_of
+from locktop.tui.lines.parts import labelled, latest_waits, stack_of
 from locktop.tui.lines.picture import Picture
-from locktop.tui.lines.runs import Row, Run, say
+from locktop.tui.lines.runs import Line, Run, say
 from locktop.tui.lines.thread_list import state_word
 
 _MOST_HELD = 16
-_MOST_EVENTS = 12
 
 
-def thread_details(picture: Picture, thread: Thread) -> Iterator[Row]:
+def thread_details(picture: Picture, thread: Thread) -> Iterator[Line]:
     """The lines of the details panel for ``thread``."""
-    yield Row(
-        say(
-            (f" {picture.thread_name(thread.tid)}", "strong"),
-            f"  thread {thread.tid}",
-            f"  {state_word(thread)}",
-        )
+    yield say(
+        (f" {picture.thread_name(thread.tid)}", "strong"),
+        f"  thread {thread.tid}",
+        f"  {state_word(thread)}",
     )
     yield from _waits(picture, thread)
     yield from _because(picture, thread)
-    yield from _stack(picture, thread)
+    if thread.waiting_for is not None:
+        yield from stack_of(picture, thread.waiting_for.stack, thread.waiting_for.site)
     yield from _holds(picture, thread)
     yield from _figures(picture, thread)
-    yield from _recent(picture, thread)
+    events = [event for event in picture.snapshot.events if event.tid == thread.tid]
+    yield from latest_waits(picture, events, show_lock=True)
 
 
-def _waits(picture: Picture, thread: Thread) -> Iterator[Row]:
+def _waits(picture: Picture, thread: Thread) -> Iterator[Line]:
     wait = thread.waiting_for
     if wait is None:
         yield labelled("waits for", ("nothing", "dim"))
@@ -51,7 +50,7 @@ def _waits(picture: Picture, thread: Thread) -> Iterator[Row]:
     yield labelled("waits for", *said)
 
 
-def _because(picture: Picture, thread: Thread) -> Iterator[Row]:
+def _because(picture: Picture, thread: Thread) -> Iterator[Line]:
     """The chain from the holder to its root."""
     chain = list(picture.chain(thread.tid))
     for before, link in pairwise(chain):
@@ -75,7 +74,7 @@ def _because(picture: Picture, thread: Thread) -> Iterator[Row]:
         yield labelled("", ("and so in a circle: a deadlock", "stuck"))
 
 
-def _holds(picture: Picture, thread: Thread) -> Iterator[Row]:
+def _holds(picture: Picture, thread: Thread) -> Iterator[Line]:
     if not thread.holds:
         yield labelled("holds", ("nothing", "dim"))
     for number, held in enumerate(islice(thread.holds, _MOST_HELD)):
@@ -94,7 +93,7 @@ def _holds(picture: Picture, thread: Thread) -> Iterator[Row]:
         yield labelled("", (f"and {len(thread.holds) - _MOST_HELD} more", "dim"))
 
 
-def _figures(picture: Picture, thread: Thread) -> Iterator[Row]:
+def _figures(picture: Picture, thread: Thread) -> Iterator[Line]:
     waited = [f"{kind.value} {duration(s)}" for kind, s in thread.wait_s.items() if s > 0]
     yield labelled("waited", ", ".join(waited) or "never")
     yield labelled("acquired", f"{exact(thread.acquisitions)}, contended {exact(thread.contended)}")
@@ -106,19 +105,3 @@ def _figures(picture: Picture, thread: Thread) -> Iterator[Row]:
         ),
         (f"  cpu {duration(thread.cpu_s)} in all", "dim"),
     )
-
-
-def _stack(picture: Picture, thread: Thread) -> Iterator[Row]:
-    wait = thread.waiting_for
-    if wait is None:
-        return
-    yield from stack_of(picture, wait.stack, wait.site)
-
-
-def _recent(picture: Picture, thread: Thread) -> Iterator[Row]:
-    events = [event for event in picture.snapshot.events if event.tid == thread.tid]
-    if not events:
-        return
-    yield blank()
-    yield heading("Latest waits")
-    yield from event_lines(picture, islice(events, _MOST_EVENTS), show_lock=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from locktop.tui.lines.runs import Line, Row, wrap
+from collections.abc import Iterable
+
+from locktop.tui.lines.runs import Line, wrap
 from locktop.tui.widgets.painting import PLAIN
 from locktop.tui.widgets.sheet import Sheet
 
@@ -11,7 +13,7 @@ _INDENT = 11
 
 
 class Details(Sheet):
-    """Shows rows; a new subject starts at its top."""
+    """Shows lines; a new subject starts at its top."""
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
@@ -26,10 +28,10 @@ class Details(Sheet):
         """See Sheet."""
         return self._lines[number], PLAIN
 
-    def show(self, subject: object, rows: tuple[Row, ...]) -> None:
-        """Show ``rows`` about ``subject``."""
+    def show(self, subject: object, lines: Iterable[Line]) -> None:
+        """Show ``lines`` about ``subject``."""
         width = self.size.width - 1
-        self._lines = [line for row in rows for line in wrap(row.line, width, _INDENT)]
+        self._lines = [piece for line in lines for piece in wrap(line, width, _INDENT)]
         if subject != self._subject:
             self._subject = subject
             self.scroll_line(0)
