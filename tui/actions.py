@@ -20,7 +20,7 @@ ACTIONS: dict[str, Action] = {
     "next_panel": Action("panel(1)", "next panel: locks, threads, details", "panel"),
     "previous_panel": Action("panel(-1)", "previous panel"),
     "details": Action("details", "details of the chosen one; again: the whole screen", "open"),
-    "back": Action("back", "back: from the details, from a filter"),
+    "back": Action("back", "back: from the details, from a filter", "back"),
     "deadlock": Action("deadlock", "the deadlock with all its stacks", "deadlock"),
     "sort": Action("sort", "sort by the next column", "sort"),
     "reverse": Action("reverse", "turn the order around", "reverse"),

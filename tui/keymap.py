@@ -46,6 +46,7 @@ FOOTER: tuple[str, ...] = (
     "quit",
     "next_panel",
     "details",
+    "back",
     "sort",
     "filter",
     "save",

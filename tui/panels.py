@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from locktop.collector.model import Lock, Thread
 from locktop.tui.lines import lock_list, thread_list
 from locktop.tui.lines.order import Order, Ordering, matches, named, next_order
-from locktop.tui.lines.picture import Picture, is_contention
+from locktop.tui.lines.picture import Picture, is_contention, place
 from locktop.tui.lines.table import Cell, Column, Table, lay_out
 from locktop.tui.widgets.item_list import ItemList
 
@@ -53,8 +53,12 @@ class Panel(Generic[T]):
         raise NotImplementedError
 
     def next_order(self) -> str:
-        """Sort by the next column; gives its name."""
+        """Sort by the next column that is shown; gives its name."""
         self.order = next_order(self.orders, self.order)
+        while self._table is not None and not self._table.has(
+            named(self.orders, self.order).column
+        ):
+            self.order = next_order(self.orders, self.order)
         self.reversed = False
         self.upset()
         return self.order
@@ -77,7 +81,7 @@ class Panel(Generic[T]):
             id_ for id_, item in items.items() if self._shown(picture, item, wanted, show_idle)
         ]
         ids = self._ordering.arrange(shown, now, lambda: self._sorted(picture, shown))
-        table = lay_out(self.columns(picture), self.widget.size.width)
+        table = self._table = lay_out(self.columns(picture), self.widget.size.width)
         order = named(self.orders, self.order)
         self.widget.set_heads(
             self.title, self._said(wanted, len(items) - len(shown)), table.heading(order.column)
@@ -159,7 +163,9 @@ class ThreadPanel(Panel[Thread]):
 
     def words(self, picture: Picture, item: Thread) -> str:
         """See Panel."""
-        words = [item.name, str(item.tid), thread_list.state_word(item), picture.wait_place(item)]
+        words = [item.name, str(item.tid), thread_list.state_word(item)]
+        frame = picture.wait_frame(item)
+        words += [place(frame)] if frame is not None else []
         if item.waiting_for is not None:
             words.append(picture.lock_name(item.waiting_for.lock))
             words += [picture.thread_name(tid) for tid in item.waiting_for.holders]

@@ -137,6 +137,13 @@ def test_changed_cells_are_no_more_than_needed_and_leave_out_nothing() -> None:
     assert changed_cells(say("name xx 12.3ms", ("  held by x", "holder")), old, 40) == 27
 
 
+def test_a_word_is_not_broken_where_its_style_changes() -> None:
+    line = say("held by a, taken at ", ("put cache.c:64", "where"), ("; now asleep", "dim"))
+    for width in range(16, 46):
+        for piece in wrap(line, width, 4):
+            assert ":64" not in line_text(piece) or ":64;" in line_text(piece)
+
+
 @pytest.mark.parametrize("width", range(60, 220, 7))
 def test_rows_fill_the_width_exactly_and_stand_under_their_titles(width: int) -> None:
     picture = Picture(pictures.hostile())
@@ -168,6 +175,14 @@ def test_headline_says_less_where_there_is_less_room(width: int) -> None:
     if width >= 80:
         assert len(text) <= width
         assert "210" in text
+
+
+def test_headline_says_what_was_waited_for_lately_in_the_room_there_is() -> None:
+    calm = pictures.normal()
+    quiet = Picture(replace(calm, threads=()))
+    wide, narrow = (line_text(headline(quiet, width)) for width in (120, 80))
+    assert wide.endswith("Most waited for lately: g_cache_lock, 1.88s a second")
+    assert narrow == " No thread waits now; lately most for g_cache_lock, 1.88s a second"
 
 
 def test_headline_without_anything_wrong() -> None:
@@ -257,6 +272,38 @@ def test_the_mean_wait_has_no_wait_that_goes_on_or_gave_up() -> None:
     gave_up = pictures.normal()
     assert any(event.timed_out for event in gave_up.events)
     assert "in all, 412ms at most" in details(Picture(gave_up), 1)
+
+
+def test_who_holds_a_lock_is_nobody_only_where_that_is_known() -> None:
+    calm = pictures.normal()
+    free = replace(calm.locks[0], holders=(), waiters=())
+    between = replace(calm.locks[0], holders=())
+    for lock, complete, said in (
+        (free, True, "nobody"),
+        (free, False, "not known"),
+        (between, True, "not known"),
+    ):
+        text = details(Picture(replace(calm, locks=(lock,), complete=complete)), 1)
+        assert f"\n held by   {said}\n" in text
+    assert "held by" not in details(Picture(calm), 5), "a condition variable is held by nobody ever"
+
+
+def test_a_lock_that_is_never_let_go_of_is_held_all_the_time() -> None:
+    lock = replace(pictures.deadlock().locks[0], hold_timed=0)
+    columns = {column.title: column for column in lock_list.columns(Picture(pictures.deadlock()))}
+    assert columns["HELD%"].cell(lock)[0] == "100%"
+    assert columns["HELD%"].cell(pictures.lock(1, "new"))[0] == "-"
+
+
+def test_lists_name_a_place_by_function_and_line() -> None:
+    picture = Picture(pictures.deadlock())
+    locks = {column.title: column for column in lock_list.columns(picture)}
+    threads = {column.title: column for column in thread_list.columns(picture)}
+    assert locks["HELD AT"].cell(picture.locks[10])[0] == "take_left:31"
+    assert threads["AT"].cell(picture.threads[4730])[0] == "take_right:36"
+    assert threads["AT"].cell(picture.threads[4711])[0] == "cache_put:88"
+    assert threads["AT"].cell(picture.threads[4715])[0] == "table::lookup:301"
+    assert threads["AT"].cell(picture.threads[4714])[0] == ""
 
 
 def test_the_first_look_says_nothing_of_what_takes_two() -> None:

@@ -20,6 +20,7 @@ from locktop.tui.keymap import FOOTER, KEYMAP
 from locktop.tui.lines.runs import line_text
 from locktop.tui.pace import DRAWN_TO_RAISE, SKIPS_TO_LOWER, Pacer
 from locktop.tui.started import EndedEarlyError, Started
+from locktop.tui.widgets.help import WIDTH, help_text
 
 ALL = theme_files.load_all()[0]
 COLOURED = [theme for theme in ALL.values() if not theme.ansi]
@@ -205,6 +206,10 @@ def test_the_line_of_keys_shows_whole_keys_only() -> None:
         assert len(text) <= width
         assert whole.startswith(text)
     assert "w save" in line_text(footer_line(80))
+
+
+def test_no_line_of_the_help_is_broken_on_a_small_terminal() -> None:
+    assert max(len(line) for line in help_text(()).plain.splitlines()) <= WIDTH
 
 
 def started(*arguments: str, **options: object) -> Started:

@@ -127,6 +127,15 @@ async def test_sort_goes_through_all_orders_and_round() -> None:
         assert seen == ["wait", "contended", "rate", "hold", "name", "wait"]
 
 
+async def test_sort_leaves_out_what_is_not_shown() -> None:
+    async with opened(size=(80, 24)) as screen:
+        seen = []
+        for _ in range(4):
+            seen.append(next(line for line in screen.lines if "Locks by " in line).split()[3])
+            await screen.keys("s")
+        assert seen == ["wait", "rate", "name", "wait"]
+
+
 async def test_reverse_turns_the_order_around_but_keeps_idle_below() -> None:
     async with opened() as screen:
         before = screen.names("LOCK")

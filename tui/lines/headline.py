@@ -22,11 +22,14 @@ def headline(picture: Picture, width: int) -> Line:
     busiest = _busiest(picture)
     if busiest is None:
         return say((_say_calm(picture), "dim"))
-    return say(
-        (" No thread waits for a lock now. Most waited for lately: ", "dim"),
-        (busiest.name, "strong"),
-        f"  {duration(busiest.rates.wait)} a second",
-    )
+    full = _say_busiest(" No thread waits for a lock now. Most waited for lately: ", busiest)
+    if cell_len(line_text(full)) <= width:
+        return full
+    return _say_busiest(" No thread waits now; lately most for ", busiest)
+
+
+def _say_busiest(begin: str, lock: Lock) -> Line:
+    return say((begin, "dim"), (lock.name, "strong"), f", {duration(lock.rates.wait)} a second")
 
 
 def _say_calm(picture: Picture) -> str:

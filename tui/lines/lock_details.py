@@ -9,7 +9,7 @@ from locktop.collector.model import Lock, WaitStack
 from locktop.tui.lines.figures import count, duration, exact, percent
 from locktop.tui.lines.lock_list import mean_hold
 from locktop.tui.lines.parts import blank, heading, labelled, latest_waits, stack_of
-from locktop.tui.lines.picture import Picture
+from locktop.tui.lines.picture import Picture, is_contention
 from locktop.tui.lines.runs import Line, Run, say
 from locktop.tui.lines.thread_list import state_word
 
@@ -34,8 +34,10 @@ def lock_details(picture: Picture, lock: Lock) -> Iterator[Line]:
 
 
 def _holders(picture: Picture, lock: Lock) -> Iterator[Line]:
-    if not lock.holders:
-        yield labelled("held by", ("nobody", "dim"))
+    if not lock.holders and is_contention(lock):
+        # Between one holder and the next it is free, or the next one is not seen yet.
+        free = not lock.waiters and picture.snapshot.complete
+        yield labelled("held by", ("nobody" if free else "not known", "dim"))
     for number, tid in enumerate(lock.holders):
         yield labelled("" if number else "held by", *_holder(picture, lock, tid))
 

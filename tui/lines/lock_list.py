@@ -8,7 +8,10 @@ from locktop.collector.model import Lock
 from locktop.tui.lines.figures import count, duration, percent
 from locktop.tui.lines.order import Order
 from locktop.tui.lines.picture import Picture, is_contention
+from locktop.tui.lines.shorten import place_in
 from locktop.tui.lines.table import Cell, Column
+
+_PLACE_WIDTH = 24
 
 #: The orders in the order of the key; each with the title of its column.
 ORDERS: tuple[Order[Lock], ...] = (
@@ -45,7 +48,9 @@ def columns(picture: Picture) -> tuple[Column[Lock], ...]:
         _figure("CONTEND", 7, lambda lock: count(lock.contended), 112),
         _figure("HOLD~", 6, lambda lock: duration(mean_hold(lock)), 106),
         _figure("ACQ/s", 5, lambda lock: picture.lately(count(lock.rates.acquisitions)), 150),
-        Column("HELD AT", 24, lambda lock: _held_at(picture, lock), grow=4, from_width=132),
+        Column(
+            "HELD AT", _PLACE_WIDTH, lambda lock: _held_at(picture, lock), grow=4, from_width=132
+        ),
     )
 
 
@@ -93,8 +98,11 @@ def _held_for(picture: Picture, lock: Lock) -> str:
 
 
 def _held_share(lock: Lock) -> str:
-    return percent(lock.rates.hold) if lock.hold_timed else "-"
+    # A lock that was never let go of was never timed, but is held all the same.
+    return percent(lock.rates.hold) if lock.hold_timed or lock.rates.hold else "-"
 
 
 def _held_at(picture: Picture, lock: Lock) -> Cell:
-    return picture.held_site(lock.holders[0], lock.id) if lock.holders else "", "where"
+    held = picture.held(lock.holders[0], lock.id) if lock.holders else None
+    frame = picture.snapshot.sites.get(held.site) if held is not None else None
+    return place_in(frame, _PLACE_WIDTH) if frame is not None else "", "where"

@@ -128,12 +128,12 @@ class Picture:
                 return frame
         return frames[0] if frames else None
 
-    def wait_place(self, thread: Thread) -> str:
-        """Where in the code a thread waits, "" if it does not."""
+    def wait_frame(self, thread: Thread) -> Frame | None:
+        """Where in the code a thread waits, None if it does not or that is not known."""
         wait = thread.waiting_for
         if wait is None:
-            return ""
-        return self.stack_top(wait.stack) or self.site(wait.site)
+            return None
+        return self.top_frame(wait.stack) or self.snapshot.sites.get(wait.site)
 
     def chain(self, tid: int) -> Iterator[Thread]:
         """The thread, the one it waits for, the one that waits for …: to a circle or an end."""

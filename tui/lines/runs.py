@@ -102,27 +102,38 @@ def wrap(line: Line, width: int, indent: int) -> list[Line]:
     pieces: list[Line] = []
     current: list[Run] = []
     room = width
-    for text, style in _words(line):
-        cells = cell_len(text)
-        if cells > room and current:
+    for word in _words(line):
+        if cell_len(line_text(word)) > room and current:
             pieces.append(merge(current))
             current, room = [(" " * indent, "text")], width - indent
-            text = text.lstrip()
-        while cell_len(text) > room:
-            head = text[:1] if room < 1 else _head(text, room)
-            current.append((head, style))
-            pieces.append(merge(current))
-            current, room, text = [(" " * indent, "text")], width - indent, text[len(head) :]
-        current.append((text, style))
-        room -= cell_len(text)
+            word = _without_blanks(word)
+        for text, style in word:
+            while cell_len(text) > room:
+                head = text[:1] if room < 1 else _head(text, room)
+                current.append((head, style))
+                pieces.append(merge(current))
+                current, room, text = [(" " * indent, "text")], width - indent, text[len(head) :]
+            current.append((text, style))
+            room -= cell_len(text)
     return [*pieces, merge(current)]
 
 
-def _words(line: Line) -> Iterator[Run]:
-    """The words of a line, each with the blanks before it."""
+def _words(line: Line) -> Iterator[Line]:
+    """The words of a line, each with the blanks before it; one may be of several styles."""
+    word: list[Run] = []
     for text, style in line:
-        for word in re.findall(r"\s*\S+|\s+$", text):
-            yield word, style
+        for blanks, letters in re.findall(r"(\s*)(\S*)", text):
+            if blanks and any(not part.isspace() for part, _ in word):
+                yield tuple(word)
+                word = []
+            word += [(part, style) for part in (blanks, letters) if part]
+    if word:
+        yield tuple(word)
+
+
+def _without_blanks(word: Line) -> Line:
+    """``word`` from its first letter."""
+    return tuple((text, style) for text, style in word if not text.isspace())
 
 
 def _head(text: str, cells: int) -> str:

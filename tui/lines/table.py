@@ -33,6 +33,10 @@ class Table(Generic[T]):
     columns: tuple[Column[T], ...]
     widths: tuple[int, ...]
 
+    def has(self, title: str) -> bool:
+        """Whether the column of that title is among them."""
+        return any(column.title == title for column in self.columns)
+
     def heading(self, marked: str = "") -> Line:
         """The titles; the column titled ``marked`` is what the list is sorted by."""
         runs: list[Cell] = [(" ", "label")]

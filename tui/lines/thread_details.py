@@ -103,5 +103,5 @@ def _figures(picture: Picture, thread: Thread) -> Iterator[Line]:
             f"lock wait {percent(thread.wait_share)}, idle wait {percent(thread.idle_share)}, "
             f"cpu {percent(thread.cpu_share)}"
         ),
-        (f"  cpu {duration(thread.cpu_s)} in all", "dim"),
     )
+    yield labelled("cpu", f"{duration(thread.cpu_s)} in all")

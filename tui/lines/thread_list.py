@@ -8,6 +8,7 @@ from locktop.collector.model import CONTENTION_KINDS, Thread, ThreadState
 from locktop.tui.lines.figures import bar, count, duration, percent
 from locktop.tui.lines.order import Order
 from locktop.tui.lines.picture import Picture
+from locktop.tui.lines.shorten import place_in
 from locktop.tui.lines.table import Cell, Column
 
 _STATE_RANK = {
@@ -30,6 +31,8 @@ _STATE_STYLE = {
 _LONG_WAIT_S = 1.0
 #: Of the last interval: from here on a thread counts as one that contends.
 _SOME_SHARE = 0.05
+
+_PLACE_WIDTH = 24
 
 #: The orders in the order of the key; each with the title of its column.
 ORDERS: tuple[Order[Thread], ...] = (
@@ -82,7 +85,7 @@ def columns(picture: Picture) -> tuple[Column[Thread], ...]:
         Column("HOLDS", 5, _holds, right=True, from_width=104),
         _figure("WAITED", 6, lambda thread: duration(contention_wait(thread)), 112),
         _figure("CONTEND", 7, lambda thread: count(thread.contended), 120),
-        Column("AT", 24, lambda thread: _where(picture, thread), grow=4, from_width=132),
+        Column("AT", _PLACE_WIDTH, lambda thread: _where(picture, thread), grow=4, from_width=132),
     )
 
 
@@ -123,7 +126,9 @@ def _quiet(thread: Thread) -> str:
 
 
 def _where(picture: Picture, thread: Thread) -> Cell:
-    return picture.wait_place(thread), "dim" if _quiet(thread) == "dim" else "where"
+    frame = picture.wait_frame(thread)
+    text = place_in(frame, _PLACE_WIDTH) if frame is not None else ""
+    return text, "dim" if _quiet(thread) == "dim" else "where"
 
 
 def _name(picture: Picture, thread: Thread) -> Cell:

@@ -15,16 +15,25 @@ from textual.widgets import Static
 from locktop.tui.bindings import help_lines
 from locktop.tui.lines.figures import plain
 
+#: What a line may take where the terminal has 80 columns.
+WIDTH = 75
 COLUMNS: tuple[tuple[str, str], ...] = (
     ("!  *", "before a row: in a deadlock; waits, or is waited for, now"),
+    ("grey", "waits for work (cond, semaphore, join): no contention"),
+    ("FOR", "how long the holder has had it"),
     ("WAITERS", "threads that wait for it now"),
-    ("CONT/s", "acquisitions a second that had to wait"),
-    ("WAIT/s", "seconds waited in a second by all threads together: 3s is three threads stuck"),
-    ("HELD%", "of the last interval"),
+    ("CONT/s", "acquisitions a second that had to wait; ACQ/s: all"),
+    ("WAIT/s", "seconds waited in a second, by all together: 3s is 3 stuck"),
+    ("HELD%", "share of the last interval that it was held; readers add up"),
     ("WAIT MAX", "waited since the start: in all, and the longest"),
-    ("HOLD~", "mean time held; from a sample where not every hold was timed"),
-    ("WAIT%", "of the last interval that the thread waited for locks somebody held"),
-    ("grey", "waits for work (condition variable, semaphore, join): not contention"),
+    ("CONTEND", "acquisitions that had to wait, since the start"),
+    ("HOLD~", "mean time held; from a sample where not all were timed"),
+    ("SINCE", "how long the thread has been waiting"),
+    ("WAIT%", "share of the last interval that it waited for held locks"),
+    ("CPU%", "of one core; cpu in the first line: cores in use"),
+    ("HOLDS", "locks that it holds now"),
+    ("WAITED", "for held locks, since the start"),
+    ("lost", "single waits overwritten unread; counters have them all"),
 )
 
 
@@ -43,15 +52,17 @@ class HelpScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """One text that scrolls."""
         with VerticalScroll(id="help"):
-            yield Static(_text(self._notes), markup=False)
+            yield Static(help_text(self._notes), markup=False)
 
 
-def _text(notes: Sequence[str]) -> Text:
+def help_text(notes: Sequence[str]) -> Text:
+    """All there is to read."""
     text = Text()
     if notes:
         text.append("Notes on this picture\n", style="bold")
         text.append("".join(f"  {plain(note)}\n" for note in notes) + "\n")
-    text.append("Keys\n", style="bold")
+    text.append("Keys", style="bold")
+    text.append("  (Esc closes this, PgDn shows more)\n", style="dim")
     for keys, says in help_lines():
         text.append(f"  {keys:<10}", style="bold")
         text.append(f" {says}\n")
@@ -59,5 +70,5 @@ def _text(notes: Sequence[str]) -> Text:
     for name, says in COLUMNS:
         text.append(f"  {name:<10}", style="bold")
         text.append(f" {says}\n")
-    text.append("\nTimes have three digits: 850us, 1.23ms, 12.3s, 12m34s. Esc closes this.")
+    text.append("\nTimes have three digits: 850us, 1.23ms, 12.3s, 12m34s.")
     return text
