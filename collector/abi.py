@@ -105,31 +105,17 @@ class Control(NamedTuple):
 
 
 class ThreadBlock(NamedTuple):
-    """The scalars of struct lt_thread."""
+    """What is used of struct lt_thread beside its tables."""
 
-    state: int
     tid: int
     birth: int
-    pthread: int
-    started: int
-    start: int
-    created_at: int
-    creator: int
     mode: int
     name: bytes
     held: int
     held_size: int
     held_top: int
-    held_lost: int
-    slots: int
-    slot_capacity: int
-    slot_count: int
-    sites: int
-    site_capacity: int
-    site_count: int
     ring: int
     ring_capacity: int
-    table_seq: int
     ring_head: int
 
 

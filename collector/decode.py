@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import heapq
+import struct
 import time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from locktop.collector import abi
-from locktop.collector.abi import ThreadBlock, lib
+from locktop.collector.abi import lib
 from locktop.collector.reading import RawThread
 from locktop.collector.shm import SharedMemory
 
@@ -16,8 +17,16 @@ _MOST_RECORDS = 1 << 20
 #: Records decoded in one look, shared among the threads that have new ones.
 _QUOTA = 8192
 _RING_HEAD_AT = abi.offset_of("struct lt_thread", "ring_head")
-_TYPES = frozenset({lib.LT_RECORD_WAIT, lib.LT_RECORD_TIMEOUT})
-_SHAPE = (*10 * (int,), bytes)
+#: The drawing in abi.h: msgpack, but each number is as wide as it may get, so that a record can be
+#: read as a struct. What stands between the numbers is always the same.
+_RECORD = struct.Struct(">x2B" + 4 * "xI" + 4 * "xQ" + "5x")
+_MARKS = (
+    (0, 0x9B),
+    *((at, 0xCE) for at in (3, 8, 13, 18)),
+    *((at, 0xCF) for at in (23, 32, 41, 50)),
+    *zip(range(59, 64), b"\xc4\x03\0\0\0", strict=True),
+)
+_TYPES = (lib.LT_RECORD_WAIT, lib.LT_RECORD_TIMEOUT)
 
 
 class RawEvent(NamedTuple):
@@ -42,56 +51,19 @@ def _end(event: RawEvent) -> int:
 
 def decode(data: bytes) -> tuple[list[RawEvent], int]:
     """Return the records in ``data`` (a whole number of them) and how many were damaged."""
-    import msgpack
-
-    unpacker = msgpack.Unpacker(
-        max_buffer_size=max(len(data), 1), max_array_len=11, max_bin_len=SIZE,
-        max_str_len=0, max_map_len=0, max_ext_len=0,
-    )  # fmt: skip
-    unpacker.feed(data)
-    events: list[RawEvent] = []
-    try:
-        for record in unpacker:
-            if not _sound(record) or unpacker.tell() != (len(events) + 1) * SIZE:
-                break
-            events.append(RawEvent._make(record[:10]))
-    except Exception:  # what a decoder may raise over forged bytes is open-ended
-        pass
-    if len(events) * SIZE == len(data):
-        return events, 0
-    return _decode_rest(data, events)
+    damaged = 0
+    if not _are_sound(data):
+        records = [data[at : at + SIZE] for at in range(0, len(data), SIZE)]
+        sound = [record for record in records if _are_sound(record)]
+        data, damaged = b"".join(sound), len(records) - len(sound)
+    return [RawEvent._make(values) for values in _RECORD.iter_unpack(data)], damaged
 
 
-def _decode_rest(data: bytes, events: list[RawEvent]) -> tuple[list[RawEvent], int]:
-    """Go on after a damaged record: each begins at a known place."""
-    bad_at = len(events) * SIZE
-    rest, damaged = data[bad_at + SIZE :], 1
-    for at in range(0, len(rest) - SIZE + 1, SIZE):
-        found = _decode_one(rest[at : at + SIZE])
-        if found is None:
-            damaged += 1
-        else:
-            events.append(found)
-    return events, damaged
-
-
-def _decode_one(data: bytes) -> RawEvent | None:
-    import msgpack
-
-    try:
-        record = msgpack.unpackb(data, max_array_len=11, max_bin_len=SIZE)
-    except Exception:
-        return None
-    return RawEvent._make(record[:10]) if _sound(record) else None
-
-
-def _sound(record: Any) -> bool:
-    return (
-        type(record) is list
-        and tuple(map(type, record)) == _SHAPE
-        and record[0] in _TYPES
-        and min(record[:-1]) >= 0  # forged ones may be negative
-        and max(record[2:6]) <= 0xFFFFFFFF
+def _are_sound(data: bytes) -> bool:
+    count = len(data) // SIZE
+    types = data[1::SIZE]
+    return sum(map(types.count, _TYPES)) == count and all(
+        data[at::SIZE].count(mark) == count for at, mark in _MARKS
     )
 
 
@@ -110,27 +82,28 @@ class FlightRecorder:
         self.newest: list[RawEvent] = []
         self.lost = 0
 
-    def read(self, threads: list[RawThread], offsets: list[int], budget_s: float) -> None:
-        """Read what is new. ``offsets`` are those of the threads' blocks in the file."""
+    def read(self, threads: list[RawThread], budget_s: float) -> None:
+        """Read what is new."""
         deadline = time.monotonic() + budget_s
         behind = [
-            (thread, offset)
-            for thread, offset in zip(threads, offsets, strict=True)
+            thread
+            for thread in threads
             if thread.block.ring_head != self._next.get(thread.index, 0)
         ]
         if not behind:
             return
         quota, copied = max(_QUOTA // len(behind), 16), []
-        for thread, offset in behind:
+        for thread in behind:
             if time.monotonic() > deadline:
                 break  # what is left stays in its ring until the next look
-            copied.append(self._read_ring(thread.index, thread.block, offset, quota))
+            copied.append(self._read_ring(thread, quota))
         found, damaged = decode(b"".join(copied))
         self.lost += damaged
         self.newest = heapq.nlargest(self._keep, self.newest + found, key=_end)
 
-    def _read_ring(self, index: int, block: ThreadBlock, at: int, quota: int) -> bytes:
-        head, first = block.ring_head, self._next.get(index, 0)
+    def _read_ring(self, thread: RawThread, quota: int) -> bytes:
+        block = thread.block
+        head, first = block.ring_head, self._next.get(thread.index, 0)
         capacity = block.ring_capacity if block.ring else 0
         if capacity > _MOST_RECORDS:
             raise self._memory.broken(f"a ring of {capacity} records")
@@ -139,12 +112,14 @@ class FlightRecorder:
         wanted = min(head - first, max(capacity - 1, 0), quota)
         start = head - wanted
         data = self._copy(block.ring, capacity, start, wanted)
-        head_after = int.from_bytes(self._memory.read(at + _RING_HEAD_AT, 8), abi.BYTE_ORDER)
+        head_after = int.from_bytes(
+            self._memory.read(thread.offset + _RING_HEAD_AT, 8), abi.BYTE_ORDER
+        )
         # The writer may be at work on the slot of record head_after - capacity.
         valid_from = max(start, head_after - capacity + 1)
         valid = data[max(valid_from - start, 0) * SIZE :]
         self.lost += (head - first) - len(valid) // SIZE
-        self._next[index] = head
+        self._next[thread.index] = head
         return valid
 
     def _copy(self, ring: int, capacity: int, start: int, count: int) -> bytes:

@@ -14,7 +14,6 @@ from dataclasses import replace
 
 from locktop.collector.abi import lib
 from locktop.collector.model import Lock, Snapshot, Thread
-from locktop.collector.picture import newest_of_each_tid
 from locktop.collector.reading import Reading
 from locktop.collector.sanitize import clean
 from locktop.collector.tasks import Task
@@ -25,7 +24,7 @@ def last_tasks(reading: Reading, last: Snapshot | None) -> dict[int, Task]:
     still in use, but for those whose thread was seen dead before."""
     before = {thread.tid: thread for thread in last.threads} if last else {}
     found = {}
-    for tid, raw in newest_of_each_tid(reading.threads).items():
+    for tid, raw in reading.newest.items():
         seen = before.get(tid)
         if seen is None:
             found[tid] = Task(clean(raw.block.name.partition(b"\0")[0]), "", 0.0)

@@ -42,6 +42,7 @@ KINDS: dict[int, Kind] = {
     lib.LT_KIND_FUTEX: Kind.FUTEX,
     lib.LT_KIND_CUSTOM: Kind.CUSTOM,
 }
+_BY_NUMBER = [KINDS.get(number, Kind.CUSTOM) for number in range(lib.LT_KINDS)]
 _of_contention = itemgetter(*(n for n, kind in KINDS.items() if kind in CONTENTION_KINDS))
 _MOST_STACKS_OF_A_LOCK = 64
 _KIND_SHIFT: int = lib.LT_KIND_SHIFT
@@ -68,14 +69,6 @@ class Totals:
     contention_s: float
     idle_s: float
     cpu_s: float
-
-
-@dataclass(slots=True)
-class Owners:
-    """Who has the locks, by lock: as they list it themselves, and as the waiters saw it."""
-
-    listed: Mapping[int, list[int]]
-    published: Mapping[int, list[int]]
 
 
 @dataclass(slots=True)
@@ -110,18 +103,20 @@ class Picture:
     # ---- threads ----
 
     def threads(
-        self, reading: Reading, tasks: Mapping[int, Task], cpu_at_s: float
+        self,
+        raws: Mapping[int, RawThread],
+        now: Mapping[int, LockNow],
+        tasks: Mapping[int, Task],
+        cpu_at_s: float,
     ) -> tuple[Thread, ...]:
         """Return the threads in order of tid. ``cpu_at_s`` is when the tasks were read."""
-        raws = newest_of_each_tid(reading.threads)
-        owners = owners_by_lock(raws.values(), tasks)
         cpu_interval_s = cpu_at_s - self._cpu_at if self._cpu_at else 0.0
         self._cpu_at = cpu_at_s
         totals: dict[ThreadKey, Totals] = {}
         threads = []
         for tid in sorted(raws.keys() | tasks.keys()):
             raw, task = raws.get(tid), tasks.get(tid)
-            threads.append(self._thread(tid, raw, task, owners, tasks, totals, cpu_interval_s))
+            threads.append(self._thread(tid, raw, task, now, tasks, totals, cpu_interval_s))
         self._totals = totals
         return tuple(threads)
 
@@ -130,13 +125,13 @@ class Picture:
         tid: int,
         raw: RawThread | None,
         task: Task | None,
-        owners: Owners,
+        locks: Mapping[int, LockNow],
         tasks: Mapping[int, Task],
         totals: dict[ThreadKey, Totals],
         cpu_interval_s: float,
     ) -> Thread:
         key = (tid, raw.block.birth if raw else 0)
-        wait = self._wait(raw, owners, tasks) if raw and task else None
+        wait = self._wait(raw, locks, tasks) if raw and task else None
         wait_s = self._wait_s(raw, wait)
         contention_s, idle_s = rates.split(wait_s)
         before = self._totals.get(key)
@@ -160,25 +155,24 @@ class Picture:
         )
 
     def waiting_threads(
-        self, raws: list[RawThread], tasks: Mapping[int, Task]
+        self, raws: Mapping[int, RawThread], tasks: Mapping[int, Task]
     ) -> tuple[Thread, ...]:
         """Return the threads with their waits and what they hold, and nothing else."""
-        newest = newest_of_each_tid(raws)
-        owners = owners_by_lock(newest.values(), tasks)
+        now = locks_now(raws.values(), tasks)
         return tuple(
             Thread(
                 tid=tid,
                 name="",
                 alive=tid in tasks,
                 state=ThreadState.OTHER,
-                waiting_for=self._wait(raw, owners, tasks),
+                waiting_for=self._wait(raw, now, tasks),
                 holds=tuple(self._held(raw, entry) for entry in raw.held),
                 wait_s={},
                 cpu_s=0.0,
                 acquisitions=0,
                 contended=0,
             )
-            for tid, raw in newest.items()
+            for tid, raw in raws.items()
         )
 
     def _thread_name(self, key: ThreadKey, raw: RawThread | None, task: Task | None) -> str:
@@ -190,19 +184,23 @@ class Picture:
         self._thread_names[key] = name
         return name
 
-    def _wait(self, raw: RawThread, owners: Owners, tasks: Mapping[int, Task]) -> Wait | None:
+    def _wait(
+        self, raw: RawThread, locks: Mapping[int, LockNow], tasks: Mapping[int, Task]
+    ) -> Wait | None:
         wait = raw.wait
         kind = KINDS.get(wait.key >> _KIND_SHIFT) if wait else None
         if wait is None or kind is None:
             return None
-        known = [tid for tid in owners.listed.get(wait.lock, ()) if tid in tasks]
-        if not known:
-            known = self._presumed(owners.published.get(wait.lock, []), raw.now - wait.since)
+        known: list[int] = []
+        if kind in CONTENTION_KINDS:
+            now = locks.get(wait.lock, _NOBODY)
+            known = [tid for tid in now.holders if tid in tasks]
+            known = known or self._presumed(now.published, raw.now - wait.since)
         return Wait(
             lock=wait.lock,
             kind=kind,
             for_s=self._clock.seconds(raw.now - wait.since),
-            holders=tuple(known) if kind in CONTENTION_KINDS else (),
+            holders=tuple(known),
             stack=wait.stack,
             site=wait.site,
             seq=wait.seq,
@@ -221,11 +219,11 @@ class Picture:
     def _wait_s(self, raw: RawThread | None, wait: Wait | None) -> dict[Kind, float]:
         if raw is None:
             return {}
-        seconds: dict[Kind, float] = {}
-        if any(raw.wait_ticks):
-            for number, kind in KINDS.items():
-                if ticks := raw.wait_ticks[number]:
-                    seconds[kind] = self._clock.seconds(ticks)
+        seconds = {
+            kind: self._clock.seconds(ticks)
+            for kind, ticks in zip(_BY_NUMBER, raw.wait_ticks, strict=True)
+            if ticks
+        }
         if wait is not None:
             seconds[wait.kind] = seconds.get(wait.kind, 0.0) + wait.for_s
         return seconds
@@ -242,12 +240,11 @@ class Picture:
     # ---- locks ----
 
     def locks(
-        self, reading: Reading, tasks: Mapping[int, Task], frames: StackFrames
+        self, reading: Reading, now: Mapping[int, LockNow], frames: StackFrames
     ) -> tuple[Lock, ...]:
         """Return the locks in the order of Snapshot.locks."""
         interval_s = self._clock.seconds(reading.now - self._before) if self._before else 0.0
         self._before = reading.now
-        now = locks_now(newest_of_each_tid(reading.threads).values(), tasks)
         going_on: dict[int, tuple[int, int]] = {}
         cache: dict[int, tuple[LockRow, int, Lock]] = {}
         for row in reading.rows:
@@ -380,16 +377,6 @@ def _most_wait_first(lock: Lock) -> tuple[bool, float, int, int, int]:
     return idle, -lock.wait_s, -lock.contended, -lock.acquisitions, lock.id
 
 
-def newest_of_each_tid(threads: list[RawThread]) -> dict[int, RawThread]:
-    """Return the blocks by tid; of two with one tid the older one's thread is dead."""
-    newest: dict[int, RawThread] = {}
-    for thread in threads:
-        other = newest.get(thread.block.tid)
-        if other is None or other.block.birth < thread.block.birth:
-            newest[thread.block.tid] = thread
-    return newest
-
-
 def _largest_mean(sites: list[Site] | tuple[()]) -> int:
     """Return the largest mean of a stack's waits, ticks: a sum may be read before the maximum that
     belongs to it, and no mean is longer than the longest wait."""
@@ -406,18 +393,9 @@ def held_by_lock(threads: Iterable[RawThread]) -> dict[int, list[tuple[RawThread
             listed = found.setdefault(entry.lock, [])
             if listed and not (entry.flags & listed[-1][1].flags & _HELD_SHARED):
                 listed.clear()
-            if all(thread is not other for other, _ in listed):  # one may read-lock it twice
+            if not listed or listed[-1][0] is not thread:  # one may read-lock it twice
                 listed.append((thread, entry))
     return found
-
-
-def owners_by_lock(raws: Iterable[RawThread], tasks: Mapping[int, Task]) -> Owners:
-    """Return the tids of those that hold each lock."""
-    now = locks_now(raws, tasks)
-    return Owners(
-        {lock: one.holders for lock, one in now.items() if one.holders},
-        {lock: one.published for lock, one in now.items() if one.published},
-    )
 
 
 def locks_now(threads: Iterable[RawThread], tasks: Mapping[int, Task]) -> dict[int, LockNow]:

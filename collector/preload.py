@@ -15,7 +15,7 @@ from locktop.collector.decode import FlightRecorder
 from locktop.collector.errors import LocktopError
 from locktop.collector.frames import StackFrames
 from locktop.collector.model import Deadlock, Event, Frame, Lock, Snapshot, Thread
-from locktop.collector.picture import Picture, newest_of_each_tid
+from locktop.collector.picture import Picture, locks_now
 from locktop.collector.process import ProcessFigures, iso
 from locktop.collector.reading import Reader, Reading
 from locktop.collector.sanitize import clean
@@ -181,10 +181,10 @@ class PreloadSource:
         tasks, tasks_at = self._read_tasks(reading, ended)
         if not ended:
             file.claim.renew(reading.control, file.clock)
-        threads = file.picture.threads(reading, tasks, tasks_at)
-        locks = file.picture.locks(reading, tasks, file.frames)
-        offsets = [file.reader.threads.offset(thread.index) for thread in reading.threads]
-        file.recorder.read(reading.threads, offsets, _EVENTS_BUDGET_S)
+        now = locks_now(reading.newest.values(), tasks)
+        threads = file.picture.threads(reading.newest, now, tasks, tasks_at)
+        locks = file.picture.locks(reading, now, file.frames)
+        file.recorder.read(reading.threads, _EVENTS_BUDGET_S)
         deadlocks = self._deadlocks(threads, locks, tasks, reading.handed_over)
         snapshot = self._snapshot(reading, tasks, threads, locks, deadlocks)
         return ending.of_the_dead(snapshot, reading, self._last) if ended else snapshot
@@ -193,9 +193,7 @@ class PreloadSource:
         if ended:
             return ending.last_tasks(reading, self._last), time.monotonic()
         waits = {
-            tid: (raw.block.birth, raw.wait.seq)
-            for tid, raw in newest_of_each_tid(reading.threads).items()
-            if raw.wait
+            tid: (raw.block.birth, raw.wait.seq) for tid, raw in reading.newest.items() if raw.wait
         }
         now = time.monotonic()
         try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
+from typing import Any
 
 from locktop.collector import abi
 from locktop.collector.abi import HeldEntry, LockRow, Site, ThreadBlock, WaitBlock, ffi, lib
@@ -30,7 +31,6 @@ _FIRST_SCRATCH = 1 << 18
 _FIRST_SITES = 1024
 _SUM = struct.Struct(f"={3 * lib.LT_KINDS}Q")
 _SITE = struct.Struct("=IIQQQ")
-_LIVING = frozenset({lib.LT_THREAD_LIVE, lib.LT_THREAD_EXITING})
 
 
 @dataclass(slots=True)
@@ -38,6 +38,7 @@ class RawThread:
     """One thread block. The three tuples are by kind (enum lt_kind)."""
 
     index: int
+    offset: int  # of its block in the file
     block: ThreadBlock
     wait: WaitBlock | None
     held: tuple[HeldEntry, ...]
@@ -55,6 +56,7 @@ class Reading:
     control: abi.Control
     now: int
     threads: list[RawThread]
+    newest: dict[int, RawThread]  # of the threads, by tid
     rows: list[LockRow]
     sites: dict[int, list[Site]]  # by lock, most wait first; waits going on not included
     left_out: int = 0
@@ -94,12 +96,12 @@ class Reader:
         self._forget_retired_sites(before)
         return self._finished(cycle, count, torn)
 
-    def read_threads(self) -> list[RawThread]:
-        """Return the threads alone, for a second look at who waits for whom."""
+    def read_threads(self) -> dict[int, RawThread]:
+        """Return the threads alone, by tid, for a second look at who waits for whom."""
         self._mode = self._memory.control().mode
         cycle = _Cycle(self._memory, self._clock, self._read_locks_count() + _NEW_LOCKS)
         self._read_threads(cycle)
-        return cycle.threads
+        return newest_of_each_tid(cycle.threads)
 
     def _read_locks_count(self) -> int:
         self._locks.refresh()
@@ -121,36 +123,35 @@ class Reader:
 
     def _read_threads(self, cycle: _Cycle) -> None:
         self.threads.refresh()
-        view = self.threads.copy()
-        for index in range(self.threads.count):
-            at = index * abi.THREAD.size
-            block = abi.THREAD.at(view, at)
-            if block.state in _LIVING and block.tid:
-                thread = self._read_thread(cycle, index, block, view[at : at + abi.THREAD.size])
-                if thread is not None:
-                    cycle.threads.append(thread)
+        self.threads.copy()
+        # Not of a memoryview: collecting a cycle with both would crash the interpreter (cffi 2.1).
+        blocks = ffi.from_buffer(self.threads.data)
+        for index, offset in enumerate(self.threads.offsets()):
+            thread = self._read_thread(cycle, index, blocks + index * abi.THREAD.size, offset)
+            if thread is not None:
+                cycle.threads.append(thread)
 
-    def _read_thread(
-        self, cycle: _Cycle, index: int, block: ThreadBlock, data: memoryview
-    ) -> RawThread | None:
-        at = self.threads.offset(index)
-        result = cycle.read_thread(data, at)
+    def _read_thread(self, cycle: _Cycle, index: int, block: Any, at: int) -> RawThread | None:
+        """``block``: pointer to the copy of a block that lies at ``at`` in the file."""
+        result = cycle.read_thread(block, at)
         if result == lib.LT_READ_GONE:
-            return None  # which the retire count shows
+            return None  # or never was; the retire count shows if it ended just now
         if result != lib.LT_READ_DONE:
             raise self._memory.broken("a thread's tables are not where they should be")
-        after, wait = abi.THREAD.at(cycle.block), abi.WAIT.at(cycle.block, abi.WAIT_AT)
-        waiting = bool(wait.key) and not wait.seq & 1
+        after = abi.THREAD.at(cycle.block)
+        wait = cycle.wait()
         held: tuple[HeldEntry, ...] = ()
         # One that has not seen the present epoch may have missed releases.
-        if waiting or after.mode in (self._mode, _MODE_BUSY):
-            held = self._held(after, at, memoryview(cycle.block))
-            waiting = waiting and (not held or self._is_still(wait, after, at))
+        if after.held_top and (wait or after.mode in (self._mode, _MODE_BUSY)):
+            held = self._held(after, at, cycle.block)
+            if wait is not None and not self._is_still(wait, after, at):
+                wait = None
         sums = _SUM.unpack(cycle.sum)
         return RawThread(
             index,
+            at,
             after,
-            wait if waiting else None,
+            wait,
             held,
             int(cycle.args.now),
             sums[:_KINDS],
@@ -185,24 +186,25 @@ class Reader:
     def _finished(self, cycle: _Cycle, count: int, torn: bool) -> Reading:
         wanted = bytearray(max(count, 1))
         for thread in cycle.threads:
-            for lock in (
-                *(h.lock for h in thread.held),
-                *([thread.wait.lock] if thread.wait else []),
-            ):
-                if lock < count:
-                    wanted[lock] = 1
+            if thread.wait is not None and thread.wait.lock < count:
+                wanted[thread.wait.lock] = 1
+            for entry in thread.held:
+                if entry.lock < count:
+                    wanted[entry.lock] = 1
         rows, left_out = self._pick(cycle, count, wanted)
         for row in rows:
             if row.sites:
                 cycle.fold_sites(self._sites_of_ended(row))
         for thread in cycle.threads:
-            cycle.fold_sites(_waits_to_be_recorded(thread))
+            if thread.held:
+                cycle.fold_sites(_waits_to_be_recorded(thread))
         self._before, self._before_count = cycle.sums, count
         return Reading(
             header=self._memory.header(),
             control=self._memory.control(),
             now=self._clock.now(),
             threads=cycle.threads,
+            newest=newest_of_each_tid(cycle.threads),
             rows=rows,
             sites=cycle.sites_by_lock(),
             left_out=left_out,
@@ -254,6 +256,16 @@ class Reader:
         return b"".join(packed)
 
 
+def newest_of_each_tid(threads: list[RawThread]) -> dict[int, RawThread]:
+    """Return the blocks by tid; of two with one tid the older one's thread is dead."""
+    newest: dict[int, RawThread] = {}
+    for thread in threads:
+        other = newest.setdefault(thread.block.tid, thread)
+        if other.block.birth < thread.block.birth:
+            newest[thread.block.tid] = thread
+    return newest
+
+
 class _Cycle:
     """The sums of one reading while it is made."""
 
@@ -269,6 +281,7 @@ class _Cycle:
         self.args.scratch_most = memory.most
         self.args.sums, self.args.sum_count = self.sums_pointer, sum_count
         self.block = ffi.buffer(ffi.addressof(self.args, "block"))
+        self._waits = ffi.addressof(self.args, "block", "wait")
         self.sum = ffi.buffer(ffi.addressof(self.args, "sum"))
         self._set_scratch(_FIRST_SCRATCH)
         self._set_sites(_FIRST_SITES)
@@ -287,11 +300,16 @@ class _Cycle:
         self._used = ffi.new("uint32_t *")
         self.args.sites, self.args.site_capacity, self.args.site_used = self._sites, capacity, 0
 
-    def read_thread(self, block: memoryview, offset: int) -> int:
-        """Add a thread's tables to the sums; return an lt_read_result."""
-        source = ffi.from_buffer(block)
+    def wait(self) -> WaitBlock | None:
+        """Return the wait of the thread that was read last."""
+        waits = self._waits
+        return None if waits.key == 0 or waits.seq & 1 else abi.WAIT.at(self.block, abi.WAIT_AT)
+
+    def read_thread(self, block: Any, offset: int) -> int:
+        """Add a thread's tables to the sums; return an lt_read_result. ``block``: pointer to a
+        copy of its block."""
         while True:
-            result = int(lib.lt_read_thread(self.args, source, offset))
+            result = int(lib.lt_read_thread(self.args, block, offset))
             if result == lib.LT_READ_MORE_SCRATCH:
                 twice = 2 * int(self.args.scratch_size)
                 self._set_scratch(max(twice, int(self.args.scratch_needed)))
@@ -329,8 +347,6 @@ class _Cycle:
 
 def _waits_to_be_recorded(thread: RawThread) -> bytes:
     """A contended acquisition is counted at once, but where it came from only after the release."""
-    if not thread.held:
-        return b""
     return b"".join(
         _SITE.pack(held.lock, held.stack, 1, held.wait_ticks, held.wait_ticks)
         for held in thread.held

@@ -7,6 +7,7 @@ process with SIGBUS; a copy can only come out short, which is an error line.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from locktop.collector import abi
 from locktop.collector.errors import LocktopError
@@ -137,11 +138,7 @@ class GrowingArray:
             at += size
         return view[:at]
 
-    def offset(self, index: int) -> int:
-        """Return where the element lies in the file."""
-        at = index * self._element_size
+    def offsets(self) -> Iterator[int]:
+        """Return where each element lies in the file."""
         for offset, size in self._chunks:
-            if at < size:
-                return offset + at
-            at -= size
-        raise IndexError(index)
+            yield from range(offset, offset + size, self._element_size)

@@ -9,7 +9,9 @@ from locktop.collector.model import CONTENTION_KINDS, Kind, LockRates
 
 def share(part_s: float, interval_s: float) -> float:
     """Return a part of an interval, 0 to 1; the clocks of the two may differ a little."""
-    return min(max(part_s / interval_s, 0.0), 1.0) if interval_s > 0 else 0.0
+    if part_s <= 0.0 or interval_s <= 0.0:
+        return 0.0
+    return part_s / interval_s if part_s < interval_s else 1.0
 
 
 def lock_rates(
@@ -29,5 +31,10 @@ def lock_rates(
 
 def split(wait_s: Mapping[Kind, float]) -> tuple[float, float]:
     """Return the seconds waited in contention, and those spent idle."""
-    contention = sum(seconds for kind, seconds in wait_s.items() if kind in CONTENTION_KINDS)
-    return contention, sum(wait_s.values()) - contention
+    contention_s = idle_s = 0.0
+    for kind, seconds in wait_s.items():
+        if kind in CONTENTION_KINDS:
+            contention_s += seconds
+        else:
+            idle_s += seconds
+    return contention_s, idle_s

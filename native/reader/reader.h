@@ -92,7 +92,7 @@ uint32_t lt_sort_sites(struct lt_site *table, uint32_t capacity);
 
 enum lt_read_result {
     LT_READ_DONE = 0,
-    LT_READ_GONE = 1,         /* the thread ended meanwhile */
+    LT_READ_GONE = 1,         /* no thread has this block, or it ended meanwhile */
     LT_READ_DAMAGED = 2,      /* its tables lie outside the file or cannot be so large */
     LT_READ_MORE_SCRATCH = 3, /* scratch_needed bytes; nothing was added: call again */
     LT_READ_MORE_SITES = 4    /* a larger table of sites; nothing was added: call again */

@@ -23,7 +23,7 @@ static int copy(int fd, void *to, uint64_t size, uint64_t offset)
 
 static int living(const struct lt_thread *block)
 {
-    return block->state == LT_THREAD_LIVE || block->state == LT_THREAD_EXITING;
+    return block->tid && (block->state == LT_THREAD_LIVE || block->state == LT_THREAD_EXITING);
 }
 
 static uint64_t slot_bytes(const struct lt_thread *block)
@@ -118,6 +118,8 @@ int lt_read_thread(struct lt_thread_read *read, const void *block, uint64_t offs
     struct lt_thread tables, first;
 
     memcpy(&first, block, sizeof first);
+    if (!living(&first))
+        return LT_READ_GONE;
     tables = first;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         read->now = lt_reader_ticks(read->clock);

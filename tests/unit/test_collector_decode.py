@@ -65,9 +65,7 @@ class Ring:
         os.pwrite(self.memory.fd, self.written.to_bytes(8, "little"), head)
 
     def read(self, budget_s: float = 10.0) -> list[int]:
-        threads = self.reader.read_threads()
-        offsets = [self.reader.threads.offset(thread.index) for thread in threads]
-        self.recorder.read(threads, offsets, budget_s)
+        self.recorder.read(list(self.reader.read_threads().values()), budget_s)
         return sorted(event.start for event in self.recorder.newest)
 
 
