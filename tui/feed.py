@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 Publish = Callable[[Snapshot], None]
 
 #: The first looks follow each other sooner, in seconds: rates need two, and names take a moment.
-_FIRST_LOOKS_S = 0.1
-_FIRST_LOOKS = 10
+_FIRST_LOOKS_S = 0.2
+_FIRST_LOOKS = 5
 
 
 class SnapshotFeed(Protocol):

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import os
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from locktop import themes
 from locktop.tui.lines.runs import STYLES
 
 if TYPE_CHECKING:
+    from rich.color import Color as RichColor
+    from rich.style import Style
     from textual.theme import Theme
 
 BASE = ("primary", "foreground", "background", "surface", "panel", "warning", "error", "success")
@@ -134,7 +137,7 @@ def shipped_names() -> list[str]:
 
 def load_all() -> tuple[dict[str, ThemeFile], list[str]]:
     """All themes by name, the user's over ours, and what was wrong with files left out."""
-    themes: dict[str, ThemeFile] = {}
+    found: dict[str, ThemeFile] = {}
     wrong: list[str] = []
     for path in [*_shipped(), *_own()]:
         try:
@@ -142,13 +145,12 @@ def load_all() -> tuple[dict[str, ThemeFile], list[str]]:
         except (ThemeError, OSError, UnicodeDecodeError) as error:
             wrong.append(f"theme left out: {error}")
             continue
-        themes[theme.name] = theme
-    return themes, wrong
+        found[theme.name] = theme
+    return found, wrong
 
 
-def _shipped() -> list[Any]:
-    root = resources.files("locktop.themes")
-    return [path for path in root.iterdir() if path.name.endswith(".toml")]
+def _shipped() -> list[Path]:
+    return sorted(Path(themes.__path__[0]).glob("*.toml"))
 
 
 def _own() -> list[Path]:
@@ -176,6 +178,23 @@ def to_textual(theme: ThemeFile) -> Theme:
         ansi=theme.ansi,
         variables=ansi | variables(theme),
         **theme.base,  # type: ignore[arg-type]
+    )
+
+
+def style_of(variables: Mapping[str, str], name: str) -> Style:
+    """The style called ``name`` out of the CSS variables of a theme: one of STYLED.
+
+    Where the other list has the cursor, that is put over the style of the text.
+    """
+    from rich.style import Style
+    from textual.color import Color
+
+    def colour(variable: str) -> RichColor | None:
+        return Color.parse(variables[variable]).rich_color if variable in variables else None
+
+    back = f"{PREFIX}{name}-back"
+    return Style.parse(variables[f"{PREFIX}{name}-style"]) + Style(
+        color=colour(PREFIX + name), bgcolor=colour(back if back in variables else "background")
     )
 
 

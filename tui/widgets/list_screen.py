@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Container
 from textual.screen import Screen
 from textual.widgets import Input
 
-from locktop.tui.lines.runs import STYLES, say
+from locktop.tui.lines.runs import say
 from locktop.tui.widgets.filter import Filter
 from locktop.tui.widgets.foot import Foot
 from locktop.tui.widgets.item_list import ItemList
@@ -18,12 +16,7 @@ from locktop.tui.widgets.sheet import Sheet
 
 
 class ListScreen(Screen[None]):
-    """Has the styles of all that is painted on it, once: each takes its time."""
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"line--{name}" for name in STYLES} | {
-        "line--cursor",
-        "line--cursor-elsewhere",
-    }
+    """See the module."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -12,6 +12,7 @@ from textual.widget import Widget
 
 from locktop.tui.lines.figures import plain
 from locktop.tui.lines.runs import Line, changed_cells
+from locktop.tui.theme_files import style_of
 
 _KEPT_STRIPS = 2048
 
@@ -75,8 +76,5 @@ class Painting(Widget):
     def _style(self, name: str) -> Style:
         style = self._rich_styles.get(name)
         if style is None:
-            style = self.screen.get_component_rich_style(
-                f"line--{name}", partial=name == "cursor-elsewhere"
-            )
-            self._rich_styles[name] = style
+            style = self._rich_styles[name] = style_of(self.app.theme_variables, name)
         return style
