@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "posix_hooks.h"
 #include "real.h"
 #include "wait.h"
 
@@ -108,25 +109,36 @@ WAIT(wait_clock,
       const uintptr_t *frame),
      real_pthread_cond_clockwait(c, m, clock, until), LT_WAIT_TIMED)
 
-static inline int signalled(pthread_cond_t *c, int result)
+int cond_wait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *until,
+              const uintptr_t *frame)
+{
+    return until ? wait_timed(real_pthread_cond_timedwait_new, c, m, until, frame)
+                 : wait_plain(real_pthread_cond_wait_new, c, m, frame);
+}
+
+void cond_signalled(pthread_cond_t *c)
 {
     struct lt_thread *t = watched();
     if (t)
         slot_of(t, key_of(c), 0)->signals++;
-    return result;
 }
 
-static inline int begun(pthread_cond_t *c, int result)
+void cond_begins(pthread_cond_t *c)
 {
-    if (result == 0 && watched())
+    if (watched())
         locks_begin(key_of(c));
-    return result;
 }
 
-static inline int ended(pthread_cond_t *c, int result)
+void cond_ends(pthread_cond_t *c)
 {
-    if (result == 0 && watched())
+    if (watched())
         locks_end(key_of(c));
+}
+
+static inline int then(void (*note)(pthread_cond_t *), pthread_cond_t *c, int result)
+{
+    if (result == 0)
+        note(c);
     return result;
 }
 
@@ -136,19 +148,19 @@ static inline int ended(pthread_cond_t *c, int result)
 #define VERSION_OF(suffix)                                                                         \
     EXPORT int cond_init##suffix(pthread_cond_t *c, const pthread_condattr_t *a)                   \
     {                                                                                              \
-        return begun(c, real_pthread_cond_init##suffix(c, a));                                     \
+        return then(cond_begins, c, real_pthread_cond_init##suffix(c, a));                         \
     }                                                                                              \
     EXPORT int cond_destroy##suffix(pthread_cond_t *c)                                             \
     {                                                                                              \
-        return ended(c, real_pthread_cond_destroy##suffix(c));                                     \
+        return then(cond_ends, c, real_pthread_cond_destroy##suffix(c));                           \
     }                                                                                              \
     EXPORT int cond_signal##suffix(pthread_cond_t *c)                                              \
     {                                                                                              \
-        return signalled(c, real_pthread_cond_signal##suffix(c));                                  \
+        return then(cond_signalled, c, real_pthread_cond_signal##suffix(c));                       \
     }                                                                                              \
     EXPORT int cond_broadcast##suffix(pthread_cond_t *c)                                           \
     {                                                                                              \
-        return signalled(c, real_pthread_cond_broadcast##suffix(c));                               \
+        return then(cond_signalled, c, real_pthread_cond_broadcast##suffix(c));                    \
     }                                                                                              \
     EXPORT int cond_wait##suffix(pthread_cond_t *c, pthread_mutex_t *m)                            \
     {                                                                                              \

@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "free_mutex.h"
+#include "posix_hooks.h"
 #include "real.h"
 #include "wait.h"
 
@@ -133,6 +134,11 @@ EXPORT int pthread_mutex_lock(pthread_mutex_t *m)
     return 0;
 }
 
+int mutex_lock(pthread_mutex_t *m, const struct timespec *until, const uintptr_t *frame)
+{
+    return lock_any(m, &(struct call){.form = until ? TIMED : LOCK, .until = until}, frame);
+}
+
 EXPORT int pthread_mutex_timedlock(pthread_mutex_t *m, const struct timespec *until)
 {
     return lock_any(m, &(struct call){.form = TIMED, .until = until}, FRAME());
@@ -147,21 +153,26 @@ EXPORT int pthread_mutex_clocklock(pthread_mutex_t *m, clockid_t clock,
     return lock_any(m, &(struct call){.form = CLOCK, .clock = clock, .until = until}, FRAME());
 }
 
-EXPORT int pthread_mutex_trylock(pthread_mutex_t *m)
+int mutex_trylock(pthread_mutex_t *m, const void *site)
 {
     struct lt_thread *t = watched();
     int result = real_pthread_mutex_trylock(m);
     if (!t)
         return result;
     if (holds(with_owner_died(m, result)))
-        taken(t, m, __builtin_return_address(0));
+        taken(t, m, site);
     else if (result == EBUSY)
         slot_of(t, key_of(m), (uint32_t)m->__data.__kind)->counts.trylock_failed++;
     return result;
 }
 
+EXPORT int pthread_mutex_trylock(pthread_mutex_t *m)
+{
+    return mutex_trylock(m, __builtin_return_address(0));
+}
+
 /* Every case: another lock was taken later, a timed hold, a recursive level, a change of level. */
-static NOINLINE int unlock_any(pthread_mutex_t *m)
+NOINLINE int mutex_unlock(pthread_mutex_t *m)
 {
     struct lt_thread *t = watched();
     if (!t)
@@ -184,24 +195,42 @@ EXPORT int pthread_mutex_unlock(pthread_mutex_t *m)
     struct lt_thread *t = ready(mode);
     if (LIKELY(t && released(t, key_of(m))))
         return real_pthread_mutex_unlock(m);
-    return unlock_any(m);
+    return mutex_unlock(m);
+}
+
+void mutex_begins(pthread_mutex_t *m)
+{
+    struct lt_thread *t = watched();
+    if (!t)
+        return;
+    locks_begin(key_of(m));
+    held_forget(t, key_of(m)); /* as fork handlers do to the locks of their child */
+}
+
+void mutex_ends(pthread_mutex_t *m)
+{
+    if (watched())
+        locks_end(key_of(m));
 }
 
 EXPORT int pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *attributes)
 {
     int result = real_pthread_mutex_init(m, attributes);
-    struct lt_thread *t = watched();
-    if (result == 0 && t) {
-        locks_begin(key_of(m));
-        held_forget(t, key_of(m)); /* as fork handlers do to the locks of their child */
-    }
+    if (result == 0)
+        mutex_begins(m);
     return result;
 }
 
 EXPORT int pthread_mutex_destroy(pthread_mutex_t *m)
 {
     int result = real_pthread_mutex_destroy(m);
-    if (result == 0 && watched())
-        locks_end(key_of(m));
+    if (result == 0)
+        mutex_ends(m);
     return result;
 }
+
+ALSO(pthread_mutex_init);
+ALSO(pthread_mutex_destroy);
+ALSO(pthread_mutex_lock);
+ALSO(pthread_mutex_trylock);
+ALSO(pthread_mutex_unlock);

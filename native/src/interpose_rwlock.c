@@ -165,3 +165,11 @@ EXPORT int pthread_rwlock_destroy(pthread_rwlock_t *l)
         locks_end(key_of(l));
     return result;
 }
+
+ALSO(pthread_rwlock_init);
+ALSO(pthread_rwlock_destroy);
+ALSO(pthread_rwlock_rdlock);
+ALSO(pthread_rwlock_tryrdlock);
+ALSO(pthread_rwlock_wrlock);
+ALSO(pthread_rwlock_trywrlock);
+ALSO(pthread_rwlock_unlock);

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "posix_hooks.h"
 #include "real.h"
 #include "wait.h"
 
@@ -25,20 +26,49 @@ static void *thread_main(void *argument)
     return local_of(t)->start(local_of(t)->argument);
 }
 
-EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
-                          void *(*start)(void *), void *argument)
+static int thread_main_c11(void *argument)
+{
+    __attribute__((cleanup(ended))) struct lt_thread *t = argument;
+    thread_adopt(t);
+    thrd_start_t start = (thrd_start_t)(void (*)(void))local_of(t)->start;
+    return start(local_of(t)->argument);
+}
+
+/* A block for a thread about to be created; NULL: create it as if we were not here. */
+static struct lt_thread *prepare(void *(*start)(void *), void *argument, const void *site)
 {
     struct lt_thread *t = watched();
     struct lt_thread *block = t ? thread_reserve() : NULL;
     if (!block)
-        return real_pthread_create(thread, attributes, start, argument);
+        return NULL;
     local_of(block)->start = start;
     local_of(block)->argument = argument;
     block->start = (uint64_t)(uintptr_t)start;
-    block->created_at = (uint64_t)(uintptr_t)__builtin_return_address(0);
+    block->created_at = (uint64_t)(uintptr_t)site;
     block->creator = t->tid;
+    return block;
+}
+
+EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*start)(void *), void *argument)
+{
+    struct lt_thread *block = prepare(start, argument, __builtin_return_address(0));
+    if (!block)
+        return real_pthread_create(thread, attributes, start, argument);
     int result = real_pthread_create(thread, attributes, thread_main, block);
     if (result != 0)
+        thread_release(block);
+    return result;
+}
+
+EXPORT int thrd_create(thrd_t *thread, thrd_start_t start, void *argument)
+{
+    struct lt_thread *block =
+        prepare((void *(*)(void *))(void (*)(void))start, argument, __builtin_return_address(0));
+    if (!block)
+        return real_thrd_create(thread, start, argument);
+    int result = real_thrd_create(thread, thread_main_c11, block);
+    if (result != thrd_success)
         thread_release(block);
     return result;
 }
@@ -101,6 +131,17 @@ static inline int join_any(pthread_t thread, void **value, const struct call *ca
 EXPORT int pthread_join(pthread_t thread, void **value)
 {
     return join_any(thread, value, &(struct call){JOIN, 0, NULL}, FRAME());
+}
+
+EXPORT int thrd_join(thrd_t thread, int *result)
+{
+    if (!watched())
+        return real_thrd_join(thread, result);
+    void *value;
+    int error = join_any(thread, &value, &(struct call){JOIN, 0, NULL}, FRAME());
+    if (error == 0 && result)
+        *result = (int)(uintptr_t)value; /* glibc keeps it there (nptl/thrd_join.c) */
+    return thrd_result(error);
 }
 
 EXPORT int pthread_timedjoin_np(pthread_t thread, void **value, const struct timespec *until)

@@ -13,8 +13,6 @@
     static result first_##name##suffix parameters;                                                 \
     result(*real_##name##suffix) parameters = first_##name##suffix;
 #include "hooks.def"
-#undef HOOK
-#undef HOOK_VERSION
 
 static const char unknown;
 const char *real_single_threaded = &unknown;
@@ -40,8 +38,6 @@ void real_resolve(void)
 #define HOOK_VERSION(result, name, suffix, version, parameters, arguments)                         \
     real_##name##suffix = lookup(#name, version);
 #include "hooks.def"
-#undef HOOK
-#undef HOOK_VERSION
 }
 
 #define HOOK(result, name, parameters, arguments)                                                  \

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <sys/types.h>
+#include <threads.h>
 #include <time.h>
 
 #pragma GCC visibility push(hidden) /* for a direct access: declarations need it said */
@@ -13,8 +14,6 @@
 #define HOOK_VERSION(result, name, suffix, version, parameters, arguments)                         \
     extern result(*real_##name##suffix) parameters;
 #include "hooks.def"
-#undef HOOK
-#undef HOOK_VERSION
 
 /* glibc's own note that the process never had a second thread: then its locks use no atomic
  * operation, which its trylock does not know to save. Points to 0 where libc does not say. */

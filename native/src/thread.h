@@ -16,6 +16,13 @@
 #define NOINLINE    __attribute__((noinline))
 #define EXPORT      __attribute__((visibility("default")))
 
+/* The hook of `name`, above it in the same file, under a second name too. */
+#if __has_attribute(copy)
+#define ALSO(name) EXPORT extern __typeof(name) __##name __attribute__((alias(#name), copy(name)))
+#else
+#define ALSO(name) EXPORT extern __typeof(name) __##name __attribute__((alias(#name)))
+#endif
+
 /* A contended acquisition or a wait, kept until it may be written. */
 struct detail {
     uint32_t type; /* enum lt_record */

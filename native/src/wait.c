@@ -111,6 +111,13 @@ void wait_end_done(struct waiting *w)
     wait_detail(w, LT_RECORD_WAIT, slot, waited);
 }
 
+void wait_end_at_once(struct waiting *w)
+{
+    wait_end_refused(w);
+    if (w->thread == lt_own.block && watched() == w->thread)
+        slot_of(w->thread, w->key, w->type)->counts.acquisitions++;
+}
+
 void wait_end_without(struct waiting *w)
 {
     uint64_t waited;

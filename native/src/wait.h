@@ -38,6 +38,9 @@ NOINLINE void wait_end_holding(struct waiting *waiting, uint16_t held_flags);
 /* The wait ended with what it waited for, which is nothing to hold. */
 NOINLINE void wait_end_done(struct waiting *waiting);
 
+/* It ended with what it waited for, and it turned out that there was nothing to wait for. */
+NOINLINE void wait_end_at_once(struct waiting *waiting);
+
 /* The wait ended without: its time ran out, a signal or a cancellation came. */
 NOINLINE void wait_end_without(struct waiting *waiting);
 

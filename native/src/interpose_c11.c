@@ -1,0 +1,93 @@
+/* Mutexes and condition variables of C11 threads. */
+#include <pthread.h>
+#include <threads.h>
+
+#include "posix_hooks.h"
+#include "real.h"
+#include "wait.h"
+
+static inline pthread_mutex_t *mutex_of(mtx_t *m)
+{
+    return (pthread_mutex_t *)(void *)m;
+}
+
+static inline pthread_cond_t *cond_of(cnd_t *c)
+{
+    return (pthread_cond_t *)(void *)c;
+}
+
+EXPORT int mtx_init(mtx_t *m, int type)
+{
+    int result = real_mtx_init(m, type);
+    if (result == thrd_success)
+        mutex_begins(mutex_of(m));
+    return result;
+}
+
+EXPORT void mtx_destroy(mtx_t *m)
+{
+    real_mtx_destroy(m);
+    mutex_ends(mutex_of(m));
+}
+
+EXPORT int mtx_lock(mtx_t *m)
+{
+    return watched() ? thrd_result(mutex_lock(mutex_of(m), NULL, FRAME())) : real_mtx_lock(m);
+}
+
+EXPORT int mtx_timedlock(mtx_t *m, const struct timespec *until)
+{
+    return watched() ? thrd_result(mutex_lock(mutex_of(m), until, FRAME()))
+                     : real_mtx_timedlock(m, until);
+}
+
+EXPORT int mtx_trylock(mtx_t *m)
+{
+    return watched() ? thrd_result(mutex_trylock(mutex_of(m), __builtin_return_address(0)))
+                     : real_mtx_trylock(m);
+}
+
+EXPORT int mtx_unlock(mtx_t *m)
+{
+    return watched() ? thrd_result(mutex_unlock(mutex_of(m))) : real_mtx_unlock(m);
+}
+
+EXPORT int cnd_init(cnd_t *c)
+{
+    int result = real_cnd_init(c);
+    if (result == thrd_success)
+        cond_begins(cond_of(c));
+    return result;
+}
+
+EXPORT void cnd_destroy(cnd_t *c)
+{
+    real_cnd_destroy(c);
+    cond_ends(cond_of(c));
+}
+
+EXPORT int cnd_signal(cnd_t *c)
+{
+    int result = real_cnd_signal(c);
+    cond_signalled(cond_of(c));
+    return result;
+}
+
+EXPORT int cnd_broadcast(cnd_t *c)
+{
+    int result = real_cnd_broadcast(c);
+    cond_signalled(cond_of(c));
+    return result;
+}
+
+EXPORT int cnd_wait(cnd_t *c, mtx_t *m)
+{
+    return watched() ? thrd_result(cond_wait(cond_of(c), mutex_of(m), NULL, FRAME()))
+                     : real_cnd_wait(c, m);
+}
+
+EXPORT int cnd_timedwait(cnd_t *c, mtx_t *m, const struct timespec *until)
+{
+    return watched() ? thrd_result(cond_wait(cond_of(c), mutex_of(m), until, FRAME()))
+                     : real_cnd_timedwait(c, m, until);
+}
