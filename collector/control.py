@@ -14,6 +14,8 @@ LEVEL_NAMES = {
     lib.LT_LEVEL_DORMANT: "dormant",
     lib.LT_LEVEL_COUNTING: "counting",
     lib.LT_LEVEL_CONTENDED: "contended",
+    lib.LT_LEVEL_BLOCKS: "blocks",
+    lib.LT_LEVEL_ALL: "all",
 }
 _LEVEL_MASK = 0xFF
 

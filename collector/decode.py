@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import struct
 import time
 from typing import NamedTuple
 
@@ -17,16 +16,16 @@ _MOST_RECORDS = 1 << 20
 #: Records decoded in one look, shared among the threads that have new ones.
 _QUOTA = 8192
 _RING_HEAD_AT = abi.offset_of("struct lt_thread", "ring_head")
-#: The drawing in abi.h: msgpack, but each number is as wide as it may get, so that a record can be
-#: read as a struct. What stands between the numbers is always the same.
-_RECORD = struct.Struct(">x2B" + 4 * "xI" + 4 * "xQ" + "5x")
+#: The drawing in abi.h: each number is as wide as it may get, so what stands between the numbers is
+#: always the same. Where it is, nothing else can come out of the bytes than whole records.
 _MARKS = (
     (0, 0x9B),
     *((at, 0xCE) for at in (3, 8, 13, 18)),
     *((at, 0xCF) for at in (23, 32, 41, 50)),
     *zip(range(59, 64), b"\xc4\x03\0\0\0", strict=True),
 )
-_TYPES = (lib.LT_RECORD_WAIT, lib.LT_RECORD_TIMEOUT)
+_NUMBERS = 10
+_TYPES = (lib.LT_RECORD_WAIT, lib.LT_RECORD_TIMEOUT, lib.LT_RECORD_HOLD)
 
 
 class RawEvent(NamedTuple):
@@ -56,7 +55,11 @@ def decode(data: bytes) -> tuple[list[RawEvent], int]:
         records = [data[at : at + SIZE] for at in range(0, len(data), SIZE)]
         sound = [record for record in records if _are_sound(record)]
         data, damaged = b"".join(sound), len(records) - len(sound)
-    return [RawEvent._make(values) for values in _RECORD.iter_unpack(data)], damaged
+    import msgpack
+
+    unpacker = msgpack.Unpacker(use_list=False, max_buffer_size=max(len(data), 1))
+    unpacker.feed(data)
+    return [RawEvent._make(record[:_NUMBERS]) for record in unpacker], damaged
 
 
 def _are_sound(data: bytes) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from locktop.collector.errors import LocktopError
 
-LEVELS = ("dormant", "counting", "contended")
+LEVELS = ("dormant", "counting", "contended", "blocks", "all")
 
 
 def library(flavour: str = "") -> Path:

@@ -262,7 +262,7 @@ class Snapshot:
     lost_events: int = 0  # since the process started, as far as known
     locks_left_out: int = 0  # uncontended locks known but not in ``locks``
     ended: bool = False  # the process is gone; the figures are its last, its threads dead
-    level: str = "contended"  # dormant, counting, contended
+    level: str = "contended"  # one of launch.LEVELS
     #: False: watching began later than the program; holds and waits from before are not known.
     complete: bool = True
     notes: tuple[str, ...] = ()  # one line each, what the user should know

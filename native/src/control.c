@@ -11,7 +11,7 @@ union control_page lt_control __attribute__((aligned(LT_PAGE)));
 
 int control_level(const char *name)
 {
-    static const char *const names[] = {"dormant", "counting", "contended"};
+    static const char *const names[] = {"dormant", "counting", "contended", "blocks", "all"};
     for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
         if (strcmp(name, names[i]) == 0)
             return i;

@@ -9,7 +9,8 @@ void detail_write(struct lt_thread *t, const struct detail *detail)
     if ((lt_own.mode & LEVEL_MASK) < LT_LEVEL_CONTENDED)
         return;
     uint32_t mode = thread_busy(t);
-    site_add(t, detail->lock, detail->stack, detail->wait);
+    if (detail->type != LT_RECORD_HOLD)
+        site_add(t, detail->lock, detail->stack, detail->wait);
     record_write(t, detail);
     thread_ready(t, mode);
 }

@@ -36,6 +36,29 @@ static uint64_t sample_gap(struct lt_slot *slot)
     return period <= 1 ? 1 : 1 + random_next(slot) % (2 * period - 1);
 }
 
+static inline bool is_at_level(uint32_t level)
+{
+    return (lt_own.mode & LEVEL_MASK) >= level;
+}
+
+static inline uint64_t lock_waits(const struct lt_slot *slot)
+{
+    const struct lt_lock *lock = (const struct lt_lock *)slot->own;
+    return lock ? __atomic_load_n(&lock->waits, __ATOMIC_RELAXED) : 0;
+}
+
+/* At the levels that may record holds the hooks come by each time: sample_at is 0. The hold is timed
+ * only as often as elsewhere, unless all are recorded. */
+static void acquired_recorded(struct lt_thread *t, struct lt_slot *slot, uint64_t key,
+                              const void *site, uint16_t flags)
+{
+    bool timed = is_at_level(LT_LEVEL_ALL) || slot->counts.acquisitions >= slot->timing_at;
+    flags |= timed ? LT_HELD_TIMED | LT_HELD_RECORDED : LT_HELD_RECORDED;
+    struct lt_held *held = held_push(t, key, slot->lock, site, lt_now(), flags);
+    if (held)
+        held->waits = lock_waits(slot);
+}
+
 static void acquired_timed(struct lt_thread *t, struct lt_slot *slot, uint64_t key,
                            const void *site, uint16_t flags)
 {
@@ -50,10 +73,23 @@ void acquired_slowly(struct lt_thread *t, uint64_t key, uint32_t type, const voi
                      uint16_t flags)
 {
     struct lt_slot *slot = slot_of(t, key, type);
-    if (++slot->counts.acquisitions >= slot->sample_at)
+    slot->counts.acquisitions++;
+    if (is_at_level(LT_LEVEL_BLOCKS))
+        acquired_recorded(t, slot, key, site, flags);
+    else if (slot->counts.acquisitions >= slot->sample_at)
         acquired_timed(t, slot, key, site, flags);
     else
         held_push(t, key, slot->lock, site, 0, flags);
+}
+
+void passed_recorded(struct lt_thread *t, struct lt_slot *slot, const void *site)
+{
+    struct detail detail = {.type = LT_RECORD_HOLD,
+                            .kind = (uint32_t)(slot->key >> LT_KIND_SHIFT),
+                            .lock = slot->lock,
+                            .start = lt_now(),
+                            .site = (uint64_t)(uintptr_t)site};
+    detail_defer(t, &detail);
 }
 
 static void hold_add(struct lt_slot *slot, const struct lt_held *held, uint64_t ticks)
@@ -68,7 +104,9 @@ static void hold_add(struct lt_slot *slot, const struct lt_held *held, uint64_t 
     }
     counts->hold_sampled++;
     counts->hold_sampled_ticks += ticks;
-    slot->sample_at = slot->counts.acquisitions + sample_gap(slot);
+    uint64_t next = slot->counts.acquisitions + sample_gap(slot);
+    slot->timing_at = next;
+    slot->sample_at = is_at_level(LT_LEVEL_BLOCKS) ? 0 : next;
 }
 
 /* This thread does not list it. If another one does, its list is stale after the release, and so may
@@ -83,13 +121,43 @@ static struct lt_lock *foreign(struct lt_thread *t, uint64_t key)
     return known || threads_hold(key, t) ? lock : NULL;
 }
 
+/* The shortest run of events between two moments at which the lock is free is of interest where two
+ * threads met in it: where somebody waited when it was given back, or had begun to in between. */
+static inline bool somebody_waited(struct lt_thread *t, const struct lt_held *held)
+{
+    uint64_t waits = lock_waits(slot_of(t, held->key, 0));
+    return (uint32_t)waits || waits != held->waits;
+}
+
+static bool is_to_be_recorded(struct lt_thread *t, const struct lt_held *held)
+{
+    if (held->flags & LT_HELD_CONTENDED)
+        return true;
+    if (!(held->flags & LT_HELD_RECORDED))
+        return false;
+    return is_at_level(LT_LEVEL_ALL) || somebody_waited(t, held);
+}
+
+bool released_unmet(struct lt_thread *t, uint64_t key)
+{
+    if (!is_at_level(LT_LEVEL_BLOCKS) || t->held_top == 0)
+        return false;
+    uint32_t below = t->held_top - (uint32_t)sizeof(struct lt_held);
+    const struct lt_held *top = held_at(t, below);
+    if (top->key != key || top->depth || (top->flags & ~LT_HELD_SHARED) != LT_HELD_RECORDED ||
+        somebody_waited(t, top))
+        return false;
+    __atomic_store_n(&t->held_top, below, __ATOMIC_RELAXED);
+    return true;
+}
+
 void release_begin(struct lt_thread *t, uint64_t key, struct release *release)
 {
     release->held.key = 0;
     release->listed = release->shallower = false;
     release->foreign = NULL;
     release->hold = 0;
-    release->accounted = false;
+    release->accounted = release->recorded = false;
     release->key = key;
     struct lt_held *held = held_find(t, key);
     if (!held) {
@@ -103,9 +171,11 @@ void release_begin(struct lt_thread *t, uint64_t key, struct release *release)
     }
     release->listed = true;
     release->held = *held;
+    release->recorded = is_to_be_recorded(t, held);
     held_remove(t, held);
     /* Read before the lock is free: afterwards somebody else may run first. */
-    release->end = release->held.flags & LT_HELD_TIMED ? lt_now() : 0;
+    bool timed = release->recorded || (release->held.flags & LT_HELD_TIMED);
+    release->end = timed ? lt_now() : 0;
 }
 
 void release_account(struct lt_thread *t, struct release *release)
@@ -114,10 +184,9 @@ void release_account(struct lt_thread *t, struct release *release)
     if (release->accounted || !held->key || t != lt_own.block)
         return; /* forked meanwhile: the block is the parent's */
     release->accounted = true;
-    if (!(held->flags & LT_HELD_TIMED))
-        return;
     release->hold = release->end > held->since ? release->end - held->since : 0;
-    hold_add(slot_of(t, held->key, 0), held, release->hold);
+    if (held->flags & LT_HELD_TIMED)
+        hold_add(slot_of(t, held->key, 0), held, release->hold);
 }
 
 void release_end(struct lt_thread *t, struct release *release)
@@ -128,14 +197,15 @@ void release_end(struct lt_thread *t, struct release *release)
     if (!held->key || t != lt_own.block) /* forked meanwhile: the block is the parent's */
         return;
     release_account(t, release);
-    if (held->flags & LT_HELD_CONTENDED)
-        detail_write(t, &(struct detail){.type = LT_RECORD_WAIT,
+    bool contended = held->flags & LT_HELD_CONTENDED;
+    if (release->recorded)
+        detail_write(t, &(struct detail){.type = contended ? LT_RECORD_WAIT : LT_RECORD_HOLD,
                                          .kind = (uint32_t)(held->key >> LT_KIND_SHIFT),
                                          .lock = held->lock,
-                                         .stack = held->stack,
-                                         .holder = held->holder,
-                                         .start = held->wait_start,
-                                         .wait = held->wait_ticks,
+                                         .stack = contended ? held->stack : 0,
+                                         .holder = contended ? held->holder : 0,
+                                         .start = contended ? held->wait_start : held->since,
+                                         .wait = contended ? held->wait_ticks : 0,
                                          .hold = release->hold,
                                          .site = held->site});
     if (held->flags & LT_HELD_DEFERRED)

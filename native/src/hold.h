@@ -31,6 +31,17 @@ static inline void acquired(struct lt_thread *t, uint64_t key, uint32_t type, co
     __atomic_store_n(&t->held_top, top + (uint32_t)sizeof(struct lt_held), __ATOMIC_RELEASE);
 }
 
+NOINLINE void passed_recorded(struct lt_thread *t, struct lt_slot *slot, const void *site);
+
+/* What was wanted was there, and is nothing to hold. */
+static inline void passed(struct lt_thread *t, uint64_t key, const void *site)
+{
+    struct lt_slot *slot = slot_of(t, key, 0);
+    slot->counts.acquisitions++;
+    if (UNLIKELY((lt_own.mode & LEVEL_MASK) == LT_LEVEL_ALL))
+        passed_recorded(t, slot, site);
+}
+
 /* One release on its way: begun before the real unlock, ended after it. */
 struct release {
     uint64_t key;
@@ -38,6 +49,7 @@ struct release {
     uint64_t end;
     uint64_t hold; /* ticks, once accounted for */
     bool accounted;
+    bool recorded;           /* its hold is to be recorded */
     bool listed;             /* it stood in the held list, and this was its last level */
     bool shallower;          /* it stood there with more levels, and now has one less */
     struct lt_lock *foreign; /* it stood in the list of another thread, which is stale after this */
@@ -51,6 +63,10 @@ void release_account(struct lt_thread *t, struct release *release);
 
 /* It was not released after all: as before release_begin(). */
 void release_undo(struct lt_thread *t, const struct release *release);
+
+/* At a level that records holds during which somebody waited: the lock taken last, and nobody did.
+ * True if that was all. */
+NOINLINE bool released_unmet(struct lt_thread *t, uint64_t key);
 
 /* Most releases: the lock taken last, its hold not timed. True if that was all. */
 static inline bool released(struct lt_thread *t, uint64_t key)

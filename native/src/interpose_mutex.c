@@ -175,7 +175,7 @@ EXPORT int pthread_mutex_trylock(pthread_mutex_t *m)
 NOINLINE int mutex_unlock(pthread_mutex_t *m)
 {
     struct lt_thread *t = watched();
-    if (!t)
+    if (!t || released_unmet(t, key_of(m)))
         return real_pthread_mutex_unlock(m);
     struct release release;
     release_begin(t, key_of(m), &release);

@@ -142,7 +142,7 @@ static NOINLINE int unlock_slowly(struct lt_thread *t, pthread_rwlock_t *l)
 EXPORT int pthread_rwlock_unlock(pthread_rwlock_t *l)
 {
     struct lt_thread *t = watched();
-    if (!t || LIKELY(released(t, key_of(l))))
+    if (!t || LIKELY(released(t, key_of(l))) || released_unmet(t, key_of(l)))
         return real_pthread_rwlock_unlock(l);
     return unlock_slowly(t, l);
 }

@@ -62,7 +62,7 @@ static inline int wait_any(sem_t *s, const struct call *call, const uintptr_t *f
         errno = saved;
         return wait_for(t, s, call, frame);
     }
-    slot_of(t, key_of(s), 0)->counts.acquisitions++;
+    passed(t, key_of(s), return_address(frame));
     return 0;
 }
 
@@ -87,11 +87,10 @@ EXPORT int sem_trywait(sem_t *s)
     int result = real_sem_trywait(s);
     if (!t)
         return result;
-    struct lt_slot *slot = slot_of(t, key_of(s), 0);
     if (result == 0)
-        slot->counts.acquisitions++;
+        passed(t, key_of(s), __builtin_return_address(0));
     else if (errno == EAGAIN)
-        slot->counts.trylock_failed++;
+        slot_of(t, key_of(s), 0)->counts.trylock_failed++;
     return result;
 }
 

@@ -56,7 +56,7 @@ static NOINLINE int unlock_slowly(struct lt_thread *t, pthread_spinlock_t *l)
 EXPORT int pthread_spin_unlock(pthread_spinlock_t *l)
 {
     struct lt_thread *t = watched();
-    if (!t || LIKELY(released(t, key_of(l))))
+    if (!t || LIKELY(released(t, key_of(l))) || released_unmet(t, key_of(l)))
         return real_pthread_spin_unlock(l);
     return unlock_slowly(t, l);
 }

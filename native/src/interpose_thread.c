@@ -124,7 +124,7 @@ static inline int join_any(pthread_t thread, void **value, const struct call *ca
     int tried = call->form == CLOCK ? EBUSY : real_pthread_tryjoin_np(thread, value);
     if (tried != 0)
         return wait_for(t, thread, value, call, frame);
-    slot_of(t, join_key, 0)->counts.acquisitions++;
+    passed(t, join_key, return_address(frame));
     return 0;
 }
 

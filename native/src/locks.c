@@ -106,6 +106,20 @@ bool locks_is_foreign(uint32_t id)
     return lock && __atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED);
 }
 
+void locks_wait_begins(uint32_t id)
+{
+    struct lt_lock *lock = array_at(&lt_shm->locks, id);
+    if (lock)
+        __atomic_fetch_add(&lock->waits, (1ull << 32) + 1, __ATOMIC_RELAXED);
+}
+
+void locks_wait_ends(uint32_t id)
+{
+    struct lt_lock *lock = array_at(&lt_shm->locks, id);
+    if (lock)
+        __atomic_fetch_sub(&lock->waits, 1, __ATOMIC_RELAXED);
+}
+
 static void add(uint64_t *to, uint64_t value)
 {
     __atomic_store_n(to, *to + value, __ATOMIC_RELAXED);

@@ -36,6 +36,10 @@ void locks_distrust(uint64_t key);
 /* Was it ever released by a thread that did not list it, while another one did? */
 bool locks_is_foreign(uint32_t id);
 
+/* Counts a wait in lt_lock.waits, and out again. */
+void locks_wait_begins(uint32_t id);
+void locks_wait_ends(uint32_t id);
+
 /* Adds a dead thread's figures. One caller at a time. */
 void locks_retire_slot(const struct lt_slot *slot);
 void locks_retire_site(const struct lt_site *site);

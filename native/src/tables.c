@@ -59,7 +59,8 @@ static struct lt_slot *slot_insert(struct lt_thread *t, uint64_t key, uint32_t t
     uint64_t home = slot_place(local_of(t), key, &slots);
     struct lt_slot *slot = slot_probe(slots, home, key);
     slot->lock = id;
-    slot->sample_at = 1; /* the first hold is timed: it tells how often to time the rest */
+    slot->own = (uint64_t)(uintptr_t)array_at(&lt_shm->locks, id);
+    slot->sample_at = 0; /* the first hold is timed: it tells how often to time the rest */
     slot->jitter = (uint32_t)(lock_hash(key ^ t->birth) >> 32) | 1;
     __atomic_store_n(&slot->key, key, __ATOMIC_RELEASE);
     t->slot_count++;
@@ -90,6 +91,14 @@ struct lt_slot *slot_search(struct lt_thread *t, uint64_t key, uint32_t type)
     }
     __atomic_fetch_or(&lt_shm->notes, LT_NOTE_LOCKS_FOLDED, __ATOMIC_RELAXED);
     return &t->other;
+}
+
+void slots_time_next(struct lt_thread *t)
+{
+    struct lt_slot *slots = local_of(t)->slots;
+    for (uint32_t i = 0; i < t->slot_capacity; i++)
+        if (slots[i].key)
+            slots[i].sample_at = slots[i].timing_at = 0;
 }
 
 /* ---- waits by (lock, stack) ---- */

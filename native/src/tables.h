@@ -28,6 +28,9 @@ static inline struct lt_slot *slot_of(struct lt_thread *t, uint64_t key, uint32_
 /* The slot if the lock is known to the thread, else NULL. Makes nothing. */
 struct lt_slot *slot_find(struct lt_thread *t, uint64_t key);
 
+/* Times the next hold of each lock, whatever was planned. */
+void slots_time_next(struct lt_thread *t);
+
 /* Adds to the thread's waits for (lock, stack). */
 void site_add(struct lt_thread *t, uint32_t lock, uint32_t stack, uint64_t wait);
 

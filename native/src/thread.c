@@ -8,6 +8,7 @@
 #include "process.h"
 #include "shm.h"
 #include "sys.h"
+#include "tables.h"
 
 enum {
     THREADS_FIRST = 16,
@@ -242,8 +243,9 @@ struct lt_thread *thread_enter(uint32_t mode)
         return thread_register();
     if (lt_own.busy)
         return NULL;
-    /* A new epoch: releases may have been missed. */
+    /* A new epoch: releases may have been missed, and another level times other holds. */
     t->held_top = 0;
+    slots_time_next(t);
     local_of(t)->deferred_count = 0;
     lt_own.mode = t->mode = mode;
     return t;

@@ -2,6 +2,8 @@
 
 #include "clock.h"
 #include "control.h"
+#include "hold.h"
+#include "locks.h"
 
 /* Odd while the fields change, so that a reader of half a wait knows. */
 static void publish(struct lt_thread *t, const struct lt_wait *wait)
@@ -38,6 +40,9 @@ void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *w
     control_check_claim(w->start);
     uint32_t lock = slot_of(t, what->key, what->type)->lock;
     uint32_t mode = thread_busy(t);
+    w->counted = (mode & LEVEL_MASK) >= LT_LEVEL_BLOCKS ? lock : 0;
+    if (w->counted)
+        locks_wait_begins(w->counted);
     w->stack = (mode & LEVEL_MASK) >= LT_LEVEL_CONTENDED ? stack_capture(t, frame) : 0;
     thread_ready(t, mode);
     publish(t, &(struct lt_wait){.flags = what->flags,
@@ -50,6 +55,14 @@ void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *w
                                  .mutex = what->mutex});
 }
 
+/* Shows what was shown before. */
+static void take_back(const struct waiting *w)
+{
+    publish(w->thread, &w->outer);
+    if (w->counted)
+        locks_wait_ends(w->counted);
+}
+
 /* Takes the wait back and returns the thread's slot with the time added, or NULL if the watch ended
  * or began anew meanwhile. */
 static struct lt_slot *wait_end(struct waiting *w, uint64_t *waited)
@@ -58,7 +71,7 @@ static struct lt_slot *wait_end(struct waiting *w, uint64_t *waited)
     *waited = now > w->start ? now - w->start : 0;
     if (w->thread != lt_own.block)
         return NULL; /* forked meanwhile: the block is the parent's */
-    publish(w->thread, &w->outer);
+    take_back(w);
     if (watched() != w->thread)
         return NULL;
     struct lt_slot *slot = slot_of(w->thread, w->key, w->type);
@@ -115,7 +128,7 @@ void wait_end_at_once(struct waiting *w)
 {
     wait_end_refused(w);
     if (w->thread == lt_own.block && watched() == w->thread)
-        slot_of(w->thread, w->key, w->type)->counts.acquisitions++;
+        passed(w->thread, w->key, w->site);
 }
 
 void wait_end_without(struct waiting *w)
@@ -129,7 +142,7 @@ void wait_end_without(struct waiting *w)
 void wait_end_refused(struct waiting *w)
 {
     if (w->thread == lt_own.block)
-        publish(w->thread, &w->outer);
+        take_back(w);
 }
 
 void wait_abandoned(struct waiting *w)

@@ -15,6 +15,7 @@ struct waiting {
     uint32_t type;
     uint32_t stack;
     uint32_t holder;
+    uint32_t counted; /* id of the lock that it is counted in as waiting, 0 = none */
     const void *site;
 };
 

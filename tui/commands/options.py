@@ -7,7 +7,7 @@ import os
 import sys
 
 _NO_TERMINAL = ("dumb", "unknown")
-LEVELS = ("dormant", "counting", "contended")
+LEVELS = ("dormant", "counting", "contended", "blocks", "all")
 
 
 def pid(text: str) -> int:

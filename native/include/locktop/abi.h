@@ -52,9 +52,11 @@ enum lt_kind {
 };
 
 enum lt_level {
-    LT_LEVEL_DORMANT = 0,  /* hooks call straight through */
-    LT_LEVEL_COUNTING = 1, /* counters and held lists; no stacks, no records */
-    LT_LEVEL_CONTENDED = 2 /* the default: also stacks and records of contended waits */
+    LT_LEVEL_DORMANT = 0,   /* hooks call straight through */
+    LT_LEVEL_COUNTING = 1,  /* counters and held lists; no stacks, no records */
+    LT_LEVEL_CONTENDED = 2, /* the default: also stacks and records of contended waits */
+    LT_LEVEL_BLOCKS = 3,    /* also a record of each hold during which somebody else waited */
+    LT_LEVEL_ALL = 4        /* also a record of every other hold */
 };
 
 enum lt_clock {
@@ -164,7 +166,8 @@ struct lt_lock {
     struct lt_counts retired;
     uint64_t foreign_releases; /* releases by a thread that did not list it as held: a held
                                   list that names this lock may be stale */
-    uint64_t reserved;
+    uint64_t
+        waits; /* from level "blocks" on: waits begun (upper half), and not over (lower half) */
 };
 
 /* Waits of ended threads, by lock and stack: a chain at each lock. */
@@ -184,8 +187,9 @@ struct lt_slot {
     uint32_t jitter;    /* state of the sampling's pseudo-random numbers */
     uint64_t sample_at; /* the acquisition whose hold is timed next */
     struct lt_counts counts;
-    uint64_t signals; /* sem: posts; cond: signals and broadcasts */
-    uint64_t reserved2[2];
+    uint64_t signals;   /* sem: posts; cond: signals and broadcasts */
+    uint64_t timing_at; /* at levels above "contended", where sample_at is 0: what it would be */
+    uint64_t own;       /* the library's own: where struct lt_lock lies */
 };
 
 /* One thread's waits for one lock with one stack: open addressing, count 0 = empty. */
@@ -201,7 +205,8 @@ enum lt_held_flags {
     LT_HELD_SHARED = 1,    /* a reader of an rwlock */
     LT_HELD_TIMED = 2,     /* `since` is set */
     LT_HELD_CONTENDED = 4, /* had to wait for it: the wait_* fields are set, and it is timed */
-    LT_HELD_DEFERRED = 8   /* records wait to be written after its release */
+    LT_HELD_DEFERRED = 8,  /* records wait to be written after its release */
+    LT_HELD_RECORDED = 16  /* taken at a level that may record the hold: `waits` is set */
 };
 
 /* A lock that the thread holds now, in the order of acquisition. */
@@ -216,7 +221,7 @@ struct lt_held {
     uint64_t wait_ticks; /* contended: how long it was */
     uint32_t stack;      /* contended: stack of the wait */
     uint32_t holder;     /* contended: tid that held it when the wait began, 0 unknown */
-    uint64_t reserved;
+    uint64_t waits;      /* recorded: lt_lock.waits when taken */
 };
 
 enum lt_wait_flags {
@@ -310,8 +315,9 @@ struct lt_stack {
  *
  * 1 + 1 + 1 + 4*5 + 4*9 + 5 = 64. */
 enum lt_record {
-    LT_RECORD_WAIT = 1,   /* an acquisition or a wait that had to wait */
-    LT_RECORD_TIMEOUT = 2 /* a wait that ended without the lock */
+    LT_RECORD_WAIT = 1,    /* an acquisition or a wait that had to wait */
+    LT_RECORD_TIMEOUT = 2, /* a wait that ended without the lock */
+    LT_RECORD_HOLD = 3     /* an acquisition without a wait; `start` is when it was taken */
 };
 
 #endif
