@@ -25,7 +25,7 @@ _NEW_LOCKS = 4096
 #: A wait shorter than this may end unseen: what it adds is not worth copying a table again.
 _LONG_WAIT_S = 0.005
 #: What a thread's mode says while the library works for it.
-_MODE_BUSY = 0xFFFFFFFF
+_SINCE_IS_SET: int = lib.LT_HELD_TIMED | lib.LT_HELD_RECORDED
 _KINDS: int = lib.LT_KINDS
 _FIRST_SCRATCH = 1 << 18
 _FIRST_SITES = 1024
@@ -142,7 +142,7 @@ class Reader:
         wait = cycle.wait()
         held: tuple[HeldEntry, ...] = ()
         # One that has not seen the present epoch may have missed releases.
-        if after.held_top and (wait or after.mode in (self._mode, _MODE_BUSY)):
+        if after.held_top and (wait or after.mode >> 8 == self._mode >> 8):
             held = self._held(after, at, cycle.block)
             if wait is not None and not self._is_still(wait, after, at):
                 wait = None
@@ -176,7 +176,7 @@ class Reader:
             start = 0
         entries = [abi.HELD.at(data, start + i * abi.HELD.size) for i in range(count)]
         return tuple(
-            entry if entry.flags & lib.LT_HELD_TIMED else entry._replace(since=0)
+            entry if entry.flags & _SINCE_IS_SET else entry._replace(since=0)
             for entry in entries
             if entry.key
         )

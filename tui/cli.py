@@ -11,9 +11,9 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from locktop.tui.commands import attach, bench, check, demo, env, list_, run, snapshot
+from locktop.tui.commands import attach, bench, check, ctl, demo, env, list_, run, snapshot
 
-_COMMANDS = (run, list_, snapshot, check, env, bench, demo)
+_COMMANDS = (run, list_, snapshot, check, ctl, env, bench, demo)
 _DESCRIPTION = "Shows where the threads of a running process wait: for which locks, held by whom."
 _EPILOG = """\
 without a command:

@@ -59,7 +59,9 @@ void control_claim_slow(uint64_t now)
     if (!pid)
         return;
     uint32_t mode = __atomic_load_n(&control->mode, __ATOMIC_RELAXED);
-    uint32_t next = ((mode >> 8) + 1) << 8 | (control->base_level & LEVEL_MASK);
+    uint32_t base = control->base_level & LEVEL_MASK;
+    uint32_t epoch = epoch_of(mode) + (base == LT_LEVEL_DORMANT || dormant(mode));
+    uint32_t next = epoch << 8 | base;
     __atomic_compare_exchange_n(&control->mode, &mode, next, false, __ATOMIC_ACQ_REL,
                                 __ATOMIC_RELAXED);
 }

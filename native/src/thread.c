@@ -243,10 +243,11 @@ struct lt_thread *thread_enter(uint32_t mode)
         return thread_register();
     if (lt_own.busy)
         return NULL;
-    /* A new epoch: releases may have been missed, and another level times other holds. */
-    t->held_top = 0;
-    slots_time_next(t);
-    local_of(t)->deferred_count = 0;
+    if (epoch_of(t->mode) != epoch_of(mode)) { /* releases may have been missed */
+        t->held_top = 0;
+        local_of(t)->deferred_count = 0;
+    }
+    slots_time_next(t); /* another level times other holds */
     lt_own.mode = t->mode = mode;
     return t;
 }

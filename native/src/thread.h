@@ -104,6 +104,11 @@ static inline uint32_t current_mode(void)
     return __atomic_load_n(&lt_control.page.mode, __ATOMIC_RELAXED);
 }
 
+static inline uint32_t epoch_of(uint32_t mode)
+{
+    return mode >> 8;
+}
+
 static inline bool dormant(uint32_t mode)
 {
     return (mode & LEVEL_MASK) == LT_LEVEL_DORMANT;

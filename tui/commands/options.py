@@ -77,7 +77,7 @@ def add_level(parser: argparse.ArgumentParser) -> None:
         "--level",
         choices=LEVELS,
         help="what the library does in the program: nothing yet, counters, or also stacks and "
-        "records of contended waits (the default)",
+        "records of contended waits (the default), of all holds that somebody waited for, of all",
     )
 
 

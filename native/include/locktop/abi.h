@@ -121,8 +121,8 @@ struct lt_header {
 };
 
 /* The only page a reader writes. `mode` is what the hooks look at:
- * (epoch << 8) | level. A new epoch makes each thread forget its held list, which may
- * have missed a release. A reader that wants more than `base_level` fills the claim,
+ * (epoch << 8) | level. A new epoch, which begins where a level is or was "dormant", makes
+ * each thread forget its held list, which may have missed a release. A reader that wants more than `base_level` fills the claim,
  * renews claim_ticks at least once a second, and stores a new mode; when the claim is
  * not renewed for LT_CLAIM_SECONDS the library goes back to base_level by itself. */
 enum { LT_CLAIM_SECONDS = 5 };
