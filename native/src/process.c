@@ -1,16 +1,18 @@
 #include "process.h"
 
-#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "children.h"
 #include "clock.h"
 #include "control.h"
 #include "free_mutex.h"
 #include "held.h"
 #include "locks.h"
 #include "real.h"
+#include "settings.h"
 #include "shm.h"
 #include "stack.h"
 #include "sweep.h"
@@ -30,29 +32,17 @@ struct inherited {
 static __thread struct inherited inherited[INHERITED_MAX];
 static __thread uint32_t inherited_count;
 
-static char directory[SHM_PATH_MAX / 2] = "/dev/shm";
-static uint32_t level = LT_LEVEL_CONTENDED;
 static bool take_free;
+static bool forks_watched;
 
-/* getenv() does not work yet: this runs before libc's own constructor. */
-static const char *environment(char *const *environ, const char *name)
+/* To standard error, and only if the environment asks for it. */
+static void say(const char *what)
 {
-    size_t length = strlen(name);
-    for (; environ && *environ; environ++)
-        if (strncmp(*environ, name, length) == 0 && (*environ)[length] == '=')
-            return *environ + length + 1;
-    return NULL;
-}
-
-static void read_environment(char *const *environ)
-{
-    const char *value = environment(environ, "LOCKTOP_DIR");
-    if (value && *value == '/' && strlen(value) < sizeof directory)
-        strcpy(directory, value);
-    value = environment(environ, "LOCKTOP_LEVEL");
-    int wanted = value ? control_level(value) : -1;
-    if (wanted >= 0)
-        level = (uint32_t)wanted;
+    if (lt_settings.quiet || !*what)
+        return;
+    char line[320];
+    int length = snprintf(line, sizeof line, "locktop: %s\n", what);
+    sys_call3(SYS_write, 2, (long)line, length);
 }
 
 static bool publish(void)
@@ -67,14 +57,15 @@ static bool publish(void)
     __atomic_thread_fence(
         __ATOMIC_RELEASE); /* the magic last: a reader that sees it sees the rest */
     memcpy(lt_shm->magic, magic, sizeof magic);
-    return control_share(level);
+    return control_share(lt_settings.level);
 }
 
 static bool watch_begin(void)
 {
     char reason[160];
-    if (!shm_create(directory, reason, sizeof reason)) {
+    if (!shm_create(lt_settings.directory, reason, sizeof reason)) {
         shm_leave_reason(reason);
+        say(reason);
         return false;
     }
     if (threads_init(take_free) == 0 && locks_init() == 0 && stacks_init() == 0 && publish())
@@ -83,6 +74,7 @@ static bool watch_begin(void)
     struct shm_map map = shm_detach();
     shm_unmap(&map);
     shm_leave_reason("no room for the first tables");
+    say("no room for the first tables");
     return false;
 }
 
@@ -128,8 +120,9 @@ static void after_fork_in_child(void)
 {
     if (!lt_shm)
         return;
-    if (lt_own.busy) {
-        control_own(LT_LEVEL_DORMANT); /* forked in the middle of our work: not watched */
+    /* Not where it forked in the middle of our work. */
+    if (lt_own.busy || !forks_watched) {
+        control_own(LT_LEVEL_DORMANT);
         return;
     }
     lt_own = (struct own){.mode = MODE_NEVER};
@@ -151,17 +144,27 @@ __attribute__((constructor)) static void process_start(int argc, char **argv, ch
 {
     (void)argc;
     (void)argv;
+    char wrong[200];
     real_resolve();
     if (getauxval(AT_SECURE))
         return; /* a setuid program: its environment is a stranger's */
     if (IS_NOP)
         return;
-    read_environment(environ);
+    settings_read(environ, wrong, sizeof wrong);
+    say(wrong);
+    /* Now: programs that change their title write over their environment. */
+    const char *program = (const char *)getauxval(AT_EXECFN);
+    program = program ? program : "";
+    forks_watched = children_allow_forks(lt_settings.children, program);
+    if (!children_allow(lt_settings.children, program, lt_settings.directory)) {
+        shm_leave_reason("LOCKTOP_CHILDREN leaves out this child of a watched process");
+        return;
+    }
     take_free = free_mutex_works(environ);
     lt_clock_init();
     pthread_atfork(before_fork, NULL, after_fork_in_child);
     if (watch_begin())
-        sweep_directory(directory, lt_shm->pid_namespace);
+        sweep_directory(lt_settings.directory, lt_shm->pid_namespace);
 }
 
 /* The name goes, the mapping stays: other threads may still run, and a reader that has the file

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "settings.h"
 #include "shm.h"
 
 /* msgpack's own names (github.com/msgpack/msgpack, spec.md) */
@@ -44,11 +45,12 @@ void record_encode(uint8_t *to, uint32_t tid, const struct detail *detail)
 
 static bool ring_make(struct lt_thread *t)
 {
-    uint64_t offset = shm_alloc(RING_RECORDS * LT_RECORD_SIZE);
+    uint32_t records = lt_settings.ring_records;
+    uint64_t offset = shm_alloc((uint64_t)records * LT_RECORD_SIZE);
     if (!offset)
         return false;
     local_of(t)->ring = shm_ptr(offset);
-    t->ring_capacity = RING_RECORDS;
+    t->ring_capacity = records;
     __atomic_store_n(&t->ring, offset, __ATOMIC_RELEASE);
     return true;
 }
@@ -58,7 +60,8 @@ void record_write(struct lt_thread *t, const struct detail *detail)
     struct local *local = local_of(t);
     uint64_t head = t->ring_head;
     if (local->ring || ring_make(t)) {
-        record_encode(local->ring + (head % RING_RECORDS) * LT_RECORD_SIZE, t->tid, detail);
+        record_encode(local->ring + (head & (t->ring_capacity - 1)) * LT_RECORD_SIZE, t->tid,
+                      detail);
         /* Release: a reader that sees the head sees the record. */
     }
     __atomic_store_n(&t->ring_head, head + 1, __ATOMIC_RELEASE);

@@ -4,8 +4,6 @@
 
 #include "thread.h"
 
-enum { RING_RECORDS = 256 };
-
 /* Encodes one record into LT_RECORD_SIZE bytes; the layout is drawn in abi.h. */
 void record_encode(uint8_t *to, uint32_t tid, const struct detail *detail);
 

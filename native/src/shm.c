@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "settings.h"
 #include "sys.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -45,6 +46,8 @@ static uint64_t largest_file(void)
     if (sys_call6(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit, 0, 0) == 0 &&
         limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < largest)
         largest = limit.rlim_cur;
+    if (lt_settings.memory && lt_settings.memory < largest)
+        largest = lt_settings.memory;
     return largest;
 }
 

@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "record.h"
+#include "settings.h"
 #include "shm.h"
 
 enum { WRITTEN = 100000 };

@@ -1,0 +1,68 @@
+/* What the environment may ask for, and what it may not. */
+#include <string.h>
+
+#include "check.h"
+#include "children.h"
+#include "settings.h"
+
+static char wrong[200];
+
+static void read_one(char *variable)
+{
+    char *environ[] = {"PATH=/bin", variable, NULL};
+    settings_read(environ, wrong, sizeof wrong);
+}
+
+static void taken(void)
+{
+    read_one("LOCKTOP_DIR=/run/x");
+    CHECK(!*wrong && !strcmp(lt_settings.directory, "/run/x"));
+    read_one("LOCKTOP_LEVEL=blocks");
+    CHECK(!*wrong);
+    CHECK_EQUAL(lt_settings.level, LT_LEVEL_BLOCKS);
+    read_one("LOCKTOP_RING=1000");
+    CHECK(!*wrong);
+    CHECK_EQUAL(lt_settings.ring_records, 1024);
+    read_one("LOCKTOP_MEMORY=64M");
+    CHECK(!*wrong);
+    CHECK_EQUAL(lt_settings.memory, 64 << 20);
+    read_one("LOCKTOP_MEMORY=4096");
+    CHECK_EQUAL(lt_settings.memory, 4096);
+    read_one("LOCKTOP_QUIET=0");
+    CHECK(!*wrong && !lt_settings.quiet);
+}
+
+static void refused(void)
+{
+    static char *const variables[] = {
+        "LOCKTOP_DIR=here",      "LOCKTOP_LEVEL=loud", "LOCKTOP_RING=3",
+        "LOCKTOP_RING=99999999", "LOCKTOP_RING=64K",   "LOCKTOP_MEMORY=",
+        "LOCKTOP_MEMORY=-1",     "LOCKTOP_MEMORY=1MB", "LOCKTOP_MEMORY=99999999999999999999",
+        "LOCKTOP_QUIET=yes",     "LOCKTOP_CHILDREN=",
+    };
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        read_one(variables[i]);
+        CHECK(strstr(wrong, "is ignored"));
+        CHECK(strlen(wrong) < sizeof wrong - 1);
+    }
+    CHECK_EQUAL(lt_settings.ring_records, 1024);
+    CHECK_EQUAL(lt_settings.level, LT_LEVEL_BLOCKS);
+}
+
+static void names(void)
+{
+    CHECK(children_allow_forks("all", "/bin/x"));
+    CHECK(!children_allow_forks("none", "/bin/x"));
+    CHECK(children_allow_forks("x", "/bin/x") && children_allow_forks("a,x,b", "x"));
+    CHECK(!children_allow_forks("ax,xb", "/bin/x") && !children_allow_forks("x", "/bin/"));
+    CHECK(children_allow_forks("b,x", "/x/y/x") && !children_allow_forks("x/y", "/x/y"));
+}
+
+int main(void)
+{
+    taken();
+    refused();
+    names();
+    CHECK(children_allow("none", "/bin/x", "/nowhere")); /* nobody above is watched */
+    return 0;
+}
