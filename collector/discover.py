@@ -19,6 +19,7 @@ HOW_TO_PRELOAD = (
 )
 _REASON = b"/memfd:locktop: "
 _ERRNO = re.compile(r"\(errno (\d+)\)$")
+_LEFT_OUT = "LOCKTOP_CHILDREN leaves out this child of a watched process"
 _ELSEWHERE = "set LOCKTOP_DIR to a directory that it may write to"
 _MAKE_ROOM = "make room there (or set LOCKTOP_DIR to a directory that has it)"
 #: By what the library gives as the error (native/src/shm.c).
@@ -188,12 +189,16 @@ def why_none(target: Target) -> str:
         raise not_ours(target) from None
     except OSError:
         return "it has just exited"
-    if reason := reason_left(maps):
+    reason = reason_left(maps)
+    if reason == _LEFT_OUT:
+        return f"{reason}; start that one without it, or with this program's name in it"
+    if reason:
         return f"the library is loaded but could not start: {reason}; {remedy(reason)}"
     if LIBRARY in maps:
         return (
             f"the library is loaded but its file {paths(target)[-1]} is not there; a forked process"
-            " makes it at its first use of a lock, else it was removed"
+            " makes it at its first use of a lock (if LOCKTOP_CHILDREN does not leave it out), else"
+            " it was removed"
         )
     return why_not_preloaded(target.pid)
 

@@ -1,0 +1,74 @@
+"""The LOCKTOP_* variables, as docs/environment.md describes them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from support import tool
+from support.targets import Compiler, StartTarget, Target
+
+from locktop.collector.launch import preload_environment
+
+
+def test_forked_children_may_be_left_out(start_target: StartTarget) -> None:
+    target = start_target("forker", environment={"LOCKTOP_CHILDREN": "none"})
+    truth = target.truth()
+    assert tool.lock_named(tool.snapshot(target.pid), "g_parent_lock")["acquisitions"] > 0
+    done = tool.run("snapshot", "-p", truth["child"])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "LOCKTOP_CHILDREN" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert target.finish() == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("children", "watched"),
+    [("all", True), ("none", False), ("other,late", True), ("other,lat", False)],
+)
+def test_children_that_execute_a_program(children: str, watched: bool, compiler: Compiler) -> None:
+    late = compiler.program("late")
+    command = ["sh", "-c", f'read go; "{late}"; exit 0']
+    with Target(command, {**preload_environment(), "LOCKTOP_CHILDREN": children}) as shell:
+        assert tool.snapshot(shell.pid)["process"]["pid"] == shell.pid
+        shell.go_on()
+        shell.truth()
+        child = int(Path(f"/proc/{shell.pid}/task/{shell.pid}/children").read_text().split()[0])
+        done = tool.run("snapshot", "-p", child)
+        assert done.returncode == (0 if watched else 2), done.stderr
+        if not watched:
+            assert "LOCKTOP_CHILDREN leaves out this child" in done.stderr
+        assert shell.finish()[0] == 0
+
+
+def test_a_ring_and_a_file_of_other_sizes(start_target: StartTarget) -> None:
+    variables = {"LOCKTOP_RING": "16", "LOCKTOP_MEMORY": "512K"}
+    target = start_target("many", environment=variables)
+    document = tool.look_until(
+        target.pid, lambda document: bool(document["notes"]), "a note that the file is full"
+    )
+    assert any("shared memory is full" in note for note in document["notes"])
+    path = next(Path("/dev/shm").glob(f"locktop-{target.pid}-*"))
+    assert path.stat().st_size == 512 << 10
+
+
+def bare_run(program: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **preload_environment(), **variables}
+    return subprocess.run(
+        [program], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+
+
+def test_it_speaks_when_asked(compiler: Compiler, tmp_path: Path) -> None:
+    program = compiler.program("errno_keep")
+    nowhere = str(tmp_path / "none")
+    assert bare_run(program, LOCKTOP_DIR=nowhere).stderr == ""
+    said = bare_run(program, LOCKTOP_DIR=nowhere, LOCKTOP_QUIET="0").stderr
+    assert said.startswith("locktop: cannot make ")
+    assert said.count("\n") == 1
+    said = bare_run(program, LOCKTOP_LEVEL="loud", LOCKTOP_QUIET="0").stderr
+    assert said.startswith("locktop: LOCKTOP_LEVEL=loud is ignored")
+    assert said.count("\n") == 1
+    assert bare_run(program, LOCKTOP_QUIET="0").stderr == ""
