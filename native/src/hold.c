@@ -54,7 +54,9 @@ static void acquired_recorded(struct lt_thread *t, struct lt_slot *slot, uint64_
 {
     bool timed = is_at_level(LT_LEVEL_ALL) || slot->counts.acquisitions >= slot->timing_at;
     flags |= timed ? LT_HELD_TIMED | LT_HELD_RECORDED : LT_HELD_RECORDED;
-    struct lt_held *held = held_push(t, key, slot->lock, site, lt_now(), flags);
+    uint64_t now = lt_now();
+    control_check_claim(now);
+    struct lt_held *held = held_push(t, key, slot->lock, site, now, flags);
     if (held)
         held->waits = lock_waits(slot);
 }
@@ -104,6 +106,8 @@ static void hold_add(struct lt_slot *slot, const struct lt_held *held, uint64_t 
     }
     counts->hold_sampled++;
     counts->hold_sampled_ticks += ticks;
+    if (is_at_level(LT_LEVEL_ALL))
+        return; /* each one is timed: no gap to work out, which takes divisions */
     uint64_t next = slot->counts.acquisitions + sample_gap(slot);
     slot->timing_at = next;
     slot->sample_at = is_at_level(LT_LEVEL_BLOCKS) ? 0 : next;
