@@ -1,18 +1,22 @@
-/* One thread holds a spin lock for 20 ms at a time while another spins for it. Says the truth, then
+/* One thread holds a spin lock for 50 ms at a time while another spins for it. Says the truth, then
  * holds once more until told to go on.
  */
+#include <sched.h>
+
 #include "target.h"
 
-enum { ROUNDS = 10, HOLD_MS = 20 };
+enum { ROUNDS = 10, HOLD_MS = 50 };
 
 pthread_spinlock_t g_spin_lock;
 static pthread_barrier_t taken, all_done;
 static int holder_tid, spinner_tid;
+static int asking;
 static double wait_s, hold_s;
 
 static KEPT void spinner_takes(void)
 {
     double before = now();
+    __atomic_store_n(&asking, 1, __ATOMIC_RELEASE);
     check_equal("lock", pthread_spin_lock(&g_spin_lock), 0);
     double taken_at = now();
     wait_s += taken_at - before;
@@ -38,6 +42,9 @@ static KEPT void hold(int last)
     double taken_at = now();
     check_equal("trylock", pthread_spin_trylock(&g_spin_lock), EBUSY);
     pthread_barrier_wait(&taken);
+    while (!__atomic_load_n(&asking, __ATOMIC_ACQUIRE))
+        sched_yield();
+    asking = 0;
     if (last) {
         say("held");
         hear();
