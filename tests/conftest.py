@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from support.targets import Compiler, StartTarget, Target, remove_file_of
+from support.targets import Compiler, StartTarget, Target, remove_file_of, start_time
 
 from locktop.collector.launch import preload_environment
 
@@ -47,7 +47,7 @@ def start_target(compiler: Compiler) -> Iterator[StartTarget]:
         ) -> Target:
             variables = preload_environment(level) | (environment or {})
             target = Target([compiler.program(name), *arguments], variables)
-            stack.callback(remove_file_of, target.pid)
+            stack.callback(remove_file_of, target.pid, start_time(target.pid))
             return stack.enter_context(target)
 
         yield start

@@ -6,7 +6,15 @@
 
 #include "sys.h"
 
-/* Is it libc's own, and not that of a sanitizer, a profiler or another preload? */
+bool mutex_may_be_tried = true;
+
+static const void *object_of(const void *function)
+{
+    Dl_info info;
+    return dladdr(function, &info) ? info.dli_fbase : NULL;
+}
+
+/* Is it libc's own, and not that of a profiler or another preload? */
 static bool is_of_libc(const void *function)
 {
     Dl_info info;
@@ -50,6 +58,8 @@ static bool works_for(int kind)
 
 bool free_mutex_works(char *const *environ)
 {
+    mutex_may_be_tried = object_of((const void *)real_pthread_mutex_lock) ==
+                         object_of((const void *)real_pthread_mutex_trylock);
     return is_of_libc((const void *)real_pthread_mutex_lock) &&
            is_of_libc((const void *)real_pthread_mutex_trylock) &&
            is_of_libc((const void *)real_pthread_mutex_unlock) && !is_under_valgrind(environ) &&

@@ -14,6 +14,10 @@
 #include "real.h"
 #include "thread.h"
 
+/* False where another library stands between us and libc that sees pthread_mutex_lock but not
+ * pthread_mutex_trylock: what it counts must not fall apart. */
+extern bool mutex_may_be_tried;
+
 /* Whether this libc's mutexes are what mutex_take() takes them for, by trying; and nobody else
  * stands between us and libc who must see each call. Before there is a second thread. */
 bool free_mutex_works(char *const *environ);

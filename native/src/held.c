@@ -50,6 +50,10 @@ struct lt_held *held_push(struct lt_thread *t, uint64_t key, uint32_t lock, cons
     held->since = since;
     /* Release: a reader that sees the length sees the entry. */
     __atomic_store_n(&t->held_top, top + (uint32_t)sizeof *held, __ATOMIC_RELEASE);
+    if (held_is_lost(held, key)) {
+        held_fill(held, key, lock, site, flags);
+        held->since = since;
+    }
     return held;
 }
 

@@ -36,6 +36,13 @@ static inline bool held_is_simple(const struct lt_held *held)
     return !(depth_and_flags & ~((uint32_t)LT_HELD_SHARED << 16));
 }
 
+/* Did a signal handler that took locks write over an entry before the top was raised above it? Now
+ * that it is, none will. */
+static inline bool held_is_lost(const struct lt_held *held, uint64_t key)
+{
+    return *(const volatile uint64_t *)&held->key != key;
+}
+
 /* NULL if there is no room. */
 struct lt_held *held_push(struct lt_thread *t, uint64_t key, uint32_t lock, const void *site,
                           uint64_t since, uint16_t flags);

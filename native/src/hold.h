@@ -27,8 +27,11 @@ static inline void acquired(struct lt_thread *t, uint64_t key, uint32_t type, co
         return;
     }
     slot->counts.acquisitions = acquisitions;
-    held_fill(held_at(t, top), key, slot->lock, site, flags);
+    struct lt_held *held = held_at(t, top);
+    held_fill(held, key, slot->lock, site, flags);
     __atomic_store_n(&t->held_top, top + (uint32_t)sizeof(struct lt_held), __ATOMIC_RELEASE);
+    if (UNLIKELY(held_is_lost(held, key)))
+        held_fill(held, key, slot->lock, site, flags);
 }
 
 NOINLINE void passed_recorded(struct lt_thread *t, struct lt_slot *slot, const void *site);

@@ -13,7 +13,8 @@
 #include "wait.h"
 
 /* Bits of __kind and of the lock word (glibc, nptl/pthreadP.h and futex(2)). */
-enum { ROBUST = 16, SHARED = 128, OWNER_MASK = 0x3fffffff };
+enum { ROBUST = 16, PROTECT = 64 };
+enum { OWNER_MASK = 0x3fffffffu, CEILING_MASK = 0xfff80000u };
 
 enum form { LOCK, TIMED, CLOCK };
 
@@ -91,14 +92,18 @@ static NOINLINE int wait_for(struct lt_thread *t, pthread_mutex_t *m, const stru
     return result;
 }
 
-/* glibc's trylock leaves an unrecoverable robust mutex locked where its lock does not (2.36), so
- * robust ones are looked at, not tried. */
-static int attempt(pthread_mutex_t *m, const struct call *call)
+/* Some are looked at, not tried. Robust ones: glibc's trylock leaves an unrecoverable one locked where
+ * its lock does not (2.36). Those with a ceiling: a trylock that is refused lets the next lock pass.
+ * All, where somebody behind us sees the lock and the unlock but not the trylock. */
+static inline bool is_looked_at(const pthread_mutex_t *m)
 {
-    if (!(m->__data.__kind & ROBUST))
-        return real_pthread_mutex_trylock(m);
-    unsigned owner = (unsigned)__atomic_load_n(&m->__data.__lock, __ATOMIC_RELAXED) & OWNER_MASK;
-    return owner ? EBUSY : call_real(m, call);
+    return (m->__data.__kind & (ROBUST | PROTECT)) || UNLIKELY(!mutex_may_be_tried);
+}
+
+static bool looks_free(const pthread_mutex_t *m)
+{
+    unsigned word = (unsigned)__atomic_load_n(&m->__data.__lock, __ATOMIC_RELAXED);
+    return !(word & (m->__data.__kind & PROTECT ? ~CEILING_MASK : OWNER_MASK));
 }
 
 /* Every case: other kinds, other forms, a thread's first lock, a change of level. */
@@ -107,12 +112,12 @@ static NOINLINE int lock_any(pthread_mutex_t *m, const struct call *call, const 
     struct lt_thread *t = watched();
     if (!t)
         return call_real(m, call);
-    int result = with_owner_died(m, attempt(m, call));
-    if (result == EBUSY)
+    int result = EINVAL;
+    if (is_looked_at(m) ? !looks_free(m) : (result = real_pthread_mutex_trylock(m)) == EBUSY)
         return wait_for(t, m, call, frame);
-    if (!holds(result) && !(m->__data.__kind & ROBUST)) /* a robust one was asked in earnest */
+    if (!holds(result))
         result = call_real(m, call);
-    if (holds(result))
+    if (holds(with_owner_died(m, result)))
         taken(t, m, return_address(frame));
     return result;
 }

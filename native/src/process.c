@@ -1,5 +1,6 @@
 #include "process.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -139,6 +140,22 @@ EXPORT pid_t _Fork(void)
     return pid;
 }
 
+/* It must see the program's locks as they are, and would report our tables, which it does not
+ * understand. Linked into the program it also answers for whatever is called here, snprintf() say, and
+ * may not be called before it is set up, which is later. */
+extern void __tsan_init(void) __attribute__((weak)); /* a dlsym() that fails allocates */
+
+static bool is_under_thread_sanitizer(void)
+{
+    if (__tsan_init) /* where it is in a library */
+        return true;
+    /* The program's, if it has one: what comes first is what it calls. */
+    Dl_info lock, ours;
+    return (void *)snprintf != dlsym(RTLD_NEXT, "snprintf") &&
+           dladdr((const void *)pthread_mutex_lock, &lock) && dladdr(&lt_control, &ours) &&
+           lock.dli_fbase != ours.dli_fbase;
+}
+
 /* -z initfirst: runs before the constructors of every other library. */
 __attribute__((constructor)) static void process_start(int argc, char **argv, char **environ)
 {
@@ -148,7 +165,7 @@ __attribute__((constructor)) static void process_start(int argc, char **argv, ch
     real_resolve();
     if (getauxval(AT_SECURE))
         return; /* a setuid program: its environment is a stranger's */
-    if (IS_NOP)
+    if (IS_NOP || is_under_thread_sanitizer())
         return;
     settings_read(environ, wrong, sizeof wrong);
     say(wrong);

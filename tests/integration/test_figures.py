@@ -224,3 +224,11 @@ def test_a_forked_child_has_figures_of_its_own(start_target: StartTarget) -> Non
     parent = tool.snapshot(target.pid)
     assert tool.lock_named(parent, "g_child_lock")["contended"] == 0
     assert target.finish() == (0, [])
+
+
+def test_nothing_stays_held_where_a_signal_handler_took_locks(start_target: StartTarget) -> None:
+    target = start_target("handlerlocks")
+    assert target.truth() == {"held": 0}
+    document = tool.snapshot(target.pid)
+    assert all(thread["holds"] == [] for thread in document["threads"])
+    assert all(lock["holders"] == [] for lock in document["locks"])

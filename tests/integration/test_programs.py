@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from support import tool
-from support.targets import PATIENCE_S, Target, remove_file_of
+from support.targets import PATIENCE_S, Target, remove_file_of, start_time
 
 from locktop.collector.launch import preload_environment
 
@@ -72,12 +72,13 @@ def memcached(program: Path, environment: dict[str, str]) -> Iterator[tuple[Targ
     port = free_port()
     command = [str(program), "-u", "root", "-l", "127.0.0.1", "-p", str(port), "-U", "0", "-t", "4"]
     with Target(command, environment) as target:
+        started = start_time(target.pid)
         while not answers(port):
             assert target.process.poll() is None, "memcached did not start"
         yield target, port
         target.process.terminate()
         assert target.process.wait(PATIENCE_S) == 0
-    remove_file_of(target.pid)
+    remove_file_of(target.pid, started)
 
 
 def answers(port: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from support.targets import Compiler, StartTarget
+from support.targets import Compiler, StartTarget, Target
 
 from locktop.collector.launch import preload_environment
 
@@ -44,10 +44,11 @@ def test_results_of_those_that_say_figures(
     assert target.finish() == (0, ["ok"])
 
 
+@pytest.mark.parametrize("name", ["seeseach", "seeslocks"])
 def test_who_stands_behind_the_library_sees_each_call(
-    compiler: Compiler, start_target: StartTarget
+    name: str, compiler: Compiler, start_target: StartTarget
 ) -> None:
-    behind = compiler.program("seeseach", "-shared", "-fPIC")
+    behind = compiler.program(name, "-shared", "-fPIC")
     library = preload_environment(None)["LD_PRELOAD"]
     target = start_target("early", environment={"LD_PRELOAD": f"{library}:{behind}"})
     acquisitions = target.truth()["acquisitions"]
@@ -56,3 +57,12 @@ def test_who_stands_behind_the_library_sees_each_call(
     assert status == 0
     seen = json.loads(lines[-1])
     assert seen["taken"] == seen["released"] > acquisitions
+
+
+def test_under_the_thread_sanitizer(compiler: Compiler) -> None:
+    """Linked into the program, its interceptors answer before it is ready; we keep still."""
+    program = compiler.program("ring3", "-fsanitize=thread", "-static-libtsan")
+    with Target([program], preload_environment(None)) as target:
+        target.expect("ready")
+        target.go_on()
+        assert target.line()

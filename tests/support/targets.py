@@ -132,7 +132,13 @@ class Target:
 StartTarget = Callable[..., Target]
 
 
-def remove_file_of(pid: int) -> None:
-    """Remove what a killed process left in /dev/shm: it could not do so itself."""
-    for path in Path("/dev/shm").glob(f"locktop-{pid}-*"):
+def start_time(pid: int) -> int:
+    """Return when a process started, clock ticks since boot: with the pid it is unique."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+
+
+def remove_file_of(pid: int, started: int) -> None:
+    """Remove what a killed process left in /dev/shm: it could not do so itself. The pid alone may be
+    another's by now."""
+    for path in Path("/dev/shm").glob(f"locktop-{pid}-{started}*"):
         path.unlink(missing_ok=True)

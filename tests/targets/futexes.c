@@ -91,8 +91,8 @@ int main(void)
     while (!__atomic_load_n(&ended, __ATOMIC_ACQUIRE))
         pause_ms(1);
     char text[200];
-    snprintf(text, sizeof text, "{\"rounds\": %d, \"wait_s\": %.9f, \"waiter\": %d}", ROUNDS,
-             wait_s, waiter_tid);
+    snprintf(text, sizeof text, "{\"waits\": %d, \"wait_s\": %.9f, \"waiter\": %d}", waits, wait_s,
+             waiter_tid);
     say(text);
     hear();
     __atomic_store_n(&g_last_word, 1, __ATOMIC_RELEASE);

@@ -130,6 +130,17 @@ static void each_kind(void (*check)(void))
     }
 }
 
+/* Refused to a thread without real-time priority: each time, not only at first. */
+static void with_a_ceiling(void)
+{
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_PROTECT);
+    pthread_mutexattr_setprioceiling(&attributes, 10);
+    check_equal("init", pthread_mutex_init(&lock, &attributes), 0);
+    check_equal("lock with a ceiling", pthread_mutex_lock(&lock), EINVAL);
+}
+
 static void alone(void)
 {
     take_and_give_back("alone");
@@ -140,5 +151,6 @@ int main(void)
     each_kind(alone);
     each_kind(with_others);
     each_kind(in_a_child);
+    with_a_ceiling();
     return verdict();
 }
