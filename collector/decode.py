@@ -25,6 +25,7 @@ _MARKS = (
     *zip(range(59, 64), b"\xc4\x03\0\0\0", strict=True),
 )
 _NUMBERS = 10
+_FIXINT_END = 0x80
 _TYPES = (lib.LT_RECORD_WAIT, lib.LT_RECORD_TIMEOUT, lib.LT_RECORD_HOLD)
 
 
@@ -64,9 +65,11 @@ def decode(data: bytes) -> tuple[list[RawEvent], int]:
 
 def _are_sound(data: bytes) -> bool:
     count = len(data) // SIZE
-    types = data[1::SIZE]
-    return sum(map(types.count, _TYPES)) == count and all(
-        data[at::SIZE].count(mark) == count for at, mark in _MARKS
+    types, kinds = data[1::SIZE], data[2::SIZE]
+    return (
+        sum(map(types.count, _TYPES)) == count
+        and max(kinds, default=0) < _FIXINT_END
+        and all(data[at::SIZE].count(mark) == count for at, mark in _MARKS)
     )
 
 

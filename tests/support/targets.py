@@ -138,7 +138,9 @@ def start_time(pid: int) -> int:
 
 
 def remove_file_of(pid: int, started: int) -> None:
-    """Remove what a killed process left in /dev/shm: it could not do so itself. The pid alone may be
-    another's by now."""
+    """Remove what a killed process left in /dev/shm: it could not do so itself.
+
+    The pid alone may be another's by now.
+    """
     for path in Path("/dev/shm").glob(f"locktop-{pid}-{started}*"):
         path.unlink(missing_ok=True)
