@@ -11,8 +11,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 _SGR = re.compile(r"\x1b\[([0-9;]*)m")
-#: From one row to the next: nothing is painted, in whatever style.
-_MOVES = re.compile(r"(?:\x1b\[[0-9;]*H|\r?\n)+")
+#: From one row to the next: nothing is painted, in whatever style. Only the last place counts, and
+#: a line feed before it would scroll a terminal that has just become smaller.
+_MOVES = re.compile(r"(?:\x1b\[[0-9;]*H|\r?\n)*(\x1b\[[0-9;]*H)|(?:\r?\n)+")
 
 #: What turns an attribute on, and what turns it off (bold and dim have one between them).
 _OFF = {1: 22, 2: 22, 3: 23, 4: 24, 5: 25, 7: 27, 8: 28, 9: 29}
@@ -47,9 +48,10 @@ class Shortener:
         for match in found:
             if match.start() > at:
                 piece = data[at : match.start()]
-                if not _MOVES.fullmatch(piece):
+                moves = _MOVES.fullmatch(piece)
+                if not moves:
                     self._change(out, wanted)
-                out.append(piece)
+                out.append(moves[1] or piece if moves else piece)
             wanted = apply(wanted, match[1]) if wanted is not None else None
             if wanted is None:
                 return self._give_up(data)

@@ -18,7 +18,7 @@ def seen(
 ) -> tuple[list[tuple[str, Attributes]], Attributes]:
     """Every character with its attributes, and the attributes afterwards: a small terminal.
 
-    What moves the cursor paints nothing, so it has no attributes.
+    What moves the cursor paints nothing, so it has no attributes; of several such the last counts.
     """
     shown = []
     now, at = before, 0
@@ -26,6 +26,8 @@ def seen(
         match = SEQUENCE.match(data, at)
         move = MOVE.match(data, at)
         if move:
+            if "H" in move[0] and shown and MOVE.fullmatch(shown[-1][0]):
+                shown.pop()
             shown.append((move[0], DEFAULT))
             at = move.end()
         elif match:
@@ -78,6 +80,7 @@ def test_a_style_is_kept_from_row_to_row() -> None:
     row = "\x1b[38;2;1;2;3;48;2;17;21;27mtext\x1b[0m"
     short = Shortener().shorten(f"\x1b[1;1H{row}\r\n\x1b[2;1H{row}\x1b[3;1H{row}")
     assert short.count("48;2;17;21;27") == 1
+    assert "\n" not in short
     assert short.endswith("\x1b[3;1Htext\x1b[m")
 
 
