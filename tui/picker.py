@@ -15,6 +15,7 @@ from locktop.collector.errors import LocktopError
 from locktop.tui.app import ThemedApp, run_app
 from locktop.tui.bindings import bindings
 from locktop.tui.driver import Meter
+from locktop.tui.lines.figures import fit_right
 from locktop.tui.lines.order import matches
 from locktop.tui.lines.runs import Line, Run, say
 from locktop.tui.lines.table import Cell, Column, lay_out
@@ -172,9 +173,9 @@ def _why(candidate: Candidate) -> Cell:
 
 
 _COLUMNS: tuple[Column[Candidate], ...] = (
-    Column("PID", 7, lambda c: (str(c.pid), _style(c)), right=True),
+    Column("PID", 7, lambda c: (str(c.pid), _style(c)), place=fit_right),
     Column("USER", 9, lambda c: (c.user, _style(c))),
-    Column("THREADS", 7, lambda c: (str(c.threads), _style(c)), right=True),
+    Column("THREADS", 7, lambda c: (str(c.threads), _style(c)), place=fit_right),
     Column("NAME", 12, lambda c: (c.comm, "strong" if c.preloaded else "dim")),
     Column("COMMAND", 14, lambda c: (c.cmdline, _style(c)), grow=2),
     Column("", 16, _why, grow=3),

@@ -160,6 +160,16 @@ def test_rows_fill_the_width_exactly_and_stand_under_their_titles(width: int) ->
         assert cell_len(line_text(threads.heading())) <= width
 
 
+def test_long_names_in_lists_keep_both_ends() -> None:
+    calm = pictures.normal()
+    locks = tuple(replace(k, name=f"customer::database::pool_{k.id}_mutex") for k in calm.locks)
+    picture = Picture(replace(calm, locks=locks))
+    table = lay_out(lock_list.columns(picture), 80)
+    assert "*customer::…ol_1_mutex" in line_text(table.line(picture.locks[1], ("*", "waiting")))
+    waits = lay_out(thread_list.columns(picture), 80)
+    assert "customer…l_1_mutex" in line_text(waits.line(picture.threads[4712]))
+
+
 def test_rows_have_few_runs() -> None:
     picture = Picture(pictures.normal())
     table = lay_out(lock_list.columns(picture), 120)
@@ -200,6 +210,18 @@ def test_banner_has_all_places_of_a_ring_and_is_no_higher_than_asked() -> None:
     short = [line_text(line) for line in banner(picture, 3, 120)]
     assert len(short) == 3
     assert "and 2 more: press d" in short[-1]
+
+
+def test_banner_shares_the_room_between_a_long_name_and_the_places() -> None:
+    stuck = pictures.deadlock()
+    locks = tuple(
+        replace(k, name=f"customer_database_pool_{k.name}_manager_lock") for k in stuck.locks
+    )
+    for line in banner(Picture(replace(stuck, locks=locks)), 5, 80)[1:]:
+        text = line_text(line)
+        assert "wants custome" in text
+        assert "_lock of philosopher-" in text
+        assert ", at take_right:36" in text
 
 
 def with_functions(**names: str) -> Picture:

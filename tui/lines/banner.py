@@ -56,8 +56,10 @@ def _edge(picture: Picture, edge: DeadlockEdge, width: int) -> Line:
         text = f"    {thread} waits for {lock}, held by {holder}{at}{taken}"
         if cell_len(text) <= width:
             return say((text, "alarm"))
-    others = cell_len(f" {thread} wants  of {holder}")
-    text = f" {thread} wants {middle(lock, max(_LEAST_NAME, width - others))} of {holder}"
+    room = width - cell_len(f" {thread} wants  of {holder}")
+    # A long name leaves half of the room to the places: both its ends are still to be seen.
+    room = max(_LEAST_NAME, room // 2, room - cell_len(_places(frame, site, width)))
+    text = f" {thread} wants {middle(lock, room)} of {holder}"
     return say((text + _places(frame, site, width - cell_len(text)), "alarm"))
 
 

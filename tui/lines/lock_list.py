@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from locktop.collector.model import Lock
-from locktop.tui.lines.figures import count, duration, percent
+from locktop.tui.lines.figures import count, duration, fit_right, percent
 from locktop.tui.lines.order import Order
 from locktop.tui.lines.picture import Picture, is_contention
-from locktop.tui.lines.shorten import place_in
+from locktop.tui.lines.shorten import fit_middle, place_in
 from locktop.tui.lines.table import Cell, Column
 
 _PLACE_WIDTH = 24
@@ -35,11 +35,11 @@ def mark(picture: Picture, lock: Lock) -> Cell:
 def columns(picture: Picture) -> tuple[Column[Lock], ...]:
     """All columns, in order from the left; the narrow screen drops some."""
     return (
-        Column("LOCK", 18, lambda lock: _name(picture, lock), grow=3, limit=44),
+        Column("LOCK", 18, lambda lock: _name(picture, lock), fit_middle, grow=3, limit=44),
         Column("KIND", 6, lambda lock: (lock.kind.value, _quiet(lock))),
-        Column("HELD BY", 11, lambda lock: _holder(picture, lock), grow=2, limit=19),
+        Column("HELD BY", 11, lambda lock: _holder(picture, lock), fit_middle, grow=2, limit=19),
         _figure("FOR", 6, lambda lock: _held_for(picture, lock), 100),
-        Column("WAITERS", 7, _waiters, right=True),
+        Column("WAITERS", 7, _waiters, place=fit_right),
         _figure("CONT/s", 6, lambda lock: picture.lately(count(lock.rates.contended))),
         _figure("WAIT/s", 6, lambda lock: picture.lately(duration(lock.rates.wait))),
         _figure("HELD%", 5, lambda lock: picture.lately(_held_share(lock)), 100),
@@ -59,7 +59,11 @@ def _figure(
 ) -> Column[Lock]:
     """A column of figures, grey where they are beside the point."""
     return Column(
-        title, width, lambda lock: (text(lock), _quiet(lock)), right=True, from_width=from_width
+        title,
+        width,
+        lambda lock: (text(lock), _quiet(lock)),
+        place=fit_right,
+        from_width=from_width,
     )
 
 

@@ -24,6 +24,11 @@ def middle(text: str, room: int) -> str:
     return set_cell_size(text, room - 1 - cell_len(tail)).rstrip() + "…" + tail
 
 
+def fit_middle(text: str, width: int) -> str:
+    """``text`` in exactly ``width`` cells: cut in its middle or filled with blanks."""
+    return set_cell_size(middle(text, width), width)
+
+
 def path_in(path: Path, room: int) -> str:
     """``path`` in at most ``room`` cells, if its name fits: that stays whole, its directory not."""
     name = f"/{plain(path.name)}"

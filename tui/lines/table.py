@@ -20,7 +20,7 @@ class Column(Generic[T]):
     title: str
     width: int  # cells; of a flexible column the least
     cell: Callable[[T], Cell]
-    right: bool = False  # figures stand at the right
+    place: Callable[[str, int], str] = fit  # puts text into so many cells
     grow: int = 0  # share of the room left over
     limit: int = 0  # a flexible column grows no further, 0 = no limit
     from_width: int = 0  # shown where the list is at least this wide
@@ -41,7 +41,7 @@ class Table(Generic[T]):
         """The titles; the column titled ``marked`` is what the list is sorted by."""
         runs: list[Cell] = [(" ", "label")]
         for column, width in zip(self.columns, self.widths, strict=True):
-            place = fit_right if column.right else fit
+            place = fit_right if column.place is fit_right else fit
             style = "title" if column.title == marked else "label"
             runs += [(place(column.title, width), style), (" ", "label")]
         return merge(runs)
@@ -51,9 +51,8 @@ class Table(Generic[T]):
         runs: list[Cell] = [mark]
         for column, width in zip(self.columns, self.widths, strict=True):
             text, style = column.cell(item)
-            place = fit_right if column.right else fit
             # A blank takes the style of the run before it: no run of its own.
-            runs.append((place(text, width) + " ", style))
+            runs.append((column.place(text, width) + " ", style))
         return merge(runs)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from locktop.collector.model import CONTENTION_KINDS, Thread, ThreadState
-from locktop.tui.lines.figures import bar, count, duration, percent
+from locktop.tui.lines.figures import bar, count, duration, fit_right, percent
 from locktop.tui.lines.order import Order
 from locktop.tui.lines.picture import Picture
-from locktop.tui.lines.shorten import place_in
+from locktop.tui.lines.shorten import fit_middle, place_in
 from locktop.tui.lines.table import Cell, Column
 
 _STATE_RANK = {
@@ -73,16 +73,25 @@ def mark(picture: Picture, thread: Thread) -> Cell:
 def columns(picture: Picture) -> tuple[Column[Thread], ...]:
     """All columns, in order from the left; the narrow screen drops some."""
     return (
-        Column("THREAD", 15, lambda thread: _name(picture, thread)),
+        Column("THREAD", 15, lambda thread: _name(picture, thread), fit_middle),
         _figure("TID", 7, lambda thread: str(thread.tid), 90),
         Column("STATE", 8, _state),
-        Column("WAITS FOR", 14, lambda thread: _waits_for(picture, thread), grow=3, limit=36),
+        Column(
+            "WAITS FOR",
+            14,
+            lambda thread: _waits_for(picture, thread),
+            fit_middle,
+            grow=3,
+            limit=36,
+        ),
         _figure("SINCE", 6, _since),
-        Column("HELD BY", 12, lambda thread: _held_by(picture, thread), grow=2, limit=19),
+        Column(
+            "HELD BY", 12, lambda thread: _held_by(picture, thread), fit_middle, grow=2, limit=19
+        ),
         _figure("WAIT%", 5, lambda thread: picture.lately(percent(thread.wait_share))),
         Column("", 6, lambda thread: (bar(thread.wait_share, 6), "waiting")),
         _figure("CPU%", 4, lambda thread: picture.lately(percent(thread.cpu_share)), 96),
-        Column("HOLDS", 5, _holds, right=True, from_width=104),
+        Column("HOLDS", 5, _holds, place=fit_right, from_width=104),
         _figure("WAITED", 6, lambda thread: duration(contention_wait(thread)), 112),
         _figure("CONTEND", 7, lambda thread: count(thread.contended), 120),
         Column("AT", _PLACE_WIDTH, lambda thread: _where(picture, thread), grow=4, from_width=132),
@@ -94,7 +103,11 @@ def _figure(
 ) -> Column[Thread]:
     """A column of figures, grey for a thread that only waits for work."""
     return Column(
-        title, width, lambda thread: (text(thread), _quiet(thread)), True, from_width=from_width
+        title,
+        width,
+        lambda thread: (text(thread), _quiet(thread)),
+        fit_right,
+        from_width=from_width,
     )
 
 
