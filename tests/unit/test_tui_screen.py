@@ -188,6 +188,22 @@ async def test_control_c_quits_whatever_is_shown(before: list[str]) -> None:
         assert not screen.app.is_running
 
 
+@pytest.mark.parametrize("keys", [[], ["slash", "x"], ["question_mark"], ["d"], ["tab", "w"]])
+async def test_no_color_is_no_color_at_all(
+    keys: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    feed = pictures.HandFeed(pictures.deadlock())
+    app = LocktopApp(feed, environ={"NO_COLOR": "1"}, now=lambda: 0.0)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(*keys)
+        await pilot.pause()
+        for strip in app.screen._compositor.render_strips():
+            for text, style, _ in strip:
+                colours = (style.color, style.bgcolor) if style is not None else ()
+                assert all(colour is None or colour.is_default for colour in colours), text
+
+
 async def test_letters_typed_into_the_filter_are_no_keys() -> None:
     async with opened() as screen:
         await screen.keys("slash", "q", "p", "w")
@@ -490,7 +506,7 @@ async def test_paging_and_ends_in_a_long_list() -> None:
 
 async def test_an_empty_process_is_drawn() -> None:
     async with opened(pictures.empty(), size=(80, 24)) as screen:
-        assert "No thread waits for a lock." in screen.text
+        assert "No thread waits for a lock that is watched." in screen.text
         for key in ("down", "enter", "tab", "d", "S", "end", "escape"):
             await screen.keys(key)
         assert screen.app.is_running
