@@ -150,11 +150,9 @@ def _finding(picture: Picture) -> str:
 
 
 def _stuck(who: str, deadlocks: list[Deadlock], ended: bool) -> str:
-    """How many threads wait, and for whom: one that is a circle of its own waits for itself."""
-    count = len({edge.tid for deadlock in deadlocks for edge in deadlock.cycle})
-    alone = [len(deadlock.cycle) == 1 for deadlock in deadlocks]
-    selves = "itself" if count == 1 else "themselves"
-    whom = " or ".join(["each other"] * (not all(alone)) + [selves] * any(alone))
+    from locktop.tui.lines.banner import who_for_whom
+
+    count, whom = who_for_whom(deadlocks)
     verb = "waited" if ended else "waits" if count == 1 else "wait"
     then = " when it ended" if ended else ""
     return f"{count} thread{'s' * (count > 1)} of {who} {verb} for {whom}{then}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.cells import cell_len
 
 from locktop.collector.model import Deadlock, DeadlockEdge, Frame
@@ -34,13 +36,23 @@ def word(deadlock: Deadlock) -> str:
     return "DEADLOCK" if deadlock.certain else "POSSIBLE DEADLOCK"
 
 
+def who_for_whom(deadlocks: Sequence[Deadlock]) -> tuple[int, str]:
+    """How many threads wait in circles, and for whom: one that is a circle of its own waits for
+    itself."""
+    count = len({edge.tid for deadlock in deadlocks for edge in deadlock.cycle})
+    alone = [len(deadlock.cycle) == 1 for deadlock in deadlocks]
+    selves = "itself" if count == 1 else "themselves"
+    return count, " or ".join(["each other"] * (not all(alone)) + [selves] * any(alone))
+
+
 def _title(deadlocks: tuple[Deadlock, ...]) -> Line:
     first = deadlocks[0]
-    threads = sum(len(deadlock.cycle) for deadlock in deadlocks)
+    count, whom = who_for_whom(deadlocks)
+    wait = f"{count} threads wait" if count > 1 else "1 thread waits"
     many = f" ({len(deadlocks)} of them)" if len(deadlocks) > 1 else ""
     since = duration(max(deadlock.since_s for deadlock in deadlocks))
     return say(
-        (f" !! {word(first)}{many}: {threads} threads wait for each other since {since}", "alarm"),
+        (f" !! {word(first)}{many}: {wait} for {whom} since {since}", "alarm"),
         ("   d: their stacks ", "alarm"),
     )
 
@@ -48,18 +60,19 @@ def _title(deadlocks: tuple[Deadlock, ...]) -> Line:
 def _edge(picture: Picture, edge: DeadlockEdge, width: int) -> Line:
     """Thread, lock and holder always; then both places, as much of them as there is room for."""
     thread, lock = picture.thread_name(edge.tid), picture.lock_name(edge.waits_for)
-    holder = picture.thread_name(edge.held_by)
+    holder = f"{'behind' if edge.behind else 'held by'} {picture.thread_name(edge.held_by)}"
     frame, site = picture.top_frame(edge.stack), picture.snapshot.sites.get(edge.site)
     for say_place in (place, short_place):
         at = f"; at {say_place(frame)}" if frame else ""
         taken = f", taken at {say_place(site)}" if site else ""
-        text = f"    {thread} waits for {lock}, held by {holder}{at}{taken}"
+        text = f"    {thread} waits for {lock}, {holder}{at}{taken}"
         if cell_len(text) <= width:
             return say((text, "alarm"))
-    room = width - cell_len(f" {thread} wants  of {holder}")
+    holder = f"{'behind' if edge.behind else 'of'} {picture.thread_name(edge.held_by)}"
+    room = width - cell_len(f" {thread} wants  {holder}")
     # A long name leaves half of the room to the places: both its ends are still to be seen.
     room = max(_LEAST_NAME, room // 2, room - cell_len(_places(frame, site, width)))
-    text = f" {thread} wants {middle(lock, room)} of {holder}"
+    text = f" {thread} wants {middle(lock, room)} {holder}"
     return say((text + _places(frame, site, width - cell_len(text)), "alarm"))
 
 

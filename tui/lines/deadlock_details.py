@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from locktop.collector.model import Deadlock, DeadlockEdge
-from locktop.tui.lines.banner import word
+from locktop.tui.lines.banner import who_for_whom, word
 from locktop.tui.lines.figures import duration
 from locktop.tui.lines.parts import blank, labelled, stack_of
 from locktop.tui.lines.picture import Picture
@@ -20,12 +20,14 @@ def deadlock_details(picture: Picture) -> Iterator[Line]:
 
 
 def _deadlock(picture: Picture, deadlock: Deadlock) -> Iterator[Line]:
-    certain = "" if deadlock.certain else "  not certain: an owner is not known for sure"
+    count, whom = who_for_whom([deadlock])
     yield say(
         (f" {word(deadlock)}", "stuck"),
-        f" of {len(deadlock.cycle)} threads, for {duration(deadlock.since_s)}",
-        (certain, "dim"),
+        f" of {count} thread{'s' * (count > 1)} that wait{'s' * (count == 1)} for {whom}",
+        f", for {duration(deadlock.since_s)}",
     )
+    if deadlock.doubt:
+        yield say(" not certain: ", deadlock.doubt)
     yield say(" ", (_circle(picture, deadlock), "strong"))
     for edge in deadlock.cycle:
         yield blank()
@@ -49,8 +51,9 @@ def _edge(picture: Picture, edge: DeadlockEdge) -> Iterator[Line]:
         (f" for {duration(wait.for_s)}" if wait is not None else "", "waiting"),
     )
     yield labelled(
-        "held by",
+        "behind" if edge.behind else "held by",
         (picture.thread_name(edge.held_by), "holder"),
+        ", which waits to write and goes first" * edge.behind,
         ", taken at " if edge.site else "",
         (picture.site(edge.site), "where"),
     )

@@ -22,7 +22,9 @@ def headline(picture: Picture, width: int) -> Line:
     busiest = _busiest(picture)
     if busiest is None:
         return say((_say_calm(picture), "dim"))
-    full = _say_busiest(" No thread waits for a lock now. Most waited for lately: ", busiest)
+    full = _say_busiest(
+        " No thread waits for a lock now. Most waited for lately: ", busiest
+    )
     if cell_len(line_text(full)) <= width:
         return full
     return _say_busiest(" No thread waits now; lately most for ", busiest)
@@ -37,7 +39,7 @@ def _say_calm(picture: Picture) -> str:
     waits = (thread.waiting_for for thread in picture.snapshot.threads if thread.alive)
     on_semaphores = [w.for_s for w in waits if w is not None and w.kind is Kind.SEM]
     if not on_semaphores:
-        return " No thread waits for a lock."
+        return " No thread waits for a lock that is watched."
     longest = duration(max(on_semaphores))
     many = f"{len(on_semaphores)} wait" if len(on_semaphores) > 1 else "1 waits"
     return f" No thread waits for a mutex or rwlock; {many} on semaphores, the longest {longest}."
