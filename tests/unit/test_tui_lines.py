@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from locktop.collector.model import Kind, ThreadState, WaitStack
 from locktop.tui.lines import figures, lock_list, thread_list
 from locktop.tui.lines.banner import banner
+from locktop.tui.lines.deadlock_details import deadlock_details
 from locktop.tui.lines.figures import bar, clock, count, duration, exact, fit, percent, size
 from locktop.tui.lines.headline import headline
 from locktop.tui.lines.lock_details import lock_details
@@ -210,6 +211,25 @@ def test_banner_has_all_places_of_a_ring_and_is_no_higher_than_asked() -> None:
     short = [line_text(line) for line in banner(picture, 3, 120)]
     assert len(short) == 3
     assert "and 2 more: press d" in short[-1]
+
+
+def test_the_banner_tells_behind_from_held_and_itself_from_each_other() -> None:
+    stuck = pictures.deadlock()
+    whole = stuck.deadlocks[0]
+    edges = (replace(whole.cycle[0], behind=True), *whole.cycle[1:])
+    behind = replace(stuck, deadlocks=(replace(whole, cycle=edges),))
+    for width in (80, 200):
+        first, second = (line_text(line) for line in banner(Picture(behind), 5, width)[1:3])
+        assert "behind" in first
+        assert "held by" not in first
+        assert "behind" not in second
+    alone = replace(whole, certain=False, doubt="who knows", cycle=whole.cycle[:1])
+    picture = Picture(replace(stuck, deadlocks=(alone,)))
+    title = line_text(banner(picture, 5, 120)[0])
+    assert "POSSIBLE DEADLOCK: 1 thread waits for itself since" in title
+    text = [line_text(line) for line in deadlock_details(picture)]
+    assert text[0].startswith(" POSSIBLE DEADLOCK of 1 thread that waits for itself, for ")
+    assert text[1] == " not certain: who knows"
 
 
 def test_banner_shares_the_room_between_a_long_name_and_the_places() -> None:
