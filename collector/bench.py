@@ -24,6 +24,8 @@ FLAVOURS: dict[str, tuple[str, str] | None] = {
     "nop": ("nop", ""),
     "dormant": ("", "dormant"),
     "default": ("", ""),
+    "blocks": ("", "blocks"),
+    "all": ("", "all"),
 }
 #: what is measured -> its key in the program's output, nanoseconds for a lock and unlock
 MEASURES = {"uncontended": "uncontended_ns", "contended": "contended_ns"}
