@@ -196,6 +196,21 @@ def test_headline_says_what_was_waited_for_lately_in_the_room_there_is() -> None
     assert narrow == " No thread waits now; lately most for g_cache_lock, 1.88s a second"
 
 
+def test_headline_of_a_process_that_has_ended_speaks_of_its_end() -> None:
+    over = pictures.ended()
+    assert "g_table_lock" in line_text(headline(Picture(over), 120)), "what it was stuck on"
+    calm = Picture(replace(over, threads=()))
+    assert (
+        line_text(headline(calm, 80))
+        == " The process has ended; no thread of it waited for a lock."
+    )
+
+
+def test_every_kind_of_lock_has_room_for_its_name() -> None:
+    kinds = next(c for c in lock_list.columns(Picture(pictures.empty())) if c.title == "KIND")
+    assert max(len(kind.value) for kind in Kind) <= kinds.width
+
+
 def test_headline_without_anything_wrong() -> None:
     assert "No thread waits" in line_text(headline(Picture(pictures.empty()), 80))
 

@@ -19,12 +19,12 @@ def headline(picture: Picture, width: int) -> Line:
     if worst is not None:
         full = _say_stuck(picture, worst)
         return full if cell_len(line_text(full)) <= width else _say_stuck_briefly(picture, worst)
+    if picture.snapshot.ended:
+        return say((" The process has ended; no thread of it waited for a lock.", "dim"))
     busiest = _busiest(picture)
     if busiest is None:
         return say((_say_calm(picture), "dim"))
-    full = _say_busiest(
-        " No thread waits for a lock now. Most waited for lately: ", busiest
-    )
+    full = _say_busiest(" No thread waits for a lock now. Most waited for lately: ", busiest)
     if cell_len(line_text(full)) <= width:
         return full
     return _say_busiest(" No thread waits now; lately most for ", busiest)

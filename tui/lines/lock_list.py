@@ -36,7 +36,7 @@ def columns(picture: Picture) -> tuple[Column[Lock], ...]:
     """All columns, in order from the left; the narrow screen drops some."""
     return (
         Column("LOCK", 18, lambda lock: _name(picture, lock), fit_middle, grow=3, limit=44),
-        Column("KIND", 6, lambda lock: (lock.kind.value, _quiet(lock))),
+        Column("KIND", 7, lambda lock: (lock.kind.value, _quiet(lock))),
         Column("HELD BY", 11, lambda lock: _holder(picture, lock), fit_middle, grow=2, limit=19),
         _figure("FOR", 6, lambda lock: _held_for(picture, lock), 100),
         Column("WAITERS", 7, _waiters, place=fit_right),
