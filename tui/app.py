@@ -29,7 +29,10 @@ class ThemedApp(App[Result]):
     CSS_PATH = "app.tcss"
     ENABLE_COMMAND_PALETTE = False
     # Also while a filter is typed or the help is read, where Textual would copy.
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "quit", show=False, priority=True)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "quit", show=False, priority=True),
+        Binding("ctrl+z", "suspend_process", show=False, priority=True),
+    ]
 
     def __init__(self, theme: str | None, meter: Meter, environ: Mapping[str, str]) -> None:
         colourless = bool(environ.get("NO_COLOR"))
@@ -54,7 +57,8 @@ class ThemedApp(App[Result]):
         return theme_files.variables(themes["night"]) if "night" in themes else {}
 
     def on_mount(self) -> None:
-        """Leave the terminal in order when told to end."""
+        """Leave the terminal in order when told to end, paint all when it comes back to us."""
+        self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
         if not self.is_headless:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGHUP):

@@ -245,6 +245,17 @@ def test_sigterm_leaves_the_terminal_as_it_was(terminal: Terminal) -> None:
     terminal.wait_text("\x1b[?1049l", mark)
 
 
+def test_after_a_stop_the_whole_screen_is_painted_again(terminal: Terminal) -> None:
+    terminal.press("\x1a")
+    _, status = os.waitpid(terminal.process.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+    mark = terminal.received
+    terminal.process.send_signal(signal.SIGCONT)
+    # From the first line to the last one, though nothing of it has changed.
+    for text in ("store", "WAITERS", "shard[0].mutex", "Details", "sort"):
+        terminal.wait_text(text, mark)
+
+
 def test_over_ssh_the_mouse_is_left_to_the_terminal(terminal: Terminal) -> None:
     assert b"\x1b[?1003h" not in terminal.since(0)
 
