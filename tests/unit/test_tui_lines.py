@@ -202,7 +202,7 @@ def test_headline_of_a_process_that_has_ended_speaks_of_its_end() -> None:
     calm = Picture(replace(over, threads=()))
     assert (
         line_text(headline(calm, 80))
-        == " The process has ended; no thread of it waited for a lock."
+        == " The process has ended; this is the last that was seen of it."
     )
 
 

@@ -20,7 +20,7 @@ def headline(picture: Picture, width: int) -> Line:
         full = _say_stuck(picture, worst)
         return full if cell_len(line_text(full)) <= width else _say_stuck_briefly(picture, worst)
     if picture.snapshot.ended:
-        return say((" The process has ended; no thread of it waited for a lock.", "dim"))
+        return say((" The process has ended; this is the last that was seen of it.", "dim"))
     busiest = _busiest(picture)
     if busiest is None:
         return say((_say_calm(picture), "dim"))
