@@ -138,6 +138,13 @@ def test_changed_cells_are_no_more_than_needed_and_leave_out_nothing() -> None:
     assert changed_cells(say("name xx 12.3ms", ("  held by x", "holder")), old, 40) == 27
 
 
+def test_columns_draw_nearer_before_a_line_is_broken() -> None:
+    line = say("  0 ", "cache_get".ljust(28), (" cache.c:42", "where"))
+    assert len(wrap(line, 43, 11)) == 1
+    assert [line_text(piece) for piece in wrap(line, 30, 11)] == ["  0 cache_get cache.c:42"]
+    assert len(wrap(line, 22, 11)) == 2
+
+
 def test_a_word_is_not_broken_where_its_style_changes() -> None:
     line = say("held by a, taken at ", ("put cache.c:64", "where"), ("; now asleep", "dim"))
     for width in range(16, 46):

@@ -104,9 +104,12 @@ def wrap(line: Line, width: int, indent: int) -> list[Line]:
     room = width
     for word in _words(line):
         if cell_len(line_text(word)) > room and current:
-            pieces.append(merge(current))
-            current, room = [(" " * indent, "text")], width - indent
-            word = _without_blanks(word)
+            bare = _without_blanks(word)
+            if bare != word and cell_len(line_text(bare)) < room:
+                word = ((" ", "text"), *bare)  # it was only far away
+            else:
+                pieces.append(merge(current))
+                current, room, word = [(" " * indent, "text")], width - indent, bare
         for text, style in word:
             while cell_len(text) > room:
                 head = text[:1] if room < 1 else _head(text, room)
