@@ -6,7 +6,10 @@ the meter before a picture is drawn keeps the queue from ever filling up.
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+from collections.abc import Callable
 from typing import IO, Any
 
 from textual.drivers.linux_driver import LinuxDriver
@@ -28,21 +31,36 @@ class Meter:
 
 
 class _MeteredFile:
-    """Passes text on and tells the meter once the terminal has taken it."""
+    """Passes text on and tells the meter once the terminal has taken it.
+
+    A terminal that has hung up takes everything. Textual's writer would end at the first error, and
+    then nobody would empty the queue that the way out fills; its reader would read the end of the
+    file over and over. So the app is told to end, as by the kernel where this is its own terminal.
+    """
 
     def __init__(self, file: IO[str], meter: Meter) -> None:
         self._file = file
         self._meter = meter
         self._passed = 0
+        self._gone = False
 
     def write(self, text: str) -> int:
-        written = self._file.write(text)
+        self._try(lambda: self._file.write(text))
         self._passed += len(text.encode())
-        return written
+        return len(text)
 
     def flush(self) -> None:
-        self._file.flush()
+        self._try(self._file.flush)
         self._meter.taken = self._passed
+
+    def _try(self, output: Callable[[], object]) -> None:
+        if self._gone:
+            return
+        try:
+            output()
+        except OSError:
+            self._gone = True
+            os.kill(os.getpid(), signal.SIGHUP)
 
     def fileno(self) -> int:
         return self._file.fileno()

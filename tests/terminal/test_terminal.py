@@ -118,6 +118,15 @@ class Terminal:
         """Type."""
         os.write(self._master, keys.encode())
 
+    def hang_up(self) -> None:
+        """Be gone, as a connection that is lost."""
+        before = self.received
+        self.hold()
+        self.press("?")
+        self.wait_bytes(before + 1)  # the read that was under way has ended, and no other begins
+        os.close(self._master)
+        self._master = os.open(os.devnull, os.O_RDWR)
+
     def close(self) -> None:
         """End the child, whatever it does."""
         self.go_on()
@@ -243,6 +252,12 @@ def test_sigterm_leaves_the_terminal_as_it_was(terminal: Terminal) -> None:
     terminal.process.send_signal(signal.SIGTERM)
     assert terminal.process.wait(LONG_ENOUGH_S) == 128 + signal.SIGTERM
     terminal.wait_text("\x1b[?1049l", mark)
+
+
+def test_a_terminal_that_hangs_up_ends_it(terminal: Terminal) -> None:
+    """Though it is not the terminal that controls it: then no signal comes."""
+    terminal.hang_up()
+    assert terminal.process.wait(LONG_ENOUGH_S) == 128 + signal.SIGHUP
 
 
 def test_after_a_stop_the_whole_screen_is_painted_again(terminal: Terminal) -> None:
