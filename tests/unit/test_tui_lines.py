@@ -248,10 +248,22 @@ def test_the_banner_tells_behind_from_held_and_itself_from_each_other() -> None:
     alone = replace(whole, certain=False, doubt="who knows", cycle=whole.cycle[:1])
     picture = Picture(replace(stuck, deadlocks=(alone,)))
     title = line_text(banner(picture, 5, 120)[0])
-    assert "POSSIBLE DEADLOCK: 1 thread waits for itself since" in title
+    assert "POSSIBLE DEADLOCK for 41.7s: 1 thread waits for itself " in title
     text = [line_text(line) for line in deadlock_details(picture)]
     assert text[0].startswith(" POSSIBLE DEADLOCK of 1 thread that waits for itself, for ")
     assert text[1] == " not certain: who knows"
+
+
+def test_banner_has_the_place_of_the_call_where_there_are_no_stacks() -> None:
+    stuck = pictures.deadlock()
+    cycle = tuple(replace(edge, stack=0) for edge in stuck.deadlocks[0].cycle)
+    threads = tuple(
+        replace(t, waiting_for=replace(t.waiting_for, stack=0)) if t.waiting_for else t
+        for t in stuck.threads
+    )
+    bare = replace(stuck, deadlocks=(replace(stuck.deadlocks[0], cycle=cycle),), threads=threads)
+    for line in banner(Picture(bare), 5, 120)[1:]:
+        assert "; at cache_put cache.c:88, taken at take_left ring.c:31" in line_text(line)
 
 
 def test_banner_shares_the_room_between_a_long_name_and_the_places() -> None:

@@ -257,7 +257,7 @@ async def test_a_deadlock_is_called_with_threads_locks_places_and_stacks() -> No
         assert "DEADLOCK" not in screen.text
         await screen.show(pictures.deadlock())
         banner = "\n".join(screen.lines[1:5])
-        assert "DEADLOCK: 3 threads wait for each other since 41.7s" in banner
+        assert "DEADLOCK for 41.7s: 3 threads wait for each other" in banner
         for i in range(3):
             assert f"philosopher-{i} waits for fork[{(i + 1) % 3}]" in banner
         assert banner.count("; at take_right ring.c:36, taken at take_left ring.c:31") == 3

@@ -52,7 +52,7 @@ def _title(deadlocks: tuple[Deadlock, ...]) -> Line:
     many = f" ({len(deadlocks)} of them)" if len(deadlocks) > 1 else ""
     since = duration(max(deadlock.since_s for deadlock in deadlocks))
     return say(
-        (f" !! {word(first)}{many}: {wait} for {whom} since {since}", "alarm"),
+        (f" !! {word(first)}{many} for {since}: {wait} for {whom}", "alarm"),
         ("   d: their stacks ", "alarm"),
     )
 
@@ -61,7 +61,10 @@ def _edge(picture: Picture, edge: DeadlockEdge, width: int) -> Line:
     """Thread, lock and holder always; then both places, as much of them as there is room for."""
     thread, lock = picture.thread_name(edge.tid), picture.lock_name(edge.waits_for)
     holder = f"{'behind' if edge.behind else 'held by'} {picture.thread_name(edge.held_by)}"
-    frame, site = picture.top_frame(edge.stack), picture.snapshot.sites.get(edge.site)
+    waiter = picture.threads.get(edge.tid)
+    # Without stacks the place of the call is known all the same.
+    frame = picture.top_frame(edge.stack) or (picture.wait_frame(waiter) if waiter else None)
+    site = picture.snapshot.sites.get(edge.site)
     for say_place in (place, short_place):
         at = f"; at {say_place(frame)}" if frame else ""
         taken = f", taken at {say_place(site)}" if site else ""
