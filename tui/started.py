@@ -7,7 +7,7 @@ import signal
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from locktop.collector import launch
 from locktop.collector.errors import LocktopError
@@ -47,6 +47,7 @@ class Started:
         self._discards = output == os.devnull
         environment = {**os.environ, **launch.preload_environment(level)}
         self._log, self.output = _open_output(command[0], output)
+        self._handlers = _leave_when_told_to_end()
         try:
             self._process = subprocess.Popen(
                 command,
@@ -59,6 +60,7 @@ class Started:
                 start_new_session=True,
             )
         except OSError as error:
+            self._restore_handlers()
             self._close_output()
             raise LocktopError(f"cannot start {program}: {error.strerror}") from None
 
@@ -79,8 +81,11 @@ class Started:
         return self
 
     def __exit__(self, *_: object) -> None:
+        for number in self._handlers:
+            signal.signal(number, signal.SIG_IGN)  # it has been said
         if self._process.poll() is None and not self._keep:
             self._end()
+        self._restore_handlers()
         self._close_output()
 
     def source(self) -> Source:
@@ -137,6 +142,10 @@ class Started:
             return False
         return True
 
+    def _restore_handlers(self) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+
     def _close_output(self) -> None:
         self._log.close()
         if self._temporary and self.output.exists() and not self.output.stat().st_size:
@@ -148,6 +157,22 @@ class Started:
             return ""
         written = self.output.read_bytes()[-400:].decode("utf-8", "replace").strip()
         return f": {written.splitlines()[-1]}" if written else ""
+
+
+def _leave_when_told_to_end() -> dict[int, Any]:
+    """From now on a signal to end unwinds, so that what was started is not left behind; the screen
+    has ways of its own, but only once it is there. Gives the handlers before."""
+    before: dict[int, Any] = {}
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        handler = signal.getsignal(number)
+        if handler is not signal.SIG_IGN:
+            before[number] = handler
+            signal.signal(number, _leave)
+    return before
+
+
+def _leave(number: int, _: object) -> None:
+    raise SystemExit(128 + number)
 
 
 def _open_output(name: str, output: str | None) -> tuple[IO[bytes], Path]:

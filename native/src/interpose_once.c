@@ -73,6 +73,14 @@ static int once_c11(void *control, void (*routine)(void))
     return 0;
 }
 
+/* A call that waited holds nothing: as a contended acquisition that was held for no time, it leaves
+ * the hold time of the one that ran the routine as it is. */
+static void held_by_another(struct lt_thread *t, uint64_t key)
+{
+    if (watched() == t)
+        slot_of(t, key, 0)->counts.hold_contended++;
+}
+
 static NOINLINE int once_watched(struct lt_thread *t, once_function real, void *control,
                                  void (*routine)(void), const uintptr_t *frame)
 {
@@ -84,6 +92,7 @@ static NOINLINE int once_watched(struct lt_thread *t, once_function real, void *
     if (call.outer != &call) { /* somebody else ran it */
         innermost = call.outer;
         wait_end_done(&call.waiting);
+        held_by_another(t, call.waiting.key);
         call.outer = &call;
     }
     return result;

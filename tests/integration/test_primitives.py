@@ -73,6 +73,7 @@ def test_once_has_a_holder_and_waiters(level: str, start_target: StartTarget) ->
             lock = tool.lock_named(tool.snapshot(target.pid), name)
             assert (lock["holders"], lock["waiters"]) == ([], [])
             assert (lock["acquisitions"], lock["contended"]) == (3, 2)
+            assert lock["hold_s"] == pytest.approx(lock["hold_max_s"])  # of the one that ran it
         target.go_on()
     assert target.finish() == (0, ["ok"])
 
