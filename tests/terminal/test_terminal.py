@@ -286,7 +286,13 @@ def test_a_burst_of_keys_reaches_the_filter_of_the_picker_and_then_the_list(
     picker.wait_text("store --port", mark)
     mark = picker.received
     # A slip put right, the filter closed, opened again, and the one that is left picked.
-    picker.press("/sx\x7f\r/t\r\r")
+    picker.press("/sx\x7f\r")
+    picker.wait_text("with “s”", mark)
+    mark = picker.received
+    picker.press("/t\r")
+    picker.wait_text("with “st”", mark)
+    mark = picker.received
+    picker.press("\r")
     picker.wait_text("picked 312 status 0", mark)
     assert picker.process.wait(LONG_ENOUGH_S) == 0
 
