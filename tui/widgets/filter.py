@@ -18,7 +18,9 @@ class Filter(Input):
 
     def __init__(self, back_to: Callable[[], Widget], want: Callable[[str], None]) -> None:
         """``back_to`` gives what gets the focus afterwards; ``want`` hears the words at the end."""
-        super().__init__(placeholder="show only what has these words in it", id="filter")
+        super().__init__(
+            placeholder="show only what has these words in it", id="filter", select_on_focus=False
+        )
         self.cursor_blink = False
         self._back_to = back_to
         self._want = want
