@@ -10,16 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeVar, dataclass_transform
-
-_Class = TypeVar("_Class")
-
-
-@dataclass_transform(frozen_default=True)
-def _constant(cls: type[_Class]) -> type[_Class]:
-    """A frozen dataclass to the type checker, which sees that nothing is assigned. To have that
-    seen at run time makes each object take five times as long, and a look makes thousands."""
-    return dataclass(slots=True, unsafe_hash=True)(cls)
 
 
 class Kind(StrEnum):
@@ -66,7 +56,7 @@ class Frame:
     offset: int  # of the address in the module's file, for module+0xoffset
 
 
-@_constant
+@dataclass(frozen=True, slots=True)
 class Wait:
     """A wait that is going on."""
 
@@ -82,7 +72,7 @@ class Wait:
     holder_seen: int = 0  # tid that owned the lock when the wait began, 0 unknown
 
 
-@_constant
+@dataclass(frozen=True, slots=True)
 class Held:
     """A lock that a thread holds now."""
 
@@ -93,7 +83,7 @@ class Held:
     shared: bool = False
 
 
-@_constant
+@dataclass(frozen=True, slots=True)
 class Thread:
     """One thread; the figures cover its life, ``*_share`` and rates the last interval."""
 
@@ -112,7 +102,7 @@ class Thread:
     cpu_share: float = 0.0  # of the last interval on a CPU, 0..1
 
 
-@_constant
+@dataclass(frozen=True, slots=True)
 class WaitStack:
     """Where waits for one lock came from; an exact counter."""
 
@@ -130,7 +120,7 @@ class Blame:
     wait_s: float
 
 
-@_constant
+@dataclass(frozen=True, slots=True)
 class LockRates:
     """One lock in the last interval, per second of it."""
 
@@ -140,7 +130,7 @@ class LockRates:
     hold: float = 0.0  # seconds held per second
 
 
-@_constant
+@dataclass(frozen=True, slots=True)
 class Lock:
     """One lock since the process started."""
 
@@ -207,7 +197,7 @@ class OrderCycle:
     edges: tuple[OrderEdge, ...]
 
 
-@_constant
+@dataclass(frozen=True, slots=True)
 class Event:
     """A contended acquisition, or a wait, that ended (from the flight recorder)."""
 
