@@ -87,4 +87,10 @@ def metered_driver(meter: Meter) -> type[LinuxDriver]:
             meter.queued += len(short.encode())
             super().write(short)
 
+        def _get_terminal_size(self) -> tuple[int, int]:
+            """Of a terminal that says 0 x 0 (a serial line, a container's first moment) Textual and
+            its console each think something else, and would change the size to and fro for ever."""
+            width, height = self._app.console.size
+            return width, height
+
     return MeteredDriver

@@ -208,6 +208,16 @@ def test_nothing_changed_sends_nothing(terminal: Terminal) -> None:
     assert [terminal.frame("same") for _ in range(5)] == [0] * 5
 
 
+def test_a_terminal_that_does_not_know_its_size_is_painted_once() -> None:
+    terminal = Terminal("child.py", (0, 0))
+    try:
+        terminal.wait_text("shard[0].mutex", 0)
+        terminal.tell("settle")
+        assert [terminal.frame("settle") for _ in range(5)] == [0] * 5
+    finally:
+        terminal.close()
+
+
 def test_a_key_paints_without_waiting_for_a_picture(
     terminal: Terminal, record_property: pytest.RecordProperty
 ) -> None:
