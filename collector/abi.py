@@ -193,6 +193,14 @@ class RetiredSite(NamedTuple):
     wait_ticks: int
 
 
+class Name(NamedTuple):
+    """struct lt_name."""
+
+    key: int
+    seq: int
+    text: bytes
+
+
 class StackHead(NamedTuple):
     """struct lt_stack."""
 
@@ -210,11 +218,14 @@ HELD = Record(HeldEntry, "struct lt_held")
 LOCK_ROW = Record(LockRow, "struct lt_lock_row")
 SITE = Record(Site, "struct lt_site")
 RETIRED_SITE = Record(RetiredSite, "struct lt_retired_site")
+NAME = Record(Name, "struct lt_name")
 STACK = Record(StackHead, "struct lt_stack")
 
 WAIT_AT = offset_of("struct lt_thread", "wait")
 THREADS_AT = offset_of("struct lt_header", "threads")
 LOCKS_AT = offset_of("struct lt_header", "locks")
+NAMES_AT = offset_of("struct lt_header", "names")
+NAMES_CHANGED_AT = offset_of("struct lt_header", "names_changed")
 RETIRE_SEQ_AT = offset_of("struct lt_header", "retire_seq")
 LOCK_SIZE: int = ffi.sizeof("struct lt_lock")
 LOCK_SUM_SIZE: int = ffi.sizeof("struct lt_lock_sum")

@@ -15,6 +15,7 @@ SIZE: int = lib.LT_RECORD_SIZE
 _MOST_RECORDS = 1 << 20
 #: Records decoded in one look, shared among the threads that have new ones.
 _QUOTA = 8192
+_MOST_MARKS = 100
 _RING_HEAD_AT = abi.offset_of("struct lt_thread", "ring_head")
 #: The drawing in abi.h: each number is as wide as it may get, so what stands between the numbers is
 #: always the same. Where it is, nothing else can come out of the bytes than whole records.
@@ -25,6 +26,12 @@ _MARKS = (
     *zip(range(59, 64), b"\xc4\x03\0\0\0", strict=True),
 )
 _NUMBERS = 10
+#: The same of a mark, which begins differently.
+_MARK_BEGINS = b"\x95"
+_MARK_MARKS = (
+    *((0, 0x95), (1, lib.LT_RECORD_MARK), (2, 0xCE), (7, 0xCF)),
+    *((16, 0xD9), (17, lib.LT_MARK_TEXT), (62, 0xC4), (63, 0)),
+)
 _FIXINT_END = 0x80
 _TYPES = (lib.LT_RECORD_WAIT, lib.LT_RECORD_TIMEOUT, lib.LT_RECORD_HOLD)
 
@@ -44,6 +51,18 @@ class RawEvent(NamedTuple):
     site: int
 
 
+def _made(mark: RawMark) -> int:
+    return mark.start
+
+
+class RawMark(NamedTuple):
+    """One mark; the time in ticks."""
+
+    tid: int
+    start: int
+    text: bytes
+
+
 def _end(event: RawEvent) -> int:
     """When it was over."""
     return event.start + event.wait + event.hold
@@ -61,6 +80,28 @@ def decode(data: bytes) -> tuple[list[RawEvent], int]:
     unpacker = msgpack.Unpacker(use_list=False, max_buffer_size=max(len(data), 1))
     unpacker.feed(data)
     return [RawEvent._make(record[:_NUMBERS]) for record in unpacker], damaged
+
+
+def decode_marks(records: list[bytes]) -> tuple[list[RawMark], int]:
+    """Return the marks in ``records`` and how many were damaged."""
+    import msgpack
+
+    sound = [record for record in records if all(record[at] == mark for at, mark in _MARK_MARKS)]
+    unpacked = (msgpack.unpackb(record, raw=True) for record in sound)
+    marks = [RawMark(tid, start, text.rstrip(b"\0")) for _, tid, start, text, _ in unpacked]
+    return marks, len(records) - len(sound)
+
+
+def split(data: bytes) -> tuple[bytes, list[bytes]]:
+    """Return the records of ``data`` that are no marks, and those that are."""
+    begins = data[::SIZE]
+    if _MARK_BEGINS not in begins:
+        return data, []
+    rest, marks = [], []
+    for number, begin in enumerate(begins):
+        record = data[number * SIZE : (number + 1) * SIZE]
+        (marks if begin == _MARK_BEGINS[0] else rest).append(record)
+    return b"".join(rest), marks
 
 
 def _are_sound(data: bytes) -> bool:
@@ -86,6 +127,7 @@ class FlightRecorder:
         self._keep = keep
         self._next: dict[int, int] = {}  # block index -> number of the first record not yet read
         self.newest: list[RawEvent] = []
+        self.marks: list[RawMark] = []
         self.lost = 0
 
     def read(self, threads: list[RawThread], budget_s: float) -> None:
@@ -103,9 +145,13 @@ class FlightRecorder:
             if time.monotonic() > deadline:
                 break  # what is left stays in its ring until the next look
             copied.append(self._read_ring(thread, quota))
-        found, damaged = decode(b"".join(copied))
-        self.lost += damaged
+        data, marks = split(b"".join(copied))
+        found, damaged = decode(data)
+        made, damaged_marks = decode_marks(marks)
+        self.lost += damaged + damaged_marks
         self.newest = heapq.nlargest(self._keep, self.newest + found, key=_end)
+        if made:
+            self.marks = heapq.nlargest(_MOST_MARKS, self.marks + made, key=_made)
 
     def _read_ring(self, thread: RawThread, quota: int) -> bytes:
         block = thread.block

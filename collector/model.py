@@ -137,7 +137,7 @@ class Lock:
     id: int
     address: int
     kind: Kind
-    name: str  # data symbol, else where it was contended, else kind and address
+    name: str  # given by the program, else data symbol, else where contended, else address
     acquisitions: int
     contended: int
     trylock_failed: int
@@ -214,6 +214,15 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """What a thread of the program said, and when (locktop_mark)."""
+
+    tid: int
+    ago_s: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Process:
     """The process looked at."""
 
@@ -249,6 +258,7 @@ class Snapshot:
     stacks: Mapping[int, tuple[Frame, ...]] = field(default_factory=dict)
     sites: Mapping[int, Frame] = field(default_factory=dict)
     events: tuple[Event, ...] = ()  # the newest, newest first, at most a few hundred
+    marks: tuple[Mark, ...] = ()  # the newest, newest first, at most a hundred
     lost_events: int = 0  # since the process started, as far as known
     locks_left_out: int = 0  # uncontended locks known but not in ``locks``
     ended: bool = False  # the process is gone; the figures are its last, its threads dead

@@ -9,8 +9,9 @@ from operator import itemgetter
 from locktop.collector.abi import HeldEntry, LockRow, Site, lib
 from locktop.collector.analysis import classify, rates
 from locktop.collector.clock import Clock
-from locktop.collector.decode import RawEvent
+from locktop.collector.decode import RawEvent, RawMark
 from locktop.collector.frames import StackFrames
+from locktop.collector.given_names import GivenNames
 from locktop.collector.model import (
     CONTENTION_KINDS,
     Event,
@@ -19,6 +20,7 @@ from locktop.collector.model import (
     Kind,
     Lock,
     LockRates,
+    Mark,
     Thread,
     ThreadState,
     Wait,
@@ -89,14 +91,15 @@ _NOBODY = LockNow()
 class Picture:
     """Builds the model's objects, look after look."""
 
-    def __init__(self, clock: Clock, resolver: Resolver) -> None:
+    def __init__(self, clock: Clock, resolver: Resolver, given: GivenNames) -> None:
         self._clock = clock
         self._resolver = resolver
+        self._given = given
         self._names = LockNames(resolver)
         self._totals: dict[ThreadKey, Totals] = {}
         self._thread_names: dict[ThreadKey, str] = {}
         self._going_on: dict[int, tuple[int, int]] = {}  # lock -> ticks waited, ticks held
-        self._locks: dict[int, tuple[LockRow, int, Lock]] = {}
+        self._locks: dict[int, tuple[LockRow, tuple[int, int], Lock]] = {}
         self._before = 0
         self._cpu_at = 0.0
 
@@ -246,15 +249,19 @@ class Picture:
         interval_s = self._clock.seconds(reading.now - self._before) if self._before else 0.0
         self._before = reading.now
         going_on: dict[int, tuple[int, int]] = {}
-        cache: dict[int, tuple[LockRow, int, Lock]] = {}
+        cache: dict[int, tuple[LockRow, tuple[int, int], Lock]] = {}
         for row in reading.rows:
             lock = self._lock(row, now.get(row.lock), reading, interval_s, going_on, frames)
             if lock is not None:
-                cache[row.lock] = (row, self._resolver.version, lock)
+                cache[row.lock] = (row, self._names_version, lock)
         self._going_on, self._locks = going_on, cache
         found = [entry[2] for entry in cache.values()]
         found.sort(key=_most_wait_first)
         return tuple(found)
+
+    @property
+    def _names_version(self) -> tuple[int, int]:
+        return self._resolver.version, self._given.version
 
     def _lock(
         self,
@@ -271,7 +278,7 @@ class Picture:
         before = self._going_on.get(row.lock)
         if now is None and before is None:
             known = self._locks.get(row.lock)
-            if known and known[0] == row and known[1] == self._resolver.version:
+            if known and known[0] == row and known[1] == self._names_version:
                 return known[2]  # nothing happened to it
         now = now or _NOBODY
         waits = [ticks for ticks, _, _ in now.waiters]
@@ -344,6 +351,9 @@ class Picture:
     ) -> str:
         if row.lock == 0:
             return "other locks"
+        given = self._given.of(row.kind << _KIND_SHIFT | row.address)
+        if given:
+            return given
 
         def most_wait() -> tuple[Frame, ...]:
             return frames.of(stacks[0].stack) if stacks else ()
@@ -369,6 +379,10 @@ class Picture:
             site=raw.site,
             timed_out=raw.type == _RECORD_TIMEOUT,
         )
+
+    def mark(self, raw: RawMark, now: int) -> Mark:
+        """Return a mark as the model has it."""
+        return Mark(raw.tid, self._clock.seconds(now - raw.start), clean(raw.text))
 
 
 def _most_wait_first(lock: Lock) -> tuple[bool, float, int, int, int]:

@@ -14,6 +14,7 @@ from locktop.collector.clock import Clock
 from locktop.collector.decode import FlightRecorder
 from locktop.collector.errors import LocktopError
 from locktop.collector.frames import StackFrames
+from locktop.collector.given_names import GivenNames
 from locktop.collector.model import Deadlock, Event, Frame, Lock, Snapshot, Thread
 from locktop.collector.picture import Picture, locks_now
 from locktop.collector.process import ProcessFigures, iso
@@ -52,7 +53,8 @@ class _File:
         self.recorder = FlightRecorder(memory)
         self.resolver = resolver
         self.frames = StackFrames(memory, resolver)
-        self.picture = Picture(self.clock, resolver)
+        self.given = GivenNames(memory)
+        self.picture = Picture(self.clock, resolver, self.given)
         self.claim = control.Claim(memory)
         self.claim.renew(memory.control(), self.clock)
         self.edges: frozenset[waitgraph.Edge] = frozenset()
@@ -178,6 +180,7 @@ class PreloadSource:
             raise file.memory.broken(f"{file.memory.size} bytes are left of {file.header.limit}")
         file.clock.calibrate()
         reading = file.reader.read()
+        file.given.refresh()
         tasks, tasks_at = self._read_tasks(reading, ended)
         if not ended:
             file.claim.renew(reading.control, file.clock)
@@ -247,6 +250,7 @@ class PreloadSource:
             stacks=self._stacks(threads, locks, seen, deadlocks),
             sites=self._sites(threads, seen, deadlocks),
             events=seen,
+            marks=tuple(file.picture.mark(raw, reading.now) for raw in file.recorder.marks),
             lost_events=file.recorder.lost,
             locks_left_out=reading.left_out,
             level=control.level_name(reading.control),

@@ -22,6 +22,8 @@ _STARTS = 64
 HANDED_OVER = (
     "this program releases locks in threads that did not take them, so an owner may be wrong"
 )
+#: locktop.h has no word for a wait with an end.
+MAY_GIVE_UP = "a wait for one of the program's own locks may give up by itself"
 
 
 def confirmed(before: Iterable[Edge], now: Iterable[Edge], doubt: str = "") -> tuple[Deadlock, ...]:
@@ -33,6 +35,8 @@ def confirmed(before: Iterable[Edge], now: Iterable[Edge], doubt: str = "") -> t
 
 
 def _deadlock(cycle: tuple[Edge, ...], doubt: str) -> Deadlock:
+    if not doubt and any(edge.may_give_up for edge in cycle):
+        doubt = MAY_GIVE_UP
     return Deadlock(
         certain=not doubt,
         since_s=min(edge.for_s for edge in cycle),

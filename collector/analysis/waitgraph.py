@@ -1,4 +1,4 @@
-"""Who waits for whom: the wait-for graph over mutexes and reader-writer locks.
+"""Who waits for whom: the wait-for graph over mutexes, rwlocks and the program's own locks.
 
 An edge says that a thread cannot go on before another one releases a lock, or before a writer that
 waits has had it, where such a writer goes first. Only what the holders
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from locktop.collector.model import Held, Kind, Lock, Thread, Wait
 
-KINDS = frozenset({Kind.MUTEX, Kind.RWLOCK})
+KINDS = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.CUSTOM})
 #: Threads are read one after the other, so how long two of them have waited compares only so well.
 _CLEARLY_S = 0.1
 _MOST_WRITERS = 8
@@ -34,6 +34,7 @@ class Edge:
     stack: int = field(default=0, compare=False)
     site: int = field(default=0, compare=False)  # where the holder took it
     for_s: float = field(default=0.0, compare=False)
+    may_give_up: bool = field(default=False, compare=False)  # the program does not say
 
 
 def edges(threads: Sequence[Thread], locks: Mapping[int, Lock]) -> frozenset[Edge]:
@@ -138,4 +139,5 @@ def _blocks(tid: int, wait: Wait, holder: int, entry: Held, lock: Lock | None) -
 
 
 def _edge(tid: int, wait: Wait, holder: int, entry: Held) -> Edge:
-    return Edge(tid, wait.seq, wait.lock, holder, False, wait.stack, entry.site, wait.for_s)
+    own = wait.kind is Kind.CUSTOM
+    return Edge(tid, wait.seq, wait.lock, holder, False, wait.stack, entry.site, wait.for_s, own)

@@ -50,6 +50,9 @@ def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, An
         "stacks": {str(n): [_frame(f) for f in frames] for n, frames in snapshot.stacks.items()},
         "sites": {hex(address): _frame(frame) for address, frame in snapshot.sites.items()},
         "events": [_event(event) for event in snapshot.events],
+        "marks": [
+            {"tid": mark.tid, "ago_s": mark.ago_s, "text": mark.text} for mark in snapshot.marks
+        ],
     }
 
 

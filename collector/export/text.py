@@ -22,6 +22,7 @@ from locktop.collector.sanitize import clean
 _MOST_LOCKS = 20
 _MOST_THREADS = 50
 _MOST_FRAMES = 30
+_MOST_MARKS = 20
 _LONGEST_LINE = 1000
 _HEADINGS = ("wait", "waited", "max wait", "taken", "held", "kind", "lock")
 #: What is not interposed may well have been waited for.
@@ -67,6 +68,7 @@ class _Page:
         yield ""
         yield from self._lock_table()
         yield from self._waiting_threads()
+        yield from self._marks()
         if self._snapshot.notes:
             yield from ("", "NOTES", *(f"  {note}" for note in self._snapshot.notes))
 
@@ -210,6 +212,13 @@ class _Page:
             yield indent + _place(frame)
         if len(frames) > _MOST_FRAMES:
             yield f"{indent}and {len(frames) - _MOST_FRAMES} frames more"
+
+    def _marks(self) -> Iterator[str]:
+        """What the program said of itself; the newest last, as in a log."""
+        if self._snapshot.marks:
+            yield from ("", "MARKS")
+        for mark in reversed(self._snapshot.marks[:_MOST_MARKS]):
+            yield f"  {units.duration(mark.ago_s)} ago, {self._thread(mark.tid)}: {mark.text}"
 
     # ---- names ----
 

@@ -84,6 +84,17 @@ void acquired_slowly(struct lt_thread *t, uint64_t key, uint32_t type, const voi
         held_push(t, key, slot->lock, site, 0, flags);
 }
 
+void acquired_again(struct lt_thread *t, uint64_t key, uint32_t type, const void *site)
+{
+    struct lt_held *held = held_find(t, key);
+    if (!held || held->depth == UINT16_MAX) { /* a second entry for the levels beyond */
+        acquired(t, key, type, site, 0);
+        return;
+    }
+    held->depth++;
+    slot_of(t, key, type)->counts.acquisitions++;
+}
+
 void passed_recorded(struct lt_thread *t, struct lt_slot *slot, const void *site)
 {
     struct detail detail = {.type = LT_RECORD_HOLD,

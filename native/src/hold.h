@@ -34,6 +34,9 @@ static inline void acquired(struct lt_thread *t, uint64_t key, uint32_t type, co
         held_fill(held, key, slot->lock, site, flags);
 }
 
+/* The same of a lock that the thread may have already: then one level deeper. */
+NOINLINE void acquired_again(struct lt_thread *t, uint64_t key, uint32_t type, const void *site);
+
 NOINLINE void passed_recorded(struct lt_thread *t, struct lt_slot *slot, const void *site);
 
 /* What was wanted was there, and is nothing to hold. */

@@ -42,23 +42,11 @@ static inline int with_owner_died(pthread_mutex_t *m, int result)
     return result;
 }
 
-static NOINLINE void taken_again(struct lt_thread *t, pthread_mutex_t *m, uint32_t type,
-                                 const void *site)
-{
-    struct lt_held *held = held_find(t, key_of(m));
-    if (!held || held->depth == UINT16_MAX) { /* a second entry for the levels beyond */
-        acquired(t, key_of(m), type, site, 0);
-        return;
-    }
-    held->depth++;
-    slot_of(t, key_of(m), type)->counts.acquisitions++;
-}
-
 static inline void taken(struct lt_thread *t, pthread_mutex_t *m, const void *site)
 {
     uint32_t type = (uint32_t)m->__data.__kind;
     if (UNLIKELY((type & 3) == PTHREAD_MUTEX_RECURSIVE_NP))
-        taken_again(t, m, type, site);
+        acquired_again(t, key_of(m), type, site);
     else
         acquired(t, key_of(m), type, site, 0);
 }

@@ -1,8 +1,11 @@
 /* POSIX semaphores. Nobody owns one, so nothing goes to the held list. */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdarg.h>
 
+#include "names.h"
 #include "real.h"
 #include "wait.h"
 
@@ -103,6 +106,33 @@ EXPORT int sem_post(sem_t *s)
     if (slot)
         slot->signals++;
     return real_sem_post(s);
+}
+
+static void is_called(sem_t *s, const char *name)
+{
+    struct lt_thread *t = watched();
+    if (!t)
+        return;
+    uint32_t mode = thread_busy(t);
+    names_set(key_of(s), name);
+    thread_ready(t, mode);
+}
+
+EXPORT sem_t *sem_open(const char *name, int flags, ...)
+{
+    mode_t mode = 0;
+    unsigned value = 0;
+    if (flags & O_CREAT) {
+        va_list rest;
+        va_start(rest, flags);
+        mode = va_arg(rest, mode_t);
+        value = va_arg(rest, unsigned);
+        va_end(rest);
+    }
+    sem_t *s = real_sem_open(name, flags, mode, value);
+    if (s != SEM_FAILED)
+        is_called(s, name);
+    return s;
 }
 
 EXPORT int sem_init(sem_t *s, int shared, unsigned value)

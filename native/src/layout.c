@@ -6,10 +6,12 @@
 #define SIZE(type, size) _Static_assert(sizeof(struct type) == (size), #type)
 
 SIZE(lt_array, 224);
-SIZE(lt_header, 616);
+SIZE(lt_header, 1080);
 SIZE(lt_control, 24);
 SIZE(lt_counts, 80);
 SIZE(lt_lock, 128);
+SIZE(lt_name, 128);
+SIZE(lt_custom, 64);
 SIZE(lt_retired_site, 32);
 SIZE(lt_slot, 128);
 SIZE(lt_site, 32);

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "names.h"
 #include "shm.h"
 #include "thread.h"
 
@@ -76,6 +77,7 @@ struct lt_lock *locks_find(uint64_t key)
 
 void locks_begin(uint64_t key)
 {
+    names_forget(key);
     struct lt_lock *lock = locks_find(key);
     if (!lock)
         return;
@@ -88,6 +90,7 @@ void locks_begin(uint64_t key)
 
 void locks_end(uint64_t key)
 {
+    names_forget(key);
     struct lt_lock *lock = locks_find(key);
     if (lock)
         __atomic_store_n(&lock->destroyed, 1, __ATOMIC_RELEASE);

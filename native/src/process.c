@@ -9,9 +9,11 @@
 #include "children.h"
 #include "clock.h"
 #include "control.h"
+#include "custom.h"
 #include "free_mutex.h"
 #include "held.h"
 #include "locks.h"
+#include "names.h"
 #include "real.h"
 #include "settings.h"
 #include "shm.h"
@@ -69,6 +71,8 @@ static bool watch_begin(void)
         say(reason);
         return false;
     }
+    names_init();
+    custom_init();
     if (threads_init(take_free) == 0 && locks_init() == 0 && stacks_init() == 0 && publish())
         return true;
     shm_remove();

@@ -6,8 +6,8 @@
 #include "shm.h"
 
 /* msgpack's own names (github.com/msgpack/msgpack, spec.md) */
-enum { FIXARRAY = 0x90, BIN8 = 0xc4, UINT32 = 0xce, UINT64 = 0xcf };
-enum { ELEMENTS = 11, PADDING = 3 };
+enum { FIXARRAY = 0x90, BIN8 = 0xc4, UINT32 = 0xce, UINT64 = 0xcf, STR8 = 0xd9 };
+enum { ELEMENTS = 11, PADDING = 3, MARK_ELEMENTS = 5 };
 
 static uint8_t *put_u32(uint8_t *to, uint32_t value)
 {
@@ -43,6 +43,22 @@ void record_encode(uint8_t *to, uint32_t tid, const struct detail *detail)
     memset(to, 0, PADDING);
 }
 
+void record_encode_mark(uint8_t *to, uint32_t tid, uint64_t now, const char *text)
+{
+    size_t length = strnlen(text, LT_MARK_TEXT);
+    *to++ = FIXARRAY | MARK_ELEMENTS;
+    *to++ = LT_RECORD_MARK;
+    to = put_u32(to, tid);
+    to = put_u64(to, now);
+    *to++ = STR8;
+    *to++ = LT_MARK_TEXT;
+    memset(to, 0, LT_MARK_TEXT);
+    memcpy(to, text, length);
+    to += LT_MARK_TEXT;
+    *to++ = BIN8;
+    *to++ = 0;
+}
+
 static bool ring_make(struct lt_thread *t)
 {
     uint32_t records = lt_settings.ring_records;
@@ -55,17 +71,36 @@ static bool ring_make(struct lt_thread *t)
     return true;
 }
 
-void record_write(struct lt_thread *t, const struct detail *detail)
+/* Where the next record goes, or NULL if there is no room for a ring. */
+static uint8_t *record_begin(struct lt_thread *t)
 {
     struct local *local = local_of(t);
-    uint64_t head = t->ring_head;
-    if (local->ring || ring_make(t)) {
-        record_encode(local->ring + (head & (t->ring_capacity - 1)) * LT_RECORD_SIZE, t->tid,
-                      detail);
-        /* Release: a reader that sees the head sees the record. */
-    }
-    __atomic_store_n(&t->ring_head, head + 1, __ATOMIC_RELEASE);
+    if (!local->ring && !ring_make(t))
+        return NULL;
+    return local->ring + (t->ring_head & (t->ring_capacity - 1)) * LT_RECORD_SIZE;
+}
+
+static void record_end(struct lt_thread *t)
+{
+    /* Release: a reader that sees the head sees the record. */
+    __atomic_store_n(&t->ring_head, t->ring_head + 1, __ATOMIC_RELEASE);
     /* The head stands before the next record is begun, so a reader that finds the head unmoved
      * knows that at most the record after it was being written. */
     __atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+void record_write(struct lt_thread *t, const struct detail *detail)
+{
+    uint8_t *to = record_begin(t);
+    if (to)
+        record_encode(to, t->tid, detail);
+    record_end(t);
+}
+
+void record_write_mark(struct lt_thread *t, uint64_t now, const char *text)
+{
+    uint8_t *to = record_begin(t);
+    if (to)
+        record_encode_mark(to, t->tid, now, text);
+    record_end(t);
 }

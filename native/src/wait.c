@@ -23,15 +23,30 @@ static void publish(struct lt_thread *t, const struct lt_wait *wait)
     __atomic_store_n(&to->seq, seq + 1, __ATOMIC_RELEASE);
 }
 
+static enum lt_kind kind_of(uint64_t key)
+{
+    return (enum lt_kind)(key >> LT_KIND_SHIFT);
+}
+
+/* How a lock of the program's own waits is no news; what it waits for is. A mutex in it is, too. */
+static bool is_within(uint64_t key, uint64_t outer)
+{
+    if (kind_of(outer) != LT_KIND_CUSTOM)
+        return false;
+    enum lt_kind kind = kind_of(key);
+    return kind == LT_KIND_COND || kind == LT_KIND_SEM || kind == LT_KIND_FUTEX;
+}
+
 void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *what,
                 const uintptr_t *frame)
 {
     w->thread = t;
     w->outer = t->wait;
+    w->outer_frame = local_of(t)->wait_frame;
     /* A wait from deeper in the stack than this one was left by longjmp, not interrupted. */
-    if (w->outer.key && (uintptr_t)local_of(t)->wait_frame <= (uintptr_t)frame)
+    if (w->outer.key && (uintptr_t)w->outer_frame <= (uintptr_t)frame)
         w->outer.key = 0;
-    local_of(t)->wait_frame = frame;
+    w->within = is_within(what->key, w->outer.key);
     w->key = what->key;
     w->type = what->type;
     w->holder = what->holder;
@@ -45,6 +60,9 @@ void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *w
         locks_wait_begins(w->counted);
     w->stack = (mode & LEVEL_MASK) >= LT_LEVEL_CONTENDED ? stack_capture(t, frame) : 0;
     thread_ready(t, mode);
+    if (w->within)
+        return;
+    local_of(t)->wait_frame = frame;
     publish(t, &(struct lt_wait){.flags = what->flags,
                                  .key = what->shown ? what->shown : what->key,
                                  .lock = lock,
@@ -58,7 +76,10 @@ void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *w
 /* Shows what was shown before. */
 static void take_back(const struct waiting *w)
 {
-    publish(w->thread, &w->outer);
+    if (!w->within) {
+        local_of(w->thread)->wait_frame = w->outer_frame;
+        publish(w->thread, &w->outer);
+    }
     if (w->counted)
         locks_wait_ends(w->counted);
 }

@@ -9,13 +9,15 @@
 /* One wait, on the stack of the hook. */
 struct waiting {
     struct lt_thread *thread;
-    struct lt_wait outer; /* of the code that a signal handler interrupted; key 0 = none */
+    struct lt_wait outer; /* what it is part of, or interrupted by a signal handler; key 0 = none */
+    const uintptr_t *outer_frame;
     uint64_t key;
     uint64_t start;
     uint32_t type;
     uint32_t stack;
     uint32_t holder;
     uint32_t counted; /* id of the lock that it is counted in as waiting, 0 = none */
+    bool within;      /* a wait for a lock of the program's own, which is what is shown */
     const void *site;
 };
 

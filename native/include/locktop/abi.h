@@ -34,7 +34,9 @@ enum {
     LT_HELD_INLINE = 32,
     LT_RECORD_SIZE = 64,
     LT_STACK_MAX = 64, /* frames kept of one stack, innermost first */
-    LT_STACK_UNIT = 16 /* stack id = file offset / LT_STACK_UNIT */
+    LT_STACK_UNIT = 16, /* stack id = file offset / LT_STACK_UNIT */
+    LT_NAME_TEXT = 112,
+    LT_MARK_TEXT = 44
 };
 
 enum lt_kind {
@@ -118,6 +120,13 @@ struct lt_header {
     uint32_t stack_bucket_count;
     uint32_t stack_count;
     uint32_t threads_unwatched; /* threads for which no block could be had */
+
+    struct lt_array names; /* of struct lt_name */
+    uint64_t name_buckets; /* offset of name_bucket_count uint32_t: first name + 1 of a chain */
+    uint32_t name_bucket_count;
+    uint32_t names_changed; /* grows with each change of a name */
+
+    struct lt_array customs; /* of struct lt_custom: the library's own */
 };
 
 /* The only page a reader writes. `mode` is what the hooks look at:
@@ -161,13 +170,31 @@ struct lt_lock {
     uint32_t generation; /* times this address was initialised again after a destroy */
     uint32_t destroyed;  /* 1 between destroy and init */
     uint32_t type;       /* mutex: type and flags (its __kind); rwlock: who goes first (its
-                            __flags, PTHREAD_RWLOCK_PREFER_*); when first met */
+                            __flags, PTHREAD_RWLOCK_PREFER_*); when first met. custom: index + 1
+                            of its struct lt_custom */
     uint64_t sites;      /* offset of the first struct lt_retired_site */
     struct lt_counts retired;
     uint64_t foreign_releases; /* releases by a thread that did not list it as held: a held
                                   list that names this lock may be stale */
     uint64_t
         waits; /* from level "blocks" on: waits begun (upper half), and not over (lower half) */
+};
+
+/* What the program calls a lock: `key` is its address, with its kind only where the name is of one
+ * kind of lock. `seq` is odd while the text changes; an empty text is no name. */
+struct lt_name {
+    uint64_t key;
+    uint32_t next; /* next name + 1 in the hash chain */
+    uint32_t seq;
+    uint8_t text[112]; /* LT_NAME_TEXT; ends with a zero */
+};
+
+/* Who has a lock of the program's own now, and how often it was taken: the library's own. Each word:
+ * epoch (upper 16 bits), acquisitions (24), holders (24). */
+struct lt_custom {
+    uint64_t exclusive;
+    uint64_t shared;
+    uint64_t padding[6]; /* to a cache line */
 };
 
 /* Waits of ended threads, by lock and stack: a chain at each lock. */
@@ -317,7 +344,19 @@ struct lt_stack {
 enum lt_record {
     LT_RECORD_WAIT = 1,    /* an acquisition or a wait that had to wait */
     LT_RECORD_TIMEOUT = 2, /* a wait that ended without the lock */
-    LT_RECORD_HOLD = 3     /* an acquisition without a wait; `start` is when it was taken */
+    LT_RECORD_HOLD = 3,    /* an acquisition without a wait; `start` is when it was taken */
+    LT_RECORD_MARK = 4     /* the program's own, laid out differently, below */
 };
+
+/* LT_RECORD_MARK:
+ *
+ *   95                          array of 5
+ *   04                          LT_RECORD_MARK
+ *   ce .. tid                   u32
+ *   cf .. start                 u64 ticks
+ *   d9 2c .. text               str of LT_MARK_TEXT bytes, filled up with zeros
+ *   c4 00                       padding
+ *
+ * 1 + 1 + 5 + 9 + 46 + 2 = 64. */
 
 #endif

@@ -1,0 +1,96 @@
+#include "names.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "locks.h"
+#include "shm.h"
+
+enum { NAMES_FIRST = 64, BUCKET_BITS = 12 };
+
+void names_init(void)
+{
+    array_init(&lt_shm->names, sizeof(struct lt_name), NAMES_FIRST);
+}
+
+static uint32_t *bucket_of(uint64_t key)
+{
+    uint64_t buckets = __atomic_load_n(&lt_shm->name_buckets, __ATOMIC_ACQUIRE);
+    return buckets ? (uint32_t *)shm_ptr(buckets) + (lock_hash(key) >> (64 - BUCKET_BITS)) : NULL;
+}
+
+/* The chains are made with the first name. Of two threads that make them one is late. */
+static uint32_t *bucket_make(uint64_t key)
+{
+    if (!bucket_of(key)) {
+        uint64_t none = 0, made = shm_alloc(sizeof(uint32_t) << BUCKET_BITS);
+        if (!made)
+            return NULL;
+        lt_shm->name_bucket_count = 1u << BUCKET_BITS;
+        __atomic_compare_exchange_n(&lt_shm->name_buckets, &none, made, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE);
+    }
+    return bucket_of(key);
+}
+
+static struct lt_name *find(uint64_t key)
+{
+    const uint32_t *bucket = bucket_of(key);
+    uint32_t at = bucket ? __atomic_load_n(bucket, __ATOMIC_ACQUIRE) : 0;
+    while (at) {
+        struct lt_name *name = array_at(&lt_shm->names, at - 1);
+        if (name->key == key)
+            return name;
+        at = name->next;
+    }
+    return NULL;
+}
+
+/* Of two threads that change one name at the same moment the second does nothing: nobody can say
+ * which of them was meant to last. */
+static void write_text(struct lt_name *name, const char *text)
+{
+    uint32_t seq = __atomic_load_n(&name->seq, __ATOMIC_RELAXED);
+    if (seq & 1 || !__atomic_compare_exchange_n(&name->seq, &seq, seq + 1, false, __ATOMIC_ACQUIRE,
+                                                __ATOMIC_RELAXED))
+        return;
+    __atomic_thread_fence(__ATOMIC_RELEASE); /* odd before the text changes */
+    memset(name->text, 0, sizeof name->text);
+    memcpy(name->text, text, strnlen(text, sizeof name->text - 1));
+    __atomic_store_n(&name->seq, seq + 2, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&lt_shm->names_changed, 1, __ATOMIC_RELEASE);
+}
+
+static void add(uint64_t key, const char *text)
+{
+    uint32_t *bucket = bucket_make(key);
+    uint32_t index;
+    struct lt_name *name = bucket ? array_push(&lt_shm->names, &index) : NULL;
+    if (!name)
+        return;
+    name->key = key;
+    write_text(name, text);
+    uint32_t head = __atomic_load_n(bucket, __ATOMIC_ACQUIRE);
+    do {
+        name->next = head;
+        if (__atomic_compare_exchange_n(bucket, &head, index + 1, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE))
+            return;
+    } while (!find(key));
+    name->key = 0; /* somebody else has just named it: an entry that stays unused */
+}
+
+void names_set(uint64_t key, const char *text)
+{
+    struct lt_name *name = find(key);
+    if (name)
+        write_text(name, text);
+    else if (*text)
+        add(key, text);
+}
+
+void names_forget(uint64_t key)
+{
+    names_set(key, "");
+    names_set(key & ~((uint64_t)0xff << LT_KIND_SHIFT), "");
+}
