@@ -97,7 +97,8 @@ def split(data: bytes) -> tuple[bytes, list[bytes]]:
     begins = data[::SIZE]
     if _MARK_BEGINS not in begins:
         return data, []
-    rest, marks = [], []
+    rest: list[bytes] = []
+    marks: list[bytes] = []
     for number, begin in enumerate(begins):
         record = data[number * SIZE : (number + 1) * SIZE]
         (marks if begin == _MARK_BEGINS[0] else rest).append(record)

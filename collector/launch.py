@@ -16,11 +16,19 @@ def library(flavour: str = "") -> Path:
 
     Raises LocktopError when this installation has none.
     """
+    return _installed("lib", f"liblocktop-{flavour}.so" if flavour else "liblocktop.so")
+
+
+def include_directory() -> Path:
+    """Return the directory of locktop.h. Raises LocktopError when this installation has none."""
+    return _installed("include", "locktop.h").parent
+
+
+def _installed(kind: str, name: str) -> Path:
     import locktop
 
-    name = f"liblocktop-{flavour}.so" if flavour else "liblocktop.so"
     for directory in locktop.__path__:
-        path = Path(directory) / "lib" / name
+        path = Path(directory) / kind / name
         if path.is_file():
             return path.resolve()
     raise LocktopError(f"{name} is missing from this installation; install locktop again")

@@ -33,11 +33,9 @@ static uint32_t *bucket_make(uint64_t key)
     return bucket_of(key);
 }
 
-static struct lt_name *find(uint64_t key)
+static struct lt_name *find(uint64_t key, uint32_t head)
 {
-    const uint32_t *bucket = bucket_of(key);
-    uint32_t at = bucket ? __atomic_load_n(bucket, __ATOMIC_ACQUIRE) : 0;
-    while (at) {
+    for (uint32_t at = head; at;) {
         struct lt_name *name = array_at(&lt_shm->names, at - 1);
         if (name->key == key)
             return name;
@@ -61,32 +59,35 @@ static void write_text(struct lt_name *name, const char *text)
     __atomic_fetch_add(&lt_shm->names_changed, 1, __ATOMIC_RELEASE);
 }
 
-static void add(uint64_t key, const char *text)
+/* `head`: of a chain that does not have the key. */
+static void add(uint64_t key, uint32_t *bucket, uint32_t head, const char *text)
 {
-    uint32_t *bucket = bucket_make(key);
     uint32_t index;
-    struct lt_name *name = bucket ? array_push(&lt_shm->names, &index) : NULL;
+    struct lt_name *name = array_push(&lt_shm->names, &index);
     if (!name)
         return;
     name->key = key;
     write_text(name, text);
-    uint32_t head = __atomic_load_n(bucket, __ATOMIC_ACQUIRE);
     do {
         name->next = head;
         if (__atomic_compare_exchange_n(bucket, &head, index + 1, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_ACQUIRE))
             return;
-    } while (!find(key));
+    } while (!find(key, head));
     name->key = 0; /* somebody else has just named it: an entry that stays unused */
 }
 
 void names_set(uint64_t key, const char *text)
 {
-    struct lt_name *name = find(key);
+    uint32_t *bucket = *text ? bucket_make(key) : bucket_of(key);
+    if (!bucket)
+        return;
+    uint32_t head = __atomic_load_n(bucket, __ATOMIC_ACQUIRE);
+    struct lt_name *name = find(key, head);
     if (name)
         write_text(name, text);
     else if (*text)
-        add(key, text);
+        add(key, bucket, head, text);
 }
 
 void names_forget(uint64_t key)

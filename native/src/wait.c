@@ -28,7 +28,8 @@ static enum lt_kind kind_of(uint64_t key)
     return (enum lt_kind)(key >> LT_KIND_SHIFT);
 }
 
-/* How a lock of the program's own waits is no news; what it waits for is. A mutex in it is, too. */
+/* A lock of the program's own waits by some such means. What it waits for is shown and counted, not
+ * how; but a mutex in it that is contended is news. */
 static bool is_within(uint64_t key, uint64_t outer)
 {
     if (kind_of(outer) != LT_KIND_CUSTOM)
@@ -53,6 +54,9 @@ void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *w
     w->site = return_address(frame);
     w->start = lt_now();
     control_check_claim(w->start);
+    w->counted = 0;
+    if (w->within)
+        return;
     uint32_t lock = slot_of(t, what->key, what->type)->lock;
     uint32_t mode = thread_busy(t);
     w->counted = (mode & LEVEL_MASK) >= LT_LEVEL_BLOCKS ? lock : 0;
@@ -60,8 +64,6 @@ void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *w
         locks_wait_begins(w->counted);
     w->stack = (mode & LEVEL_MASK) >= LT_LEVEL_CONTENDED ? stack_capture(t, frame) : 0;
     thread_ready(t, mode);
-    if (w->within)
-        return;
     local_of(t)->wait_frame = frame;
     publish(t, &(struct lt_wait){.flags = what->flags,
                                  .key = what->shown ? what->shown : what->key,
@@ -76,10 +78,10 @@ void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *w
 /* Shows what was shown before. */
 static void take_back(const struct waiting *w)
 {
-    if (!w->within) {
-        local_of(w->thread)->wait_frame = w->outer_frame;
-        publish(w->thread, &w->outer);
-    }
+    if (w->within)
+        return;
+    local_of(w->thread)->wait_frame = w->outer_frame;
+    publish(w->thread, &w->outer);
     if (w->counted)
         locks_wait_ends(w->counted);
 }
@@ -93,9 +95,11 @@ static struct lt_slot *wait_end(struct waiting *w, uint64_t *waited)
     if (w->thread != lt_own.block)
         return NULL; /* forked meanwhile: the block is the parent's */
     take_back(w);
-    if (watched() != w->thread)
+    if (watched() != w->thread || (w->within && kind_of(w->key) == LT_KIND_FUTEX))
         return NULL;
     struct lt_slot *slot = slot_of(w->thread, w->key, w->type);
+    if (w->within)
+        return slot;
     slot->counts.wait_ticks += *waited;
     if (*waited > slot->counts.wait_max)
         slot->counts.wait_max = *waited;
@@ -141,6 +145,8 @@ void wait_end_done(struct waiting *w)
     if (!slot)
         return;
     slot->counts.acquisitions++;
+    if (w->within)
+        return;
     slot->counts.contended++;
     wait_detail(w, LT_RECORD_WAIT, slot, waited);
 }
@@ -156,7 +162,7 @@ void wait_end_without(struct waiting *w)
 {
     uint64_t waited;
     struct lt_slot *slot = wait_end(w, &waited);
-    if (slot)
+    if (slot && !w->within)
         wait_detail(w, LT_RECORD_TIMEOUT, slot, waited);
 }
 

@@ -4,17 +4,30 @@
 #include "check.h"
 #include "record.h"
 
-static void encodes(const struct detail *detail, uint32_t tid, const uint8_t *expected)
+static void is_just(const uint8_t *record, const uint8_t *expected)
 {
-    uint8_t record[LT_RECORD_SIZE + 2];
-    memset(record, 0xaa, sizeof record);
-    record_encode(record + 1, tid, detail);
     for (int i = 0; i < LT_RECORD_SIZE; i++)
         if (record[1 + i] != expected[i]) {
             fprintf(stderr, "byte %d is %02x, expected %02x\n", i, record[1 + i], expected[i]);
             exit(1);
         }
     CHECK(record[0] == 0xaa && record[LT_RECORD_SIZE + 1] == 0xaa);
+}
+
+static void encodes(const struct detail *detail, uint32_t tid, const uint8_t *expected)
+{
+    uint8_t record[LT_RECORD_SIZE + 2];
+    memset(record, 0xaa, sizeof record);
+    record_encode(record + 1, tid, detail);
+    is_just(record, expected);
+}
+
+static void encodes_mark(uint32_t tid, uint64_t now, const char *text, const uint8_t *expected)
+{
+    uint8_t record[LT_RECORD_SIZE + 2];
+    memset(record, 0xaa, sizeof record);
+    record_encode_mark(record + 1, tid, now, text);
+    is_just(record, expected);
 }
 
 int main(void)
@@ -43,5 +56,13 @@ int main(void)
     encodes(&(struct detail){LT_RECORD_TIMEOUT, LT_KIND_CUSTOM, 0x01020304, 0x80000000, 0x3fffff,
                              0x0123456789abcdef, UINT64_MAX, 1ull << 63, 0x7ffff7dead01},
             UINT32_MAX, large);
+
+    uint8_t mark[LT_RECORD_SIZE] = {0x95, 0x04, 0xce, 0x00, 0x00, 0x00, 0x02, 0xcf, 0x00,
+                                    0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x03, 0xd9, LT_MARK_TEXT};
+    memcpy(mark + 18, "reload", 6);
+    mark[62] = 0xc4; /* bin of 0 */
+    encodes_mark(2, 3, "reload", mark);
+    memset(mark + 18, 'x', LT_MARK_TEXT);
+    encodes_mark(2, 3, "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", mark);
     return 0;
 }

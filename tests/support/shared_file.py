@@ -37,6 +37,15 @@ def record(**values: int) -> bytes:
     return out
 
 
+def mark(tid: int, start: int, text: bytes) -> bytes:
+    """One mark of the ring."""
+    out = bytes([0x95, lib.LT_RECORD_MARK]) + b"\xce" + tid.to_bytes(4, "big")
+    out += b"\xcf" + start.to_bytes(8, "big")
+    out += bytes([0xD9, lib.LT_MARK_TEXT]) + text.ljust(lib.LT_MARK_TEXT, b"\0") + b"\xc4\0"
+    assert len(out) == lib.LT_RECORD_SIZE
+    return out
+
+
 class SharedFile:
     """Builds one file; by default that of the process that runs the test."""
 
@@ -60,7 +69,11 @@ class SharedFile:
         header.state, header.pid, header.uid = lib.LT_RUNNING, self.pid, os.geteuid()
         header.start_time, header.clock = self.start_time, lib.LT_CLOCK_MONOTONIC
         header.limit = header.backed = len(self.data)
-        for array, name in ((header.threads, "struct lt_thread"), (header.locks, "struct lt_lock")):
+        for array, name in (
+            (header.threads, "struct lt_thread"),
+            (header.locks, "struct lt_lock"),
+            (header.names, "struct lt_name"),
+        ):
             array.element_size, array.first = ffi.sizeof(name), _FIRST
 
     @property
@@ -90,6 +103,14 @@ class SharedFile:
             else:
                 setattr(lock, name, value)
         return index
+
+    def add_name(self, lock_key: int, text: bytes, seq: int = 2) -> Any:
+        """Give a lock a name; gives its entry."""
+        entry, _ = self._push(self.header.names, "struct lt_name")
+        entry.key, entry.seq = lock_key, seq
+        entry.text[0 : len(text)] = list(text)
+        self.header.names_changed += 1
+        return entry
 
     def add_stack(self, frames: Sequence[int]) -> int:
         """Add a stack; gives its id."""

@@ -14,9 +14,11 @@ from types import TracebackType
 from typing import Any
 
 SOURCES = Path(__file__).resolve().parent.parent / "targets"
-CFLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-pthread", "-Wall", "-Wextra", "-Werror"]
 #: Optimised, yet with every function in its stack, and with line numbers.
-CFLAGS += ["-O1", "-g", "-fno-omit-frame-pointer", "-fno-inline-functions-called-once"]
+_FLAGS = ["-pthread", "-Wall", "-Wextra", "-Werror", "-O1", "-g"]
+_FLAGS += ["-fno-omit-frame-pointer", "-fno-inline-functions-called-once"]
+CFLAGS = ["-std=gnu11", "-D_GNU_SOURCE", *_FLAGS]
+CXXFLAGS = ["-std=c++20", *_FLAGS]
 
 #: A wait that no working machine needs; what ends it early is an answer, never the clock.
 PATIENCE_S = 60.0
@@ -29,12 +31,19 @@ class Compiler:
         self.directory = directory
 
     def program(self, name: str, *flags: str) -> Path:
-        """Return the executable of tests/targets/NAME.c, built with extra ``flags``."""
+        """Return the executable of tests/targets/NAME.c, built with extra ``flags``.
+
+        A name with a suffix (.cc: C++) is that file's.
+        """
         output = self.directory / "".join([name, *flags])
         if not output.exists():
-            source = str(SOURCES / f"{name}.c")
-            compiler = os.environ.get("CC", "cc")
-            subprocess.run([compiler, *CFLAGS, source, "-o", str(output), *flags], check=True)
+            source = SOURCES / (name if "." in name else f"{name}.c")
+            compiler = (
+                [os.environ.get("CXX", "c++"), *CXXFLAGS]
+                if source.suffix == ".cc"
+                else [os.environ.get("CC", "cc"), *CFLAGS]
+            )
+            subprocess.run([*compiler, str(source), "-o", str(output), *flags], check=True)
         return output
 
 

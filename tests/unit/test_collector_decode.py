@@ -6,11 +6,18 @@ import os
 import random
 from pathlib import Path
 
-from support.shared_file import SharedFile, record
+from support.shared_file import SharedFile, mark, record
 
 from locktop.collector.abi import THREAD, Record, lib
 from locktop.collector.clock import Clock
-from locktop.collector.decode import FlightRecorder, RawEvent, decode
+from locktop.collector.decode import (
+    FlightRecorder,
+    RawEvent,
+    RawMark,
+    decode,
+    decode_marks,
+    split,
+)
 from locktop.collector.reading import Reader
 from locktop.collector.shm import SharedMemory
 
@@ -40,6 +47,26 @@ def test_noise_never_raises_and_never_yields_what_is_no_record() -> None:
         events, damaged = decode(bytes(data))
         assert len(events) + damaged == 4
         assert all(type(value) is int and 0 <= value < 2**64 for e in events for value in e)
+
+
+def test_marks_are_told_from_waits() -> None:
+    one, two = mark(7, 2**40, b"reload begins"), mark(8, 2**41, b"x" * 44)
+    rest, marks = split(record(tid=1) + one + record(tid=2) + two)
+    assert [event.tid for event in decode(rest)[0]] == [1, 2]
+    expected = [RawMark(7, 2**40, b"reload begins"), RawMark(8, 2**41, b"x" * 44)]
+    assert decode_marks(marks) == (expected, 0)
+
+
+def test_a_damaged_mark_costs_only_itself() -> None:
+    chance = random.Random(2)
+    good = mark(1, 2, b"good")
+    for _ in range(2000):
+        data = bytearray(mark(1, 2, b"text"))
+        for _ in range(chance.randint(1, 6)):
+            data[chance.randrange(1, len(data))] = chance.randrange(256)
+        marks, damaged = decode_marks([good, bytes(data), good])
+        assert len(marks) + damaged == 3
+        assert marks[0] == marks[-1] == RawMark(1, 2, b"good")
 
 
 class Ring:

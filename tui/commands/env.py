@@ -18,12 +18,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_level(parser)
     parser.add_argument("--format", choices=("export",), default="export", help="lines for sh")
+    parser.add_argument(
+        "--include", action="store_true", help="print the directory of locktop.h instead"
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print the lines."""
     from locktop.collector import launch
 
+    if arguments.include:
+        print(launch.include_directory())
+        return 0
     for name, value in launch.preload_environment(arguments.level).items():
         print(f"export {name}={shlex.quote(value)}")
     return 0

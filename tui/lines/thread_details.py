@@ -7,12 +7,13 @@ from itertools import islice, pairwise
 
 from locktop.collector.model import Thread
 from locktop.tui.lines.figures import duration, exact, percent
-from locktop.tui.lines.parts import labelled, latest_waits, stack_of
+from locktop.tui.lines.parts import blank, heading, labelled, latest_waits, stack_of
 from locktop.tui.lines.picture import Picture
 from locktop.tui.lines.runs import Line, Run, say
 from locktop.tui.lines.thread_list import state_word
 
 _MOST_HELD = 16
+_MOST_MARKS = 10
 
 
 def thread_details(picture: Picture, thread: Thread) -> Iterator[Line]:
@@ -30,6 +31,7 @@ def thread_details(picture: Picture, thread: Thread) -> Iterator[Line]:
     yield from _figures(picture, thread)
     events = [event for event in picture.snapshot.events if event.tid == thread.tid]
     yield from latest_waits(picture, events, show_lock=True)
+    yield from _marks(picture, thread)
 
 
 def _waits(picture: Picture, thread: Thread) -> Iterator[Line]:
@@ -91,6 +93,16 @@ def _holds(picture: Picture, thread: Thread) -> Iterator[Line]:
         )
     if len(thread.holds) > _MOST_HELD:
         yield labelled("", (f"and {len(thread.holds) - _MOST_HELD} more", "dim"))
+
+
+def _marks(picture: Picture, thread: Thread) -> Iterator[Line]:
+    """What the program said in this thread (locktop_mark), newest first."""
+    marks = [mark for mark in picture.snapshot.marks if mark.tid == thread.tid][:_MOST_MARKS]
+    if marks:
+        yield blank()
+        yield heading("Marks")
+    for mark in marks:
+        yield say((f"  {duration(mark.ago_s):>6} ago ", "dim"), mark.text)
 
 
 def _figures(picture: Picture, thread: Thread) -> Iterator[Line]:

@@ -33,7 +33,7 @@ enum {
     LT_NAME_MAX = 16,
     LT_HELD_INLINE = 32,
     LT_RECORD_SIZE = 64,
-    LT_STACK_MAX = 64, /* frames kept of one stack, innermost first */
+    LT_STACK_MAX = 64,  /* frames kept of one stack, innermost first */
     LT_STACK_UNIT = 16, /* stack id = file offset / LT_STACK_UNIT */
     LT_NAME_TEXT = 112,
     LT_MARK_TEXT = 44
