@@ -31,8 +31,18 @@ struct walk {
     uint32_t distance[LT_STACK_MAX];
 };
 
+/* The first unwinding binds the functions that the unwinder calls, and the loader saves all registers
+ * for that, some 2.6 KB: that is not to come from a small stack of the program's. */
+static _Unwind_Reason_Code nothing(struct _Unwind_Context *context, void *argument)
+{
+    (void)context;
+    (void)argument;
+    return _URC_NO_REASON;
+}
+
 int stacks_init(void)
 {
+    _Unwind_Backtrace(nothing, NULL);
     lt_shm->stack_buckets = shm_alloc(sizeof(uint32_t) << BUCKET_BITS);
     lt_shm->stack_bucket_count = 1u << BUCKET_BITS;
     return lt_shm->stack_buckets ? 0 : -1;
