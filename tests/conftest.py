@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from support.same import AsBare, as_bare_with
 from support.targets import Compiler, StartTarget, Target, remove_file_of, start_time
 
 from locktop.collector.launch import preload_environment
@@ -51,6 +52,12 @@ def start_target(compiler: Compiler) -> Iterator[StartTarget]:
             return stack.enter_context(target)
 
         yield start
+
+
+@pytest.fixture
+def as_bare(start_bare: StartTarget, start_target: StartTarget) -> AsBare:
+    """Checks that a target that checks itself finds the same with the library as without."""
+    return as_bare_with(start_bare, start_target)
 
 
 @pytest.fixture

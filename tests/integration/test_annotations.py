@@ -89,7 +89,7 @@ def test_a_cycle_of_own_locks_is_possible_at_most(start_target: StartTarget) -> 
 
 
 def test_guards_of_cplusplus(start_target: StartTarget) -> None:
-    target = start_target("ownlocks.cc")
+    target = start_target("guards")
     target.expect("ready")
     document = tool.snapshot(target.pid)
     lock = tool.lock_named(document, "g_guarded")

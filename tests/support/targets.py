@@ -14,11 +14,9 @@ from types import TracebackType
 from typing import Any
 
 SOURCES = Path(__file__).resolve().parent.parent / "targets"
+CFLAGS = ["-D_GNU_SOURCE", "-pthread", "-Wall", "-Wextra", "-Werror"]
 #: Optimised, yet with every function in its stack, and with line numbers.
-_FLAGS = ["-pthread", "-Wall", "-Wextra", "-Werror", "-O1", "-g"]
-_FLAGS += ["-fno-omit-frame-pointer", "-fno-inline-functions-called-once"]
-CFLAGS = ["-std=gnu11", "-D_GNU_SOURCE", *_FLAGS]
-CXXFLAGS = ["-std=c++20", *_FLAGS]
+CFLAGS += ["-O1", "-g", "-fno-omit-frame-pointer", "-fno-inline-functions-called-once"]
 
 #: A wait that no working machine needs; what ends it early is an answer, never the clock.
 PATIENCE_S = 60.0
@@ -31,19 +29,16 @@ class Compiler:
         self.directory = directory
 
     def program(self, name: str, *flags: str) -> Path:
-        """Return the executable of tests/targets/NAME.c, built with extra ``flags``.
-
-        A name with a suffix (.cc: C++) is that file's.
-        """
-        output = self.directory / "".join([name, *flags])
+        """Return the executable of tests/targets/NAME.c or NAME.cc, built with extra ``flags``."""
+        output = self.directory / "".join([name, *flags]).replace("/", "_")
         if not output.exists():
-            source = SOURCES / (name if "." in name else f"{name}.c")
-            compiler = (
-                [os.environ.get("CXX", "c++"), *CXXFLAGS]
-                if source.suffix == ".cc"
-                else [os.environ.get("CC", "cc"), *CFLAGS]
-            )
-            subprocess.run([*compiler, str(source), "-o", str(output), *flags], check=True)
+            source = SOURCES / f"{name}.c"
+            command = [os.environ.get("CC", "cc"), "-std=gnu11"]
+            if not source.exists():
+                source = source.with_suffix(".cc")
+                command = [os.environ.get("CXX", "c++"), "-std=gnu++20"]
+            command += [*CFLAGS, str(source), "-o", str(output), *flags]
+            subprocess.run(command, check=True)
         return output
 
 

@@ -36,6 +36,20 @@ static KEPT int own_tid(void)
     return (int)syscall(SYS_gettid);
 }
 
+/* The kernel's word that a thread of this process sleeps. */
+static KEPT int is_asleep(int tid)
+{
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
+    FILE *file = fopen(path, "r");
+    size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    if (file)
+        fclose(file);
+    text[length] = 0;
+    const char *name_end = strrchr(text, ')');
+    return name_end && name_end[2] == 'S';
+}
+
 /* Without stdio, whose locks would be looked at too. */
 static KEPT void say(const char *line)
 {
@@ -84,6 +98,17 @@ static KEPT int verdict(void)
 {
     puts(failures ? "failed" : "ok");
     return failures != 0;
+}
+
+/* The same, and the process stays to be looked at until stdin says a line or ends. */
+static KEPT int verdict_to_look_at(void)
+{
+    char c = 0;
+    int status = verdict();
+    fflush(stdout);
+    while (c != '\n' && read(0, &c, 1) == 1)
+        continue;
+    return status;
 }
 
 #endif
