@@ -5,7 +5,7 @@
 
 #include "shm.h"
 
-enum { BUCKET_BITS = 12, CACHE_BITS = 5 };
+enum { BUCKET_BITS = 12, CACHE_SET_BITS = 3, CACHE_WAYS = 4 };
 
 /* A stack that this thread was seen with, and where in memory each of its return addresses lay.
  * If all those words still hold the same addresses, the unwinder would find the same stack: it
@@ -14,12 +14,14 @@ struct stack_cache {
     struct cached_stack {
         uintptr_t address;       /* the hook's return address, */
         uintptr_t slot;          /* where it lies, */
-        uintptr_t frame_pointer; /* and the caller's frame pointer */
+        uintptr_t frame_pointer; /* and the caller's frame pointer; 0 where that register has
+                                    another use */
         uint32_t id;             /* 0 = empty */
         uint32_t depth;
         const uint64_t *frames;
-        uint32_t distance[LT_STACK_MAX]; /* of each return address from `slot`, bytes */
-    } entry[1 << CACHE_BITS];
+        uint32_t distance[LT_STACK_MAX];      /* of each return address from `slot`, bytes */
+    } entry[1 << CACHE_SET_BITS][CACHE_WAYS]; /* one call site, reached on several ways */
+    uint8_t oldest[1 << CACHE_SET_BITS];      /* the entry to be filled next */
 };
 
 struct walk {
@@ -145,7 +147,7 @@ static bool unchanged(const struct cached_stack *cached)
     return true;
 }
 
-static struct cached_stack *cache_entry(struct lt_thread *t, uintptr_t address, uintptr_t slot)
+static struct stack_cache *cache_of(struct lt_thread *t)
 {
     struct local *local = local_of(t);
     if (!local->stacks) {
@@ -154,19 +156,37 @@ static struct cached_stack *cache_entry(struct lt_thread *t, uintptr_t address, 
             return NULL;
         local->stacks = shm_ptr(offset);
     }
-    uint64_t hash = (address ^ (slot << 7)) * 0x9e3779b97f4a7c15u;
-    return &local->stacks->entry[hash >> (64 - CACHE_BITS)];
+    return local->stacks;
+}
+
+static unsigned cache_set(const uintptr_t *frame)
+{
+    uint64_t hash = (frame[1] ^ ((uintptr_t)(frame + 1) << 7)) * 0x9e3779b97f4a7c15u;
+    return (unsigned)(hash >> (64 - CACHE_SET_BITS));
+}
+
+static uint32_t cache_find(const struct cached_stack *set, const uintptr_t *frame)
+{
+    for (const struct cached_stack *cached = set; cached < set + CACHE_WAYS; cached++)
+        if (cached->id && cached->address == frame[1] && cached->slot == (uintptr_t)(frame + 1) &&
+            (!cached->frame_pointer || cached->frame_pointer == frame[0]) && unchanged(cached))
+            return cached->id;
+    return 0;
+}
+
+/* Where the frame pointer is used it leads into the stack. Whether it is used the code at each
+ * return address decides, so it is the same for a stack of the same addresses. */
+static bool is_frame_pointer(uintptr_t value, const struct walk *walk)
+{
+    return value >= walk->slot && value - walk->slot <= walk->distance[walk->depth - 1];
 }
 
 static void cache_fill(struct cached_stack *cached, const uintptr_t *frame, const struct walk *walk,
                        uint32_t id)
 {
-    cached->id = 0;
-    if (!walk->in_place || !id)
-        return;
     cached->address = frame[1];
     cached->slot = walk->slot;
-    cached->frame_pointer = frame[0];
+    cached->frame_pointer = is_frame_pointer(frame[0], walk) ? frame[0] : 0;
     cached->depth = walk->depth;
     cached->frames = stack_frames(stack_at(id));
     memcpy(cached->distance, walk->distance, walk->depth * sizeof *walk->distance);
@@ -174,10 +194,10 @@ static void cache_fill(struct cached_stack *cached, const uintptr_t *frame, cons
 }
 
 /* Not in stack_capture(): the room for a walk is taken from the program's stack only when needed. */
-static NOINLINE uint32_t unwind(const uintptr_t *frame, uintptr_t slot, struct cached_stack *cached)
+static NOINLINE uint32_t unwind(const uintptr_t *frame, struct stack_cache *cache)
 {
     struct walk walk;
-    walk.slot = slot;
+    walk.slot = (uintptr_t)(frame + 1);
     walk.started = false;
     walk.in_place = true;
     walk.depth = 0;
@@ -187,18 +207,16 @@ static NOINLINE uint32_t unwind(const uintptr_t *frame, uintptr_t slot, struct c
         walk.in_place = false;
     }
     uint32_t id = stack_id(walk.frames, walk.depth);
-    if (cached)
-        cache_fill(cached, frame, &walk, id);
+    if (cache && walk.in_place && id) {
+        unsigned set = cache_set(frame);
+        cache_fill(&cache->entry[set][cache->oldest[set]++ % CACHE_WAYS], frame, &walk, id);
+    }
     return id;
 }
 
 uint32_t stack_capture(struct lt_thread *t, const uintptr_t *frame)
 {
-    uintptr_t address = frame[1];
-    uintptr_t slot = (uintptr_t)(frame + 1);
-    struct cached_stack *cached = cache_entry(t, address, slot);
-    if (cached && cached->id && cached->address == address && cached->slot == slot &&
-        cached->frame_pointer == frame[0] && unchanged(cached))
-        return cached->id;
-    return unwind(frame, slot, cached);
+    struct stack_cache *cache = cache_of(t);
+    uint32_t id = cache ? cache_find(cache->entry[cache_set(frame)], frame) : 0;
+    return id ? id : unwind(frame, cache);
 }
