@@ -9,7 +9,7 @@ C_FILES = $(shell find native -name '*.[ch]')
 NATIVE := $(shell find native -type f) CMakeLists.txt
 TYPECHECK := build/typecheck/locktop
 
-.PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench wheel-test clean
+.PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench glibc-tests wheel-test clean
 
 setup: .venv/.built
 
@@ -50,7 +50,7 @@ lint: setup $(TYPECHECK)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy -p locktop
-	$(BIN)/mypy tests/conftest.py tests/support tests/integration
+	$(BIN)/mypy tests/conftest.py tests/support tests/integration tests/glibc
 	$(BIN)/clang-format --dry-run -Werror $(C_FILES)
 	$(BIN)/lint-imports --no-logo
 
@@ -72,6 +72,12 @@ unit-c-sanitized: setup
 
 pytest: setup
 	$(BIN)/pytest
+
+# glibc's own thread tests (package glibc-source), bare and with the library at LEVEL: the same must
+# come of each. Takes some minutes.
+LEVEL ?= contended
+glibc-tests: setup
+	PYTHONPATH=tests $(BIN)/python -m glibc --level $(LEVEL)
 
 # The wheel, installed where nothing else of the project is to be seen.
 wheel-test: setup

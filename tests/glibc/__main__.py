@@ -1,0 +1,96 @@
+"""All of glibc's thread tests, bare and with the library: the same must come of each.
+
+Exit status 1 when a test does with the library what it never does without.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor, as_completed
+
+from glibc.build import CompilerError, NoSourceError, build
+from glibc.run import Comparison, Runner, library_environment
+from locktop.collector.launch import LEVELS
+
+#: A run with the library that takes so much longer, and a second more, is shown.
+SLOWER = 1.5
+
+
+def main() -> int:
+    """Return the exit status."""
+    arguments = _arguments()
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell's "&" ignores SIGINT for all of us
+        signal.signal(number, signal.default_int_handler)
+    try:
+        built = build(arguments.names or None)
+    except (NoSourceError, CompilerError) as error:
+        print(f"glibc-tests: {error}", file=sys.stderr)
+        return 2
+    for name, reason in built.errors.items():
+        print(f"{name}: does not compile: {reason}")
+    with library_environment(arguments.level) as library:
+        comparisons = _compare_all(Runner(built.programs, library), list(built.programs), arguments)
+    return _report(arguments.level, comparisons)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="glibc-tests", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="TEST", help="tst-mutex1, ...; all if none")
+    parser.add_argument("--level", choices=LEVELS, default="contended")
+    parser.add_argument("--jobs", type=int, default=2 * (os.cpu_count() or 1), metavar="N")
+    return parser.parse_args()
+
+
+def _compare_all(
+    runner: Runner, names: list[str], arguments: argparse.Namespace
+) -> list[Comparison]:
+    """Run many at once, for most of them sleep; those that differ again alone."""
+    pool = ThreadPoolExecutor(arguments.jobs)
+    found = []
+    try:
+        for run in as_completed([pool.submit(runner.compare, name) for name in names]):
+            found.append(run.result())
+            _show(found[-1])
+        return [runner.again(run) if run.differs else run for run in found]
+    finally:  # also when told to end early
+        pool.shutdown(wait=False, cancel_futures=True)
+        runner.stop()
+
+
+def _show(run: Comparison) -> None:
+    for bare, watched in zip(run.bare, run.watched, strict=True):
+        mark = "" if bare.result == watched.result else "  <- differs"
+        print(
+            f"{run.name:34} {bare.result:16} {bare.seconds:6.1f} s    "
+            f"{watched.result:16} {watched.seconds:6.1f} s{mark}",
+            flush=True,
+        )
+
+
+def _report(level: str, comparisons: list[Comparison]) -> int:
+    slower = [
+        run
+        for run in comparisons
+        if min(outcome.seconds for outcome in run.watched)
+        > SLOWER * max(outcome.seconds for outcome in run.bare) + 1
+    ]
+    again = [run for run in comparisons if len(run.bare) > 1]
+    differ = [run for run in comparisons if run.differs]
+    for title, runs in (("slower with the library", slower), ("run again, alone", again)):
+        print(f"\n{title}: {len(runs) or 'none'}")
+        for run in runs:
+            _show(run)
+    results = Counter(run.bare[0].result for run in comparisons)
+    print(f"\n{len(comparisons)} tests, bare: {dict(results.most_common())}")
+    print(
+        f"with the library ({level}) another result: {', '.join(r.name for r in differ) or 'none'}"
+    )
+    return 1 if differ else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

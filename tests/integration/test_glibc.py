@@ -1,0 +1,61 @@
+"""glibc's own thread tests, the quick ones: the same comes of each with the library as without.
+
+``make glibc-tests`` runs all of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from glibc.build import NoSourceError, build
+from glibc.run import Runner, library_environment
+
+#: A choice of each family: the rest of their names.
+FAMILIES = {
+    "mutex": "1 2 3 4 7 7robust 8 -errorcheck pi1 pi4 pp1",
+    "cond": "1 2 7 8 10 12 13 19 26",
+    "rwlock": "1 2 4 10 12 13 14",
+    "sem": "1 3 7 8 9 13 16 17",
+    "barrier": "1 2 4",
+    "spin": "1 2",
+    "cancel": "1 3 7 8 12 17 -self x2 x8 x12 x17",
+    "robust": "1 3 5 7 pi1 pi5",
+    "mtx-": "basic recursive timedlock trylock",
+    "cnd-": "basic broadcast timedwait",
+    "thrd-": "detach",
+    "join": "1 4 6 11",
+    "once": "1 3 5 x3",
+    "call-": "once",
+    "cleanup": "0 1 4 x0 x1",
+    "exec": "1 3 4",
+    "fork": "2 3 4",
+    "atfork": "1",
+    "create": "1",
+    "minstack-": "cancel throw",
+    "thread_local": "1",
+    "tls": "3",
+}
+QUICK = [f"tst-{family}{rest}" for family, names in FAMILIES.items() for rest in names.split()]
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[Runner]:
+    try:
+        built = build(QUICK)
+    except NoSourceError as error:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"{error}; .ci/run installs it")
+        pytest.skip(str(error))
+    assert built.errors == {}
+    with library_environment(level=None) as library:
+        yield Runner(built.programs, library)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_of_glibc(name: str, runner: Runner) -> None:
+    comparison = runner.compare(name)
+    if comparison.differs:
+        comparison = runner.again(comparison)
+    assert not comparison.differs, comparison
