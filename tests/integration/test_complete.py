@@ -80,7 +80,9 @@ def libc() -> dict[str, dict[str, int]]:
 
 @pytest.fixture(scope="module")
 def library() -> dict[str, dict[str, int]]:
-    return exports(preload_environment()["LD_PRELOAD"])
+    """What the library interposes: all that it exports, but for what locktop.h declares."""
+    found = exports(preload_environment()["LD_PRELOAD"])
+    return {name: versions for name, versions in found.items() if not name.startswith("locktop_")}
 
 
 def listed(pattern: str) -> set[str]:
@@ -89,7 +91,7 @@ def listed(pattern: str) -> set[str]:
 
 
 def interposed() -> set[str]:
-    return listed(r"HOOK(?:_VERSION)?\(\w+, (\w+)") | listed(r"HOOK_ALIAS\((\w+), ")
+    return listed(r"HOOK(?:_VERSION)?\([^,]+, (\w+)") | listed(r"HOOK_ALIAS\((\w+), ")
 
 
 def left_alone() -> set[str]:
