@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
+import threading
+import time
 
-from locktop.collector import abi
+from locktop.collector import abi, discover
 from locktop.collector.abi import Control, lib
 from locktop.collector.clock import Clock
 from locktop.collector.errors import LocktopError
@@ -19,6 +22,9 @@ LEVEL_NAMES = {
     lib.LT_LEVEL_ALL: "all",
 }
 _LEVEL_MASK = 0xFF
+_RENEW_EVERY_S = 1.0
+#: A claim as young as this has not lapsed: who took it away did so on purpose.
+_SURELY_VALID_S = lib.LT_CLAIM_SECONDS - 1.0
 
 
 def level_name(control: Control) -> str:
@@ -49,6 +55,13 @@ class ControlPage:
         # Through the descriptor that was checked: the name may lead elsewhere by now.
         self._fd = os.open(f"/proc/self/fd/{memory.fd}", os.O_RDWR | os.O_CLOEXEC)
 
+    def read(self) -> Control:
+        """Return what is there now; raises OSError when the file ends before."""
+        data = os.pread(self._fd, abi.CONTROL.size, lib.LT_CONTROL_OFFSET)
+        if len(data) != abi.CONTROL.size:
+            raise OSError(errno.EIO, "it was cut off")
+        return abi.CONTROL.at(data)
+
     def put(self, field: str, value: int) -> None:
         """Write one field of struct lt_control."""
         at = lib.LT_CONTROL_OFFSET + abi.offset_of("struct lt_control", field)
@@ -70,47 +83,76 @@ def set_level(memory: SharedMemory, name: str) -> str:
     try:
         page = ControlPage(memory)
     except OSError as error:
-        raise LocktopError(f"cannot set the level: {memory.path}: {error.strerror}") from error
+        raise LocktopError(f"cannot set the level: {_why_not_writable(memory, error)}") from error
     try:
-        control = memory.control()
+        control = page.read()
         page.put("claim_pid", 0)  # a claim of a dormant process would raise it again
         page.put("base_level", level)
         page.put("mode", _mode(control, level))  # last: now the hooks see it
+    except OSError as error:
+        raise LocktopError(f"cannot set the level: {memory.path}: {error.strerror}") from error
     finally:
         page.close()
     return level_name(control)
 
 
-class Claim:
-    """Raises a dormant process to "contended" and keeps it there; it lapses by itself when nobody
-    renews it, so nothing is lowered on the way out (another reader may still look)."""
+def _why_not_writable(memory: SharedMemory, error: OSError) -> str:
+    if error.errno not in (errno.EACCES, errno.EPERM):
+        return f"{memory.path}: {error.strerror}"
+    owner = discover.user_name(os.fstat(memory.fd).st_uid)
+    return f"{memory.path} belongs to user {owner}; run locktop as that user or as root"
 
-    def __init__(self, memory: SharedMemory) -> None:
-        self._page: ControlPage | None = None
+
+class Claim:
+    """Raises a dormant process to "contended" and keeps it there until ``close()``, however seldom
+    it is looked at. Nothing is lowered on the way out (another reader may still look): a claim that
+    nobody renews lapses by itself. Who sets a level meanwhile ends it: that level is meant."""
+
+    def __init__(self, memory: SharedMemory, clock: Clock) -> None:
         self.note = ""
+        self._clock = clock
+        self._renewed_at = float("-inf")  # time.monotonic()
+        self._closed = threading.Event()
+        self._keeper: threading.Thread | None = None
         if memory.control().base_level != lib.LT_LEVEL_DORMANT:
             return
         try:
             self._page = ControlPage(memory)
         except OSError as error:
-            self.note = (
-                "the process is dormant and cannot be woken:"
-                f" {memory.path} is not writable ({error.strerror})"
-            )
-
-    def renew(self, control: Control, clock: Clock) -> None:
-        """Say that somebody still looks."""
-        if self._page is None:
+            why = _why_not_writable(memory, error)
+            self.note = f"the process is dormant and cannot be woken: {why}"
             return
+        self._renew()
+        self._keeper = threading.Thread(target=self._keep, name="claim", daemon=True)
+        self._keeper.start()
+
+    def _keep(self) -> None:
+        try:
+            while not self._closed.wait(_RENEW_EVERY_S) and self._renew():
+                pass
+        except OSError:
+            pass  # the file was cut off: the next look says so
+        finally:
+            self._page.close()
+
+    def _renew(self) -> bool:
+        """Say that somebody still looks; False when somebody else has set a level since."""
+        control, now = self._page.read(), time.monotonic()
+        if not control.claim_pid and now - self._renewed_at < _SURELY_VALID_S:
+            return False
+        self._renewed_at = now
         wanted = lib.LT_LEVEL_CONTENDED
-        self._page.put("claim_ticks", clock.now())
-        self._page.put("claim_level", wanted)
-        self._page.put("claim_pid", os.getpid())
+        self._page.put("claim_ticks", self._clock.now())
+        if not control.claim_pid:
+            self._page.put("claim_level", wanted)
+            self._page.put("claim_pid", os.getpid())
         if control.mode & _LEVEL_MASK < wanted:
             self._page.put("mode", _mode(control, wanted))  # last: now the hooks see it
+        return True
 
     def close(self) -> None:
         """Let the claim lapse."""
-        if self._page is not None:
-            self._page.close()
-            self._page = None
+        self._closed.set()
+        if self._keeper is not None:
+            self._keeper.join()
+            self._keeper = None

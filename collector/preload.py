@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 import time
 from dataclasses import replace
 
@@ -29,8 +30,13 @@ _EVENTS_BUDGET_S = 0.02
 #: A program just executed loads the library and makes its file before anything else.
 _LOOKS_AFTER_EXEC = 5
 _AFTER_EXEC_S = 0.02
-_BEGAN_LATE = (
-    "counting began when a reader woke the library: waits and holds from before are not known"
+_DORMANT = (
+    "the library is dormant: nothing is counted, and who waits and who holds is not known, until"
+    " another level is set"
+)
+_WAS_DORMANT = (
+    "the library was dormant for a time: what happened then is not counted, and who took a lock"
+    " before that was over may not be known"
 )
 _NAMES_S = 30.0
 #: For names that the last look at an ended process asks for: nobody looks again.
@@ -55,8 +61,7 @@ class _File:
         self.frames = StackFrames(memory, resolver)
         self.given = GivenNames(memory)
         self.picture = Picture(self.clock, resolver, self.given)
-        self.claim = control.Claim(memory)
-        self.claim.renew(memory.control(), self.clock)
+        self.claim = control.Claim(memory, self.clock)
         self.edges: frozenset[waitgraph.Edge] = frozenset()
 
     def close(self) -> None:
@@ -78,6 +83,7 @@ class PreloadSource:
         self._host = clean(socket.gethostname())
         self._last: Snapshot | None = None
         self._looked_at = 0.0
+        self._busy = threading.Lock()  # levels are set by another thread
 
     def close(self) -> None:
         """Let go of the process; a claim on it lapses by itself."""
@@ -86,9 +92,20 @@ class PreloadSource:
 
     def look(self, resolve: bool = False) -> Snapshot:
         """See Source."""
-        snapshot = self._looked()
-        self._last = self._resolved(snapshot) if resolve else snapshot
-        return self._last
+        with self._busy:
+            snapshot = self._looked()
+            self._last = self._resolved(snapshot) if resolve else snapshot
+            return self._last
+
+    def set_level(self, name: str) -> str:
+        """See Source."""
+        with self._busy:
+            if self._has_ended():
+                raise LocktopError(f"cannot set the level: process {self._target} has ended")
+            left = self._follow_exec()
+            if left is not None:
+                raise LocktopError(f"cannot set the level: {left.notes[-1]}")
+            return control.set_level(self._file.memory, name)
 
     def _looked(self) -> Snapshot:
         if self._last is not None and self._last.ended:
@@ -182,8 +199,6 @@ class PreloadSource:
         reading = file.reader.read()
         file.given.refresh()
         tasks, tasks_at = self._read_tasks(reading, ended)
-        if not ended:
-            file.claim.renew(reading.control, file.clock)
         now = locks_now(reading.newest.values(), tasks)
         threads = file.picture.threads(reading.newest, now, tasks, tasks_at)
         locks = file.picture.locks(reading, now, file.frames)
@@ -294,8 +309,10 @@ class PreloadSource:
             notes.append("threads ended while they were read: figures may be off by theirs")
         if self._file.claim.note:
             notes.append(self._file.claim.note)
+        elif control.level_name(reading.control) == "dormant":
+            notes.append(_DORMANT)
         elif not control.counts_from_the_start(reading.control):
-            notes.append(_BEGAN_LATE)
+            notes.append(_WAS_DORMANT)
         return (*notes, *reading.notes, *self._file.resolver.notes())
 
     def _resolved(self, snapshot: Snapshot, patience_s: float = _NAMES_S) -> Snapshot:

@@ -19,6 +19,14 @@ class Source(Protocol):
         """
         ...
 
+    def set_level(self, name: str) -> str:
+        """Set how much the library does in the target: one of launch.LEVELS.
+
+        Returns the level before. May be called from another thread than the one that looks; waits
+        for a look that is under way. Raises LocktopError where it cannot be set.
+        """
+        ...
+
     def close(self) -> None:
         """Let go of the target."""
         ...

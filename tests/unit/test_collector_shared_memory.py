@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from support.shared_file import SharedFile, key, record
 
-from locktop.collector.abi import CONTROL, SITE, Control, Site, lib
+from locktop.collector.abi import SITE, Site, lib
 from locktop.collector.attach import attach
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Kind, Snapshot, ThreadState
@@ -414,48 +414,6 @@ def test_no_deadlock_is_certain_where_locks_are_handed_over(
     file.add_lock(kind, 0x3000, type=type_, foreign_releases=1)
     (found,) = look(file, directory).deadlocks
     assert (found.certain, bool(found.doubt)) == (certain, not certain)
-
-
-def test_a_dormant_process_is_woken_and_the_claim_renewed(directory: Path) -> None:
-    file = SharedFile()
-    file.control.mode = 3 << 8 | lib.LT_LEVEL_DORMANT
-    file.control.base_level = lib.LT_LEVEL_DORMANT
-    path = file.save(directory)
-    source = attach(file.pid)
-    source.look()
-    first = _control(path)
-    assert first.mode == 4 << 8 | lib.LT_LEVEL_CONTENDED
-    assert (first.claim_pid, first.claim_level) == (os.getpid(), lib.LT_LEVEL_CONTENDED)
-    snapshot = source.look()
-    assert (snapshot.level, snapshot.complete) == ("contended", False)
-    assert any("woke" in note for note in snapshot.notes)
-    assert _control(path).claim_ticks > first.claim_ticks
-    assert _control(path).mode == first.mode
-    source.close()
-
-
-@pytest.mark.parametrize(
-    ("base_level", "epoch", "level", "complete"),
-    [
-        (lib.LT_LEVEL_CONTENDED, 1, lib.LT_LEVEL_CONTENDED, True),
-        (lib.LT_LEVEL_COUNTING, 1, lib.LT_LEVEL_COUNTING, True),
-        (lib.LT_LEVEL_CONTENDED, 2, lib.LT_LEVEL_CONTENDED, False),
-        (lib.LT_LEVEL_DORMANT, 1, lib.LT_LEVEL_DORMANT, False),
-        (lib.LT_LEVEL_DORMANT, 2, lib.LT_LEVEL_CONTENDED, False),
-    ],
-)
-def test_who_began_to_count_late_says_so(
-    directory: Path, base_level: int, epoch: int, level: int, complete: bool
-) -> None:
-    file = SharedFile()
-    file.control.mode, file.control.base_level = epoch << 8 | level, base_level
-    snapshot = look(file, directory)
-    assert snapshot.complete is complete
-    assert any("from before" in note for note in snapshot.notes) is not complete
-
-
-def _control(path: Path) -> Control:
-    return CONTROL.at(path.read_bytes(), lib.LT_CONTROL_OFFSET)
 
 
 def test_a_file_put_in_its_place_is_followed(directory: Path) -> None:
