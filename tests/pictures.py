@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from textual.app import App
 
+from locktop.collector.errors import LocktopError
 from locktop.collector.model import (
     Blame,
     Deadlock,
@@ -419,6 +420,8 @@ class HandFeed:
         self._first = first
         self.publish: Callable[[Snapshot], None] = lambda _: None
         self.interval_s = 0.0
+        self.level = "contended"
+        self.refusal = ""  # why no level can be set
         self.stopped = False
 
     def start(self, publish: Callable[[Snapshot], None], interval_s: float) -> None:
@@ -429,6 +432,12 @@ class HandFeed:
 
     def set_interval(self, interval_s: float) -> None:
         self.interval_s = interval_s
+
+    def set_level(self, name: str) -> str:
+        if self.refusal:
+            raise LocktopError(self.refusal)
+        before, self.level = self.level, name
+        return before
 
     def stop(self) -> None:
         self.stopped = True

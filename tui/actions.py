@@ -26,6 +26,7 @@ ACTIONS: dict[str, Action] = {
     "reverse": Action("reverse", "turn the order around", "reverse"),
     "filter": Action("filter", "show only what has these words in it", "filter"),
     "idle": Action("idle", "hide or show what only waits for work", "idle"),
+    "level": Action("level", "how much the library does in the program", "level"),
     "pause": Action("pause", "hold the picture still; the counting goes on", "pause"),
     "save": Action("save('json')", "save the picture as JSON in this directory", "save"),
     "save_text": Action("save('text')", "save the picture as text, for a ticket"),

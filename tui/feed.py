@@ -27,6 +27,12 @@ class SnapshotFeed(Protocol):
     def set_interval(self, interval_s: float) -> None:
         """Change the seconds between two snapshots."""
 
+    def set_level(self, name: str) -> str:
+        """Set how much the library does in the process; gives the level before.
+
+        May take a moment: not for the thread that draws. Raises LocktopError.
+        """
+
     def stop(self) -> None:
         """End; nothing is published afterwards."""
 
@@ -57,6 +63,10 @@ class WorkerFeed:
         self._interval_s = interval_s
         if self._worker is not None:
             self._worker.interval_s = interval_s
+
+    def set_level(self, name: str) -> str:
+        """See SnapshotFeed."""
+        return self._source.set_level(name)
 
     def stop(self) -> None:
         """See SnapshotFeed."""

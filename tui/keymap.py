@@ -26,6 +26,7 @@ KEYMAP: tuple[Keys, ...] = (
     Keys("reverse", ("S",), "S"),
     Keys("filter", ("slash",), "/"),
     Keys("idle", ("i",), "i"),
+    Keys("level", ("L",), "L"),
     Keys("pause", ("p", "space"), "p Space"),
     Keys("save", ("w",), "w"),
     Keys("save_text", ("W",), "W"),
@@ -52,7 +53,8 @@ FOOTER: tuple[str, ...] = (
     "save",
     "pause",
     "idle",
-    "reverse",
     "deadlock",
+    "level",
+    "reverse",
     "theme",
 )

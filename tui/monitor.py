@@ -15,6 +15,7 @@ from textual.containers import Container
 from textual.geometry import Size
 from textual.message import Message
 
+from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot
 from locktop.tui.bindings import bindings, footer_line
 from locktop.tui.driver import Meter
@@ -35,6 +36,7 @@ from locktop.tui.widgets.details import Details
 from locktop.tui.widgets.few_lines import FewLines
 from locktop.tui.widgets.help import HelpScreen
 from locktop.tui.widgets.item_list import ItemList
+from locktop.tui.widgets.level import LevelScreen
 from locktop.tui.widgets.list_screen import ListScreen
 from locktop.tui.widgets.sheet import Sheet
 
@@ -355,6 +357,30 @@ class MonitorScreen(ListScreen):
             return
         said = "Saved "
         self.tell(said + path_in(path, self.size.width - len(said) - 1), seconds=_SAVED_S)
+
+    def action_level(self) -> None:
+        """Choose how much the library does in the process."""
+        if self._picture is None:
+            return
+        snapshot = self._picture.snapshot
+        if snapshot.ended:
+            self.tell("The process has ended: there is no level to set.")
+            return
+        self.app.push_screen(LevelScreen(snapshot.process, snapshot.level), self._level_chosen)
+
+    def _level_chosen(self, level: str | None) -> None:
+        if level is not None:
+            self._set_level(level)
+
+    @work(exclusive=True, group="level")
+    async def _set_level(self, wanted: str) -> None:
+        try:
+            before = await asyncio.to_thread(self._feed.set_level, wanted)
+        except LocktopError as error:
+            self.tell(str(error), style="stuck", seconds=_NOTES_S)
+            return
+        was = f"was {before}" if before != wanted else "as it was"
+        self.tell(f"Level {wanted}, {was}")
 
     def action_rate(self, steps: int) -> None:
         """Draw more or less often."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from support import tool
-from support.targets import StartTarget, Target
+from support.screen import Screen
+from support.targets import StartTarget, Target, start_time
 
 
 def records(document: dict[str, Any], name: str) -> list[tuple[int, bool]]:
@@ -116,3 +120,47 @@ def test_no_such_level(start_target: StartTarget) -> None:
     done = tool.run("ctl", "-p", target.pid, "--level", "loud")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
+
+
+def test_the_level_chosen_on_the_screen(
+    start_target: StartTarget, need: Callable[[str], Path]
+) -> None:
+    target = start_target("blocks")
+    target.expect("ready")
+    with Screen(need("tmux"), "-p", target.pid, width=80, height=24) as screen:
+        screen.until(lambda text: "level contended" in text, "the level")
+        screen.press("L")
+        screen.until(lambda text: "WHAT IT DOES" in text, "the choice")
+        screen.press("Down", "Enter")
+        screen.until(lambda text: "Level blocks, was contended" in text, "what was done")
+        screen.until(lambda text: "level blocks" in text.partition("\n")[0], "the new level")
+        truth, document = round_of(target)
+        assert (truth["holder"], False) in records(document, "g_met")
+        ctl(target, "dormant")
+        screen.until(lambda text: "level dormant" in text.partition("\n")[0], "another's change")
+        screen.until(lambda text: "is dormant" in text.splitlines()[1], "what that means")
+        screen.press("L")
+        screen.until(lambda text: "dormant now" in text, "the choice again")
+        target.kill()
+        screen.press("Up", "Enter")
+        screen.until(lambda text: "ENDED" in text, "the end")
+        screen.press("L")
+        screen.until(lambda text: "there is no level to set" in text, "why not")
+        screen.press("q")
+        assert screen.status() == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_a_level_that_another_user_may_not_set(
+    start_target: StartTarget, need: Callable[[str], Path]
+) -> None:
+    target = start_target("blocks")
+    target.expect("ready")
+    Path(f"/dev/shm/locktop-{target.pid}-{start_time(target.pid)}").chmod(0o644)
+    nobody = [str(need("setpriv")), "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    done = tool.run("ctl", "-p", target.pid, "--level", "all", prefix=nobody)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("locktop: cannot set the level: ")
+    assert line.endswith("belongs to user root (uid 0); run locktop as that user or as root")
+    assert tool.run("ctl", "-p", target.pid).stdout.endswith(": contended\n")

@@ -73,10 +73,16 @@ def test_kind(kind: str, size: tuple[int, int], snap_compare: SnapCompare) -> No
         ("filter", ["slash", *"cache"]),
         ("help", ["question_mark"]),
         ("paused", ["p", "i"]),
+        ("level", ["L", "down"]),
     ],
 )
 def test_keys_on_a_small_terminal(name: str, keys: list[str], snap_compare: SnapCompare) -> None:
     assert snap_compare(app_over(pictures.deadlock()), terminal_size=(80, 24), press=keys)
+
+
+@pytest.mark.parametrize("theme", shipped_names())
+def test_choice_of_a_level(theme: str, snap_compare: SnapCompare) -> None:
+    assert snap_compare(app_over(pictures.normal(), theme), terminal_size=(80, 24), press=["L"])
 
 
 def test_no_color(monkeypatch: pytest.MonkeyPatch, snap_compare: SnapCompare) -> None:

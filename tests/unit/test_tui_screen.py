@@ -14,6 +14,7 @@ from textual.events import Key
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from locktop.collector.launch import LEVELS
 from locktop.collector.model import Lock, Snapshot
 from locktop.tui.app import LocktopApp
 from locktop.tui.widgets.details import Details
@@ -471,6 +472,69 @@ async def test_the_end_of_the_process_is_told_and_the_picture_stays() -> None:
         assert "ENDED" in screen.lines[0]
         assert "g_cache_lock" in screen.text
         await screen.says("the process has ended")
+
+
+async def test_the_level_is_in_the_first_line_on_every_size() -> None:
+    for size in [(80, 24), (200, 60)]:
+        async with opened(size=size) as screen:
+            assert "  level contended  " in screen.lines[0]
+            await screen.show(replace(pictures.normal(), level="all", lost_events=12345))
+            assert "  level all  " in screen.lines[0]
+
+
+async def test_a_level_is_chosen_from_those_there_are() -> None:
+    async with opened(replace(pictures.normal(), level="counting"), size=(80, 24)) as screen:
+        await screen.keys("L")
+        await screen.says("WHAT IT DOES")
+        for level in LEVELS:
+            assert any(line.split()[:1] == [level] for line in screen.lines), level
+        assert "in store 4711, counting now" in screen.text
+        await screen.keys("down", "down", "enter")
+        await screen.says("Level blocks, was contended")
+        assert screen.feed.level == "blocks"
+        assert screen.locks.has_focus
+
+
+@pytest.mark.parametrize("key", ["escape", "q", "L"])
+async def test_the_choice_of_a_level_is_left_without_one(key: str) -> None:
+    async with opened() as screen:
+        await screen.keys("L", "down")
+        await screen.says("WHAT IT DOES")
+        await screen.keys(key)
+        assert "WHAT IT DOES" not in screen.text
+        assert screen.feed.level == "contended"
+        assert screen.app.is_running
+
+
+async def test_keys_that_arrive_in_one_burst_reach_the_choice_of_a_level() -> None:
+    async with opened() as screen:
+        for key, letter in (("L", "L"), ("down", None), ("enter", "\r"), ("S", "S")):
+            screen.app.post_message(Key(key, letter))
+        await screen.says("Level blocks, was contended")
+        assert "reversed" in screen.text
+
+
+async def test_a_level_that_cannot_be_set_is_told_in_the_last_line() -> None:
+    async with opened(size=(80, 24)) as screen:
+        screen.feed.refusal = "cannot set the level: process 4711 (store) has ended"
+        await screen.keys("L", "up", "enter")
+        await screen.says("cannot set the level: process 4711 (store) has ended")
+        assert screen.lines[-1].startswith(" cannot set the level: ")
+
+
+async def test_an_ended_process_has_no_level_to_set() -> None:
+    async with opened(pictures.ended()) as screen:
+        await screen.keys("L")
+        await screen.says("The process has ended: there is no level to set.")
+        assert "WHAT IT DOES" not in screen.text
+
+
+async def test_a_dormant_library_claims_nothing() -> None:
+    calm = replace(pictures.empty(), level="dormant")
+    async with opened(calm, size=(80, 24)) as screen:
+        assert "dormant" in screen.lines[0]
+        assert "No thread waits" not in screen.text
+        assert "is dormant" in screen.lines[1]
 
 
 async def test_rate_keys_reach_the_feed_and_the_first_line() -> None:

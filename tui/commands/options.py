@@ -6,8 +6,9 @@ import argparse
 import os
 import sys
 
+from locktop.tui import levels
+
 _NO_TERMINAL = ("dumb", "unknown")
-LEVELS = ("dormant", "counting", "contended", "blocks", "all")
 
 
 def pid(text: str) -> int:
@@ -75,7 +76,7 @@ def add_level(parser: argparse.ArgumentParser) -> None:
     """How much the library does."""
     parser.add_argument(
         "--level",
-        choices=LEVELS,
+        choices=levels.NAMES,
         help="what the library does in the program: nothing yet, counters, or also stacks and "
         "records of contended waits (the default), of all holds that somebody waited for, of all",
     )

@@ -21,6 +21,12 @@ def headline(picture: Picture, width: int) -> Line:
         return full if cell_len(line_text(full)) <= width else _say_stuck_briefly(picture, worst)
     if picture.snapshot.ended:
         return say((" The process has ended; this is the last that was seen of it.", "dim"))
+    if picture.snapshot.level == "dormant":
+        return say(
+            (" The library is dormant: what happens here is not known; ", "dim"),
+            ("L", "key"),
+            (" sets another level.", "dim"),
+        )
     busiest = _busiest(picture)
     if busiest is None:
         return say((_say_calm(picture), "dim"))

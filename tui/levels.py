@@ -1,0 +1,29 @@
+"""The levels at which the library can work, in words: for the screen and for the commands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One level; each does what the one before it does, and more."""
+
+    name: str
+    does: str
+    costs: str  # about how many times a bare pair of lock and unlock takes that nobody waits for
+
+
+LEVELS: tuple[Level, ...] = (
+    Level("dormant", "nothing: the hooks call straight through", "1.2x"),
+    Level("counting", "counters, who holds, who waits; no stacks, no records", "1.3x"),
+    Level("contended", "also stacks, and a record of each wait (default)", "1.3x"),
+    Level("blocks", "also a record of each hold that somebody waited for", "3x"),
+    Level("all", "also a record of every other hold", "5x"),
+)
+NAMES = tuple(level.name for level in LEVELS)
+
+
+def described() -> str:
+    """All levels, one a line, indented."""
+    return "\n".join(f"  {level.name:<10} {level.costs:>4}  {level.does}" for level in LEVELS)
