@@ -164,7 +164,8 @@ class _Page:
     def _described(self, lock: Lock, with_waiters: bool) -> str:
         parts = [lock.name.removeprefix(f"{lock.kind} ")]
         if lock.holders:
-            parts.append(f"held by {self._threads_named(lock.holders)}")
+            doubt = " (not certain)" if lock.foreign_releases else ""
+            parts.append(f"held by {self._threads_named(lock.holders)}{doubt}")
         if with_waiters and lock.waiters:
             parts.append(_waiting(lock))
         return ", ".join(parts)

@@ -350,6 +350,31 @@ def test_the_mean_wait_has_no_wait_that_goes_on_or_gave_up() -> None:
     assert "in all, 412ms at most" in details(Picture(gave_up), 1)
 
 
+def test_a_holder_is_doubted_where_other_threads_give_the_lock_back() -> None:
+    calm = pictures.normal()
+    assert "not certain" not in details(Picture(calm), 2)
+    assert "journal?" not in line_text(headline(Picture(calm), 200))
+    locks = tuple(replace(k, foreign_releases=k.id == 2) for k in calm.locks)
+    picture = Picture(replace(calm, locks=locks))
+    assert "not certain: other threads give it back too" in details(picture, 2)
+    assert "not certain" not in details(picture, 1)
+    for width in (80, 200):
+        assert "held by journal? " in line_text(headline(picture, width))
+    assert picture.holders((4716, 4714), 2) == "journal +1?"
+    assert picture.holders((4716,), 1) == "journal"
+
+
+def test_a_hold_without_a_wait_is_not_told_as_a_wait() -> None:
+    calm = pictures.normal()
+    assert "\n Latest waits\n" in details(Picture(calm), 1)
+    (first, *others) = calm.events
+    hold = replace(first, wait_s=0.0, hold_s=0.0042, holder=0, stack=0)
+    text = details(Picture(replace(calm, events=(hold, *others))), 1)
+    assert "\n Latest waits and holds\n" in text
+    assert "worker-0 did not wait, held 4.20ms  cache_put cache.c:88" in text
+    assert "waited 0" not in text
+
+
 def test_who_holds_a_lock_is_nobody_only_where_that_is_known() -> None:
     calm = pictures.normal()
     free = replace(calm.locks[0], holders=(), waiters=())

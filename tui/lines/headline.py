@@ -97,7 +97,7 @@ def _say_stuck_briefly(picture: Picture, lock: Lock) -> Line:
     if holders:
         held = picture.held(holders[0], lock.id)
         frame = picture.snapshot.sites.get(held.site) if held is not None else None
-        said += ["; held by ", (picture.names(holders), "holder")]
+        said += ["; held by ", (picture.holders(holders, lock.id), "holder")]
         if held is not None and held.for_s is not None:
             said.append(f" {duration(held.for_s)}")
         if frame is not None:
@@ -117,7 +117,7 @@ def _say_holder(picture: Picture, lock: Lock, waiter: Thread) -> list[Run | str]
         return [("; who holds it is not known", "dim")]
     holder = holders[0]
     held = picture.held(holder, lock.id)
-    said: list[Run | str] = ["; held by ", (picture.names(holders), "holder")]
+    said: list[Run | str] = ["; held by ", (picture.holders(holders, lock.id), "holder")]
     if held is not None and held.for_s is not None:
         said.append(f" for {duration(held.for_s)}")
     site = picture.held_site(holder, lock.id)

@@ -8,7 +8,7 @@ from itertools import islice
 from locktop.collector.model import Lock, WaitStack
 from locktop.tui.lines.figures import count, duration, exact, percent
 from locktop.tui.lines.lock_list import mean_hold
-from locktop.tui.lines.parts import blank, heading, labelled, latest_waits, stack_of
+from locktop.tui.lines.parts import blank, heading, labelled, latest_events, stack_of
 from locktop.tui.lines.picture import Picture, is_contention
 from locktop.tui.lines.runs import Line, Run, say
 from locktop.tui.lines.thread_list import state_word
@@ -30,7 +30,7 @@ def lock_details(picture: Picture, lock: Lock) -> Iterator[Line]:
     yield from _blame(picture, lock)
     yield from _wait_stacks(picture, lock)
     events = [event for event in picture.snapshot.events if event.lock == lock.id]
-    yield from latest_waits(picture, events, show_lock=False)
+    yield from latest_events(picture, events, show_lock=False)
 
 
 def _holders(picture: Picture, lock: Lock) -> Iterator[Line]:
@@ -40,6 +40,8 @@ def _holders(picture: Picture, lock: Lock) -> Iterator[Line]:
         yield labelled("held by", ("nobody" if free else "not known", "dim"))
     for number, tid in enumerate(lock.holders):
         yield labelled("" if number else "held by", *_holder(picture, lock, tid))
+    if lock.holders and lock.foreign_releases:
+        yield labelled("", ("not certain: other threads give it back too", "waiting"))
 
 
 def _holder(picture: Picture, lock: Lock, tid: int) -> Iterator[Run | str]:

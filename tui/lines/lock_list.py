@@ -85,7 +85,7 @@ def _name(picture: Picture, lock: Lock) -> Cell:
 
 
 def _holder(picture: Picture, lock: Lock) -> Cell:
-    return picture.names(lock.holders), "holder"
+    return picture.holders(lock.holders, lock.id), "holder"
 
 
 def _waiters(lock: Lock) -> Cell:

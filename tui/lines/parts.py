@@ -51,14 +51,21 @@ def _frame(number: int, frame: Frame) -> Line:
     return say(before, function, (" " + source_line(frame), "where"))
 
 
-def latest_waits(picture: Picture, events: Sequence[Event], show_lock: bool) -> Iterator[Line]:
-    """Waits that ended, newest first, one line each: of a lock, or with ``show_lock`` a thread."""
+def latest_events(picture: Picture, events: Sequence[Event], show_lock: bool) -> Iterator[Line]:
+    """What was recorded, newest first, one line each: of a lock, or with ``show_lock`` a thread.
+
+    Waits that ended, and at the levels that record them holds without a wait.
+    """
     if not events:
         return
     yield blank()
-    yield heading("Latest waits")
+    yield heading("Latest waits" if all(map(_waited, events)) else "Latest waits and holds")
     for event in events[:_MOST_EVENTS]:
         yield _event(picture, event, show_lock)
+
+
+def _waited(event: Event) -> bool:
+    return event.wait_s > 0 or event.timed_out
 
 
 def _event(picture: Picture, event: Event, show_lock: bool) -> Line:
@@ -66,7 +73,7 @@ def _event(picture: Picture, event: Event, show_lock: bool) -> Line:
     said: list[Run | str] = [
         (f"  {duration(event.ago_s):>6} ago ", "dim"),
         (what, "strong"),
-        f" waited {duration(event.wait_s)}",
+        f" waited {duration(event.wait_s)}" if _waited(event) else " did not wait",
     ]
     if event.timed_out:
         said.append((", gave up", "waiting"))

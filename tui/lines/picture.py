@@ -85,12 +85,17 @@ class Picture:
         lock = self.locks.get(lock_id)
         return lock.name if lock is not None else f"lock {lock_id}"
 
-    def names(self, tids: tuple[int, ...]) -> str:
-        """The first of ``tids`` by name and how many more there are."""
+    def holders(self, tids: tuple[int, ...], lock_id: int) -> str:
+        """The first of ``tids``, who hold the lock, by name and how many more there are.
+
+        With a question mark where other threads give it back too: then they may not hold it.
+        """
         if not tids:
             return ""
         more = f" +{len(tids) - 1}" if len(tids) > 1 else ""
-        return self.thread_name(tids[0]) + more
+        lock = self.locks.get(lock_id)
+        doubt = "?" if lock is not None and lock.foreign_releases else ""
+        return self.thread_name(tids[0]) + more + doubt
 
     def held(self, tid: int, lock_id: int) -> Held | None:
         """How the thread holds the lock, None if it is not known to."""

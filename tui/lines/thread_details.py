@@ -7,7 +7,7 @@ from itertools import islice, pairwise
 
 from locktop.collector.model import Thread
 from locktop.tui.lines.figures import duration, exact, percent
-from locktop.tui.lines.parts import blank, heading, labelled, latest_waits, stack_of
+from locktop.tui.lines.parts import blank, heading, labelled, latest_events, stack_of
 from locktop.tui.lines.picture import Picture
 from locktop.tui.lines.runs import Line, Run, say
 from locktop.tui.lines.thread_list import state_word
@@ -30,7 +30,7 @@ def thread_details(picture: Picture, thread: Thread) -> Iterator[Line]:
     yield from _holds(picture, thread)
     yield from _figures(picture, thread)
     events = [event for event in picture.snapshot.events if event.tid == thread.tid]
-    yield from latest_waits(picture, events, show_lock=True)
+    yield from latest_events(picture, events, show_lock=True)
     yield from _marks(picture, thread)
 
 
@@ -39,7 +39,7 @@ def _waits(picture: Picture, thread: Thread) -> Iterator[Line]:
     if wait is None:
         yield labelled("waits for", ("nothing", "dim"))
         return
-    holders = [picture.thread_name(tid) for tid in wait.holders]
+    holders = [picture.holders((tid,), wait.lock) for tid in wait.holders]
     said: list[Run | str] = [
         (picture.lock_name(wait.lock), "strong"),
         f" ({wait.kind.value})",

@@ -167,7 +167,9 @@ def _since(thread: Thread) -> str:
 
 def _held_by(picture: Picture, thread: Thread) -> Cell:
     wait = thread.waiting_for
-    return (picture.names(wait.holders), "holder") if wait is not None else ("", "text")
+    return (
+        (picture.holders(wait.holders, wait.lock), "holder") if wait is not None else ("", "text")
+    )
 
 
 def _holds(thread: Thread) -> Cell:

@@ -20,6 +20,7 @@ WIDTH = 75
 COLUMNS: tuple[tuple[str, str], ...] = (
     ("!  *", "before a row: in a deadlock; waits, or is waited for, now"),
     ("grey", "waits for work (cond, semaphore, join): no contention"),
+    ("HELD BY", "who holds it; with ? if other threads give it back too"),
     ("FOR", "how long the holder has had it"),
     ("WAITERS", "threads that wait for it now"),
     ("CONT/s", "acquisitions a second that had to wait; ACQ/s: all"),
