@@ -163,7 +163,7 @@ class ThreadPanel(Panel[Thread]):
 
     def words(self, picture: Picture, item: Thread) -> str:
         """See Panel."""
-        words = [item.name, str(item.tid), thread_list.state_word(item)]
+        words = [item.name, str(item.tid), thread_list.state_word(picture, item)]
         frame = picture.wait_frame(item)
         words += [place(frame)] if frame is not None else []
         if item.waiting_for is not None:

@@ -22,6 +22,7 @@ from locktop.tui.lines.runs import changed_cells, cut, line_text, merge, say, wr
 from locktop.tui.lines.shorten import middle, path_in, place_in, without_arguments
 from locktop.tui.lines.status import Pace, status_line
 from locktop.tui.lines.table import lay_out
+from locktop.tui.lines.thread_details import thread_details
 
 
 @pytest.mark.parametrize(
@@ -350,6 +351,31 @@ def test_the_mean_wait_has_no_wait_that_goes_on_or_gave_up() -> None:
     assert "in all, 412ms at most" in details(Picture(gave_up), 1)
 
 
+def test_while_the_library_is_dormant_nought_is_not_known_to_be_nought() -> None:
+    threads = tuple(replace(t, waiting_for=None, holds=()) for t in pictures.normal().threads)
+    locks = tuple(replace(k, holders=(), waiters=()) for k in pictures.normal().locks)
+    calm = replace(pictures.normal(), threads=threads, locks=locks)
+    dormant = Picture(replace(calm, level="dormant", complete=False))
+    text = details(dormant, 2)
+    assert " waiters   not known" in text
+    assert " a second  -" in text
+    assert " waiters   none" in details(Picture(calm), 2)
+    lines = "\n".join(line_text(line) for line in thread_details(dormant, threads[6]))
+    assert "pool-0  thread 4720  asleep\n waits for not known\n holds     nothing that" in lines
+    assert "lately    lock wait -, idle wait -, cpu 0%" in lines
+    lines = "\n".join(line_text(line) for line in thread_details(Picture(calm), threads[6]))
+    assert "pool-0  thread 4720  idle\n waits for nothing\n holds     nothing\n" in lines
+    assert line_text(headline(dormant, 80)).startswith(" The library is dormant")
+    for width in (80, 200):
+        woken = line_text(headline(Picture(replace(calm, complete=False)), width))
+        assert woken.startswith(" No wait is seen")
+    quiet = replace(calm, locks=())
+    assert line_text(headline(Picture(quiet), 80)).startswith(" No thread waits for a lock")
+    assert "begun while the library was dormant" in line_text(
+        headline(Picture(replace(quiet, complete=False)), 80)
+    )
+
+
 def test_a_holder_is_doubted_where_other_threads_give_the_lock_back() -> None:
     calm = pictures.normal()
     assert "not certain" not in details(Picture(calm), 2)
@@ -446,8 +472,8 @@ def test_one_that_sleeps_with_a_lock_is_not_called_idle() -> None:
     )
     picture = Picture(replace(calm, threads=threads))
     assert "; now asleep" in details(picture, 2)
-    assert thread_list.state_word(picture.threads[4716]) == "asleep"
-    assert thread_list.state_word(picture.threads[4720]) == "idle"
+    assert thread_list.state_word(picture, picture.threads[4716]) == "asleep"
+    assert thread_list.state_word(picture, picture.threads[4720]) == "idle"
 
 
 def test_a_join_of_no_known_thread_is_called_that() -> None:

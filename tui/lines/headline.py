@@ -21,7 +21,7 @@ def headline(picture: Picture, width: int) -> Line:
         return full if cell_len(line_text(full)) <= width else _say_stuck_briefly(picture, worst)
     if picture.snapshot.ended:
         return say((" The process has ended; this is the last that was seen of it.", "dim"))
-    if picture.snapshot.level == "dormant":
+    if picture.dormant:
         return say(
             (" The library is dormant: what happens here is not known; ", "dim"),
             ("L", "key"),
@@ -30,10 +30,12 @@ def headline(picture: Picture, width: int) -> Line:
     busiest = _busiest(picture)
     if busiest is None:
         return say((_say_calm(picture), "dim"))
-    full = _say_busiest(" No thread waits for a lock now. Most waited for lately: ", busiest)
+    # A wait that began while the library was dormant is not seen.
+    none = "No thread waits" if picture.snapshot.complete else "No wait is seen"
+    full = _say_busiest(f" {none} for a lock now. Most waited for lately: ", busiest)
     if cell_len(line_text(full)) <= width:
         return full
-    return _say_busiest(" No thread waits now; lately most for ", busiest)
+    return _say_busiest(f" {none} now; lately most for ", busiest)
 
 
 def _say_busiest(begin: str, lock: Lock) -> Line:
@@ -42,6 +44,8 @@ def _say_busiest(begin: str, lock: Lock) -> Line:
 
 def _say_calm(picture: Picture) -> str:
     """That nothing is wrong, as far as can be told: who owns a semaphore is not known."""
+    if not picture.snapshot.complete:
+        return " No wait for a lock is seen; one begun while the library was dormant is not."
     waits = (thread.waiting_for for thread in picture.snapshot.threads if thread.alive)
     on_semaphores = [w.for_s for w in waits if w is not None and w.kind is Kind.SEM]
     if not on_semaphores:

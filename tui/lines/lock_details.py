@@ -59,7 +59,7 @@ def _holder(picture: Picture, lock: Lock, tid: int) -> Iterator[Run | str]:
         return
     wait = thread.waiting_for
     if wait is None:
-        yield (f"; now {state_word(thread)}", "dim")
+        yield (f"; now {state_word(picture, thread)}", "dim")
         return
     yield "; now waits for "
     yield picture.lock_name(wait.lock), "waiting"
@@ -69,7 +69,7 @@ def _holder(picture: Picture, lock: Lock, tid: int) -> Iterator[Run | str]:
 def _waiters(picture: Picture, lock: Lock) -> Iterator[Line]:
     """One line, however many they are, so that what is below stays where it is."""
     if not lock.waiters:
-        yield labelled("waiters", ("none", "dim"))
+        yield labelled("waiters", ("not known" if picture.dormant else "none", "dim"))
         return
     said: list[Run | str] = []
     for tid in lock.waiters[:_MOST_WAITERS]:
@@ -108,7 +108,7 @@ def _figures(picture: Picture, lock: Lock) -> Iterator[Line]:
     rates = lock.rates
     yield labelled(
         "a second",
-        picture.lately(
+        picture.counted(
             f"{count(rates.acquisitions)} acquired, {count(rates.contended)} contended, "
             f"{duration(rates.wait)} waited, {duration(rates.hold)} held"
         ),

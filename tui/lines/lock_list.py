@@ -40,14 +40,14 @@ def columns(picture: Picture) -> tuple[Column[Lock], ...]:
         Column("HELD BY", 11, lambda lock: _holder(picture, lock), fit_middle, grow=2, limit=19),
         _figure("FOR", 6, lambda lock: _held_for(picture, lock), 100),
         Column("WAITERS", 7, _waiters, place=fit_right),
-        _figure("CONT/s", 6, lambda lock: picture.lately(count(lock.rates.contended))),
-        _figure("WAIT/s", 6, lambda lock: picture.lately(duration(lock.rates.wait))),
-        _figure("HELD%", 5, lambda lock: picture.lately(_held_share(lock)), 100),
+        _figure("CONT/s", 6, lambda lock: picture.counted(count(lock.rates.contended))),
+        _figure("WAIT/s", 6, lambda lock: picture.counted(duration(lock.rates.wait))),
+        _figure("HELD%", 5, lambda lock: picture.counted(_held_share(lock)), 100),
         _figure("WAIT", 6, lambda lock: duration(lock.wait_s)),
         _figure("MAX", 6, lambda lock: duration(lock.wait_max_s)),
         _figure("CONTEND", 7, lambda lock: count(lock.contended), 112),
         _figure("HOLD~", 6, lambda lock: duration(mean_hold(lock)), 106),
-        _figure("ACQ/s", 5, lambda lock: picture.lately(count(lock.rates.acquisitions)), 150),
+        _figure("ACQ/s", 5, lambda lock: picture.counted(count(lock.rates.acquisitions)), 150),
         Column(
             "HELD AT", _PLACE_WIDTH, lambda lock: _held_at(picture, lock), grow=4, from_width=132
         ),

@@ -72,6 +72,15 @@ class Picture:
             for thread in self.snapshot.threads
         }
 
+    @property
+    def dormant(self) -> bool:
+        """Whether nothing is counted now: nought is not known to be nought."""
+        return self.snapshot.level == "dormant" and not self.snapshot.ended
+
+    def counted(self, text: str) -> str:
+        """``text``, which is about what was counted since the look before; "-" if nothing was."""
+        return "-" if self.dormant else self.lately(text)
+
     def lately(self, text: str) -> str:
         """``text``, which is about the time since the look before; "-" at the first look."""
         return text if self.snapshot.interval_s else "-"

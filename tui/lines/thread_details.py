@@ -21,7 +21,7 @@ def thread_details(picture: Picture, thread: Thread) -> Iterator[Line]:
     yield say(
         (f" {picture.thread_name(thread.tid)}", "strong"),
         f"  thread {thread.tid}",
-        f"  {state_word(thread)}",
+        f"  {state_word(picture, thread)}",
     )
     yield from _waits(picture, thread)
     yield from _because(picture, thread)
@@ -37,7 +37,7 @@ def thread_details(picture: Picture, thread: Thread) -> Iterator[Line]:
 def _waits(picture: Picture, thread: Thread) -> Iterator[Line]:
     wait = thread.waiting_for
     if wait is None:
-        yield labelled("waits for", ("nothing", "dim"))
+        yield labelled("waits for", ("not known" if picture.dormant else "nothing", "dim"))
         return
     holders = [picture.holders((tid,), wait.lock) for tid in wait.holders]
     said: list[Run | str] = [
@@ -64,7 +64,7 @@ def _because(picture: Picture, thread: Thread) -> Iterator[Line]:
         if site:
             said += [" took it at ", (site, "where")]
         if link.waiting_for is None:
-            said.append(f"; now {state_word(link)}")
+            said.append(f"; now {state_word(picture, link)}")
         else:
             said += [
                 "; waits for ",
@@ -78,7 +78,8 @@ def _because(picture: Picture, thread: Thread) -> Iterator[Line]:
 
 def _holds(picture: Picture, thread: Thread) -> Iterator[Line]:
     if not thread.holds:
-        yield labelled("holds", ("nothing", "dim"))
+        known = picture.snapshot.complete and not picture.dormant
+        yield labelled("holds", ("nothing" if known else "nothing that is known", "dim"))
     for number, held in enumerate(islice(thread.holds, _MOST_HELD)):
         waiters = picture.locks[held.lock].waiters if held.lock in picture.locks else ()
         yield labelled(
@@ -111,9 +112,8 @@ def _figures(picture: Picture, thread: Thread) -> Iterator[Line]:
     yield labelled("acquired", f"{exact(thread.acquisitions)}, contended {exact(thread.contended)}")
     yield labelled(
         "lately",
-        picture.lately(
-            f"lock wait {percent(thread.wait_share)}, idle wait {percent(thread.idle_share)}, "
-            f"cpu {percent(thread.cpu_share)}"
-        ),
+        f"lock wait {picture.counted(percent(thread.wait_share))}, "
+        f"idle wait {picture.counted(percent(thread.idle_share))}, "
+        f"cpu {picture.lately(percent(thread.cpu_share))}",
     )
     yield labelled("cpu", f"{duration(thread.cpu_s)} in all")

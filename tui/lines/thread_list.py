@@ -75,7 +75,7 @@ def columns(picture: Picture) -> tuple[Column[Thread], ...]:
     return (
         Column("THREAD", 15, lambda thread: _name(picture, thread), fit_middle),
         _figure("TID", 7, lambda thread: str(thread.tid), 90),
-        Column("STATE", 8, _state),
+        Column("STATE", 8, lambda thread: _state(picture, thread)),
         Column(
             "WAITS FOR",
             14,
@@ -88,7 +88,7 @@ def columns(picture: Picture) -> tuple[Column[Thread], ...]:
         Column(
             "HELD BY", 12, lambda thread: _held_by(picture, thread), fit_middle, grow=2, limit=19
         ),
-        _figure("WAIT%", 5, lambda thread: picture.lately(percent(thread.wait_share))),
+        _figure("WAIT%", 5, lambda thread: picture.counted(percent(thread.wait_share))),
         Column("", 6, lambda thread: (bar(thread.wait_share, 6), "waiting")),
         _figure("CPU%", 4, lambda thread: picture.lately(percent(thread.cpu_share)), 96),
         Column("HOLDS", 5, _holds, place=fit_right, from_width=104),
@@ -116,10 +116,10 @@ def contention_wait(thread: Thread) -> float:
     return sum(seconds for kind, seconds in thread.wait_s.items() if kind in CONTENTION_KINDS)
 
 
-def state_word(thread: Thread) -> str:
+def state_word(picture: Picture, thread: Thread) -> str:
     """What the thread does, in one word."""
-    if thread.alive and thread.state is ThreadState.IDLE and thread.holds:
-        # Others may wait for it: not what is said of a thread without work.
+    if thread.alive and thread.state is ThreadState.IDLE and (thread.holds or picture.dormant):
+        # Others may wait for it, or it for a lock: not what is said of a thread without work.
         return "asleep" if thread.waiting_for is None else thread.state.value
     return thread.state.value if thread.alive else "ended"
 
@@ -150,8 +150,8 @@ def _name(picture: Picture, thread: Thread) -> Cell:
     return picture.thread_name(thread.tid), "dim" if _quiet(thread) == "dim" else "strong"
 
 
-def _state(thread: Thread) -> Cell:
-    return state_word(thread), "dim" if is_idle(thread) else _STATE_STYLE[thread.state]
+def _state(picture: Picture, thread: Thread) -> Cell:
+    return state_word(picture, thread), "dim" if is_idle(thread) else _STATE_STYLE[thread.state]
 
 
 def _waits_for(picture: Picture, thread: Thread) -> Cell:
