@@ -223,6 +223,11 @@ def why_not_preloaded(pid: int) -> str:
     """Return why a process without the library has none, and what to do."""
     try:
         reason = program.why_not_preloadable(f"/proc/{pid}/exe")
+        if not reason and procfs.gained_privilege(pid):
+            reason = (
+                "it is setuid or has capabilities: the loader ignores a preloaded library there;"
+                " start it as the user that it becomes"
+            )
     except (OSError, ValueError):
         reason = ""
     return reason or f"it runs without the library; {HOW_TO_PRELOAD}"

@@ -260,6 +260,7 @@ class Snapshot:
     events: tuple[Event, ...] = ()  # the newest, newest first, at most a few hundred
     marks: tuple[Mark, ...] = ()  # the newest, newest first, at most a hundred
     lost_events: int = 0  # since the process started, as far as known
+    unseen_waiters: tuple[int, ...] = ()  # tids that wait in a futex unknown to the source
     locks_left_out: int = 0  # uncontended locks known but not in ``locks``
     ended: bool = False  # the process is gone; the figures are its last, its threads dead
     level: str = "contended"  # one of launch.LEVELS

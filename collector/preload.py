@@ -8,7 +8,7 @@ import threading
 import time
 from dataclasses import replace
 
-from locktop.collector import control, discover, ending, procfs
+from locktop.collector import control, discover, ending, procfs, unseen
 from locktop.collector.abi import lib
 from locktop.collector.analysis import deadlock, waitgraph
 from locktop.collector.clock import Clock
@@ -205,7 +205,10 @@ class PreloadSource:
         file.recorder.read(reading.threads, _EVENTS_BUDGET_S)
         deadlocks = self._deadlocks(threads, locks, tasks, reading.handed_over)
         snapshot = self._snapshot(reading, tasks, threads, locks, deadlocks)
-        return ending.of_the_dead(snapshot, reading, self._last) if ended else snapshot
+        if ended:
+            return ending.of_the_dead(snapshot, reading, self._last)
+        waiters = unseen.waiters(tasks, reading.newest, self._tasks, file.reader, file.memory)
+        return unseen.told(snapshot, waiters)
 
     def _read_tasks(self, reading: Reading, ended: bool) -> tuple[dict[int, Task], float]:
         if ended:

@@ -7,12 +7,15 @@ process is gone, PermissionError when it is somebody else's.
 from __future__ import annotations
 
 import os
+import struct
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from locktop.collector.sanitize import clean
 
 CLOCK_TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
+_AUXILIARY = struct.Struct("=QQ")  # getauxval(3)
+_AT_SECURE = 23
 
 
 class Stat(NamedTuple):
@@ -65,6 +68,11 @@ def thread_stat(pid: int, tid: int) -> Stat:
     return parse_stat(read(f"/proc/{pid}/task/{tid}/stat"))
 
 
+def thread_wchan(pid: int, tid: int) -> str:
+    """Return the kernel's function in which a thread sleeps; "0" where none is told."""
+    return read(f"/proc/{pid}/task/{tid}/wchan").decode("ascii", "replace")
+
+
 def status(pid: int) -> Status:
     """Return a process's status."""
     fields: dict[bytes, list[bytes]] = {}
@@ -102,6 +110,14 @@ def environment(pid: int, name: str) -> str | None:
         if entry.startswith(wanted):
             return os.fsdecode(entry[len(wanted) :])
     return None
+
+
+def gained_privilege(pid: int) -> bool:
+    """Tell whether executing its program gave a process more rights (setuid, capabilities): the
+    kernel tells the loader, which then ignores LD_PRELOAD."""
+    auxv = read(f"/proc/{pid}/auxv")
+    whole = len(auxv) - len(auxv) % _AUXILIARY.size
+    return any(key == _AT_SECURE and value for key, value in _AUXILIARY.iter_unpack(auxv[:whole]))
 
 
 def pids() -> list[int]:

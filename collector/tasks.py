@@ -32,6 +32,7 @@ class Tasks:
         self._pid = pid
         self._same_ids = pid == own_pid
         self._own_tids: dict[int, int] = {}
+        self._kernel_tids: dict[int, int] = {}
         self._known: dict[int, tuple[object, Task]] = {}
         self._stats = _OpenStats(pid)
         self._round = 0
@@ -76,7 +77,16 @@ class Tasks:
         tid = self._own_tids.get(kernel_tid)
         if tid is None:
             tid = self._own_tids[kernel_tid] = procfs.own_tid(self._pid, kernel_tid)
+            self._kernel_tids[tid] = kernel_tid
         return tid
+
+    def sleeps_in(self, tid: int) -> str:
+        """Return the kernel's function in which a thread sleeps, such as "futex_do_wait"; "" or "0"
+        where the kernel does not say."""
+        try:
+            return procfs.thread_wchan(self._pid, self._kernel_tids.get(tid, tid))
+        except OSError:
+            return ""
 
 
 def _parsed(line: bytes, before: Task | None) -> Task:

@@ -41,6 +41,7 @@ def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, An
         "level": snapshot.level,
         "complete": snapshot.complete,
         "locks_left_out": snapshot.locks_left_out,
+        "unseen_waiters": list(snapshot.unseen_waiters),
         "notes": list(snapshot.notes),
         "process": _process(snapshot),
         "threads": [_thread(thread, taken_before) for thread in snapshot.threads],

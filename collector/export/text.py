@@ -12,6 +12,7 @@ from locktop.collector.model import (
     Deadlock,
     DeadlockEdge,
     Frame,
+    Kind,
     Lock,
     Snapshot,
     Thread,
@@ -25,11 +26,7 @@ _MOST_FRAMES = 30
 _MOST_MARKS = 20
 _LONGEST_LINE = 1000
 _HEADINGS = ("wait", "waited", "max wait", "taken", "held", "kind", "lock")
-#: What is not interposed may well have been waited for.
-_NO_WAIT_SEEN = (
-    "LOCKS: no wait for a mutex or rwlock was seen;"
-    " waits on bare futexes (as in Rust and Go) are not seen"
-)
+_NO_WAIT_SEEN = "LOCKS: no wait for a mutex or rwlock was seen"
 #: Of an interval; the longest wait is known of the whole time only.
 _HEADINGS_OF_AN_INTERVAL = (
     "wait", "waited", "max since start", "taken", "held", "kind", "lock",
@@ -84,6 +81,8 @@ class _Page:
             f" {units.duration(self._span_s)}"
         )
         yield self._counts()
+        if snapshot.unseen_waiters:
+            yield self._unseen()
         if snapshot.ended:
             yield "the process has ended; this is the last that was seen of it"
 
@@ -98,6 +97,11 @@ class _Page:
             f"{len(counted)} threads{doing}, {len(self._locks) + left_out} locks,"
             f" {self._snapshot.lost_events} events lost"
         )
+
+    def _unseen(self) -> str:
+        unseen = self._snapshot.unseen_waiters
+        verb = "waits" if len(unseen) == 1 else "wait"
+        return f"{self._threads_named(unseen)} {verb} for something that is not seen: see the notes"
 
     # ---- deadlocks ----
 
@@ -127,10 +131,22 @@ class _Page:
         rows = [self._lock_row(lock) for lock in self._worth_showing()]
         if not rows:
             yield _NO_WAIT_SEEN
-            return
-        when = "in this time" if self._before is not None else "since the process started"
-        yield f"LOCKS, most wait first, {when}"
-        yield from _table(_HEADINGS if self._before is None else _HEADINGS_OF_AN_INTERVAL, rows)
+        else:
+            when = "in this time" if self._before is not None else "since the process started"
+            yield f"LOCKS, most wait first, {when}"
+            yield from _table(_HEADINGS if self._before is None else _HEADINGS_OF_AN_INTERVAL, rows)
+        yield from self._other_waits()
+
+    def _other_waits(self) -> Iterator[str]:
+        """Of the kinds that have no holder, so that waits for them may be for work."""
+        waited: dict[Kind, float] = {}
+        for lock in self._snapshot.locks:
+            if lock.kind not in CONTENTION_KINDS:
+                waited[lock.kind] = waited.get(lock.kind, 0.0) + self._figures(lock)["wait_s"]
+        most_first = sorted(waited.items(), key=lambda entry: -entry[1])
+        listed = ", ".join(f"{kind} {units.duration(time)}" for kind, time in most_first if time)
+        if listed:
+            yield f"  waits whose holder is not known, or that are for work: {listed}"
 
     def _worth_showing(self) -> list[Lock]:
         waited = [lock for lock in self._snapshot.locks if lock.wait_s or lock.contended]

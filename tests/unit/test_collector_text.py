@@ -182,8 +182,25 @@ def test_the_page_without_waits_claims_no_more_than_was_seen() -> None:
     seen = snapshot()
     calm = replace(seen, threads=seen.threads[:1], locks=())
     page = text.render(calm)
-    assert "no wait for a mutex or rwlock was seen; waits on bare futexes" in page
+    assert "no wait for a mutex or rwlock was seen" in page
     assert "nothing was waited for" not in page
+
+
+def test_the_page_tells_waits_of_other_kinds() -> None:
+    seen = snapshot()
+    futex = replace(seen.locks[0], kind=Kind.FUTEX, wait_s=2.5)
+    page = text.render(replace(seen, locks=(*seen.locks, futex, replace(futex, wait_s=0.5))))
+    assert "g_cache_lock" in page
+    assert "for work: futex 3.00 s" in page
+    page = text.render(replace(seen, locks=(futex,)))
+    assert "no wait for a mutex or rwlock was seen" in page
+    assert "for work: futex 2.50 s" in page
+
+
+def test_the_page_says_who_waits_unseen() -> None:
+    page = text.render(replace(snapshot(), unseen_waiters=(PID,)))
+    assert f"thread {PID} (main) waits for something that is not seen" in page
+    assert "not seen" not in text.render(snapshot())
 
 
 def test_an_interval_on_the_page() -> None:

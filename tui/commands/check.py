@@ -143,9 +143,11 @@ def _finding(picture: Picture) -> str:
     if not is_complete(snapshot):
         why = "; ".join(snapshot.notes) or "locks were taken while nothing was recorded"
         return plain(f"cannot tell whether there is a deadlock{maybe}: {who}: {why}")
+    unseen = len(snapshot.unseen_waiters)
+    hidden = f", {unseen} for something that is not seen" if unseen else ""
     return (
         f"no deadlock among mutexes and rwlocks{maybe}: {who}, {alive} threads, "
-        f"{waiting} waiting for one"
+        f"{waiting} waiting for one{hidden}"
     )
 
 

@@ -1,0 +1,132 @@
+"""What the library cannot see is said in one clear line, by every command that looks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import tool
+from support.targets import Compiler, StartTarget, Target, remove_file_of, start_time
+
+from locktop.collector.attach import attach
+from locktop.collector.launch import preload_environment
+
+Need = Callable[[str], Path]
+NOBODY = 65534
+
+
+def said_of(pid: int, program: Path | None = None) -> list[str]:
+    """What `snapshot`, `check`, `list` (and `run`, of a program) say of one that has no library."""
+    lines = []
+    commands: list[tuple[str | int, ...]] = [("snapshot", "-p", pid), ("check", "-p", pid)]
+    if program is not None:
+        commands.append(("run", "--", str(program)))
+    for command in commands:
+        done = tool.run(*command)
+        assert (done.returncode, done.stdout) == (2, ""), done
+        lines += done.stderr.splitlines()
+    listed = tool.run("list", "--all").stdout.splitlines()
+    lines += [line for line in listed if line.split()[0] == str(pid)]
+    assert len(lines) == len(commands) + 1, lines
+    return lines
+
+
+@pytest.mark.parametrize(("level", "flag"), [(None, "-static"), ("all", "-static-pie")])
+def test_a_static_program(level: str | None, flag: str, compiler: Compiler) -> None:
+    program = compiler.program("plain", flag)
+    with Target([program], preload_environment(level)) as target:
+        target.expect("ready")
+        assert all("statically linked" in line for line in said_of(target.pid, program))
+        assert target.finish() == (0, [])
+
+
+@pytest.mark.big
+def test_a_go_program(need: Need, tmp_path: Path) -> None:
+    source = tmp_path / "waits.go"
+    source.write_text("""\
+package main
+
+import "os"
+
+func main() { println("ready"); os.Stdin.Read(make([]byte, 1)) }
+""")
+    environment = {**os.environ, "GOCACHE": str(tmp_path / "cache"), "CGO_ENABLED": "0"}
+    build = [str(need("go")), "build", "-o", "waits", source.name]
+    subprocess.run(build, cwd=tmp_path, env=environment, check=True)
+    with Target([tmp_path / "waits"], preload_environment()) as target:
+        lines = said_of(target.pid, tmp_path / "waits")
+        assert all("statically linked" in line for line in lines)
+        assert target.finish()[0] == 0
+
+
+def test_a_program_of_another_libc(need: Need, compiler: Compiler, tmp_path: Path) -> None:
+    source = tmp_path / "waits.c"
+    source.write_text("#include <stdio.h>\nint main(void) { puts(\"ready\"); fflush(stdout); "
+                      "return getchar() == 'x'; }\n")  # fmt: skip
+    subprocess.run([str(need("musl-gcc")), "-o", "waits", source.name], cwd=tmp_path, check=True)
+    with Target([tmp_path / "waits"]) as target:  # its loader would refuse to start it
+        target.expect("ready")
+        assert all("musl" in line for line in said_of(target.pid, tmp_path / "waits"))
+        assert target.finish() == (0, [])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a program another user's")
+def test_a_setuid_program(compiler: Compiler, tmp_path: Path) -> None:
+    program = Path(shutil.copy(compiler.program("plain"), tmp_path))
+    os.chown(program, NOBODY, NOBODY)
+    program.chmod(0o4755)
+    for directory in (tmp_path, *tmp_path.parents[:2]):
+        directory.chmod(0o755)
+    with Target([program], preload_environment()) as target:
+        target.expect("ready")
+        assert all("setuid" in line for line in said_of(target.pid, program))
+        assert target.finish() == (0, [])
+
+
+@pytest.fixture
+def openmp(compiler: Compiler) -> Any:
+    program = compiler.program("openmp", "-fopenmp")
+    with Target([program], {**preload_environment(), "OMP_WAIT_POLICY": "passive"}) as target:
+        started = start_time(target.pid)
+        yield target
+    remove_file_of(target.pid, started)
+
+
+def test_waits_that_are_compiled_in(openmp: Target) -> None:
+    main = openmp.truth()["main"]
+
+    def both_wait(document: dict[str, Any]) -> bool:
+        return len(document["unseen_waiters"]) == 2
+
+    document = tool.look_until(openmp.pid, both_wait, "two threads of OpenMP that wait")
+    states = {thread["tid"]: thread["state"] for thread in document["threads"]}
+    assert len(states) == 3
+    assert main not in document["unseen_waiters"], "it reads"
+    assert {states[tid] for tid in document["unseen_waiters"]} == {"other"}, "idle is not known"
+    assert states[main] == "idle"
+    assert any("do not pass through the library" in note for note in document["notes"])
+    page = tool.run("snapshot", "-p", openmp.pid, "--format", "text").stdout
+    assert "wait for something that is not seen" in page
+    assert "do not pass through the library" in page
+    checked = tool.run("check", "-p", openmp.pid)
+    assert (checked.returncode, checked.stdout.count("\n")) == (0, 1)
+    assert "2 for something that is not seen" in checked.stdout
+    openmp.go_on()
+    openmp.expect("done")
+    assert openmp.finish() == (0, [])
+
+
+def test_waits_that_are_seen_are_never_called_unseen(start_target: StartTarget) -> None:
+    """Waits begin and end while the kernel is asked."""
+    target = start_target("many", "2")
+    target.expect("ready")
+    source = attach(target.pid)
+    try:
+        assert {source.look().unseen_waiters for _ in range(50)} == {()}
+    finally:
+        source.close()
