@@ -9,7 +9,7 @@ C_FILES = $(shell find native -name '*.[ch]')
 NATIVE := $(shell find native -type f) CMakeLists.txt
 TYPECHECK := build/typecheck/locktop
 
-.PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench glibc-tests wheel-test clean
+.PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench programs glibc-tests wheel-test clean
 
 setup: .venv/.built
 
@@ -50,7 +50,7 @@ lint: setup $(TYPECHECK)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy -p locktop
-	$(BIN)/mypy tests/conftest.py tests/support tests/integration tests/glibc
+	$(BIN)/mypy tests/conftest.py tests/support tests/integration tests/glibc tests/programs
 	$(BIN)/clang-format --dry-run -Werror $(C_FILES)
 	$(BIN)/lint-imports --no-logo
 
@@ -78,6 +78,10 @@ pytest: setup
 LEVEL ?= contended
 glibc-tests: setup
 	PYTHONPATH=tests $(BIN)/python -m glibc --level $(LEVEL)
+
+# Also those that take a large package or much time; a program that is missing is told and left out.
+programs: setup
+	$(BIN)/pytest tests/programs tests/integration/test_unseen.py -m "big or not big"
 
 # The wheel, installed where nothing else of the project is to be seen.
 wheel-test: setup

@@ -61,15 +61,17 @@ def as_bare(start_bare: StartTarget, start_target: StartTarget) -> AsBare:
 
 
 @pytest.fixture
-def need() -> Callable[[str], Path]:
-    """Returns a program from outside; a test that needs one fails in CI when it is missing."""
+def need() -> Callable[..., Path]:
+    """Returns a program from outside: ``need(command, package=command)``. A test that needs one
+    fails in CI when it is missing."""
 
-    def find(command: str) -> Path:
-        path = shutil.which(command)
+    def find(command: str, package: str = "") -> Path:
+        path = shutil.which(command, path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+        missing = f"{command} is missing: apt-get install {package or command}"
         if path is None and os.environ.get("CI") == "true":
-            pytest.fail(f"{command} is missing; .ci/run installs it")
+            pytest.fail(missing)
         if path is None:
-            pytest.skip(f"{command} is missing")
+            pytest.skip(missing)
         return Path(path)
 
     return find

@@ -14,7 +14,7 @@ from support import tool
 from support.screen import Screen
 from support.targets import Compiler, StartTarget, Target
 
-from locktop.collector.launch import library, preload_environment
+from locktop.collector.launch import library
 
 NOBODY = "65534"
 COMMANDS = ["snapshot", "check"]
@@ -78,14 +78,6 @@ def test_not_preloaded_for_the_screen(start_bare: StartTarget, need: Callable[[s
     with Screen(need("tmux"), "-p", target.pid) as screen:
         assert screen.status() == 2
         assert "locktop run" in screen.text()
-
-
-def test_statically_linked(compiler: Compiler) -> None:
-    program = compiler.program("plain", "-static")
-    with Target([program], preload_environment()) as target:
-        target.expect("ready")
-        assert "static" in refusal(tool.run("snapshot", "-p", target.pid))
-    assert "static" in refusal(tool.run("run", "--", str(program)))
 
 
 def test_no_such_program() -> None:

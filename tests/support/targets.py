@@ -18,6 +18,12 @@ CFLAGS = ["-D_GNU_SOURCE", "-pthread", "-Wall", "-Wextra", "-Werror"]
 #: Optimised, yet with every function in its stack, and with line numbers.
 CFLAGS += ["-O1", "-g", "-fno-omit-frame-pointer", "-fno-inline-functions-called-once"]
 
+_COMPILERS = {
+    ".c": [os.environ.get("CC", "cc"), "-std=gnu11", *CFLAGS],
+    ".cc": [os.environ.get("CXX", "c++"), "-std=gnu++20", *CFLAGS],
+    ".rs": ["rustc", "--edition", "2021", "-g"],
+}
+
 #: A wait that no working machine needs; what ends it early is an answer, never the clock.
 PATIENCE_S = 60.0
 
@@ -29,15 +35,11 @@ class Compiler:
         self.directory = directory
 
     def program(self, name: str, *flags: str) -> Path:
-        """Return the executable of tests/targets/NAME.c or NAME.cc, built with extra ``flags``."""
+        """Return the executable of tests/targets/NAME.c, .cc or .rs, built with extra ``flags``."""
         output = self.directory / "".join([name, *flags]).replace("/", "_")
         if not output.exists():
-            source = SOURCES / f"{name}.c"
-            command = [os.environ.get("CC", "cc"), "-std=gnu11"]
-            if not source.exists():
-                source = source.with_suffix(".cc")
-                command = [os.environ.get("CXX", "c++"), "-std=gnu++20"]
-            command += [*CFLAGS, str(source), "-o", str(output), *flags]
+            (source,) = SOURCES.glob(f"{name}.*")
+            command = [*_COMPILERS[source.suffix], str(source), "-o", str(output), *flags]
             subprocess.run(command, check=True)
         return output
 

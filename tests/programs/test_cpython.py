@@ -1,0 +1,44 @@
+"""CPython: its threads, queues and events are semaphores, its interpreter lock a condition."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from support import watched
+
+PROGRAM = """
+import queue, threading
+tasks, results, lock, total = queue.Queue(8), queue.Queue(), threading.Lock(), 0
+
+def work():
+    global total
+    while (number := tasks.get()) is not None:
+        with lock:
+            total += number
+        results.put(number * number)
+
+threads = [threading.Thread(target=work) for _ in range(6)]
+for thread in threads:
+    thread.start()
+for number in range(20000):
+    tasks.put(number)
+for _ in threads:
+    tasks.put(None)
+for thread in threads:
+    thread.join()
+print(total, results.qsize(), sum(results.get() for _ in range(20000)))
+"""
+
+
+@pytest.mark.parametrize("level", ["contended", "all"])
+def test_threads_of_python(level: str) -> None:
+    command = [sys.executable, "-c", PROGRAM]
+    bare, seen = watched.run(command), watched.run(command, level)
+    squares = sum(number * number for number in range(20000))
+    wanted = f"{sum(range(20000))} 20000 {squares}\n"
+    assert (bare.status, bare.output) == (seen.status, seen.output) == (0, wanted)
+    assert watched.threads_seen(seen) == 7
+    assert watched.total(seen.last, "wait_s", "cond") > 0, "of the interpreter lock"
+    if sys.version_info < (3, 14):  # later locks do not go through libc
+        assert watched.total(seen.last, "acquisitions", "sem") >= 3 * 20000

@@ -1,0 +1,33 @@
+"""Rust's own locks, which wait in the futex system call and tell nobody who holds them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support import tool, watched
+from support.targets import StartTarget
+from support.watched import Need
+
+pytestmark = pytest.mark.big
+
+
+@pytest.mark.parametrize("primitive", ["mutex", "rwlock", "condvar", "channel", "once"])
+def test_locks_of_rust(primitive: str, need: Need, start_target: StartTarget) -> None:
+    need("rustc")
+    target = start_target("rust", primitive)
+    truth = target.truth()
+    assert truth["sum"] == 4 * 20000
+
+    def waits(document: dict[str, Any]) -> bool:
+        return bool(tool.thread_of(document, truth["waiter"])["waiting_for"])
+
+    found = watched.checked(tool.look_until(target.pid, waits, f"a waiter for the {primitive}"))
+    thread = tool.thread_of(found, truth["waiter"])
+    assert thread["waiting_for"]["kind"] == "futex"
+    assert thread["waiting_for"]["holders"] == []
+    assert thread["state"] == "idle", "it may as well wait for work"
+    stack = " ".join(tool.functions(found, thread["waiting_for"]["stack"]))
+    assert "rust::" in stack, "the waiter's own"
+    target.go_on()
+    assert target.finish() == (0, ["ok"])

@@ -1,0 +1,40 @@
+"""sysbench: threads that fight for a few mutexes, with a fixed number of events."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from support import tool, watched
+from support.watched import Need
+
+THREADS, MUTEXES, LOCKS = 4, 2, 1_000_000
+
+
+def events(result: watched.Result) -> int:
+    found = re.search(r"total number of events:\s+(\d+)", result.output)
+    assert found, result.output
+    return int(found[1])
+
+
+@pytest.mark.parametrize("level", ["contended", "all"])
+def test_sysbench_mutex(level: str, need: Need) -> None:
+    command = [need("sysbench"), "mutex", f"--threads={THREADS}", f"--mutex-num={MUTEXES}"]
+    command += ["--mutex-loops=100", f"--mutex-locks={LOCKS}", "run"]
+    bare, seen = watched.run(command), watched.run(command, level)
+    assert (seen.status, events(seen)) == (bare.status, events(bare)) == (0, THREADS)
+    hot = [lock for lock in seen.last["locks"] if lock["kind"] == "mutex" and lock["contended"]]
+    assert sum(lock["acquisitions"] for lock in hot) >= THREADS * LOCKS
+    assert watched.threads_seen(seen) == THREADS + 1
+    stacks = [tool.functions(seen.last, one["stack"]) for one in hot[0]["wait_stacks"]]
+    assert all(len(stack) >= 2 for stack in stacks), "unwound though it has no frame pointers"
+
+
+def test_sysbench_threads(need: Need) -> None:
+    command = [need("sysbench"), "threads", "--threads=8", "--thread-locks=2", "--thread-yields=50"]
+    command += ["--events=5000", "--time=0", "run"]
+    bare, seen = watched.run(command), watched.run(command, "contended")
+    assert (seen.status, events(seen)) == (bare.status, events(bare)) == (0, 5000)
+    # Each event takes and gives one of the locks as often as it yields.
+    assert watched.total(seen.last, "acquisitions", "mutex") >= 5000 * 50
+    assert watched.total(seen.last, "contended", "mutex") > 0

@@ -1,0 +1,141 @@
+"""A program run to its end under its own load, bare or with the library, and looked at."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from locktop.collector.attach import attach
+from locktop.collector.errors import LocktopError
+from locktop.collector.export.json_ import document
+from locktop.collector.launch import preload_environment
+from locktop.collector.source import Source
+
+Need = Callable[..., Path]
+#: Gives the descendant that is to be looked at, once it is there, by the pid of the program.
+Child = Callable[[int], int | None]
+
+_LONGEST_S = 300.0
+_BETWEEN_LOOKS_S = 0.2
+_PIPE = 4096
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a program left behind."""
+
+    status: int
+    output: str
+    looks: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def last(self) -> dict[str, Any]:
+        """The look after its end, with the final figures."""
+        return self.looks[-1]
+
+
+def run(
+    command: Sequence[str | Path], level: str | None = None, child: Child | None = None
+) -> Result:
+    """Run ``command``; with a level, under the library and looked at until after its end.
+
+    However fast it is, it does not end before it is looked at: to say its first word it has to
+    wait.
+    """
+    read_end, write_end = _full_pipe()
+    process = subprocess.Popen(
+        [str(part) for part in command],
+        env={**os.environ, **(preload_environment(level) if level else {})},
+        stdin=subprocess.DEVNULL,
+        stdout=write_end,
+        stderr=write_end,
+    )
+    os.close(write_end)
+    try:
+        source = _attached(process) if level and not child else None
+        with ThreadPoolExecutor(1) as pool:
+            said = pool.submit(_read_all, read_end)
+            source = _attached(process, child) if child and level else source
+            looks = tuple(_looks(source)) if source else ()
+            status = process.wait(_LONGEST_S)
+            return Result(status, said.result()[_PIPE:].decode(errors="replace"), looks)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(read_end)
+
+
+def _read_all(descriptor: int) -> bytes:
+    pieces = []
+    while piece := os.read(descriptor, 1 << 16):
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _full_pipe() -> tuple[int, int]:
+    read_end, write_end = os.pipe()
+    assert fcntl.fcntl(write_end, fcntl.F_SETPIPE_SZ, _PIPE) == _PIPE
+    os.write(write_end, bytes(_PIPE))
+    return read_end, write_end
+
+
+def _looks(source: Source) -> Iterator[dict[str, Any]]:
+    deadline, ended = time.monotonic() + _LONGEST_S, False
+    try:
+        while not ended:
+            assert time.monotonic() < deadline, "it does not end"
+            snapshot = source.look()
+            yield checked(document(snapshot))
+            ended = snapshot.ended
+            time.sleep(_BETWEEN_LOOKS_S)
+        yield checked(document(source.look(resolve=True)))
+    finally:
+        source.close()
+
+
+def _attached(process: subprocess.Popen[bytes], child: Child | None = None) -> Source:
+    """Attach as soon as the library is there."""
+    while True:
+        ended = process.poll() is not None
+        try:
+            pid = child(process.pid) if child else process.pid
+            if pid is not None:
+                return attach(pid)
+        except LocktopError:
+            pass  # it has just begun, or has just executed another program
+        assert not ended, f"ended with status {process.returncode} before it could be looked at"
+
+
+def checked(found: dict[str, Any]) -> dict[str, Any]:
+    """Return a document, which is valid JSON and says nothing that cannot be."""
+    found = json.loads(json.dumps(found, allow_nan=False))
+    threads = {thread["tid"] for thread in found["threads"]}
+    locks = {lock["id"] for lock in found["locks"]}
+    for lock in found["locks"]:
+        assert set(lock["waiters"]) <= threads, lock
+        assert len(lock["holders"]) <= 1 or lock["kind"] != "mutex", lock
+        if found["ended"]:  # nothing moves any more
+            assert 0 <= lock["contended"] <= lock["acquisitions"], lock
+            assert 0 <= lock["wait_max_s"] <= lock["wait_s"] * 1.001, lock
+    for thread in found["threads"]:
+        assert not thread["waiting_for"] or thread["waiting_for"]["lock"] in locks, thread
+    assert not any(circle["certain"] for circle in found["deadlocks"]), "it goes on all the same"
+    return found
+
+
+def total(found: dict[str, Any], figure: str, *kinds: str) -> float:
+    """Return a figure summed over the locks of these kinds."""
+    return sum(lock[figure] for lock in found["locks"] if lock["kind"] in kinds)
+
+
+def threads_seen(result: Result) -> int:
+    """Return how many threads the looks showed, all together."""
+    return len({thread["tid"] for found in result.looks for thread in found["threads"]})
