@@ -1,177 +1,95 @@
-/* locktop-bench: what a pair of pthread_mutex_lock and pthread_mutex_unlock costs, here and now.
+/* locktop-bench: what locks and waits cost, here and now. It knows nothing of the library: it is run
+ * with and without it, and compared (collector/bench).
  *
- * Prints one line of JSON:
- *   uncontended_ns      one thread, one mutex; the median of many batches
- *   contended_ns        two threads fight for one mutex: wall time for each pair, work included
- *   contended_pairs_s   the same as a rate
- *
- * The fighters work for some 35 ns with the mutex and twice as long without. With no work at all
- * there is hardly a fight: whoever has the mutex gets it again, thousands of times in a row, and
- * the figure is that of the uncontended pair with more noise.
- *
- * It is run with and without the library, and compared; see collector/bench.py.
+ *   locktop-bench list
+ *       what there is to measure, as JSON
+ *   locktop-bench cost PRIMITIVE THREADS SECONDS
+ *       what one operation takes, as JSON:
+ *         ns, ticks       wall time, of CLOCK_MONOTONIC and of the processor's counter
+ *         ticks_hz        the counter's rate meanwhile
+ *         ticks_read_ns   what reading it takes
+ *   locktop-bench mix SHARE CYCLES
+ *       one acquisition of SHARE waits; says the numbers, as JSON, and stays until its input ends
  */
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <unistd.h>
 
-enum { BATCH = 100000, BATCHES_MAX = 1 << 16, FIGHTERS = 2, LINE = 64, WARM_UP = 8 };
-enum { WORK_WITH = 32, WORK_WITHOUT = 64 }; /* steps of work(), about a nanosecond each */
+#include "mix.h"
+#include "primitives.h"
 
-static double seconds = 1.0;
-static double batch_ns[BATCHES_MAX];
-static double uncontended_ns;
-
-static pthread_mutex_t lonely = PTHREAD_MUTEX_INITIALIZER;
-static _Alignas(LINE) pthread_mutex_t wanted = PTHREAD_MUTEX_INITIALIZER;
-static _Alignas(LINE) uint64_t guarded;
-static _Alignas(LINE) atomic_bool stop;
-static pthread_barrier_t start;
-
-struct fighter {
-    _Alignas(LINE) uint64_t pairs;
-    int cpu;
-};
-static struct fighter fighters[FIGHTERS];
-
-static uint64_t now_ns(void)
+static int list(void)
 {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
-static int ascending(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
-static double one_batch(void)
-{
-    uint64_t before = now_ns();
-    for (int i = 0; i < BATCH; i++) {
-        pthread_mutex_lock(&lonely);
-        pthread_mutex_unlock(&lonely);
+    static const unsigned threads[] = {1, FEW, MANY};
+    for (unsigned i = 0; i < primitive_count; i++) {
+        const char *comma = "";
+        printf("%s{\"name\": \"%s\", \"operation\": \"%s\", \"threads\": [", i ? ",\n " : "[",
+               primitives[i].name, primitives[i].operation);
+        for (unsigned j = 0; j < sizeof threads / sizeof *threads; j++)
+            if (can_run_with(&primitives[i], threads[j])) {
+                printf("%s%u", comma, threads[j]);
+                comma = ", ";
+            }
+        printf("]}");
     }
-    return (double)(now_ns() - before) / BATCH;
+    puts("]");
+    return 0;
 }
 
-/* In a second thread: in a program with one alone libc leaves the atomic instruction out, and no
- * such program needs locks. */
-static void *measure_uncontended(void *argument)
+static int cost(const char *name, unsigned threads, double seconds)
 {
-    uint64_t deadline = now_ns() + (uint64_t)(seconds * 1e9);
-    int count = 0;
-    for (int i = 0; i < WARM_UP; i++)
-        one_batch();
-    while (count < BATCHES_MAX && (count == 0 || now_ns() < deadline))
-        batch_ns[count++] = one_batch();
-    qsort(batch_ns, (size_t)count, sizeof *batch_ns, ascending);
-    uncontended_ns = batch_ns[count / 2];
-    return argument;
-}
-
-/* The n-th CPU that this process may use, -1 if there are fewer. */
-static int usable_cpu(int n)
-{
-    cpu_set_t usable;
-    if (sched_getaffinity(0, sizeof usable, &usable) != 0)
-        return -1;
-    for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, &usable) && n-- == 0)
-            return (int)cpu;
-    return -1;
-}
-
-static void stay_on(unsigned cpu)
-{
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
-}
-
-/* Each step needs the result of the one before. */
-static uint64_t work(uint64_t value, int steps)
-{
-    for (int i = 0; i < steps; i++) {
-        value = value * 6364136223846793005u + 1442695040888963407u;
-        __asm__ volatile("" : "+r"(value)); /* as many steps as written, used or not */
+    for (unsigned i = 0; i < primitive_count; i++) {
+        if (strcmp(primitives[i].name, name) != 0 || !can_run_with(&primitives[i], threads))
+            continue;
+        struct moment begin = moment();
+        struct cost cost = measure(&primitives[i], threads, seconds);
+        struct moment end = moment();
+        double hz = (double)(end.ticks - begin.ticks) * 1e9 / (double)(end.ns - begin.ns);
+        printf("{\"ns\": %.3f, \"ticks\": %.3f, \"ticks_hz\": %.0f, \"ticks_read_ns\": %.3f}\n",
+               cost.ns, cost.ticks, hz, ticks_reading_ns());
+        return 0;
     }
-    return value;
+    fprintf(stderr, "locktop-bench: no %s with %u threads\n", name, threads);
+    return 2;
 }
 
-static void *fight(void *argument)
+static int mix(unsigned share, unsigned cycles)
 {
-    struct fighter *self = argument;
-    uint64_t own = 0;
-    if (self->cpu >= 0)
-        stay_on((unsigned)self->cpu);
-    pthread_barrier_wait(&start);
-    while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
-        pthread_mutex_lock(&wanted);
-        guarded = work(guarded, WORK_WITH);
-        pthread_mutex_unlock(&wanted);
-        own = work(own, WORK_WITHOUT);
-        self->pairs++;
+    char byte;
+    run_mix(share, cycles);
+    printf("{\"acquisitions\": %lu, \"contended\": %u}\n", (unsigned long)share * cycles, cycles);
+    fflush(stdout);
+    while (read(STDIN_FILENO, &byte, 1) > 0) {
     }
-    return NULL;
+    return 0;
 }
 
-static pthread_t start_thread(void *(*run)(void *), void *argument)
+/* Out of range if it is no number. */
+static unsigned number(const char *text)
 {
-    pthread_t thread;
-    int error = pthread_create(&thread, NULL, run, argument);
-    if (error) {
-        fprintf(stderr, "locktop-bench: cannot start a thread: %s\n", strerror(error));
-        exit(1);
-    }
-    return thread;
+    char *end;
+    unsigned long value = strtoul(text, &end, 10);
+    return *end || value > 1000000 ? 0 : (unsigned)value;
 }
 
-/* Returns pairs a second of all together. */
-static double measure_contended(void)
+static double duration(const char *text)
 {
-    pthread_t threads[FIGHTERS];
-    pthread_barrier_init(&start, NULL, FIGHTERS + 1);
-    for (int i = 0; i < FIGHTERS; i++) {
-        fighters[i].cpu = usable_cpu(i);
-        threads[i] = start_thread(fight, &fighters[i]);
-    }
-    pthread_barrier_wait(&start);
-    uint64_t before = now_ns();
-    struct timespec time = {.tv_sec = (time_t)seconds};
-    time.tv_nsec = (long)((seconds - (double)time.tv_sec) * 1e9);
-    nanosleep(&time, NULL);
-    atomic_store(&stop, true);
-    uint64_t pairs = 0;
-    for (int i = 0; i < FIGHTERS; i++)
-        pthread_join(threads[i], NULL);
-    uint64_t elapsed = now_ns() - before;
-    for (int i = 0; i < FIGHTERS; i++)
-        pairs += fighters[i].pairs;
-    return (double)pairs * 1e9 / (double)elapsed;
+    char *end;
+    double value = strtod(text, &end);
+    return *end || !(value > 0 && value <= 3600) ? 0 : value;
 }
 
 int main(int argc, char **argv)
 {
-    char *end = "";
-    if (argc == 3 && !strcmp(argv[1], "--seconds"))
-        seconds = strtod(argv[2], &end);
-    if ((argc != 1 && argc != 3) || *end || !(seconds > 0.0 && seconds <= 3600.0)) {
-        fputs("usage: locktop-bench [--seconds S]   S for each of the two parts\n", stderr);
-        return 2;
-    }
-    pthread_join(start_thread(measure_uncontended, NULL), NULL);
-    double rate = measure_contended();
-    printf("{\"uncontended_ns\": %.3f, \"contended_ns\": %.3f, \"contended_pairs_s\": %.0f}\n",
-           uncontended_ns, 1e9 / rate, rate);
-    return 0;
+    const char *command = argc > 1 ? argv[1] : "";
+    if (argc == 2 && !strcmp(command, "list"))
+        return list();
+    if (argc == 5 && !strcmp(command, "cost") && number(argv[3]) && duration(argv[4]) > 0)
+        return cost(argv[2], number(argv[3]), duration(argv[4]));
+    if (argc == 4 && !strcmp(command, "mix") && number(argv[2]) >= 2 && number(argv[3]))
+        return mix(number(argv[2]), number(argv[3]));
+    fputs("usage: locktop-bench list | cost PRIMITIVE THREADS SECONDS | mix SHARE CYCLES\n",
+          stderr);
+    return 2;
 }

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 
 NAME = "bench"
 HELP = "what the library costs on this machine"
 DESCRIPTION = """\
-Runs a small benchmark without the library, with one that only passes calls through, and with the
-real one, in one run, and prints the costs beside each other."""
+Runs small benchmarks of everything that threads wait for: without the library (bare), with one that
+only passes calls through (nop), and with the real one at each level, in turns; and prints what each
+costs. Takes about a minute."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="as JSON")
-    form.add_argument("--markdown", action="store_true", help="as a Markdown table")
+    form.add_argument("--markdown", action="store_true", help="as tables in Markdown")
+    effort = parser.add_mutually_exclusive_group()
+    effort.add_argument("--quick", action="store_true", help="one short round, some seconds")
+    effort.add_argument(
+        "--full", action="store_true", help="8 threads too, longer runs: some ten minutes"
+    )
     parser.add_argument(
-        "--rounds", type=_rounds, default=5, metavar="N", help="default 5; more are more exact"
+        "--only",
+        nargs="+",
+        metavar="NAME",
+        help="these alone: primitives as in the table, or `trace`, how fast the trace grows",
+    )
+    parser.add_argument(
+        "--rounds", type=_rounds, metavar="N", help="5 by default; more are more exact"
     )
 
 
@@ -34,15 +47,18 @@ def _rounds(text: str) -> int:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run it and print the table."""
-    from locktop.collector import bench
+    from locktop.collector.bench import report, tables
 
-    rows = bench.run(arguments.rounds, progress=_tell if sys.stderr.isatty() else None)
+    effort = report.FULL if arguments.full else report.QUICK if arguments.quick else report.USUAL
+    if arguments.rounds:
+        effort = dataclasses.replace(effort, rounds=arguments.rounds)
+    found = report.make(effort, arguments.only, _tell if sys.stderr.isatty() else None)
     if arguments.json:
         import json
 
-        print(json.dumps(bench.as_json(rows), indent=1))
+        print(json.dumps(report.as_json(found), indent=1))
     else:
-        print(bench.markdown(rows) if arguments.markdown else bench.table(rows))
+        print(tables.markdown(found) if arguments.markdown else tables.text(found))
     return 0
 
 

@@ -1,0 +1,1 @@
+"""What watching costs on this machine: the benchmark program with and without the library."""

@@ -1,0 +1,104 @@
+"""What watching may cost, and what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from locktop.collector.bench.costs import Costs, Row
+from locktop.collector.bench.growth import Growth, times_longer
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The most that a case may take with one flavour: either limit will do."""
+
+    primitive: str
+    threads: int
+    flavour: str
+    ratio: float | None  # to the bare run
+    more_ns: float | None  # than the bare run
+    why: str  # it may be missed; {read} is what reading the processor's counter takes, ns
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A budget, and whether it was met."""
+
+    what: str
+    limit: str
+    measured: str
+    missed_by: str  # "" when it was met
+    why: str  # "" when it was met
+
+
+_CLOCK = "takes the slow path, and reads the counter {times} for each pair ({{read:.0f}} ns here)"
+_ONCE, _TWICE = _CLOCK.format(times="once"), _CLOCK.format(times="twice")
+_STACK = "reads the counter twice ({read:.0f} ns each), compares 13 frames, writes a record"
+#: Two threads that fight may lose a twentieth of their rate.
+_FIGHT = 1 / 0.95
+
+BUDGETS = (
+    Budget("mutex", 1, "dormant", 1.1, None, "both hooks look at the level before they go on"),
+    Budget(
+        "mutex", 1, "contended", 1.35, 8, "stores a counter and an entry of the held list; no clock"
+    ),
+    Budget("mutex", 1, "blocks", 2.3, None, _ONCE),
+    Budget("mutex", 1, "all", 4.0, None, _TWICE),
+    Budget("mutex", 2, "contended", _FIGHT, None, "watching changes who gets the lock next"),
+    Budget("deep-timeout", 1, "contended", None, 100, _STACK),
+    Budget(
+        "deep-wait", 2, "contended", None, 100, _STACK + "; after a sleep all of it comes from far"
+    ),
+)
+#: A trace must reach back so much further than one of every acquisition.
+LONGER = 20.0
+
+
+def verdicts(costs: Costs | None, growths: Sequence[Growth]) -> list[Verdict]:
+    """Return what can be said of the budgets with what was measured."""
+    rows = {(row.case.primitive, row.case.threads, row.flavour): row for row in _rows(costs)}
+    found = []
+    for budget in BUDGETS:
+        row = rows.get((budget.primitive, budget.threads, budget.flavour))
+        if costs and row:
+            found.append(of_row(budget, row, costs.ticks_read_ns))
+    return found + [of_growth(growths, one) for one in growths if one.level != "all"]
+
+
+def _rows(costs: Costs | None) -> Iterable[Row]:
+    return costs.rows if costs else ()
+
+
+def of_row(budget: Budget, row: Row, read_ns: float) -> Verdict:
+    """Hold one row against its budget: the medians decide."""
+    ratio, more = row.ratio.median, row.more_ns.median
+    over, limits = [], []
+    if budget.ratio is not None:
+        limits.append(f"{budget.ratio:.2f} times bare")
+        over.append((ratio > budget.ratio, f"{ratio - budget.ratio:.2f} times bare"))
+    if budget.more_ns is not None:
+        limits.append(f"{budget.more_ns:.0f} ns more")
+        over.append((more > budget.more_ns, f"{more - budget.more_ns:.0f} ns"))
+    missed = all(is_over for is_over, _ in over)
+    threads = "1 thread" if budget.threads == 1 else f"{budget.threads} threads"
+    return Verdict(
+        f"{budget.primitive}, {threads}, {budget.flavour}",
+        "at most " + " or ".join(limits),
+        f"{ratio:.2f} times bare, {more:.0f} ns more",
+        " or ".join(text for _, text in over) if missed else "",
+        budget.why.format(read=read_ns) if missed else "",
+    )
+
+
+def of_growth(growths: Sequence[Growth], one: Growth) -> Verdict:
+    """Hold the trace's growth against its budget."""
+    longer = times_longer(growths, one)
+    missed = longer < LONGER
+    return Verdict(
+        f"trace, {one.mix}, {one.level}",
+        f"at least {LONGER:.0f} times longer than all",
+        f"{longer:.1f} times",
+        f"{LONGER - longer:.1f} times" if missed else "",
+        "runs are recorded whole: with each wait the hold that was waited for" if missed else "",
+    )

@@ -1,0 +1,97 @@
+"""The whole bench, and what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from locktop.collector.bench import budgets, costs, growth, machine, program
+from locktop.collector.bench.budgets import Verdict
+from locktop.collector.bench.costs import Costs, Row
+from locktop.collector.bench.growth import Growth
+from locktop.collector.bench.machine import Machine
+from locktop.collector.bench.program import Case
+from locktop.collector.errors import LocktopError
+
+#: What may be asked for beside the primitives: how fast the trace grows.
+TRACE = "trace"
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much is measured."""
+
+    rounds: int
+    seconds: float  # for each run
+    most_threads: int
+
+
+QUICK = Effort(1, 0.01, 2)
+USUAL = Effort(5, 0.025, 2)
+FULL = Effort(11, 0.1, 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All that one bench found."""
+
+    machine: Machine
+    costs: Costs | None  # None where only the trace was asked for
+    growth: tuple[Growth, ...]
+    verdicts: tuple[Verdict, ...]
+
+
+def make(
+    effort: Effort,
+    only: Sequence[str] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Report:
+    """Measure. ``only``: names of primitives, or TRACE; None for all. ``progress`` is called with
+    the runs done and their number. Raises LocktopError."""
+    here = machine.this_one()
+    cases = _chosen(program.cases(), only, effort.most_threads)
+    measured = costs.measure(cases, effort.rounds, effort.seconds, progress) if cases else None
+    growths = growth.measure() if only is None or TRACE in only else ()
+    return Report(here, measured, growths, tuple(budgets.verdicts(measured, growths)))
+
+
+def _chosen(cases: Sequence[Case], only: Sequence[str] | None, most_threads: int) -> list[Case]:
+    names = [*dict.fromkeys(case.primitive for case in cases), TRACE]
+    for name in only or ():
+        if name not in names:
+            raise LocktopError(
+                f"nothing to measure is called {name!r}; there are {', '.join(names)}"
+            )
+    return [
+        case
+        for case in cases
+        if (only is None or case.primitive in only) and case.threads <= most_threads
+    ]
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """Return the report as plain lists and dictionaries; times are in nanoseconds or ticks."""
+    found = report.costs
+    return {
+        "machine": asdict(report.machine),
+        "rounds": found.rounds if found else 0,
+        "ticks_hz": found.ticks_hz if found else None,
+        "ticks_read_ns": found.ticks_read_ns if found else None,
+        "costs": [_row_json(row) for row in found.rows] if found else [],
+        "trace": [
+            asdict(one)
+            | {
+                "bytes_each": one.bytes_each,
+                "times_longer": growth.times_longer(report.growth, one),
+            }
+            for one in report.growth
+        ],
+        "budgets": [asdict(verdict) for verdict in report.verdicts],
+    }
+
+
+def _row_json(row: Row) -> dict[str, Any]:
+    parts = asdict(row)
+    case: dict[str, Any] = parts.pop("case")
+    return case | parts

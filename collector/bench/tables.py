@@ -1,0 +1,174 @@
+"""What a bench found, as text and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from locktop.collector.bench.budgets import Verdict
+from locktop.collector.bench.costs import Costs, Row, Spread
+from locktop.collector.bench.growth import Growth, times_longer
+from locktop.collector.bench.program import BARE, FLAVOURS, Case
+from locktop.collector.bench.report import Report
+
+_WATCHED = [flavour for flavour in FLAVOURS if flavour != BARE]
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    head: Sequence[str]
+    lines: Sequence[Sequence[str]]
+    words: int  # so many columns at the left are words, the others are figures
+
+
+def text(report: Report) -> str:
+    """Return the report as lines of aligned text."""
+    parts = [_introduction(report)]
+    if report.costs:
+        parts.append(_aligned(_compact(report.costs)))
+        if report.costs.rounds > 1:
+            parts.append("+- is half of what lies between the quartiles.")
+    if report.growth:
+        parts.append(_aligned(_trace(report.growth)))
+    if report.verdicts:
+        parts.append(_aligned(_verdicts(report.verdicts)))
+    if reasons := [f"{one.what}: {one.why}" for one in report.verdicts if one.missed_by]:
+        parts.append("\n".join(reasons))
+    return "\n\n".join(parts)
+
+
+def markdown(report: Report) -> str:
+    """Return the report as tables in Markdown."""
+    parts = [_introduction(report)]
+    if report.verdicts:
+        parts.append(_piped(_with_reasons(report.verdicts)))
+    if report.costs:
+        parts += [
+            "Times the bare run of the same round, median (quartiles):",
+            _piped(_ratios(report.costs)),
+            "Nanoseconds, median (quartiles) / ticks of the processor's counter, median:",
+            _piped(_times(report.costs)),
+        ]
+    if report.growth:
+        parts += ["How fast the trace grows:", _piped(_trace(report.growth))]
+    return "\n\n".join(parts)
+
+
+def _introduction(report: Report) -> str:
+    here, found = report.machine, report.costs
+    said = (
+        f"{here.processor}, {here.cpus} CPUs, {here.system}, {here.libc};"
+        f" load {here.load:.1f} at the beginning."
+    )
+    if found:
+        rounds = "1 round" if found.rounds == 1 else f"{found.rounds} rounds"
+        said += (
+            f" {rounds}. The processor's counter runs at {found.ticks_hz / 1e6:.0f} MHz;"
+            f" a reading takes {found.ticks_read_ns:.1f} ns."
+        )
+    return said
+
+
+# ---- the tables ----
+
+
+def _by_case(found: Costs) -> dict[Case, dict[str, Row]]:
+    cases: dict[Case, dict[str, Row]] = {}
+    for row in found.rows:
+        cases.setdefault(row.case, {})[row.flavour] = row
+    return cases
+
+
+def _compact(found: Costs) -> _Table:
+    lines = []
+    for case, rows in _by_case(found).items():
+        bare = rows[BARE]
+        times = [_figure(bare.ns.median, 1), _figure(bare.ticks.median, 0)]
+        ratios = [_with_half(rows[flavour].ratio, found.rounds) for flavour in _WATCHED]
+        lines.append([case.primitive, str(case.threads), *times, *ratios])
+    return _Table(["", "threads", "bare ns", "ticks", *_WATCHED], lines, 1)
+
+
+def _ratios(found: Costs) -> _Table:
+    lines = [
+        [case.operation, str(case.threads)]
+        + [_with_quartiles(rows[flavour].ratio, 2, found.rounds) for flavour in _WATCHED]
+        for case, rows in _by_case(found).items()
+    ]
+    return _Table(["operation", "threads", *_WATCHED], lines, 1)
+
+
+def _times(found: Costs) -> _Table:
+    lines = [
+        [case.operation, str(case.threads)]
+        + [_ns_and_ticks(row, found.rounds) for row in rows.values()]
+        for case, rows in _by_case(found).items()
+    ]
+    return _Table(["operation", "threads", *FLAVOURS], lines, 1)
+
+
+def _trace(growths: Sequence[Growth]) -> _Table:
+    lines = [
+        [one.mix, one.level]
+        + [str(count) for count in (one.acquisitions, one.contended, one.records)]
+        + [f"{one.bytes_each:.1f}", f"{times_longer(growths, one):.1f}"]
+        for one in growths
+    ]
+    head = ["acquisitions that", "level", "in all", "waits", "records", "bytes each"]
+    return _Table([*head, "times further back than all"], lines, 2)
+
+
+def _verdicts(verdicts: Iterable[Verdict]) -> _Table:
+    lines = [[one.what, one.limit, one.measured, _outcome(one)] for one in verdicts]
+    return _Table(["budget", "limit", "measured", ""], lines, 4)
+
+
+def _with_reasons(verdicts: Sequence[Verdict]) -> _Table:
+    table = _verdicts(verdicts)
+    lines = [[*line, one.why] for line, one in zip(table.lines, verdicts, strict=True)]
+    return _Table([*table.head, "why"], lines, 5)
+
+
+# ---- the cells ----
+
+
+def _outcome(verdict: Verdict) -> str:
+    return f"missed by {verdict.missed_by}" if verdict.missed_by else "met"
+
+
+def _figure(value: float, digits: int) -> str:
+    return f"{value:.{digits if abs(value) < 1000 else 0}f}"
+
+
+def _with_half(figure: Spread, rounds: int) -> str:
+    half = f" +-{_figure((figure.high - figure.low) / 2, 2)}" if rounds > 1 else ""
+    return _figure(figure.median, 2) + half
+
+
+def _with_quartiles(figure: Spread, digits: int, rounds: int) -> str:
+    low, middle, high = (_figure(one, digits) for one in (figure.low, figure.median, figure.high))
+    return f"{middle} ({low}-{high})" if rounds > 1 else middle
+
+
+def _ns_and_ticks(row: Row, rounds: int) -> str:
+    return f"{_with_quartiles(row.ns, 1, rounds)} / {_figure(row.ticks.median, 0)}"
+
+
+# ---- the forms ----
+
+
+def _aligned(table: _Table) -> str:
+    rows = [table.head, *table.lines]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(table.head))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if column < table.words else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
+
+
+def _piped(table: _Table) -> str:
+    rule = ["---"] * table.words + ["---:"] * (len(table.head) - table.words)
+    return "\n".join(f"| {' | '.join(row)} |" for row in [table.head, rule, *table.lines])

@@ -1,0 +1,106 @@
+#include "deep_wait.h"
+
+#include "waiters.h"
+
+/* Calls, so that with those before and after them the stack has 13 frames. */
+enum { WAIT_CALLS = 9, TIMEOUT_CALLS = 6 };
+enum { WAITS_MAX = 1 << 18, WARM_UP_WAITS = 100, HOLD_STEPS = 5000 };
+
+static _Alignas(CACHE_LINE) pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static _Alignas(CACHE_LINE) atomic_bool held, over;
+static uint64_t seen_waiting; /* ticks; written with the mutex held */
+static double before[WAITS_MAX], after[WAITS_MAX];
+static unsigned waits;
+
+/* Holds the mutex until somebody sleeps for it. */
+static void *hold(void *argument)
+{
+    stay_on_cpu(1);
+    for (;;) {
+        pthread_mutex_lock(&mutex);
+        atomic_store(&held, true);
+        while (!somebody_waits_for(&mutex) && !atomic_load(&over))
+            pause_a_little();
+        seen_waiting = ticks_now();
+        if (atomic_load(&over))
+            break;
+        work(0, HOLD_STEPS);
+        pthread_mutex_unlock(&mutex);
+        while (atomic_load(&held))
+            pause_a_little();
+    }
+    pthread_mutex_unlock(&mutex);
+    return argument;
+}
+
+static void wait_timed(void)
+{
+    uint64_t called = ticks_now();
+    pthread_mutex_lock(&mutex);
+    uint64_t asleep = seen_waiting, taken = ticks_now();
+    pthread_mutex_unlock(&mutex);
+    uint64_t released = ticks_now();
+    before[waits] = asleep > called ? (double)(asleep - called) : 0;
+    after[waits] = (double)(released - taken);
+}
+
+/* A call for each frame: neither inlined nor turned into a jump. */
+static __attribute__((noinline, noclone)) void call_deep(int calls, void (*last)(void))
+{
+    if (calls > 1)
+        call_deep(calls - 1, last);
+    else
+        last();
+    __asm__ volatile("");
+}
+
+static void *wait_often(void *argument)
+{
+    uint64_t duration = *(uint64_t *)argument, start = 0;
+    stay_on_cpu(0);
+    for (unsigned all = 0;
+         waits < WAITS_MAX && (all <= WARM_UP_WAITS || moment().ns - start < duration); all++) {
+        if (all == WARM_UP_WAITS) {
+            start = moment().ns;
+            waits = 0;
+        }
+        while (!atomic_load(&held))
+            pause_a_little();
+        call_deep(WAIT_CALLS, wait_timed);
+        waits++;
+        atomic_store(&held, false);
+    }
+    atomic_store(&over, true);
+    return NULL;
+}
+
+struct cost measure_deep_wait(double seconds)
+{
+    uint64_t duration = (uint64_t)(seconds * 1e9);
+    pthread_t holder = start_thread(hold, NULL);
+    struct moment begin = moment();
+    pthread_join(start_thread(wait_often, &duration), NULL);
+    struct moment end = moment();
+    pthread_join(holder, NULL);
+    double ticks = quantile(before, waits, 0.5) + quantile(after, waits, 0.5);
+    return (struct cost){ticks * (double)(end.ns - begin.ns) / (double)(end.ticks - begin.ticks),
+                         ticks};
+}
+
+static void give_up(void)
+{
+    static const struct timespec before_all = {.tv_sec = -1}; /* libc does not ask the kernel */
+    pthread_mutex_timedlock(&mutex, &before_all);
+    __asm__ volatile(""); /* a call, not a jump */
+}
+
+void deep_timeout_set_up(void)
+{
+    pthread_mutex_lock(&mutex);
+}
+
+void deep_timeout_batch(unsigned n)
+{
+    while (n--)
+        call_deep(TIMEOUT_CALLS, give_up);
+}

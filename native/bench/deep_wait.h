@@ -1,0 +1,15 @@
+/* What a contended wait for a mutex takes without the sleep, with a stack of 13 frames seen before. */
+#ifndef BENCH_DEEP_WAIT_H
+#define BENCH_DEEP_WAIT_H
+
+#include "measure.h"
+
+/* Two threads: from the call of the lock until the mutex says that somebody waits, and the unlock
+ * afterwards. The sleep in between leaves little in the processor's caches. */
+struct cost measure_deep_wait(double seconds);
+
+/* One thread: waits that give up at once. */
+void deep_timeout_set_up(void);
+void deep_timeout_batch(unsigned n);
+
+#endif

@@ -1,0 +1,292 @@
+#include "primitives.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <threads.h>
+#include <unistd.h>
+
+#include "deep_wait.h"
+
+/* Steps of work() in a fight. With no work at all there is hardly a fight: whoever has the lock gets
+ * it again, thousands of times in a row, and the figure is that of one thread with more noise. */
+enum { WORK_WITH = 32, WORK_WITHOUT = 64 };
+
+static _Alignas(CACHE_LINE) uint64_t guarded;
+
+/* `take` and `give` stand in both loops as they are: a call through a pointer would be measured too.
+ * `own` is the thread's own number, `inside` the one that is worked on with the lock. */
+#define LOCK(name, inside, take, give)                                                             \
+    static void name##_batch(unsigned n)                                                           \
+    {                                                                                              \
+        uint64_t own = 0;                                                                          \
+        for (; n; n--, own++) {                                                                    \
+            take;                                                                                  \
+            give;                                                                                  \
+        }                                                                                          \
+    }                                                                                              \
+    static void name##_fight(struct fighter *self)                                                 \
+    {                                                                                              \
+        uint64_t own = 0;                                                                          \
+        do { /* once at least, however late it comes */                                            \
+            take;                                                                                  \
+            inside = work(inside, WORK_WITH);                                                      \
+            give;                                                                                  \
+            own = work(own, WORK_WITHOUT);                                                         \
+            self->done++;                                                                          \
+        } while (!fight_is_over());                                                                \
+    }
+
+static void check(int error)
+{
+    if (!error)
+        return;
+    fprintf(stderr, "locktop-bench: cannot make a lock: %s\n", strerror(error));
+    exit(1);
+}
+
+/* ---- mutexes ---- */
+
+static _Alignas(CACHE_LINE) pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutexattr_t attributes;
+
+static void recursive_set_up(void)
+{
+    check(pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE));
+    check(pthread_mutex_init(&mutex, &attributes));
+}
+
+static void errorcheck_set_up(void)
+{
+    check(pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ERRORCHECK));
+    check(pthread_mutex_init(&mutex, &attributes));
+}
+
+static void robust_set_up(void)
+{
+    check(pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST));
+    check(pthread_mutex_init(&mutex, &attributes));
+}
+
+static void inherit_set_up(void)
+{
+    check(pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT));
+    check(pthread_mutex_init(&mutex, &attributes));
+}
+
+static void shared_set_up(void)
+{
+    check(pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED));
+    check(pthread_mutex_init(&mutex, &attributes));
+}
+
+LOCK(mutex, guarded, pthread_mutex_lock(&mutex), pthread_mutex_unlock(&mutex))
+
+LOCK(trylock, own, bool got = !pthread_mutex_trylock(&mutex), if (got) pthread_mutex_unlock(&mutex))
+
+enum { HUNDRED = 100, NEIGHBOURS_MAX = 256 };
+static pthread_mutex_t *hundred[HUNDRED];
+
+/* In objects of different sizes, as on a program's heap. */
+static void hundred_set_up(void)
+{
+    uint64_t random = (uint64_t)(uintptr_t)&random;
+    for (int i = 0; i < HUNDRED; i++) {
+        random = work(random, 1);
+        hundred[i] = malloc(sizeof(pthread_mutex_t) + (random >> 32) % NEIGHBOURS_MAX);
+        check(hundred[i] ? pthread_mutex_init(hundred[i], NULL) : ENOMEM);
+    }
+}
+
+LOCK(hundred, own, pthread_mutex_t *one = hundred[own % HUNDRED];
+     pthread_mutex_lock(one), pthread_mutex_unlock(one))
+
+/* ---- other locks ---- */
+
+static _Alignas(CACHE_LINE) pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
+LOCK(read, own, pthread_rwlock_rdlock(&rwlock), pthread_rwlock_unlock(&rwlock))
+LOCK(write, guarded, pthread_rwlock_wrlock(&rwlock), pthread_rwlock_unlock(&rwlock))
+
+static _Alignas(CACHE_LINE) pthread_spinlock_t spin;
+
+static void spin_set_up(void)
+{
+    check(pthread_spin_init(&spin, PTHREAD_PROCESS_PRIVATE));
+}
+
+LOCK(spin, guarded, pthread_spin_lock(&spin), pthread_spin_unlock(&spin))
+
+static _Alignas(CACHE_LINE) sem_t semaphore;
+
+static void semaphore_set_up(void)
+{
+    sem_init(&semaphore, 0, 1);
+}
+
+LOCK(semaphore, guarded, sem_wait(&semaphore), sem_post(&semaphore))
+
+static _Alignas(CACHE_LINE) mtx_t c11;
+
+static void c11_set_up(void)
+{
+    check(mtx_init(&c11, mtx_plain) == thrd_success ? 0 : ENOMEM);
+}
+
+LOCK(c11, guarded, mtx_lock(&c11), mtx_unlock(&c11))
+
+/* ---- what is no lock, alone ---- */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void nothing(void)
+{
+}
+
+static void once_batch(unsigned n)
+{
+    while (n--)
+        pthread_once(&once, nothing);
+}
+
+static void *no_thread(void *argument)
+{
+    return argument;
+}
+
+static void thread_batch(unsigned n)
+{
+    while (n--)
+        pthread_join(start_thread(no_thread, NULL), NULL);
+}
+
+static _Alignas(CACHE_LINE) atomic_int word;
+
+static void futex(int operation, int value)
+{
+    syscall(SYS_futex, &word, operation, value, NULL, NULL, 0);
+}
+
+static void futex_wake_batch(unsigned n)
+{
+    while (n--)
+        futex(FUTEX_WAKE_PRIVATE, 1);
+}
+
+static void futex_refused_batch(unsigned n)
+{
+    while (n--)
+        futex(FUTEX_WAIT_PRIVATE, 1); /* the word is 0: EAGAIN */
+}
+
+/* ---- two threads in turns ---- */
+
+static void futex_turn(int side)
+{
+    while (atomic_load(&word) != side)
+        futex(FUTEX_WAIT_PRIVATE, !side);
+    atomic_store(&word, !side);
+    futex(FUTEX_WAKE_PRIVATE, 1);
+}
+
+static pthread_cond_t turned = PTHREAD_COND_INITIALIZER;
+static int whose_turn;
+
+static void cond_turn(int side)
+{
+    pthread_mutex_lock(&mutex);
+    while (whose_turn != side)
+        pthread_cond_wait(&turned, &mutex);
+    whose_turn = !side;
+    pthread_cond_signal(&turned);
+    pthread_mutex_unlock(&mutex);
+}
+
+static sem_t of_side[2];
+
+static void semaphore_turn_set_up(void)
+{
+    sem_init(&of_side[0], 0, 1);
+    sem_init(&of_side[1], 0, 0);
+}
+
+static void semaphore_turn(int side)
+{
+    sem_wait(&of_side[side]);
+    sem_post(&of_side[!side]);
+}
+
+static pthread_barrier_t barrier;
+
+static void barrier_set_up(void)
+{
+    check(pthread_barrier_init(&barrier, NULL, 2));
+}
+
+static void barrier_turn(int side)
+{
+    (void)side;
+    pthread_barrier_wait(&barrier);
+}
+
+/* ---- all of them ---- */
+
+#define BOTH(name) .batch = name##_batch, .fight = name##_fight
+
+const struct primitive primitives[] = {
+    {"mutex", "plain mutex: lock, unlock", BOTH(mutex)},
+    {"recursive", "recursive mutex: lock, unlock", recursive_set_up, BOTH(mutex)},
+    {"errorcheck", "error-checking mutex: lock, unlock", errorcheck_set_up, BOTH(mutex)},
+    {"robust", "robust mutex: lock, unlock", robust_set_up, BOTH(mutex)},
+    {"inherit", "priority-inheriting mutex: lock, unlock", inherit_set_up, BOTH(mutex)},
+    {"shared", "process-shared mutex: lock, unlock", shared_set_up, BOTH(mutex)},
+    {"hundred", "one of 100 mutexes on the heap: lock, unlock", hundred_set_up, BOTH(hundred)},
+    {"trylock", "plain mutex: trylock, unlock if it was free", BOTH(trylock)},
+    {"mtx", "C11 mutex: lock, unlock", c11_set_up, BOTH(c11)},
+    {"read", "reader-writer lock: lock for reading, unlock", BOTH(read)},
+    {"write", "reader-writer lock: lock for writing, unlock", BOTH(write)},
+    {"spin", "spin lock: lock, unlock", spin_set_up, BOTH(spin)},
+    {"sem", "semaphore: wait, post", semaphore_set_up, BOTH(semaphore)},
+    {"sem-turns", "semaphores: two threads take a turn each", semaphore_turn_set_up,
+     .turn = semaphore_turn},
+    {"cond-turns", "condition: two threads take a turn each", .turn = cond_turn},
+    {"futex-turns", "syscall(SYS_futex): two threads take a turn each", .turn = futex_turn},
+    {"futex-wake", "syscall(SYS_futex): wake while nobody waits", .batch = futex_wake_batch},
+    {"futex-refused", "syscall(SYS_futex): a wait refused with EAGAIN",
+     .batch = futex_refused_batch},
+    {"barrier", "barrier: two threads meet", barrier_set_up, .turn = barrier_turn},
+    {"once", "pthread_once: done already", .batch = once_batch},
+    {"thread", "thread: create, join", .batch = thread_batch},
+    {"deep-wait", "plain mutex: a contended wait, 13 frames deep, without the sleep",
+     .measure_two = measure_deep_wait},
+    {"deep-timeout", "plain mutex: timedlock gives up at once, 13 frames deep", deep_timeout_set_up,
+     .batch = deep_timeout_batch},
+};
+const unsigned primitive_count = sizeof primitives / sizeof *primitives;
+
+bool can_run_with(const struct primitive *primitive, unsigned threads)
+{
+    switch (threads) {
+    case 1: return primitive->batch;
+    case FEW: return primitive->turn || primitive->fight || primitive->measure_two;
+    case MANY: return primitive->fight;
+    default: return false;
+    }
+}
+
+struct cost measure(const struct primitive *primitive, unsigned threads, double seconds)
+{
+    pthread_mutexattr_init(&attributes);
+    if (primitive->set_up)
+        primitive->set_up();
+    if (threads == 1)
+        return measure_batches(primitive->batch, seconds);
+    if (primitive->fight)
+        return measure_fight(primitive->fight, threads, seconds);
+    if (primitive->turn)
+        return measure_turns(primitive->turn, seconds);
+    return primitive->measure_two(seconds);
+}

@@ -1,0 +1,25 @@
+/* Seeing from outside that a thread has begun to wait for a mutex. */
+#ifndef BENCH_WAITERS_H
+#define BENCH_WAITERS_H
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+
+/* A plain mutex's word is 2 from when a thread has found it taken (glibc, lowlevellock.h). */
+static inline bool somebody_waits_for(const pthread_mutex_t *mutex)
+{
+    return __atomic_load_n(&mutex->__data.__lock, __ATOMIC_ACQUIRE) == 2;
+}
+
+/* In a loop that waits for another thread. */
+static inline void pause_a_little(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#else
+    sched_yield();
+#endif
+}
+
+#endif

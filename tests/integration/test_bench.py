@@ -1,0 +1,89 @@
+"""The benchmark program and `locktop bench` run for real; no figure of time is looked at."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from locktop.collector import launch
+from locktop.collector.bench import growth, program
+from locktop.collector.bench.program import BARE, FLAVOURS, Case
+from locktop.collector.errors import LocktopError
+
+LOCKTOP = [sys.executable, "-m", "locktop.tui"]
+
+
+def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [*LOCKTOP, "bench", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_the_shape_of_the_json() -> None:
+    done = bench("--quick", "--only", "mutex", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    document = json.loads(done.stdout)
+    assert document["rounds"] == 1
+    assert document["machine"]["cpus"] >= 1
+    assert document["ticks_hz"] > 1e6
+    assert [(row["threads"], row["flavour"]) for row in document["costs"]] == [
+        (threads, flavour) for threads in (1, 2) for flavour in FLAVOURS
+    ]
+    for row in document["costs"]:
+        assert row["primitive"] == "mutex"
+        for name in ("ns", "ticks", "ratio"):
+            assert 0 < row[name]["low"] <= row[name]["median"] <= row[name]["high"]
+        if row["flavour"] == BARE:
+            assert row["ratio"]["median"] == 1
+    assert document["trace"] == []
+    assert len(document["budgets"]) == 5
+
+
+def test_the_trace_of_a_known_mix() -> None:
+    """The program makes the mix by handshake: every record is accounted for."""
+    found = {(one.mix, one.level): one for one in growth.measure(cycles=50)}
+    assert len(found) == 6
+    for (mix, level), one in found.items():
+        assert one.contended == 50
+        assert one.acquisitions == 50 * growth.MIXES[mix]
+        expected = {"contended": 50, "blocks": 2 * 50, "all": one.acquisitions}
+        assert one.records == expected[level], (mix, level)
+
+
+@pytest.mark.parametrize("flavour", [BARE, "contended", "all"])
+def test_every_case_can_be_measured(flavour: str) -> None:
+    cases = program.cases()
+    assert len({case.primitive for case in cases}) > 20
+    assert {case.threads for case in cases} == {1, 2, 8}
+    for case in cases:
+        figures = program.cost(case, flavour, 0.001)
+        assert figures.ns > 0, case
+        assert figures.ticks > 0, case
+
+
+def test_wrong_use_of_the_program() -> None:
+    for arguments in ((), ("cost", "mutex", "1"), ("cost", "mutex", "1", "no"), ("mix", "1", "1")):
+        done = subprocess.run([program.path(), *arguments], capture_output=True, text=True)
+        assert (done.returncode, done.stdout) == (2, ""), arguments
+        assert done.stderr.startswith("usage: "), arguments
+    nothing = Case("pink", "", 1)
+    with pytest.raises(LocktopError, match="pink"):
+        program.cost(nothing, BARE, 0.001)
+
+
+def test_nop_interposes_what_the_library_does() -> None:
+    """Else it would not be the floor of what interposing costs."""
+    assert exports(launch.library("nop")) == exports(launch.library())
+
+
+def exports(library: Path) -> set[str]:
+    with library.open("rb") as file:
+        section = ELFFile(file).get_section_by_name(".dynsym")
+        assert isinstance(section, SymbolTableSection)
+        symbols = [symbol for symbol in section.iter_symbols() if symbol.name]
+        return {symbol.name for symbol in symbols if symbol["st_shndx"] != "SHN_UNDEF"}
