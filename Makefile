@@ -9,7 +9,7 @@ C_FILES = $(shell find native -name '*.[ch]')
 NATIVE := $(shell find native -type f) CMakeLists.txt
 TYPECHECK := build/typecheck/locktop
 
-.PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench programs glibc-tests wheel-test clean
+.PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench bench-table programs glibc-tests wheel-test clean
 
 setup: .venv/.built
 
@@ -36,6 +36,10 @@ demo: setup
 
 bench: setup
 	$(BIN)/locktop bench
+
+# What docs/overhead.md shows; some ten minutes, on a machine that has nothing else to do.
+bench-table: setup
+	$(BIN)/python tests/tools/bench_table.py docs/overhead.md
 
 test: lint unit-c unit-c-sanitized pytest
 
