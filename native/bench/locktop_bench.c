@@ -1,5 +1,5 @@
-/* locktop-bench: what locks and waits cost, here and now. It knows nothing of the library: it is run
- * with and without it, and compared (collector/bench).
+/* locktop-bench: what locks and waits cost, here and now. It is run with and without the library,
+ * and compared (collector/bench).
  *
  *   locktop-bench list
  *       what there is to measure, as JSON

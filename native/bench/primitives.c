@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "deep_wait.h"
+#include "locktop.h"
 
 /* Steps of work() in a fight. With no work at all there is hardly a fight: whoever has the lock gets
  * it again, thousands of times in a row, and the figure is that of one thread with more noise. */
@@ -138,6 +140,36 @@ static void c11_set_up(void)
 
 LOCK(c11, guarded, mtx_lock(&c11), mtx_unlock(&c11))
 
+/* A lock of the program's own, which tells of each attempt or only of those that have to wait. */
+static _Alignas(CACHE_LINE) atomic_bool custom;
+
+static inline bool custom_try(void)
+{
+    return !atomic_exchange_explicit(&custom, true, memory_order_acquire);
+}
+
+static inline void custom_take(bool told)
+{
+    if (told)
+        locktop_acquire(&custom);
+    while (!custom_try()) {
+        if (!told)
+            locktop_acquire(&custom);
+        told = true;
+        sched_yield();
+    }
+    locktop_acquired(&custom);
+}
+
+static inline void custom_give(void)
+{
+    atomic_store_explicit(&custom, false, memory_order_release);
+    locktop_released(&custom);
+}
+
+LOCK(custom, guarded, custom_take(true), custom_give())
+LOCK(custom_waits, guarded, custom_take(false), custom_give())
+
 /* ---- what is no lock, alone ---- */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -250,6 +282,9 @@ const struct primitive primitives[] = {
     {"write", "reader-writer lock: lock for writing, unlock", BOTH(write)},
     {"spin", "spin lock: lock, unlock", spin_set_up, BOTH(spin)},
     {"sem", "semaphore: wait, post", semaphore_set_up, BOTH(semaphore)},
+    {"custom", "custom lock (locktop.h) that tells of each attempt: lock, unlock", BOTH(custom)},
+    {"custom-waits", "custom lock (locktop.h) that tells of waits only: lock, unlock",
+     BOTH(custom_waits)},
     {"sem-turns", "semaphores: two threads take a turn each", semaphore_turn_set_up,
      .turn = semaphore_turn},
     {"cond-turns", "condition: two threads take a turn each", .turn = cond_turn},
