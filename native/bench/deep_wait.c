@@ -4,26 +4,49 @@
 
 /* Calls, so that with those before and after them the stack has 13 frames. */
 enum { WAIT_CALLS = 9, TIMEOUT_CALLS = 6 };
-enum { WAITS_MAX = 1 << 18, WARM_UP_WAITS = 100, HOLD_STEPS = 5000 };
+enum { WAITS_MAX = 1 << 18, WARM_UP_WAITS = 200, HOLD_STEPS = 5000 };
+enum { NOTICE_TICKS = 5000, STEP_TICKS = 10 };
 
 static _Alignas(CACHE_LINE) pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Alignas(CACHE_LINE) atomic_bool held, over;
-static uint64_t seen_waiting; /* ticks; written with the mutex held */
+static _Alignas(CACHE_LINE) _Atomic uint64_t call_at; /* ticks */
 static double before[WAITS_MAX], after[WAITS_MAX];
-static unsigned waits;
+static _Alignas(CACHE_LINE) unsigned waits;
+
+static void wait_until(uint64_t ticks)
+{
+    while (ticks_now() < ticks)
+        pause_a_little();
+}
+
+/* Looks once, so that it does not take the mutex's cache line from the waiter again and again; earlier
+ * the next time if somebody waited, else later. So it comes to the moment by which half of all wait. */
+static void look_once(uint64_t called, uint64_t *delay)
+{
+    wait_until(called + *delay);
+    if (!somebody_waits_for(&mutex))
+        *delay += STEP_TICKS;
+    else if (*delay > STEP_TICKS)
+        *delay -= STEP_TICKS;
+    before[waits] = (double)*delay;
+}
 
 /* Holds the mutex until somebody sleeps for it. */
 static void *hold(void *argument)
 {
+    uint64_t delay = 0, called = 0, next;
     stay_on_cpu(1);
     for (;;) {
         pthread_mutex_lock(&mutex);
         atomic_store(&held, true);
-        while (!somebody_waits_for(&mutex) && !atomic_load(&over))
+        while ((next = atomic_load(&call_at)) == called && !atomic_load(&over))
             pause_a_little();
-        seen_waiting = ticks_now();
-        if (atomic_load(&over))
+        if (next == called)
             break;
+        called = next;
+        look_once(called, &delay);
+        while (!somebody_waits_for(&mutex))
+            pause_a_little();
         work(0, HOLD_STEPS);
         pthread_mutex_unlock(&mutex);
         while (atomic_load(&held))
@@ -35,13 +58,13 @@ static void *hold(void *argument)
 
 static void wait_timed(void)
 {
-    uint64_t called = ticks_now();
+    uint64_t start = ticks_now() + NOTICE_TICKS;
+    atomic_store(&call_at, start);
+    wait_until(start);
     pthread_mutex_lock(&mutex);
-    uint64_t asleep = seen_waiting, taken = ticks_now();
+    uint64_t taken = ticks_now();
     pthread_mutex_unlock(&mutex);
-    uint64_t released = ticks_now();
-    before[waits] = asleep > called ? (double)(asleep - called) : 0;
-    after[waits] = (double)(released - taken);
+    after[waits] = (double)(ticks_now() - taken);
 }
 
 /* A call for each frame: neither inlined nor turned into a jump. */
