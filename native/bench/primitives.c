@@ -13,6 +13,7 @@
 
 #include "deep_wait.h"
 #include "locktop.h"
+#include "waiters.h"
 
 /* Steps of work() in a fight. With no work at all there is hardly a fight: whoever has the lock gets
  * it again, thousands of times in a row, and the figure is that of one thread with more noise. */
@@ -142,6 +143,7 @@ LOCK(c11, guarded, mtx_lock(&c11), mtx_unlock(&c11))
 
 /* A lock of the program's own, which tells of each attempt or only of those that have to wait. */
 static _Alignas(CACHE_LINE) atomic_bool custom;
+enum { TRIES_BEFORE_YIELD = 100 };
 
 static inline bool custom_try(void)
 {
@@ -152,11 +154,14 @@ static inline void custom_take(bool told)
 {
     if (told)
         locktop_acquire(&custom);
-    while (!custom_try()) {
+    for (int tries = 1; !custom_try(); tries++) {
         if (!told)
             locktop_acquire(&custom);
         told = true;
-        sched_yield();
+        if (tries % TRIES_BEFORE_YIELD == 0)
+            sched_yield();
+        else
+            pause_a_little();
     }
     locktop_acquired(&custom);
 }
