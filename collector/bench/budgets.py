@@ -32,24 +32,24 @@ class Verdict:
     why: str  # "" when it was met
 
 
+_DORMANT = "both hooks look at the level before they go on"
+_COUNTED = "stores a counter and an entry of the held list; no clock"
 _CLOCK = "takes the slow path, and reads the counter {times} for each pair ({{read:.0f}} ns here)"
 _ONCE, _TWICE = _CLOCK.format(times="once"), _CLOCK.format(times="twice")
-_STACK = "reads the counter twice ({read:.0f} ns each), compares 13 frames, writes a record"
+_FOUGHT = "two attempts instead of one for each wait; it matters who is interrupted by other work"
+_WAITED = "reads the counter twice ({read:.0f} ns each), compares 13 frames, writes a record"
+_SLEPT = _WAITED + "; after a sleep little of that is in the nearest cache"
 #: Two threads that fight may lose a twentieth of their rate.
 _FIGHT = 1 / 0.95
 
 BUDGETS = (
-    Budget("mutex", 1, "dormant", 1.1, None, "both hooks look at the level before they go on"),
-    Budget(
-        "mutex", 1, "contended", 1.35, 8, "stores a counter and an entry of the held list; no clock"
-    ),
+    Budget("mutex", 1, "dormant", 1.1, None, _DORMANT),
+    Budget("mutex", 1, "contended", 1.35, 8, _COUNTED),
     Budget("mutex", 1, "blocks", 2.3, None, _ONCE),
     Budget("mutex", 1, "all", 4.0, None, _TWICE),
-    Budget("mutex", 2, "contended", _FIGHT, None, "watching changes who gets the lock next"),
-    Budget("deep-timeout", 1, "contended", None, 100, _STACK),
-    Budget(
-        "deep-wait", 2, "contended", None, 100, _STACK + "; after a sleep all of it comes from far"
-    ),
+    Budget("mutex", 2, "contended", _FIGHT, None, _FOUGHT),
+    Budget("deep-timeout", 1, "contended", None, 100, _WAITED),
+    Budget("deep-wait", 2, "contended", None, 100, _SLEPT),
 )
 #: A trace must reach back so much further than one of every acquisition.
 LONGER = 20.0

@@ -33,7 +33,6 @@ class Row:
     ticks: Spread  # the same, of the processor's counter
     ratio: Spread  # to the bare run of the same round
     more_ns: Spread  # than the bare run of the same round
-    least_ns: float  # of the quickest round
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,6 @@ def _row(case: Case, flavour: str, rounds: Sequence[Round]) -> Row:
         spread(one[flavour].ticks for one in rounds),
         spread(one[flavour].ns / one[BARE].ns for one in rounds),
         spread(one[flavour].ns - one[BARE].ns for one in rounds),
-        min(one[flavour].ns for one in rounds),
     )
 
 

@@ -48,8 +48,6 @@ def markdown(report: Report) -> str:
             _piped(_ratios(report.costs)),
             "Nanoseconds, median (quartiles) / ticks of the processor's counter, median:",
             _piped(_times(report.costs)),
-            "One thread, the quickest of all rounds, nanoseconds (times the quickest bare one):",
-            _piped(_least(report.costs)),
         ]
     if report.growth:
         parts += ["How fast the trace grows:", _piped(_trace(report.growth))]
@@ -107,20 +105,6 @@ def _times(found: Costs) -> _Table:
         for case, rows in _by_case(found).items()
     ]
     return _Table(["operation", "threads", *FLAVOURS], lines, 1)
-
-
-def _least(found: Costs) -> _Table:
-    """What a busy machine disturbs least; of a fight it says nothing."""
-    lines = [
-        [case.operation]
-        + [
-            f"{_figure(row.least_ns, 1)} ({row.least_ns / rows[BARE].least_ns:.2f})"
-            for row in rows.values()
-        ]
-        for case, rows in _by_case(found).items()
-        if case.threads == 1
-    ]
-    return _Table(["operation", *FLAVOURS], lines, 1)
 
 
 def _trace(growths: Sequence[Growth]) -> _Table:
