@@ -65,6 +65,11 @@ class AddressSpace:
     def __init__(self, mappings: list[Mapping]) -> None:
         self.mappings = mappings
         self._starts = [mapping.start for mapping in mappings]
+        # Ten thousand stacks are as many mappings: no question walks over them.
+        self._files = [mapping for mapping in mappings if mapping.is_file]
+        self._file_starts = [mapping.start for mapping in self._files]
+        self._with_code = frozenset(file.path for file in self._files if file.executable)
+        self._files_before = _files_before(mappings)
 
     def find(self, address: int) -> Mapping | None:
         """Return the mapping that holds the address."""
@@ -75,27 +80,36 @@ class AddressSpace:
 
     def base(self, mapping: Mapping) -> Mapping:
         """Return the mapping of the same file's beginning: where the module lies."""
-        at = bisect_right(self._starts, mapping.start) - 1
+        at = bisect_right(self._file_starts, mapping.start) - 1
         lowest = mapping
         while at >= 0 and lowest.offset != 0:
-            candidate = self.mappings[at]
-            if candidate.path == mapping.path and candidate.inode == mapping.inode:
-                lowest = candidate
-            elif candidate.is_file:
+            candidate = self._files[at]
+            if candidate.path != mapping.path or candidate.inode != mapping.inode:
                 break
+            lowest = candidate
             at -= 1
         return lowest
 
     def has_code(self, path: str) -> bool:
         """Tell whether code of the file is mapped: data files lie between modules too."""
-        return any(mapping.executable and mapping.path == path for mapping in self.mappings)
+        return path in self._with_code
 
     def file_before(self, address: int) -> Mapping | None:
         """Return the file mapping that the address follows without a gap: a module's zeroed data
         (.bss) is anonymous memory right behind its initialised data."""
         at = bisect_right(self._starts, address) - 1
-        while at >= 0 and not self.mappings[at].is_file:
-            if at == 0 or self.mappings[at - 1].end != self.mappings[at].start:
-                return None
-            at -= 1
-        return self.mappings[at] if at >= 0 else None
+        return self._files_before[at] if at >= 0 else None
+
+
+def _files_before(mappings: list[Mapping]) -> list[Mapping | None]:
+    """For each mapping the file mapping that it is, or follows without a gap."""
+    found: list[Mapping | None] = []
+    file, end = None, -1
+    for mapping in mappings:
+        if mapping.is_file:
+            file = mapping
+        elif mapping.start != end:
+            file = None
+        found.append(file)
+        end = mapping.end
+    return found
