@@ -45,15 +45,17 @@ static bool works_for(int kind)
     pthread_mutex_t theirs = fresh, ours = fresh;
     uint32_t tid = sys_gettid();
 
-    if (real_pthread_mutex_lock(&theirs) != 0 || !is_taken(&theirs, tid) ||
-        !mutex_is_plain(&theirs))
+    if (real_pthread_mutex_lock(&theirs) != 0 || !is_taken(&theirs, tid) || !mutex_is_plain(kind))
         return false;
-    if (!mutex_take(&ours, tid) || memcmp(&ours, &theirs, sizeof ours) != 0)
+    if (!mutex_take(&ours, kind, tid) || memcmp(&ours, &theirs, sizeof ours) != 0)
         return false;
-    if (mutex_take(&ours, tid) || real_pthread_mutex_trylock(&ours) != EBUSY)
+    bool recursive = (kind & MUTEX_TYPE) == PTHREAD_MUTEX_RECURSIVE_NP;
+    if (mutex_take(&ours, kind, tid) ||
+        real_pthread_mutex_trylock(&ours) != (recursive ? 0 : EBUSY) ||
+        (recursive && real_pthread_mutex_unlock(&ours) != 0))
         return false;
     return real_pthread_mutex_unlock(&ours) == 0 && memcmp(&ours, &fresh, sizeof ours) == 0 &&
-           mutex_take(&ours, tid) && real_pthread_mutex_unlock(&ours) == 0;
+           mutex_take(&ours, kind, tid) && real_pthread_mutex_unlock(&ours) == 0;
 }
 
 bool free_mutex_works(char *const *environ)
@@ -63,5 +65,8 @@ bool free_mutex_works(char *const *environ)
     return is_of_libc((const void *)real_pthread_mutex_lock) &&
            is_of_libc((const void *)real_pthread_mutex_trylock) &&
            is_of_libc((const void *)real_pthread_mutex_unlock) && !is_under_valgrind(environ) &&
-           works_for(PTHREAD_MUTEX_TIMED_NP) && works_for(PTHREAD_MUTEX_ADAPTIVE_NP);
+           works_for(PTHREAD_MUTEX_TIMED_NP) && works_for(PTHREAD_MUTEX_RECURSIVE_NP) &&
+           works_for(PTHREAD_MUTEX_ERRORCHECK_NP) && works_for(PTHREAD_MUTEX_ADAPTIVE_NP) &&
+           works_for(PTHREAD_MUTEX_TIMED_NP | MUTEX_PSHARED) &&
+           works_for(PTHREAD_MUTEX_RECURSIVE_NP | MUTEX_PSHARED);
 }

@@ -22,21 +22,28 @@ extern bool mutex_may_be_tried;
  * stands between us and libc who must see each call. Before there is a second thread. */
 bool free_mutex_works(char *const *environ);
 
-/* Neither recursive nor checked, robust, inheriting, protected or shared with another process. One
- * that is elided has a bit of its own; the bit of one that must not be, which a program sets by
- * asking for PTHREAD_MUTEX_NORMAL, says nothing here. */
-static inline bool mutex_is_plain(const pthread_mutex_t *m)
+/* glibc, nptl/pthreadP.h: what a mutex may be beside its type, and yet be taken in one step. The bit
+ * of one that must not be elided, which a program sets by asking for PTHREAD_MUTEX_NORMAL, says
+ * nothing here; one that is elided has another. */
+enum { MUTEX_TYPE = 3, MUTEX_PSHARED = 128, MUTEX_NO_ELISION = 512 };
+
+static inline int mutex_kind(const pthread_mutex_t *m)
 {
-    enum { NO_ELISION = 512 }; /* glibc, nptl/pthreadP.h */
-    int kind = m->__data.__kind & ~NO_ELISION;
-    return LIKELY(kind == PTHREAD_MUTEX_TIMED_NP) || kind == PTHREAD_MUTEX_ADAPTIVE_NP;
+    return *(const volatile int *)&m->__data.__kind; /* read once, before the lock is taken */
 }
 
-/* Takes a plain mutex if it is free. */
-static inline bool mutex_take(pthread_mutex_t *m, uint32_t tid)
+/* Neither robust nor inheriting nor protected. */
+static inline bool mutex_is_plain(int kind)
+{
+    return !(kind & ~(MUTEX_TYPE | MUTEX_PSHARED | MUTEX_NO_ELISION));
+}
+
+/* Takes a plain mutex of this kind if it is free: not if a recursive one is the caller's already. */
+static inline bool mutex_take(pthread_mutex_t *m, int kind, uint32_t tid)
 {
     int free = 0;
-    if (*real_single_threaded) { /* libc does without the atomic instruction then, so we do */
+    if (UNLIKELY(*real_single_threaded && !(kind & MUTEX_PSHARED))) {
+        /* libc does without the atomic instruction then, so we do */
         if (m->__data.__lock != 0)
             return false;
         m->__data.__lock = 1;
@@ -44,6 +51,8 @@ static inline bool mutex_take(pthread_mutex_t *m, uint32_t tid)
                                                      __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))) {
         return false;
     }
+    if (UNLIKELY(kind & MUTEX_TYPE) && (kind & MUTEX_TYPE) == PTHREAD_MUTEX_RECURSIVE_NP)
+        m->__data.__count = 1;
     m->__data.__owner = (int)tid;
     m->__data.__nusers++;
     return true;

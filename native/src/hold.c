@@ -36,17 +36,6 @@ static uint64_t sample_gap(struct lt_slot *slot)
     return period <= 1 ? 1 : 1 + random_next(slot) % (2 * period - 1);
 }
 
-static inline bool is_at_level(uint32_t level)
-{
-    return (lt_own.mode & LEVEL_MASK) >= level;
-}
-
-static inline uint64_t lock_waits(const struct lt_slot *slot)
-{
-    const struct lt_lock *lock = (const struct lt_lock *)slot->own;
-    return lock ? __atomic_load_n(&lock->waits, __ATOMIC_RELAXED) : 0;
-}
-
 /* At the levels that may record holds the hooks come by each time: sample_at is 0. The hold is timed
  * only as often as elsewhere, unless all are recorded. */
 static void acquired_recorded(struct lt_thread *t, struct lt_slot *slot, uint64_t key,
@@ -57,8 +46,10 @@ static void acquired_recorded(struct lt_thread *t, struct lt_slot *slot, uint64_
     uint64_t now = lt_now();
     control_check_claim(now);
     struct lt_held *held = held_push(t, key, slot->lock, site, now, flags);
-    if (held)
-        held->waits = lock_waits(slot);
+    if (held) {
+        held->wait_start = slot->own;
+        held->waits = lock_waits(held);
+    }
 }
 
 static void acquired_timed(struct lt_thread *t, struct lt_slot *slot, uint64_t key,
@@ -72,9 +63,10 @@ static void acquired_timed(struct lt_thread *t, struct lt_slot *slot, uint64_t k
 }
 
 void acquired_slowly(struct lt_thread *t, uint64_t key, uint32_t type, const void *site,
-                     uint16_t flags)
+                     uint16_t flags, struct lt_slot *slot)
 {
-    struct lt_slot *slot = slot_of(t, key, type);
+    if (UNLIKELY(slot->key != key))
+        slot = slot_of(t, key, type);
     slot->counts.acquisitions++;
     if (is_at_level(LT_LEVEL_BLOCKS))
         acquired_recorded(t, slot, key, site, flags);
@@ -136,34 +128,13 @@ static struct lt_lock *foreign(struct lt_thread *t, uint64_t key)
     return known || threads_hold(key, t) ? lock : NULL;
 }
 
-/* The shortest run of events between two moments at which the lock is free is of interest where two
- * threads met in it: where somebody waited when it was given back, or had begun to in between. */
-static inline bool somebody_waited(struct lt_thread *t, const struct lt_held *held)
-{
-    uint64_t waits = lock_waits(slot_of(t, held->key, 0));
-    return (uint32_t)waits || waits != held->waits;
-}
-
-static bool is_to_be_recorded(struct lt_thread *t, const struct lt_held *held)
+static bool is_to_be_recorded(const struct lt_held *held)
 {
     if (held->flags & LT_HELD_CONTENDED)
         return true;
     if (!(held->flags & LT_HELD_RECORDED))
         return false;
-    return is_at_level(LT_LEVEL_ALL) || somebody_waited(t, held);
-}
-
-bool released_unmet(struct lt_thread *t, uint64_t key)
-{
-    if (!is_at_level(LT_LEVEL_BLOCKS) || t->held_top == 0)
-        return false;
-    uint32_t below = t->held_top - (uint32_t)sizeof(struct lt_held);
-    const struct lt_held *top = held_at(t, below);
-    if (top->key != key || top->depth || (top->flags & ~LT_HELD_SHARED) != LT_HELD_RECORDED ||
-        somebody_waited(t, top))
-        return false;
-    __atomic_store_n(&t->held_top, below, __ATOMIC_RELAXED);
-    return true;
+    return is_at_level(LT_LEVEL_ALL) || somebody_waited(held);
 }
 
 void release_begin(struct lt_thread *t, uint64_t key, struct release *release)
@@ -186,7 +157,7 @@ void release_begin(struct lt_thread *t, uint64_t key, struct release *release)
     }
     release->listed = true;
     release->held = *held;
-    release->recorded = is_to_be_recorded(t, held);
+    release->recorded = is_to_be_recorded(held);
     held_remove(t, held);
     /* Read before the lock is free: afterwards somebody else may run first. */
     bool timed = release->recorded || (release->held.flags & LT_HELD_TIMED);

@@ -6,8 +6,9 @@
 #include "held.h"
 #include "tables.h"
 
+/* `slot`: of the key, or of another one if it is not where it is looked for. */
 NOINLINE void acquired_slowly(struct lt_thread *t, uint64_t key, uint32_t type, const void *site,
-                              uint16_t flags);
+                              uint16_t flags, struct lt_slot *slot);
 
 /* The lock was free: counts it and lists it. Each store here must drain before the program's next
  * atomic operation, so there are few; and the rare cases are one call at the end, so that the usual
@@ -23,7 +24,7 @@ static inline void acquired(struct lt_thread *t, uint64_t key, uint32_t type, co
     uint64_t acquisitions = slot->counts.acquisitions + 1;
     uint32_t top = t->held_top;
     if (UNLIKELY(slot->key != key || acquisitions >= slot->sample_at || top == t->held_size)) {
-        acquired_slowly(t, key, type, site, flags);
+        acquired_slowly(t, key, type, site, flags, slot);
         return;
     }
     slot->counts.acquisitions = acquisitions;
@@ -70,9 +71,41 @@ void release_account(struct lt_thread *t, struct release *release);
 /* It was not released after all: as before release_begin(). */
 void release_undo(struct lt_thread *t, const struct release *release);
 
+static inline bool is_at_level(uint32_t level)
+{
+    return (lt_own.mode & LEVEL_MASK) >= level;
+}
+
+/* Of a hold that may be recorded, and was not contended: its wait_start tells where the lock's
+ * entry lies. */
+static inline uint64_t lock_waits(const struct lt_held *held)
+{
+    const struct lt_lock *lock = (const struct lt_lock *)held->wait_start;
+    return lock ? __atomic_load_n(&lock->waits, __ATOMIC_RELAXED) : 0;
+}
+
+/* The shortest run of events between two moments at which the lock is free is of interest where two
+ * threads met in it: where somebody waited when it was given back, or had begun to in between. */
+static inline bool somebody_waited(const struct lt_held *held)
+{
+    uint64_t waits = lock_waits(held);
+    return (uint32_t)waits || waits != held->waits;
+}
+
 /* At a level that records holds during which somebody waited: the lock taken last, and nobody did.
  * True if that was all. */
-NOINLINE bool released_unmet(struct lt_thread *t, uint64_t key);
+static inline bool released_unmet(struct lt_thread *t, uint64_t key)
+{
+    if ((lt_own.mode & LEVEL_MASK) != LT_LEVEL_BLOCKS || t->held_top == 0)
+        return false;
+    uint32_t below = t->held_top - (uint32_t)sizeof(struct lt_held);
+    const struct lt_held *top = held_at(t, below);
+    if (top->key != key || top->depth || (top->flags & ~LT_HELD_SHARED) != LT_HELD_RECORDED ||
+        somebody_waited(top))
+        return false;
+    __atomic_store_n(&t->held_top, below, __ATOMIC_RELAXED);
+    return true;
+}
 
 /* Most releases: the lock taken last, its hold not timed. True if that was all. */
 static inline bool released(struct lt_thread *t, uint64_t key)

@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <threads.h>
 
+#include "mutex_hooks.h"
 #include "posix_hooks.h"
 #include "real.h"
 #include "wait.h"
@@ -32,24 +33,40 @@ EXPORT void mtx_destroy(mtx_t *m)
 
 EXPORT int mtx_lock(mtx_t *m)
 {
-    return watched() ? thrd_result(mutex_lock(mutex_of(m), NULL, FRAME())) : real_mtx_lock(m);
+    uint32_t mode = current_mode();
+    if (at_rest(mode))
+        return real_mtx_lock(m);
+    if (LIKELY(mutex_take_now(mutex_of(m), mode, __builtin_return_address(0)) == MUTEX_TAKEN))
+        return thrd_success;
+    return thrd_result(mutex_lock_any(mutex_of(m), NULL, FRAME()));
 }
 
 EXPORT int mtx_timedlock(mtx_t *m, const struct timespec *until)
 {
-    return watched() ? thrd_result(mutex_lock(mutex_of(m), until, FRAME()))
+    return watched() ? thrd_result(mutex_lock_any(mutex_of(m), until, FRAME()))
                      : real_mtx_timedlock(m, until);
 }
 
 EXPORT int mtx_trylock(mtx_t *m)
 {
-    return watched() ? thrd_result(mutex_trylock(mutex_of(m), __builtin_return_address(0)))
-                     : real_mtx_trylock(m);
+    uint32_t mode = current_mode();
+    if (at_rest(mode))
+        return real_mtx_trylock(m);
+    const void *site = __builtin_return_address(0);
+    if (LIKELY(mutex_take_now(mutex_of(m), mode, site) == MUTEX_TAKEN))
+        return thrd_success;
+    return thrd_result(mutex_trylock_any(mutex_of(m), site));
 }
 
 EXPORT int mtx_unlock(mtx_t *m)
 {
-    return watched() ? thrd_result(mutex_unlock(mutex_of(m))) : real_mtx_unlock(m);
+    uint32_t mode = current_mode();
+    if (at_rest(mode))
+        return real_mtx_unlock(m);
+    struct lt_thread *t = ready(mode);
+    if (LIKELY(t && released(t, mutex_key(mutex_of(m)))))
+        return real_mtx_unlock(m);
+    return thrd_result(mutex_unlock_any(mutex_of(m)));
 }
 
 EXPORT int cnd_init(cnd_t *c)

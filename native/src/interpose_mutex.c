@@ -1,14 +1,11 @@
 /* Mutexes. A lock is tried first: if that succeeds nobody waited, and the rest is a counter and
  * the held list. If not, the real function decides, as it would have without us: glibc's lock
- * begins with the very same attempt, so neither results nor the order of waiters change.
- *
- * The two hooks that programs spend their time in save no register and call nothing; whatever is
- * out of the ordinary leaves them at once. */
+ * begins with the very same attempt, so neither results nor the order of waiters change. What happens
+ * in nearly every call is in mutex_hooks.h. */
 #include <errno.h>
 #include <pthread.h>
 
-#include "free_mutex.h"
-#include "posix_hooks.h"
+#include "mutex_hooks.h"
 #include "real.h"
 #include "wait.h"
 
@@ -24,11 +21,6 @@ struct call {
     const struct timespec *until;
 };
 
-static inline uint64_t key_of(const pthread_mutex_t *m)
-{
-    return lock_key(LT_KIND_MUTEX, m);
-}
-
 static inline bool holds(int result)
 {
     return result == 0 || result == EOWNERDEAD; /* robust: taken over from a dead thread */
@@ -38,7 +30,7 @@ static inline bool holds(int result)
 static inline int with_owner_died(pthread_mutex_t *m, int result)
 {
     if (UNLIKELY(result == EOWNERDEAD))
-        locks_distrust(key_of(m));
+        locks_distrust(mutex_key(m));
     return result;
 }
 
@@ -46,9 +38,9 @@ static inline void taken(struct lt_thread *t, pthread_mutex_t *m, const void *si
 {
     uint32_t type = (uint32_t)m->__data.__kind;
     if (UNLIKELY((type & 3) == PTHREAD_MUTEX_RECURSIVE_NP))
-        acquired_again(t, key_of(m), type, site);
+        acquired_again(t, mutex_key(m), type, site);
     else
-        acquired(t, key_of(m), type, site, 0);
+        acquired(t, mutex_key(m), type, site, 0);
 }
 
 static int call_real(pthread_mutex_t *m, const struct call *call)
@@ -65,7 +57,7 @@ static NOINLINE int wait_for(struct lt_thread *t, pthread_mutex_t *m, const stru
 {
     struct waiting waiting;
     wait_begin(t, &waiting,
-               &(struct wait_for){.key = key_of(m),
+               &(struct wait_for){.key = mutex_key(m),
                                   .type = (uint32_t)m->__data.__kind,
                                   .holder = (uint32_t)m->__data.__owner,
                                   .flags = call->form == LOCK ? 0 : LT_WAIT_TIMED},
@@ -112,24 +104,29 @@ static NOINLINE int lock_any(pthread_mutex_t *m, const struct call *call, const 
 
 static const struct call lock_call = {.form = LOCK};
 
+NOINLINE int mutex_lock_any(pthread_mutex_t *m, const struct timespec *until,
+                            const uintptr_t *frame)
+{
+    return lock_any(m, &(struct call){.form = until ? TIMED : LOCK, .until = until}, frame);
+}
+
+static NOINLINE int lock_not_free(pthread_mutex_t *m, const uintptr_t *frame)
+{
+    struct lt_thread *t = watched();
+    bool may_be_own = (m->__data.__kind & MUTEX_TYPE) == PTHREAD_MUTEX_RECURSIVE_NP;
+    return t && !may_be_own ? wait_for(t, m, &lock_call, frame) : lock_any(m, &lock_call, frame);
+}
+
 EXPORT int pthread_mutex_lock(pthread_mutex_t *m)
 {
     uint32_t mode = current_mode();
-    if (IS_NOP || passes(mode))
+    if (at_rest(mode))
         return real_pthread_mutex_lock(m);
-    struct lt_thread *t = ready(mode);
-    uint32_t tid = lt_own.tid;
-    if (UNLIKELY(!t || !tid || !mutex_is_plain(m)))
-        return lock_any(m, &lock_call, FRAME());
-    if (UNLIKELY(!mutex_take(m, tid)))
-        return wait_for(t, m, &lock_call, FRAME());
-    acquired(t, key_of(m), (uint32_t)m->__data.__kind, __builtin_return_address(0), 0);
-    return 0;
-}
-
-int mutex_lock(pthread_mutex_t *m, const struct timespec *until, const uintptr_t *frame)
-{
-    return lock_any(m, &(struct call){.form = until ? TIMED : LOCK, .until = until}, frame);
+    switch (mutex_take_now(m, mode, __builtin_return_address(0))) {
+    case MUTEX_TAKEN: return 0;
+    case MUTEX_NOT_FREE: return lock_not_free(m, FRAME());
+    default: return lock_any(m, &lock_call, FRAME());
+    }
 }
 
 EXPORT int pthread_mutex_timedlock(pthread_mutex_t *m, const struct timespec *until)
@@ -146,7 +143,7 @@ EXPORT int pthread_mutex_clocklock(pthread_mutex_t *m, clockid_t clock,
     return lock_any(m, &(struct call){.form = CLOCK, .clock = clock, .until = until}, FRAME());
 }
 
-int mutex_trylock(pthread_mutex_t *m, const void *site)
+NOINLINE int mutex_trylock_any(pthread_mutex_t *m, const void *site)
 {
     struct lt_thread *t = watched();
     int result = real_pthread_mutex_trylock(m);
@@ -155,23 +152,27 @@ int mutex_trylock(pthread_mutex_t *m, const void *site)
     if (holds(with_owner_died(m, result)))
         taken(t, m, site);
     else if (result == EBUSY)
-        slot_of(t, key_of(m), (uint32_t)m->__data.__kind)->counts.trylock_failed++;
+        slot_of(t, mutex_key(m), (uint32_t)m->__data.__kind)->counts.trylock_failed++;
     return result;
 }
 
 EXPORT int pthread_mutex_trylock(pthread_mutex_t *m)
 {
-    return mutex_trylock(m, __builtin_return_address(0));
+    uint32_t mode = current_mode();
+    if (at_rest(mode))
+        return real_pthread_mutex_trylock(m);
+    const void *site = __builtin_return_address(0);
+    return mutex_take_now(m, mode, site) == MUTEX_TAKEN ? 0 : mutex_trylock_any(m, site);
 }
 
 /* Every case: another lock was taken later, a timed hold, a recursive level, a change of level. */
-NOINLINE int mutex_unlock(pthread_mutex_t *m)
+NOINLINE int mutex_unlock_any(pthread_mutex_t *m)
 {
     struct lt_thread *t = watched();
-    if (!t || released_unmet(t, key_of(m)))
+    if (!t || released_unmet(t, mutex_key(m)))
         return real_pthread_mutex_unlock(m);
     struct release release;
-    release_begin(t, key_of(m), &release);
+    release_begin(t, mutex_key(m), &release);
     int result = real_pthread_mutex_unlock(m);
     if (result == 0)
         release_end(t, &release); /* the mutex may be gone by now */
@@ -183,12 +184,12 @@ NOINLINE int mutex_unlock(pthread_mutex_t *m)
 EXPORT int pthread_mutex_unlock(pthread_mutex_t *m)
 {
     uint32_t mode = current_mode();
-    if (IS_NOP || passes(mode))
+    if (at_rest(mode))
         return real_pthread_mutex_unlock(m);
     struct lt_thread *t = ready(mode);
-    if (LIKELY(t && released(t, key_of(m))))
+    if (LIKELY(t && released(t, mutex_key(m))))
         return real_pthread_mutex_unlock(m);
-    return mutex_unlock(m);
+    return mutex_unlock_any(m);
 }
 
 void mutex_begins(pthread_mutex_t *m)
@@ -196,14 +197,14 @@ void mutex_begins(pthread_mutex_t *m)
     struct lt_thread *t = watched();
     if (!t)
         return;
-    locks_begin(key_of(m));
-    held_forget(t, key_of(m)); /* as fork handlers do to the locks of their child */
+    locks_begin(mutex_key(m));
+    held_forget(t, mutex_key(m)); /* as fork handlers do to the locks of their child */
 }
 
 void mutex_ends(pthread_mutex_t *m)
 {
     if (watched())
-        locks_end(key_of(m));
+        locks_end(mutex_key(m));
 }
 
 EXPORT int pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *attributes)

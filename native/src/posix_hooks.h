@@ -11,17 +11,12 @@
 
 #include "thread.h"
 
-/* All return what the pthread function does. `until` NULL: as long as it takes. `frame` is FRAME()
- * of the hook, `site` its return address. */
-int mutex_lock(pthread_mutex_t *m, const struct timespec *until, const uintptr_t *frame);
-int mutex_trylock(pthread_mutex_t *m, const void *site);
-int mutex_unlock(pthread_mutex_t *m);
+/* Returns what the pthread function does. `until` NULL: as long as it takes. `frame` is FRAME() of
+ * the hook. */
 int cond_wait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *until,
               const uintptr_t *frame);
 
-/* Their address begins or ends a life. */
-void mutex_begins(pthread_mutex_t *m);
-void mutex_ends(pthread_mutex_t *m);
+/* Its address begins or ends a life. */
 void cond_begins(pthread_cond_t *c);
 void cond_ends(pthread_cond_t *c);
 

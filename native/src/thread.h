@@ -114,14 +114,14 @@ static inline bool dormant(uint32_t mode)
     return (mode & LEVEL_MASK) == LT_LEVEL_DORMANT;
 }
 
-/* Dormant, and known to be: the hook has nothing to do. */
-static inline bool passes(uint32_t mode)
+/* The hook has nothing to do. The nop flavour never has: it is the price of being interposed at
+ * all. */
+static inline bool at_rest(uint32_t mode)
 {
-    return UNLIKELY(lt_own.mode != mode) && dormant(mode);
+    return IS_NOP || dormant(mode);
 }
 
-/* The block to write to, or NULL: call straight through. The nop flavour always does: it is the
- * price of being interposed at all. */
+/* The block to write to, or NULL: call straight through. */
 static inline struct lt_thread *watched(void)
 {
     if (IS_NOP)

@@ -21,10 +21,10 @@ static void takes_what_is_free(int kind)
 {
     uint32_t tid = sys_gettid();
     pthread_mutex_t mutex = of_kind(kind);
-    CHECK(mutex_is_plain(&mutex));
+    CHECK(mutex_is_plain(mutex_kind(&mutex)));
     for (int i = 0; i < 3; i++) {
-        CHECK(mutex_take(&mutex, tid));
-        CHECK(!mutex_take(&mutex, tid));
+        CHECK(mutex_take(&mutex, mutex_kind(&mutex), tid));
+        CHECK(!mutex_take(&mutex, mutex_kind(&mutex), tid));
         CHECK_EQUAL(mutex.__data.__owner, tid);
         CHECK_EQUAL(mutex.__data.__nusers, 1);
         CHECK_EQUAL(pthread_mutex_unlock(&mutex), 0);
@@ -34,19 +34,22 @@ static void takes_what_is_free(int kind)
 
 static void leaves_the_other_kinds(void)
 {
-    pthread_mutex_t recursive = of_kind(PTHREAD_MUTEX_RECURSIVE);
-    pthread_mutex_t checked = of_kind(PTHREAD_MUTEX_ERRORCHECK);
-    pthread_mutex_t shared;
+    pthread_mutex_t robust, inheriting;
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);
-    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-    pthread_mutex_init(&shared, &attributes);
-    CHECK(!mutex_is_plain(&recursive) && !mutex_is_plain(&checked) && !mutex_is_plain(&shared));
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(&robust, &attributes);
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
+    pthread_mutex_init(&inheriting, &attributes);
+    CHECK(!mutex_is_plain(mutex_kind(&robust)) && !mutex_is_plain(mutex_kind(&inheriting)));
 }
 
 static void *in_a_thread(void *argument)
 {
     takes_what_is_free(PTHREAD_MUTEX_TIMED_NP);
+    takes_what_is_free(PTHREAD_MUTEX_RECURSIVE_NP);
+    takes_what_is_free(PTHREAD_MUTEX_ERRORCHECK_NP);
     takes_what_is_free(PTHREAD_MUTEX_ADAPTIVE_NP);
     return argument;
 }

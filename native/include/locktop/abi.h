@@ -244,7 +244,7 @@ struct lt_held {
     uint16_t flags;      /* enum lt_held_flags */
     uint64_t site;       /* return address of the acquiring call */
     uint64_t since;      /* timed: ticks when taken */
-    uint64_t wait_start; /* contended: ticks when the wait began */
+    uint64_t wait_start; /* contended: ticks when the wait began; else the library's own */
     uint64_t wait_ticks; /* contended: how long it was */
     uint32_t stack;      /* contended: stack of the wait */
     uint32_t holder;     /* contended: tid that held it when the wait began, 0 unknown */
