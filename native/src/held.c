@@ -70,9 +70,12 @@ struct lt_held *held_find(struct lt_thread *t, uint64_t key)
 
 void held_remove(struct lt_thread *t, struct lt_held *held)
 {
-    char *end = (char *)held_at(t, t->held_top);
+    uint32_t top = t->held_top;
+    char *end = (char *)held_at(t, top);
+    if ((char *)(held + 1) > end)
+        return; /* a signal handler forked meanwhile, and the child came here first */
     memmove(held, held + 1, (size_t)(end - (char *)(held + 1)));
-    __atomic_store_n(&t->held_top, t->held_top - (uint32_t)sizeof *held, __ATOMIC_RELEASE);
+    __atomic_store_n(&t->held_top, top - (uint32_t)sizeof *held, __ATOMIC_RELEASE);
 }
 
 void held_forget(struct lt_thread *t, uint64_t key)

@@ -51,6 +51,17 @@ static void any_order(struct lt_thread *t)
     CHECK_EQUAL(held_count(t), 0);
 }
 
+/* As when a signal handler forks between the two steps of a release, and the child, which shares the
+ * list, comes first. */
+static void removed_twice(struct lt_thread *t)
+{
+    acquired(t, key_number(0), 0, NULL, 0);
+    struct lt_held *held = held_find(t, key_number(0));
+    held_remove(t, held);
+    held_remove(t, held);
+    CHECK_EQUAL(held_count(t), 0);
+}
+
 static void grows(struct lt_thread *t)
 {
     enum { MANY = 3 * LT_HELD_INLINE };
@@ -224,6 +235,7 @@ int main(void)
     struct lt_thread *t = watched();
     CHECK(t);
     any_order(t);
+    removed_twice(t);
     grows(t);
     recursive_levels(t);
     undone_release(t);
