@@ -44,6 +44,10 @@ _LAST_NAMES_S = 1.0
 _NOTES = {
     lib.LT_NOTE_NO_ROOM: "the process's shared memory is full: details are missing"
     " (raise the size of /dev/shm, or set LOCKTOP_DIR for it)",
+    lib.LT_NOTE_CONFINED: "the program confined itself (seccomp): since then locktop asks"
+    " the kernel for no more memory, and details may be missing",
+    lib.LT_NOTE_NO_CLOCK: "watching ended when the program gave up reading the clock"
+    " (strict seccomp or PR_SET_TSC)",
     lib.LT_NOTE_LOCKS_FOLDED: 'some locks found no room and are counted as "other locks"',
 }
 
@@ -304,7 +308,10 @@ class PreloadSource:
         return {site: self._file.resolver.frame(site) for site in sorted(wanted)}
 
     def _notes(self, reading: Reading) -> tuple[str, ...]:
-        notes = [text for bit, text in _NOTES.items() if reading.header.notes & bit]
+        bits = reading.header.notes
+        if bits & lib.LT_NOTE_CONFINED:
+            bits &= ~lib.LT_NOTE_NO_ROOM  # for another reason than the size of /dev/shm
+        notes = [text for bit, text in _NOTES.items() if bits & bit]
         unwatched = reading.header.threads_unwatched
         if unwatched or reading.header.notes & lib.LT_NOTE_NO_THREAD_BLOCK:
             notes.append(f"{max(unwatched, 1)} threads run unwatched: there was no room for them")

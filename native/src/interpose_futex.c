@@ -15,23 +15,33 @@
 #endif
 
 /* syscall() must stay what it is for every other number: with vfork or clone behind it, it may return
- * on another stack, or twice. So what is no futex leaves before there is a frame. */
+ * on another stack, or twice. So what is neither a futex nor a sandbox leaves before there is a frame. */
 #define TO_STRING(x) #x
 #define NUMBER(x)    TO_STRING(x)
 #if defined(__x86_64__)
-__asm__(".text\n"
-        ".globl syscall\n"
-        ".type syscall, @function\n"
-        "syscall:\n"
-        "    .cfi_startproc\n"
-        "    cmpl $" NUMBER(SYS_futex) ", %edi\n"
-                                       "    je futex_hook\n"
-                                       "    cmpl $" NUMBER(
-                                           SYS_futex_waitv) ", %edi\n"
-                                                            "    je futex_hook\n"
-                                                            "    jmp *real_syscall(%rip)\n"
-                                                            "    .cfi_endproc\n"
-                                                            ".size syscall, . - syscall\n");
+__asm__(
+    ".text\n"
+    ".globl syscall\n"
+    ".type syscall, @function\n"
+    "syscall:\n"
+    "    .cfi_startproc\n"
+    "    cmpl $" NUMBER(
+        SYS_futex) ", %edi\n"
+                   "    je futex_hook\n"
+                   "    cmpl $" NUMBER(
+                       SYS_futex_waitv) ", %edi\n"
+                                        "    je futex_hook\n"
+                                        "    cmpl $" NUMBER(
+                                            SYS_seccomp) ", %edi\n"
+                                                         "    je sandbox_syscall\n"
+                                                         "    cmpl $" NUMBER(
+                                                             SYS_prctl) ", %edi\n"
+                                                                        "    je sandbox_syscall\n"
+                                                                        "    jmp "
+                                                                        "*real_syscall(%rip)\n"
+                                                                        "    .cfi_endproc\n"
+                                                                        ".size syscall, . - "
+                                                                        "syscall\n");
 #elif defined(__aarch64__)
 __asm__(
     ".text\n"
@@ -39,16 +49,26 @@ __asm__(
     ".type syscall, %function\n"
     "syscall:\n"
     "    .cfi_startproc\n"
-    "    cmp w0, " NUMBER(SYS_futex) "\n"
-                                     "    b.eq futex_hook\n"
-                                     "    cmp w0, " NUMBER(
-                                         SYS_futex_waitv) "\n"
-                                                          "    b.eq futex_hook\n"
-                                                          "    adrp x16, real_syscall\n"
-                                                          "    ldr x16, [x16, :lo12:real_syscall]\n"
-                                                          "    br x16\n"
-                                                          "    .cfi_endproc\n"
-                                                          ".size syscall, . - syscall\n");
+    "    cmp w0, " NUMBER(
+        SYS_futex) "\n"
+                   "    b.eq futex_hook\n"
+                   "    cmp w0, " NUMBER(
+                       SYS_futex_waitv) "\n"
+                                        "    b.eq futex_hook\n"
+                                        "    cmp w0, " NUMBER(
+                                            SYS_seccomp) "\n"
+                                                         "    b.eq sandbox_syscall\n"
+                                                         "    cmp w0, " NUMBER(
+                                                             SYS_prctl) "\n"
+                                                                        "    b.eq sandbox_syscall\n"
+                                                                        "    adrp x16, "
+                                                                        "real_syscall\n"
+                                                                        "    ldr x16, [x16, "
+                                                                        ":lo12:real_syscall]\n"
+                                                                        "    br x16\n"
+                                                                        "    .cfi_endproc\n"
+                                                                        ".size syscall, . - "
+                                                                        "syscall\n");
 #endif
 
 static inline bool is_wait(long number, long operation)

@@ -125,6 +125,10 @@ static void after_fork_in_child(void)
 {
     if (!lt_shm)
         return;
+    if (shm_is_sealed()) {
+        thread_unwatch(); /* nor are the threads that it makes: shm_is_strangers() */
+        return;
+    }
     /* Not where it forked in the middle of our work. */
     if (lt_own.busy || !forks_watched) {
         control_own(LT_LEVEL_DORMANT);
@@ -189,10 +193,11 @@ __attribute__((constructor)) static void process_start(int argc, char **argv, ch
 }
 
 /* The name goes, the mapping stays: other threads may still run, and a reader that has the file
- * open sees the end. A vfork child shares this memory but is not this process. */
+ * open sees the end. A vfork child shares this memory but is not this process. One that has
+ * confined itself leaves its file to the next start's sweep. */
 __attribute__((destructor)) static void process_end(void)
 {
-    if (!lt_shm || sys_getpid() != lt_shm->pid)
+    if (!lt_shm || shm_is_sealed() || sys_getpid() != lt_shm->pid)
         return;
     __atomic_store_n(&lt_shm->state, LT_EXITED, __ATOMIC_RELEASE);
     shm_remove();

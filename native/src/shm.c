@@ -19,6 +19,7 @@
 enum {
     FIRST_BACKED = 256 << 10, /* reserved at the start */
     BACK_STEP = 256 << 10,    /* and then so much at a time */
+    SEAL_ROOM = 4 << 20,      /* for what comes after the program confined itself */
     CACHE_LINE = 64,
     REFUSALS_BEFORE_RETRY = 1024
 };
@@ -27,6 +28,7 @@ struct lt_header *lt_shm;
 struct shm_map shm_map;
 
 static char path[SHM_PATH_MAX];
+static bool sealed;
 
 static uint64_t round_up(uint64_t value, uint64_t unit)
 {
@@ -243,6 +245,8 @@ static bool segment_map(unsigned segment)
 {
     if (__atomic_load_n(&shm_map.segment[segment], __ATOMIC_ACQUIRE))
         return true;
+    if (shm_is_sealed())
+        return false;
     uint8_t *before = __atomic_load_n(&shm_map.segment[segment - 1], __ATOMIC_ACQUIRE);
     long last_page = (long)(before + segment_size(segment - 1) - LT_PAGE);
     long address = sys_call6(SYS_mremap, last_page, 0, (long)(LT_PAGE + segment_size(segment)),
@@ -282,6 +286,8 @@ static bool arena_back(uint64_t end)
         uint64_t backed = __atomic_load_n(&lt_shm->backed, __ATOMIC_ACQUIRE);
         if (end <= backed)
             return true;
+        if (shm_is_sealed())
+            return false;
         unsigned segment = shm_segment_of(backed);
         uint64_t stop = shm_segment_start(segment + 1);
         uint64_t wanted = round_up(end, BACK_STEP);
@@ -334,6 +340,27 @@ static void mark_generation(void)
 bool shm_is_strangers(void)
 {
     return generation && *generation == 0;
+}
+
+bool shm_seal(void)
+{
+    bool is_ours = lt_shm && !shm_is_strangers();
+    if (is_ours && sys_getpid() != lt_shm->pid)
+        return false; /* a vfork child confines itself, not this process */
+    if (is_ours)
+        arena_back(__atomic_load_n(&lt_shm->used, __ATOMIC_RELAXED) + SEAL_ROOM);
+    __atomic_store_n(&sealed, true, __ATOMIC_RELEASE);
+    return true;
+}
+
+void shm_unseal(void)
+{
+    __atomic_store_n(&sealed, false, __ATOMIC_RELEASE);
+}
+
+bool shm_is_sealed(void)
+{
+    return __atomic_load_n(&sealed, __ATOMIC_ACQUIRE);
 }
 
 uint64_t shm_alloc(uint64_t size)

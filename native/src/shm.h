@@ -42,6 +42,12 @@ void shm_leave_reason(const char *reason);
  * parent's, and nothing that is mapped or pointed to from now on exists there. */
 bool shm_is_strangers(void);
 
+/* For a program that is about to confine itself: reserves some room more, and then makes no system
+ * call again, so that what is reserved is all there is. False if nothing of that was done. */
+bool shm_seal(void);
+void shm_unseal(void);
+bool shm_is_sealed(void);
+
 /* Returns a file offset, 0 if there is no room. */
 uint64_t shm_alloc(uint64_t size);
 

@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "held.h"
 #include "process.h"
+#include "real.h"
 #include "shm.h"
 #include "sys.h"
 #include "tables.h"
@@ -144,7 +145,7 @@ static void retire(struct lt_thread *t)
  * when their number has doubled. One collector at a time; the others go on without. */
 static void collect_dead(void)
 {
-    if (__atomic_exchange_n(&collecting, 1, __ATOMIC_ACQUIRE))
+    if (shm_is_sealed() || __atomic_exchange_n(&collecting, 1, __ATOMIC_ACQUIRE))
         return;
     uint32_t count = __atomic_load_n(&lt_shm->threads.count, __ATOMIC_ACQUIRE);
     uint32_t living = 0;
@@ -192,14 +193,30 @@ struct lt_thread *thread_reserve(void)
     return t;
 }
 
+void thread_unwatch(void)
+{
+    lt_own = (struct own){.mode = MODE_NEVER};
+    unwatched = true;
+}
+
 void thread_release(struct lt_thread *t)
 {
     block_free(t);
 }
 
+/* Without a system call, which a sandbox may forbid: as libc writes it into a mutex. */
+static uint32_t tid_of_libc(void)
+{
+    pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+    real_pthread_mutex_lock(&mutex);
+    uint32_t tid = (uint32_t)mutex.__data.__owner;
+    real_pthread_mutex_unlock(&mutex);
+    return tid;
+}
+
 void thread_adopt(struct lt_thread *t)
 {
-    t->tid = sys_gettid();
+    t->tid = may_take_free ? tid_of_libc() : sys_gettid();
     t->pthread = (uint64_t)pthread_self();
     t->started = lt_now();
     t->birth = __atomic_add_fetch(&births, 1, __ATOMIC_RELAXED);

@@ -158,6 +158,9 @@ void thread_release(struct lt_thread *t);
 /* Makes the block the calling thread's own. */
 void thread_adopt(struct lt_thread *t);
 
+/* The calling thread is not watched from now on. */
+void thread_unwatch(void);
+
 /* Forgets all threads, in a forked child. */
 void threads_reset(void);
 

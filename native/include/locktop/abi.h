@@ -72,7 +72,9 @@ enum lt_process_state { LT_STARTING = 0, LT_RUNNING = 1, LT_EXITED = 2 };
 enum lt_note {
     LT_NOTE_NO_ROOM = 1,         /* an allocation failed: details are missing */
     LT_NOTE_NO_THREAD_BLOCK = 2, /* a thread runs unwatched */
-    LT_NOTE_LOCKS_FOLDED = 4     /* acquisitions were counted under "other locks" (id 0) */
+    LT_NOTE_LOCKS_FOLDED = 4,    /* acquisitions were counted under "other locks" (id 0) */
+    LT_NOTE_CONFINED = 8,        /* the program confined itself: no room beyond what it had then */
+    LT_NOTE_NO_CLOCK = 16        /* it gave up the clock: watching ended there */
 };
 
 /* An array that grows without moving: chunk k holds (first << k) elements, so element i
