@@ -233,8 +233,8 @@ void shm_leave_reason(const char *reason)
     long fd = sys_call3(SYS_memfd_create, (long)name, 1 /* MFD_CLOEXEC */, 0);
     if (fd < 0)
         return;
-    if (sys_call3(SYS_ftruncate, fd, LT_PAGE, 0) == 0)
-        sys_call6(SYS_mmap, 0, LT_PAGE, PROT_READ, MAP_SHARED, fd, 0);
+    /* An empty file, which no limit of the size of files forbids, and nobody is to touch. */
+    sys_call6(SYS_mmap, 0, LT_PAGE, PROT_NONE, MAP_SHARED, fd, 0);
     sys_call3(SYS_close, fd, 0, 0);
 }
 
