@@ -84,18 +84,16 @@ def paths(target: Target) -> list[str]:
     name = f"locktop-{target.own_pid}-{target.start_time}"
     # The second: it executed another program as another user, who may not remove the first.
     names = (f"{name}-{target.uid}", name)
-    directories = []
-    if chosen := os.environ.get("LOCKTOP_DIR"):
-        directories.append(chosen)
-    root = f"/proc/{target.pid}/root"
+    theirs = ["/dev/shm"]
     try:
-        if theirs := procfs.environment(target.pid, "LOCKTOP_DIR"):
-            directories.append(root + os.path.join("/", theirs))
+        if set_there := procfs.environment(target.pid, "LOCKTOP_DIR"):
+            theirs.insert(0, os.path.join("/", set_there))
     except OSError:
         pass  # not ours; its default directory may still tell
-    directories.append(f"{root}/dev/shm")
-    if not os.access(root, os.R_OK):
-        directories.append("/dev/shm")
+    directories = [chosen] if (chosen := os.environ.get("LOCKTOP_DIR")) else []
+    # Its root may be hidden from us, and may have been ours when it made the file.
+    for root in (f"/proc/{target.pid}/root", ""):
+        directories += [root + directory for directory in theirs]
     return [os.path.join(directory, name) for directory in directories for name in names]
 
 
