@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
 import pytest
 from support import tool
 from support.same import AsBare
-from support.targets import StartTarget
+from support.targets import Compiler, StartTarget
+
+from locktop.collector.abi import ffi, lib
+from locktop.collector.launch import preload_environment
 
 
 @pytest.mark.parametrize("how", ["prctl", "seccomp", "raw", "strict", "refused"])
@@ -21,3 +29,115 @@ def test_figures_of_a_program_that_confined_itself(start_target: StartTarget) ->
     lock = tool.lock_named(document, "g_confined")
     assert (lock["acquisitions"], lock["contended"], lock["holders"]) == (500, 0, [])
     assert target.finish() == (0, [])
+
+
+SELF_INFLICTED = ["fds", "nofile", "fsize", "uid", "euid", "undumpable", "chroot", "unshare"]
+
+
+@pytest.mark.parametrize("how", SELF_INFLICTED)
+def test_what_a_program_does_to_itself(
+    how: str, start_bare: StartTarget, start_target: StartTarget
+) -> None:
+    if os.geteuid() != 0 and how in ("uid", "euid", "chroot", "unshare"):
+        pytest.skip("only root may")
+    assert start_bare("grow", how).finish() == (0, ["ok"])
+    target = start_target("grow", how)
+    target.expect("ok")
+    lock = tool.lock_named(tool.snapshot(target.pid), "g_fought_for")
+    assert (lock["acquisitions"], lock["holders"], lock["waiters"]) == (300, [], [])
+    assert target.finish() == (0, [])
+
+
+#: Bytes that the library reserves at a time, and how many such reservations are looked at.
+STEP, STEPS = 256 << 10, 100
+PAGE = 4096
+
+
+@pytest.fixture
+def tmpfs(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
+    """An empty file system of so many bytes; asked for again it is another size."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount")
+    directory = tmp_path / "tmpfs"
+    directory.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(directory)], check=True)
+
+    def resized(size: int) -> Path:
+        for left in directory.iterdir():
+            left.unlink()
+        subprocess.run(["mount", "-o", f"remount,size={size}", str(directory)], check=True)
+        return directory
+
+    try:
+        yield resized
+    finally:
+        subprocess.run(["umount", "-l", str(directory)], check=True)
+
+
+def told_by(directory: Path) -> tuple[int, int] | None:
+    """Return the notes and the reserved bytes that the one file tells; None without a file."""
+    for path in directory.iterdir():
+        with open(path, "rb") as file:
+            header = ffi.from_buffer(
+                "struct lt_header *", file.read(ffi.sizeof("struct lt_header"))
+            )
+            return int(header.notes), int(header.backed)
+    return None
+
+
+def test_full_at_each_reservation(
+    start_bare: StartTarget, start_target: StartTarget, tmpfs: Callable[[int], Path]
+) -> None:
+    def run(size: int) -> tuple[int, int] | None:
+        directory = tmpfs(size)
+        target = start_target(
+            "grow", "nothing", "3000", environment={"LOCKTOP_DIR": str(directory)}
+        )
+        target.expect("ok")
+        told = told_by(directory)
+        assert target.finish() == (0, [])
+        return told
+
+    assert start_bare("grow").finish() == (0, ["ok"])
+    notes, reserved = run(2 * STEP * STEPS) or (0, 0)
+    assert notes == 0
+    assert reserved >= STEPS * STEP, "so many reservations are made"
+    for pages in (1, 2, STEP // PAGE - 1):
+        assert run(pages * PAGE) is None, "not even the first"
+    for step in range(1, STEPS):
+        size = step * STEP + step % (STEP // PAGE) * PAGE  # full at another page each time
+        notes, reserved = run(size) or (0, 0)
+        assert notes & lib.LT_NOTE_NO_ROOM, step
+        assert STEP <= reserved <= size
+
+
+@pytest.mark.parametrize("size", [0, 1, PAGE, STEP - 1, STEP, 4 * STEP, 10 * STEP + 1])
+def test_a_limit_on_the_size_of_files(size: int, compiler: Compiler) -> None:
+    assert run_limited(compiler.program("grow"), f"--fsize={size}") == (0, "ok")
+
+
+@pytest.mark.parametrize("number", [4, 5])
+def test_a_limit_on_descriptors(number: int, compiler: Compiler) -> None:
+    assert run_limited(compiler.program("grow"), f"--nofile={number}") == (0, "ok")
+
+
+@pytest.mark.parametrize("mebibytes", range(48, 120, 8))
+def test_a_limit_on_address_space(mebibytes: int, compiler: Compiler) -> None:
+    """Beyond what the program itself needs; what we map is refused at another time each time."""
+    assert run_limited(compiler.program("grow"), f"--as={mebibytes << 20}") == (0, "ok")
+
+
+def run_limited(program: Path, limit: str) -> tuple[int, str]:
+    """Run a program under the limit, without the library and with it: that must be the same."""
+    preloads = [f"{name}={value}" for name, value in preload_environment().items()]
+    said = []
+    for variables in ([], preloads):
+        done = subprocess.run(
+            ["prlimit", limit, "env", *variables, str(program), "nothing", "3000"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        said.append((done.returncode, done.stdout.strip()))
+    assert said[0] == said[1]
+    return said[1]
