@@ -1,0 +1,75 @@
+"""Other libraries in the process: loaded before us, beside us, later; sanitizers and allocators."""
+
+from __future__ import annotations
+
+import ctypes.util
+import os
+from pathlib import Path
+
+import pytest
+from support.targets import Compiler, StartTarget, Target
+
+from locktop.collector.launch import preload_environment
+
+LEVELS = [None, "dormant", "contended", "all"]
+
+
+def environment(level: str | None) -> dict[str, str]:
+    return preload_environment(level) if level else {}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("binding", ["lazy", "now"])
+def test_before_any_constructor(level: str | None, binding: str, compiler: Compiler) -> None:
+    first = compiler.program("comesfirst", "-shared", "-fPIC", "-Wl,-z,initfirst")
+    program = compiler.program("before", str(first), f"-Wl,-z,{binding}")
+    with Target([program], environment(level)) as target:
+        assert target.finish() == (0, ["ok"])
+
+
+def allocator(name: str) -> str:
+    """Return the library's file name as the loader wants it."""
+    found = ctypes.util.find_library(name)
+    if found is None and os.environ.get("CI") == "true":
+        pytest.fail(f"lib{name} is missing; .ci/run installs it")
+    if found is None:
+        pytest.skip(f"lib{name} is missing")
+    return found
+
+
+@pytest.mark.parametrize("name", ["jemalloc", "tcmalloc_minimal"])
+@pytest.mark.parametrize("target", ["mallocs", "threadlocals"])
+def test_with_another_allocator(name: str, target: str, start_target: StartTarget) -> None:
+    ours, theirs = preload_environment()["LD_PRELOAD"], allocator(name)
+    for preload in (theirs, f"{ours}:{theirs}", f"{theirs}:{ours}"):
+        running = start_target(target, environment={"LD_PRELOAD": preload})
+        assert running.finish() == (0, ["ok"]), preload
+
+
+SANITIZED = [("forks", "fork"), ("handlerposts",), ("exiting",)]
+
+
+@pytest.mark.parametrize("level", [None, "all"])
+@pytest.mark.parametrize("command", SANITIZED, ids=" ".join)
+def test_under_sanitizers(command: tuple[str, ...], level: str | None, compiler: Compiler) -> None:
+    program = compiler.program(command[0], "-fsanitize=address,undefined", "-static-libasan")
+    # It looks for leaks by attaching to itself, which a sandbox around the tests may forbid.
+    variables = {"ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1"}
+    with Target([program, *command[1:]], {**environment(level), **variables}) as target:
+        status, lines = target.finish()
+        assert (status, lines[-1]) == (0, "ok"), lines
+
+
+def plugin(compiler: Compiler, *flags: str) -> Path:
+    return compiler.program("plugin", "-shared", "-fPIC", *flags)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("how", ["reload", "waiting", "churn"])
+def test_libraries_that_come_and_go(how: str, level: str | None, compiler: Compiler) -> None:
+    program = compiler.program("plugins", "-rdynamic")
+    first = plugin(compiler, "-DWAITS" if how == "waiting" else "-DWORKS=first_plugin_works")
+    second = plugin(compiler, "-DWORKS=second_plugin_works")
+    with Target([program, how, first, second], environment(level)) as target:
+        status, lines = target.finish()
+        assert (status, lines[-1]) == (0, "ok"), lines
