@@ -59,7 +59,7 @@ def find(pid: int) -> Target:
         raise LocktopError(f"process {pid} is hidden from this user; run locktop as root") from None
     if status.process != pid:
         raise LocktopError(f"{pid} is a thread of process {status.process}; give that pid")
-    if stat_.state in "ZX":
+    if stat_.state in "ZX" and status.threads < 2:
         raise LocktopError(f"process {pid} ({stat_.comm}) has exited")
     return Target(pid, status.namespace_pids[-1], status.uid, stat_.comm, stat_.start_time)
 
@@ -153,7 +153,7 @@ def check_mapped(memory: SharedMemory, target: Target) -> None:
     """Raise FileNotFoundError when the process has not mapped the file: pid and start time outlive
     an exec, and so may the file of the program that ran before."""
     try:
-        maps = procfs.read(f"/proc/{target.pid}/maps")
+        maps = procfs.maps(target.pid)
     except OSError:
         return  # not ours to see; the header must do
     if not maps:
@@ -182,7 +182,7 @@ def not_ours(target: Target) -> LocktopError:
 def why_none(target: Target) -> str:
     """Return why the process has no shared memory, and what to do."""
     try:
-        maps = procfs.read(f"/proc/{target.pid}/maps")
+        maps = procfs.maps(target.pid)
     except PermissionError:
         raise not_ours(target) from None
     except OSError:
@@ -265,7 +265,7 @@ def _candidate(pid: int) -> Candidate | None:
         arguments = procfs.cmdline(pid)
         if not arguments:
             return None  # a kernel thread, or exiting
-        maps = procfs.read(f"/proc/{pid}/maps")
+        maps = procfs.maps(pid)
         target, threads = find(pid), procfs.status(pid).threads
     except (OSError, LocktopError):
         return None

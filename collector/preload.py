@@ -188,7 +188,7 @@ class PreloadSource:
 
     def _maps(self) -> bytes:
         try:
-            return procfs.read(f"/proc/{self._target.pid}/maps")
+            return procfs.maps(self._target.pid)
         except OSError:
             return b""
 

@@ -6,6 +6,7 @@ process is gone, PermissionError when it is somebody else's.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 from dataclasses import dataclass
@@ -95,6 +96,18 @@ def own_tid(pid: int, tid: int) -> int:
 def tids(pid: int) -> list[int]:
     """Return the ids of a process's threads."""
     return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
+
+
+def maps(pid: int) -> bytes:
+    """Return a process's memory map; b"" when it has ended.
+
+    Where only its first thread has, which ended by pthread_exit, the others still have theirs.
+    """
+    data = read(f"/proc/{pid}/maps")
+    for tid in () if data else tids(pid):
+        with contextlib.suppress(OSError):  # it ended, too
+            data = data or read(f"/proc/{pid}/task/{tid}/maps")
+    return data
 
 
 def cmdline(pid: int) -> tuple[str, ...]:

@@ -221,7 +221,7 @@ class Resolver:
     def _read_maps(self) -> None:
         self._space_at = time.monotonic()
         try:
-            mappings = parse(procfs.read(f"/proc/{self._pid}/maps"))
+            mappings = parse(procfs.maps(self._pid))
         except OSError:
             return
         if mappings:  # of a process that is exiting there are none: the old ones serve longer
