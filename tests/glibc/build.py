@@ -6,6 +6,7 @@ library is built first, and thin headers (stand_in/) stand in for what only glib
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -106,18 +107,25 @@ def build(names: Iterable[str] | None = None) -> Built:
 
 
 def unpacked() -> Path:
-    """Return the directory of glibc's source, unpacked. Raises NoSourceError."""
+    """Return the directory of glibc's source, unpacked. Raises NoSourceError.
+
+    Removes what was compiled from another source, or by other rules than today's.
+    """
     archives = sorted(PACKAGE.glob("glibc-*.tar.*"))
     if not archives:
         raise NoSourceError(f"no glibc-*.tar.* in {PACKAGE}; install glibc-source")
-    directory = BUILD / archives[-1].name.partition(".tar")[0]
-    done = directory / "unpacked"
-    if not done.exists():
+    rules = [*sorted(STAND_IN.rglob("*.h")), HERE / "build.py", HERE / "particulars.py"]
+    digest = hashlib.sha256(archives[-1].name.encode())
+    for path in rules:
+        digest.update(path.read_bytes())
+    made_by = BUILD / "made-by"
+    if not made_by.exists() or made_by.read_text() != digest.hexdigest():
+        shutil.rmtree(BUILD, ignore_errors=True)
         with tarfile.open(archives[-1]) as archive:
             wanted = (file for file in archive if file.name.split("/")[1] in UNPACKED)
             archive.extractall(BUILD, wanted, filter="data")
-        done.touch()
-    return directory
+        made_by.write_text(digest.hexdigest())
+    return BUILD / archives[-1].name.partition(".tar")[0]
 
 
 def sources(source: Path) -> dict[str, Path]:
@@ -130,14 +138,12 @@ def sources(source: Path) -> dict[str, Path]:
 
 
 class Compiler:
-    """Compiles what is not compiled yet, or was so by other rules."""
+    """Compiles what is not compiled yet."""
 
     def __init__(self, source: Path, files: dict[str, Path]) -> None:
         self.source = source
         self.files = files
-        self.library = BUILD / "libsupport.a"
-        rules = [*STAND_IN.rglob("*.h"), HERE / "build.py", HERE / "particulars.py"]
-        self.changed = max(path.stat().st_mtime for path in rules)
+        self.library = BIN / "libsupport.a"
         self.flags = [
             *("-w", "-O1", "-D_GNU_SOURCE"),
             *("-include", str(STAND_IN / "prelude.h"), f"-I{STAND_IN}"),
@@ -150,13 +156,13 @@ class Compiler:
         objects = pool.map(
             self._support, (file for file in sorted(files) if not NO_SUPPORT.search(file.stem))
         )
-        if not self._is_fresh(self.library):
+        if not self.library.exists():
             self._run("ar", "rcs", self.library, *objects)
 
     def _support(self, file: Path) -> Path:
-        output = BUILD / "support" / f"{file.stem}.o"
+        output = BIN / "support" / f"{file.stem}.o"
         paths = [f'-D{name}_PATH="{path}"' for name, path in PATHS.items()]
-        if not self._is_fresh(output):
+        if not output.exists():
             self._compile(file, output, "-c", "-fexceptions", *paths)
         return output
 
@@ -164,7 +170,7 @@ class Compiler:
         """Build the shared libraries that tests open. Raises CompilerError."""
         for name in sorted(filter(MODULE.search, self.files)):  # a later one needs an earlier one
             output = BIN / f"{name}.so"
-            if not self._is_fresh(output):
+            if not output.exists():
                 flags = ("-shared", "-fPIC", f"-Wl,-soname,{name}.so", *flags_of(name))
                 self._compile(self.files[name], output, *flags, *self._parts(name))
                 for copy in copies_of(name):
@@ -174,7 +180,7 @@ class Compiler:
         """Return the program of a test, or why there is none."""
         output = BIN / name
         try:
-            if not self._is_fresh(output):
+            if not output.exists():
                 flags = ("-rdynamic", *flags_of(name), "-pthread")
                 parts = (*self._parts(name), self.library)
                 self._compile(self.files[name], output, *flags, *parts)
@@ -185,9 +191,6 @@ class Compiler:
     def _parts(self, name: str) -> list[Path]:
         parts = particular(name).parts
         return [BIN / f"{part}.so" if MODULE.search(part) else self.files[part] for part in parts]
-
-    def _is_fresh(self, output: Path) -> bool:
-        return output.exists() and output.stat().st_mtime > self.changed
 
     def _compile(self, file: Path, output: Path, *more: str | Path) -> None:
         compiler, standard = ("c++", "gnu++17") if file.suffix == ".cc" else ("cc", "gnu11")
