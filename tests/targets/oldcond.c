@@ -1,5 +1,7 @@
 /* A program of before 2002, bound to the first version of condition variables: their object is
  * another than today's. Two threads hand a ball over, then one waits and gives up. */
+#include <dlfcn.h>
+
 #include "target.h"
 
 #define OLD "GLIBC_2.2.5"
@@ -50,8 +52,17 @@ static void *second(void *argument)
     return argument;
 }
 
+/* Whoever asks for no version gets today's. */
+static void look_up(void)
+{
+    void *any = dlsym(RTLD_DEFAULT, "pthread_cond_wait");
+    check_equal("today's", any == dlvsym(RTLD_DEFAULT, "pthread_cond_wait", "GLIBC_2.3.2"), 1);
+    check_equal("the old one", any == dlvsym(RTLD_DEFAULT, "pthread_cond_wait", OLD), 0);
+}
+
 int main(void)
 {
+    look_up();
     memset(g_old_cond.behind, 0x5a, sizeof g_old_cond.behind);
     pthread_t thread = start(second, NULL, "second");
     play(0);
