@@ -80,7 +80,10 @@ def _report(level: str, comparisons: list[Comparison]) -> int:
     ]
     again = [run for run in comparisons if len(run.bare) > 1]
     differ = [run for run in comparisons if run.differs]
-    for title, runs in (("slower with the library", slower), ("run again, alone", again)):
+    for title, runs in (
+        ("took longer with the library, in this one run", slower),
+        ("run again, alone", again),
+    ):
         print(f"\n{title}: {len(runs) or 'none'}")
         for run in runs:
             _show(run)
