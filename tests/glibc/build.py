@@ -198,6 +198,8 @@ class Compiler:
         self._run(compiler, f"-std={standard}", *self.flags, file, "-o", output, *more)
 
     def _run(self, *command: str | Path) -> None:
+        if shutil.which(command[0]) is None:
+            raise CompilerError(f"{command[0]} is missing")
         run = subprocess.run(command, capture_output=True, text=True)
         if run.returncode:
             lines = [line for line in run.stderr.splitlines() if "error" in line or "undef" in line]

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from glibc.build import NoSourceError, build
+from glibc.build import Built, NoSourceError, build
 from glibc.run import Runner, library_environment
 
 #: A choice of each family: the rest of their names.
@@ -41,20 +41,27 @@ QUICK = [f"tst-{family}{rest}" for family, names in FAMILIES.items() for rest in
 
 
 @pytest.fixture(scope="module")
-def runner() -> Iterator[Runner]:
+def built() -> Built:
+    """The tests, compiled."""
     try:
-        built = build(QUICK)
+        return build(QUICK)
     except NoSourceError as error:
         if os.environ.get("CI") == "true":
             pytest.fail(f"{error}; .ci/run installs it")
         pytest.skip(str(error))
-    assert built.errors == {}
+
+
+@pytest.fixture(scope="module")
+def runner(built: Built) -> Iterator[Runner]:
     with library_environment(level=None) as library:
         yield Runner(built.programs, library)
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_of_glibc(name: str, runner: Runner) -> None:
+def test_of_glibc(name: str, built: Built, runner: Runner) -> None:
+    if built.errors.get(name) == "c++ is missing" and os.environ.get("CI") != "true":
+        pytest.skip("c++ is missing")
+    assert name not in built.errors, built.errors[name]
     comparison = runner.compare(name)
     if comparison.differs:
         comparison = runner.again(comparison)
