@@ -25,7 +25,15 @@ static _Unwind_Reason_Code collect(struct _Unwind_Context *context, void *argume
 }
 
 static uint64_t compared, unwound;
-static __typeof__(_Unwind_Backtrace) *real_backtrace;
+
+static _Unwind_Reason_Code real_backtrace(_Unwind_Trace_Fn step, void *argument)
+{
+    static __typeof__(_Unwind_Backtrace) *real;
+    if (!real)
+        real = dlsym(RTLD_NEXT, "_Unwind_Backtrace");
+    CHECK(real);
+    return real(step, argument);
+}
 
 /* In the place of libgcc's. */
 _Unwind_Reason_Code _Unwind_Backtrace(_Unwind_Trace_Fn step, void *argument)
@@ -120,8 +128,6 @@ uint32_t with_frame_pointer(uintptr_t value)
 
 int main(void)
 {
-    real_backtrace = dlsym(RTLD_NEXT, "_Unwind_Backtrace");
-    CHECK(real_backtrace);
     volatile int work = 0;
     uint32_t (*volatile callers[])(volatile int *) = {above_left, above_right, crossed, left,
                                                       right};
