@@ -9,7 +9,8 @@ C_FILES = $(shell find native -name '*.[ch]')
 NATIVE := $(shell find native -type f) CMakeLists.txt
 TYPECHECK := build/typecheck/locktop
 
-.PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench bench-table programs glibc-tests wheel-test clean
+.PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench bench-table programs \
+  programs-bench soak glibc-tests wheel-test clean
 
 setup: .venv/.built
 
@@ -34,6 +35,16 @@ setup: .venv/.built
 demo: setup
 	$(BIN)/locktop demo
 
+# The table in docs/overhead.md.
+ROUNDS ?= 5
+programs-bench: setup
+	PYTHONPATH=tests $(BIN)/python tests/programs/bench.py $(ROUNDS)
+
+# A short one is among the tests.
+MINUTES ?= 10
+soak: setup
+	LOCKTOP_SOAK_MINUTES=$(MINUTES) $(BIN)/pytest tests/soak -s
+
 bench: setup
 	$(BIN)/locktop bench
 
@@ -54,7 +65,7 @@ lint: setup $(TYPECHECK)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy -p locktop
-	$(BIN)/mypy tests/conftest.py tests/support tests/integration tests/glibc tests/programs
+	$(BIN)/mypy tests/conftest.py tests/support tests/integration tests/glibc tests/programs tests/soak
 	$(BIN)/clang-format --dry-run -Werror $(C_FILES)
 	$(BIN)/lint-imports --no-logo
 

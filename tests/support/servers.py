@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from locktop.collector.launch import preload_environment
 from support.targets import PATIENCE_S, Target, remove_file_of, start_time
+from support.watched import Need
+
+_LOAD_S = 300.0
 
 
 @contextmanager
@@ -48,3 +52,43 @@ def listens(port: int) -> bool:
     except OSError:
         return False
     return True
+
+
+class MariaDB:
+    """One data directory of MariaDB, and how to talk to the server that works on it."""
+
+    def __init__(self, directory: Path, need: Need) -> None:
+        self._need = need
+        self._socket = directory / "socket"
+        data = directory / "data"
+        directory.mkdir(exist_ok=True)
+        install = [str(need("mariadb-install-db", "mariadb-server")), "--no-defaults"]
+        install += [f"--datadir={data}", "--user=root", "--skip-test-db"]
+        install += ["--auth-root-authentication-method=normal"]
+        subprocess.run(install, check=True, capture_output=True, timeout=_LOAD_S)
+        self.command = [str(need("mariadbd", "mariadb-server")), "--no-defaults"]
+        self.command += [f"--datadir={data}", "--user=root", "--skip-networking"]
+        self.command += [f"--socket={self._socket}", f"--log-error={directory / 'log'}"]
+
+    def ask(self, query: str) -> list[list[str]]:
+        """Return the rows of an answer."""
+        command = [str(self._need("mariadb", "mariadb-client")), "--no-defaults", "-u", "root"]
+        command += ["-BN", f"--socket={self._socket}", "-e", query]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_LOAD_S)
+        return [line.split("\t") for line in done.stdout.splitlines()]
+
+    def answers(self) -> bool:
+        """Tell whether it takes queries."""
+        try:
+            return self.ask("select 1") == [["1"]]
+        except subprocess.CalledProcessError:
+            return False
+
+    def sysbench(self, *arguments: str) -> str:
+        """Run oltp_read_write on two tables; return what it says."""
+        command = [str(self._need("sysbench")), "oltp_read_write", "--db-driver=mysql"]
+        command += [f"--mysql-socket={self._socket}", "--mysql-user=root", "--tables=2"]
+        done = subprocess.run(
+            [*command, *arguments], capture_output=True, text=True, check=True, timeout=_LOAD_S
+        )
+        return done.stdout

@@ -1,0 +1,103 @@
+"""Contention without end, while threads and children come and go: nothing leaks, nothing is lost.
+
+Some seconds among the other tests; `make soak MINUTES=10` for longer.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from support import watched
+from support.targets import Compiler, Target
+
+from locktop.collector import discover
+from locktop.collector.attach import attach
+from locktop.collector.export.json_ import document
+from locktop.collector.launch import preload_environment
+from locktop.collector.source import Source
+
+SECONDS = 60 * float(os.environ.get("LOCKTOP_SOAK_MINUTES", "0.25"))
+EVERY_S = 0.5
+#: In the first part tables grow to what the work needs; after it nothing may.
+GROWING = 0.3
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What the process had at one moment."""
+
+    used: int  # bytes of the shared file
+    rss: int  # bytes
+    descriptors: int
+    mappings: int
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    """Where the shared files of this test alone are."""
+    path = tempfile.mkdtemp(prefix="soak-", dir="/dev/shm")
+    yield Path(path)
+    shutil.rmtree(path)
+
+
+def sample(pid: int) -> Sample:
+    memory = discover.open_memory(discover.find(pid))
+    try:
+        used = memory.header().used
+    finally:
+        memory.close()
+    process = psutil.Process(pid)
+    mappings = len(Path(f"/proc/{pid}/maps").read_bytes().splitlines())
+    return Sample(used, process.memory_info().rss, process.num_fds(), mappings)
+
+
+def look(source: Source) -> dict[str, Any]:
+    return watched.checked(document(source.look()))
+
+
+def assert_steady(samples: list[Sample]) -> None:
+    grown, last = samples[int(len(samples) * GROWING)], samples[-1]
+    print(f"{len(samples)} samples: first {samples[0]}, grown {grown}, last {last}")
+    assert last.used <= grown.used * 1.05, "the shared file"
+    assert last.rss <= grown.rss * 1.1 + (4 << 20), "memory"
+    assert last.mappings <= max(one.mappings for one in samples[:-1]) + 8
+    assert last.descriptors == samples[0].descriptors
+
+
+def test_nothing_leaks_and_nothing_is_lost(compiler: Compiler, directory: Path) -> None:
+    environment = preload_environment() | {"LOCKTOP_DIR": str(directory)}
+    with Target([compiler.program("soak")], environment) as target:
+        target.expect("ready")
+        source = attach(target.pid)
+        samples, own = [sample(target.pid)], psutil.Process().num_fds()
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            look(source)
+            time.sleep(EVERY_S)
+            samples.append(sample(target.pid))
+        target.go_on()
+        truth = target.truth()
+        found = look(source)
+        print({name: truth[name] for name in ("threads", "children")}, sum(truth["locks"].values()))
+        assert truth["threads"] > 10 * len(samples)
+        assert truth["children"] > len(samples)
+        assert truth["bad_children"] == 0
+        seen = {lock["address"]: lock["acquisitions"] for lock in found["locks"]}
+        assert {address: seen.get(address) for address in truth["locks"]} == truth["locks"]
+        assert_steady(samples)
+        assert psutil.Process().num_fds() <= own + 16, (
+            "the tool keeps the files of some threads open"
+        )
+        assert [path.name.split("-")[1] for path in directory.iterdir()] == [str(target.pid)]
+        source.close()
+        assert target.finish() == (0, [])
+    assert list(directory.iterdir()) == []
