@@ -14,7 +14,14 @@ def checksums(result: watched.Result) -> list[str]:
 
 
 def test_the_encoded_frames_are_the_same(need: Need) -> None:
-    command = [need("ffmpeg"), "-nostdin", "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=25"]
+    command = [
+        str(need("ffmpeg")),
+        "-nostdin",
+        "-f",
+        "lavfi",
+        "-i",
+        "testsrc2=size=640x360:rate=25",
+    ]
     command += ["-t", "6", "-c:v", "libx264", "-threads", "4", "-preset", "veryfast"]
     command += ["-f", "framemd5", "-"]
     bare, seen = watched.run(command), watched.run(command, "contended")

@@ -13,7 +13,7 @@ THREADS, ROUNDS = 6, 30000
 
 
 def test_threads_of_java(need: Need) -> None:
-    command = [need("java", "default-jdk-headless"), str(SOURCES / "Parallel.java")]
+    command = [str(need("java", "default-jdk-headless")), str(SOURCES / "Parallel.java")]
     bare, seen = watched.run(command), watched.run(command, "contended")
     each = sum(range(ROUNDS))
     wanted = f"{THREADS * each} {sum(range(THREADS)) * ROUNDS} {each}\n"

@@ -34,7 +34,7 @@ class Answered:
 @contextmanager
 def memcached(need: Need, level: str | None) -> Iterator[tuple[Target, int]]:
     port = servers.free_port()
-    command = [need("memcached"), "-u", "root", "-l", "127.0.0.1", "-p", str(port), "-U", "0"]
+    command = [str(need("memcached")), "-u", "root", "-l", "127.0.0.1", "-p", str(port), "-U", "0"]
     command += ["-t", str(WORKERS)]
     with servers.running(command, level, lambda: servers.listens(port)) as server:
         yield server, port
@@ -100,6 +100,12 @@ def test_each_request_is_answered(level: str | None, need: Need) -> None:
 @pytest.mark.parametrize("level", LEVELS)
 def test_it_speaks_its_protocol(level: str | None, need: Need) -> None:
     with memcached(need, level) as (_, port):
-        command = [need("memccapable", "libmemcached-tools"), "-h", "127.0.0.1", "-p", str(port)]
+        command = [
+            str(need("memccapable", "libmemcached-tools")),
+            "-h",
+            "127.0.0.1",
+            "-p",
+            str(port),
+        ]
         done = subprocess.run([*command, "-t", "30"], capture_output=True, timeout=PATIENCE_S)
     assert b"All tests passed" in done.stdout, done.stdout

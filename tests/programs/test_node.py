@@ -14,7 +14,7 @@ WORKERS, ROUNDS = 4, 20000
 
 @pytest.mark.parametrize("level", ["contended", "all"])
 def test_workers_of_node(level: str, need: Need) -> None:
-    command = [need("node", "nodejs"), str(SOURCES / "workers.js")]
+    command = [str(need("node", "nodejs")), str(SOURCES / "workers.js")]
     bare, seen = watched.run(command), watched.run(command, level)
     wanted = f"{WORKERS * ROUNDS}\n"
     assert (bare.status, bare.output) == (seen.status, seen.output) == (0, wanted)

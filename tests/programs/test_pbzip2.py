@@ -19,8 +19,8 @@ def digest(path: Path) -> str:
 def test_the_compressed_file_is_the_same(need: Need, tmp_path: Path) -> None:
     original, compressed = tmp_path / "data", tmp_path / "data.bz2"
     original.write_bytes(random.Random(1).randbytes(1 << 20) * 2)
-    pack = [need("pbzip2"), "-v", "-k", "-f", f"-p{THREADS}", "-b2", str(original)]
-    unpack = [need("pbzip2"), "-d", "-v", "-k", "-f", f"-p{THREADS}", str(compressed)]
+    pack = [str(need("pbzip2")), "-v", "-k", "-f", f"-p{THREADS}", "-b2", str(original)]
+    unpack = [str(need("pbzip2")), "-d", "-v", "-k", "-f", f"-p{THREADS}", str(compressed)]
     digests = []
     for level in (None, "contended"):
         packed = watched.run(pack, level)

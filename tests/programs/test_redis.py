@@ -19,14 +19,20 @@ COMMANDS = ("set", "get", "incr", "lpush", "lpop", "sadd")
 
 def calls(port: int, need: Need) -> dict[str, tuple[int, int]]:
     """How often each command was called, and how often it failed, as the server says."""
-    command = [need("redis-cli", "redis-tools"), "-p", str(port), "info", "commandstats"]
+    command = [str(need("redis-cli", "redis-tools")), "-p", str(port), "info", "commandstats"]
     said = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S).stdout
     found = re.findall(r"cmdstat_(\w+):calls=(\d+).*failed_calls=(\d+)", said)
     return {name: (int(made), int(failed)) for name, made, failed in found if name in COMMANDS}
 
 
 def load(port: int, need: Need) -> dict[str, tuple[int, int]]:
-    command = [need("redis-benchmark", "redis-tools"), "-p", str(port), "-t", ",".join(COMMANDS)]
+    command = [
+        str(need("redis-benchmark", "redis-tools")),
+        "-p",
+        str(port),
+        "-t",
+        ",".join(COMMANDS),
+    ]
     command += ["-n", str(REQUESTS), "-P", "16", "-c", "50", "-q", "-e"]
     subprocess.run(command, check=True, capture_output=True, timeout=300)
     return calls(port, need)
@@ -35,7 +41,7 @@ def load(port: int, need: Need) -> dict[str, tuple[int, int]]:
 @pytest.mark.parametrize("level", [None, "contended", "all"])
 def test_each_request_is_answered(level: str | None, need: Need, tmp_path: Path) -> None:
     port = servers.free_port()
-    command = [need("redis-server"), "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
+    command = [str(need("redis-server")), "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
     command += ["--io-threads", str(IO_THREADS), "--io-threads-do-reads", "yes"]
     command += ["--dir", str(tmp_path), "--logfile", str(tmp_path / "log")]
     with servers.running(command, level, lambda: servers.listens(port)) as server:

@@ -38,7 +38,13 @@ def stressor(name: str) -> Child:
     ],
 )
 def test_a_stressor(name: str, kind: str, need: Need) -> None:
-    command = [need("setpriv", "util-linux"), *POWERLESS, need("stress-ng"), f"--{name}", "1"]
+    command = [
+        str(need("setpriv", "util-linux")),
+        *POWERLESS,
+        str(need("stress-ng")),
+        f"--{name}",
+        "1",
+    ]
     command += ["--verify", "--timeout", str(SECONDS)]
     seen = watched.run(command, "contended", stressor(name))
     assert seen.status == 0, seen.output

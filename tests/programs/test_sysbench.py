@@ -19,7 +19,7 @@ def events(result: watched.Result) -> int:
 
 @pytest.mark.parametrize("level", ["contended", "all"])
 def test_sysbench_mutex(level: str, need: Need) -> None:
-    command = [need("sysbench"), "mutex", f"--threads={THREADS}", f"--mutex-num={MUTEXES}"]
+    command = [str(need("sysbench")), "mutex", f"--threads={THREADS}", f"--mutex-num={MUTEXES}"]
     command += ["--mutex-loops=100", f"--mutex-locks={LOCKS}", "run"]
     bare, seen = watched.run(command), watched.run(command, level)
     assert (seen.status, events(seen)) == (bare.status, events(bare)) == (0, THREADS)
@@ -31,7 +31,13 @@ def test_sysbench_mutex(level: str, need: Need) -> None:
 
 
 def test_sysbench_threads(need: Need) -> None:
-    command = [need("sysbench"), "threads", "--threads=8", "--thread-locks=2", "--thread-yields=50"]
+    command = [
+        str(need("sysbench")),
+        "threads",
+        "--threads=8",
+        "--thread-locks=2",
+        "--thread-yields=50",
+    ]
     command += ["--events=5000", "--time=0", "run"]
     bare, seen = watched.run(command), watched.run(command, "contended")
     assert (seen.status, events(seen)) == (bare.status, events(bare)) == (0, 5000)

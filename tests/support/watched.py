@@ -131,9 +131,9 @@ def checked(found: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def total(found: dict[str, Any], figure: str, *kinds: str) -> float:
-    """Return a figure summed over the locks of these kinds."""
-    return sum(lock[figure] for lock in found["locks"] if lock["kind"] in kinds)
+def total(found: dict[str, Any], figure: str, kind: str) -> float:
+    """Return a figure summed over the locks of a kind."""
+    return float(sum(lock[figure] for lock in found["locks"] if lock["kind"] == kind))
 
 
 def threads_seen(result: Result) -> int:
