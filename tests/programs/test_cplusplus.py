@@ -13,13 +13,12 @@ SUM = 4 * 20000
 KINDS = {"mutex": "mutex", "shared": "rwlock", "semaphore": "futex", "atomic": "futex"}
 
 
-@pytest.mark.parametrize("level", ["contended", "all"])
 @pytest.mark.parametrize(("primitive", "kind"), KINDS.items())
 def test_locks_of_cplusplus(
-    primitive: str, kind: str, level: str, need: Need, start_target: StartTarget
+    primitive: str, kind: str, need: Need, start_target: StartTarget
 ) -> None:
     need("g++")
-    target = start_target("cxx", primitive, level=level)
+    target = start_target("cxx", primitive)
     truth = target.truth()
     assert truth["sum"] == SUM
 
