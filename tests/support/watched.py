@@ -18,6 +18,7 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.export.json_ import document
 from locktop.collector.launch import preload_environment
 from locktop.collector.source import Source
+from support.targets import PATIENCE_S
 
 Need = Callable[..., Path]
 #: Gives the descendant that is to be looked at, once it is there, by the pid of the program.
@@ -103,15 +104,16 @@ def _looks(source: Source) -> Iterator[dict[str, Any]]:
 
 def _attached(process: subprocess.Popen[bytes], child: Child | None = None) -> Source:
     """Attach as soon as the library is there."""
-    while True:
-        ended = process.poll() is not None
+    deadline, why = time.monotonic() + PATIENCE_S, "no such child"
+    while process.poll() is None and time.monotonic() < deadline:
         try:
             pid = child(process.pid) if child else process.pid
             if pid is not None:
                 return attach(pid)
-        except LocktopError:
-            pass  # it has just begun, or has just executed another program
-        assert not ended, f"ended with status {process.returncode} before it could be looked at"
+        except LocktopError as error:  # it has just begun, or has just executed another program
+            why = str(error)
+        time.sleep(0.01)
+    raise AssertionError(f"it could not be looked at: {why}")
 
 
 def checked(found: dict[str, Any]) -> dict[str, Any]:
