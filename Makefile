@@ -36,7 +36,7 @@ demo: setup
 	$(BIN)/locktop demo
 
 # The table in docs/overhead.md.
-ROUNDS ?= 5
+ROUNDS ?= 20
 programs-bench: setup
 	PYTHONPATH=tests $(BIN)/python tests/programs/bench.py $(ROUNDS)
 
