@@ -70,7 +70,7 @@ def open_memory(target: Target) -> SharedMemory:
     for path in paths(target):
         try:
             return open_file(path, target)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             continue
         except PermissionError:
             refused = not_ours(target)

@@ -85,13 +85,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         _forget_output()
         return EXIT_PIPE_CLOSED
     except OSError as error:
-        return _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        return _complain(_said(error))
     except Exception as error:
         from locktop.collector.errors import LocktopError
 
         if not isinstance(error, LocktopError):
             raise
         return _complain(str(error))
+
+
+def _said(error: OSError) -> str:
+    from locktop.tui.saving import words
+
+    # What has no name is the standard output.
+    return f"{error.filename or 'cannot write the output'}: {words(error)}"
 
 
 def _complain(message: str) -> int:

@@ -28,7 +28,7 @@ def why_not(path: Path, replace: bool) -> str | None:
     except FileNotFoundError:
         return None if path.parent.is_dir() else f"{path}: no such directory"
     except OSError as error:
-        return f"{path}: {_words(error)}"
+        return f"{path}: {words(error)}"
     if stat.S_ISLNK(mode):
         return f"{path} is a symbolic link to {os.readlink(path)}; name that file itself"
     if stat.S_ISDIR(mode):
@@ -55,7 +55,7 @@ def write_file(path: Path, data: bytes, *, replace: bool = False) -> None:
         else:
             _write_new(path, data, replace)
     except OSError as error:
-        raise NotWrittenError(why_not(path, replace) or f"{path}: {_words(error)}") from error
+        raise NotWrittenError(why_not(path, replace) or f"{path}: {words(error)}") from error
 
 
 def _is_stream(mode: int) -> bool:
@@ -91,10 +91,12 @@ def _write_new(path: Path, data: bytes, replace: bool) -> None:
         raise
 
 
-def _words(error: OSError) -> str:
-    """What the system says, without the path: that may be one nobody has asked for."""
+def words(error: OSError) -> str:
+    """What the system says, without the path, which may be one nobody has asked for; and what to
+    do about it."""
     said = error.strerror or "cannot be written"
-    return said[:1].lower() + said[1:]
+    cure = "; make room there" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+    return said[:1].lower() + said[1:] + cure
 
 
 def _forget(name: str) -> None:

@@ -201,6 +201,37 @@ def tiny_tmpfs(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]
         subprocess.run(["umount", "-l", str(directory)], check=True)
 
 
+def test_a_directory_that_is_a_file(tmp_path: Path, start_target: StartTarget) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    target = start_target("plain", environment={"LOCKTOP_DIR": str(file)})
+    target.expect("ready")
+    line = refusal(tool.run("snapshot", "-p", target.pid))
+    assert f"cannot make {file}/" in line
+    assert "set LOCKTOP_DIR to a directory" in line
+    assert target.finish() == (0, [])
+
+
+def test_a_tool_whose_directory_is_a_file(tmp_path: Path, start_target: StartTarget) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    target = start_target("blocks")
+    target.expect("ready")
+    done = tool.run("ctl", "-p", target.pid, environment={"LOCKTOP_DIR": str(file)})
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("command", [["list"], ["list", "--json"]])
+def test_output_that_finds_no_room(command: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [tool.COMMAND, *command], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    (line,) = done.stderr.splitlines()
+    assert line == "locktop: cannot write the output: no space left on device; make room there"
+    assert done.returncode == 2
+
+
 @pytest.mark.parametrize("tiny_tmpfs", [16], indirect=True)
 def test_shared_memory_full(tiny_tmpfs: Path, start_target: StartTarget) -> None:
     target = start_target("late", environment={"LOCKTOP_DIR": str(tiny_tmpfs)})

@@ -169,6 +169,8 @@ def test_write_file_replaces_nothing_but_a_file(tmp_path: Path, replace: bool) -
     with pytest.raises(saving.NotWrittenError, match=r"nodir/x\.json: no such directory"):
         saving.write_file(tmp_path / "nodir" / "x.json", b"new", replace=replace)
     saving.write_file(Path("/dev/null"), b"new", replace=replace)
+    with pytest.raises(saving.NotWrittenError, match=r"^/dev/full: no space left on device; make"):
+        saving.write_file(Path("/dev/full"), b"new", replace=replace)
     assert Path("/dev/null").is_char_device()
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
