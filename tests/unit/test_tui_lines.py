@@ -332,6 +332,17 @@ def test_status_line_keeps_a_gap_and_leaves_out_from_the_end() -> None:
         assert whole.startswith(text.removesuffix("2/s ").rstrip())
 
 
+def test_status_line_keeps_the_level_where_little_fits() -> None:
+    process = replace(pictures.normal().process, comm="locktop-demo", pid=32235)
+    calm = replace(pictures.normal(), process=process, level="contended", lost_events=4117)
+    for snapshot, pace, paused in (
+        (calm, Pace(2.0, 1.0), False),
+        (calm, Pace(2.0, 2.0), True),
+        (replace(calm, notes=("one",)), Pace(2.0, 2.0), False),
+    ):
+        assert "  level contended " in line_text(status_line(snapshot, pace, paused, 80))
+
+
 def details(picture: Picture, lock_id: int) -> str:
     return "\n".join(line_text(line) for line in lock_details(picture, picture.locks[lock_id]))
 
