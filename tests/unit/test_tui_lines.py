@@ -255,6 +255,20 @@ def test_the_banner_tells_behind_from_held_and_itself_from_each_other() -> None:
     assert text[1] == " not certain: who knows"
 
 
+def test_the_banner_tells_all_edges_in_the_same_words() -> None:
+    stuck = pictures.deadlock()
+    whole = stuck.deadlocks[0]
+    shorter = replace(whole, cycle=(replace(whole.cycle[0], site=0), *whole.cycle[1:]))
+    picture = Picture(replace(stuck, deadlocks=(shorter,)))
+    seen = set()
+    for width in range(60, 160):
+        texts = [line_text(line) for line in banner(picture, 5, width)[1:]]
+        words = {" waits for " in text for text in texts}
+        assert len(words) == 1, texts
+        seen |= words
+    assert seen == {False, True}
+
+
 def test_banner_has_the_place_of_the_call_where_there_are_no_stacks() -> None:
     stuck = pictures.deadlock()
     cycle = tuple(replace(edge, stack=0) for edge in stuck.deadlocks[0].cycle)

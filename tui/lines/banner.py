@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.cells import cell_len
 
@@ -25,7 +25,7 @@ def banner(picture: Picture, most: int, width: int) -> tuple[Line, ...]:
     edges = [edge for deadlock in deadlocks for edge in deadlock.cycle]
     room = most - 1
     shown = edges if len(edges) <= room else edges[: room - 1]
-    lines += [_edge(picture, edge, width) for edge in shown]
+    lines += _edges(picture, shown, width)
     if len(shown) < len(edges):
         lines.append(say((f"   and {len(edges) - len(shown)} more: press d", "alarm")))
     return tuple(lines)
@@ -57,26 +57,40 @@ def _title(deadlocks: tuple[Deadlock, ...]) -> Line:
     )
 
 
-def _edge(picture: Picture, edge: DeadlockEdge, width: int) -> Line:
-    """Thread, lock and holder always; then both places, as much of them as there is room for."""
+def _edges(picture: Picture, edges: Sequence[DeadlockEdge], width: int) -> list[Line]:
+    """A line for each, all in the same words: the fullest for which there is room."""
+    for say_place in (place, short_place):
+        texts = [_in_full(picture, edge, say_place) for edge in edges]
+        if all(cell_len(text) <= width for text in texts):
+            return [say((text, "alarm")) for text in texts]
+    return [_in_brief(picture, edge, width) for edge in edges]
+
+
+def _in_full(picture: Picture, edge: DeadlockEdge, say_place: Callable[[Frame], str]) -> str:
     thread, lock = picture.thread_name(edge.tid), picture.lock_name(edge.waits_for)
     holder = f"{'behind' if edge.behind else 'held by'} {picture.thread_name(edge.held_by)}"
-    waiter = picture.threads.get(edge.tid)
-    # Without stacks the place of the call is known all the same.
-    frame = picture.top_frame(edge.stack) or (picture.wait_frame(waiter) if waiter else None)
-    site = picture.snapshot.sites.get(edge.site)
-    for say_place in (place, short_place):
-        at = f"; at {say_place(frame)}" if frame else ""
-        taken = f", taken at {say_place(site)}" if site else ""
-        text = f"    {thread} waits for {lock}, {holder}{at}{taken}"
-        if cell_len(text) <= width:
-            return say((text, "alarm"))
+    frame, site = _waits_at(picture, edge), picture.snapshot.sites.get(edge.site)
+    at = f"; at {say_place(frame)}" if frame else ""
+    taken = f", taken at {say_place(site)}" if site else ""
+    return f"    {thread} waits for {lock}, {holder}{at}{taken}"
+
+
+def _in_brief(picture: Picture, edge: DeadlockEdge, width: int) -> Line:
+    """Thread, lock and holder always; then both places, as much of them as there is room for."""
+    thread, lock = picture.thread_name(edge.tid), picture.lock_name(edge.waits_for)
     holder = f"{'behind' if edge.behind else 'of'} {picture.thread_name(edge.held_by)}"
+    frame, site = _waits_at(picture, edge), picture.snapshot.sites.get(edge.site)
     room = width - cell_len(f" {thread} wants  {holder}")
     # A long name leaves half of the room to the places: both its ends are still to be seen.
     room = max(_LEAST_NAME, room // 2, room - cell_len(_places(frame, site, width)))
     text = f" {thread} wants {middle(lock, room)} {holder}"
     return say((text + _places(frame, site, width - cell_len(text)), "alarm"))
+
+
+def _waits_at(picture: Picture, edge: DeadlockEdge) -> Frame | None:
+    """Without stacks the place of the call is known all the same."""
+    waiter = picture.threads.get(edge.tid)
+    return picture.top_frame(edge.stack) or (picture.wait_frame(waiter) if waiter else None)
 
 
 def _places(frame: Frame | None, site: Frame | None, room: int) -> str:
