@@ -18,7 +18,7 @@ from locktop.tui.feed import Publish, WorkerFeed
 from locktop.tui.started import Started
 
 SIZE = (120, 40)
-PICTURES = 40  # at most; half a second each
+PICTURES = 120  # at most; half a second each
 
 
 class Watched(WorkerFeed):
@@ -29,7 +29,8 @@ class Watched(WorkerFeed):
 
         def and_look(snapshot: Snapshot) -> None:
             publish(snapshot)
-            named = all(f.function for stack in snapshot.stacks.values() for f in stack)
+            frames = [f for stack in snapshot.stacks.values() for f in stack]
+            named = all(f.function and (f.line or f.module != "locktop-demo") for f in frames)
             if snapshot.deadlocks and named and snapshot.duration_s > 6:
                 self.loop.call_soon_threadsafe(self.complete.set)
 
