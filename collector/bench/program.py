@@ -102,4 +102,5 @@ def _answer(command: Sequence[str], variables: dict[str, str], patience_s: float
 
 
 def _failed(command: Sequence[str], error: Exception) -> LocktopError:
-    return LocktopError(f"`{' '.join(command)}` failed: {error}")
+    said = str(getattr(error, "stderr", None) or error)
+    return LocktopError(f"`{' '.join(command)}` failed: {said.strip()}")

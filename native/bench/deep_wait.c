@@ -40,17 +40,17 @@ static void *hold(void *argument)
         pthread_mutex_lock(&mutex);
         atomic_store(&held, true);
         while ((next = atomic_load(&call_at)) == called && !atomic_load(&over))
-            pause_a_little();
+            wait_a_little();
         if (next == called)
             break;
         called = next;
         look_once(called, &delay);
         while (!somebody_waits_for(&mutex))
-            pause_a_little();
+            wait_a_little();
         work(0, HOLD_STEPS);
         pthread_mutex_unlock(&mutex);
         while (atomic_load(&held))
-            pause_a_little();
+            wait_a_little();
     }
     pthread_mutex_unlock(&mutex);
     return argument;
@@ -88,7 +88,7 @@ static void *wait_often(void *argument)
             waits = 0;
         }
         while (!atomic_load(&held))
-            pause_a_little();
+            wait_a_little();
         call_deep(WAIT_CALLS, wait_timed);
         waits++;
         atomic_store(&held, false);

@@ -6,7 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { BATCHES_MAX = 1 << 16, BATCH_NS = 100000, WARM_UP_SHARE = 5, FIGHTERS_MAX = 64 };
+enum { BATCHES_MIN = 20, BATCHES_MAX = 1 << 16, BATCH_NS = 100000, BATCH_TRIES = 3 };
+enum { WARM_UP_SHARE = 5, FIGHTERS_MAX = 64 };
 enum { ROWS = 8, READINGS = 32 };
 
 static const double UNDISTURBED = 0.1;
@@ -69,11 +70,17 @@ pthread_t start_thread(void *(*run)(void *), void *argument)
     return thread;
 }
 
+bool has_two_cpus(void)
+{
+    cpu_set_t usable;
+    return sched_getaffinity(0, sizeof usable, &usable) == 0 && CPU_COUNT(&usable) >= 2;
+}
+
 /* The first or the second CPU of those that the process may use, -1 if it may use one only. */
 static int usable_cpu(int which)
 {
     cpu_set_t usable;
-    if (sched_getaffinity(0, sizeof usable, &usable) != 0 || CPU_COUNT(&usable) < 2)
+    if (!has_two_cpus() || sched_getaffinity(0, sizeof usable, &usable) != 0)
         return -1;
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
         if (CPU_ISSET((unsigned)cpu, &usable) && which-- == 0)
@@ -114,11 +121,20 @@ static struct cost one_batch(struct batches *self, unsigned n)
     return (struct cost){(double)(after.ns - before.ns), (double)(after.ticks - before.ticks)};
 }
 
-/* As many as take BATCH_NS. */
+/* One interruption does not make it so. */
+static bool takes_long_enough(struct batches *self, unsigned n)
+{
+    for (int i = 0; i < BATCH_TRIES; i++)
+        if (one_batch(self, n).ns < BATCH_NS)
+            return false;
+    return true;
+}
+
+/* As many operations as take BATCH_NS. */
 static unsigned batch_size(struct batches *self)
 {
     unsigned n = 1;
-    while (one_batch(self, n).ns < BATCH_NS && n < 1u << 30)
+    while (!takes_long_enough(self, n))
         n *= 2;
     return n;
 }
@@ -134,7 +150,7 @@ static void run_batches(struct batches *self)
         struct cost cost = one_batch(self, n);
         batch_ns[count] = cost.ns / n;
         batch_ticks[count++] = cost.ticks / n;
-    } while (count < BATCHES_MAX && moment().ns - start < duration);
+    } while (count < BATCHES_MIN || (count < BATCHES_MAX && moment().ns - start < duration));
     self->cost = (struct cost){quantile(batch_ns, count, UNDISTURBED),
                                quantile(batch_ticks, count, UNDISTURBED)};
 }

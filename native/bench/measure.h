@@ -49,6 +49,8 @@ static inline uint64_t work(uint64_t value, int steps)
 
 pthread_t start_thread(void *(*run)(void *), void *argument);
 
+bool has_two_cpus(void);
+
 /* Ties the calling thread to the first or the second CPU that the process may use; where there is
  * one alone nothing is done. */
 void stay_on_cpu(int which);

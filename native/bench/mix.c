@@ -11,7 +11,7 @@ static atomic_uint wanted, had; /* the cycle in which the second thread is to ta
 static void wait_until(atomic_uint *reached, unsigned cycle)
 {
     while (atomic_load(reached) != cycle)
-        pause_a_little();
+        wait_a_little();
 }
 
 static void *second(void *argument)
@@ -38,7 +38,7 @@ void run_mix(unsigned share, unsigned cycles)
         pthread_mutex_lock(&mutex);
         atomic_store(&wanted, cycle);
         while (!somebody_waits_for(&mutex))
-            pause_a_little();
+            wait_a_little();
         pthread_mutex_unlock(&mutex);
         wait_until(&had, cycle);
     }

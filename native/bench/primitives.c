@@ -309,10 +309,12 @@ const unsigned primitive_count = sizeof primitives / sizeof *primitives;
 
 bool can_run_with(const struct primitive *primitive, unsigned threads)
 {
+    bool at_once =
+        has_two_cpus() && (primitive->fight || (threads == FEW && primitive->measure_two));
     switch (threads) {
     case 1: return primitive->batch;
-    case FEW: return primitive->turn || primitive->fight || primitive->measure_two;
-    case MANY: return primitive->fight;
+    case FEW: return primitive->turn || at_once;
+    case MANY: return at_once;
     default: return false;
     }
 }

@@ -21,6 +21,7 @@ extern const unsigned primitive_count;
 /* Two CPUs, more threads than CPUs. */
 enum { FEW = 2, MANY = 8 };
 
+/* What runs at once needs two CPUs. */
 bool can_run_with(const struct primitive *primitive, unsigned threads);
 struct cost measure(const struct primitive *primitive, unsigned threads, double seconds);
 

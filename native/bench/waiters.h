@@ -1,4 +1,4 @@
-/* Seeing from outside that a thread has begun to wait for a mutex. */
+/* Waiting for another thread without a lock, and seeing that one has begun to wait for a mutex. */
 #ifndef BENCH_WAITERS_H
 #define BENCH_WAITERS_H
 
@@ -12,14 +12,25 @@ static inline bool somebody_waits_for(const pthread_mutex_t *mutex)
     return __atomic_load_n(&mutex->__data.__lock, __ATOMIC_ACQUIRE) == 2;
 }
 
-/* In a loop that waits for another thread. */
+/* In a loop that takes a moment. */
 static inline void pause_a_little(void)
 {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #else
-    sched_yield();
+    __asm__ volatile("yield");
 #endif
+}
+
+/* In a loop that another thread ends: it may need this very CPU. */
+static inline void wait_a_little(void)
+{
+    enum { PAUSES = 2000 };
+    static __thread unsigned pauses;
+    if (++pauses % PAUSES)
+        pause_a_little();
+    else
+        sched_yield();
 }
 
 #endif

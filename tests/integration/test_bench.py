@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,8 @@ from locktop.collector.bench import growth, program
 from locktop.collector.bench.program import BARE, FLAVOURS, Case
 from locktop.collector.errors import LocktopError
 
+#: What threads do at once is measured on two CPUs or not at all.
+THREADS = (1, 2, 8) if len(os.sched_getaffinity(0)) > 1 else (1,)
 LOCKTOP = [sys.executable, "-m", "locktop.tui"]
 
 
@@ -32,7 +35,7 @@ def test_the_shape_of_the_json() -> None:
     assert document["machine"]["cpus"] >= 1
     assert document["ticks_hz"] > 1e6
     assert [(row["threads"], row["flavour"]) for row in document["costs"]] == [
-        (threads, flavour) for threads in (1, 2) for flavour in FLAVOURS
+        (threads, flavour) for threads in THREADS[:2] for flavour in FLAVOURS
     ]
     for row in document["costs"]:
         assert row["primitive"] == "mutex"
@@ -41,7 +44,7 @@ def test_the_shape_of_the_json() -> None:
         if row["flavour"] == BARE:
             assert row["ratio"]["median"] == 1
     assert document["trace"] == []
-    assert len(document["budgets"]) == 5
+    assert len(document["budgets"]) == 3 + len(THREADS[:2])
 
 
 def test_the_trace_of_a_known_mix() -> None:
@@ -59,7 +62,7 @@ def test_the_trace_of_a_known_mix() -> None:
 def test_every_case_can_be_measured(flavour: str) -> None:
     cases = program.cases()
     assert len({case.primitive for case in cases}) > 20
-    assert {case.threads for case in cases} == {1, 2, 8}
+    assert {case.threads for case in cases if case.primitive == "mutex"} == set(THREADS)
     for case in cases:
         figures = program.cost(case, flavour, 0.001)
         assert figures.ns > 0, case
@@ -72,7 +75,7 @@ def test_wrong_use_of_the_program() -> None:
         assert (done.returncode, done.stdout) == (2, ""), arguments
         assert done.stderr.startswith("usage: "), arguments
     nothing = Case("pink", "", 1)
-    with pytest.raises(LocktopError, match="pink"):
+    with pytest.raises(LocktopError, match="no pink with 1 threads"):
         program.cost(nothing, BARE, 0.001)
 
 
