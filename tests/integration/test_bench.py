@@ -7,10 +7,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
+from support import tool
+from support.targets import Target, remove_file_of, start_time
 
 from locktop.collector import launch
 from locktop.collector.bench import growth, program
@@ -90,3 +93,25 @@ def exports(library: Path) -> set[str]:
         assert isinstance(section, SymbolTableSection)
         symbols = [symbol for symbol in section.iter_symbols() if symbol.name]
         return {symbol.name for symbol in symbols if symbol["st_shndx"] != "SHN_UNDEF"}
+
+
+@pytest.mark.parametrize(("primitive", "threads"), [("deep-wait", 2), ("deep-timeout", 1)])
+def test_deep_waits_are_as_deep_as_they_are_called(primitive: str, threads: int) -> None:
+    if threads not in THREADS:
+        pytest.skip("needs two CPUs")
+    command = [str(program.path()), "cost", primitive, str(threads), "600"]
+    with Target(command, launch.preload_environment()) as target:
+        started = start_time(target.pid)
+        document = tool.look_until(
+            target.pid, lambda seen: bool(waits_of_mutexes(seen)), "waits for the mutex"
+        )
+    remove_file_of(target.pid, started)
+    most = max(waits_of_mutexes(document), key=lambda one: int(one["count"]))
+    assert len(document["stacks"][str(most["stack"])]) == 13, tool.functions(
+        document, most["stack"]
+    )
+
+
+def waits_of_mutexes(document: dict[str, Any]) -> list[dict[str, Any]]:
+    mutexes = [lock for lock in document["locks"] if lock["kind"] == "mutex"]
+    return [one for lock in mutexes for one in lock["wait_stacks"] if one["count"] > 100]
