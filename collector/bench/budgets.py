@@ -18,7 +18,7 @@ class Budget:
     flavour: str
     ratio: float | None  # to the bare run
     more_ns: float | None  # than the bare run
-    why: str  # it may be missed; {read} is what reading the processor's counter takes, ns
+    why: str  # it may be missed; {read} is what a reading of the processor's counter takes, ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Verdict:
 
 _DORMANT = "both hooks look at the level before they go on"
 _COUNTED = "stores a counter and an entry of the held list; no clock"
-_CLOCK = "takes the slow path, and reads the counter {times} for each pair ({{read:.0f}} ns here)"
+_CLOCK = "takes the slow path, and reads the counter {times} for each pair: {{read:.0f}} ns each"
 _ONCE, _TWICE = _CLOCK.format(times="once"), _CLOCK.format(times="twice")
 _FOUGHT = "two attempts instead of one for each wait; it matters who is interrupted by other work"
 _WAITED = "reads the counter twice ({read:.0f} ns each), compares 13 frames, writes a record"

@@ -42,7 +42,7 @@ class Figures:
     ns: float  # of wall time for one operation
     ticks: float  # of the processor's counter, for the same
     ticks_hz: float  # the counter's rate
-    ticks_read_ns: float  # what one reading of it takes
+    ticks_read_ns: float  # what one reading of it adds to a lock and an unlock
 
 
 def path() -> Path:

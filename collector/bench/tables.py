@@ -64,7 +64,7 @@ def _introduction(report: Report) -> str:
         rounds = "1 round" if found.rounds == 1 else f"{found.rounds} rounds"
         said += (
             f" {rounds}. The processor's counter runs at {found.ticks_hz / 1e6:.0f} MHz;"
-            f" a reading takes {found.ticks_read_ns:.1f} ns."
+            f" a reading between a lock and an unlock takes {found.ticks_read_ns:.1f} ns."
         )
     return said
 

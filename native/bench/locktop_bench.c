@@ -7,7 +7,7 @@
  *       what one operation takes, as JSON:
  *         ns, ticks       wall time, of CLOCK_MONOTONIC and of the processor's counter
  *         ticks_hz        the counter's rate meanwhile
- *         ticks_read_ns   what reading it takes
+ *         ticks_read_ns   what reading it between a lock and an unlock takes
  *   locktop-bench mix SHARE CYCLES
  *       one acquisition of SHARE waits; says the numbers, as JSON, and stays until its input ends
  */

@@ -31,7 +31,7 @@ struct fighter {
 struct moment moment(void);
 uint64_t ticks_now(void);
 
-/* What a reading of the processor's counter takes, at best. */
+/* What a reading of the processor's counter adds to a lock and an unlock, at best. */
 double ticks_reading_ns(void);
 
 /* The figure that `share` of all are below, e.g. 0.5 for the median; sorts them. */
