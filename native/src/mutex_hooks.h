@@ -1,0 +1,49 @@
+/* What happens in nearly every call, for the hooks of pthread_mutex_* and of C11's mtx_*: glibc's mtx_t
+ * is the pthread type, and its functions call the pthread ones inside (nptl/mtx_lock.c and so on),
+ * where no hook sees it. */
+#ifndef LOCKTOP_MUTEX_HOOKS_H
+#define LOCKTOP_MUTEX_HOOKS_H
+
+#include <pthread.h>
+
+#include "free_mutex.h"
+#include "hold.h"
+#include "locks.h"
+#include "stack.h"
+
+static inline uint64_t mutex_key(const pthread_mutex_t *m)
+{
+    return lock_key(LT_KIND_MUTEX, m);
+}
+
+/* All return what the pthread function does. `until` NULL: as long as it takes. `frame` is FRAME()
+ * of the hook, `site` its return address. */
+int mutex_lock_any(pthread_mutex_t *m, const struct timespec *until, const uintptr_t *frame);
+int mutex_trylock_any(pthread_mutex_t *m, const void *site);
+int mutex_unlock_any(pthread_mutex_t *m);
+
+/* Its address begins or ends a life. */
+void mutex_begins(pthread_mutex_t *m);
+void mutex_ends(pthread_mutex_t *m);
+
+enum mutex_taken {
+    MUTEX_TAKEN,    /* and counted */
+    MUTEX_NOT_FREE, /* somebody has it; if it is recursive, perhaps the caller */
+    MUTEX_UNUSUAL   /* another kind, a thread's first lock, a change of level: not looked at */
+};
+
+/* Takes a mutex that is plain and free, at a level that is not dormant: calls nothing. */
+static inline enum mutex_taken mutex_take_now(pthread_mutex_t *m, uint32_t mode, const void *site)
+{
+    struct lt_thread *t = ready(mode);
+    uint32_t tid = lt_own.tid;
+    int kind = mutex_kind(m);
+    if (UNLIKELY(!t || !tid || !mutex_is_plain(kind)))
+        return MUTEX_UNUSUAL;
+    if (UNLIKELY(!mutex_take(m, kind, tid)))
+        return MUTEX_NOT_FREE;
+    acquired(t, mutex_key(m), (uint32_t)m->__data.__kind, site, 0);
+    return MUTEX_TAKEN;
+}
+
+#endif
