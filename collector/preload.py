@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from locktop.collector import control, discover, ending, procfs, unseen
@@ -50,6 +53,19 @@ _NOTES = {
     " (strict seccomp or PR_SET_TSC)",
     lib.LT_NOTE_LOCKS_FOLDED: 'some locks found no room and are counted as "other locks"',
 }
+
+
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """Hold off Python's collector of cycles: what a look makes has none, and to go through all that
+    lives, again and again while thousands of objects are made, takes as long as to make them."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class _File:
@@ -97,7 +113,8 @@ class PreloadSource:
     def look(self, resolve: bool = False) -> Snapshot:
         """See Source."""
         with self._busy:
-            snapshot = self._looked()
+            with _nothing_collected():
+                snapshot = self._looked()
             self._last = self._resolved(snapshot) if resolve else snapshot
             return self._last
 

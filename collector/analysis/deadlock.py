@@ -52,8 +52,12 @@ def cycles(edges: Iterable[Edge]) -> list[tuple[Edge, ...]]:
 
     Each cycle begins with its lowest tid; an edge's holder is the next edge's tid.
     """
+    edges = list(edges)
+    waiting = {edge.tid for edge in edges}
     graph: dict[int, list[Edge]] = {}
     for edge in edges:
+        if edge.holder not in waiting:
+            continue  # most holders do their work: no cycle leads through them
         graph.setdefault(edge.tid, []).append(edge)
     for out in graph.values():
         out.sort(key=lambda edge: (edge.holder, edge.lock))
