@@ -73,6 +73,7 @@ class Reader:
         self._clock = clock
         self.threads = GrowingArray(memory, abi.THREADS_AT, abi.THREAD.size)
         self._locks = GrowingArray(memory, abi.LOCKS_AT, abi.LOCK_SIZE)
+        self._retired = GrowingArray(memory, abi.RETIRED_AT, abi.RETIRED_SIZE)
         self._before = bytearray()
         self._before_count = 0
         self._rows = ffi.new("struct lt_lock_row[]", MOST_ROWS)
@@ -89,6 +90,7 @@ class Reader:
             self._mode = self._memory.control().mode
             cycle = _Cycle(self._memory, self._clock, self._read_locks_count() + _NEW_LOCKS)
             self._read_threads(cycle)
+            self._read_retired(cycle)
             count = min(self._read_locks(cycle), cycle.sum_count)
             torn = bool(before & 1) or self._memory.retire_seq() != before
             if not torn:
@@ -110,14 +112,20 @@ class Reader:
     def _read_locks(self, cycle: _Cycle) -> int:
         self._locks.refresh()
         self._locks.copy()
-        cycle.handed_over = lib.lt_fold_retired(
-            ffi.from_buffer(self._locks.data),
-            self._locks.count * abi.LOCK_SIZE,
-            0,
+        cycle.handed_over = lib.lt_count_handed_over(
+            ffi.from_buffer(self._locks.data), self._locks.count * abi.LOCK_SIZE
+        )
+        return self._locks.count
+
+    def _read_retired(self, cycle: _Cycle) -> None:
+        self._retired.refresh()
+        self._retired.copy()
+        cycle.args.refused += lib.lt_fold_retired(
+            ffi.from_buffer(self._retired.data),
+            self._retired.count * abi.RETIRED_SIZE,
             cycle.sums_pointer,
             cycle.sum_count,
         )
-        return self._locks.count
 
     # ---- threads ----
 

@@ -12,13 +12,13 @@ static uint64_t most(uint64_t a, uint64_t b)
 /* Holds that were not timed, estimated from those of the same thread that were: threads use one
  * lock in different ways (a writer for long, a reader briefly) and sample at rates of their own. */
 static void add_untimed(struct lt_lock_sum *sum, const struct lt_counts *counts,
-                        uint64_t uncontended)
+                        const struct lt_waits *waits, uint64_t uncontended)
 {
     uint64_t timed = counts->hold_sampled, ticks = counts->hold_sampled_ticks;
 
     if (timed == 0) { /* none by chance: those after a wait are the next best */
-        timed = counts->hold_contended;
-        ticks = counts->hold_contended_ticks;
+        timed = waits->hold_contended;
+        ticks = waits->hold_contended_ticks;
     }
     if (timed == 0) {
         sum->hold_unscaled += uncontended;
@@ -26,58 +26,104 @@ static void add_untimed(struct lt_lock_sum *sum, const struct lt_counts *counts,
     }
     if (counts->hold_sampled)
         uncontended = most(uncontended, counts->hold_sampled);
+    if (uncontended == timed) {
+        sum->hold_scaled_ticks += ticks;
+        return;
+    }
     double scaled = (double)ticks * ((double)uncontended / (double)timed);
     if (scaled < 9e18) /* else torn or forged, and the conversion would be undefined */
         sum->hold_scaled_ticks += (uint64_t)scaled;
 }
 
-static void add_hold(struct lt_lock_sum *sum, const struct lt_counts *counts)
+static void add_hold(struct lt_lock_sum *sum, const struct lt_counts *counts,
+                     const struct lt_waits *waits)
 {
     uint64_t uncontended = 0;
 
-    if (counts->acquisitions > counts->hold_contended)
-        uncontended = counts->acquisitions - counts->hold_contended;
+    if (counts->acquisitions > waits->hold_contended)
+        uncontended = counts->acquisitions - waits->hold_contended;
     sum->hold_sampled += counts->hold_sampled;
     sum->hold_sampled_ticks += counts->hold_sampled_ticks;
-    sum->hold_contended += counts->hold_contended;
-    sum->hold_contended_ticks += counts->hold_contended_ticks;
+    sum->hold_contended += waits->hold_contended;
+    sum->hold_contended_ticks += waits->hold_contended_ticks;
     sum->hold_max = most(sum->hold_max, counts->hold_max);
-    add_untimed(sum, counts, uncontended);
+    add_untimed(sum, counts, waits, uncontended);
 }
 
-static void add_counts(struct lt_lock_sum *sum, const struct lt_counts *counts)
+static void add_counts(struct lt_lock_sum *sum, const struct lt_counts *counts,
+                       const struct lt_waits *waits)
 {
     sum->acquisitions += counts->acquisitions;
-    sum->contended += counts->contended;
-    sum->trylock_failed += counts->trylock_failed;
-    sum->wait_ticks += counts->wait_ticks;
-    sum->wait_max = most(sum->wait_max, counts->wait_max);
-    add_hold(sum, counts);
+    sum->contended += waits->contended;
+    sum->trylock_failed += waits->trylock_failed;
+    sum->wait_ticks += waits->wait_ticks;
+    sum->wait_max = most(sum->wait_max, waits->wait_max);
+    add_hold(sum, counts, waits);
 }
 
-uint32_t lt_fold_slots(const void *slots, uint64_t size, struct lt_lock_sum *sums,
-                       uint32_t sum_count, struct lt_thread_sum *thread)
+static uint32_t add_slot(const struct lt_slot *slot, const struct lt_waits *waits,
+                         struct lt_lock_sum *sums, uint32_t sum_count, struct lt_thread_sum *thread)
 {
-    const uint8_t *bytes = slots;
+    uint64_t kind = slot->key >> LT_KIND_SHIFT;
+
+    if (kind == LT_KIND_NONE || kind > LT_KIND_CUSTOM || slot->lock >= sum_count)
+        return 1;
+    add_counts(&sums[slot->lock], &slot->counts, waits);
+    thread->acquisitions[kind] += slot->counts.acquisitions;
+    thread->contended[kind] += waits->contended;
+    thread->wait_ticks[kind] += waits->wait_ticks;
+    return 0;
+}
+
+uint32_t lt_fold_slots(const void *slots, uint64_t size, const void *waits, uint32_t wait_count,
+                       struct lt_lock_sum *sums, uint32_t sum_count, struct lt_thread_sum *thread)
+{
+    const uint8_t *bytes = slots, *wait_bytes = waits;
     uint32_t refused = 0;
 
     for (uint64_t at = 0; at + sizeof(struct lt_slot) <= size; at += sizeof(struct lt_slot)) {
         struct lt_slot slot;
-        uint64_t kind;
+        struct lt_waits of_slot = {0};
 
         memcpy(&slot.key, bytes + at, sizeof slot.key);
         if (slot.key == 0)
             continue;
         memcpy(&slot, bytes + at, sizeof slot);
-        kind = slot.key >> LT_KIND_SHIFT;
-        if (kind == LT_KIND_NONE || kind > LT_KIND_CUSTOM || slot.lock >= sum_count) {
+        if (slot.waits && slot.waits <= wait_count) /* else made while they were copied */
+            memcpy(&of_slot, wait_bytes + (uint64_t)(slot.waits - 1) * sizeof of_slot,
+                   sizeof of_slot);
+        refused += add_slot(&slot, &of_slot, sums, sum_count, thread);
+    }
+    return refused;
+}
+
+void lt_fold_other(const struct lt_thread *block, struct lt_lock_sum *sums, uint32_t sum_count,
+                   struct lt_thread_sum *thread)
+{
+    struct lt_slot other = block->other;
+    const struct lt_waits *waits = &block->other_waits;
+
+    /* "Other locks" have no key of their own. */
+    other.key = (uint64_t)LT_KIND_MUTEX << LT_KIND_SHIFT;
+    other.lock = 0;
+    if (other.counts.acquisitions | waits->wait_ticks | waits->trylock_failed)
+        add_slot(&other, waits, sums, sum_count, thread);
+}
+
+uint32_t lt_fold_retired(const void *retired, uint64_t size, struct lt_lock_sum *sums,
+                         uint32_t sum_count)
+{
+    const uint8_t *bytes = retired;
+    uint32_t refused = 0;
+
+    for (uint64_t at = 0; at + sizeof(struct lt_retired) <= size; at += sizeof(struct lt_retired)) {
+        struct lt_retired one;
+
+        memcpy(&one, bytes + at, sizeof one);
+        if (one.lock < sum_count)
+            add_counts(&sums[one.lock], &one.counts, &one.waits);
+        else
             refused++;
-            continue;
-        }
-        add_counts(&sums[slot.lock], &slot.counts);
-        thread->acquisitions[kind] += slot.counts.acquisitions;
-        thread->contended[kind] += slot.counts.contended;
-        thread->wait_ticks[kind] += slot.counts.wait_ticks;
     }
     return refused;
 }
@@ -92,21 +138,16 @@ static int handed_over(const struct lt_lock *lock)
     return kind == LT_KIND_RWLOCK && lock->foreign_releases;
 }
 
-uint32_t lt_fold_retired(const void *locks, uint64_t size, uint32_t first, struct lt_lock_sum *sums,
-                         uint32_t sum_count)
+uint32_t lt_count_handed_over(const void *locks, uint64_t size)
 {
     const uint8_t *bytes = locks;
     uint32_t handed = 0;
-    uint64_t id = first;
 
-    for (uint64_t at = 0; at + sizeof(struct lt_lock) <= size && id < sum_count; id++) {
+    for (uint64_t at = 0; at + sizeof(struct lt_lock) <= size; at += sizeof(struct lt_lock)) {
         struct lt_lock lock;
 
         memcpy(&lock, bytes + at, sizeof lock);
-        if (lock.retired.acquisitions | lock.retired.wait_ticks | lock.retired.trylock_failed)
-            add_counts(&sums[id], &lock.retired);
         handed += (uint32_t)handed_over(&lock);
-        at += sizeof lock;
     }
     return handed;
 }

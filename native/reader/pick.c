@@ -69,8 +69,7 @@ static void set_row(struct lt_lock_row *row, uint32_t id, const uint8_t *locks,
     row->generation = lock.generation;
     row->destroyed = lock.destroyed;
     row->type = lock.type;
-    row->foreign_releases =
-        lock.foreign_releases < UINT32_MAX ? (uint32_t)lock.foreign_releases : UINT32_MAX;
+    row->foreign_releases = lock.foreign_releases;
     row->sites = lock.sites;
     row->acquisitions = sum->acquisitions;
     row->contended = sum->contended;

@@ -72,15 +72,23 @@ uint64_t lt_reader_ticks(uint32_t clock);
  * nanoseconds, the two readings may be. */
 uint64_t lt_reader_clock_pair(uint32_t clock, uint64_t *ticks, uint64_t *ns);
 
-/* Adds the slots in `size` bytes to `sums` (by lock id) and to `thread`. Returns the number
- * of slots left out because their lock or their kind cannot be. */
-uint32_t lt_fold_slots(const void *slots, uint64_t size, struct lt_lock_sum *sums,
-                       uint32_t sum_count, struct lt_thread_sum *thread);
+/* Adds the slots in `size` bytes, with their `wait_count` struct lt_waits, to `sums` (by lock id) and
+ * to `thread`. Returns the number of slots left out because their lock or their kind cannot be. */
+uint32_t lt_fold_slots(const void *slots, uint64_t size, const void *waits, uint32_t wait_count,
+                       struct lt_lock_sum *sums, uint32_t sum_count, struct lt_thread_sum *thread);
 
-/* Adds what ended threads left at the locks; `locks` holds struct lt_lock from id `first`. Returns
- * how many mutexes and rwlocks were released by a thread that had not taken them. */
-uint32_t lt_fold_retired(const void *locks, uint64_t size, uint32_t first, struct lt_lock_sum *sums,
+/* Adds what a thread counts as "other locks". */
+void lt_fold_other(const struct lt_thread *block, struct lt_lock_sum *sums, uint32_t sum_count,
+                   struct lt_thread_sum *thread);
+
+/* Adds the figures of ended threads in `size` bytes of struct lt_retired. Returns how many were left
+ * out because their lock cannot be. */
+uint32_t lt_fold_retired(const void *retired, uint64_t size, struct lt_lock_sum *sums,
                          uint32_t sum_count);
+
+/* Returns how many of the mutexes and rwlocks in `size` bytes of struct lt_lock were released by a
+ * thread that had not taken them. */
+uint32_t lt_count_handed_over(const void *locks, uint64_t size);
 
 /* Adds the sites in `size` bytes to an open-addressing table of `capacity` (a power of two).
  * Returns 1, or 0 without having added anything when the table might get too full. */

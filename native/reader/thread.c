@@ -36,15 +36,43 @@ static uint64_t site_bytes(const struct lt_thread *block)
     return block->sites ? block->site_capacity * sizeof(struct lt_site) : 0;
 }
 
+static uint64_t wait_bytes(const struct lt_thread *block)
+{
+    return (uint64_t)block->waits.count * sizeof(struct lt_waits);
+}
+
+static int copy_waits(int fd, uint8_t *to, const struct lt_array *waits)
+{
+    uint64_t left = waits->count;
+
+    for (int chunk = 0; left; chunk++) {
+        uint64_t count = (uint64_t)waits->first << chunk;
+
+        if (chunk == LT_CHUNKS || !count || !waits->chunk[chunk])
+            return 0;
+        if (count > left)
+            count = left;
+        if (!copy(fd, to, count * sizeof(struct lt_waits), waits->chunk[chunk]))
+            return 0;
+        to += count * sizeof(struct lt_waits);
+        left -= count;
+    }
+    return 1;
+}
+
+/* The waits first: then no lock has more contended acquisitions than acquisitions. */
 static int copy_tables(struct lt_thread_read *read, const struct lt_thread *block)
 {
-    read->scratch_needed = slot_bytes(block) + site_bytes(block);
+    uint64_t slots = slot_bytes(block), sites = site_bytes(block), waits = wait_bytes(block);
+
+    read->scratch_needed = slots + sites + waits;
     if (read->scratch_needed > read->scratch_most)
         return LT_READ_DAMAGED;
     if (read->scratch_needed > read->scratch_size)
         return LT_READ_MORE_SCRATCH;
-    if (!copy(read->fd, read->scratch, slot_bytes(block), block->slots) ||
-        !copy(read->fd, read->scratch + slot_bytes(block), site_bytes(block), block->sites))
+    if (!copy_waits(read->fd, read->scratch + slots + sites, &block->waits) ||
+        !copy(read->fd, read->scratch, slots, block->slots) ||
+        !copy(read->fd, read->scratch + slots, sites, block->sites))
         return LT_READ_DAMAGED;
     return LT_READ_DONE;
 }
@@ -95,20 +123,15 @@ static int gone(const struct lt_thread *now, const struct lt_thread *first)
 
 static int fold(struct lt_thread_read *read, const struct lt_thread *tables)
 {
-    struct lt_slot *other = &read->block.other;
+    uint64_t slots = slot_bytes(tables), sites = site_bytes(tables);
 
-    if (!lt_fold_sites(read->scratch + slot_bytes(tables), site_bytes(tables), read->sites,
-                       read->site_capacity, &read->site_used))
+    if (!lt_fold_sites(read->scratch + slots, sites, read->sites, read->site_capacity,
+                       &read->site_used))
         return LT_READ_MORE_SITES;
     memset(&read->sum, 0, sizeof read->sum);
-    read->refused +=
-        lt_fold_slots(read->scratch, slot_bytes(tables), read->sums, read->sum_count, &read->sum);
-    /* "Other locks" have no key of their own. */
-    other->key = (uint64_t)LT_KIND_MUTEX << LT_KIND_SHIFT;
-    other->lock = 0;
-    if (other->counts.acquisitions | other->counts.wait_ticks | other->counts.trylock_failed)
-        read->refused +=
-            lt_fold_slots(other, sizeof *other, read->sums, read->sum_count, &read->sum);
+    read->refused += lt_fold_slots(read->scratch, slots, read->scratch + slots + sites,
+                                   tables->waits.count, read->sums, read->sum_count, &read->sum);
+    lt_fold_other(&read->block, read->sums, read->sum_count, &read->sum);
     return LT_READ_DONE;
 }
 

@@ -76,9 +76,9 @@ static void word_change(uint64_t *word, bool taken)
 /* Made when the lock is first told of; NULL if there is no room. */
 static struct lt_custom *custom_of(struct lt_thread *t, const struct lt_slot *slot)
 {
-    struct lt_lock *lock = (struct lt_lock *)slot->own;
-    if (!lock)
+    if (!slot->lock)
         return NULL;
+    struct lt_lock *lock = array_at(&lt_shm->locks, slot->lock);
     uint32_t at = __atomic_load_n(&lock->type, __ATOMIC_ACQUIRE);
     if (!at) {
         uint32_t mode = thread_busy(t), index;
@@ -214,7 +214,7 @@ static void end_without(const void *lock)
         return;
     struct pending *waited = pending_find(key_of(lock));
     if (!waited) {
-        slot_of(t, key_of(lock), 0)->counts.trylock_failed++;
+        waits_of(t, slot_of(t, key_of(lock), 0))->trylock_failed++;
         return;
     }
     struct pending wait = pending_take(waited);

@@ -12,18 +12,18 @@ enum {
     PAIR_TICKS = 45           /* a bare lock and unlock, about 18 ns at 2.5 GHz */
 };
 
-static uint32_t random_next(struct lt_slot *slot)
+static uint32_t random_next(struct local *local)
 {
-    uint32_t x = slot->jitter; /* xorshift32 (Marsaglia 2003) */
+    uint32_t x = local->jitter; /* xorshift32 (Marsaglia 2003) */
     x ^= x << 13;
     x ^= x >> 17;
     x ^= x << 5;
-    return slot->jitter = x;
+    return local->jitter = x;
 }
 
 /* So often that timing stays under 2 % of what a lock, its mean hold and an unlock take, but more
  * often at first; with a random step, or a program of the same rhythm would always show the same. */
-static uint64_t sample_gap(struct lt_slot *slot)
+static uint64_t sample_gap(struct lt_thread *t, const struct lt_slot *slot)
 {
     uint64_t samples = slot->counts.hold_sampled;
     uint64_t mean = slot->counts.hold_sampled_ticks / samples;
@@ -33,7 +33,7 @@ static uint64_t sample_gap(struct lt_slot *slot)
         period = SAMPLE_GAP_MAX;
     if (period > samples)
         period = samples;
-    return period <= 1 ? 1 : 1 + random_next(slot) % (2 * period - 1);
+    return period <= 1 ? 1 : 1 + random_next(local_of(t)) % (2 * period - 1);
 }
 
 /* At the levels that may record holds the hooks come by each time: sample_at is 0. The hold is timed
@@ -41,13 +41,14 @@ static uint64_t sample_gap(struct lt_slot *slot)
 static void acquired_recorded(struct lt_thread *t, struct lt_slot *slot, uint64_t key,
                               const void *site, uint16_t flags)
 {
-    bool timed = is_at_level(LT_LEVEL_ALL) || slot->counts.acquisitions >= slot->timing_at;
+    const struct lt_waits *waits = waits_of(t, slot);
+    bool timed = is_at_level(LT_LEVEL_ALL) || slot->counts.acquisitions >= waits->timing_at;
     flags |= timed ? LT_HELD_TIMED | LT_HELD_RECORDED : LT_HELD_RECORDED;
     uint64_t now = lt_now();
     control_check_claim(now);
     struct lt_held *held = held_push(t, key, slot->lock, site, now, flags);
     if (held) {
-        held->wait_start = slot->own;
+        held->wait_start = waits->own;
         held->waits = lock_waits(held);
     }
 }
@@ -97,23 +98,27 @@ void passed_recorded(struct lt_thread *t, struct lt_slot *slot, const void *site
     detail_defer(t, &detail);
 }
 
-static void hold_add(struct lt_slot *slot, const struct lt_held *held, uint64_t ticks)
+static void hold_add(struct lt_thread *t, struct lt_slot *slot, const struct lt_held *held,
+                     uint64_t ticks)
 {
     struct lt_counts *counts = &slot->counts;
     if (ticks > counts->hold_max)
         counts->hold_max = ticks;
     if (held->flags & LT_HELD_CONTENDED) {
-        counts->hold_contended++;
-        counts->hold_contended_ticks += ticks;
+        struct lt_waits *waits = waits_of(t, slot);
+        waits->hold_contended++;
+        waits->hold_contended_ticks += ticks;
         return;
     }
     counts->hold_sampled++;
     counts->hold_sampled_ticks += ticks;
     if (is_at_level(LT_LEVEL_ALL))
         return; /* each one is timed: no gap to work out, which takes divisions */
-    uint64_t next = slot->counts.acquisitions + sample_gap(slot);
-    slot->timing_at = next;
-    slot->sample_at = is_at_level(LT_LEVEL_BLOCKS) ? 0 : next;
+    uint64_t next = counts->acquisitions + sample_gap(t, slot);
+    if (is_at_level(LT_LEVEL_BLOCKS))
+        waits_of(t, slot)->timing_at = next;
+    else
+        slot->sample_at = next;
 }
 
 /* This thread does not list it. If another one does, its list is stale after the release, and so may
@@ -172,7 +177,7 @@ void release_account(struct lt_thread *t, struct release *release)
     release->accounted = true;
     release->hold = release->end > held->since ? release->end - held->since : 0;
     if (held->flags & LT_HELD_TIMED)
-        hold_add(slot_of(t, held->key, 0), held, release->hold);
+        hold_add(t, slot_of(t, held->key, 0), held, release->hold);
 }
 
 void release_end(struct lt_thread *t, struct release *release)

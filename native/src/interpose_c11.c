@@ -83,20 +83,6 @@ EXPORT void cnd_destroy(cnd_t *c)
     cond_ends(cond_of(c));
 }
 
-EXPORT int cnd_signal(cnd_t *c)
-{
-    int result = real_cnd_signal(c);
-    cond_signalled(cond_of(c));
-    return result;
-}
-
-EXPORT int cnd_broadcast(cnd_t *c)
-{
-    int result = real_cnd_broadcast(c);
-    cond_signalled(cond_of(c));
-    return result;
-}
-
 EXPORT int cnd_wait(cnd_t *c, mtx_t *m)
 {
     return watched() ? thrd_result(cond_wait(cond_of(c), mutex_of(m), NULL, FRAME()))

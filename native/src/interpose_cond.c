@@ -116,13 +116,6 @@ int cond_wait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *unti
                  : wait_plain(real_pthread_cond_wait_new, c, m, frame);
 }
 
-void cond_signalled(pthread_cond_t *c)
-{
-    struct lt_thread *t = watched();
-    if (t)
-        slot_of(t, key_of(c), 0)->signals++;
-}
-
 void cond_begins(pthread_cond_t *c)
 {
     if (watched())
@@ -154,14 +147,6 @@ static inline int then(void (*note)(pthread_cond_t *), pthread_cond_t *c, int re
     {                                                                                              \
         return then(cond_ends, c, real_pthread_cond_destroy##suffix(c));                           \
     }                                                                                              \
-    EXPORT int cond_signal##suffix(pthread_cond_t *c)                                              \
-    {                                                                                              \
-        return then(cond_signalled, c, real_pthread_cond_signal##suffix(c));                       \
-    }                                                                                              \
-    EXPORT int cond_broadcast##suffix(pthread_cond_t *c)                                           \
-    {                                                                                              \
-        return then(cond_signalled, c, real_pthread_cond_broadcast##suffix(c));                    \
-    }                                                                                              \
     EXPORT int cond_wait##suffix(pthread_cond_t *c, pthread_mutex_t *m)                            \
     {                                                                                              \
         return wait_plain(real_pthread_cond_wait##suffix, c, m, FRAME());                          \
@@ -177,8 +162,6 @@ static inline int then(void (*note)(pthread_cond_t *), pthread_cond_t *c, int re
 #define SYMBOLS(suffix, version)                                                                   \
     SYMBOL(init, suffix, version)                                                                  \
     SYMBOL(destroy, suffix, version)                                                               \
-    SYMBOL(signal, suffix, version)                                                                \
-    SYMBOL(broadcast, suffix, version)                                                             \
     SYMBOL(wait, suffix, version)                                                                  \
     SYMBOL(timedwait, suffix, version)
 

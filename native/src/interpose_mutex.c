@@ -152,7 +152,7 @@ NOINLINE int mutex_trylock_any(pthread_mutex_t *m, const void *site)
     if (holds(with_owner_died(m, result)))
         taken(t, m, site);
     else if (result == EBUSY)
-        slot_of(t, mutex_key(m), (uint32_t)m->__data.__kind)->counts.trylock_failed++;
+        waits_of(t, slot_of(t, mutex_key(m), (uint32_t)m->__data.__kind))->trylock_failed++;
     return result;
 }
 

@@ -113,7 +113,7 @@ static inline int tried(pthread_rwlock_t *l, int result, uint16_t flags, const v
     if (t && result == 0)
         acquired(t, key_of(l), type_of(l), site, flags);
     else if (t && result == EBUSY)
-        slot_of(t, key_of(l), type_of(l))->counts.trylock_failed++;
+        waits_of(t, slot_of(t, key_of(l), type_of(l)))->trylock_failed++;
     return result;
 }
 

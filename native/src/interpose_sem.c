@@ -93,19 +93,8 @@ EXPORT int sem_trywait(sem_t *s)
     if (result == 0)
         passed(t, key_of(s), __builtin_return_address(0));
     else if (errno == EAGAIN)
-        slot_of(t, key_of(s), 0)->counts.trylock_failed++;
+        waits_of(t, slot_of(t, key_of(s), 0))->trylock_failed++;
     return result;
-}
-
-/* May run in a signal handler that interrupted this very library: so only a slot that is there
- * already is counted in, and nothing is made. */
-EXPORT int sem_post(sem_t *s)
-{
-    struct lt_thread *t = watched();
-    struct lt_slot *slot = t ? slot_find(t, key_of(s)) : NULL;
-    if (slot)
-        slot->signals++;
-    return real_sem_post(s);
 }
 
 static void is_called(sem_t *s, const char *name)

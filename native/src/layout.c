@@ -6,14 +6,16 @@
 #define SIZE(type, size) _Static_assert(sizeof(struct type) == (size), #type)
 
 SIZE(lt_array, 224);
-SIZE(lt_header, 1080);
+SIZE(lt_header, 1304);
 SIZE(lt_control, 24);
-SIZE(lt_counts, 80);
-SIZE(lt_lock, 128);
+SIZE(lt_lock, 64);
 SIZE(lt_name, 128);
 SIZE(lt_custom, 64);
+SIZE(lt_counts, 32);
+SIZE(lt_waits, 64);
+SIZE(lt_retired, 104);
 SIZE(lt_retired_site, 32);
-SIZE(lt_slot, 128);
+SIZE(lt_slot, 64);
 SIZE(lt_site, 32);
 SIZE(lt_held, 64);
 SIZE(lt_wait, 48);
@@ -21,5 +23,4 @@ SIZE(lt_thread, LT_PAGE);
 SIZE(lt_stack, 16);
 
 _Static_assert(sizeof(struct lt_header) <= LT_CONTROL_OFFSET, "header");
-_Static_assert(offsetof(struct lt_slot, counts.contended) == 56, "the first line ends before it");
 _Static_assert(offsetof(struct lt_thread, held_inline) % 64 == 0, "held list on a cache line");

@@ -7,54 +7,70 @@
 #include "shm.h"
 #include "thread.h"
 
-enum { BUCKET_BITS = 14, LOCKS_FIRST = 128 };
-
-static uint32_t *bucket_of(uint64_t key)
-{
-    uint32_t *buckets = shm_ptr(lt_shm->lock_buckets);
-    return &buckets[lock_hash(key) >> (64 - BUCKET_BITS)];
-}
+enum { ROOT_BITS = 12, LOCKS_FIRST = 128, RETIRED_FIRST = 32 };
 
 int locks_init(void)
 {
     array_init(&lt_shm->locks, sizeof(struct lt_lock), LOCKS_FIRST);
+    array_init(&lt_shm->retired, sizeof(struct lt_retired), RETIRED_FIRST);
     uint32_t other;
     if (!array_push(&lt_shm->locks, &other))
         return -1;
-    lt_shm->lock_buckets = shm_alloc(sizeof(uint32_t) << BUCKET_BITS);
-    lt_shm->lock_bucket_count = 1u << BUCKET_BITS;
-    return lt_shm->lock_buckets ? 0 : -1;
+    lt_shm->lock_roots = shm_alloc(sizeof(uint32_t) << ROOT_BITS);
+    lt_shm->lock_root_count = 1u << ROOT_BITS;
+    return lt_shm->lock_roots ? 0 : -1;
 }
 
-/* Walks a chain from lock id `from` to `stop` (exclusive). */
-static uint32_t chain_find(uint64_t key, uint32_t from, uint32_t stop)
+/* A search on its way down the tree. */
+struct search {
+    uint64_t key;
+    uint64_t path;   /* the bits of the hash that are still to choose the way */
+    uint32_t *place; /* of an id */
+};
+
+static struct search search_begin(uint64_t key)
 {
-    for (uint32_t id = from; id && id != stop;) {
-        const struct lt_lock *lock = array_at(&lt_shm->locks, id);
-        if (lock->key == key)
+    uint64_t hash = lock_hash(key);
+    uint32_t *roots = shm_ptr(lt_shm->lock_roots);
+    return (struct search){key, hash << ROOT_BITS, &roots[hash >> (64 - ROOT_BITS)]};
+}
+
+/* Goes on below lock `id`, unless that is the one. */
+static bool search_ends_at(struct search *search, uint32_t id)
+{
+    struct lt_lock *lock = array_at(&lt_shm->locks, id);
+    if (lock->key == search->key)
+        return true;
+    search->place = &lock->child[search->path >> 62];
+    search->path <<= 2;
+    return false;
+}
+
+/* The lock's id; or 0, and the search has come to the place where the lock belongs. */
+static uint32_t search_run(struct search *search)
+{
+    uint32_t id;
+    while ((id = __atomic_load_n(search->place, __ATOMIC_ACQUIRE)))
+        if (search_ends_at(search, id))
             return id;
-        id = lock->next;
-    }
     return 0;
 }
 
-static uint32_t chain_insert(uint64_t key, uint32_t type, uint32_t *bucket, uint32_t head)
+static uint32_t enter(struct search *search, uint32_t type)
 {
     uint32_t id;
     struct lt_lock *lock = array_push(&lt_shm->locks, &id);
     if (!lock)
         return 0;
     lock->type = type;
+    __atomic_store_n(&lock->key, search->key, __ATOMIC_RELEASE);
     for (;;) {
-        lock->next = head;
-        /* Release: whoever finds the id in the chain finds the entry complete. */
-        __atomic_store_n(&lock->key, key, __ATOMIC_RELEASE);
-        uint32_t seen = head;
-        if (__atomic_compare_exchange_n(bucket, &head, id, false, __ATOMIC_ACQ_REL,
+        uint32_t theirs = 0;
+        /* Release: whoever finds the id finds the entry complete. */
+        if (__atomic_compare_exchange_n(search->place, &theirs, id, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_ACQUIRE))
             return id;
-        uint32_t theirs = chain_find(key, head, seen);
-        if (theirs) {
+        if (search_ends_at(search, theirs)) {
             __atomic_store_n(&lock->key, 0, __ATOMIC_RELEASE); /* an entry that stays unused */
             return theirs;
         }
@@ -63,15 +79,15 @@ static uint32_t chain_insert(uint64_t key, uint32_t type, uint32_t *bucket, uint
 
 uint32_t locks_id(uint64_t key, uint32_t type)
 {
-    uint32_t *bucket = bucket_of(key);
-    uint32_t head = __atomic_load_n(bucket, __ATOMIC_ACQUIRE);
-    uint32_t id = chain_find(key, head, 0);
-    return id ? id : chain_insert(key, type, bucket, head);
+    struct search search = search_begin(key);
+    uint32_t id = search_run(&search);
+    return id ? id : enter(&search, type);
 }
 
 struct lt_lock *locks_find(uint64_t key)
 {
-    uint32_t id = chain_find(key, __atomic_load_n(bucket_of(key), __ATOMIC_ACQUIRE), 0);
+    struct search search = search_begin(key);
+    uint32_t id = search_run(&search);
     return id ? array_at(&lt_shm->locks, id) : NULL;
 }
 
@@ -134,23 +150,47 @@ static void raise(uint64_t *to, uint64_t value)
         __atomic_store_n(to, value, __ATOMIC_RELAXED);
 }
 
-void locks_retire_slot(const struct lt_slot *slot)
+static void retire_waits(struct lt_waits *to, const struct lt_waits *from)
 {
-    struct lt_lock *lock = array_at(&lt_shm->locks, slot->lock);
-    if (!lock)
-        return;
-    const struct lt_counts *from = &slot->counts;
-    struct lt_counts *to = &lock->retired;
-    add(&to->acquisitions, from->acquisitions);
-    add(&to->hold_sampled, from->hold_sampled);
-    add(&to->hold_sampled_ticks, from->hold_sampled_ticks);
-    raise(&to->hold_max, from->hold_max);
     add(&to->contended, from->contended);
     add(&to->trylock_failed, from->trylock_failed);
     add(&to->wait_ticks, from->wait_ticks);
     raise(&to->wait_max, from->wait_max);
     add(&to->hold_contended, from->hold_contended);
     add(&to->hold_contended_ticks, from->hold_contended_ticks);
+}
+
+/* What finds no room is counted with the other locks. */
+static struct lt_retired *retired_of(uint32_t id)
+{
+    struct lt_lock *lock = array_at(&lt_shm->locks, id);
+    if (!lock)
+        return NULL;
+    if (lock->retired)
+        return array_at(&lt_shm->retired, lock->retired - 1);
+    uint32_t index;
+    struct lt_retired *retired = array_push(&lt_shm->retired, &index);
+    if (!retired)
+        return id ? retired_of(0) : NULL;
+    retired->lock = id;
+    lock->retired = index + 1;
+    return retired;
+}
+
+void locks_retire_slot(const struct lt_slot *slot)
+{
+    struct lt_retired *retired = retired_of(slot->lock);
+    if (!retired)
+        return;
+    const struct lt_counts *from = &slot->counts;
+    struct lt_counts *to = &retired->counts;
+    add(&to->acquisitions, from->acquisitions);
+    add(&to->hold_sampled, from->hold_sampled);
+    add(&to->hold_sampled_ticks, from->hold_sampled_ticks);
+    raise(&to->hold_max, from->hold_max);
+    const struct lt_waits *waits = (const struct lt_waits *)slot->own;
+    if (waits)
+        retire_waits(&retired->waits, waits);
 }
 
 static struct lt_retired_site *site_of(struct lt_lock *lock, uint32_t stack)

@@ -20,8 +20,6 @@ int cond_wait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *unti
 void cond_begins(pthread_cond_t *c);
 void cond_ends(pthread_cond_t *c);
 
-void cond_signalled(pthread_cond_t *c);
-
 /* As glibc translates them (nptl/thrd_priv.h). */
 static inline int thrd_result(int error)
 {

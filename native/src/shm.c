@@ -363,25 +363,93 @@ bool shm_is_sealed(void)
     return __atomic_load_n(&sealed, __ATOMIC_ACQUIRE);
 }
 
-uint64_t shm_alloc(uint64_t size)
+/* The place that comes after `used`; 0 if there is none. */
+static uint64_t place_after(uint64_t used, uint64_t size, uint64_t alignment)
+{
+    uint64_t start = round_up(used, alignment);
+    unsigned segment = shm_segment_of(start);
+    while (start + size > shm_segment_start(segment + 1)) {
+        segment++;
+        start = shm_segment_start(segment);
+    }
+    return segment < SHM_SEGMENTS && (!segment || segment_map(segment)) ? start : 0;
+}
+
+static uint64_t alloc(uint64_t size, uint64_t alignment)
 {
     if (!lt_shm || shm_is_strangers())
         return 0;
     uint64_t used = __atomic_load_n(&lt_shm->used, __ATOMIC_RELAXED);
     for (;;) {
-        uint64_t start = round_up(used, CACHE_LINE);
-        unsigned segment = shm_segment_of(start);
-        while (start + size > shm_segment_start(segment + 1)) {
-            segment++;
-            start = shm_segment_start(segment);
-        }
-        if (segment >= SHM_SEGMENTS || !arena_room(start + size) ||
-            (segment && !segment_map(segment)))
+        uint64_t start = place_after(used, size, alignment);
+        if (!start || !arena_room(start + size))
             return 0;
         if (__atomic_compare_exchange_n(&lt_shm->used, &used, start + size, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_RELAXED))
             return start;
     }
+}
+
+/* Lets the mark rise over a place whose owner reserves its pages. Not before that place is taken:
+ * somebody else might get it, and take it for reserved. */
+static bool arena_skip(uint64_t start, uint64_t end)
+{
+    for (;;) {
+        uint64_t backed = __atomic_load_n(&lt_shm->backed, __ATOMIC_ACQUIRE);
+        if (backed >= end)
+            return true;
+        if (backed < start && !arena_back(start))
+            return refuse();
+        if (backed >= start)
+            __atomic_compare_exchange_n(&lt_shm->backed, &backed, end, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE);
+    }
+}
+
+/* Whole pages, none of them reserved. */
+static uint64_t alloc_sparse(uint64_t size)
+{
+    if (!lt_shm || shm_is_strangers())
+        return 0;
+    uint64_t start, used = __atomic_load_n(&lt_shm->used, __ATOMIC_RELAXED);
+    size = round_up(size, LT_PAGE);
+    do {
+        start = place_after(used, size, LT_PAGE);
+        if (!start || start + size > lt_shm->limit) {
+            refuse();
+            return 0;
+        }
+    } while (!__atomic_compare_exchange_n(&lt_shm->used, &used, start + size, false,
+                                          __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+    return arena_skip(start, start + size) ? start : 0;
+}
+
+uint64_t shm_alloc(uint64_t size)
+{
+    return alloc(size, CACHE_LINE);
+}
+
+uint64_t shm_alloc_pages(uint64_t size)
+{
+    return alloc(size, size < LT_PAGE ? CACHE_LINE : LT_PAGE);
+}
+
+/* A hook that a signal interrupted may still write to a table that the signal's handler made grow
+ * and so gave back. That is no harm: the page comes back, and it is nobody else's. */
+void shm_give_back(uint64_t offset, uint64_t size)
+{
+    if (size >= LT_PAGE)
+        sys_call3(SYS_madvise, (long)shm_ptr(offset), (long)size, MADV_REMOVE);
+}
+
+uint64_t shm_alloc_again(uint64_t offset, uint64_t size)
+{
+    if (size >= LT_PAGE && !pages_reserve(offset, offset + size)) {
+        refuse();
+        return 0;
+    }
+    memset(shm_ptr(offset), 0, size);
+    return offset;
 }
 
 static unsigned chunk_of(const struct lt_array *array, uint32_t index)
@@ -409,18 +477,55 @@ void *array_at(const struct lt_array *array, uint32_t index)
     return offset ? shm_ptr(offset) : NULL;
 }
 
-static bool chunk_ensure(struct lt_array *array, unsigned chunk)
+static uint64_t chunk_bytes(const struct lt_array *array, unsigned chunk)
+{
+    return ((uint64_t)array->first << chunk) * array->element_size;
+}
+
+/* Of a large chunk the pages are reserved as its elements are handed out: nobody waits for all of
+ * them, and it does no harm that whoever comes second leaves its piece unused. */
+static bool is_sparse(const struct lt_array *array, unsigned chunk)
+{
+    return chunk_bytes(array, chunk) > BACK_STEP;
+}
+
+static uint64_t chunk_ensure(struct lt_array *array, unsigned chunk)
 {
     if (chunk >= LT_CHUNKS)
-        return false;
-    if (__atomic_load_n(&array->chunk[chunk], __ATOMIC_ACQUIRE))
-        return true;
-    uint64_t offset = shm_alloc(((uint64_t)array->first << chunk) * array->element_size);
+        return 0;
+    uint64_t known = __atomic_load_n(&array->chunk[chunk], __ATOMIC_ACQUIRE);
+    if (known)
+        return known;
+    uint64_t size = chunk_bytes(array, chunk);
+    uint64_t offset = is_sparse(array, chunk) ? alloc_sparse(size) : shm_alloc(size);
+    if (!offset || __atomic_compare_exchange_n(&array->chunk[chunk], &known, offset, false,
+                                               __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return offset;
+    return known;
+}
+
+/* Makes elements from `index` on safe to touch, which is the first that is not. */
+static bool elements_back(struct lt_array *array, uint32_t index)
+{
+    unsigned chunk = chunk_of(array, index);
+    uint64_t offset = chunk_ensure(array, chunk);
     if (!offset)
         return false;
-    uint64_t none = 0; /* whoever comes second leaves its piece unused */
-    __atomic_compare_exchange_n(&array->chunk[chunk], &none, offset, false, __ATOMIC_ACQ_REL,
-                                __ATOMIC_ACQUIRE);
+    uint32_t first = chunk_start(array, chunk), end = first + (array->first << chunk);
+    if (is_sparse(array, chunk)) {
+        uint32_t step = BACK_STEP / array->element_size;
+        end = end - index > step ? index + step : end;
+        uint64_t from = offset + (uint64_t)(index - first) * array->element_size;
+        uint64_t to = offset + (uint64_t)(end - first) * array->element_size;
+        uint64_t refused = __atomic_load_n(&lt_shm->refused, __ATOMIC_RELAXED);
+        if ((refused && refused % REFUSALS_BEFORE_RETRY) ||
+            !pages_reserve(from / LT_PAGE * LT_PAGE, round_up(to, LT_PAGE)))
+            return refuse();
+    }
+    uint32_t backed = __atomic_load_n(&array->backed, __ATOMIC_RELAXED);
+    while (backed < end && !__atomic_compare_exchange_n(&array->backed, &backed, end, false,
+                                                        __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        continue;
     return true;
 }
 
@@ -428,10 +533,24 @@ void *array_push(struct lt_array *array, uint32_t *index)
 {
     uint32_t count = __atomic_load_n(&array->count, __ATOMIC_ACQUIRE);
     do {
-        if (count == UINT32_MAX || !chunk_ensure(array, chunk_of(array, count)))
+        if (count == UINT32_MAX || (count >= __atomic_load_n(&array->backed, __ATOMIC_ACQUIRE) &&
+                                    !elements_back(array, count)))
             return NULL;
     } while (!__atomic_compare_exchange_n(&array->count, &count, count + 1, false, __ATOMIC_ACQ_REL,
                                           __ATOMIC_ACQUIRE));
     *index = count;
     return array_at(array, count);
+}
+
+void array_clear(struct lt_array *array)
+{
+    uint32_t left = array->count;
+    for (unsigned chunk = 0; left; chunk++) {
+        uint32_t count = array->first << chunk;
+        if (count > left)
+            count = left;
+        memset(shm_ptr(array->chunk[chunk]), 0, (size_t)count * array->element_size);
+        left -= count;
+    }
+    array->count = 0;
 }

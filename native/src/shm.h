@@ -1,5 +1,5 @@
-/* The shared file: made, mapped, grown. Memory is handed out and never given back; it is
- * zero, aligned to a cache line, and its pages are reserved before anybody touches them. */
+/* The shared file: made, mapped, grown. A place in it is handed out once and for all; what is handed
+ * out is zero, aligned to a cache line, and its pages are reserved before anybody touches them. */
 #ifndef LOCKTOP_SHM_H
 #define LOCKTOP_SHM_H
 
@@ -51,6 +51,16 @@ bool shm_is_sealed(void);
 /* Returns a file offset, 0 if there is no room. */
 uint64_t shm_alloc(uint64_t size);
 
+/* For what is given back later: of a page or more it has its pages for itself. */
+uint64_t shm_alloc_pages(uint64_t size);
+
+/* Gives whole pages back to the system; the place in the file stays whose it was. Where the file
+ * system cannot do that nothing happens. */
+void shm_give_back(uint64_t offset, uint64_t size);
+
+/* Makes a place that was given back fit for use again. Returns `offset`, 0 if there is no room. */
+uint64_t shm_alloc_again(uint64_t offset, uint64_t size);
+
 static inline unsigned shm_segment_of(uint64_t offset)
 {
     return 63u - (unsigned)__builtin_clzll((offset >> SHM_FIRST_SHIFT) + 1);
@@ -73,6 +83,9 @@ void *array_at(const struct lt_array *array, uint32_t index);
 
 /* A new element, all zero, and its index; NULL if there is no room. */
 void *array_push(struct lt_array *array, uint32_t *index);
+
+/* Empties it; whoever may still look at an element finds it zero. */
+void array_clear(struct lt_array *array);
 
 static inline void array_init(struct lt_array *array, uint32_t element_size, uint32_t first)
 {

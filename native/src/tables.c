@@ -1,15 +1,42 @@
 #include "tables.h"
 
+#include <string.h>
+
 #include "control.h"
 #include "locks.h"
 #include "shm.h"
 
-enum { SITES_FIRST = 32 };
+enum {
+    FIRST = 32, /* entries of the smallest table, of either kind */
+    FIRST_WAITS = 8,
+    KEPT = 64 << 10 /* bytes of a table that a block keeps for its next thread */
+};
 
 /* Fuller, and too many locks would lie where the hooks do not look by themselves. */
-static bool nearly_full(uint32_t count, uint32_t capacity)
+static bool slots_full(uint32_t count, uint32_t capacity)
 {
     return count >= capacity / 2;
+}
+
+/* Nobody looks for these where a program's lock waits. */
+static bool sites_full(uint32_t count, uint32_t capacity)
+{
+    return count >= capacity / 4 * 3;
+}
+
+/* ---- room ---- */
+
+/* A block keeps the places of all its tables. A smaller table's pages go back when all has moved out
+ * of it, and are asked for again when the block's next thread grows: so what many short-lived
+ * threads need is what as many need that live at the same time. */
+static uint64_t *place_of(uint64_t places[TABLE_SIZES], uint32_t capacity)
+{
+    return &places[__builtin_ctz(capacity / FIRST)];
+}
+
+static uint64_t table_room(const uint64_t *place, uint64_t size)
+{
+    return *place ? shm_alloc_again(*place, size) : shm_alloc_pages(size);
 }
 
 /* The key's slot, or the empty one where it belongs. */
@@ -29,7 +56,8 @@ static bool slots_grow(struct lt_thread *t)
     struct local *local = local_of(t);
     const struct lt_slot *old = local->slots;
     uint32_t old_capacity = t->slot_capacity, shift = local->slot_shift - 1;
-    uint64_t offset = shm_alloc(2ull * old_capacity * sizeof(struct lt_slot));
+    uint64_t old_offset = t->slots, *place = place_of(local->slot_places, 2 * old_capacity);
+    uint64_t offset = table_room(place, 2ull * old_capacity * sizeof(struct lt_slot));
     if (!offset)
         return false;
     struct lt_slot *slots = shm_ptr(offset);
@@ -45,12 +73,14 @@ static bool slots_grow(struct lt_thread *t)
     __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
     __atomic_store_n(&local->slots, slots, __ATOMIC_RELAXED); /* in this order: see slot_place() */
     __atomic_store_n(&local->slot_shift, shift, __ATOMIC_RELAXED);
+    *place = offset;
+    shm_give_back(old_offset, (uint64_t)old_capacity * sizeof(struct lt_slot));
     return true;
 }
 
 static struct lt_slot *slot_insert(struct lt_thread *t, uint64_t key, uint32_t type)
 {
-    if (nearly_full(t->slot_count, t->slot_capacity) && !slots_grow(t))
+    if (slots_full(t->slot_count, t->slot_capacity) && !slots_grow(t))
         return NULL; /* a fuller table would make every search long */
     uint32_t id = locks_id(key, type);
     if (!id)
@@ -59,9 +89,7 @@ static struct lt_slot *slot_insert(struct lt_thread *t, uint64_t key, uint32_t t
     uint64_t home = slot_place(local_of(t), key, &slots);
     struct lt_slot *slot = slot_probe(slots, home, key);
     slot->lock = id;
-    slot->own = (uint64_t)(uintptr_t)array_at(&lt_shm->locks, id);
     slot->sample_at = 0; /* the first hold is timed: it tells how often to time the rest */
-    slot->jitter = (uint32_t)(lock_hash(key ^ t->birth) >> 32) | 1;
     __atomic_store_n(&slot->key, key, __ATOMIC_RELEASE);
     t->slot_count++;
     return slot;
@@ -97,8 +125,29 @@ void slots_time_next(struct lt_thread *t)
 {
     struct lt_slot *slots = local_of(t)->slots;
     for (uint32_t i = 0; i < t->slot_capacity; i++)
-        if (slots[i].key)
-            slots[i].sample_at = slots[i].timing_at = 0;
+        if (slots[i].key) {
+            slots[i].sample_at = 0;
+            if (slots[i].own)
+                waits_of(t, &slots[i])->timing_at = 0;
+        }
+}
+
+/* ---- waits by lock ---- */
+
+struct lt_waits *waits_make(struct lt_thread *t, struct lt_slot *slot)
+{
+    uint32_t mode = thread_busy(t), index;
+    struct lt_waits *waits = array_push(&t->waits, &index);
+    if (waits && !shm_is_strangers()) {
+        waits->own = (uint64_t)(uintptr_t)array_at(&lt_shm->locks, slot->lock);
+        slot->own = (uint64_t)(uintptr_t)waits;
+        __atomic_store_n(&slot->waits, index + 1, __ATOMIC_RELEASE);
+    }
+    thread_ready(t, mode);
+    if (waits)
+        return waits;
+    __atomic_fetch_or(&lt_shm->notes, LT_NOTE_LOCKS_FOLDED, __ATOMIC_RELAXED);
+    return &t->other_waits;
 }
 
 /* ---- waits by (lock, stack) ---- */
@@ -117,8 +166,9 @@ static bool sites_grow(struct lt_thread *t)
     struct local *local = local_of(t);
     const struct lt_site *old = local->sites;
     uint32_t old_capacity = t->site_capacity;
-    uint32_t capacity = old_capacity ? old_capacity * 2 : SITES_FIRST;
-    uint64_t offset = shm_alloc((uint64_t)capacity * sizeof(struct lt_site));
+    uint32_t capacity = old_capacity ? old_capacity * 2 : FIRST;
+    uint64_t old_offset = t->sites, *place = place_of(local->site_places, capacity);
+    uint64_t offset = table_room(place, (uint64_t)capacity * sizeof(struct lt_site));
     if (!offset)
         return false;
     struct lt_site *sites = shm_ptr(offset);
@@ -133,6 +183,8 @@ static bool sites_grow(struct lt_thread *t)
     t->site_capacity = capacity;
     __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
     local->sites = sites;
+    *place = offset;
+    shm_give_back(old_offset, (uint64_t)old_capacity * sizeof(struct lt_site));
     return true;
 }
 
@@ -143,7 +195,7 @@ void site_add(struct lt_thread *t, uint32_t lock, uint32_t stack, uint64_t wait)
     if (t->site_capacity)
         site = site_probe(local->sites, t->site_capacity, lock, stack);
     if (!site || site->count == 0) {
-        if (nearly_full(t->site_count, t->site_capacity) && !sites_grow(t))
+        if (sites_full(t->site_count, t->site_capacity) && !sites_grow(t))
             return; /* counted by lock; only where it came from is missing */
         site = site_probe(local->sites, t->site_capacity, lock, stack);
         site->lock = lock;
@@ -154,4 +206,67 @@ void site_add(struct lt_thread *t, uint32_t lock, uint32_t stack, uint64_t wait)
     if (wait > site->wait_max)
         site->wait_max = wait;
     __atomic_store_n(&site->count, site->count + 1, __ATOMIC_RELEASE);
+}
+
+/* ---- a block's next thread ---- */
+
+static void set_slots(struct lt_thread *t, uint64_t offset, uint32_t capacity)
+{
+    struct local *local = local_of(t);
+    t->slots = offset;
+    t->slot_capacity = capacity;
+    local->slots = shm_ptr(offset);
+    local->slot_shift = 64 - (uint32_t)__builtin_ctz(capacity);
+}
+
+static void set_sites(struct lt_thread *t, uint64_t offset, uint32_t capacity)
+{
+    t->sites = offset;
+    t->site_capacity = capacity;
+    local_of(t)->sites = offset ? shm_ptr(offset) : NULL;
+}
+
+/* Many locks in one: no hold times. */
+static void other_init(struct lt_thread *t)
+{
+    memset(&t->other, 0, sizeof t->other);
+    memset(&t->other_waits, 0, sizeof t->other_waits);
+    t->other.sample_at = UINT64_MAX;
+    t->other.own = (uint64_t)(uintptr_t)&t->other_waits;
+    t->other_waits.timing_at = UINT64_MAX;
+    t->other_waits.own = (uint64_t)(uintptr_t)array_at(&lt_shm->locks, 0);
+}
+
+bool tables_init(struct lt_thread *t)
+{
+    struct local *local = local_of(t);
+    uint64_t offset = shm_alloc(FIRST * sizeof(struct lt_slot));
+    if (!offset)
+        return false;
+    *place_of(local->slot_places, FIRST) = offset;
+    set_slots(t, offset, FIRST);
+    array_init(&t->waits, sizeof(struct lt_waits), FIRST_WAITS);
+    other_init(t);
+    return true;
+}
+
+void tables_clear(struct lt_thread *t)
+{
+    struct local *local = local_of(t);
+    uint64_t slot_bytes = t->slot_capacity * sizeof(struct lt_slot);
+    uint64_t site_bytes = t->site_capacity * sizeof(struct lt_site);
+    if (slot_bytes > KEPT) {
+        shm_give_back(t->slots, slot_bytes);
+        set_slots(t, *place_of(local->slot_places, FIRST), FIRST);
+    }
+    if (site_bytes > KEPT) {
+        shm_give_back(t->sites, site_bytes);
+        set_sites(t, *place_of(local->site_places, FIRST), FIRST);
+    }
+    memset(local->slots, 0, t->slot_capacity * sizeof(struct lt_slot));
+    if (local->sites)
+        memset(local->sites, 0, t->site_capacity * sizeof(struct lt_site));
+    t->slot_count = t->site_count = 0;
+    array_clear(&t->waits);
+    other_init(t);
 }

@@ -1,5 +1,5 @@
 /* The thread's own tables: its figures for each lock, and for each (lock, stack). Written by the
- * thread alone; a table that is half full moves to one of twice the size. */
+ * thread alone; a table that is nearly full moves to one of twice the size, and its pages go back. */
 #ifndef LOCKTOP_TABLES_H
 #define LOCKTOP_TABLES_H
 
@@ -27,6 +27,21 @@ static inline struct lt_slot *slot_of(struct lt_thread *t, uint64_t key, uint32_
 
 /* The slot if the lock is known to the thread, else NULL. Makes nothing. */
 struct lt_slot *slot_find(struct lt_thread *t, uint64_t key);
+
+/* What the thread counts of a lock that is waited for. */
+NOINLINE struct lt_waits *waits_make(struct lt_thread *t, struct lt_slot *slot);
+
+static inline struct lt_waits *waits_of(struct lt_thread *t, struct lt_slot *slot)
+{
+    struct lt_waits *waits = (struct lt_waits *)(uintptr_t)slot->own;
+    return LIKELY(waits) ? waits : waits_make(t, slot);
+}
+
+/* Furnishes a new block with its first table; false if there is no room. */
+bool tables_init(struct lt_thread *t);
+
+/* Empties the tables for the block's next thread. */
+void tables_clear(struct lt_thread *t);
 
 /* Times the next hold of each lock, whatever was planned. */
 void slots_time_next(struct lt_thread *t);

@@ -13,8 +13,6 @@
 
 enum {
     THREADS_FIRST = 16,
-    SLOTS_FIRST = 32,
-    SITES_FIRST = 32,
     COLLECT_FIRST = 64 /* blocks before the first look for dead threads */
 };
 
@@ -76,47 +74,27 @@ static struct lt_thread *block_reuse(void)
     return t;
 }
 
-static unsigned log2_of(uint32_t power)
-{
-    return 31u - (unsigned)__builtin_clz(power);
-}
-
 static bool block_furnish(struct lt_thread *t, uint32_t index)
 {
     struct local *local = local_of(t);
-    uint64_t slots = shm_alloc(SLOTS_FIRST * sizeof(struct lt_slot));
-    if (!slots)
-        return false;
-    t->slots = slots;
-    t->slot_capacity = SLOTS_FIRST;
-    local->slots = shm_ptr(slots);
-    local->slot_shift = 64 - log2_of(SLOTS_FIRST);
     local->index = index;
     local->held = t->held_inline;
     t->held_size = sizeof t->held_inline;
     t->held = array_offset(&lt_shm->threads, index) + offsetof(struct lt_thread, held_inline);
-    t->other.sample_at = UINT64_MAX; /* many locks in one: no hold times */
-    return true;
+    return tables_init(t);
 }
 
 /* A block that carries nothing over but its tables, its ring and the numbers that must go on. */
 static void block_clear(struct lt_thread *t)
 {
-    struct local *local = local_of(t);
-    memset(local->slots, 0, t->slot_capacity * sizeof(struct lt_slot));
-    t->slot_count = 0;
-    if (local->sites)
-        memset(local->sites, 0, t->site_capacity * sizeof(struct lt_site));
-    t->site_count = 0;
-    memset(&t->other, 0, sizeof t->other);
-    t->other.sample_at = UINT64_MAX; /* many locks in one: no hold times */
+    tables_clear(t);
     t->held_top = 0;
     t->held_lost = 0;
     t->wait.key = 0;
     memset(t->name, 0, sizeof t->name);
     t->tid = t->creator = 0;
     t->pthread = t->start = t->created_at = 0;
-    local->deferred_count = 0;
+    local_of(t)->deferred_count = 0;
 }
 
 static bool tid_is_dead(uint32_t tid)
@@ -221,6 +199,7 @@ void thread_adopt(struct lt_thread *t)
     t->started = lt_now();
     t->birth = __atomic_add_fetch(&births, 1, __ATOMIC_RELAXED);
     t->mode = current_mode();
+    local_of(t)->jitter = (uint32_t)(lock_hash(t->birth) >> 32) | 1;
     __atomic_store_n(&t->state, LT_THREAD_LIVE, __ATOMIC_RELEASE);
     lt_own.block = t;
     lt_own.tid = may_take_free ? t->tid : 0;

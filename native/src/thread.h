@@ -34,7 +34,10 @@ struct detail {
     uint64_t site;
 };
 
-enum { DEFERRED_MAX = 4 };
+enum {
+    DEFERRED_MAX = 4,
+    TABLE_SIZES = 27 /* a table's capacity is 32 bits, and at least 32 entries */
+};
 
 #ifdef LT_NOP
 enum { IS_NOP = 1 };
@@ -46,7 +49,7 @@ enum { IS_NOP = 0 };
 struct local {
     struct lt_slot *slots;
     uint32_t slot_shift; /* 64 - log2(capacity) */
-    uint32_t reserved;
+    uint32_t jitter;     /* state of the sampling's pseudo-random numbers */
     struct lt_held *held;
     struct lt_site *sites;
     uint8_t *ring;
@@ -57,7 +60,10 @@ struct local {
     uint32_t next_free; /* index + 1 of the next free block */
     uint32_t index;     /* of this block */
     uint32_t deferred_count;
+    uint32_t held_before; /* bytes of the held list's room that lie before the list */
     struct detail deferred[DEFERRED_MAX];
+    uint64_t slot_places[TABLE_SIZES]; /* where the block's tables of each size lie, see tables.c */
+    uint64_t site_places[TABLE_SIZES];
 };
 
 /* What the thread knows of itself. Initial-exec: set up with the thread, so reading it is one

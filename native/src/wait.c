@@ -100,9 +100,10 @@ static struct lt_slot *wait_end(struct waiting *w, uint64_t *waited)
     struct lt_slot *slot = slot_of(w->thread, w->key, w->type);
     if (w->within)
         return slot;
-    slot->counts.wait_ticks += *waited;
-    if (*waited > slot->counts.wait_max)
-        slot->counts.wait_max = *waited;
+    struct lt_waits *waits = waits_of(w->thread, slot);
+    waits->wait_ticks += *waited;
+    if (*waited > waits->wait_max)
+        waits->wait_max = *waited;
     return slot;
 }
 
@@ -113,7 +114,7 @@ void wait_end_holding(struct waiting *w, uint16_t held_flags)
     if (!slot)
         return;
     slot->counts.acquisitions++;
-    slot->counts.contended++;
+    waits_of(w->thread, slot)->contended++;
     struct lt_held *held = held_push(w->thread, w->key, slot->lock, w->site, w->start + waited,
                                      held_flags | LT_HELD_TIMED | LT_HELD_CONTENDED);
     if (!held)
@@ -147,7 +148,7 @@ void wait_end_done(struct waiting *w)
     slot->counts.acquisitions++;
     if (w->within)
         return;
-    slot->counts.contended++;
+    waits_of(w->thread, slot)->contended++;
     wait_detail(w, LT_RECORD_WAIT, slot, waited);
 }
 

@@ -46,6 +46,16 @@ def mark(tid: int, start: int, text: bytes) -> bytes:
     return out
 
 
+def _set_counts(counts: Any, waits: Any, values: dict[str, int]) -> bool:
+    """Set figures by name; tell whether one of them was of a wait."""
+    waited = False
+    for name, value in values.items():
+        of_wait = name in dict(ffi.typeof("struct lt_waits").fields)
+        setattr(waits if of_wait else counts, name, value)
+        waited = waited or of_wait
+    return waited
+
+
 class SharedFile:
     """Builds one file; by default that of the process that runs the test."""
 
@@ -69,11 +79,13 @@ class SharedFile:
         header.state, header.pid, header.uid = lib.LT_RUNNING, self.pid, os.geteuid()
         header.start_time, header.clock = self.start_time, lib.LT_CLOCK_MONOTONIC
         header.limit = header.backed = len(self.data)
-        for array, name in (
-            (header.threads, "struct lt_thread"),
-            (header.locks, "struct lt_lock"),
-            (header.names, "struct lt_name"),
-        ):
+        arrays = {
+            "struct lt_thread": header.threads,
+            "struct lt_lock": header.locks,
+            "struct lt_name": header.names,
+            "struct lt_retired": header.retired,
+        }
+        for name, array in arrays.items():
             array.element_size, array.first = ffi.sizeof(name), _FIRST
 
     @property
@@ -97,11 +109,17 @@ class SharedFile:
         """Add a lock; ``retired_NAME`` sets one of its counts of ended threads. Gives its id."""
         lock, index = self._push(self.header.locks, "struct lt_lock")
         lock.key = key(kind, address) if kind else 0
-        for name, value in fields.items():
-            if name.startswith("retired_"):
-                setattr(lock.retired, name.removeprefix("retired_"), value)
-            else:
-                setattr(lock, name, value)
+        retired = {
+            name.removeprefix("retired_"): value
+            for name, value in fields.items()
+            if name.startswith("retired_")
+        }
+        for name in fields.keys() - {f"retired_{name}" for name in retired}:
+            setattr(lock, name, fields[name])
+        if retired:
+            ended, at = self._push(self.header.retired, "struct lt_retired")
+            ended.lock, lock.retired = index, at + 1
+            _set_counts(ended.counts, ended.waits, retired)
         return index
 
     def add_name(self, lock_key: int, text: bytes, seq: int = 2) -> Any:
@@ -135,10 +153,17 @@ class SharedFile:
     def give_slots(self, thread: Any, capacity: int, entries: Sequence[dict[str, int]]) -> None:
         """Give a thread a table of figures by lock; in each entry "key", "lock" and counts."""
         thread.slots, thread.slot_capacity = self._table("struct lt_slot", capacity), capacity
+        waits = thread.waits
+        waits.element_size, waits.first = ffi.sizeof("struct lt_waits"), max(len(entries), 1)
+        waits.chunk[0] = self._table("struct lt_waits", waits.first)
         for number, entry in enumerate(entries):
             slot = self._at("struct lt_slot", thread.slots + number * ffi.sizeof("struct lt_slot"))
-            for name, value in entry.items():
-                setattr(slot if name in ("key", "lock") else slot.counts, name, value)
+            slot.key, slot.lock = entry["key"], entry["lock"]
+            counts = {name: value for name, value in entry.items() if name not in ("key", "lock")}
+            at = waits.chunk[0] + waits.count * ffi.sizeof("struct lt_waits")
+            if _set_counts(slot.counts, self._at("struct lt_waits", at), counts):
+                waits.count += 1
+                slot.waits = waits.count
 
     def give_sites(self, thread: Any, capacity: int, entries: Sequence[dict[str, int]]) -> None:
         """Give a thread a table of waits by lock and stack."""

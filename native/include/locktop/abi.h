@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 enum {
-    LT_ABI_VERSION = 1,
+    LT_ABI_VERSION = 2,
     LT_BYTE_ORDER = 16909060, /* 0x01020304 as the writer stored it */
     LT_PAGE = 4096,
     LT_CONTROL_OFFSET = 4096,
@@ -84,8 +84,8 @@ struct lt_array {
     uint32_t count;        /* elements handed out */
     uint32_t element_size; /* bytes */
     uint32_t first;        /* elements in chunk 0 */
-    uint32_t reserved;
-    uint64_t chunk[26]; /* offsets; LT_CHUNKS of them */
+    uint32_t backed;       /* elements whose pages are reserved */
+    uint64_t chunk[26];    /* offsets; LT_CHUNKS of them */
 };
 
 struct lt_header {
@@ -108,17 +108,19 @@ struct lt_header {
     uint64_t clock_hz;     /* ticks a second where the hardware says it, else 0 */
 
     uint64_t used;       /* arena: first byte never handed out */
-    uint64_t backed;     /* arena: pages below this are reserved and safe to touch */
+    uint64_t backed;     /* arena: pages below this are reserved and safe to touch, but for those
+                            of the arrays (lt_array.backed) */
     uint64_t limit;      /* arena: never grows beyond */
     uint64_t refused;    /* allocations refused for want of room */
     uint64_t retire_seq; /* odd while a dead thread's figures move to the locks */
 
     struct lt_array threads; /* of struct lt_thread */
     struct lt_array locks;   /* of struct lt_lock; element 0 is "other locks" */
+    struct lt_array retired; /* of struct lt_retired */
 
-    uint64_t lock_buckets;  /* offset of lock_bucket_count uint32_t: first lock id of a chain */
+    uint64_t lock_roots;    /* offset of lock_root_count uint32_t: lock ids, see struct lt_lock */
     uint64_t stack_buckets; /* offset of stack_bucket_count uint32_t: first stack id of a chain */
-    uint32_t lock_bucket_count;
+    uint32_t lock_root_count;
     uint32_t stack_bucket_count;
     uint32_t stack_count;
     uint32_t threads_unwatched; /* threads for which no block could be had */
@@ -146,40 +148,59 @@ struct lt_control {
     uint64_t claim_ticks; /* the target's clock when the claim was last renewed */
 };
 
+/* One lock, for the whole process. The locks are found by the hash of their keys (lock_hash() in
+ * locks.h), in a tree that only grows: the hash's highest bits choose a root, and where another lock
+ * stands already, the next two bits choose one of its children. */
+struct lt_lock {
+    uint64_t key;        /* (kind << LT_KIND_SHIFT) | address; 0 while being built */
+    uint32_t child[4];   /* lock ids */
+    uint32_t generation; /* times this address was initialised again after a destroy */
+    uint32_t destroyed;  /* 1 between destroy and init */
+    uint32_t type;       /* mutex: type and flags (its __kind); rwlock: who goes first (its
+                            __flags, PTHREAD_RWLOCK_PREFER_*); when first met. custom: index + 1
+                            of its struct lt_custom */
+    uint32_t retired; /* its index in lt_header.retired, plus 1; 0: no thread that used it ended */
+    uint32_t foreign_releases; /* releases by a thread that did not list it as held: a held
+                                  list that names this lock may be stale */
+    uint32_t reserved;
+    uint64_t sites; /* offset of the first struct lt_retired_site */
+    uint64_t
+        waits; /* from level "blocks" on: waits begun (upper half), and not over (lower half) */
+};
+
 /* Exact counters; one writer. Times in ticks. A hold is measured for every contended
  * acquisition and for a sample of the others, kept apart so that scaling is unbiased:
  *   hold = hold_contended_ticks
- *        + hold_sampled_ticks * (acquisitions - hold_contended) / hold_sampled */
+ *        + hold_sampled_ticks * (acquisitions - hold_contended) / hold_sampled
+ *
+ * A lock's figures are those in the slots of the living threads plus those of the threads that
+ * ended. The two structs together are what a thread counts of a lock. */
 struct lt_counts {
     uint64_t acquisitions; /* successful ones, a mutex taken again by a condition wait too;
                               cond and join: waits that returned; sem: waits that got it */
     uint64_t hold_sampled;
     uint64_t hold_sampled_ticks;
     uint64_t hold_max;
+};
+
+struct lt_waits {
     uint64_t contended; /* acquisitions that had to wait */
     uint64_t trylock_failed;
     uint64_t wait_ticks; /* also of waits that ended without the lock (timeout) */
     uint64_t wait_max;
     uint64_t hold_contended;
     uint64_t hold_contended_ticks;
+    uint64_t timing_at; /* at levels above "contended", where lt_slot.sample_at is 0: what it would
+                           be */
+    uint64_t own;       /* the library's own: where struct lt_lock lies */
 };
 
-/* One lock, for the whole process. Its figures are `retired` (of threads that ended)
- * plus those in the slots of the living threads. */
-struct lt_lock {
-    uint64_t key;        /* (kind << LT_KIND_SHIFT) | address; 0 while being built */
-    uint32_t next;       /* next lock id in the hash chain */
-    uint32_t generation; /* times this address was initialised again after a destroy */
-    uint32_t destroyed;  /* 1 between destroy and init */
-    uint32_t type;       /* mutex: type and flags (its __kind); rwlock: who goes first (its
-                            __flags, PTHREAD_RWLOCK_PREFER_*); when first met. custom: index + 1
-                            of its struct lt_custom */
-    uint64_t sites;      /* offset of the first struct lt_retired_site */
-    struct lt_counts retired;
-    uint64_t foreign_releases; /* releases by a thread that did not list it as held: a held
-                                  list that names this lock may be stale */
-    uint64_t
-        waits; /* from level "blocks" on: waits begun (upper half), and not over (lower half) */
+/* The figures of a lock's threads that ended. */
+struct lt_retired {
+    uint32_t lock; /* id */
+    uint32_t reserved;
+    struct lt_counts counts;
+    struct lt_waits waits;
 };
 
 /* What the program calls a lock: `key` is its address, with its kind only where the name is of one
@@ -209,16 +230,14 @@ struct lt_retired_site {
 };
 
 /* One thread's figures for one lock: open addressing in a table of slot_capacity (a power
- * of two), two cache lines each, the first for an uncontended acquire. key 0 = empty. */
+ * of two), a cache line each. key 0 = empty. What only a lock that was waited for needs lies apart. */
 struct lt_slot {
     uint64_t key;
     uint32_t lock;      /* id */
-    uint32_t jitter;    /* state of the sampling's pseudo-random numbers */
+    uint32_t waits;     /* its index in lt_thread.waits, plus 1; 0 none */
     uint64_t sample_at; /* the acquisition whose hold is timed next */
     struct lt_counts counts;
-    uint64_t signals;   /* sem: posts; cond: signals and broadcasts */
-    uint64_t timing_at; /* at levels above "contended", where sample_at is 0: what it would be */
-    uint64_t own;       /* the library's own: where struct lt_lock lies */
+    uint64_t own; /* the library's own: where struct lt_waits lies */
 };
 
 /* One thread's waits for one lock with one stack: open addressing, count 0 = empty. */
@@ -310,12 +329,15 @@ struct lt_thread {
     uint32_t table_seq; /* odd while slots or sites move to a larger table */
     uint64_t ring_head; /* records ever written; record n lies in slot n % ring_capacity */
 
-    struct lt_slot other; /* what found no room in the tables (lock id 0) */
+    struct lt_array waits; /* of struct lt_waits */
 
-    uint64_t own[71]; /* the library's own, meaningless outside the target */
+    struct lt_slot other; /* what found no room in the tables (lock id 0) */
+    struct lt_waits other_waits;
+
+    uint64_t own[123]; /* the library's own, meaningless outside the target */
 
     struct lt_held held_inline[32]; /* LT_HELD_INLINE of them */
-    uint8_t padding[1152];          /* to LT_PAGE: see layout.c */
+    uint8_t padding[512];           /* to LT_PAGE: see layout.c */
 };
 
 /* A call stack, innermost return address first. Its id is its offset / LT_STACK_UNIT. */
