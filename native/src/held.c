@@ -5,6 +5,10 @@
 #include "locks.h"
 #include "shm.h"
 
+enum { MANY = 64 * sizeof(struct lt_held) }; /* bytes of a list that is long */
+
+_Static_assert(sizeof(((struct lt_thread *)0)->held_inline) < LT_PAGE, "held_enlarge() keeps it");
+
 /* Entries of locks that other threads release may be stale, and would pile up. */
 static bool held_drop_foreign(struct lt_thread *t)
 {
@@ -19,24 +23,56 @@ static bool held_drop_foreign(struct lt_thread *t)
     return dropped;
 }
 
+/* Moves the beginning of the list, which is where `bytes` are no longer in use, or are again. */
+static void held_move(struct lt_thread *t, int32_t bytes)
+{
+    struct local *local = local_of(t);
+    local->held = (struct lt_held *)((char *)local->held + bytes);
+    local->held_before += (uint32_t)bytes;
+    t->held += (uint64_t)(int64_t)bytes;
+    t->held_size -= (uint32_t)bytes;
+    __atomic_store_n(&t->held_top, t->held_top - (uint32_t)bytes, __ATOMIC_RELEASE);
+}
+
+/* Moves the list back to where its room begins, if that is worth while. */
+static bool held_rewind(struct lt_thread *t)
+{
+    uint32_t before = local_of(t)->held_before, top = t->held_top;
+    if (before < t->held_size)
+        return false;
+    memmove((char *)local_of(t)->held - before, local_of(t)->held, top);
+    held_move(t, -(int32_t)before);
+    __atomic_store_n(&t->held_top, top, __ATOMIC_RELEASE);
+    return true;
+}
+
+static bool held_enlarge(struct lt_thread *t)
+{
+    struct local *local = local_of(t);
+    uint64_t old = t->held - local->held_before, old_size = t->held_size + local->held_before;
+    uint64_t offset = shm_alloc_pages(2 * old_size);
+    if (!offset) {
+        t->held_lost++;
+        return false;
+    }
+    struct lt_held *list = shm_ptr(offset);
+    memcpy(list, local->held, t->held_top);
+    __atomic_store_n(&t->held, offset, __ATOMIC_RELEASE);
+    t->held_size = (uint32_t)(2 * old_size);
+    local->held = list;
+    local->held_before = 0;
+    shm_give_back(old, old_size); /* the one in the block is too short for that */
+    return true;
+}
+
 static bool held_grow(struct lt_thread *t)
 {
     if (held_drop_foreign(t))
         return true;
-    struct local *local = local_of(t);
     uint32_t mode = thread_busy(t);
-    uint64_t offset = shm_alloc((uint64_t)t->held_size * 2);
-    if (offset) {
-        struct lt_held *list = shm_ptr(offset);
-        memcpy(list, local->held, t->held_top);
-        __atomic_store_n(&t->held, offset, __ATOMIC_RELEASE);
-        t->held_size *= 2;
-        local->held = list;
-    } else {
-        t->held_lost++;
-    }
+    bool grown = held_rewind(t) || held_enlarge(t);
     thread_ready(t, mode);
-    return offset != 0;
+    return grown;
 }
 
 struct lt_held *held_push(struct lt_thread *t, uint64_t key, uint32_t lock, const void *site,
@@ -57,24 +93,39 @@ struct lt_held *held_push(struct lt_thread *t, uint64_t key, uint32_t lock, cons
     return held;
 }
 
+/* In a long list from both ends: what was taken first is often given back first. */
 struct lt_held *held_find(struct lt_thread *t, uint64_t key)
 {
-    uint32_t at = __atomic_load_n(&t->held_top, __ATOMIC_ACQUIRE);
-    while (at > 0) {
-        at -= (uint32_t)sizeof(struct lt_held);
-        if (held_at(t, at)->key == key)
-            return held_at(t, at);
+    uint32_t top = __atomic_load_n(&t->held_top, __ATOMIC_ACQUIRE), bottom = 0;
+    while (top > bottom) {
+        top -= (uint32_t)sizeof(struct lt_held);
+        if (held_at(t, top)->key == key)
+            return held_at(t, top);
+        if (top - bottom < MANY)
+            continue;
+        if (held_at(t, bottom)->key == key)
+            return held_at(t, bottom);
+        bottom += (uint32_t)sizeof(struct lt_held);
     }
     return NULL;
 }
 
+/* The shorter part of a long list moves. Not of a short one: a signal handler that gives back what it
+ * took must not move the beginning from under the hook that it interrupted. */
 void held_remove(struct lt_thread *t, struct lt_held *held)
 {
     uint32_t top = t->held_top;
-    char *end = (char *)held_at(t, top);
-    if ((char *)(held + 1) > end)
+    struct lt_held *begin = held_at(t, 0), *end = held_at(t, top);
+    if (held + 1 > end)
         return; /* a signal handler forked meanwhile, and the child came here first */
-    memmove(held, held + 1, (size_t)(end - (char *)(held + 1)));
+    if (top >= MANY && held - begin < end - held) {
+        uint32_t mode = thread_busy(t);
+        memmove(begin + 1, begin, (size_t)((char *)held - (char *)begin));
+        held_move(t, sizeof *held);
+        thread_ready(t, mode);
+        return;
+    }
+    memmove(held, held + 1, (size_t)((char *)end - (char *)(held + 1)));
     __atomic_store_n(&t->held_top, top - (uint32_t)sizeof *held, __ATOMIC_RELEASE);
 }
 

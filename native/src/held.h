@@ -47,7 +47,7 @@ static inline bool held_is_lost(const struct lt_held *held, uint64_t key)
 struct lt_held *held_push(struct lt_thread *t, uint64_t key, uint32_t lock, const void *site,
                           uint64_t since, uint16_t flags);
 
-/* The topmost entry of a lock, or NULL. */
+/* An entry of the lock, or NULL; in a list of less than 64 the topmost. */
 struct lt_held *held_find(struct lt_thread *t, uint64_t key);
 /* The lock begins a new life: whoever held it before, this thread does not. */
 void held_forget(struct lt_thread *t, uint64_t key);

@@ -78,6 +78,40 @@ static void grows(struct lt_thread *t)
     CHECK_EQUAL(t->held_lost, 0);
 }
 
+/* As a program does that locks all of a large table, one after the other, and gives them back in the
+ * same order, or from within; again and again in the same room. */
+static void many_in_any_order(struct lt_thread *t)
+{
+    enum { LOCKS = 3000, ROUNDS = 6 };
+    static bool held[LOCKS];
+    uint32_t room = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (uint64_t n = 0; n < LOCKS; n++) {
+            acquired(t, key_number(5000 + n), 0, (void *)(uintptr_t)(n + 1), 0);
+            held[n] = true;
+        }
+        const uint64_t step = round % 2 ? 1 : 7; /* LOCKS has no factor 7: each comes once */
+        for (uint64_t i = 0; i < LOCKS; i++) {
+            uint64_t given = i * step % LOCKS, at = 0;
+            held[given] = false;
+            give_back(t, key_number(5000 + given), true);
+            CHECK_EQUAL(held_count(t), LOCKS - 1 - i);
+            if (i % 500)
+                continue;
+            const struct lt_held *list = shm_ptr(t->held);
+            for (uint64_t n = 0; n < LOCKS; n++)
+                if (held[n]) {
+                    CHECK_EQUAL(list[at].key, key_number(5000 + n));
+                    CHECK_EQUAL(list[at++].site, n + 1);
+                }
+        }
+        uint32_t now = t->held_size + local_of(t)->held_before;
+        CHECK(round < 2 || now == room);
+        room = now;
+    }
+    CHECK_EQUAL(t->held_lost, 0);
+}
+
 static void recursive_levels(struct lt_thread *t)
 {
     acquired(t, key_number(0), 0, NULL, 0);
@@ -245,5 +279,6 @@ int main(void)
     foreign_release(t);
     foreign_release_remembered(t);
     a_claim_lapses_without_contention(t); /* last: it ends the epoch */
+    many_in_any_order(t);
     return 0;
 }
