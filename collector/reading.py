@@ -28,6 +28,7 @@ _LONG_WAIT_S = 0.005
 _SINCE_IS_SET: int = lib.LT_HELD_TIMED | lib.LT_HELD_RECORDED
 _KINDS: int = lib.LT_KINDS
 _FIRST_SCRATCH = 1 << 18
+_new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 _FIRST_SITES = 1024
 _SUM = struct.Struct(f"={3 * lib.LT_KINDS}Q")
 _SITE = struct.Struct("=IIQQQ")
@@ -74,6 +75,7 @@ class Reader:
         self.threads = GrowingArray(memory, abi.THREADS_AT, abi.THREAD.size)
         self._locks = GrowingArray(memory, abi.LOCKS_AT, abi.LOCK_SIZE)
         self._retired = GrowingArray(memory, abi.RETIRED_AT, abi.RETIRED_SIZE)
+        self._scratch = _Scratch()
         self._before = bytearray()
         self._before_count = 0
         self._rows = ffi.new("struct lt_lock_row[]", MOST_ROWS)
@@ -88,7 +90,7 @@ class Reader:
             if before & 1 and attempt < _ATTEMPTS - 1:
                 continue
             self._mode = self._memory.control().mode
-            cycle = _Cycle(self._memory, self._clock, self._read_locks_count() + _NEW_LOCKS)
+            cycle = self._begin()
             self._read_threads(cycle)
             self._read_retired(cycle)
             count = min(self._read_locks(cycle), cycle.sum_count)
@@ -101,13 +103,13 @@ class Reader:
     def read_threads(self) -> dict[int, RawThread]:
         """Return the threads alone, by tid, for a second look at who waits for whom."""
         self._mode = self._memory.control().mode
-        cycle = _Cycle(self._memory, self._clock, self._read_locks_count() + _NEW_LOCKS)
+        cycle = self._begin()
         self._read_threads(cycle)
         return newest_of_each_tid(cycle.threads)
 
-    def _read_locks_count(self) -> int:
+    def _begin(self) -> _Cycle:
         self._locks.refresh()
-        return self._locks.count
+        return _Cycle(self._memory, self._clock, self._scratch, self._locks.count + _NEW_LOCKS)
 
     def _read_locks(self, cycle: _Cycle) -> int:
         self._locks.refresh()
@@ -274,10 +276,26 @@ def newest_of_each_tid(threads: list[RawThread]) -> dict[int, RawThread]:
     return newest
 
 
+class _Scratch:
+    """Room for the copy of one thread's tables, kept from look to look: it may be large."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.make(_FIRST_SCRATCH)
+
+    def make(self, size: int) -> None:
+        """Make room for ``size`` bytes."""
+        if size > self.size:
+            self.bytes, self.size = _new_uncleared("uint8_t[]", size), size
+
+
 class _Cycle:
     """The sums of one reading while it is made."""
 
-    def __init__(self, memory: SharedMemory, clock: Clock, sum_count: int) -> None:
+    def __init__(
+        self, memory: SharedMemory, clock: Clock, scratch: _Scratch, sum_count: int
+    ) -> None:
+        self._scratch = scratch
         self.sum_count = sum_count
         self.sums = bytearray(sum_count * abi.LOCK_SUM_SIZE)
         self.sums_pointer = ffi.from_buffer("struct lt_lock_sum[]", self.sums)
@@ -291,7 +309,7 @@ class _Cycle:
         self.block = ffi.buffer(ffi.addressof(self.args, "block"))
         self._waits = ffi.addressof(self.args, "block", "wait")
         self.sum = ffi.buffer(ffi.addressof(self.args, "sum"))
-        self._set_scratch(_FIRST_SCRATCH)
+        self._set_scratch(0)
         self._set_sites(_FIRST_SITES)
 
     @property
@@ -300,8 +318,8 @@ class _Cycle:
         return int(self.args.refused)
 
     def _set_scratch(self, size: int) -> None:
-        self._scratch = ffi.new("uint8_t[]", size)
-        self.args.scratch, self.args.scratch_size = self._scratch, size
+        self._scratch.make(size)
+        self.args.scratch, self.args.scratch_size = self._scratch.bytes, self._scratch.size
 
     def _set_sites(self, capacity: int) -> None:
         self._sites = ffi.new("struct lt_site[]", capacity)
@@ -319,8 +337,7 @@ class _Cycle:
         while True:
             result = int(lib.lt_read_thread(self.args, block, offset))
             if result == lib.LT_READ_MORE_SCRATCH:
-                twice = 2 * int(self.args.scratch_size)
-                self._set_scratch(max(twice, int(self.args.scratch_needed)))
+                self._set_scratch(int(self.args.scratch_needed) * 5 // 4)
             elif result == lib.LT_READ_MORE_SITES:
                 self._grow_sites()
             else:

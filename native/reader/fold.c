@@ -1,8 +1,10 @@
 #include "reader.h"
 
+#include <stddef.h>
 #include <string.h>
 
 enum { ROBUST = 16 }; /* a bit of a mutex's __kind (glibc, nptl/pthreadP.h) */
+enum { AHEAD = 16 * sizeof(struct lt_slot) };
 
 static uint64_t most(uint64_t a, uint64_t b)
 {
@@ -75,6 +77,16 @@ static uint32_t add_slot(const struct lt_slot *slot, const struct lt_waits *wait
     return 0;
 }
 
+/* The slots lie in the order of a hash: each sum is somewhere else. */
+static void fetch_sum_of(const uint8_t *slot, const struct lt_lock_sum *sums, uint32_t sum_count)
+{
+    uint32_t lock;
+
+    memcpy(&lock, slot + offsetof(struct lt_slot, lock), sizeof lock);
+    if (lock < sum_count)
+        __builtin_prefetch(&sums[lock], 1);
+}
+
 uint32_t lt_fold_slots(const void *slots, uint64_t size, const void *waits, uint32_t wait_count,
                        struct lt_lock_sum *sums, uint32_t sum_count, struct lt_thread_sum *thread)
 {
@@ -85,6 +97,8 @@ uint32_t lt_fold_slots(const void *slots, uint64_t size, const void *waits, uint
         struct lt_slot slot;
         struct lt_waits of_slot = {0};
 
+        if (at + AHEAD + sizeof slot <= size)
+            fetch_sum_of(bytes + at + AHEAD, sums, sum_count);
         memcpy(&slot.key, bytes + at, sizeof slot.key);
         if (slot.key == 0)
             continue;
