@@ -10,7 +10,7 @@ NATIVE := $(shell find native -type f) CMakeLists.txt
 TYPECHECK := build/typecheck/locktop
 
 .PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench bench-table programs \
-  programs-bench soak glibc-tests wheel-test clean
+  programs-bench soak glibc-tests sizes wheel-test clean
 
 setup: .venv/.built
 
@@ -97,6 +97,11 @@ glibc-tests: setup
 # Also those that take a large package or much time; a program that is missing is told and left out.
 programs: setup
 	$(BIN)/pytest tests/programs tests/integration/test_unseen.py -m "big or not big"
+
+# The largest sizes that are promised, and what they take (docs/overhead.md).
+sizes: setup
+	LOCKTOP_SIZES=full $(BIN)/pytest tests/integration/test_sizes.py
+	$(BIN)/python tests/tools/sizes.py
 
 # The wheel, installed where nothing else of the project is to be seen.
 wheel-test: setup
