@@ -39,8 +39,6 @@ static _Unwind_Reason_Code real_backtrace(_Unwind_Trace_Fn step, void *argument)
 _Unwind_Reason_Code _Unwind_Backtrace(_Unwind_Trace_Fn step, void *argument)
 {
     unwound++;
-    if (!real_backtrace) /* the library's constructor comes before main() */
-        real_backtrace = dlsym(RTLD_NEXT, "_Unwind_Backtrace");
     return real_backtrace(step, argument);
 }
 
