@@ -9,6 +9,16 @@
 
 static char directory[] = "/dev/shm/locktop-test-XXXXXX";
 
+static struct stat file_status(void)
+{
+    char path[SHM_PATH_MAX];
+    struct stat status;
+    snprintf(path, sizeof path, "%s/locktop-%u-%llu", directory, lt_shm->pid,
+             (unsigned long long)lt_shm->start_time);
+    CHECK(stat(path, &status) == 0);
+    return status;
+}
+
 static void grows_over_segments(void)
 {
     enum { PIECE = 100000, PIECES = 150 }; /* 15 MB: segments of 1, 2, 4 and 8 MiB */
@@ -69,6 +79,56 @@ static void arrays_do_not_move(void)
         CHECK_EQUAL(*address[i], i);
     }
     CHECK(!array_at(&array, ELEMENTS));
+}
+
+static struct lt_array shared;
+
+static void *push(void *argument)
+{
+    (void)argument;
+    for (uint64_t i = 0; i < 20000; i++) {
+        uint32_t index;
+        uint64_t *element = array_push(&shared, &index);
+        CHECK(element);
+        CHECK_EQUAL(*element, 0);
+        *element = index + 1;
+        CHECK(index < __atomic_load_n(&shared.backed, __ATOMIC_ACQUIRE));
+    }
+    return NULL;
+}
+
+/* Large chunks are reserved piece by piece, whoever needs them first. */
+static void arrays_reserve_what_they_use(void)
+{
+    array_init(&shared, 64, 128);
+    pthread_t thread[4];
+    for (int i = 0; i < 4; i++)
+        CHECK(pthread_create(&thread[i], NULL, push, NULL) == 0);
+    for (int i = 0; i < 4; i++)
+        CHECK(pthread_join(thread[i], NULL) == 0);
+    CHECK_EQUAL(shared.count, 80000);
+    for (uint32_t i = 0; i < shared.count; i++)
+        CHECK_EQUAL(*(uint64_t *)array_at(&shared, i), i + 1);
+    CHECK(shared.backed - shared.count <= (256 << 10) / 64);
+    CHECK(!array_at(&shared, shared.count));
+}
+
+/* Whole pages go back; the place is as new when it is asked for again. */
+static void pages_come_and_go(void)
+{
+    enum { SIZE = 1 << 20 };
+    uint64_t offset = shm_alloc_pages(SIZE), backed = lt_shm->backed;
+    CHECK_EQUAL(offset % LT_PAGE, 0);
+    uint8_t *piece = shm_ptr(offset);
+    memset(piece, 7, SIZE);
+    long before = file_status().st_blocks;
+    shm_give_back(offset, SIZE);
+    CHECK_EQUAL(before - file_status().st_blocks, SIZE / 512);
+    CHECK_EQUAL(shm_alloc_again(offset, SIZE), offset);
+    CHECK_EQUAL(before, file_status().st_blocks);
+    for (int i = 0; i < SIZE; i++)
+        CHECK_EQUAL(piece[i], 0);
+    CHECK_EQUAL(lt_shm->backed, backed);
 }
 
 static uint64_t taken[4][1000];
@@ -142,6 +202,8 @@ int main(void)
     grows_over_segments();
     offsets_are_the_files();
     arrays_do_not_move();
+    arrays_reserve_what_they_use();
+    pages_come_and_go();
     threads_get_their_own();
     an_end_is_an_answer();
     shm_remove();

@@ -6,7 +6,7 @@
 #include "hold.h"
 #include "shm.h"
 
-enum { LOCKS = 5000, THREADS = 4, SHARED_LOCKS = 2000 };
+enum { LOCKS = 5000, THREADS = 4, SHARED_LOCKS = 50000 };
 
 static uint64_t key_number(uint64_t n)
 {
@@ -65,6 +65,59 @@ static void sites_count_exactly(void)
     CHECK_EQUAL(used, LOCKS);
 }
 
+/* What only a lock that was waited for needs is made for that one alone. */
+static void waits_lie_apart(void)
+{
+    struct lt_thread *t = watched();
+    CHECK_EQUAL(t->waits.count, 0);
+    for (uint64_t n = 0; n < LOCKS; n += 10) {
+        waits_of(t, slot_of(t, key_number(n), 0))->contended++;
+        waits_of(t, slot_of(t, key_number(n), 0))->wait_ticks += n;
+    }
+    CHECK_EQUAL(t->waits.count, LOCKS / 10);
+    for (uint64_t n = 0; n < LOCKS; n++) {
+        const struct lt_slot *slot = slot_of(t, key_number(n), 0);
+        CHECK_EQUAL(slot->waits != 0, n % 10 == 0);
+        if (!slot->waits)
+            continue;
+        const struct lt_waits *waits = array_at(&t->waits, slot->waits - 1);
+        CHECK_EQUAL(waits->contended, 1);
+        CHECK_EQUAL(waits->wait_ticks, n);
+        CHECK(waits->own == (uint64_t)(uintptr_t)array_at(&lt_shm->locks, slot->lock));
+    }
+    CHECK_EQUAL(t->other_waits.contended, 0);
+}
+
+static bool is_zero(const void *bytes, uint64_t size)
+{
+    for (uint64_t i = 0; i < size; i++)
+        if (((const uint8_t *)bytes)[i])
+            return false;
+    return true;
+}
+
+/* The next thread begins small, and grows in the places that the one before it had. */
+static void a_block_serves_again(void)
+{
+    struct lt_thread *t = watched();
+    uint64_t slots = t->slots, sites = t->sites, used = lt_shm->used;
+    uint32_t slot_capacity = t->slot_capacity, site_capacity = t->site_capacity;
+    for (int round = 0; round < 3; round++) {
+        tables_clear(t);
+        CHECK_EQUAL(t->slot_count + t->site_count + t->waits.count, 0);
+        CHECK(t->slot_capacity < slot_capacity && t->site_capacity < site_capacity);
+        CHECK(is_zero(shm_ptr(t->slots), t->slot_capacity * sizeof(struct lt_slot)));
+        CHECK(is_zero(shm_ptr(t->sites), t->site_capacity * sizeof(struct lt_site)));
+        CHECK(is_zero(shm_ptr(t->waits.chunk[0]), t->waits.first * sizeof(struct lt_waits)));
+        slots_count_exactly();
+        sites_count_exactly();
+        waits_lie_apart();
+        CHECK(t->slots == slots && t->slot_capacity == slot_capacity);
+        CHECK(t->sites == sites && t->site_capacity == site_capacity);
+        CHECK_EQUAL(lt_shm->used, used);
+    }
+}
+
 static uint32_t ids[THREADS][SHARED_LOCKS];
 static pthread_barrier_t start;
 
@@ -116,6 +169,8 @@ int main(void)
 {
     slots_count_exactly();
     sites_count_exactly();
+    waits_lie_apart();
+    a_block_serves_again();
     locks_have_one_id();
     lives_are_counted();
     return 0;
