@@ -390,8 +390,9 @@ static uint64_t alloc(uint64_t size, uint64_t alignment)
     }
 }
 
-/* Lets the mark rise over a place whose owner reserves its pages. Not before that place is taken:
- * somebody else might get it, and take it for reserved. */
+/* Lets the mark rise from `start`, below which all is taken, over a place whose owner reserves its
+ * pages himself. Not before that place is taken: somebody else might get it, and take it for
+ * reserved. */
 static bool arena_skip(uint64_t start, uint64_t end)
 {
     for (;;) {
@@ -406,7 +407,7 @@ static bool arena_skip(uint64_t start, uint64_t end)
     }
 }
 
-/* Whole pages, none of them reserved. */
+/* Whole pages, none of them reserved; nor what is left of the segment before. */
 static uint64_t alloc_sparse(uint64_t size)
 {
     if (!lt_shm || shm_is_strangers())
@@ -421,7 +422,7 @@ static uint64_t alloc_sparse(uint64_t size)
         }
     } while (!__atomic_compare_exchange_n(&lt_shm->used, &used, start + size, false,
                                           __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
-    return arena_skip(start, start + size) ? start : 0;
+    return arena_skip(used, start + size) ? start : 0;
 }
 
 uint64_t shm_alloc(uint64_t size)
@@ -442,14 +443,20 @@ void shm_give_back(uint64_t offset, uint64_t size)
         sys_call3(SYS_madvise, (long)shm_ptr(offset), (long)size, MADV_REMOVE);
 }
 
-uint64_t shm_alloc_again(uint64_t offset, uint64_t size)
+uint64_t shm_place(uint64_t size)
 {
-    if (size >= LT_PAGE && !pages_reserve(offset, offset + size)) {
-        refuse();
-        return 0;
-    }
-    memset(shm_ptr(offset), 0, size);
-    return offset;
+    return size > BACK_STEP ? alloc_sparse(size) : shm_alloc_pages(size);
+}
+
+bool shm_reserve(uint64_t offset, uint64_t size)
+{
+    if (!lt_shm || shm_is_strangers())
+        return false;
+    uint64_t refused = __atomic_load_n(&lt_shm->refused, __ATOMIC_RELAXED);
+    if (refused && refused % REFUSALS_BEFORE_RETRY)
+        return refuse();
+    return size < LT_PAGE ||
+           pages_reserve(offset / LT_PAGE * LT_PAGE, round_up(offset + size, LT_PAGE)) || refuse();
 }
 
 static unsigned chunk_of(const struct lt_array *array, uint32_t index)
@@ -517,10 +524,8 @@ static bool elements_back(struct lt_array *array, uint32_t index)
         end = end - index > step ? index + step : end;
         uint64_t from = offset + (uint64_t)(index - first) * array->element_size;
         uint64_t to = offset + (uint64_t)(end - first) * array->element_size;
-        uint64_t refused = __atomic_load_n(&lt_shm->refused, __ATOMIC_RELAXED);
-        if ((refused && refused % REFUSALS_BEFORE_RETRY) ||
-            !pages_reserve(from / LT_PAGE * LT_PAGE, round_up(to, LT_PAGE)))
-            return refuse();
+        if (!shm_reserve(from, to - from))
+            return false;
     }
     uint32_t backed = __atomic_load_n(&array->backed, __ATOMIC_RELAXED);
     while (backed < end && !__atomic_compare_exchange_n(&array->backed, &backed, end, false,

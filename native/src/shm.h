@@ -51,15 +51,17 @@ bool shm_is_sealed(void);
 /* Returns a file offset, 0 if there is no room. */
 uint64_t shm_alloc(uint64_t size);
 
-/* For what is given back later: of a page or more it has its pages for itself. */
+/* The same; of a page or more it has its pages for itself, and they can be given back. */
 uint64_t shm_alloc_pages(uint64_t size);
+
+/* A place for what comes and goes: fit for use only after shm_reserve(), which returns false if there
+ * is no room. Zero the first time. */
+uint64_t shm_place(uint64_t size);
+bool shm_reserve(uint64_t offset, uint64_t size);
 
 /* Gives whole pages back to the system; the place in the file stays whose it was. Where the file
  * system cannot do that nothing happens. */
 void shm_give_back(uint64_t offset, uint64_t size);
-
-/* Makes a place that was given back fit for use again. Returns `offset`, 0 if there is no room. */
-uint64_t shm_alloc_again(uint64_t offset, uint64_t size);
 
 static inline unsigned shm_segment_of(uint64_t offset)
 {

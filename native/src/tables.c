@@ -34,9 +34,16 @@ static uint64_t *place_of(uint64_t places[TABLE_SIZES], uint32_t capacity)
     return &places[__builtin_ctz(capacity / FIRST)];
 }
 
-static uint64_t table_room(const uint64_t *place, uint64_t size)
+static uint64_t table_room(uint64_t *place, uint64_t size)
 {
-    return *place ? shm_alloc_again(*place, size) : shm_alloc_pages(size);
+    bool is_new = !*place;
+    if (is_new)
+        *place = shm_place(size);
+    if (!*place || !shm_reserve(*place, size))
+        return 0;
+    if (!is_new)
+        memset(shm_ptr(*place), 0, size);
+    return *place;
 }
 
 /* The key's slot, or the empty one where it belongs. */
@@ -73,7 +80,6 @@ static bool slots_grow(struct lt_thread *t)
     __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
     __atomic_store_n(&local->slots, slots, __ATOMIC_RELAXED); /* in this order: see slot_place() */
     __atomic_store_n(&local->slot_shift, shift, __ATOMIC_RELAXED);
-    *place = offset;
     shm_give_back(old_offset, (uint64_t)old_capacity * sizeof(struct lt_slot));
     return true;
 }
@@ -183,7 +189,6 @@ static bool sites_grow(struct lt_thread *t)
     t->site_capacity = capacity;
     __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
     local->sites = sites;
-    *place = offset;
     shm_give_back(old_offset, (uint64_t)old_capacity * sizeof(struct lt_site));
     return true;
 }
