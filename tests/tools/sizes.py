@@ -2,12 +2,14 @@
 
 Each case runs tests/targets/sizes.c without the library and with it. Memory is what the target's
 file takes. ns: a lock and unlock of a mutex that nobody else wants, the first time that a thread
-takes it, and later. A look is what the tool needs of one core's time to look once more, after the
-first looks; first is the wall time of ``locktop snapshot``, start of Python, names and all.
+takes it, and later. Snapshot and check are those commands, start of Python, names and all; look is
+to look once more, after the first looks. All times are of one processor, so that others who are
+busy do not count.
 """
 
 from __future__ import annotations
 
+import resource
 import statistics
 import sys
 import tempfile
@@ -48,12 +50,17 @@ def cpu_of_a_look(pid: int) -> float:
     return statistics.median(spent[2:])
 
 
-def wall(*arguments: str | int) -> float:
-    """Return how long a command of the tool takes, seconds."""
-    before = time.monotonic()
+def cpu_of(*arguments: str | int) -> float:
+    """Return what a command of the tool takes, seconds."""
+
+    def children() -> float:
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return usage.ru_utime + usage.ru_stime
+
+    before = children()
     done = tool.run(*arguments)
     assert done.returncode == 0, done.stderr
-    return time.monotonic() - before
+    return children() - before
 
 
 def bare(program: Path, arguments: list[str]) -> dict[str, Any]:
@@ -70,8 +77,8 @@ def measure(program: Path, what: str, locks: int, threads: int) -> str:
         started = start_time(target.pid)
         truth = target.truth()
         taken = Path(f"/dev/shm/locktop-{target.pid}-{started}").stat().st_blocks * 512
-        first = wall("snapshot", "-p", target.pid, "--format", "json")
-        check = wall("check", "-p", target.pid)
+        first = cpu_of("snapshot", "-p", target.pid, "--format", "json")
+        check = cpu_of("check", "-p", target.pid)
         look = cpu_of_a_look(target.pid)
     remove_file_of(target.pid, started)
     return (
