@@ -29,6 +29,7 @@ struct shm_map shm_map;
 
 static char path[SHM_PATH_MAX];
 static bool sealed;
+static uint64_t seal_from, seal_end; /* all that is handed out from between these is reserved */
 
 static uint64_t round_up(uint64_t value, uint64_t unit)
 {
@@ -347,8 +348,11 @@ bool shm_seal(void)
     bool is_ours = lt_shm && !shm_is_strangers();
     if (is_ours && sys_getpid() != lt_shm->pid)
         return false; /* a vfork child confines itself, not this process */
-    if (is_ours)
-        arena_back(__atomic_load_n(&lt_shm->used, __ATOMIC_RELAXED) + SEAL_ROOM);
+    if (is_ours) {
+        seal_from = __atomic_load_n(&lt_shm->used, __ATOMIC_RELAXED);
+        arena_back(seal_from + SEAL_ROOM);
+        seal_end = __atomic_load_n(&lt_shm->backed, __ATOMIC_RELAXED);
+    }
     __atomic_store_n(&sealed, true, __ATOMIC_RELEASE);
     return true;
 }
@@ -439,7 +443,7 @@ uint64_t shm_alloc_pages(uint64_t size)
  * and so gave back. That is no harm: the page comes back, and it is nobody else's. */
 void shm_give_back(uint64_t offset, uint64_t size)
 {
-    if (size >= LT_PAGE)
+    if (size >= LT_PAGE && !shm_is_sealed())
         sys_call3(SYS_madvise, (long)shm_ptr(offset), (long)size, MADV_REMOVE);
 }
 
@@ -452,6 +456,8 @@ bool shm_reserve(uint64_t offset, uint64_t size)
 {
     if (!lt_shm || shm_is_strangers())
         return false;
+    if (shm_is_sealed())
+        return (offset >= seal_from && offset + size <= seal_end) || refuse();
     uint64_t refused = __atomic_load_n(&lt_shm->refused, __ATOMIC_RELAXED);
     if (refused && refused % REFUSALS_BEFORE_RETRY)
         return refuse();

@@ -34,9 +34,10 @@ static uint64_t *place_of(uint64_t places[TABLE_SIZES], uint32_t capacity)
     return &places[__builtin_ctz(capacity / FIRST)];
 }
 
+/* A program that confined itself gets no pages back once they were given back. */
 static uint64_t table_room(uint64_t *place, uint64_t size)
 {
-    bool is_new = !*place;
+    bool is_new = !*place || shm_is_sealed();
     if (is_new)
         *place = shm_place(size);
     if (!*place || !shm_reserve(*place, size))
