@@ -83,6 +83,7 @@ class Header(NamedTuple):
     refused: int
     retire_seq: int
     threads_unwatched: int
+    unloads: int
 
 
 # ``count`` is the C field's name; that tuple has a method of this name is of no use here.

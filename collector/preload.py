@@ -75,6 +75,7 @@ class _File:
         self.memory = memory
         self.header = memory.header()
         self.clock = Clock(self.header)
+        self.unloads = self.header.unloads
         self.reader = Reader(memory, self.clock)
         self.recorder = FlightRecorder(memory)
         self.resolver = resolver
@@ -218,6 +219,9 @@ class PreloadSource:
             raise file.memory.broken(f"{file.memory.size} bytes are left of {file.header.limit}")
         file.clock.calibrate()
         reading = file.reader.read()
+        if file.unloads != reading.header.unloads:
+            file.unloads = reading.header.unloads
+            file.resolver.read_anew()
         file.given.refresh()
         tasks, tasks_at = self._read_tasks(reading, ended)
         now = locks_now(reading.newest.values(), tasks)

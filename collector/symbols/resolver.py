@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from locktop.collector import procfs
+from locktop.collector.abi import lib
 from locktop.collector.model import Frame
 from locktop.collector.sanitize import clean
 from locktop.collector.symbols import modules
@@ -52,6 +53,9 @@ class Resolver:
     def frame(self, address: int) -> Frame:
         """Return a return address's frame as far as it is known."""
         found = self._frames.get(address)
+        if found is None and address >> lib.LT_UNLOADED_BIT:
+            found = self._frames[address] = _unloaded(address)
+            self._named.add(address)
         if found is None:
             found = self._frames[address] = self._unnamed(address)
             self._ask("frame", self._name_frame, address)
@@ -59,7 +63,7 @@ class Resolver:
 
     def is_nameless(self, address: int) -> bool:
         """Tell whether it is known that no function's name will be found for a return address."""
-        return address in self._named and not self._frames[address].function
+        return address in self._named and not self.frame(address).function
 
     def data(self, address: int) -> str | None:
         """Return the name of the data at the address, "" if it has none, None if not known yet."""
@@ -77,7 +81,7 @@ class Resolver:
             return known
         every = [self.frame(address) for address in addresses if address]
         frames = as_the_program_knows_it(every)
-        if all(frame.address in self._named for frame in every):
+        if all(address in self._named for address in addresses if address):
             self._stacks[stack] = frames
         return frames
 
@@ -89,6 +93,18 @@ class Resolver:
     def notes(self) -> list[str]:
         """Return a line for each file whose symbols cannot be read."""
         return [f"no symbols from {clean(path)}: it cannot be read" for path in self._unreadable]
+
+    def read_anew(self) -> None:
+        """Forget what lies where: a library was unloaded, and another may be in its place.
+
+        The stacks that were named before keep their names: they are of that time.
+        """
+        with self._changed:
+            self._soon.clear()
+            self._later.clear()
+            self._asked.clear()
+            self._frames, self._named, self._data = {}, set(), {}
+            self._read_maps()
 
     def keep_maps(self) -> None:
         """Read the maps no more: the process has ended, and another may come to its id."""
@@ -226,6 +242,11 @@ class Resolver:
             return
         if mappings:  # of a process that is exiting there are none: the old ones serve longer
             self._space = AddressSpace(mappings)
+
+
+def _unloaded(address: int) -> Frame:
+    was_at = address & ((1 << lib.LT_UNLOADED_BIT) - 1)
+    return Frame(was_at, "", None, None, "unloaded library", was_at)
 
 
 def as_the_program_knows_it(frames: list[Frame]) -> tuple[Frame, ...]:

@@ -114,6 +114,25 @@ uint32_t stack_id(const uint64_t *frames, uint32_t depth)
     }
 }
 
+/* A stack that a thread knows from last time is compared with these very words: it is known no more. */
+static void mark_unloaded(struct lt_stack *stack, uint64_t start, uint64_t end)
+{
+    uint64_t *frames = (uint64_t *)(stack + 1);
+    for (uint32_t i = 0; i < stack->depth; i++)
+        if (frames[i] >= start && frames[i] < end)
+            __atomic_store_n(&frames[i], frames[i] | 1ull << LT_UNLOADED_BIT, __ATOMIC_RELEASE);
+}
+
+void stacks_unloaded(uint64_t start, uint64_t end)
+{
+    const uint32_t *buckets = shm_ptr(lt_shm->stack_buckets);
+    for (uint32_t i = 0; i < lt_shm->stack_bucket_count; i++)
+        for (uint32_t id = __atomic_load_n(&buckets[i], __ATOMIC_ACQUIRE); id;
+             id = stack_at(id)->next)
+            mark_unloaded(stack_at(id), start, end);
+    __atomic_fetch_add(&lt_shm->unloads, 1, __ATOMIC_RELEASE);
+}
+
 /* At the callback for a frame the unwinder's CFA is still that of the frame it came from, so on
  * x86-64 the address returned to lies one word below it. A frame that a signal interrupted has no
  * such word. */

@@ -20,6 +20,10 @@ int stacks_init(void);
 /* The id of the stack that called a hook, 0 if there is no room for it. */
 uint32_t stack_capture(struct lt_thread *t, const uintptr_t *frame);
 
+/* A library's code is gone from these addresses. Its stacks are marked, so that they are neither found
+ * again nor taken for those of what comes there next. */
+void stacks_unloaded(uint64_t start, uint64_t end);
+
 /* The id of these return addresses, entered if they are new; 0 if there is no room. */
 uint32_t stack_id(const uint64_t *frames, uint32_t depth);
 

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from support import tool
 from support.targets import Compiler, StartTarget, Target
 
 from locktop.collector.launch import preload_environment
@@ -73,3 +74,20 @@ def test_libraries_that_come_and_go(how: str, level: str | None, compiler: Compi
     with Target([program, how, first, second], environment(level)) as target:
         status, lines = target.finish()
         assert (status, lines[-1]) == (0, "ok"), lines
+
+
+def test_a_stack_of_a_library_that_was_closed(compiler: Compiler) -> None:
+    """The loader puts the second where the first was: each keeps its own waits."""
+    first = plugin(compiler, "-DWORKS=first_plugin_works")
+    second = plugin(compiler, "-DWORKS=second_plugin_works")
+    program = compiler.program("plugins", "-rdynamic")
+    with Target([program, "reload", first, second], environment("contended")) as target:
+        truth = target.truth()
+        target.expect("ok")
+        document = tool.snapshot(target.pid)
+        waits = {
+            tool.functions(document, one["stack"])[0]: one["count"]
+            for one in tool.lock_named(document, "g_in_plugin")["wait_stacks"]
+        }
+        assert waits == {"": truth["first"], "second_plugin_works": truth["second"]}
+        target.finish()

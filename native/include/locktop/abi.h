@@ -35,6 +35,7 @@ enum {
     LT_RECORD_SIZE = 64,
     LT_STACK_MAX = 64,  /* frames kept of one stack, innermost first */
     LT_STACK_UNIT = 16, /* stack id = file offset / LT_STACK_UNIT */
+    LT_UNLOADED_BIT = 63,
     LT_NAME_TEXT = 112,
     LT_MARK_TEXT = 44
 };
@@ -124,6 +125,7 @@ struct lt_header {
     uint32_t stack_bucket_count;
     uint32_t stack_count;
     uint32_t threads_unwatched; /* threads for which no block could be had */
+    uint64_t unloads;           /* libraries whose code was marked as gone */
 
     struct lt_array names; /* of struct lt_name */
     uint64_t name_buckets; /* offset of name_bucket_count uint32_t: first name + 1 of a chain */
@@ -340,7 +342,8 @@ struct lt_thread {
     uint8_t padding[512];           /* to LT_PAGE: see layout.c */
 };
 
-/* A call stack, innermost return address first. Its id is its offset / LT_STACK_UNIT. */
+/* A call stack, innermost return address first. Its id is its offset / LT_STACK_UNIT. An address in
+ * a library that was unloaded since has its highest bit set (LT_UNLOADED_BIT). */
 struct lt_stack {
     uint64_t hash;
     uint32_t next;  /* next stack id in the hash chain */
