@@ -53,7 +53,10 @@ template <typename Lock> long add_up(Lock &lock)
         adders.emplace_back([&] {
             for (int round = 0; round < rounds; round++) {
                 std::lock_guard guard{lock};
-                sum++;
+                long seen = sum;
+                if (round % 16 == 0)
+                    std::this_thread::yield(); // the others run into it
+                sum = seen + 1;
             }
         });
     for (auto &adder : adders)
