@@ -89,7 +89,7 @@ def test_full_at_each_reservation(
     def run(size: int) -> int | None:
         directory = tmpfs(size)
         target = start_target(
-            "grow", "nothing", "8000", environment={"LOCKTOP_DIR": str(directory)}
+            "grow", "nothing", "9000", environment={"LOCKTOP_DIR": str(directory)}
         )
         target.expect("ok")
         notes = notes_in(directory)

@@ -23,7 +23,7 @@
 enum {
     THREADS = 3,
     TIMES = 15,
-    MOST_LOCKS = 8000,
+    MOST_LOCKS = 9000,
     ROUNDS = 20,
     DEPTH = 12,
     FILES = 40,
