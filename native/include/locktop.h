@@ -38,57 +38,60 @@
 #define LOCKTOP_FIND(function, symbol) ((function) = NULL)
 #endif
 
-/* Always inlined: the place that locktop shows is the caller's. */
-#define LOCKTOP_FUNCTION(name, parameter, argument)                                                \
-    static inline __attribute__((always_inline, unused)) void name parameter                       \
-    {                                                                                              \
-        void(*function) parameter;                                                                 \
-        LOCKTOP_FIND(function, #name);                                                             \
-        if (function)                                                                              \
-            function argument;                                                                     \
-    }
+/* Macros, not inline functions: the place that locktop shows is the line of the caller. */
+#define LOCKTOP_CALL1(symbol, type, value)                                                         \
+    __extension__({                                                                                \
+        type locktop_value = (value);                                                              \
+        void (*locktop_function)(type);                                                            \
+        LOCKTOP_FIND(locktop_function, symbol);                                                    \
+        if (locktop_function)                                                                      \
+            locktop_function(locktop_value);                                                       \
+    })
+#define LOCKTOP_CALL2(symbol, type1, value1, type2, value2)                                        \
+    __extension__({                                                                                \
+        type1 locktop_value1 = (value1);                                                           \
+        type2 locktop_value2 = (value2);                                                           \
+        void (*locktop_function)(type1, type2);                                                    \
+        LOCKTOP_FIND(locktop_function, symbol);                                                    \
+        if (locktop_function)                                                                      \
+            locktop_function(locktop_value1, locktop_value2);                                      \
+    })
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-/* What a lock of any kind (a pthread_mutex_t, a std::mutex, a semaphore, one of the program's own) is
+/* void locktop_name(const void *lock, const char *name)
+ *
+ * What a lock of any kind (a pthread_mutex_t, a std::mutex, a semaphore, one of the program's own) is
  * called. The name is copied; NULL takes it back. Give it after the lock was initialised: to
  * initialise or destroy a lock ends its name. */
-static inline void locktop_name(const void *lock, const char *name);
+#define locktop_name(lock, name)                                                                   \
+    LOCKTOP_CALL2("locktop_name", const void *, lock, const char *, name)
 
-/* A mark on the timeline of the calling thread: "reload begins". */
-static inline void locktop_mark(const char *text);
+/* void locktop_mark(const char *text)
+ *
+ * A mark on the timeline of the calling thread: "reload begins". */
+#define locktop_mark(text) LOCKTOP_CALL1("locktop_mark", const char *, text)
 
-/* A lock of the program's own, known by its address. `_shared`: for readers, who do not
+/* void locktop_acquire(const void *lock), and so on
+ *
+ * A lock of the program's own, known by its address. `_shared`: for readers, who do not
  * exclude each other.
  *
  * Call acquire before each attempt that may wait, or only when it has to: locktop counts it as
  * contended where another thread held the lock meanwhile, else as free. It must be followed by
  * acquired or gave_up on the same thread. For an attempt that does not wait (a trylock), acquired or
  * gave_up alone. Call released right after the lock was released, on the thread that had it. */
-static inline void locktop_acquire(const void *lock);
-static inline void locktop_acquire_shared(const void *lock);
-static inline void locktop_acquired(const void *lock);
-static inline void locktop_acquired_shared(const void *lock);
-static inline void locktop_gave_up(const void *lock);
-static inline void locktop_released(const void *lock);
+#define locktop_acquire(lock)         LOCKTOP_CALL1("locktop_acquire", const void *, lock)
+#define locktop_acquire_shared(lock)  LOCKTOP_CALL1("locktop_acquire_shared", const void *, lock)
+#define locktop_acquired(lock)        LOCKTOP_CALL1("locktop_acquired", const void *, lock)
+#define locktop_acquired_shared(lock) LOCKTOP_CALL1("locktop_acquired_shared", const void *, lock)
+#define locktop_gave_up(lock)         LOCKTOP_CALL1("locktop_gave_up", const void *, lock)
+#define locktop_released(lock)        LOCKTOP_CALL1("locktop_released", const void *, lock)
 
-/* Its address will be something else's: forgets its name, and the lock if it is the program's own. */
-static inline void locktop_forget(const void *lock);
-
-LOCKTOP_FUNCTION(locktop_name, (const void *lock, const char *name), (lock, name))
-LOCKTOP_FUNCTION(locktop_mark, (const char *text), (text))
-LOCKTOP_FUNCTION(locktop_acquire, (const void *lock), (lock))
-LOCKTOP_FUNCTION(locktop_acquire_shared, (const void *lock), (lock))
-LOCKTOP_FUNCTION(locktop_acquired, (const void *lock), (lock))
-LOCKTOP_FUNCTION(locktop_acquired_shared, (const void *lock), (lock))
-LOCKTOP_FUNCTION(locktop_gave_up, (const void *lock), (lock))
-LOCKTOP_FUNCTION(locktop_released, (const void *lock), (lock))
-LOCKTOP_FUNCTION(locktop_forget, (const void *lock), (lock))
+/* void locktop_forget(const void *lock)
+ *
+ * Its address will be something else's: forgets its name, and the lock if it is the program's own. */
+#define locktop_forget(lock) LOCKTOP_CALL1("locktop_forget", const void *, lock)
 
 #ifdef __cplusplus
-} /* extern "C" */
 
 namespace locktop
 {

@@ -39,6 +39,8 @@ def test_a_lock_of_the_programs_own(level: str, start_target: StartTarget) -> No
     if level != "counting":
         stack = tool.functions(document, waiter["waiting_for"]["stack"])
         assert stack[:2] == ["own_take", "waiter"]
+        frame = document["stacks"][str(waiter["waiting_for"]["stack"])][0]
+        assert frame["file"] == "ownlocks.c", "not the header"
     assert document["deadlocks"] == []
     target.go_on()
     assert target.finish() == (0, ["ok"])
