@@ -47,16 +47,17 @@ def test_with_another_allocator(name: str, target: str, start_target: StartTarge
         assert running.finish() == (0, ["ok"]), preload
 
 
-SANITIZED = [("forks", "fork"), ("handlerposts",), ("exiting",)]
+#: None that forks among threads: AddressSanitizer's own locks hang in the child then, bare too.
+SANITIZED = ["handlerposts", "exiting"]
 
 
 @pytest.mark.parametrize("level", [None, "all"])
-@pytest.mark.parametrize("command", SANITIZED, ids=" ".join)
-def test_under_sanitizers(command: tuple[str, ...], level: str | None, compiler: Compiler) -> None:
-    program = compiler.program(command[0], "-fsanitize=address,undefined", "-static-libasan")
+@pytest.mark.parametrize("name", SANITIZED)
+def test_under_sanitizers(name: str, level: str | None, compiler: Compiler) -> None:
+    program = compiler.program(name, "-fsanitize=address,undefined", "-static-libasan")
     # It looks for leaks by attaching to itself, which a sandbox around the tests may forbid.
     variables = {"ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1"}
-    with Target([program, *command[1:]], {**environment(level), **variables}) as target:
+    with Target([program], {**environment(level), **variables}) as target:
         status, lines = target.finish()
         assert (status, lines[-1]) == (0, "ok"), lines
 
