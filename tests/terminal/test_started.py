@@ -28,7 +28,8 @@ def test_it_is_not_left_behind(number: signal.Signals, tmp_path: Path) -> None:
     try:
         program = Path("/proc", told.read_text().strip())
         process.send_signal(number)
-        assert process.wait(PATIENCE_S) == 128 + number
+        # 0: on a busy machine the screen may be there by then, and is closed.
+        assert process.wait(PATIENCE_S) in (128 + number, 0)
         assert not program.exists()
     finally:
         process.kill()
