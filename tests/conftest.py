@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +14,14 @@ from support.same import AsBare, as_bare_with
 from support.targets import Compiler, StartTarget, Target, remove_file_of, start_time
 
 from locktop.collector.launch import preload_environment
+
+
+@pytest.fixture(scope="session", autouse=True)
+def signals_that_end() -> None:
+    """A shell in the background ignores them, and so would every program of the tests."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
