@@ -65,7 +65,7 @@ static bool held_enlarge(struct lt_thread *t)
     return true;
 }
 
-static bool held_grow(struct lt_thread *t)
+bool held_grow(struct lt_thread *t)
 {
     if (held_drop_foreign(t))
         return true;
@@ -73,24 +73,6 @@ static bool held_grow(struct lt_thread *t)
     bool grown = held_rewind(t) || held_enlarge(t);
     thread_ready(t, mode);
     return grown;
-}
-
-struct lt_held *held_push(struct lt_thread *t, uint64_t key, uint32_t lock, const void *site,
-                          uint64_t since, uint16_t flags)
-{
-    if (t->held_top == t->held_size && !held_grow(t))
-        return NULL;
-    uint32_t top = t->held_top;
-    struct lt_held *held = held_at(t, top);
-    held_fill(held, key, lock, site, flags);
-    held->since = since;
-    /* Release: a reader that sees the length sees the entry. */
-    __atomic_store_n(&t->held_top, top + (uint32_t)sizeof *held, __ATOMIC_RELEASE);
-    if (held_is_lost(held, key)) {
-        held_fill(held, key, lock, site, flags);
-        held->since = since;
-    }
-    return held;
 }
 
 /* In a long list from both ends: what was taken first is often given back first. */
@@ -116,6 +98,10 @@ void held_remove(struct lt_thread *t, struct lt_held *held)
 {
     uint32_t top = t->held_top;
     struct lt_held *begin = held_at(t, 0), *end = held_at(t, top);
+    if (LIKELY(held + 1 == end)) {
+        held_pop(t);
+        return;
+    }
     if (held + 1 > end)
         return; /* a signal handler forked meanwhile, and the child came here first */
     if (top >= MANY && held - begin < end - held) {

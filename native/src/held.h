@@ -43,9 +43,40 @@ static inline bool held_is_lost(const struct lt_held *held, uint64_t key)
     return *(const volatile uint64_t *)&held->key != key;
 }
 
+/* Makes room for one more entry; false if there is none. */
+NOINLINE bool held_grow(struct lt_thread *t);
+
 /* NULL if there is no room. */
-struct lt_held *held_push(struct lt_thread *t, uint64_t key, uint32_t lock, const void *site,
-                          uint64_t since, uint16_t flags);
+static inline struct lt_held *held_push(struct lt_thread *t, uint64_t key, uint32_t lock,
+                                        const void *site, uint64_t since, uint16_t flags)
+{
+    if (UNLIKELY(t->held_top == t->held_size) && !held_grow(t))
+        return NULL;
+    uint32_t top = t->held_top;
+    struct lt_held *held = held_at(t, top);
+    held_fill(held, key, lock, site, flags);
+    held->since = since;
+    /* Release: a reader that sees the length sees the entry. */
+    __atomic_store_n(&t->held_top, top + (uint32_t)sizeof *held, __ATOMIC_RELEASE);
+    if (UNLIKELY(held_is_lost(held, key))) {
+        held_fill(held, key, lock, site, flags);
+        held->since = since;
+    }
+    return held;
+}
+
+/* The entry of the lock taken last, or NULL. */
+static inline struct lt_held *held_last(struct lt_thread *t)
+{
+    return LIKELY(t->held_top) ? held_at(t, t->held_top - (uint32_t)sizeof(struct lt_held)) : NULL;
+}
+
+/* Takes that one out. */
+static inline void held_pop(struct lt_thread *t)
+{
+    __atomic_store_n(&t->held_top, t->held_top - (uint32_t)sizeof(struct lt_held),
+                     __ATOMIC_RELAXED);
+}
 
 /* An entry of the lock, or NULL; in a list of less than 64 the topmost. */
 struct lt_held *held_find(struct lt_thread *t, uint64_t key);

@@ -46,11 +46,17 @@ static void acquired_recorded(struct lt_thread *t, struct lt_slot *slot, uint64_
     flags |= timed ? LT_HELD_TIMED | LT_HELD_RECORDED : LT_HELD_RECORDED;
     uint64_t now = lt_now();
     control_check_claim(now);
-    struct lt_held *held = held_push(t, key, slot->lock, site, now, flags);
-    if (held) {
+    if (UNLIKELY(t->held_top == t->held_size) && !held_grow(t))
+        return;
+    uint32_t top = t->held_top;
+    struct lt_held *held = held_at(t, top);
+    do { /* complete before it is listed: a release follows what it points to */
+        held_fill(held, key, slot->lock, site, flags);
+        held->since = now;
         held->wait_start = waits->own;
         held->waits = lock_waits(held);
-    }
+        __atomic_store_n(&t->held_top, top + (uint32_t)sizeof *held, __ATOMIC_RELEASE);
+    } while (UNLIKELY(held_is_lost(held, key)));
 }
 
 static void acquired_timed(struct lt_thread *t, struct lt_slot *slot, uint64_t key,
@@ -98,13 +104,12 @@ void passed_recorded(struct lt_thread *t, struct lt_slot *slot, const void *site
     detail_defer(t, &detail);
 }
 
-static void hold_add(struct lt_thread *t, struct lt_slot *slot, const struct lt_held *held,
-                     uint64_t ticks)
+static void hold_add(struct lt_thread *t, struct lt_slot *slot, uint16_t flags, uint64_t ticks)
 {
     struct lt_counts *counts = &slot->counts;
     if (ticks > counts->hold_max)
         counts->hold_max = ticks;
-    if (held->flags & LT_HELD_CONTENDED) {
+    if (flags & LT_HELD_CONTENDED) {
         struct lt_waits *waits = waits_of(t, slot);
         waits->hold_contended++;
         waits->hold_contended_ticks += ticks;
@@ -177,7 +182,7 @@ void release_account(struct lt_thread *t, struct release *release)
     release->accounted = true;
     release->hold = release->end > held->since ? release->end - held->since : 0;
     if (held->flags & LT_HELD_TIMED)
-        hold_add(t, slot_of(t, held->key, 0), held, release->hold);
+        hold_add(t, slot_of(t, held->key, 0), held->flags, release->hold);
 }
 
 void release_end(struct lt_thread *t, struct release *release)
@@ -216,4 +221,52 @@ void release_undo(struct lt_thread *t, const struct release *release)
         *held = *was;
     if (release->shallower && (held = held_find(t, release->key)))
         held->depth++;
+}
+
+/* Most releases at the level that records all: the lock taken last, which was free when it was taken. */
+static inline bool is_recorded_alone(const struct lt_held *held)
+{
+    return !held->depth && (held->flags & ~LT_HELD_SHARED) == (LT_HELD_TIMED | LT_HELD_RECORDED) &&
+           is_at_level(LT_LEVEL_ALL);
+}
+
+static int release_recorded(struct lt_thread *t, const struct lt_held *last, int (*unlock)(void *),
+                            void *lock)
+{
+    uint64_t key = last->key;
+    uint16_t flags = last->flags;
+    struct detail detail = {.type = LT_RECORD_HOLD,
+                            .kind = (uint32_t)(key >> LT_KIND_SHIFT),
+                            .lock = last->lock,
+                            .start = last->since,
+                            .site = last->site};
+    held_pop(t);
+    uint64_t end = lt_now();
+    detail.hold = end > detail.start ? end - detail.start : 0;
+    int result = unlock(lock);
+    if (UNLIKELY(t != lt_own.block)) /* forked meanwhile */
+        return result;
+    if (UNLIKELY(result != 0)) {
+        held_push(t, key, detail.lock, (const void *)(uintptr_t)detail.site, detail.start,
+                  (uint16_t)(flags & ~LT_HELD_RECORDED));
+        return result;
+    }
+    hold_add(t, slot_of(t, key, 0), flags, detail.hold);
+    detail_write(t, &detail);
+    return result;
+}
+
+int release_by(struct lt_thread *t, uint64_t key, int (*unlock)(void *), void *lock)
+{
+    const struct lt_held *last = held_last(t);
+    if (LIKELY(last && last->key == key && is_recorded_alone(last)))
+        return release_recorded(t, last, unlock, lock);
+    struct release release;
+    release_begin(t, key, &release);
+    int result = unlock(lock);
+    if (result == 0)
+        release_end(t, &release); /* the lock may be gone by now */
+    else
+        release_undo(t, &release);
+    return result;
 }

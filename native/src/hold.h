@@ -92,32 +92,26 @@ static inline bool somebody_waited(const struct lt_held *held)
     return (uint32_t)waits || waits != held->waits;
 }
 
-/* At a level that records holds during which somebody waited: the lock taken last, and nobody did.
- * True if that was all. */
-static inline bool released_unmet(struct lt_thread *t, uint64_t key)
+/* At a level that records holds during which somebody waited: nobody did. */
+static inline bool held_is_unmet(const struct lt_held *held)
 {
-    if ((lt_own.mode & LEVEL_MASK) != LT_LEVEL_BLOCKS || t->held_top == 0)
+    return (lt_own.mode & LEVEL_MASK) == LT_LEVEL_BLOCKS && !held->depth &&
+           (held->flags & ~LT_HELD_SHARED) == LT_HELD_RECORDED && !somebody_waited(held);
+}
+
+/* Most releases: the lock taken last, and nothing to time or to record. True if that was all. */
+static inline bool released(struct lt_thread *t, uint64_t key)
+{
+    const struct lt_held *last = held_last(t);
+    if (UNLIKELY(!last || last->key != key))
         return false;
-    uint32_t below = t->held_top - (uint32_t)sizeof(struct lt_held);
-    const struct lt_held *top = held_at(t, below);
-    if (top->key != key || top->depth || (top->flags & ~LT_HELD_SHARED) != LT_HELD_RECORDED ||
-        somebody_waited(top))
+    if (UNLIKELY(!held_is_simple(last) && !held_is_unmet(last)))
         return false;
-    __atomic_store_n(&t->held_top, below, __ATOMIC_RELAXED);
+    held_pop(t);
     return true;
 }
 
-/* Most releases: the lock taken last, its hold not timed. True if that was all. */
-static inline bool released(struct lt_thread *t, uint64_t key)
-{
-    if (UNLIKELY(t->held_top == 0))
-        return false;
-    uint32_t below = t->held_top - (uint32_t)sizeof(struct lt_held);
-    const struct lt_held *top = held_at(t, below);
-    if (UNLIKELY(top->key != key || !held_is_simple(top)))
-        return false;
-    __atomic_store_n(&t->held_top, below, __ATOMIC_RELAXED);
-    return true;
-}
+/* Every other release: gives `lock` back by `unlock`, whose result it returns; 0 if it was released. */
+NOINLINE int release_by(struct lt_thread *t, uint64_t key, int (*unlock)(void *), void *lock);
 
 #endif

@@ -165,20 +165,16 @@ EXPORT int pthread_mutex_trylock(pthread_mutex_t *m)
     return mutex_take_now(m, mode, site) == MUTEX_TAKEN ? 0 : mutex_trylock_any(m, site);
 }
 
+static int unlock(void *m)
+{
+    return real_pthread_mutex_unlock(m);
+}
+
 /* Every case: another lock was taken later, a timed hold, a recursive level, a change of level. */
 NOINLINE int mutex_unlock_any(pthread_mutex_t *m)
 {
     struct lt_thread *t = watched();
-    if (!t || released_unmet(t, mutex_key(m)))
-        return real_pthread_mutex_unlock(m);
-    struct release release;
-    release_begin(t, mutex_key(m), &release);
-    int result = real_pthread_mutex_unlock(m);
-    if (result == 0)
-        release_end(t, &release); /* the mutex may be gone by now */
-    else
-        release_undo(t, &release);
-    return result;
+    return t ? release_by(t, mutex_key(m), unlock, m) : real_pthread_mutex_unlock(m);
 }
 
 EXPORT int pthread_mutex_unlock(pthread_mutex_t *m)

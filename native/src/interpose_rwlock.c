@@ -127,24 +127,17 @@ EXPORT int pthread_rwlock_trywrlock(pthread_rwlock_t *l)
     return tried(l, real_pthread_rwlock_trywrlock(l), 0, __builtin_return_address(0));
 }
 
-static NOINLINE int unlock_slowly(struct lt_thread *t, pthread_rwlock_t *l)
+static int unlock(void *l)
 {
-    struct release release;
-    release_begin(t, key_of(l), &release);
-    int result = real_pthread_rwlock_unlock(l);
-    if (result == 0)
-        release_end(t, &release);
-    else
-        release_undo(t, &release);
-    return result;
+    return real_pthread_rwlock_unlock(l);
 }
 
 EXPORT int pthread_rwlock_unlock(pthread_rwlock_t *l)
 {
     struct lt_thread *t = watched();
-    if (!t || LIKELY(released(t, key_of(l))) || released_unmet(t, key_of(l)))
+    if (!t || LIKELY(released(t, key_of(l))))
         return real_pthread_rwlock_unlock(l);
-    return unlock_slowly(t, l);
+    return release_by(t, key_of(l), unlock, l);
 }
 
 EXPORT int pthread_rwlock_init(pthread_rwlock_t *l, const pthread_rwlockattr_t *attributes)

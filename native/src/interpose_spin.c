@@ -44,21 +44,17 @@ EXPORT int pthread_spin_trylock(pthread_spinlock_t *l)
     return result;
 }
 
-static NOINLINE int unlock_slowly(struct lt_thread *t, pthread_spinlock_t *l)
+static int unlock(void *l)
 {
-    struct release release;
-    release_begin(t, key_of(l), &release);
-    int result = real_pthread_spin_unlock(l);
-    release_end(t, &release);
-    return result;
+    return real_pthread_spin_unlock(l);
 }
 
 EXPORT int pthread_spin_unlock(pthread_spinlock_t *l)
 {
     struct lt_thread *t = watched();
-    if (!t || LIKELY(released(t, key_of(l))) || released_unmet(t, key_of(l)))
+    if (!t || LIKELY(released(t, key_of(l))))
         return real_pthread_spin_unlock(l);
-    return unlock_slowly(t, l);
+    return release_by(t, key_of(l), unlock, (void *)l);
 }
 
 EXPORT int pthread_spin_init(pthread_spinlock_t *l, int shared)

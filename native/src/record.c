@@ -25,22 +25,27 @@ static uint8_t *put_u64(uint8_t *to, uint64_t value)
     return to + 1 + sizeof big;
 }
 
+/* As eight words, the highest byte first: byte by byte would take three times as many stores. */
 void record_encode(uint8_t *to, uint32_t tid, const struct detail *detail)
 {
-    *to++ = FIXARRAY | ELEMENTS;
-    *to++ = (uint8_t)detail->type; /* both below 128: positive fixint */
-    *to++ = (uint8_t)detail->kind;
-    to = put_u32(to, tid);
-    to = put_u32(to, detail->lock);
-    to = put_u32(to, detail->stack);
-    to = put_u32(to, detail->holder);
-    to = put_u64(to, detail->start);
-    to = put_u64(to, detail->wait);
-    to = put_u64(to, detail->hold);
-    to = put_u64(to, detail->site);
-    *to++ = BIN8;
-    *to++ = PADDING;
-    memset(to, 0, PADDING);
+    enum { ARRAY = FIXARRAY | ELEMENTS };
+    uint64_t lock = detail->lock, stack = detail->stack, holder = detail->holder;
+    const uint64_t word[] = {
+        (uint64_t)ARRAY << 56 | (uint64_t)detail->type << 48 | (uint64_t)detail->kind << 40 |
+            (uint64_t)UINT32 << 32 | tid,
+        (uint64_t)UINT32 << 56 | lock << 24 | UINT32 << 16 | stack >> 16,
+        stack << 48 | (uint64_t)UINT32 << 40 | holder << 8 | UINT64,
+        detail->start,
+        (uint64_t)UINT64 << 56 | detail->wait >> 8,
+        detail->wait << 56 | (uint64_t)UINT64 << 48 | detail->hold >> 16,
+        detail->hold << 48 | (uint64_t)UINT64 << 40 | detail->site >> 24,
+        detail->site << 40 | (uint64_t)BIN8 << 32 | PADDING << 24,
+    };
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++) {
+        uint64_t big = __builtin_bswap64(word[i]);
+        memcpy(to + 8 * i, &big, sizeof big);
+    }
 }
 
 void record_encode_mark(uint8_t *to, uint32_t tid, uint64_t now, const char *text)
@@ -59,7 +64,7 @@ void record_encode_mark(uint8_t *to, uint32_t tid, uint64_t now, const char *tex
     *to++ = 0;
 }
 
-static bool ring_make(struct lt_thread *t)
+static NOINLINE bool ring_make(struct lt_thread *t)
 {
     uint32_t records = lt_settings.ring_records;
     uint64_t offset = shm_alloc((uint64_t)records * LT_RECORD_SIZE);
@@ -75,7 +80,7 @@ static bool ring_make(struct lt_thread *t)
 static uint8_t *record_begin(struct lt_thread *t)
 {
     struct local *local = local_of(t);
-    if (!local->ring && !ring_make(t))
+    if (UNLIKELY(!local->ring) && !ring_make(t))
         return NULL;
     return local->ring + (t->ring_head & (t->ring_capacity - 1)) * LT_RECORD_SIZE;
 }
@@ -89,7 +94,8 @@ static void record_end(struct lt_thread *t)
     __atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
-void record_write(struct lt_thread *t, const struct detail *detail)
+/* At the level that records all it is most of what a hold costs: no calls. */
+__attribute__((flatten)) void record_write(struct lt_thread *t, const struct detail *detail)
 {
     uint8_t *to = record_begin(t);
     if (to)

@@ -6,12 +6,21 @@
 #include "locks.h"
 
 /* Odd while the fields change, so that a reader of half a wait knows. */
-static void publish(struct lt_thread *t, const struct lt_wait *wait)
+static inline void publish_begin(struct lt_wait *to)
+{
+    __atomic_store_n(&to->seq, to->seq + 1, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE); /* odd before any field changes */
+}
+
+static inline void publish_end(struct lt_wait *to)
+{
+    __atomic_store_n(&to->seq, to->seq + 1, __ATOMIC_RELEASE);
+}
+
+static inline void publish(struct lt_thread *t, const struct lt_wait *wait)
 {
     struct lt_wait *to = &t->wait;
-    uint32_t seq = to->seq + 1;
-    __atomic_store_n(&to->seq, seq, __ATOMIC_RELAXED);
-    __atomic_thread_fence(__ATOMIC_RELEASE); /* odd before any field changes */
+    publish_begin(to);
     to->flags = wait->flags;
     to->key = wait->key;
     to->lock = wait->lock;
@@ -20,7 +29,14 @@ static void publish(struct lt_thread *t, const struct lt_wait *wait)
     to->site = wait->site;
     to->holder = wait->holder;
     to->mutex = wait->mutex;
-    __atomic_store_n(&to->seq, seq + 1, __ATOMIC_RELEASE);
+    publish_end(to);
+}
+
+static inline void publish_none(struct lt_thread *t)
+{
+    publish_begin(&t->wait);
+    t->wait.key = 0;
+    publish_end(&t->wait);
 }
 
 static enum lt_kind kind_of(uint64_t key)
@@ -38,17 +54,26 @@ static bool is_within(uint64_t key, uint64_t outer)
     return kind == LT_KIND_COND || kind == LT_KIND_SEM || kind == LT_KIND_FUTEX;
 }
 
+/* A wait from deeper in the stack than this one was left by longjmp, not interrupted. */
+static void keep_outer(struct waiting *w, const uintptr_t *frame)
+{
+    const uintptr_t *outer_frame = local_of(w->thread)->wait_frame;
+    if ((uintptr_t)outer_frame <= (uintptr_t)frame)
+        return;
+    w->outer = w->thread->wait;
+    w->outer_frame = outer_frame;
+    w->within = is_within(w->key, w->outer.key);
+}
+
 void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *what,
                 const uintptr_t *frame)
 {
     w->thread = t;
-    w->outer = t->wait;
-    w->outer_frame = local_of(t)->wait_frame;
-    /* A wait from deeper in the stack than this one was left by longjmp, not interrupted. */
-    if (w->outer.key && (uintptr_t)w->outer_frame <= (uintptr_t)frame)
-        w->outer.key = 0;
-    w->within = is_within(what->key, w->outer.key);
     w->key = what->key;
+    w->outer.key = 0;
+    w->within = false;
+    if (UNLIKELY(t->wait.key))
+        keep_outer(w, frame);
     w->type = what->type;
     w->holder = what->holder;
     w->site = return_address(frame);
@@ -80,8 +105,12 @@ static void take_back(const struct waiting *w)
 {
     if (w->within)
         return;
-    local_of(w->thread)->wait_frame = w->outer_frame;
-    publish(w->thread, &w->outer);
+    if (LIKELY(!w->outer.key)) {
+        publish_none(w->thread);
+    } else {
+        local_of(w->thread)->wait_frame = w->outer_frame;
+        publish(w->thread, &w->outer);
+    }
     if (w->counted)
         locks_wait_ends(w->counted);
 }
