@@ -138,6 +138,50 @@ static void undone_release(struct lt_thread *t)
     give_back(t, key_number(0), true);
 }
 
+static int refuse(void *times)
+{
+    ++*(int *)times;
+    return 1;
+}
+
+static int agree(void *times)
+{
+    ++*(int *)times;
+    return 0;
+}
+
+/* A real unlock that refuses leaves the lock listed, whatever is to be recorded; one that does not is
+ * recorded once. */
+static void refused_at_each_level(struct lt_thread *t)
+{
+    uint32_t mode = lt_control.page.mode;
+    for (uint32_t level = LT_LEVEL_COUNTING; level <= LT_LEVEL_ALL; level++) {
+        uint64_t key = key_number(6000 + level);
+        lt_control.page.mode = (mode & ~(uint32_t)LEVEL_MASK) | level;
+        CHECK(watched() == t);
+        acquired(t, key, 0, (void *)0x77, 0);
+        struct lt_held before = *held_find(t, key);
+        uint64_t records = t->ring_head;
+        int times = 0;
+        CHECK_EQUAL(release_by(t, key, refuse, &times), 1);
+        CHECK_EQUAL(held_count(t), 1);
+        const struct lt_held *after = held_find(t, key);
+        CHECK(after->since == before.since && after->lock == before.lock && after->site == 0x77);
+        CHECK_EQUAL(t->ring_head, records);
+        CHECK_EQUAL(slot_of(t, key, 0)->counts.hold_sampled, 0);
+        CHECK_EQUAL(release_by(t, key, agree, &times), 0);
+        CHECK_EQUAL(times, 2);
+        CHECK_EQUAL(held_count(t), 0);
+        acquired(t, key, 0, (void *)0x77, 0);
+        CHECK_EQUAL(release_by(t, key, agree, &times), 0);
+        CHECK_EQUAL(t->ring_head - records, level == LT_LEVEL_ALL);
+        CHECK_EQUAL(slot_of(t, key, 0)->counts.acquisitions, 2);
+        CHECK_EQUAL(slot_of(t, key, 0)->counts.hold_sampled, 2);
+    }
+    lt_control.page.mode = mode;
+    CHECK(watched() == t);
+}
+
 /* Every hold is timed or not, never half; the long ones always. */
 static void long_holds_are_all_timed(struct lt_thread *t)
 {
@@ -273,6 +317,7 @@ int main(void)
     grows(t);
     recursive_levels(t);
     undone_release(t);
+    refused_at_each_level(t);
     long_holds_are_all_timed(t);
     short_holds_are_sampled(t);
     a_missed_sample_is_made_up_for(t);
