@@ -3,13 +3,14 @@
 Each case runs tests/targets/sizes.c without the library and with it. Memory is what the target's
 file takes. ns: a lock and unlock of a mutex that nobody else wants, the first time that a thread
 takes it, and later. Snapshot and check are those commands, start of Python, names and all; look is
-to look once more, after the first looks. All times are of one processor, so that others who are
-busy do not count.
+to look once more, after the first looks. All these times are of one processor, so that others who are
+busy do not count. Picture is the time by the wall clock from ``locktop -p PID`` to its first picture.
 """
 
 from __future__ import annotations
 
 import resource
+import shutil
 import statistics
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from support import tool
+from support.screen import Screen
 from support.targets import Compiler, Target, remove_file_of, start_time
 
 from locktop.collector.launch import preload_environment
@@ -63,6 +65,16 @@ def cpu_of(*arguments: str | int) -> float:
     return children() - before
 
 
+def until_pictured(pid: int) -> float:
+    """Return the seconds."""
+    tmux = shutil.which("tmux")
+    assert tmux, "needs tmux"
+    before = time.monotonic()
+    with Screen(Path(tmux), "-p", pid) as screen:
+        screen.until(lambda text: " threads, " in text, "a picture")
+        return time.monotonic() - before
+
+
 def bare(program: Path, arguments: list[str]) -> dict[str, Any]:
     """Return what the target measures without the library."""
     with Target([program, *arguments]) as target:
@@ -80,19 +92,20 @@ def measure(program: Path, what: str, locks: int, threads: int) -> str:
         first = cpu_of("snapshot", "-p", target.pid, "--format", "json")
         check = cpu_of("check", "-p", target.pid)
         look = cpu_of_a_look(target.pid)
+        picture = until_pictured(target.pid)
     remove_file_of(target.pid, started)
     return (
         f"| {what} | {locks:,} | {threads:,} | {taken / 1e6:.1f} MB | {without['first']:.0f}"
         f" | {truth['first']:.0f} | {without['last']:.0f} | {truth['last']:.0f}"
-        f" | {first:.2f} s | {check:.2f} s | {look * 1000:.0f} ms |"
+        f" | {first:.2f} s | {check:.2f} s | {look * 1000:.0f} ms | {picture:.1f} s |"
     )
 
 
 def main() -> None:
     """Print the table."""
     print("| | locks | threads | memory | first, bare | first | later, bare | later", end="")
-    print(" | snapshot | check | look |")
-    print("| --- |" + " ---: |" * 10)
+    print(" | snapshot | check | look | picture |")
+    print("| --- |" + " ---: |" * 11)
     with tempfile.TemporaryDirectory() as directory:
         program = Compiler(Path(directory)).program("sizes")
         for case in CASES:
