@@ -3,8 +3,9 @@
 Each case runs tests/targets/sizes.c without the library and with it. Memory is what the target's
 file takes. ns: a lock and unlock of a mutex that nobody else wants, the first time that a thread
 takes it, and later. Snapshot and check are those commands, start of Python, names and all; look is
-to look once more, after the first looks. All these times are of one processor, so that others who are
-busy do not count. Picture is the time by the wall clock from ``locktop -p PID`` to its first picture.
+to look once more, after the first looks. All these times are of one processor, so that others who
+are busy do not count. Picture is the time by the wall clock from ``locktop -p PID`` to its first
+picture.
 """
 
 from __future__ import annotations
