@@ -6,12 +6,17 @@ Nothing heavy is imported here or at the top of the commands: `locktop --help` m
 from __future__ import annotations
 
 import argparse
+import contextlib
+import errno
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from locktop.tui.commands import attach, bench, check, ctl, demo, env, list_, run, snapshot
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 _COMMANDS = (run, list_, snapshot, check, ctl, env, bench, demo)
 _DESCRIPTION = "Shows where the threads of a running process wait: for which locks, held by whom."
@@ -28,10 +33,14 @@ EXIT_PIPE_CLOSED = 141
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line."""
+    """Says what is wrong in one line, also that its help could not be written."""
+
+    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
+        """Print it, as argparse does, which would keep an error to itself."""
+        print(self.format_help(), end="", file=file)
 
     def error(self, message: str) -> NoReturn:
-        self.exit(EXIT_WRONG, f"locktop: {message}; see `{self.prog} --help`\n")
+        self.exit(_complain(f"{message}; see `{self.prog} --help`"))
 
 
 def _version() -> str:
@@ -74,24 +83,49 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; gives the exit status: 2 for wrong use or an unusable target."""
-    arguments = parser().parse_args(argv)
     try:
-        status: int = arguments.execute(arguments)
-        sys.stdout.flush()
-        return status
+        _check_streams()
+        return _run(argv)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        _forget_output()
+        _forget(sys.stdout)
         return EXIT_PIPE_CLOSED
     except OSError as error:
+        if error.filename is None:
+            _forget(sys.stdout)
         return _complain(_said(error))
     except Exception as error:
         from locktop.collector.errors import LocktopError
 
-        if not isinstance(error, LocktopError):
-            raise
-        return _complain(str(error))
+        if isinstance(error, LocktopError):
+            return _complain(str(error))
+        import traceback
+
+        # Not Python's own status for it: 1 is an answer of `check`.
+        return _complain(traceback.format_exc().rstrip("\n"))
+
+
+def _check_streams() -> None:
+    """Python has None for a stream that is closed, and the next file gets its number. Raises
+    OSError where that is the output."""
+    has_output = sys.stdout is not None
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+    if not has_output:
+        raise OSError(errno.EBADF, "it is closed")
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    try:
+        arguments = parser().parse_args(argv)
+        status: int = arguments.execute(arguments)
+    except SystemExit:  # of argparse, which may have printed the help
+        sys.stdout.flush()
+        raise
+    sys.stdout.flush()
+    return status
 
 
 def _said(error: OSError) -> str:
@@ -102,12 +136,16 @@ def _said(error: OSError) -> str:
 
 
 def _complain(message: str) -> int:
-    print(f"locktop: {message}", file=sys.stderr)
+    try:
+        print(f"locktop: {message}", file=sys.stderr, flush=True)
+    except OSError:
+        _forget(sys.stderr)
     return EXIT_WRONG
 
 
-def _forget_output() -> None:
-    """Nobody reads any more: do not fail again when Python flushes at its end."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+def _forget(stream: TextIO) -> None:
+    """Nothing more can be written there: let Python not fail again when it flushes at its end."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)

@@ -16,6 +16,7 @@ import pictures
 import pytest
 
 from locktop.collector.model import Deadlock
+from locktop.tui import cli
 from locktop.tui.commands import check
 
 LOCKTOP = [sys.executable, "-m", "locktop.tui"]
@@ -221,6 +222,82 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
     assert done.stdout == "["
     assert done.stderr == ""
+
+
+SAYS = [["--help"], ["--version"], ["run", "--help"], ["env"], ["list"]]
+
+
+def in_shell(arguments: Sequence[str], then: str, **environ: str) -> tuple[int, str]:
+    """The exit status of a command with its streams redirected by a shell, and what was said."""
+    done = subprocess.run(
+        ["sh", "-c", f"{shlex.join([*LOCKTOP, *arguments])} {then}"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, **environ},
+        timeout=60,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", SAYS)
+def test_what_cannot_be_written_is_an_error(arguments: list[str], unbuffered: str) -> None:
+    full = in_shell(arguments, ">/dev/full", PYTHONUNBUFFERED=unbuffered)
+    cause = "no space left on device; make room there"
+    assert full == (2, f"locktop: cannot write the output: {cause}\n")
+    closed = in_shell(arguments, ">&-", PYTHONUNBUFFERED=unbuffered)
+    assert closed == (2, "locktop: cannot write the output: it is closed\n")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", SAYS)
+def test_nobody_who_reads_is_no_error(arguments: list[str], unbuffered: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [*LOCKTOP, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        timeout=60,
+        check=False,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("then", ["2>/dev/full", "2>&-"])
+def test_an_error_that_nobody_can_read_has_its_status(then: str, unbuffered: str) -> None:
+    """Of ``check`` every other status would be an answer."""
+    for wrong in (["check", "-p", "2147483646"], ["check"]):
+        assert in_shell(wrong, then, PYTHONUNBUFFERED=unbuffered) == (2, "")
+    status, said = in_shell(["list"], then, PYTHONUNBUFFERED=unbuffered)
+    assert status == 0
+    assert said.split()[:1] == ["PID"]
+
+
+def test_no_input_is_no_terminal() -> None:
+    status, said = in_shell(["-p", "1"], "<&-")
+    assert status == 2
+    assert said.startswith("locktop: the screen needs a terminal")
+
+
+def test_a_fault_of_its_own_is_no_answer_of_check(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: object) -> int:
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(check, "execute", fail)
+    assert cli.main(["check", "-p", "1"]) == 2
+    said = capsys.readouterr().err
+    assert "Traceback" in said
+    assert said.endswith("RuntimeError: a fault\n")
 
 
 def test_ctrl_c_shows_no_traceback() -> None:
