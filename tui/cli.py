@@ -13,7 +13,18 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
-from locktop.tui.commands import attach, bench, check, ctl, demo, env, list_, run, snapshot
+from locktop.tui.commands import (
+    attach,
+    bench,
+    check,
+    ctl,
+    demo,
+    env,
+    list_,
+    options,
+    run,
+    snapshot,
+)
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -77,6 +88,7 @@ def parser() -> argparse.ArgumentParser:
         )
         command.add_arguments(sub)
         sub.set_defaults(execute=command.execute)
+    options.set_screen_defaults(made)
     made.set_defaults(execute=attach.execute)
     return made
 

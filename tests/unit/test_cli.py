@@ -151,6 +151,20 @@ def test_check_tells_who_waits_for_itself() -> None:
     assert gone == "deadlock: 3 threads of store 4711 waited for each other when it ended"
 
 
+def test_options_of_the_screen_count_before_the_command_too() -> None:
+    for arguments in (
+        ["--theme", "paper", "--rate", "5", "demo"],
+        ["demo", "--theme", "paper", "--rate", "5"],
+        ["--theme", "paper", "run", "--rate", "5", "--", "true"],
+        ["--theme", "night", "--rate", "5", "run", "--theme", "paper", "--", "true"],
+    ):
+        parsed = cli.parser().parse_args(arguments)
+        assert (parsed.theme, parsed.rate) == ("paper", 5.0), arguments
+    for arguments in (["demo"], ["run", "--", "true"], []):
+        parsed = cli.parser().parse_args(arguments)
+        assert (parsed.theme, parsed.rate) == (None, 2.0), arguments
+
+
 def test_a_process_without_the_library_is_told_how_to_get_it() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as bare:
         try:

@@ -63,13 +63,27 @@ def add_pid(parser: argparse.ArgumentParser, required: bool) -> None:
 
 
 def add_screen(parser: argparse.ArgumentParser) -> None:
-    """What the screen looks like."""
+    """What the screen looks like; set_screen_defaults() says what it is when not given."""
+    # Without a default of its own a command does not undo what stands before it.
     parser.add_argument(
-        "--theme", type=theme, metavar="NAME", help="colours; key t goes through all of them"
+        "--theme",
+        type=theme,
+        default=argparse.SUPPRESS,
+        metavar="NAME",
+        help="colours; key t goes through all of them",
     )
     parser.add_argument(
-        "--rate", type=rate, default=2.0, metavar="N", help="pictures a second (default 2)"
+        "--rate",
+        type=rate,
+        default=argparse.SUPPRESS,
+        metavar="N",
+        help="pictures a second (default 2)",
     )
+
+
+def set_screen_defaults(parser: argparse.ArgumentParser) -> None:
+    """For the parser of the whole command line."""
+    parser.set_defaults(theme=None, rate=2.0)
 
 
 def add_level(parser: argparse.ArgumentParser) -> None:
