@@ -63,8 +63,8 @@ class RawMark(NamedTuple):
     text: bytes
 
 
-def _end(event: RawEvent) -> int:
-    """When it was over."""
+def end(event: RawEvent) -> int:
+    """When it was over, ticks."""
     return event.start + event.wait + event.hold
 
 
@@ -150,7 +150,7 @@ class FlightRecorder:
         found, damaged = decode(data)
         made, damaged_marks = decode_marks(marks)
         self.lost += damaged + damaged_marks
-        self.newest = heapq.nlargest(self._keep, self.newest + found, key=_end)
+        self.newest = heapq.nlargest(self._keep, self.newest + found, key=end)
         if made:
             self.marks = heapq.nlargest(_MOST_MARKS, self.marks + made, key=_made)
 

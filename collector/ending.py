@@ -4,7 +4,8 @@ What is true of the end depends on how it came. A killed process left its file a
 for what and who held what then is shown as it was, of threads that are dead. A process that exited
 took its threads along wherever they were; those that waited for work then are no news, so nothing
 is shown as waited for or held. In both cases counters are final, a wait that was going on counts up
-to this look, and a deadlock that the process ended in is still told.
+to the last sign of life, rates and shares are those of the look before, and a deadlock that the
+process ended in is still told.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from locktop.collector import decode
 from locktop.collector.abi import lib
-from locktop.collector.model import Lock, Snapshot, Thread
+from locktop.collector.model import Lock, LockRates, Snapshot, Thread
 from locktop.collector.reading import Reading
 from locktop.collector.sanitize import clean
 from locktop.collector.tasks import Task
@@ -33,6 +35,20 @@ def last_tasks(reading: Reading, last: Snapshot | None) -> dict[int, Task]:
     return found
 
 
+def last_sign_of_life(reading: Reading, recorder: decode.FlightRecorder, seen_alive: int) -> int:
+    """Return the latest moment at which the process is known to have lived, in ticks: this look may
+    come long after. ``seen_alive``: when a look last found it so, 0 if none did."""
+    signs = [seen_alive, reading.header.clock0_ticks]
+    for thread in reading.threads:
+        signs += [entry.since for entry in thread.held]
+        if thread.wait is not None:
+            signs.append(thread.wait.since)
+    signs += [decode.end(event) for event in recorder.newest]
+    signs += [mark.start for mark in recorder.marks]
+    # What the file says is not trusted: nobody lived after this look.
+    return max(sign for sign in signs if sign <= reading.now)
+
+
 def of_the_dead(snapshot: Snapshot, reading: Reading, last: Snapshot | None) -> Snapshot:
     """Return the picture with every thread dead. ``last`` is the look before: it gives what only
     /proc tells, and the threads where the library watched none."""
@@ -44,17 +60,27 @@ def of_the_dead(snapshot: Snapshot, reading: Reading, last: Snapshot | None) -> 
         snapshot,
         ended=True,
         process=replace(last.process, cpu_share=0.0) if last else snapshot.process,
-        threads=tuple(_dead(threads, exited)),
-        locks=tuple(_left(snapshot.locks)) if exited else snapshot.locks,
+        threads=tuple(_dead(threads, last.threads if last else (), exited)),
+        locks=tuple(_left(snapshot.locks, last.locks if last else (), exited)),
     )
 
 
-def _dead(threads: Iterable[Thread], exited: bool) -> Iterable[Thread]:
+def _dead(threads: Iterable[Thread], last: Iterable[Thread], exited: bool) -> Iterable[Thread]:
+    before = {thread.tid: thread for thread in last}
     for thread in threads:
-        dead = replace(thread, alive=False, cpu_share=0.0)
+        seen = before.get(thread.tid)
+        dead = replace(
+            thread,
+            alive=False,
+            cpu_share=0.0,
+            wait_share=seen.wait_share if seen else 0.0,
+            idle_share=seen.idle_share if seen else 0.0,
+        )
         yield replace(dead, waiting_for=None, holds=()) if exited else dead
 
 
-def _left(locks: Iterable[Lock]) -> Iterable[Lock]:
+def _left(locks: Iterable[Lock], last: Iterable[Lock], exited: bool) -> Iterable[Lock]:
+    rates = {lock.id: lock.rates for lock in last}
     for lock in locks:
-        yield replace(lock, waiters=(), holders=()) if lock.waiters or lock.holders else lock
+        left = replace(lock, rates=rates.get(lock.id, LockRates()))
+        yield replace(left, waiters=(), holders=()) if exited else left

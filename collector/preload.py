@@ -84,6 +84,7 @@ class _File:
         self.picture = Picture(self.clock, resolver, self.given)
         self.claim = control.Claim(memory, self.clock)
         self.edges: frozenset[waitgraph.Edge] = frozenset()
+        self.seen_alive = 0  # ticks
 
     def close(self) -> None:
         self.claim.close()
@@ -223,12 +224,17 @@ class PreloadSource:
             file.unloads = reading.header.unloads
             file.resolver.read_anew()
         file.given.refresh()
+        if ended:
+            file.recorder.read(reading.threads, _EVENTS_BUDGET_S)
+            reading.end_at(ending.last_sign_of_life(reading, file.recorder, file.seen_alive))
+        else:
+            file.seen_alive = reading.now
         tasks, tasks_at = self._read_tasks(reading, ended)
         now = locks_now(reading.newest.values(), tasks)
         threads = file.picture.threads(reading.newest, now, tasks, tasks_at)
         locks = file.picture.locks(reading, now, file.frames)
         file.recorder.read(reading.threads, _EVENTS_BUDGET_S)
-        deadlocks = self._deadlocks(threads, locks, tasks, reading.handed_over)
+        deadlocks = self._deadlocks(threads, locks, tasks, reading.handed_over, ended)
         snapshot = self._snapshot(reading, tasks, threads, locks, deadlocks)
         if ended:
             return ending.of_the_dead(snapshot, reading, self._last)
@@ -253,14 +259,15 @@ class PreloadSource:
         locks: tuple[Lock, ...],
         tasks: dict[int, Task],
         handed_over: bool,
+        ended: bool,
     ) -> tuple[Deadlock, ...]:
         """Two looks make a deadlock certain; where the look before knew nothing of a cycle, the
-        threads are read once more at once."""
+        threads are read once more at once, unless they are dead and another look shows the same."""
         file, by_id = self._file, {lock.id: lock for lock in locks}
         edges, before = waitgraph.edges(threads, by_id), file.edges
         file.edges = edges
         doubt = deadlock.HANDED_OVER if handed_over else ""
-        found = deadlock.confirmed(before, edges, doubt)
+        found = deadlock.confirmed(edges if ended else before, edges, doubt)
         if len(found) == len(deadlock.cycles(edges)):
             return found
         again = file.picture.waiting_threads(file.reader.read_threads(), tasks)

@@ -65,6 +65,12 @@ class Reading:
     torn: bool = False  # threads ended all the while: their figures may be off
     notes: list[str] = field(default_factory=list)
 
+    def end_at(self, ticks: int) -> None:
+        """Let nothing in it go on beyond that."""
+        self.now = min(self.now, ticks)
+        for thread in self.threads:
+            thread.now = min(thread.now, ticks)
+
 
 class Reader:
     """Reads one file again and again; keeps the sums of the last reading for the changes."""

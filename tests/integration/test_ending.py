@@ -78,6 +78,32 @@ def test_a_killed_target_shows_who_waited_for_what(start_target: StartTarget) ->
     source.close()
 
 
+def test_nothing_goes_on_after_the_end(start_target: StartTarget) -> None:
+    """The look that finds a target dead may come long after: none of that time was waited."""
+    target = start_target("hold100")
+    wanters = len(target.truth()["wanters"])
+    source = attach(target.pid)
+    began = time.monotonic()
+    target.go_on()
+    target.expect("held")
+    before = look_until(source, lambda seen: len(slow_lock(seen).waiters) == wanters)
+    target.kill()
+    at_most = time.monotonic() - began
+    time.sleep(1.0)
+    last = source.look()
+    assert last.ended
+    lock, alive = slow_lock(last), slow_lock(before)
+    waits = [thread.waiting_for for thread in last.threads if thread.tid in lock.waiters]
+    longest = max(wait.for_s for wait in waits if wait is not None)
+    assert longest <= at_most
+    assert lock.wait_max_s <= max(at_most, 1.01 * alive.wait_max_s)
+    assert lock.hold_max_s <= max(at_most, 1.01 * alive.hold_max_s)
+    assert lock.wait_s <= 1.01 * alive.wait_s + wanters * at_most
+    assert last.duration_s <= 1.01 * before.duration_s + at_most
+    assert lock.rates == alive.rates, "of the time before"
+    source.close()
+
+
 def test_a_target_killed_in_a_deadlock_was_in_it(start_target: StartTarget) -> None:
     target = start_target("ring3")
     target.expect("ready")
