@@ -174,7 +174,7 @@ def _lock(lock: Lock, before: _Before | None) -> dict[str, Any]:
     if before is not None:
         entry["interval"] = lock_interval(lock, earlier)
         for stack, changed in zip(
-            entry["wait_stacks"], _stack_intervals(lock, earlier), strict=True
+            entry["wait_stacks"], stack_intervals(lock, earlier), strict=True
         ):
             stack["interval"] = changed
     return entry
@@ -188,7 +188,8 @@ def lock_interval(lock: Lock, before: Lock | None) -> dict[str, float]:
     }
 
 
-def _stack_intervals(lock: Lock, before: Lock | None) -> list[dict[str, Any]]:
+def stack_intervals(lock: Lock, before: Lock | None) -> list[dict[str, Any]]:
+    """Return the same of each of ``lock.wait_stacks``: its count and wait_s."""
     earlier = {entry.stack: entry for entry in before.wait_stacks} if before else {}
     none = WaitStack(0, 0, 0.0)
     return [

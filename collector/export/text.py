@@ -24,6 +24,8 @@ _MOST_LOCKS = 20
 _MOST_THREADS = 50
 _MOST_FRAMES = 30
 _MOST_MARKS = 20
+#: Of where the waits were: of so many locks, so many stacks each.
+_MOST_PLACES = (5, 3)
 _LONGEST_LINE = 1000
 _HEADINGS = ("wait", "waited", "max wait", "taken", "held", "kind", "lock")
 _NO_WAIT_SEEN = "LOCKS: no wait for a mutex or rwlock was seen"
@@ -65,6 +67,7 @@ class _Page:
         yield ""
         yield from self._lock_table()
         yield from self._waiting_threads()
+        yield from self._places()
         yield from self._marks()
         if self._snapshot.notes:
             yield from ("", "NOTES", *(f"  {note}" for note in self._snapshot.notes))
@@ -94,9 +97,13 @@ class _Page:
         doing = "" if ended else f" ({listed})"
         left_out = self._snapshot.locks_left_out
         return (
-            f"{len(counted)} threads{doing}, {len(self._locks) + left_out} locks,"
-            f" {self._snapshot.lost_events} events lost"
+            f"{_counted(len(counted), 'thread')}{doing},"
+            f" {_counted(len(self._locks) + left_out, 'lock')}{self._lost()}"
         )
+
+    def _lost(self) -> str:
+        lost = self._snapshot.lost_events
+        return f", {_counted(lost, 'record')} overwritten (counted all the same)" if lost else ""
 
     def _unseen(self) -> str:
         unseen = self._snapshot.unseen_waiters
@@ -186,6 +193,35 @@ class _Page:
             parts.append(_waiting(lock))
         return ", ".join(parts)
 
+    def _places(self) -> Iterator[str]:
+        """Where the waits were that are over: with these a page tells of code even where nobody
+        happens to wait when it is made."""
+        most_locks, most_stacks = _MOST_PLACES
+        headed = False
+        for lock in self._worth_showing()[:most_locks]:
+            for stack, count, wait_s in self._stacks_of(lock)[:most_stacks]:
+                if not headed:
+                    headed = True
+                    yield from ("", "WHERE THE WAITS WERE")
+                whole = self._figures(lock)["wait_s"]
+                share = int(100 * min(wait_s / whole, 1.0)) if whole else 0
+                yield (
+                    f"  {self._lock(lock.id)}, {share} % of its wait:"
+                    f" {units.duration(wait_s)} in {_counted(count, 'wait')}"
+                )
+                yield from self._stack(stack, "      ")
+
+    def _stacks_of(self, lock: Lock) -> list[tuple[int, int, float]]:
+        """Stack, waits, seconds; most wait first."""
+        found = [(entry.stack, entry.count, entry.wait_s) for entry in lock.wait_stacks]
+        if self._before is not None:
+            changed = json_.stack_intervals(lock, self._before.get(lock.id))
+            found = [
+                (entry.stack, part["count"], part["wait_s"])
+                for entry, part in zip(lock.wait_stacks, changed, strict=True)
+            ]
+        return sorted([one for one in found if one[1]], key=lambda one: -one[2])
+
     # ---- threads ----
 
     def _waiting_threads(self) -> Iterator[str]:
@@ -253,6 +289,10 @@ class _Page:
             return f"lock {lock}"
         # A name made from the kind begins with it.
         return found.name if found.name.startswith(found.kind) else f"{found.kind} {found.name}"
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}{'s' * (number != 1)}"
 
 
 def _waiting(lock: Lock) -> str:

@@ -155,6 +155,26 @@ def test_deadlocks_come_before_the_locks() -> None:
     assert "take at cache.c:7" in page
 
 
+def test_the_page_says_where_the_waits_were_though_nobody_waits_now() -> None:
+    calm = replace(snapshot(), threads=snapshot().threads[:1])
+    page = text.render(calm)
+    assert "THREADS WAITING" not in page
+    title = "  mutex g_cache_lock, 100 % of its wait: 800 ms in 7 waits\n"
+    assert f"WHERE THE WAITS WERE\n{title}      put at cache.c:42\n" in page
+    before = snapshot(contended=5, wait_s=0.5, duration_s=5.0)
+    assert "100 % of its wait: 300 ms in 2 waits" in text.render(calm, before)
+    # What goes on is among the threads.
+    unchanged = replace(calm, duration_s=12.0)
+    assert "WHERE" not in text.render(unchanged, calm)
+
+
+def test_the_page_counts_in_words() -> None:
+    assert "\n2 threads (1 running, 1 waiting), 1 lock\n" in text.render(snapshot())
+    one = replace(snapshot(), threads=snapshot().threads[:1], locks=(), lost_events=3)
+    said = "\n1 thread (1 running), 0 locks, 3 records overwritten (counted all the same)\n"
+    assert said in text.render(one)
+
+
 def test_no_line_is_wider_than_asked_and_no_word_is_lost() -> None:
     wide, narrow = text.render(snapshot(), width=1000), text.render(snapshot(), width=40)
     assert max(map(len, narrow.splitlines())) <= 40
