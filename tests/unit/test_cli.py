@@ -15,7 +15,7 @@ from dataclasses import replace
 import pictures
 import pytest
 
-from locktop.collector.model import Deadlock
+from locktop.collector.model import Deadlock, Kind
 from locktop.tui import cli
 from locktop.tui.commands import check
 
@@ -129,6 +129,16 @@ def test_check_says_what_it_covers_and_when_it_cannot_tell() -> None:
     assert line.startswith("no deadlock among mutexes and rwlocks: store 4711")
     assert line.endswith("waiting for one"), "of these: others may be waited for unseen"
     assert check.exit_status(calm) == 0
+    waiting = int(line.split()[-4])
+    threads = list(calm.threads)
+    (at, wait) = next(
+        (at, thread.waiting_for)
+        for at, thread in enumerate(threads)
+        if thread.waiting_for and thread.waiting_for.kind is Kind.MUTEX
+    )
+    threads[at] = replace(threads[at], waiting_for=replace(wait, kind=Kind.CUSTOM))
+    (line,) = check.as_lines(replace(calm, threads=tuple(threads)))
+    assert line.endswith(f"{waiting - 1} waiting for one, 1 for a lock of another kind")
     dormant = replace(calm, level="dormant", notes=("the library is dormant",))
     assert check.as_lines(dormant)[0].endswith("store 4711: the library is dormant")
     assert "no deadlock" not in check.as_lines(dormant)[0]

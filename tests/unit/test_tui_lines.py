@@ -346,6 +346,15 @@ def test_status_line_keeps_a_gap_and_leaves_out_from_the_end() -> None:
         assert whole.startswith(text.removesuffix("2/s ").rstrip())
 
 
+def test_status_line_counts_threads_in_words() -> None:
+    whole = pictures.normal()
+    one = replace(whole, threads=whole.threads[:1])
+    assert "  1 thread  " in line_text(status_line(one, Pace(2.0, 2.0), False, 120))
+    assert f"  {len(whole.threads)} threads" in line_text(
+        status_line(whole, Pace(2.0, 2.0), False, 120)
+    )
+
+
 def test_status_line_keeps_the_level_where_little_fits() -> None:
     process = replace(pictures.normal().process, comm="locktop-demo", pid=32235)
     calm = replace(pictures.normal(), process=process, level="contended", lost_events=4117)

@@ -129,7 +129,8 @@ def as_lines(snapshot: Snapshot) -> list[str]:
 
 
 def _finding(picture: Picture) -> str:
-    from locktop.tui.lines.figures import plain
+    from locktop.collector.model import Kind
+    from locktop.tui.lines.figures import plain, threads
 
     snapshot = picture.snapshot
     who = f"{snapshot.process.comm} {snapshot.process.pid}"
@@ -137,17 +138,20 @@ def _finding(picture: Picture) -> str:
     if certain:
         return plain(f"deadlock: {_stuck(who, certain, snapshot.ended)}")
     possible = len(snapshot.deadlocks)
-    waiting = len(picture.waiting)
     maybe = f", {possible} possible" if possible else ""
     alive = sum(thread.alive for thread in snapshot.threads)
     if not is_complete(snapshot):
         why = "; ".join(snapshot.notes) or "locks were taken while nothing was recorded"
         return plain(f"cannot tell whether there is a deadlock{maybe}: {who}: {why}")
+    kinds = [thread.waiting_for.kind for thread in picture.waiting if thread.waiting_for]
+    waiting = sum(kind in (Kind.MUTEX, Kind.RWLOCK) for kind in kinds)
+    others = len(kinds) - waiting
     unseen = len(snapshot.unseen_waiters)
-    hidden = f", {unseen} for something that is not seen" if unseen else ""
     return (
-        f"no deadlock among mutexes and rwlocks{maybe}: {who}, {alive} threads, "
-        f"{waiting} waiting for one{hidden}"
+        f"no deadlock among mutexes and rwlocks{maybe}: {who}, {threads(alive)}, "
+        f"{waiting} waiting for one"
+        + (f", {others} for a lock of another kind" if others else "")
+        + (f", {unseen} for something that is not seen" if unseen else "")
     )
 
 

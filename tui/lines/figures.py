@@ -77,6 +77,11 @@ def exact(number: int) -> str:
     return f"{number:,}"
 
 
+def threads(number: int) -> str:
+    """How many threads there are."""
+    return "1 thread" if number == 1 else f"{number} threads"
+
+
 def percent(share: float) -> str:
     """``share`` 0..1 as at most 4 characters; a little is never 0 %, not quite all never 100 %."""
     if share <= 0:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 
 from locktop.collector.model import Snapshot
-from locktop.tui.lines.figures import clock, exact, size
+from locktop.tui.lines.figures import clock, exact, size, threads
 from locktop.tui.lines.runs import Line, Run, cut, line_text, merge, say
 
 #: Cells between the left and the right.
@@ -52,7 +52,7 @@ def _process(snapshot: Snapshot) -> list[Run | str]:
     return [
         (f" {process.comm}", "strong"),
         f" {process.pid}",
-        f"  {alive} threads",
+        f"  {threads(alive)}",
         (f", {waiting} waiting" if waiting else "", "waiting"),
         (f"  level {snapshot.level}", "waiting" if snapshot.level == "dormant" else "text"),
         f"  lost {exact(snapshot.lost_events)}" if snapshot.lost_events else "",
