@@ -151,10 +151,10 @@ def _advice(ready: int) -> Line:
     if ready:
         return say((" The processes that run with the library are first.", "dim"))
     return say(
-        (" No process runs with the library. ", "waiting"),
-        "Start one with ",
+        (" No process runs with the library: ", "waiting"),
+        "use ",
         ("locktop run -- COMMAND", "strong"),
-        ", or see one in trouble with ",
+        ", or ",
         ("locktop demo", "strong"),
         ".",
     )
@@ -169,7 +169,9 @@ def _style(candidate: Candidate) -> str:
 
 
 def _why(candidate: Candidate) -> Cell:
-    return ("ready", "running") if candidate.preloaded else (candidate.why, "dim")
+    # Without the words that say nothing: there is room for few. Enter says all.
+    why = candidate.why.removeprefix("it ").removeprefix("is ")
+    return ("ready", "running") if candidate.preloaded else (why, "dim")
 
 
 _COLUMNS: tuple[Column[Candidate], ...] = (

@@ -8,7 +8,7 @@ import pictures
 import pytest
 from textual.app import App
 
-from locktop.collector.discover import Candidate
+from locktop.collector.discover import HOW_TO_PRELOAD, Candidate
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot
 from locktop.collector.source import Source
@@ -102,5 +102,15 @@ def test_picker(snap_compare: SnapCompare) -> None:
         Candidate(311, "store", "store --port 7000", "app", 24, True, ""),
         Candidate(1, "init", "/sbin/init", "root", 1, False, "it runs without the library"),
         Candidate(88, "tool", "tool [bold]x", "app", 2, False, "tool is statically linked"),
+    ]
+    assert snap_compare(PickerApp(lambda: found, no_attach, "night"), terminal_size=(80, 24))
+
+
+def test_picker_where_nothing_can_be_watched(snap_compare: SnapCompare) -> None:
+    without = f"it runs without the library; {HOW_TO_PRELOAD}"
+    static = "it is statically linked, so no library can be preloaded into it"
+    found = [
+        Candidate(1, "init", "/sbin/init", "root", 1, False, without),
+        Candidate(88, "tool", "tool --serve", "app", 2, False, static),
     ]
     assert snap_compare(PickerApp(lambda: found, no_attach, "night"), terminal_size=(80, 24))
