@@ -26,7 +26,7 @@ _MAKE_ROOM = "make room there (or set LOCKTOP_DIR to a directory that has it)"
 _CURES = {
     errno.ENOSPC: _MAKE_ROOM,
     errno.EDQUOT: _MAKE_ROOM,
-    errno.EFBIG: "raise the limit with `ulimit -f unlimited`",
+    errno.EFBIG: "raise LOCKTOP_MEMORY where it is set, else the limit with `ulimit -f unlimited`",
     errno.EMFILE: "raise the limit with `ulimit -n`",
     errno.ENFILE: "raise fs.file-max with sysctl",
     errno.ENOMEM: "raise its limits of memory (`ulimit -v`, the container's)",

@@ -46,7 +46,7 @@ _NAMES_S = 30.0
 _LAST_NAMES_S = 1.0
 _NOTES = {
     lib.LT_NOTE_NO_ROOM: "the process's shared memory is full: details are missing"
-    " (raise the size of /dev/shm, or set LOCKTOP_DIR for it)",
+    " (raise LOCKTOP_MEMORY where it is set, else the size of /dev/shm, or set LOCKTOP_DIR for it)",
     lib.LT_NOTE_CONFINED: "the program confined itself (seccomp): since then locktop asks"
     " the kernel for no more memory, and details may be missing",
     lib.LT_NOTE_NO_CLOCK: "watching ended when the program gave up reading the clock"

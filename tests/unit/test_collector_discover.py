@@ -151,6 +151,8 @@ def test_the_reason_that_the_library_left_is_found() -> None:
         ("cannot make /nodir/x: no such directory (errno 2)", "LOCKTOP_DIR"),
         ("cannot reserve memory in /dev/shm/x: no space left (errno 28)", "make room"),
         ("cannot make /dev/shm/x: file size limit (ulimit -f) (errno 27)", "`ulimit -f unlimited`"),
+        # What LOCKTOP_MEMORY allows is too little.
+        ("cannot make /dev/shm/x: file size limit (ulimit -f) (errno 27)", "raise LOCKTOP_MEMORY"),
         ("cannot make /dev/shm/x: too many open files (errno 24)", "`ulimit -n`"),
         ("cannot make /dev/shm/x: error (errno 9999)", "LOCKTOP_DIR"),
         ("no room for the first tables", "LOCKTOP_DIR"),
