@@ -9,7 +9,7 @@ import pictures
 import pytest
 from rich.cells import cell_len
 
-from locktop.collector.model import Kind, ThreadState, WaitStack
+from locktop.collector.model import Event, Kind, ThreadState, WaitStack
 from locktop.tui.lines import figures, lock_list, thread_list
 from locktop.tui.lines.banner import banner
 from locktop.tui.lines.deadlock_details import deadlock_details
@@ -17,6 +17,7 @@ from locktop.tui.lines.figures import bar, clock, count, duration, exact, fit, p
 from locktop.tui.lines.headline import headline
 from locktop.tui.lines.lock_details import lock_details
 from locktop.tui.lines.order import Ordering, matches
+from locktop.tui.lines.parts import latest_events
 from locktop.tui.lines.picture import Picture
 from locktop.tui.lines.runs import changed_cells, cut, line_text, merge, say, wrap
 from locktop.tui.lines.shorten import middle, path_in, place_in, without_arguments
@@ -344,6 +345,19 @@ def test_status_line_keeps_a_gap_and_leaves_out_from_the_end() -> None:
         assert cell_len(text) == width
         assert text.endswith("  2/s ")
         assert whole.startswith(text.removesuffix("2/s ").rstrip())
+
+
+def test_latest_waits_say_how_long_ago_they_were_over() -> None:
+    """They are in that order, so the figures are too."""
+    picture = Picture(pictures.normal())
+    lock, thread = picture.snapshot.locks[0], picture.snapshot.threads[0]
+
+    def event(ago_s: float, wait_s: float, hold_s: float | None) -> Event:
+        return Event(thread.tid, lock.id, lock.kind, ago_s, wait_s, hold_s, 0, 0, 0, False)
+
+    long_wait, short_wait = event(10.5, 10.0, 0.25), event(2.0, 1.0, None)
+    shown = [line_text(line) for line in latest_events(picture, (long_wait, short_wait), False)]
+    assert [text.split(" ago ")[0].strip() for text in shown[2:]] == ["250ms", "1.00s"]
 
 
 def test_status_line_counts_threads_in_words() -> None:

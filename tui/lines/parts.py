@@ -52,7 +52,8 @@ def _frame(number: int, frame: Frame) -> Line:
 
 
 def latest_events(picture: Picture, events: Sequence[Event], show_lock: bool) -> Iterator[Line]:
-    """What was recorded, newest first, one line each: of a lock, or with ``show_lock`` a thread.
+    """What was recorded, one line each: of a lock, or with ``show_lock`` a thread. What was over
+    last comes first, and how long ago that was.
 
     Waits that ended, and at the levels that record them holds without a wait.
     """
@@ -70,8 +71,9 @@ def _waited(event: Event) -> bool:
 
 def _event(picture: Picture, event: Event, show_lock: bool) -> Line:
     what = picture.lock_name(event.lock) if show_lock else picture.thread_name(event.tid)
+    over_s = event.ago_s - event.wait_s - (event.hold_s or 0.0)
     said: list[Run | str] = [
-        (f"  {duration(event.ago_s):>6} ago ", "dim"),
+        (f"  {duration(over_s):>6} ago ", "dim"),
         (what, "strong"),
         f" waited {duration(event.wait_s)}" if _waited(event) else " did not wait",
     ]
