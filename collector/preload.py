@@ -41,6 +41,11 @@ _WAS_DORMANT = (
     "the library was dormant for a time: what happened then is not counted, and who took a lock"
     " before that was over may not be known"
 )
+#: By the state of its first thread.
+_STOPPED = {
+    "T": "the process is stopped by a signal, so nothing in it goes on: `kill -CONT {pid}` lets it",
+    "t": "a debugger or tracer has stopped the process, or its first thread: that does not go on",
+}
 _NAMES_S = 30.0
 #: For names that the last look at an ended process asks for: nobody looks again.
 _LAST_NAMES_S = 1.0
@@ -123,7 +128,7 @@ class PreloadSource:
     def set_level(self, name: str) -> str:
         """See Source."""
         with self._busy:
-            if self._has_ended():
+            if not self._state():
                 raise LocktopError(f"cannot set the level: process {self._target} has ended")
             left = self._follow_exec()
             if left is not None:
@@ -133,17 +138,18 @@ class PreloadSource:
     def _looked(self) -> Snapshot:
         if self._last is not None and self._last.ended:
             return self._last
-        if self._has_ended():
+        state = self._state()
+        if not state:
             return self._last_look()
         left = self._follow_exec()
-        return left if left is not None else self._look()
+        return left if left is not None else self._look(state)
 
     def _last_look(self) -> Snapshot:
         """The process has ended; what it wrote can still be read (see ``ending``). Where that
         fails, the picture of the look before."""
         self._file.resolver.keep_maps()
         try:
-            return self._resolved(self._look(ended=True), _LAST_NAMES_S)
+            return self._resolved(self._look(""), _LAST_NAMES_S)
         except LocktopError as error:
             if self._last is None:
                 raise
@@ -152,15 +158,15 @@ class PreloadSource:
 
     # ---- is it still the process that was attached to? ----
 
-    def _has_ended(self) -> bool:
+    def _state(self) -> str:
+        """Return the letter of its state as the kernel shows it, "" when it has ended."""
         try:
             stat = procfs.stat(self._target.pid)
-            if stat.start_time != self._target.start_time:
-                return True
             # Its first thread may have ended before the others.
-            return stat.state in "ZX" and len(procfs.tids(self._target.pid)) < 2
+            over = stat.state in "ZX" and len(procfs.tids(self._target.pid)) < 2
         except (OSError, ValueError):
-            return True
+            return ""
+        return "" if over or stat.start_time != self._target.start_time else stat.state
 
     def _executable(self) -> str:
         try:
@@ -213,8 +219,9 @@ class PreloadSource:
 
     # ---- one look ----
 
-    def _look(self, ended: bool = False) -> Snapshot:
-        file = self._file
+    def _look(self, state: str) -> Snapshot:
+        """``state``: see _state()."""
+        file, ended = self._file, not state
         file.memory.refresh()
         if file.memory.size < file.header.limit:
             raise file.memory.broken(f"{file.memory.size} bytes are left of {file.header.limit}")
@@ -236,6 +243,9 @@ class PreloadSource:
         file.recorder.read(reading.threads, _EVENTS_BUDGET_S)
         deadlocks = self._deadlocks(threads, locks, tasks, reading.handed_over, ended)
         snapshot = self._snapshot(reading, tasks, threads, locks, deadlocks)
+        if state in _STOPPED:
+            note = _STOPPED[state].format(pid=self._target.pid)
+            snapshot = replace(snapshot, notes=(*snapshot.notes, note))
         if ended:
             return ending.of_the_dead(snapshot, reading, self._last)
         waiters = unseen.waiters(tasks, reading.newest, self._tasks, file.reader, file.memory)
