@@ -39,6 +39,10 @@ _ONCE, _TWICE = _CLOCK.format(times="once"), _CLOCK.format(times="twice")
 _FOUGHT = "two attempts instead of one for each wait; it matters who is interrupted by other work"
 _WAITED = "reads the counter twice ({read:.0f} ns each), compares 13 frames, writes a record"
 _SLEPT = _WAITED + "; after a sleep little of that is in the nearest cache"
+_WHOLE = (
+    "runs are recorded whole, with each wait the hold that was waited for:"
+    " of 5 % that wait that is 10 % of all"
+)
 #: Two threads that fight may lose a twentieth of their rate.
 _FIGHT = 1 / 0.95
 
@@ -100,5 +104,5 @@ def of_growth(growths: Sequence[Growth], one: Growth) -> Verdict:
         f"at least {LONGER:.0f} times longer than all",
         f"{longer:.1f} times",
         f"{LONGER - longer:.1f} times" if missed else "",
-        "runs are recorded whole: with each wait the hold that was waited for" if missed else "",
+        _WHOLE if missed else "",
     )
