@@ -61,7 +61,7 @@ def help_text(notes: Sequence[str]) -> Text:
     text = Text()
     if notes:
         text.append("Notes on this picture\n", style="bold")
-        text.append("".join(f"  {plain(note)}\n" for note in notes) + "\n")
+        text.append("".join(f"- {plain(note)}\n" for note in notes) + "\n")
     text.append("Keys", style="bold")
     text.append("  (Esc closes this, PgDn shows more)\n", style="dim")
     for keys, says in help_lines():
