@@ -57,7 +57,8 @@ def told(snapshot: Snapshot, waiters: tuple[int, ...]) -> Snapshot:
         replace(thread, state=ThreadState.OTHER) if thread.tid in waiters else thread
         for thread in snapshot.threads
     )
-    notes = (*snapshot.notes, _NOTE)
+    # A dormant library sees no wait at all, which is said already.
+    notes = snapshot.notes if snapshot.level == "dormant" else (*snapshot.notes, _NOTE)
     return replace(snapshot, threads=threads, unseen_waiters=waiters, notes=notes)
 
 

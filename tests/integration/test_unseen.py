@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import tool
-from support.targets import Compiler, StartTarget, Target, remove_file_of, start_time
+from support.targets import PATIENCE_S, Compiler, StartTarget, Target, remove_file_of, start_time
 
 from locktop.collector.attach import attach
 from locktop.collector.launch import preload_environment
@@ -119,6 +120,25 @@ def test_waits_that_are_compiled_in(openmp: Target) -> None:
     openmp.go_on()
     openmp.expect("done")
     assert openmp.finish() == (0, [])
+
+
+def test_a_dormant_library_is_not_said_to_be_passed_by(start_target: StartTarget) -> None:
+    """Threads that wait while nothing is watched call it as ever; that it is dormant is said."""
+    target = start_target("ring3", level="dormant")
+    target.expect("ready")
+    source = attach(target.pid)
+    try:
+        source.set_level("dormant")
+        target.go_on()
+        tids = set(target.truth().values())
+        deadline = time.monotonic() + PATIENCE_S
+        while not tids <= set((seen := source.look()).unseen_waiters):
+            assert time.monotonic() < deadline
+        assert (len(seen.notes), "is dormant" in seen.notes[0]) == (1, True), seen.notes
+        source.set_level("counting")
+        assert any("begun before it watched" in note for note in source.look().notes)
+    finally:
+        source.close()
 
 
 def test_waits_that_are_seen_are_never_called_unseen(start_target: StartTarget) -> None:
