@@ -30,7 +30,7 @@ from locktop.collector.reading import RawThread, Reading
 from locktop.collector.sanitize import clean
 from locktop.collector.symbols.lock_names import LockNames
 from locktop.collector.symbols.resolver import Resolver
-from locktop.collector.tasks import Task
+from locktop.collector.tasks import Task, Tasks
 
 KINDS: dict[int, Kind] = {
     lib.LT_KIND_MUTEX: Kind.MUTEX,
@@ -211,6 +211,18 @@ class Picture:
             shared=bool(wait.flags & _WAIT_SHARED),
             holder_seen=wait.holder,
         )
+
+    def forget_former_owners(self, now: Mapping[int, LockNow], tasks: Tasks) -> None:
+        """A thread that was woken for a lock may not run for long where the machine is busy: until
+        then nobody has the lock, whoever had it when its waiters came."""
+        for lock in now.values():
+            longest = max((ticks for ticks, _, _ in lock.waiters), default=0)
+            if (
+                not lock.holders
+                and self._presumed(lock.published, longest)
+                and not tasks.are_asleep(tid for _, tid, _ in lock.waiters)
+            ):
+                lock.published.clear()
 
     def _presumed(self, published: list[int], waited: int) -> list[int]:
         """Return who has a lock that nobody lists: it was taken before the library looked, or it

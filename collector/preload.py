@@ -238,6 +238,8 @@ class PreloadSource:
             file.seen_alive = reading.now
         tasks, tasks_at = self._read_tasks(reading, ended)
         now = locks_now(reading.newest.values(), tasks)
+        if not ended:
+            file.picture.forget_former_owners(now, self._tasks)
         threads = file.picture.threads(reading.newest, now, tasks, tasks_at)
         locks = file.picture.locks(reading, now, file.frames)
         file.recorder.read(reading.threads, _EVENTS_BUDGET_S)

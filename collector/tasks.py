@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from locktop.collector import procfs
@@ -79,6 +79,14 @@ class Tasks:
             tid = self._own_tids[kernel_tid] = procfs.own_tid(self._pid, kernel_tid)
             self._kernel_tids[tid] = kernel_tid
         return tid
+
+    def are_asleep(self, tids: Iterable[int]) -> bool:
+        """Tell whether none of these is running or about to, whatever a look said of it before."""
+        try:
+            lines = [self._stats.read(self._kernel_tids.get(tid, tid)) for tid in tids]
+            return all(_parsed(line, None).state != "R" for line in lines)
+        except (OSError, ValueError, IndexError):
+            return False  # one has ended
 
     def sleeps_in(self, tid: int) -> str:
         """Return the kernel's function in which a thread sleeps, such as "futex_do_wait"; "" or "0"

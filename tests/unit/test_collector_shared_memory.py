@@ -18,6 +18,7 @@ from locktop.collector.attach import attach
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Kind, Snapshot, ThreadState
 from locktop.collector.shm import GrowingArray
+from locktop.collector.tasks import Tasks
 
 MUTEX = key(lib.LT_KIND_MUTEX, 0x1000)
 OTHER_MUTEX = key(lib.LT_KIND_MUTEX, 0x2000)
@@ -222,14 +223,16 @@ def test_a_lock_that_changed_hands_meanwhile_has_one_owner(
 
 
 def test_the_owner_seen_by_all_who_wait_long_has_what_nobody_lists(
-    directory: Path, second_tid: int
+    directory: Path, second_tid: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     others = {"one": (second_tid,), "several": (second_tid, os.getpid())}
-    for seen, for_s, expected in (
-        ("one", 10, (second_tid,)),
-        ("one", 0, ()),  # it changes hands
-        ("several", 10, ()),
+    for seen, for_s, asleep, expected in (
+        ("one", 10, True, (second_tid,)),
+        ("one", 10, False, ()),  # who was woken for it has yet to run
+        ("one", 0, True, ()),  # it changes hands
+        ("several", 10, True, ()),
     ):
+        monkeypatch.setattr(Tasks, "are_asleep", lambda *_, asleep=asleep: asleep)
         file = SharedFile()
         lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
         since = time.monotonic_ns() - for_s * SECOND + (0 if for_s else 3600 * SECOND)
