@@ -131,7 +131,10 @@ def _check_streams() -> None:
 
 def _run(argv: Sequence[str] | None) -> int:
     try:
-        arguments = parser().parse_args(argv)
+        whole = parser()
+        arguments = whole.parse_args(argv)
+        if arguments.screen_pid is not None and arguments.execute is not attach.execute:
+            whole.error("-p before a command does not reach it; put it behind, or leave it out")
         status: int = arguments.execute(arguments)
     except SystemExit:  # of argparse, which may have printed the help
         sys.stdout.flush()

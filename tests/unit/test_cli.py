@@ -64,6 +64,8 @@ def imported_by(code: str) -> set[str]:
         (["--nonsense"], ["--nonsense"]),
         (["--rate", "1000", "-p", "1"], ["rate from 0.1 to 10"]),
         (["snapshot"], ["-p/--pid", "locktop snapshot --help"]),
+        (["-p", "1", "list"], ["-p before a command"]),
+        (["-p", "1", "run", "--", "true"], ["-p before a command"]),
         (["snapshot", "-p", "1", "-d", "-3"], ["not a number of seconds"]),
         (["snapshot", "-p", "1", "--format", "xml"], ["'xml'"]),
         (["check"], ["-p/--pid"]),

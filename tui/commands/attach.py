@@ -6,7 +6,7 @@ import argparse
 import gc
 from typing import TYPE_CHECKING
 
-from locktop.tui.commands.options import add_pid, add_screen, no_terminal
+from locktop.tui.commands.options import add_pid_of_screen, add_screen, no_terminal
 
 if TYPE_CHECKING:
     from locktop.collector.source import Source
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add_pid(parser, required=False)
+    add_pid_of_screen(parser)
     add_screen(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Watch the process given, or the one picked from a list."""
-    pid: int | None = arguments.pid
+    pid: int | None = arguments.screen_pid
     if no_terminal():
         from locktop.collector.errors import LocktopError
 

@@ -29,7 +29,7 @@ _BETWEEN_S = 0.25
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add_pid(parser, required=True)
+    add_pid(parser)
     parser.add_argument("--json", action="store_true", help="as JSON")
 
 

@@ -20,7 +20,7 @@ What is held while a level is switched on from dormant is not known until it is 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add_pid(parser, required=True)
+    add_pid(parser)
     parser.add_argument("--level", choices=levels.NAMES, help="the level from now on")
 
 

@@ -55,10 +55,25 @@ def theme(text: str) -> str:
     return text
 
 
-def add_pid(parser: argparse.ArgumentParser, required: bool) -> None:
-    """-p PID."""
+def add_pid(parser: argparse.ArgumentParser) -> None:
+    """-p PID, of a command that needs it."""
+    _add_pid(parser, "pid", required=True)
+
+
+def add_pid_of_screen(parser: argparse.ArgumentParser) -> None:
+    """-p PID without a command; apart from that of a command, before which it means nothing."""
+    _add_pid(parser, "screen_pid", required=False)
+
+
+def _add_pid(parser: argparse.ArgumentParser, name: str, required: bool) -> None:
     parser.add_argument(
-        "-p", "--pid", type=pid, required=required, metavar="PID", help="the process to look at"
+        "-p",
+        "--pid",
+        type=pid,
+        dest=name,
+        required=required,
+        metavar="PID",
+        help="the process to look at",
     )
 
 

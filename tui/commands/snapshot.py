@@ -21,7 +21,7 @@ FORMATS = ("json", "msgpack", "text")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add_pid(parser, required=True)
+    add_pid(parser)
     parser.add_argument(
         "-d", "--duration", type=seconds, metavar="SECONDS", help="look again after so long"
     )
