@@ -59,6 +59,7 @@ def imported_by(code: str) -> set[str]:
     ("arguments", "words"),
     [
         (["frobnicate"], ["frobnicate", "locktop --help"]),
+        (["4711"], ["`locktop -p 4711`"]),
         (["-p", "0"], ["'0' is not a process id"]),
         (["-p", "abc"], ["'abc' is not a process id"]),
         (["--nonsense"], ["--nonsense"]),
