@@ -228,7 +228,8 @@ class _Page:
         waiting = [
             (thread, thread.waiting_for)
             for thread in self._snapshot.threads
-            if thread.waiting_for and thread.waiting_for.kind in CONTENTION_KINDS
+            if thread.waiting_for
+            and (thread.waiting_for.kind in CONTENTION_KINDS or self._is_wanted(thread))
         ]
         waiting.sort(key=lambda entry: -entry[1].for_s)
         if waiting:
@@ -238,6 +239,11 @@ class _Page:
             yield from self._waiting_thread(thread, wait)
         if len(waiting) > _MOST_THREADS:
             yield f"  and {len(waiting) - _MOST_THREADS} more"
+
+    def _is_wanted(self, thread: Thread) -> bool:
+        """Whether somebody waits for what it holds."""
+        locks = (self._locks.get(held.lock) for held in thread.holds)
+        return any(lock.waiters for lock in locks if lock is not None)
 
     def _waiting_thread(self, thread: Thread, wait: Wait) -> Iterator[str]:
         held = f", held by {self._holders(wait)}" if wait.holders else ""
@@ -257,7 +263,14 @@ class _Page:
             return named
         since = f" for {units.duration(taken.for_s)}" if taken.for_s is not None else ""
         frame = self._snapshot.sites.get(taken.site)
-        return f"{named}{since}" + (f", taken at {_spot(frame)}" if frame else "")
+        where = f", taken at {_spot(frame)}" if frame else ""
+        own = holder.waiting_for if holder else None
+        itself = (
+            f", itself waiting for {self._lock(own.lock)} for {units.duration(own.for_s)}"
+            if own is not None
+            else ""
+        )
+        return f"{named}{since}{where}{itself}"
 
     def _stack(self, stack: int, indent: str) -> Iterator[str]:
         frames = self._snapshot.stacks.get(stack, ())

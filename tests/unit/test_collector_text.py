@@ -148,6 +148,21 @@ def test_the_page_says_who_waits_for_what_held_by_whom() -> None:
     assert "libz.so.1+0xcc" in page
 
 
+def test_the_page_says_what_a_holder_waits_for_itself() -> None:
+    """Also where that is no lock: it is what everybody waits for in the end."""
+    shot = snapshot()
+    slots = replace(shot.locks[0], id=8, kind=Kind.SEM, name="g_slots", holders=())
+    holder = replace(shot.threads[0], waiting_for=Wait(8, Kind.SEM, 1.5, (), 6, 0x99, 4))
+    stacks = {**shot.stacks, 6: (Frame(0x55DD, "get_slot", "slots.c", 9, "x", 0xDD),)}
+    page = text.render(
+        replace(shot, threads=(holder, shot.threads[1]), locks=(*shot.locks, slots), stacks=stacks),
+        width=200,
+    )
+    assert "taken at take cache.c:7, itself waiting for sem g_slots for 1.50 s" in page
+    waits = page[page.index("THREADS WAITING") :]
+    assert f"thread {PID} (main) for 1.50 s: sem g_slots\n      get_slot at slots.c:9\n" in waits
+
+
 def test_deadlocks_come_before_the_locks() -> None:
     edges = (DeadlockEdge(PID, 7, PID + 1, 5, 0x88), DeadlockEdge(PID + 1, 7, PID, 5, 0x88))
     page = text.render(replace(snapshot(), deadlocks=(Deadlock(True, 4.0, edges),)))
