@@ -9,7 +9,7 @@ import pictures
 import pytest
 from rich.cells import cell_len
 
-from locktop.collector.model import Event, Kind, ThreadState, WaitStack
+from locktop.collector.model import Event, Kind, ThreadState, Wait, WaitStack
 from locktop.tui.lines import figures, lock_list, thread_list
 from locktop.tui.lines.banner import banner
 from locktop.tui.lines.deadlock_details import deadlock_details
@@ -345,6 +345,19 @@ def test_status_line_keeps_a_gap_and_leaves_out_from_the_end() -> None:
         assert cell_len(text) == width
         assert text.endswith("  2/s ")
         assert whole.startswith(text.removesuffix("2/s ").rstrip())
+
+
+def test_headline_says_what_the_holder_waits_for_where_that_is_no_lock() -> None:
+    calm = pictures.normal()
+    text = line_text(headline(Picture(calm), 400))
+    picture = Picture(calm)
+    (holder,) = [t for t in calm.threads if f"; held by {picture.thread_name(t.tid)} " in text]
+    assert holder.waiting_for is None
+    slots = replace(calm.locks[0], id=77, kind=Kind.SEM, name="g_slots", holders=(), waiters=())
+    waits = replace(holder, waiting_for=Wait(77, Kind.SEM, 1.5, (), 0, 0, 4))
+    threads = tuple(waits if thread is holder else thread for thread in calm.threads)
+    stuck = Picture(replace(calm, threads=threads, locks=(*calm.locks, slots)))
+    assert line_text(headline(stuck, 400)) == f"{text}, which waits for g_slots"
 
 
 def test_latest_waits_say_how_long_ago_they_were_over() -> None:

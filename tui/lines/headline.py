@@ -18,7 +18,11 @@ def headline(picture: Picture, width: int) -> Line:
     worst = _most_waited_now(picture)
     if worst is not None:
         full = _say_stuck(picture, worst)
-        return full if cell_len(line_text(full)) <= width else _say_stuck_briefly(picture, worst)
+        if cell_len(line_text(full)) <= width:
+            return full
+        brief, root = _say_stuck_briefly(picture, worst)
+        rooted = say(*brief, *root)
+        return rooted if cell_len(line_text(rooted)) <= width else brief
     if picture.snapshot.ended:
         return say((" The process has ended; this is the last that was seen of it.", "dim"))
     if picture.dormant:
@@ -91,7 +95,8 @@ def _since(waiter: Thread) -> str:
     return duration(waiter.waiting_for.for_s) if waiter.waiting_for is not None else "-"
 
 
-def _say_stuck_briefly(picture: Picture, lock: Lock) -> Line:
+def _say_stuck_briefly(picture: Picture, lock: Lock) -> tuple[Line, list[Run | str]]:
+    """The line, and what is added where there is room."""
     waiters = _waiters(picture, lock)
     wait = waiters[0].waiting_for
     many = len(waiters) > 1
@@ -106,7 +111,7 @@ def _say_stuck_briefly(picture: Picture, lock: Lock) -> Line:
             said.append(f" {duration(held.for_s)}")
         if frame is not None:
             said += [" at ", (short_place(frame), "where")]
-    return say(*said)
+    return say(*said), _say_root(picture, holders[0]) if holders else []
 
 
 def _waiters(picture: Picture, lock: Lock) -> list[Thread]:
@@ -131,8 +136,12 @@ def _say_holder(picture: Picture, lock: Lock, waiter: Thread) -> list[Run | str]
 
 
 def _say_root(picture: Picture, tid: int) -> list[Run | str]:
-    """If the holder itself waits: for whom in the end."""
+    """If the holder itself waits: for whom in the end, and for what if nobody holds that."""
     chain = list(picture.chain(tid))
-    if len(chain) < 2:
-        return []
-    return [", which waits for ", (picture.thread_name(chain[-1].tid), "holder")]
+    said: list[Run | str] = []
+    if len(chain) > 1:
+        said += [", which waits for ", (picture.thread_name(chain[-1].tid), "holder")]
+    last = chain[-1].waiting_for if chain else None
+    if last is not None and not last.holders:
+        said += [", which waits for ", (picture.lock_name(last.lock), "strong")]
+    return said
