@@ -130,7 +130,9 @@ static void each_kind(void (*check)(void))
     }
 }
 
-/* Refused to a thread without real-time priority: each time, not only at first. */
+/* Refused to a thread without real-time priority, by the first call that tries: glibc 2.36 keeps the
+ * priority in its books all the same, and the next call finds nothing left to ask for. So a lock that
+ * is tried before it is taken would be had (nptl/tpp.c). */
 static void with_a_ceiling(void)
 {
     pthread_mutexattr_t attributes;
