@@ -7,8 +7,6 @@
 
 enum { MANY = 64 * sizeof(struct lt_held) }; /* bytes of a list that is long */
 
-_Static_assert(sizeof(((struct lt_thread *)0)->held_inline) < LT_PAGE, "held_enlarge() keeps it");
-
 /* Entries of locks that other threads release may be stale, and would pile up. */
 static bool held_drop_foreign(struct lt_thread *t)
 {
@@ -46,11 +44,12 @@ static bool held_rewind(struct lt_thread *t)
     return true;
 }
 
+/* The old one keeps its pages: threads_hold() may be reading it in another thread. */
 static bool held_enlarge(struct lt_thread *t)
 {
     struct local *local = local_of(t);
-    uint64_t old = t->held - local->held_before, old_size = t->held_size + local->held_before;
-    uint64_t offset = shm_alloc_pages(2 * old_size);
+    uint64_t old_size = t->held_size + local->held_before;
+    uint64_t offset = shm_alloc(2 * old_size);
     if (!offset) {
         t->held_lost++;
         return false;
@@ -61,7 +60,6 @@ static bool held_enlarge(struct lt_thread *t)
     t->held_size = (uint32_t)(2 * old_size);
     local->held = list;
     local->held_before = 0;
-    shm_give_back(old, old_size); /* the one in the block is too short for that */
     return true;
 }
 

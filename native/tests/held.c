@@ -80,6 +80,24 @@ static void grows(struct lt_thread *t)
 
 /* As a program does that locks all of a large table, one after the other, and gives them back in the
  * same order, or from within; again and again in the same room. */
+/* A list that was outgrown may still be read by another thread, which looks for who holds a lock: had
+ * its pages gone back, to read there would take new ones, and where there are none that is a SIGBUS. */
+static void an_outgrown_list_can_be_read(struct lt_thread *t)
+{
+    uint64_t n = 0, place = t->held;
+    do {
+        const struct lt_held *list = shm_ptr(place);
+        uint32_t size = t->held_size;
+        while (t->held == place)
+            acquired(t, key_number(n++), 0, NULL, 0);
+        for (uint32_t i = 0; i < size / sizeof *list; i++)
+            CHECK(list[i].key == key_number(i));
+        place = t->held;
+    } while (t->held_size < 4 * LT_PAGE);
+    while (n-- > 0)
+        give_back(t, key_number(n), true);
+}
+
 static void many_in_any_order(struct lt_thread *t)
 {
     enum { LOCKS = 3000, ROUNDS = 6 };
@@ -314,6 +332,7 @@ int main(void)
     CHECK(t);
     any_order(t);
     removed_twice(t);
+    an_outgrown_list_can_be_read(t);
     grows(t);
     recursive_levels(t);
     undone_release(t);
