@@ -195,7 +195,7 @@ class Picture:
         if wait is None or kind is None:
             return None
         known: list[int] = []
-        if kind in CONTENTION_KINDS:
+        if kind in CONTENTION_KINDS and wait.lock:  # 0 stands for many
             now = locks.get(wait.lock, _NOBODY)
             known = [tid for tid in now.holders if tid in tasks]
             known = known or self._presumed(now.published, raw.now - wait.since)

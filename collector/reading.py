@@ -146,6 +146,7 @@ class Reader:
             thread = self._read_thread(cycle, index, blocks + index * abi.THREAD.size, offset)
             if thread is not None:
                 cycle.threads.append(thread)
+        _name_late_locks(cycle.threads)
 
     def _read_thread(self, cycle: _Cycle, index: int, block: Any, at: int) -> RawThread | None:
         """``block``: pointer to the copy of a block that lies at ``at`` in the file."""
@@ -280,6 +281,19 @@ def newest_of_each_tid(threads: list[RawThread]) -> dict[int, RawThread]:
         if other.block.birth < thread.block.birth:
             newest[thread.block.tid] = thread
     return newest
+
+
+def _name_late_locks(threads: list[RawThread]) -> None:
+    """Fill in the ids of locks that found no room when they were taken, and did when they were
+    waited for. Who waits knows the id, and whom it saw have the lock. What that one lists would
+    not do alone: without an entry for the lock nothing tells that another thread gave it back."""
+    seen = {(wait.key, wait.holder): wait.lock for thread in threads if (wait := thread.wait)}
+    for thread in threads:
+        if any(not entry.lock for entry in thread.held):
+            thread.held = tuple(
+                entry._replace(lock=entry.lock or seen.get((entry.key, thread.block.tid), 0))
+                for entry in thread.held
+            )
 
 
 class _Scratch:

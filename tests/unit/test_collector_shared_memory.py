@@ -400,6 +400,37 @@ def test_no_deadlock_over_a_lock_that_others_release(directory: Path, second_tid
     assert look(file, directory).deadlocks == ()
 
 
+@pytest.mark.parametrize(("seen", "found"), [(True, 1), (False, 0)])
+def test_who_holds_a_lock_that_found_no_room_the_waiters_tell(
+    directory: Path, second_tid: int, seen: bool, found: int
+) -> None:
+    """It was taken before it had an entry. That another thread gave it back would not be noted, so
+    the list of who took it is not enough."""
+    file = SharedFile()
+    tids, keys = (os.getpid(), second_tid), (MUTEX, OTHER_MUTEX)
+    locks = [file.add_lock(lib.LT_KIND_MUTEX, address) for address in (0x1000, 0x2000)]
+    for n in (0, 1):
+        thread = file.add_thread(tids[n])
+        file.hold(thread, 0, keys[n])
+        saw = tids[1 - n] if seen else 0
+        file.wait(thread, locks[1 - n], keys[1 - n], since=time.monotonic_ns(), holder=saw)
+    snapshot = look(file, directory)
+    assert len(snapshot.deadlocks) == found
+    for n in (0, 1):
+        assert snapshot.threads[n].holds[0].lock == (locks[n] if seen else 0)
+
+
+def test_of_a_lock_without_a_place_no_holder_is_told(directory: Path, second_tid: int) -> None:
+    """Who holds one of the others need not hold the one that is waited for."""
+    file = SharedFile()
+    file.wait(file.add_thread(os.getpid()), 0, MUTEX, since=time.monotonic_ns())
+    file.hold(file.add_thread(second_tid), 0, OTHER_MUTEX)
+    threads = {thread.tid: thread for thread in look(file, directory).threads}
+    wait = threads[os.getpid()].waiting_for
+    assert wait is not None
+    assert wait.holders == ()
+
+
 @pytest.mark.parametrize(
     ("kind", "type_", "certain"),
     [

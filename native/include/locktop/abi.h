@@ -73,7 +73,8 @@ enum lt_process_state { LT_STARTING = 0, LT_RUNNING = 1, LT_EXITED = 2 };
 enum lt_note {
     LT_NOTE_NO_ROOM = 1,         /* an allocation failed: details are missing */
     LT_NOTE_NO_THREAD_BLOCK = 2, /* a thread runs unwatched */
-    LT_NOTE_LOCKS_FOLDED = 4,    /* acquisitions were counted under "other locks" (id 0) */
+    LT_NOTE_LOCKS_FOLDED = 4,    /* acquisitions were counted under "other locks" (id 0): those of a
+                                    lock are at least what is counted of it */
     LT_NOTE_CONFINED = 8,        /* the program confined itself: no room beyond what it had then */
     LT_NOTE_NO_CLOCK = 16        /* it gave up the clock: watching ended there */
 };
@@ -116,7 +117,8 @@ struct lt_header {
     uint64_t retire_seq; /* odd while a dead thread's figures move to the locks */
 
     struct lt_array threads; /* of struct lt_thread */
-    struct lt_array locks;   /* of struct lt_lock; element 0 is "other locks" */
+    struct lt_array locks;   /* of struct lt_lock; element 0 is "other locks", and the next ones
+                                are kept for locks that are waited for when there is no room */
     struct lt_array retired; /* of struct lt_retired */
 
     uint64_t lock_roots;    /* offset of lock_root_count uint32_t: lock ids, see struct lt_lock */
@@ -262,7 +264,7 @@ enum lt_held_flags {
 /* A lock that the thread holds now, in the order of acquisition. */
 struct lt_held {
     uint64_t key;
-    uint32_t lock;       /* id */
+    uint32_t lock;       /* id; 0 if there was no room for the lock when it was taken */
     uint16_t depth;      /* recursive acquisitions beyond the first */
     uint16_t flags;      /* enum lt_held_flags */
     uint64_t site;       /* return address of the acquiring call */
