@@ -7,15 +7,68 @@
 #include "shm.h"
 #include "thread.h"
 
-enum { ROOT_BITS = 12, LOCKS_FIRST = 128, RETIRED_FIRST = 32 };
+enum {
+    ROOT_BITS = 12,
+    LOCKS_FIRST = 128,
+    RETIRED_FIRST = 32,
+    KEPT = 64 /* entries of either array for locks that are waited for when there is no room */
+};
+
+/* The first of the array stands for the other locks; those that are kept come after it. */
+struct kept {
+    struct lt_array *array;
+    uint32_t used;
+};
+static struct kept kept_locks, kept_retired;
+
+static bool keep(struct kept *kept, struct lt_array *array)
+{
+    uint32_t index;
+    *kept = (struct kept){.array = array};
+    for (int i = 0; i <= KEPT; i++)
+        if (!array_push(array, &index))
+            return false;
+    return true;
+}
+
+static void *take(struct kept *kept, uint32_t *index)
+{
+    uint32_t used = __atomic_load_n(&kept->used, __ATOMIC_RELAXED);
+    do {
+        if (used == KEPT)
+            return NULL;
+    } while (!__atomic_compare_exchange_n(&kept->used, &used, used + 1, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_RELAXED));
+    *index = used + 1;
+    return array_at(kept->array, *index);
+}
+
+static void *push(struct kept *kept, uint32_t *index, bool waited)
+{
+    void *element = array_push(kept->array, index);
+    return element || !waited ? element : take(kept, index);
+}
+
+bool lock_is_kept(uint64_t key)
+{
+    switch (key >> LT_KIND_SHIFT) {
+    case LT_KIND_MUTEX:
+    case LT_KIND_RWLOCK:
+    case LT_KIND_SPIN:
+    case LT_KIND_SEM:
+    case LT_KIND_FUTEX: return true;
+    default: return false;
+    }
+}
 
 int locks_init(void)
 {
     array_init(&lt_shm->locks, sizeof(struct lt_lock), LOCKS_FIRST);
     array_init(&lt_shm->retired, sizeof(struct lt_retired), RETIRED_FIRST);
-    uint32_t other;
-    if (!array_push(&lt_shm->locks, &other))
+    if (!keep(&kept_locks, &lt_shm->locks) || !keep(&kept_retired, &lt_shm->retired))
         return -1;
+    struct lt_lock *other = array_at(&lt_shm->locks, 0);
+    other->retired = 1;
     lt_shm->lock_roots = shm_alloc(sizeof(uint32_t) << ROOT_BITS);
     lt_shm->lock_root_count = 1u << ROOT_BITS;
     return lt_shm->lock_roots ? 0 : -1;
@@ -56,10 +109,10 @@ static uint32_t search_run(struct search *search)
     return 0;
 }
 
-static uint32_t enter(struct search *search, uint32_t type)
+static uint32_t enter(struct search *search, uint32_t type, bool waited)
 {
     uint32_t id;
-    struct lt_lock *lock = array_push(&lt_shm->locks, &id);
+    struct lt_lock *lock = push(&kept_locks, &id, waited);
     if (!lock)
         return 0;
     lock->type = type;
@@ -77,11 +130,21 @@ static uint32_t enter(struct search *search, uint32_t type)
     }
 }
 
-uint32_t locks_id(uint64_t key, uint32_t type)
+static uint32_t find_or_enter(uint64_t key, uint32_t type, bool waited)
 {
     struct search search = search_begin(key);
     uint32_t id = search_run(&search);
-    return id ? id : enter(&search, type);
+    return id ? id : enter(&search, type, waited);
+}
+
+uint32_t locks_id(uint64_t key, uint32_t type)
+{
+    return find_or_enter(key, type, false);
+}
+
+uint32_t locks_id_of_waited(uint64_t key, uint32_t type)
+{
+    return find_or_enter(key, type, true);
 }
 
 struct lt_lock *locks_find(uint64_t key)
@@ -161,7 +224,7 @@ static void retire_waits(struct lt_waits *to, const struct lt_waits *from)
 }
 
 /* What finds no room is counted with the other locks. */
-static struct lt_retired *retired_of(uint32_t id)
+static struct lt_retired *retired_of(uint32_t id, bool waited)
 {
     struct lt_lock *lock = array_at(&lt_shm->locks, id);
     if (!lock)
@@ -169,9 +232,9 @@ static struct lt_retired *retired_of(uint32_t id)
     if (lock->retired)
         return array_at(&lt_shm->retired, lock->retired - 1);
     uint32_t index;
-    struct lt_retired *retired = array_push(&lt_shm->retired, &index);
+    struct lt_retired *retired = push(&kept_retired, &index, waited);
     if (!retired)
-        return id ? retired_of(0) : NULL;
+        return retired_of(0, false);
     retired->lock = id;
     lock->retired = index + 1;
     return retired;
@@ -179,7 +242,9 @@ static struct lt_retired *retired_of(uint32_t id)
 
 void locks_retire_slot(const struct lt_slot *slot)
 {
-    struct lt_retired *retired = retired_of(slot->lock);
+    const struct lt_waits *waits = (const struct lt_waits *)slot->own;
+    struct lt_retired *retired =
+        retired_of(slot->lock, waits && waits->wait_ticks && lock_is_kept(slot->key));
     if (!retired)
         return;
     const struct lt_counts *from = &slot->counts;
@@ -188,7 +253,6 @@ void locks_retire_slot(const struct lt_slot *slot)
     add(&to->hold_sampled, from->hold_sampled);
     add(&to->hold_sampled_ticks, from->hold_sampled_ticks);
     raise(&to->hold_max, from->hold_max);
-    const struct lt_waits *waits = (const struct lt_waits *)slot->own;
     if (waits)
         retire_waits(&retired->waits, waits);
 }
@@ -201,7 +265,7 @@ static struct lt_retired_site *site_of(struct lt_lock *lock, uint32_t stack)
             return site;
         at = site->next;
     }
-    uint64_t offset = shm_alloc(sizeof(struct lt_retired_site));
+    uint64_t offset = shm_alloc_last(sizeof(struct lt_retired_site));
     if (!offset)
         return NULL;
     struct lt_retired_site *site = shm_ptr(offset);

@@ -17,11 +17,19 @@ static inline uint64_t lock_hash(uint64_t key)
     return key * 0x9e3779b97f4a7c15u; /* 2^64 / golden ratio (Knuth, TAOCP 6.4) */
 }
 
+/* Is it of a kind for which places are kept, so that it has one when it is waited for? What threads wait
+ * for without anybody holding it is no contention; and of a routine that runs once, or a lock of the
+ * program's own, each attempt is announced, whether it has to wait or not. */
+bool lock_is_kept(uint64_t key);
+
 /* Makes the tables; 0 on success, -1 if there is no room. */
 int locks_init(void);
 
 /* The id of the lock, entered if it is new; 0 ("other locks") if there is no room. */
 uint32_t locks_id(uint64_t key, uint32_t type);
+
+/* The same of a lock that is waited for: one of the entries that are kept, if there is no room. */
+uint32_t locks_id_of_waited(uint64_t key, uint32_t type);
 
 /* The entry if the lock is known, else NULL. */
 struct lt_lock *locks_find(uint64_t key);

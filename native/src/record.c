@@ -68,6 +68,8 @@ static NOINLINE bool ring_make(struct lt_thread *t)
 {
     uint32_t records = lt_settings.ring_records;
     uint64_t offset = shm_alloc((uint64_t)records * LT_RECORD_SIZE);
+    if (!offset) /* better a short one than none */
+        offset = shm_alloc_last((uint64_t)(records = RING_RECORDS_MIN) * LT_RECORD_SIZE);
     if (!offset)
         return false;
     local_of(t)->ring = shm_ptr(offset);

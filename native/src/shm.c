@@ -20,6 +20,7 @@ enum {
     FIRST_BACKED = 256 << 10, /* reserved at the start */
     BACK_STEP = 256 << 10,    /* and then so much at a time */
     SEAL_ROOM = 4 << 20,      /* for what comes after the program confined itself */
+    LAST_ROOM = 32 << 10,     /* set aside for what is waited for */
     CACHE_LINE = 64,
     REFUSALS_BEFORE_RETRY = 1024
 };
@@ -30,6 +31,8 @@ struct shm_map shm_map;
 static char path[SHM_PATH_MAX];
 static bool sealed;
 static uint64_t seal_from, seal_end; /* all that is handed out from between these is reserved */
+static uint64_t last_used; /* of the last room, which lies before everything else in the arena */
+static uint64_t too_large; /* bytes: the least that the system refused */
 
 static uint64_t round_up(uint64_t value, uint64_t unit)
 {
@@ -154,7 +157,7 @@ static void fill_header(struct lt_header *header, uint64_t start_time, uint64_t 
     header->uid = user_id();
     header->start_time = start_time;
     header->pid_namespace = pid_namespace();
-    header->used = LT_ARENA_OFFSET;
+    header->used = LT_ARENA_OFFSET + LAST_ROOM;
     header->backed = FIRST_BACKED;
     header->limit = limit;
 }
@@ -199,6 +202,8 @@ bool shm_create(const char *directory, char *reason, size_t reason_size)
     }
     struct lt_header *header = (struct lt_header *)shm_map.segment[0];
     fill_header(header, start_time, limit);
+    last_used = LT_ARENA_OFFSET;
+    too_large = UINT64_MAX;
     mark_generation();
     lt_shm = header;
     return true;
@@ -304,7 +309,26 @@ static bool arena_back(uint64_t end)
     }
 }
 
-/* With the file system full each attempt is a failing system call; so only one in many tries. */
+/* With the file system full each attempt is a failing system call, which reserves what it can until
+ * there is no more; so only one in many tries, and of large ones fewer. For less than what was too
+ * much there may be room. */
+static bool may_try(uint64_t size)
+{
+    uint64_t refused = __atomic_load_n(&lt_shm->refused, __ATOMIC_RELAXED);
+    return size < __atomic_load_n(&too_large, __ATOMIC_RELAXED) ||
+           refused % (REFUSALS_BEFORE_RETRY * (1 + size / BACK_STEP)) == 0;
+}
+
+static bool tried(uint64_t size, bool found)
+{
+    uint64_t least = __atomic_load_n(&too_large, __ATOMIC_RELAXED);
+    if (found && size >= least)
+        __atomic_store_n(&too_large, UINT64_MAX, __ATOMIC_RELAXED); /* others gave room back */
+    else if (!found && size < least)
+        __atomic_store_n(&too_large, size, __ATOMIC_RELAXED);
+    return found;
+}
+
 static bool refuse(void)
 {
     __atomic_fetch_add(&lt_shm->refused, 1, __ATOMIC_RELAXED);
@@ -314,12 +338,13 @@ static bool refuse(void)
 
 static bool arena_room(uint64_t end)
 {
-    if (end <= __atomic_load_n(&lt_shm->backed, __ATOMIC_ACQUIRE))
+    uint64_t backed = __atomic_load_n(&lt_shm->backed, __ATOMIC_ACQUIRE);
+    if (end <= backed)
         return true;
-    uint64_t refused = __atomic_load_n(&lt_shm->refused, __ATOMIC_RELAXED);
-    if (end > lt_shm->limit || (refused && refused % REFUSALS_BEFORE_RETRY))
+    uint64_t size = round_up(end - backed, BACK_STEP);
+    if (end > lt_shm->limit || !may_try(size))
         return refuse();
-    return arena_back(end) || refuse();
+    return tried(size, arena_back(end)) || refuse();
 }
 
 /* A page of which a child, however it was made, gets an empty copy (madvise(2), Linux 4.14). */
@@ -434,35 +459,56 @@ uint64_t shm_alloc(uint64_t size)
     return alloc(size, CACHE_LINE);
 }
 
-uint64_t shm_alloc_pages(uint64_t size)
+uint64_t shm_alloc_last(uint64_t size)
 {
-    return alloc(size, size < LT_PAGE ? CACHE_LINE : LT_PAGE);
+    uint64_t offset = shm_alloc(size);
+    if (offset || !lt_shm || shm_is_strangers())
+        return offset;
+    uint64_t used = __atomic_load_n(&last_used, __ATOMIC_RELAXED);
+    do {
+        if (size > LT_ARENA_OFFSET + LAST_ROOM - used)
+            return 0;
+    } while (!__atomic_compare_exchange_n(&last_used, &used, used + round_up(size, CACHE_LINE),
+                                          false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+    return used;
 }
 
 /* A hook that a signal interrupted may still write to a table that the signal's handler made grow
  * and so gave back. That is no harm: the page comes back, and it is nobody else's. */
 void shm_give_back(uint64_t offset, uint64_t size)
 {
-    if (size >= LT_PAGE && !shm_is_sealed())
+    if (size >= LT_PAGE && !shm_is_sealed() && !shm_is_strangers())
         sys_call3(SYS_madvise, (long)shm_ptr(offset), (long)size, MADV_REMOVE);
 }
 
 uint64_t shm_place(uint64_t size)
 {
-    return size > BACK_STEP ? alloc_sparse(size) : shm_alloc_pages(size);
+    return size > BACK_STEP ? alloc_sparse(size)
+                            : alloc(size, size < LT_PAGE ? CACHE_LINE : LT_PAGE);
 }
 
-bool shm_reserve(uint64_t offset, uint64_t size)
+/* `alone`: nobody else may use any of these pages yet. */
+static bool reserve(uint64_t offset, uint64_t size, bool alone)
 {
     if (!lt_shm || shm_is_strangers())
         return false;
     if (shm_is_sealed())
         return (offset >= seal_from && offset + size <= seal_end) || refuse();
-    uint64_t refused = __atomic_load_n(&lt_shm->refused, __ATOMIC_RELAXED);
-    if (refused && refused % REFUSALS_BEFORE_RETRY)
+    if (size < LT_PAGE)
+        return true;
+    if (!may_try(size))
         return refuse();
-    return size < LT_PAGE ||
-           pages_reserve(offset / LT_PAGE * LT_PAGE, round_up(offset + size, LT_PAGE)) || refuse();
+    uint64_t from = offset / LT_PAGE * LT_PAGE, to = round_up(offset + size, LT_PAGE);
+    if (tried(size, pages_reserve(from, to)))
+        return true;
+    if (alone)
+        shm_give_back(offset, size);
+    return refuse();
+}
+
+bool shm_reserve(uint64_t offset, uint64_t size)
+{
+    return reserve(offset, size, true);
 }
 
 static unsigned chunk_of(const struct lt_array *array, uint32_t index)
@@ -502,7 +548,9 @@ static bool is_sparse(const struct lt_array *array, unsigned chunk)
     return chunk_bytes(array, chunk) > BACK_STEP;
 }
 
-static uint64_t chunk_ensure(struct lt_array *array, unsigned chunk)
+typedef uint64_t allocate(uint64_t size);
+
+static uint64_t chunk_ensure(struct lt_array *array, unsigned chunk, allocate *alloc_dense)
 {
     if (chunk >= LT_CHUNKS)
         return 0;
@@ -510,7 +558,7 @@ static uint64_t chunk_ensure(struct lt_array *array, unsigned chunk)
     if (known)
         return known;
     uint64_t size = chunk_bytes(array, chunk);
-    uint64_t offset = is_sparse(array, chunk) ? alloc_sparse(size) : shm_alloc(size);
+    uint64_t offset = is_sparse(array, chunk) ? alloc_sparse(size) : alloc_dense(size);
     if (!offset || __atomic_compare_exchange_n(&array->chunk[chunk], &known, offset, false,
                                                __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return offset;
@@ -518,10 +566,10 @@ static uint64_t chunk_ensure(struct lt_array *array, unsigned chunk)
 }
 
 /* Makes elements from `index` on safe to touch, which is the first that is not. */
-static bool elements_back(struct lt_array *array, uint32_t index)
+static bool elements_back(struct lt_array *array, uint32_t index, allocate *alloc_dense)
 {
     unsigned chunk = chunk_of(array, index);
-    uint64_t offset = chunk_ensure(array, chunk);
+    uint64_t offset = chunk_ensure(array, chunk, alloc_dense);
     if (!offset)
         return false;
     uint32_t first = chunk_start(array, chunk), end = first + (array->first << chunk);
@@ -530,7 +578,7 @@ static bool elements_back(struct lt_array *array, uint32_t index)
         end = end - index > step ? index + step : end;
         uint64_t from = offset + (uint64_t)(index - first) * array->element_size;
         uint64_t to = offset + (uint64_t)(end - first) * array->element_size;
-        if (!shm_reserve(from, to - from))
+        if (!reserve(from, to - from, false))
             return false;
     }
     uint32_t backed = __atomic_load_n(&array->backed, __ATOMIC_RELAXED);
@@ -540,17 +588,27 @@ static bool elements_back(struct lt_array *array, uint32_t index)
     return true;
 }
 
-void *array_push(struct lt_array *array, uint32_t *index)
+static void *push(struct lt_array *array, uint32_t *index, allocate *alloc_dense)
 {
     uint32_t count = __atomic_load_n(&array->count, __ATOMIC_ACQUIRE);
     do {
         if (count == UINT32_MAX || (count >= __atomic_load_n(&array->backed, __ATOMIC_ACQUIRE) &&
-                                    !elements_back(array, count)))
+                                    !elements_back(array, count, alloc_dense)))
             return NULL;
     } while (!__atomic_compare_exchange_n(&array->count, &count, count + 1, false, __ATOMIC_ACQ_REL,
                                           __ATOMIC_ACQUIRE));
     *index = count;
     return array_at(array, count);
+}
+
+void *array_push(struct lt_array *array, uint32_t *index)
+{
+    return push(array, index, shm_alloc);
+}
+
+void *array_push_last(struct lt_array *array, uint32_t *index)
+{
+    return push(array, index, shm_alloc_last);
 }
 
 void array_clear(struct lt_array *array)

@@ -51,11 +51,12 @@ bool shm_is_sealed(void);
 /* Returns a file offset, 0 if there is no room. */
 uint64_t shm_alloc(uint64_t size);
 
-/* The same; of a page or more it has its pages for itself, and they can be given back. */
-uint64_t shm_alloc_pages(uint64_t size);
+/* The same for what comes of a wait: if there is no room, a piece of some that is set aside at the
+ * start, so that what is waited for finds a place where uncontended locks took all the rest. */
+uint64_t shm_alloc_last(uint64_t size);
 
 /* A place for what comes and goes: fit for use only after shm_reserve(), which returns false if there
- * is no room. Zero the first time. */
+ * is no room, and then leaves what room there is to others. Zero the first time. */
 uint64_t shm_place(uint64_t size);
 bool shm_reserve(uint64_t offset, uint64_t size);
 
@@ -85,6 +86,9 @@ void *array_at(const struct lt_array *array, uint32_t index);
 
 /* A new element, all zero, and its index; NULL if there is no room. */
 void *array_push(struct lt_array *array, uint32_t *index);
+
+/* The same from shm_alloc_last(). */
+void *array_push_last(struct lt_array *array, uint32_t *index);
 
 /* Empties it; whoever may still look at an element finds it zero. */
 void array_clear(struct lt_array *array);

@@ -82,7 +82,7 @@ static uint32_t chain_find(const uint64_t *frames, uint32_t depth, uint64_t hash
 
 static uint32_t stack_new(const uint64_t *frames, uint32_t depth, uint64_t hash)
 {
-    uint64_t offset = shm_alloc(sizeof(struct lt_stack) + depth * sizeof *frames);
+    uint64_t offset = shm_alloc_last(sizeof(struct lt_stack) + depth * sizeof *frames);
     if (!offset)
         return 0;
     struct lt_stack *stack = shm_ptr(offset);

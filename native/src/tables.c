@@ -85,11 +85,19 @@ static bool slots_grow(struct lt_thread *t)
     return true;
 }
 
-static struct lt_slot *slot_insert(struct lt_thread *t, uint64_t key, uint32_t type)
+/* In a table that cannot grow some places are left for what is waited for. More, and the search for
+ * each lock that is not in it would be long. */
+static bool slots_full_for_good(uint32_t count, uint32_t capacity)
 {
-    if (slots_full(t->slot_count, t->slot_capacity) && !slots_grow(t))
-        return NULL; /* a fuller table would make every search long */
-    uint32_t id = locks_id(key, type);
+    return count >= capacity / 4 * 3;
+}
+
+static struct lt_slot *slot_insert(struct lt_thread *t, uint64_t key, uint32_t type, bool waited)
+{
+    if (slots_full(t->slot_count, t->slot_capacity) && !slots_grow(t) &&
+        (!waited || slots_full_for_good(t->slot_count, t->slot_capacity)))
+        return NULL;
+    uint32_t id = waited ? locks_id_of_waited(key, type) : locks_id(key, type);
     if (!id)
         return NULL;
     struct lt_slot *slots;
@@ -110,13 +118,13 @@ struct lt_slot *slot_find(struct lt_thread *t, uint64_t key)
     return slot->key ? slot : NULL;
 }
 
-struct lt_slot *slot_search(struct lt_thread *t, uint64_t key, uint32_t type)
+static struct lt_slot *search(struct lt_thread *t, uint64_t key, uint32_t type, bool waited)
 {
     struct lt_slot *slot = slot_find(t, key);
     if (slot)
         return slot;
     uint32_t mode = thread_busy(t);
-    slot = slot_insert(t, key, type);
+    slot = slot_insert(t, key, type, waited);
     thread_ready(t, mode);
     if (slot)
         return slot;
@@ -126,6 +134,11 @@ struct lt_slot *slot_search(struct lt_thread *t, uint64_t key, uint32_t type)
     }
     __atomic_fetch_or(&lt_shm->notes, LT_NOTE_LOCKS_FOLDED, __ATOMIC_RELAXED);
     return &t->other;
+}
+
+struct lt_slot *slot_search(struct lt_thread *t, uint64_t key, uint32_t type)
+{
+    return search(t, key, type, false);
 }
 
 void slots_time_next(struct lt_thread *t)
@@ -141,10 +154,11 @@ void slots_time_next(struct lt_thread *t)
 
 /* ---- waits by lock ---- */
 
-struct lt_waits *waits_make(struct lt_thread *t, struct lt_slot *slot)
+static struct lt_waits *make(struct lt_thread *t, struct lt_slot *slot, bool waited)
 {
     uint32_t mode = thread_busy(t), index;
-    struct lt_waits *waits = array_push(&t->waits, &index);
+    struct lt_waits *waits =
+        waited ? array_push_last(&t->waits, &index) : array_push(&t->waits, &index);
     if (waits && !shm_is_strangers()) {
         waits->own = (uint64_t)(uintptr_t)array_at(&lt_shm->locks, slot->lock);
         slot->own = (uint64_t)(uintptr_t)waits;
@@ -155,6 +169,21 @@ struct lt_waits *waits_make(struct lt_thread *t, struct lt_slot *slot)
         return waits;
     __atomic_fetch_or(&lt_shm->notes, LT_NOTE_LOCKS_FOLDED, __ATOMIC_RELAXED);
     return &t->other_waits;
+}
+
+struct lt_waits *waits_make(struct lt_thread *t, struct lt_slot *slot)
+{
+    return make(t, slot, false);
+}
+
+struct lt_slot *slot_of_waited(struct lt_thread *t, uint64_t key, uint32_t type)
+{
+    if (!lock_is_kept(key))
+        return slot_of(t, key, type);
+    struct lt_slot *slot = search(t, key, type, true);
+    if (!slot->own)
+        make(t, slot, true);
+    return slot;
 }
 
 /* ---- waits by (lock, stack) ---- */
@@ -175,7 +204,10 @@ static bool sites_grow(struct lt_thread *t)
     uint32_t old_capacity = t->site_capacity;
     uint32_t capacity = old_capacity ? old_capacity * 2 : FIRST;
     uint64_t old_offset = t->sites, *place = place_of(local->site_places, capacity);
-    uint64_t offset = table_room(place, (uint64_t)capacity * sizeof(struct lt_site));
+    uint64_t size = (uint64_t)capacity * sizeof(struct lt_site);
+    uint64_t offset = table_room(place, size);
+    if (!offset && size < LT_PAGE) /* what is larger is given back in whole pages */
+        offset = *place = shm_alloc_last(size);
     if (!offset)
         return false;
     struct lt_site *sites = shm_ptr(offset);

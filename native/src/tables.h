@@ -25,6 +25,10 @@ static inline struct lt_slot *slot_of(struct lt_thread *t, uint64_t key, uint32_
     return LIKELY(slot->key == key) ? slot : slot_search(t, key, type);
 }
 
+/* The same for a wait that is about to begin, with room for what is counted of it. A lock that finds
+ * no room otherwise gets a place from what is kept for this. */
+NOINLINE struct lt_slot *slot_of_waited(struct lt_thread *t, uint64_t key, uint32_t type);
+
 /* The slot if the lock is known to the thread, else NULL. Makes nothing. */
 struct lt_slot *slot_find(struct lt_thread *t, uint64_t key);
 

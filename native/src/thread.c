@@ -13,7 +13,8 @@
 
 enum {
     THREADS_FIRST = 16,
-    COLLECT_FIRST = 64 /* blocks before the first look for dead threads */
+    COLLECT_FIRST = 64, /* blocks before the first look for dead threads */
+    KEPT = 8            /* blocks for threads that begin when there is no room */
 };
 
 __thread struct own lt_own = {.mode = MODE_NEVER};
@@ -24,18 +25,13 @@ static __thread bool unwatched;
 static uint64_t free_head;
 static uint32_t collect_at = COLLECT_FIRST;
 static uint32_t collecting;
+static uint32_t kept_used; /* of the blocks that are kept, which are the first of all */
+static uint32_t refused;   /* blocks for which there was no room */
 static uint64_t births;
 static bool may_take_free;
 
 _Static_assert(sizeof(struct local) <= sizeof(((struct lt_thread *)0)->own),
                "lt_thread.own too small");
-
-int threads_init(bool take_free)
-{
-    may_take_free = take_free;
-    array_init(&lt_shm->threads, sizeof(struct lt_thread), THREADS_FIRST);
-    return 0;
-}
 
 void threads_reset(void)
 {
@@ -45,6 +41,8 @@ void threads_reset(void)
     free_head = 0;
     collect_at = COLLECT_FIRST;
     collecting = 0;
+    kept_used = 0;
+    refused = 0;
 }
 
 static void block_free(struct lt_thread *t)
@@ -151,18 +149,53 @@ static struct lt_thread *block_new(void)
     return t;
 }
 
+int threads_init(bool take_free)
+{
+    may_take_free = take_free;
+    array_init(&lt_shm->threads, sizeof(struct lt_thread), THREADS_FIRST);
+    for (int i = 0; i < KEPT; i++)
+        if (!block_new())
+            return -1;
+    return 0;
+}
+
+static struct lt_thread *block_kept(void)
+{
+    uint32_t used = __atomic_load_n(&kept_used, __ATOMIC_RELAXED);
+    do {
+        if (used == KEPT)
+            return NULL;
+    } while (!__atomic_compare_exchange_n(&kept_used, &used, used + 1, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_RELAXED));
+    return array_at(&lt_shm->threads, used);
+}
+
+static struct lt_thread *block_of_dead(void)
+{
+    collect_dead();
+    return block_reuse();
+}
+
+/* There is no room: that dead threads are looked for must not be dear, for it may happen often. */
+static struct lt_thread *block_without_room(uint32_t count)
+{
+    uint32_t times = __atomic_fetch_add(&refused, 1, __ATOMIC_RELAXED);
+    struct lt_thread *t = times % (1 + count / COLLECT_FIRST) == 0 ? block_of_dead() : NULL;
+    return t ? t : block_kept();
+}
+
 struct lt_thread *thread_reserve(void)
 {
     if (!lt_shm || shm_is_strangers())
         return NULL;
+    uint32_t count = __atomic_load_n(&lt_shm->threads.count, __ATOMIC_RELAXED);
     struct lt_thread *t = block_reuse();
-    if (!t && __atomic_load_n(&lt_shm->threads.count, __ATOMIC_RELAXED) >=
-                  __atomic_load_n(&collect_at, __ATOMIC_RELAXED)) {
-        collect_dead();
-        t = block_reuse();
-    }
+    if (!t && count >= __atomic_load_n(&collect_at, __ATOMIC_RELAXED))
+        t = block_of_dead();
     if (!t)
         t = block_new();
+    if (!t)
+        t = block_without_room(count);
     if (!t) {
         __atomic_fetch_or(&lt_shm->notes, LT_NOTE_NO_THREAD_BLOCK, __ATOMIC_RELAXED);
         return NULL;

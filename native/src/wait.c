@@ -82,7 +82,7 @@ void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *w
     w->counted = 0;
     if (w->within)
         return;
-    uint32_t lock = slot_of(t, what->key, what->type)->lock;
+    uint32_t lock = slot_of_waited(t, what->key, what->type)->lock;
     uint32_t mode = thread_busy(t);
     w->counted = (mode & LEVEL_MASK) >= LT_LEVEL_BLOCKS ? lock : 0;
     if (w->counted)
