@@ -176,7 +176,7 @@ struct lt_waits *waits_make(struct lt_thread *t, struct lt_slot *slot)
     return make(t, slot, false);
 }
 
-struct lt_slot *slot_of_waited(struct lt_thread *t, uint64_t key, uint32_t type)
+struct lt_slot *slot_search_waited(struct lt_thread *t, uint64_t key, uint32_t type)
 {
     if (!lock_is_kept(key))
         return slot_of(t, key, type);

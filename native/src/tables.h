@@ -27,7 +27,15 @@ static inline struct lt_slot *slot_of(struct lt_thread *t, uint64_t key, uint32_
 
 /* The same for a wait that is about to begin, with room for what is counted of it. A lock that finds
  * no room otherwise gets a place from what is kept for this. */
-NOINLINE struct lt_slot *slot_of_waited(struct lt_thread *t, uint64_t key, uint32_t type);
+NOINLINE struct lt_slot *slot_search_waited(struct lt_thread *t, uint64_t key, uint32_t type);
+
+static inline struct lt_slot *slot_of_waited(struct lt_thread *t, uint64_t key, uint32_t type)
+{
+    struct lt_slot *slots;
+    uint64_t place = slot_place(local_of(t), key, &slots);
+    struct lt_slot *slot = &slots[place];
+    return LIKELY(slot->key == key && slot->own) ? slot : slot_search_waited(t, key, type);
+}
 
 /* The slot if the lock is known to the thread, else NULL. Makes nothing. */
 struct lt_slot *slot_find(struct lt_thread *t, uint64_t key);

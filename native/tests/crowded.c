@@ -1,4 +1,6 @@
 /* No room is left: what is waited for has a place all the same, and nothing else has. */
+#include <pthread.h>
+
 #include "check.h"
 #include "hold.h"
 #include "record.h"
@@ -127,8 +129,27 @@ static void some_threads_begin(void)
     }
     CHECK(!thread_reserve());
     CHECK(lt_shm->notes & LT_NOTE_NO_THREAD_BLOCK);
-    thread_release(block[0]);
-    CHECK(thread_reserve() == block[0]);
+    for (int i = 0; i < LAST_THREADS; i++)
+        thread_release(block[i]);
+}
+
+static void *begins(void *argument)
+{
+    *(struct lt_thread **)argument = watched();
+    return NULL;
+}
+
+/* One after the other, more than blocks are kept: each has that of one before it, which is dead. */
+static void threads_come_and_go(void)
+{
+    for (int i = 0; i < 3 * LAST_THREADS; i++) {
+        pthread_t thread;
+        struct lt_thread *block = NULL;
+        CHECK(pthread_create(&thread, NULL, begins, &block) == 0);
+        CHECK(pthread_join(thread, NULL) == 0);
+        CHECK(block);
+    }
+    CHECK_EQUAL(lt_shm->threads_unwatched, 0);
 }
 
 /* Then the table grows as ever. */
@@ -156,6 +177,7 @@ int main(void)
     where_it_came_from_is_known(t);
     what_ended_threads_counted_stays(t);
     some_threads_begin();
+    threads_come_and_go();
     room_comes_back(t);
     return 0;
 }
