@@ -310,13 +310,13 @@ static bool arena_back(uint64_t end)
 }
 
 /* With the file system full each attempt is a failing system call, which reserves what it can until
- * there is no more; so only one in many tries, and of large ones fewer. For less than what was too
- * much there may be room. */
+ * there is no more; so only one in many tries: for a table one in as many as it would have entries.
+ * For less than what was too much there may be room. */
 static bool may_try(uint64_t size)
 {
     uint64_t refused = __atomic_load_n(&lt_shm->refused, __ATOMIC_RELAXED);
     return size < __atomic_load_n(&too_large, __ATOMIC_RELAXED) ||
-           refused % (REFUSALS_BEFORE_RETRY * (1 + size / BACK_STEP)) == 0;
+           refused % (REFUSALS_BEFORE_RETRY + size / CACHE_LINE) == 0;
 }
 
 static bool tried(uint64_t size, bool found)
