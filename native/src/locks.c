@@ -144,7 +144,7 @@ uint32_t locks_id(uint64_t key, uint32_t type)
 
 uint32_t locks_id_of_waited(uint64_t key, uint32_t type)
 {
-    return find_or_enter(key, type, true);
+    return find_or_enter(key, type, lock_is_kept(key));
 }
 
 struct lt_lock *locks_find(uint64_t key)

@@ -84,6 +84,8 @@ void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *w
         return;
     uint32_t lock = slot_of_waited(t, what->key, what->type)->lock;
     uint32_t mode = thread_busy(t);
+    if (UNLIKELY(!lock)) /* not counted apart, but to be seen */
+        lock = locks_id_of_waited(what->key, what->type);
     w->counted = (mode & LEVEL_MASK) >= LT_LEVEL_BLOCKS ? lock : 0;
     if (w->counted)
         locks_wait_begins(w->counted);

@@ -7,6 +7,7 @@
 #include "settings.h"
 #include "shm.h"
 #include "stack.h"
+#include "wait.h"
 
 enum { LAST_SLOTS = 8, LAST_LOCKS = 64, LAST_THREADS = 8, FIRST_SLOTS = 16 };
 
@@ -75,10 +76,23 @@ static void what_is_waited_for_has_a_place(struct lt_thread *t)
     CHECK(slot_of_waited(t, mutex(1000 + LAST_SLOTS), 0) == &t->other);
 }
 
+/* Where the thread's own table has no place left it is shown at least. */
+static void who_waits_is_shown(struct lt_thread *t)
+{
+    struct waiting waiting;
+    wait_begin(t, &waiting, &(struct wait_for){.key = mutex(1000 + LAST_SLOTS)}, FRAME());
+    CHECK(t->wait.lock);
+    CHECK_EQUAL(t->wait.lock, locks_id(mutex(1000 + LAST_SLOTS), 0));
+    wait_end_refused(&waiting);
+    wait_begin(t, &waiting, &(struct wait_for){.key = key_number(LT_KIND_COND, 1)}, FRAME());
+    CHECK_EQUAL(t->wait.lock, 0);
+    wait_end_refused(&waiting);
+}
+
 static void there_are_so_many_entries(void)
 {
     uint32_t last = 0;
-    for (uint64_t n = 0; n < LAST_LOCKS - LAST_SLOTS; n++) {
+    for (uint64_t n = 0; n < LAST_LOCKS - LAST_SLOTS - 1; n++) {
         uint32_t id = locks_id_of_waited(mutex(2000 + n), 0);
         CHECK(id && id != last);
         CHECK_EQUAL(locks_id(mutex(2000 + n), 0), id);
@@ -173,6 +187,7 @@ int main(void)
     fill();
     others_are_counted_together(t);
     what_is_waited_for_has_a_place(t);
+    who_waits_is_shown(t);
     there_are_so_many_entries();
     where_it_came_from_is_known(t);
     what_ended_threads_counted_stays(t);
