@@ -124,7 +124,8 @@ static uint32_t enter(struct search *search, uint32_t type, bool waited)
                                         __ATOMIC_ACQUIRE))
             return id;
         if (search_ends_at(search, theirs)) {
-            __atomic_store_n(&lock->key, 0, __ATOMIC_RELEASE); /* an entry that stays unused */
+            if (theirs != id) /* else a child that was forked right here went on with it */
+                __atomic_store_n(&lock->key, 0, __ATOMIC_RELEASE); /* it stays unused */
             return theirs;
         }
     }

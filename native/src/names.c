@@ -63,7 +63,7 @@ static void write_text(struct lt_name *name, const char *text)
 static void add(uint64_t key, uint32_t *bucket, uint32_t head, const char *text)
 {
     uint32_t index;
-    struct lt_name *name = array_push(&lt_shm->names, &index);
+    struct lt_name *theirs, *name = array_push(&lt_shm->names, &index);
     if (!name)
         return;
     name->key = key;
@@ -73,8 +73,9 @@ static void add(uint64_t key, uint32_t *bucket, uint32_t head, const char *text)
         if (__atomic_compare_exchange_n(bucket, &head, index + 1, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_ACQUIRE))
             return;
-    } while (!find(key, head));
-    name->key = 0; /* somebody else has just named it: an entry that stays unused */
+    } while (!(theirs = find(key, head)));
+    if (theirs != name) /* else a child that was forked right here went on with it */
+        name->key = 0;  /* somebody else has just named it: an entry that stays unused */
 }
 
 void names_set(uint64_t key, const char *text)
