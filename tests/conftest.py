@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -84,3 +85,24 @@ def need() -> Callable[..., Path]:
         return Path(path)
 
     return find
+
+
+@pytest.fixture
+def tmpfs(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
+    """An empty file system of so many bytes; asked for again it is another size."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount")
+    directory = tmp_path / "tmpfs"
+    directory.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(directory)], check=True)
+
+    def resized(size: int) -> Path:
+        for left in directory.iterdir():
+            left.unlink()
+        subprocess.run(["mount", "-o", f"remount,size={size}", str(directory)], check=True)
+        return directory
+
+    try:
+        yield resized
+    finally:
+        subprocess.run(["umount", "-l", str(directory)], check=True)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from support import tool
 from support.targets import StartTarget, Target
 
 LOCKS = 20_000
-KIB = 1 << 10
 MIB = 1 << 20
 
 #: Starts crowded.c: where there is how little room.
@@ -54,25 +52,11 @@ def filled_up(start_target: StartTarget, directory: Path) -> StartCrowded:
     return start
 
 
-@pytest.fixture
-def tmpfs(tmp_path: Path) -> Iterator[Path]:
-    """A file system of one mebibyte."""
-    if os.geteuid() != 0:
-        pytest.skip("only root may mount")
-    directory = tmp_path / "tmpfs"
-    directory.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={MIB}", "tmpfs", directory], check=True)
-    try:
-        yield directory
-    finally:
-        subprocess.run(["umount", "-l", directory], check=True)
-
-
 @pytest.fixture(params=["limited", "filled up"])
 def start_crowded(request: pytest.FixtureRequest, start_target: StartTarget) -> StartCrowded:
     if request.param == "limited":
         return limited(start_target)
-    return filled_up(start_target, request.getfixturevalue("tmpfs"))
+    return filled_up(start_target, request.getfixturevalue("tmpfs")(MIB))
 
 
 def assert_crowded(document: dict[str, Any], acquisitions: int) -> None:
@@ -98,7 +82,6 @@ def test_a_late_lock_that_is_fought_for(who: str, start_crowded: StartCrowded) -
     wait = tool.thread_of(document, truth["bob"])["waiting_for"]
     assert (wait["lock"], wait["holders"]) == (late["id"], [truth["alice"]])
     assert tool.functions(document, wait["stack"])[0] == "takes_late"
-    assert document["lost_events"] >= 0
     assert target.finish() == (0, [])
 
 
@@ -124,14 +107,19 @@ def test_two_late_locks_in_a_deadlock(who: str, start_crowded: StartCrowded) -> 
 
 
 def test_a_table_too_large_leaves_the_room_to_others(
-    start_target: StartTarget, tmpfs: Path
+    start_target: StartTarget, tmpfs: Callable[[int], Path]
 ) -> None:
     """One thread's table would have to become twice as large as what is left. That is left to the
     program, and to threads that need less."""
-    subprocess.run(["mount", "-o", f"remount,size={3 * MIB}", tmpfs], check=True)
+    directory = tmpfs(3 * MIB)
     own, main_knows = 1000, 8192  # a table is at most half full
     target = start_target(
-        "crowded", "others", str(LOCKS), "fight", str(own), environment={"LOCKTOP_DIR": str(tmpfs)}
+        "crowded",
+        "others",
+        str(LOCKS),
+        "fight",
+        str(own),
+        environment={"LOCKTOP_DIR": str(directory)},
     )
     target.expect("begun")
     target.go_on()
@@ -140,7 +128,7 @@ def test_a_table_too_large_leaves_the_room_to_others(
     others = tool.lock_named(document, "other locks")
     assert others["acquisitions"] == LOCKS - main_knows, "none of the others'"
     assert tool.lock_named(document, "g_late")["acquisitions"] == truth["contended"] + 1
-    assert room_left(tmpfs) > MIB / 4
+    assert room_left(directory) > MIB / 4
 
 
 def test_what_ended_threads_waited_for(start_crowded: StartCrowded) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -51,27 +51,6 @@ def test_what_a_program_does_to_itself(
 #: Bytes that the library reserves at a time, and how many such reservations are looked at.
 STEP, STEPS = 256 << 10, 100
 PAGE = 4096
-
-
-@pytest.fixture
-def tmpfs(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
-    """An empty file system of so many bytes; asked for again it is another size."""
-    if os.geteuid() != 0:
-        pytest.skip("only root may mount")
-    directory = tmp_path / "tmpfs"
-    directory.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(directory)], check=True)
-
-    def resized(size: int) -> Path:
-        for left in directory.iterdir():
-            left.unlink()
-        subprocess.run(["mount", "-o", f"remount,size={size}", str(directory)], check=True)
-        return directory
-
-    try:
-        yield resized
-    finally:
-        subprocess.run(["umount", "-l", str(directory)], check=True)
 
 
 def notes_in(directory: Path) -> int | None:
