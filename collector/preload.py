@@ -56,8 +56,8 @@ _NOTES = {
     " the kernel for no more memory, and details may be missing",
     lib.LT_NOTE_NO_CLOCK: "watching ended when the program gave up reading the clock"
     " (strict seccomp or PR_SET_TSC)",
-    lib.LT_NOTE_LOCKS_FOLDED: "no room for all locks: what nobody waited for is counted as"
-    ' "other locks", so a lock may show fewer acquisitions than it had',
+    lib.LT_NOTE_LOCKS_FOLDED: 'some locks found no room and are counted as "other locks", those'
+    " waited for last: a lock may have had more acquisitions than are shown",
 }
 
 
