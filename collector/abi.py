@@ -163,6 +163,7 @@ class LockRow(NamedTuple):
     acquisitions: int
     contended: int
     trylock_failed: int
+    signals: int
     wait_ticks: int
     wait_max: int
     hold_ticks: int
@@ -171,6 +172,7 @@ class LockRow(NamedTuple):
     hold_mean: int
     changed_acquisitions: int
     changed_contended: int
+    changed_signals: int
     changed_wait_ticks: int
     changed_hold_ticks: int
 

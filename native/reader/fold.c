@@ -52,7 +52,7 @@ static void add_hold(struct lt_lock_sum *sum, const struct lt_counts *counts,
     add_untimed(sum, counts, waits, uncontended);
 }
 
-static void add_counts(struct lt_lock_sum *sum, const struct lt_counts *counts,
+static void add_counts(struct lt_lock_sum *sum, uint64_t kind, const struct lt_counts *counts,
                        const struct lt_waits *waits)
 {
     sum->acquisitions += counts->acquisitions;
@@ -60,7 +60,10 @@ static void add_counts(struct lt_lock_sum *sum, const struct lt_counts *counts,
     sum->trylock_failed += waits->trylock_failed;
     sum->wait_ticks += waits->wait_ticks;
     sum->wait_max = most(sum->wait_max, waits->wait_max);
-    add_hold(sum, counts, waits);
+    if (kind == LT_KIND_SEM || kind == LT_KIND_COND)
+        sum->signals += counts->signals;
+    else
+        add_hold(sum, counts, waits);
 }
 
 static uint32_t add_slot(const struct lt_slot *slot, const struct lt_waits *waits,
@@ -70,7 +73,7 @@ static uint32_t add_slot(const struct lt_slot *slot, const struct lt_waits *wait
 
     if (kind == LT_KIND_NONE || kind > LT_KIND_CUSTOM || slot->lock >= sum_count)
         return 1;
-    add_counts(&sums[slot->lock], &slot->counts, waits);
+    add_counts(&sums[slot->lock], kind, &slot->counts, waits);
     thread->acquisitions[kind] += slot->counts.acquisitions;
     thread->contended[kind] += waits->contended;
     thread->wait_ticks[kind] += waits->wait_ticks;
@@ -135,7 +138,7 @@ uint32_t lt_fold_retired(const void *retired, uint64_t size, struct lt_lock_sum 
 
         memcpy(&one, bytes + at, sizeof one);
         if (one.lock < sum_count)
-            add_counts(&sums[one.lock], &one.counts, &one.waits);
+            add_counts(&sums[one.lock], one.kind, &one.counts, &one.waits);
         else
             refused++;
     }

@@ -20,7 +20,7 @@ static uint32_t rank(const struct lt_lock_sum *sum, uint64_t key, uint32_t id, i
         return WANTED;
     if (sum->wait_ticks | sum->contended | sum->trylock_failed)
         return WAITED + magnitude(sum->wait_ticks);
-    return magnitude(sum->acquisitions);
+    return magnitude(sum->acquisitions | sum->signals);
 }
 
 static uint64_t key_of(const uint8_t *locks, uint32_t id)
@@ -52,6 +52,7 @@ static void set_changes(struct lt_lock_row *row, const struct lt_lock_sum *befor
 {
     row->changed_acquisitions = grown(before->acquisitions, now->acquisitions);
     row->changed_contended = grown(before->contended, now->contended);
+    row->changed_signals = grown(before->signals, now->signals);
     row->changed_wait_ticks = grown(before->wait_ticks, now->wait_ticks);
     row->changed_hold_ticks = grown(hold_ticks(before), hold_ticks(now));
 }
@@ -74,6 +75,7 @@ static void set_row(struct lt_lock_row *row, uint32_t id, const uint8_t *locks,
     row->acquisitions = sum->acquisitions;
     row->contended = sum->contended;
     row->trylock_failed = sum->trylock_failed;
+    row->signals = sum->signals;
     row->wait_ticks = sum->wait_ticks;
     row->wait_max = sum->wait_max;
     row->hold_ticks = hold_ticks(sum);

@@ -21,6 +21,7 @@ struct lt_lock_sum {
     uint64_t acquisitions;
     uint64_t contended;
     uint64_t trylock_failed;
+    uint64_t signals;
     uint64_t wait_ticks;
     uint64_t wait_max;
     uint64_t hold_sampled;
@@ -52,6 +53,7 @@ struct lt_lock_row {
     uint64_t acquisitions;
     uint64_t contended;
     uint64_t trylock_failed;
+    uint64_t signals;
     uint64_t wait_ticks;
     uint64_t wait_max;
     uint64_t hold_ticks; /* measured and estimated together */
@@ -60,6 +62,7 @@ struct lt_lock_row {
     uint64_t hold_mean; /* of the sampled holds, 0 unknown */
     uint64_t changed_acquisitions;
     uint64_t changed_contended;
+    uint64_t changed_signals;
     uint64_t changed_wait_ticks;
     uint64_t changed_hold_ticks;
 };
@@ -81,7 +84,7 @@ uint32_t lt_fold_slots(const void *slots, uint64_t size, const void *waits, uint
 void lt_fold_other(const struct lt_thread *block, struct lt_lock_sum *sums, uint32_t sum_count,
                    struct lt_thread_sum *thread);
 
-/* Adds the figures of ended threads in `size` bytes of struct lt_retired. Returns how many were left
+/* Adds the figures in `size` bytes of struct lt_retired. Returns how many were left
  * out because their lock cannot be. */
 uint32_t lt_fold_retired(const void *retired, uint64_t size, struct lt_lock_sum *sums,
                          uint32_t sum_count);

@@ -5,6 +5,7 @@
 #include "mutex_hooks.h"
 #include "posix_hooks.h"
 #include "real.h"
+#include "signalled.h"
 #include "wait.h"
 
 static inline pthread_mutex_t *mutex_of(mtx_t *m)
@@ -82,6 +83,9 @@ EXPORT void cnd_destroy(cnd_t *c)
     real_cnd_destroy(c);
     cond_ends(cond_of(c));
 }
+
+SIGNAL_HOOK(cnd_signal, real_cnd_signal, cnd_t, LT_KIND_COND)
+SIGNAL_HOOK(cnd_broadcast, real_cnd_broadcast, cnd_t, LT_KIND_COND)
 
 EXPORT int cnd_wait(cnd_t *c, mtx_t *m)
 {

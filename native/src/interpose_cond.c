@@ -6,6 +6,7 @@
 
 #include "posix_hooks.h"
 #include "real.h"
+#include "signalled.h"
 #include "wait.h"
 
 struct wait_call {
@@ -135,7 +136,7 @@ static inline int then(void (*note)(pthread_cond_t *), pthread_cond_t *c, int re
     return result;
 }
 
-/* All six for one version of the symbols. Their names here are only for .symver to rename, so nobody
+/* All eight for one version of the symbols. Their names here are only for .symver to rename, so nobody
  * declares them. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 #define VERSION_OF(suffix)                                                                         \
@@ -147,6 +148,10 @@ static inline int then(void (*note)(pthread_cond_t *), pthread_cond_t *c, int re
     {                                                                                              \
         return then(cond_ends, c, real_pthread_cond_destroy##suffix(c));                           \
     }                                                                                              \
+    SIGNAL_HOOK(cond_signal##suffix, real_pthread_cond_signal##suffix, pthread_cond_t,             \
+                LT_KIND_COND)                                                                      \
+    SIGNAL_HOOK(cond_broadcast##suffix, real_pthread_cond_broadcast##suffix, pthread_cond_t,       \
+                LT_KIND_COND)                                                                      \
     EXPORT int cond_wait##suffix(pthread_cond_t *c, pthread_mutex_t *m)                            \
     {                                                                                              \
         return wait_plain(real_pthread_cond_wait##suffix, c, m, FRAME());                          \
@@ -162,6 +167,8 @@ static inline int then(void (*note)(pthread_cond_t *), pthread_cond_t *c, int re
 #define SYMBOLS(suffix, version)                                                                   \
     SYMBOL(init, suffix, version)                                                                  \
     SYMBOL(destroy, suffix, version)                                                               \
+    SYMBOL(signal, suffix, version)                                                                \
+    SYMBOL(broadcast, suffix, version)                                                             \
     SYMBOL(wait, suffix, version)                                                                  \
     SYMBOL(timedwait, suffix, version)
 

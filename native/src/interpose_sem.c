@@ -7,6 +7,7 @@
 
 #include "names.h"
 #include "real.h"
+#include "signalled.h"
 #include "wait.h"
 
 enum form { WAIT, TIMED, CLOCK };
@@ -96,6 +97,8 @@ EXPORT int sem_trywait(sem_t *s)
         waits_of(t, slot_of(t, key_of(s), 0))->trylock_failed++;
     return result;
 }
+
+SIGNAL_HOOK(sem_post, real_sem_post, sem_t, LT_KIND_SEM)
 
 static void is_called(sem_t *s, const char *name)
 {

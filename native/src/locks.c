@@ -205,7 +205,7 @@ void locks_wait_ends(uint32_t id)
 
 static void add(uint64_t *to, uint64_t value)
 {
-    __atomic_store_n(to, *to + value, __ATOMIC_RELAXED);
+    __atomic_fetch_add(to, value, __ATOMIC_RELAXED); /* the signals have other writers too */
 }
 
 static void raise(uint64_t *to, uint64_t value)
@@ -224,21 +224,37 @@ static void retire_waits(struct lt_waits *to, const struct lt_waits *from)
     add(&to->hold_contended_ticks, from->hold_contended_ticks);
 }
 
-/* What finds no room is counted with the other locks. */
+/* Made by whoever comes first; of two, one entry stays unused. NULL if there is no room. */
 static struct lt_retired *retired_of(uint32_t id, bool waited)
 {
     struct lt_lock *lock = array_at(&lt_shm->locks, id);
     if (!lock)
         return NULL;
-    if (lock->retired)
-        return array_at(&lt_shm->retired, lock->retired - 1);
-    uint32_t index;
-    struct lt_retired *retired = push(&kept_retired, &index, waited);
-    if (!retired)
-        return retired_of(0, false);
-    retired->lock = id;
-    lock->retired = index + 1;
-    return retired;
+    uint32_t index, at = __atomic_load_n(&lock->retired, __ATOMIC_ACQUIRE);
+    if (!at) {
+        struct lt_retired *retired = push(&kept_retired, &index, waited);
+        if (!retired)
+            return NULL;
+        retired->lock = id;
+        retired->kind = (uint32_t)(lock->key >> LT_KIND_SHIFT);
+        if (__atomic_compare_exchange_n(&lock->retired, &at, index + 1, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE))
+            return retired;
+    }
+    return array_at(&lt_shm->retired, at - 1);
+}
+
+uint64_t *locks_signals(uint64_t key)
+{
+    uint32_t id = locks_id(key, 0);
+    struct lt_retired *retired = id ? retired_of(id, false) : NULL;
+    return retired ? &retired->counts.signals : NULL;
+}
+
+static bool is_signalled(uint64_t key)
+{
+    uint64_t kind = key >> LT_KIND_SHIFT;
+    return kind == LT_KIND_SEM || kind == LT_KIND_COND;
 }
 
 void locks_retire_slot(const struct lt_slot *slot)
@@ -247,11 +263,14 @@ void locks_retire_slot(const struct lt_slot *slot)
     struct lt_retired *retired =
         retired_of(slot->lock, waits && waits->wait_ticks && lock_is_kept(slot->key));
     if (!retired)
+        retired = retired_of(0, false); /* what finds no room is counted with the other locks */
+    if (!retired)
         return;
     const struct lt_counts *from = &slot->counts;
     struct lt_counts *to = &retired->counts;
     add(&to->acquisitions, from->acquisitions);
-    add(&to->hold_sampled, from->hold_sampled);
+    if (retired->lock == slot->lock || !is_signalled(slot->key))
+        add(&to->hold_sampled, from->hold_sampled); /* or the signals, which are there too */
     add(&to->hold_sampled_ticks, from->hold_sampled_ticks);
     raise(&to->hold_max, from->hold_max);
     if (waits)

@@ -48,6 +48,10 @@ bool locks_is_foreign(uint32_t id);
 void locks_wait_begins(uint32_t id);
 void locks_wait_ends(uint32_t id);
 
+/* Where posts or signals of the lock are counted, with atomic operations, for which a thread has no
+ * place of its own. NULL if there is no room. */
+uint64_t *locks_signals(uint64_t key);
+
 /* Adds a dead thread's figures. One caller at a time. */
 void locks_retire_slot(const struct lt_slot *slot);
 void locks_retire_site(const struct lt_site *site);

@@ -19,7 +19,7 @@ static bool slots_full(uint32_t count, uint32_t capacity)
 }
 
 /* Nobody looks for these where a program's lock waits. */
-static bool sites_full(uint32_t count, uint32_t capacity)
+static bool nearly_full(uint32_t count, uint32_t capacity)
 {
     return count >= capacity / 4 * 3;
 }
@@ -92,11 +92,8 @@ static bool slots_full_for_good(uint32_t count, uint32_t capacity)
     return count >= capacity / 4 * 3;
 }
 
-static struct lt_slot *slot_insert(struct lt_thread *t, uint64_t key, uint32_t type, bool waited)
+static struct lt_slot *slot_fit(struct lt_thread *t, uint64_t key, uint32_t type, bool waited)
 {
-    if (slots_full(t->slot_count, t->slot_capacity) && !slots_grow(t) &&
-        (!waited || slots_full_for_good(t->slot_count, t->slot_capacity)))
-        return NULL;
     uint32_t id = waited ? locks_id_of_waited(key, type) : locks_id(key, type);
     if (!id)
         return NULL;
@@ -110,12 +107,20 @@ static struct lt_slot *slot_insert(struct lt_thread *t, uint64_t key, uint32_t t
     return slot;
 }
 
+static struct lt_slot *slot_insert(struct lt_thread *t, uint64_t key, uint32_t type, bool waited)
+{
+    if (slots_full(t->slot_count, t->slot_capacity) && !slots_grow(t) &&
+        (!waited || slots_full_for_good(t->slot_count, t->slot_capacity)))
+        return NULL;
+    return slot_fit(t, key, type, waited);
+}
+
 struct lt_slot *slot_find(struct lt_thread *t, uint64_t key)
 {
     struct lt_slot *slots;
     uint64_t home = slot_place(local_of(t), key, &slots);
     struct lt_slot *slot = slot_probe(slots, home, key);
-    return slot->key ? slot : NULL;
+    return slot->key == key ? slot : NULL; /* a signal handler may have filled the empty one */
 }
 
 static struct lt_slot *search(struct lt_thread *t, uint64_t key, uint32_t type, bool waited)
@@ -139,6 +144,17 @@ static struct lt_slot *search(struct lt_thread *t, uint64_t key, uint32_t type, 
 struct lt_slot *slot_search(struct lt_thread *t, uint64_t key, uint32_t type)
 {
     return search(t, key, type, false);
+}
+
+struct lt_slot *slot_find_or_fit(struct lt_thread *t, uint64_t key, uint32_t type)
+{
+    struct lt_slot *slot = slot_find(t, key);
+    if (slot || nearly_full(t->slot_count, t->slot_capacity))
+        return slot;
+    uint32_t mode = thread_busy(t);
+    slot = shm_is_strangers() ? NULL : slot_fit(t, key, type, false);
+    thread_ready(t, mode);
+    return slot;
 }
 
 void slots_time_next(struct lt_thread *t)
@@ -233,7 +249,7 @@ void site_add(struct lt_thread *t, uint32_t lock, uint32_t stack, uint64_t wait)
     if (t->site_capacity)
         site = site_probe(local->sites, t->site_capacity, lock, stack);
     if (!site || site->count == 0) {
-        if (sites_full(t->site_count, t->site_capacity) && !sites_grow(t))
+        if (nearly_full(t->site_count, t->site_capacity) && !sites_grow(t))
             return; /* counted by lock; only where it came from is missing */
         site = site_probe(local->sites, t->site_capacity, lock, stack);
         site->lock = lock;

@@ -40,6 +40,10 @@ static inline struct lt_slot *slot_of_waited(struct lt_thread *t, uint64_t key, 
 /* The slot if the lock is known to the thread, else NULL. Makes nothing. */
 struct lt_slot *slot_find(struct lt_thread *t, uint64_t key);
 
+/* The slot, made where the table has room as it is; else NULL. It may interrupt any hook that is not
+ * at work in the library, for nothing that is in the table moves. */
+struct lt_slot *slot_find_or_fit(struct lt_thread *t, uint64_t key, uint32_t type);
+
 /* What the thread counts of a lock that is waited for. */
 NOINLINE struct lt_waits *waits_make(struct lt_thread *t, struct lt_slot *slot);
 

@@ -118,7 +118,7 @@ class SharedFile:
             setattr(lock, name, fields[name])
         if retired:
             ended, at = self._push(self.header.retired, "struct lt_retired")
-            ended.lock, lock.retired = index, at + 1
+            ended.lock, ended.kind, lock.retired = index, kind, at + 1
             _set_counts(ended.counts, ended.waits, retired)
         return index
 
@@ -212,6 +212,11 @@ class SharedFile:
     def lock(self, index: int) -> Any:
         """A lock's entry."""
         return self._at("struct lt_lock", self._element(self.header.locks, index))
+
+    def retired(self, index: int) -> Any:
+        """What is counted of a lock beside the threads' tables."""
+        at = self.lock(index).retired - 1
+        return self._at("struct lt_retired", self._element(self.header.retired, at))
 
     def offset_of(self, struct: Any) -> int:
         """Where a struct that was handed out lies in the file."""

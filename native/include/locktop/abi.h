@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 enum {
-    LT_ABI_VERSION = 2,
+    LT_ABI_VERSION = 3,
     LT_BYTE_ORDER = 16909060, /* 0x01020304 as the writer stored it */
     LT_PAGE = 4096,
     LT_CONTROL_OFFSET = 4096,
@@ -73,8 +73,9 @@ enum lt_process_state { LT_STARTING = 0, LT_RUNNING = 1, LT_EXITED = 2 };
 enum lt_note {
     LT_NOTE_NO_ROOM = 1,         /* an allocation failed: details are missing */
     LT_NOTE_NO_THREAD_BLOCK = 2, /* a thread runs unwatched */
-    LT_NOTE_LOCKS_FOLDED = 4,    /* acquisitions were counted under "other locks" (id 0): those of a
-                                    lock are at least what is counted of it */
+    LT_NOTE_LOCKS_FOLDED = 4,    /* acquisitions were counted under "other locks" (id 0), posts and
+                                    signals not at all: those of a lock are at least what is
+                                    counted of it */
     LT_NOTE_CONFINED = 8,        /* the program confined itself: no room beyond what it had then */
     LT_NOTE_NO_CLOCK = 16        /* it gave up the clock: watching ended there */
 };
@@ -163,7 +164,7 @@ struct lt_lock {
     uint32_t type;       /* mutex: type and flags (its __kind); rwlock: who goes first (its
                             __flags, PTHREAD_RWLOCK_PREFER_*); when first met. custom: index + 1
                             of its struct lt_custom */
-    uint32_t retired; /* its index in lt_header.retired, plus 1; 0: no thread that used it ended */
+    uint32_t retired; /* its index in lt_header.retired, plus 1; 0: nothing is counted there yet */
     uint32_t foreign_releases; /* releases by a thread that did not list it as held: a held
                                   list that names this lock may be stale */
     uint32_t reserved;
@@ -177,12 +178,15 @@ struct lt_lock {
  *   hold = hold_contended_ticks
  *        + hold_sampled_ticks * (acquisitions - hold_contended) / hold_sampled
  *
- * A lock's figures are those in the slots of the living threads plus those of the threads that
- * ended. The two structs together are what a thread counts of a lock. */
+ * A lock's figures are those in the slots of the living threads plus its struct lt_retired. The two
+ * structs together are what a thread counts of a lock. */
 struct lt_counts {
     uint64_t acquisitions; /* successful ones, a mutex taken again by a condition wait too;
                               cond and join: waits that returned; sem: waits that got it */
-    uint64_t hold_sampled;
+    union {
+        uint64_t hold_sampled;
+        uint64_t signals; /* sem: posts; cond: signals and broadcasts; neither is ever held */
+    };
     uint64_t hold_sampled_ticks;
     uint64_t hold_max;
 };
@@ -199,10 +203,11 @@ struct lt_waits {
     uint64_t own;       /* the library's own: where struct lt_lock lies */
 };
 
-/* The figures of a lock's threads that ended. */
+/* The figures of a lock's threads that ended; and, added by many, the posts and signals for which
+ * the thread had no place of its own. */
 struct lt_retired {
     uint32_t lock; /* id */
-    uint32_t reserved;
+    uint32_t kind; /* enum lt_kind */
     struct lt_counts counts;
     struct lt_waits waits;
 };

@@ -1,0 +1,32 @@
+#include "signalled.h"
+
+#include "locks.h"
+#include "shm.h"
+
+/* Where the thread has no table, or is at work in the library, and may just be moving it: this runs in a
+ * signal handler then. */
+static uint64_t *count_beside_tables(uint64_t key)
+{
+    if (shm_is_strangers())
+        return NULL;
+    uint64_t *count = locks_signals(key);
+    if (count)
+        __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+    else
+        __atomic_fetch_or(&lt_shm->notes, LT_NOTE_LOCKS_FOLDED, __ATOMIC_RELAXED);
+    return count;
+}
+
+/* It may run in a handler that interrupted another hook: so it registers no thread, begins no watch of a
+ * child, changes no level and moves no table. The counter does not care for the level. */
+uint64_t *signalled_slowly(uint64_t key, uint32_t mode)
+{
+    if (mode == MODE_CHILD)
+        return NULL;
+    struct lt_thread *t = __atomic_load_n(&lt_own.block, __ATOMIC_RELAXED);
+    struct lt_slot *slot = t && !lt_own.busy ? slot_find_or_fit(t, key, 0) : NULL;
+    if (!slot)
+        return count_beside_tables(key);
+    signalled_once(&slot->counts.signals);
+    return &slot->counts.signals;
+}

@@ -1,0 +1,61 @@
+/* Counts the posts of a semaphore, and the signals and broadcasts of a condition. The hooks count before
+ * they call the real function: whoever is woken by it finds it counted, and the lock may be gone by
+ * then. sem_post() is called in signal handlers, wherever they interrupt: no count is lost there. */
+#ifndef LOCKTOP_SIGNALLED_H
+#define LOCKTOP_SIGNALLED_H
+
+#include "tables.h"
+
+/* In a thread's own table. It must not be cut in two by a signal handler that counts in the same
+ * place: on x86-64 it is one instruction, elsewhere the processor begins again. */
+static inline void signalled_once(uint64_t *count)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("incq %0" : "+m"(*count) : : "cc");
+#else
+    __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+#endif
+}
+
+/* Where the thread counts the lock, if that is where it looks first, else NULL. */
+static inline uint64_t *signal_count(uint64_t key, uint32_t mode)
+{
+    struct lt_thread *t = ready(mode);
+    if (UNLIKELY(!t))
+        return NULL;
+    struct lt_slot *slots;
+    uint64_t place = slot_place(local_of(t), key, &slots);
+    return LIKELY(slots[place].key == key) ? &slots[place].counts.signals : NULL;
+}
+
+/* At a level that is not dormant. Returns where it was counted, NULL if nowhere. */
+NOINLINE uint64_t *signalled_slowly(uint64_t key, uint32_t mode);
+
+/* Where the real function fails nothing was signalled. Returns its result. */
+static inline int signalled_if(int result, uint64_t *counted)
+{
+    if (UNLIKELY(result != 0) && counted)
+        __atomic_fetch_sub(counted, 1, __ATOMIC_RELAXED);
+    return result;
+}
+
+/* Defines a hook. What is rare lies apart: so the rest needs next to no registers, and at rest none. */
+#define SIGNAL_HOOK(name, real, type, kind)                                                        \
+    static NOINLINE int name##_slowly(type *lock, uint32_t mode)                                   \
+    {                                                                                              \
+        uint64_t *counted = signalled_slowly(lock_key(kind, lock), mode);                          \
+        return signalled_if(real(lock), counted);                                                  \
+    }                                                                                              \
+    EXPORT int name(type *lock)                                                                    \
+    {                                                                                              \
+        uint32_t mode = current_mode();                                                            \
+        if (at_rest(mode))                                                                         \
+            return real(lock);                                                                     \
+        uint64_t *count = signal_count(lock_key(kind, lock), mode);                                \
+        if (UNLIKELY(!count))                                                                      \
+            return name##_slowly(lock, mode);                                                      \
+        signalled_once(count);                                                                     \
+        return signalled_if(real(lock), count);                                                    \
+    }
+
+#endif
