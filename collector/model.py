@@ -33,6 +33,9 @@ class Kind(StrEnum):
 #: Kinds whose wait is contention: somebody holds what the waiter wants.
 CONTENTION_KINDS = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.ONCE, Kind.CUSTOM})
 
+#: Kinds that no thread holds: somebody posts or signals them.
+SIGNALLED_KINDS = frozenset({Kind.SEM, Kind.COND})
+
 
 class ThreadState(StrEnum):
     """What a thread does now."""
@@ -128,6 +131,7 @@ class LockRates:
     contended: float = 0.0
     wait: float = 0.0  # seconds waited, by all threads together, per second
     hold: float = 0.0  # seconds held per second
+    signals: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +154,7 @@ class Lock:
     waiters: tuple[int, ...]  # tids, the longest wait first
     wait_stacks: tuple[WaitStack, ...]  # most wait first
     blame: tuple[Blame, ...] = ()
+    signals: int = 0  # sem: posts; cond: signals and broadcasts; by threads of this process
     destroyed: bool = False
     rates: LockRates = LockRates()
     recursive: bool = False  # its holder may take it again

@@ -311,6 +311,7 @@ class Picture:
             acquisitions=row.acquisitions,
             contended=row.contended,
             trylock_failed=row.trylock_failed,
+            signals=row.signals,
             wait_s=seconds(row.wait_ticks + waiting),
             wait_max_s=seconds(max(row.wait_max, longest, _largest_mean(sites))),
             hold_s=seconds(row.hold_ticks + holding),
@@ -326,6 +327,7 @@ class Picture:
                 row.changed_contended,
                 seconds(row.changed_wait_ticks + waiting - wait_before),
                 seconds(row.changed_hold_ticks + holding - hold_before),
+                row.changed_signals,
             )
             if interval_s
             else LockRates(),

@@ -268,7 +268,8 @@ def normal() -> Snapshot:
             wait_s=10_801.0,
             wait_max_s=754.0,
             waiters=(4721, 4720, 4722),
-            rates=LockRates(2.0, 2.0, 3.0),
+            signals=2_504,
+            rates=LockRates(2.0, 2.0, 3.0, signals=2.0),
         ),
         lock(
             6,

@@ -15,7 +15,12 @@ def share(part_s: float, interval_s: float) -> float:
 
 
 def lock_rates(
-    interval_s: float, acquisitions: float, contended: float, wait_s: float, hold_s: float
+    interval_s: float,
+    acquisitions: float,
+    contended: float,
+    wait_s: float,
+    hold_s: float,
+    signals: float,
 ) -> LockRates:
     """Return changes per second of the interval; what shrank (a wait seen going on that ended while
     it was read) counts as 0."""
@@ -26,6 +31,7 @@ def lock_rates(
         contended=max(contended, 0.0) / interval_s,
         wait=max(wait_s, 0.0) / interval_s,
         hold=max(hold_s, 0.0) / interval_s,
+        signals=max(signals, 0.0) / interval_s,
     )
 
 

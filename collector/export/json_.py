@@ -154,6 +154,7 @@ def _lock(lock: Lock, before: _Before | None) -> dict[str, Any]:
         "acquisitions": lock.acquisitions,
         "contended": lock.contended,
         "trylock_failed": lock.trylock_failed,
+        "signals": lock.signals,
         "wait_s": lock.wait_s,
         "wait_max_s": lock.wait_max_s,
         "hold_s": lock.hold_s,
@@ -182,7 +183,8 @@ def _lock(lock: Lock, before: _Before | None) -> dict[str, Any]:
 
 def lock_interval(lock: Lock, before: Lock | None) -> dict[str, float]:
     """Return the part of a lock's figures that was added since ``before``."""
-    names = ("acquisitions", "contended", "trylock_failed", "wait_s", "hold_s", "hold_timed")
+    counts = ("acquisitions", "contended", "trylock_failed", "signals", "hold_timed")
+    names = (*counts, "wait_s", "hold_s")
     return {
         name: _grown(getattr(before, name) if before else 0, getattr(lock, name)) for name in names
     }

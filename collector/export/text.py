@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from locktop.collector.export import json_, units
 from locktop.collector.model import (
     CONTENTION_KINDS,
+    SIGNALLED_KINDS,
     Deadlock,
     DeadlockEdge,
     Frame,
@@ -32,6 +33,10 @@ _NO_WAIT_SEEN = "LOCKS: no wait for a mutex or rwlock was seen"
 #: Of an interval; the longest wait is known of the whole time only.
 _HEADINGS_OF_AN_INTERVAL = (
     "wait", "waited", "max since start", "taken", "held", "kind", "lock",
+)  # fmt: skip
+_SIGNAL_HEADINGS = ("waiting", "longest", "signals", "kind", "lock")
+_SIGNAL_HEADINGS_OF_AN_INTERVAL = (
+    "waiting", "longest", "signals", "since start", "kind", "lock",
 )  # fmt: skip
 
 
@@ -66,6 +71,7 @@ class _Page:
             yield from self._deadlock(deadlock)
         yield ""
         yield from self._lock_table()
+        yield from self._signal_table()
         yield from self._waiting_threads()
         yield from self._places()
         yield from self._marks()
@@ -169,6 +175,7 @@ class _Page:
                 "contended": lock.contended,
                 "acquisitions": lock.acquisitions,
                 "hold_s": lock.hold_s,
+                "signals": lock.signals,
             }
         return json_.lock_interval(lock, self._before.get(lock.id))
 
@@ -222,7 +229,44 @@ class _Page:
             ]
         return sorted([one for one in found if one[1]], key=lambda one: -one[2])
 
+    # ---- semaphores and conditions ----
+
+    def _signal_table(self) -> Iterator[str]:
+        """Those that threads wait for now, and how often this process signalled them."""
+        waited = [
+            lock for lock in self._snapshot.locks if lock.kind in SIGNALLED_KINDS and lock.waiters
+        ]
+        if not waited:
+            return
+        waited.sort(key=lambda lock: -len(lock.waiters))
+        yield ""
+        yield (
+            f"SEMAPHORES AND CONDITIONS WAITED FOR {self._now},"
+            " and how often this process signalled them"
+        )
+        headings = _SIGNAL_HEADINGS if self._before is None else _SIGNAL_HEADINGS_OF_AN_INTERVAL
+        yield from _table(headings, [self._signal_row(lock) for lock in waited[:_MOST_LOCKS]])
+        if len(waited) > _MOST_LOCKS:
+            yield f"  and {len(waited) - _MOST_LOCKS} more"
+
+    def _signal_row(self, lock: Lock) -> tuple[str, ...]:
+        longest = self._threads.get(lock.waiters[0])
+        wait = longest.waiting_for if longest else None
+        since_start = () if self._before is None else (str(lock.signals),)
+        return (
+            str(len(lock.waiters)),
+            units.duration(wait.for_s) if wait else "-",
+            f"{self._figures(lock)['signals']:.0f}",
+            *since_start,
+            str(lock.kind),
+            lock.name.removeprefix(f"{lock.kind} "),
+        )
+
     # ---- threads ----
+
+    @property
+    def _now(self) -> str:
+        return "AT THE END" if self._snapshot.ended else "NOW"
 
     def _waiting_threads(self) -> Iterator[str]:
         waiting = [
@@ -233,8 +277,7 @@ class _Page:
         ]
         waiting.sort(key=lambda entry: -entry[1].for_s)
         if waiting:
-            when = "AT THE END" if self._snapshot.ended else "NOW"
-            yield from ("", f"THREADS WAITING {when}, longest first")
+            yield from ("", f"THREADS WAITING {self._now}, longest first")
         for thread, wait in waiting[:_MOST_THREADS]:
             yield from self._waiting_thread(thread, wait)
         if len(waiting) > _MOST_THREADS:

@@ -100,6 +100,47 @@ def test_figures_of_living_and_ended_threads_add_up(directory: Path) -> None:
     assert found[0].hold_timed == 2 + 3 + 2 * (4 + 2)
 
 
+def test_posts_and_signals_add_up_and_are_no_holds(directory: Path) -> None:
+    file = SharedFile()
+    kinds = {Kind.SEM: lib.LT_KIND_SEM, Kind.COND: lib.LT_KIND_COND}
+    locks = {
+        kind: file.add_lock(number, 0x1000, retired_signals=4, retired_acquisitions=1)
+        for kind, number in kinds.items()
+    }
+    only_posted = file.add_lock(lib.LT_KIND_SEM, 0x2000, retired_signals=7)
+    for tid in (os.getpid(), 7):
+        slots = [
+            {"key": key(kinds[kind], 0x1000), "lock": lock, "signals": 10, "acquisitions": 3}
+            for kind, lock in locks.items()
+        ]
+        file.give_slots(file.add_thread(tid), 4, slots)
+    found = {lock.id: lock for lock in look(file, directory).locks}
+    assert found.keys() == {*locks.values(), only_posted}
+    assert found[only_posted].signals == 7
+    for kind, lock in locks.items():
+        assert (found[lock].kind, found[lock].signals, found[lock].acquisitions) == (kind, 24, 7)
+        assert (found[lock].hold_s, found[lock].hold_timed) == (0, 0)
+
+
+def test_signals_by_the_second(directory: Path) -> None:
+    file = SharedFile()
+    lock = file.add_lock(lib.LT_KIND_SEM, 0x1000, retired_signals=5)
+    path = file.save(directory)
+    source = attach(file.pid)
+    try:
+        source.look()
+        assert source.look().locks[0].rates.signals == 0
+        counts = file.retired(lock).counts
+        counts.signals, counts.acquisitions = counts.signals + 1000, 500
+        path.write_bytes(file.data)
+        after = source.look().locks[0]
+    finally:
+        source.close()
+    assert after.signals == 1005
+    assert after.rates.signals == pytest.approx(2 * after.rates.acquisitions)
+    assert after.rates.signals > 0
+
+
 def test_a_writer_and_a_reader_of_one_lock_are_scaled_apart(directory: Path) -> None:
     file = SharedFile()
     lock = file.add_lock(lib.LT_KIND_RWLOCK, 0x1000)

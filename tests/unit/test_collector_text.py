@@ -107,7 +107,7 @@ def test_the_document_has_the_keys_others_rely_on() -> None:
     assert {
         "id", "address", "kind", "name", "acquisitions", "contended", "trylock_failed", "wait_s",
         "wait_max_s", "hold_s", "hold_timed", "hold_max_s", "holders", "waiters", "wait_stacks",
-        "blame",
+        "blame", "signals",
     } <= document["locks"][0].keys()  # fmt: skip
     assert document["locks"][0]["address"] == "0x55aa"
     assert document["locks"][0]["wait_stacks"] == [{"stack": 5, "count": 7, "wait_s": 0.8}]
@@ -130,6 +130,23 @@ def test_an_interval_is_what_was_added() -> None:
     assert document["locks"][0]["wait_stacks"][0]["interval"] == {"count": 5, "wait_s": 0.75}
     assert document["threads"][1]["interval"]["wait_s"] == {"mutex": 0.75, "cond": 0.0}
     assert "interval" not in json_.document(snapshot())["locks"][0]
+
+
+SIGNAL_TABLE = "SEMAPHORES AND CONDITIONS WAITED FOR NOW, and how often this process signalled them"
+
+
+def waited_for(*waiters: int, signals: int, name: str = "g_ready", id: int = 8) -> Lock:
+    return replace(
+        snapshot().locks[0], id=id, kind=Kind.COND, name=name, waiters=waiters, signals=signals
+    )
+
+
+def test_signals_of_an_interval() -> None:
+    seen, before = snapshot(), snapshot(duration_s=5.0)
+    seen = replace(seen, locks=(waited_for(signals=12),))
+    before = replace(before, locks=(waited_for(signals=9),))
+    (lock,) = json_.document(seen, before)["locks"]
+    assert (lock["signals"], lock["interval"]["signals"]) == (12, 3)
 
 
 def test_what_was_not_there_before_counts_whole() -> None:
@@ -230,6 +247,35 @@ def test_the_page_tells_waits_of_other_kinds() -> None:
     page = text.render(replace(seen, locks=(futex,)))
     assert "no wait for a mutex or rwlock was seen" in page
     assert "for work: futex 2.50 s" in page
+
+
+def test_the_page_says_how_often_what_is_waited_for_was_signalled() -> None:
+    assert "SEMAPHORES AND CONDITIONS" not in text.render(snapshot())
+    some = waited_for(PID + 1, signals=31)
+    more = waited_for(PID + 1, PID, signals=0, name="g_never", id=9)
+    left = waited_for(signals=5, name="g_left", id=10)
+    seen = snapshot()
+    seen = replace(seen, locks=(*seen.locks, some, more, left))
+    lines = text.render(seen).splitlines()
+    at = lines.index(SIGNAL_TABLE)
+    table = [line.split() for line in lines[at + 1 : at + 4]]
+    assert table == [
+        ["waiting", "longest", "signals", "kind", "lock"],
+        ["2", "1.20", "s", "0", "cond", "g_never"],
+        ["1", "1.20", "s", "31", "cond", "g_ready"],
+    ]
+    assert "g_left" not in "".join(lines[at:])
+
+
+def test_the_page_of_an_interval_says_both_how_often_it_was_signalled_then_and_ever() -> None:
+    seen, before = snapshot(), snapshot(duration_s=5.0)
+    seen = replace(seen, locks=(waited_for(PID + 1, signals=31),))
+    before = replace(before, locks=(waited_for(signals=31),))
+    lines = text.render(seen, before).splitlines()
+    at = lines.index(SIGNAL_TABLE)
+    assert lines[at + 1].split() == ["waiting", "longest", "signals", "since", "start", "kind",
+                                     "lock"]  # fmt: skip
+    assert lines[at + 2].split() == ["1", "1.20", "s", "0", "31", "cond", "g_ready"]
 
 
 def test_the_page_says_who_waits_unseen() -> None:

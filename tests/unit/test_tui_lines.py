@@ -476,6 +476,21 @@ def test_who_holds_a_lock_is_nobody_only_where_that_is_known() -> None:
     assert "held by" not in details(Picture(calm), 5), "a condition variable is held by nobody ever"
 
 
+def test_what_nobody_holds_says_how_often_it_was_signalled() -> None:
+    calm = pictures.normal()
+    text = details(Picture(calm), 5)
+    assert "\n signalled 2,504 times  by this process\n" in text
+    assert "3.00s waited, 2 signalled" in text
+    assert "held" not in text
+    never = pictures.lock(5, "g_items", Kind.SEM)
+    text = details(Picture(replace(calm, locks=(never,))), 5)
+    assert "\n posted    0 times  by this process\n" in text
+    assert "0 waited, 0 posted" in text
+    text = details(Picture(calm), 1)
+    assert "signalled" not in text
+    assert "980ms held" in text
+
+
 def test_a_lock_that_is_never_let_go_of_is_held_all_the_time() -> None:
     lock = replace(pictures.deadlock().locks[0], hold_timed=0)
     columns = {column.title: column for column in lock_list.columns(Picture(pictures.deadlock()))}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from locktop.collector.model import Lock, WaitStack
+from locktop.collector.model import Kind, Lock, WaitStack
 from locktop.tui.lines.figures import count, duration, exact, percent
 from locktop.tui.lines.lock_list import mean_hold
 from locktop.tui.lines.parts import blank, heading, labelled, latest_events, stack_of
@@ -14,6 +14,8 @@ from locktop.tui.lines.runs import Line, Run, say
 from locktop.tui.lines.thread_list import state_word
 
 _MOST_WAITERS = 3
+#: What is done to those that nobody holds.
+_SIGNALLED = {Kind.SEM: "posted", Kind.COND: "signalled"}
 
 
 def lock_details(picture: Picture, lock: Lock) -> Iterator[Line]:
@@ -90,6 +92,9 @@ def _figures(picture: Picture, lock: Lock) -> Iterator[Line]:
         "acquired",
         f"{exact(lock.acquisitions)}, contended {exact(lock.contended)} ({share}){failed}",
     )
+    signalled = _SIGNALLED.get(lock.kind)
+    if signalled:
+        yield labelled(signalled, f"{exact(lock.signals)} times", ("  by this process", "dim"))
     mean = _mean_wait(picture, lock)
     each = f" {duration(mean)} each," if mean is not None else ""
     yield labelled(
@@ -106,11 +111,12 @@ def _figures(picture: Picture, lock: Lock) -> Iterator[Line]:
             (f"  {timed}", "dim"),
         )
     rates = lock.rates
+    last = f"{count(rates.signals)} {signalled}" if signalled else f"{duration(rates.hold)} held"
     yield labelled(
         "a second",
         picture.counted(
             f"{count(rates.acquisitions)} acquired, {count(rates.contended)} contended, "
-            f"{duration(rates.wait)} waited, {duration(rates.hold)} held"
+            f"{duration(rates.wait)} waited, {last}"
         ),
     )
 
