@@ -181,6 +181,7 @@ def test_an_idle_pool_is_not_contention(start_target: StartTarget) -> None:
     assert {thread["state"] for thread in pool} == {"idle"}
     assert {thread["waiting_for"]["lock"] for thread in pool} == {cond["id"]}
     assert cond["acquisitions"] == truth["waits"]
+    assert cond["signals"] == truth["signals"]
     assert cond["wait_s"] > truth["wait_s"] * 0.95, "waits that go on come on top"
     assert tool.lock_named(document, "g_work_lock")["holders"] == [], "a sleeper holds no mutex"
     assert all(thread["holds"] == [] for thread in pool)
@@ -198,6 +199,8 @@ def test_semaphores(start_target: StartTarget) -> None:
     assert (ping["kind"], pong["kind"]) == ("sem", "sem")
     assert (ping["address"], pong["address"]) == (truth["ping"], truth["pong"])
     assert (ping["acquisitions"], pong["acquisitions"]) == (truth["rounds"], truth["rounds"])
+    assert (ping["signals"], pong["signals"]) == (truth["rounds"], truth["rounds"])
+    assert tool.lock_named(document, "g_never")["signals"] == 0
     assert (ping["trylock_failed"], pong["trylock_failed"]) == (truth["tries"], 0)
     assert pong["wait_s"] == pytest.approx(truth["wait_s"], rel=0.05)
     player = next(one for one in document["threads"] if one["name"] == "player")

@@ -1,6 +1,7 @@
 /* Each thread is interrupted by a timer of its own while it fights with the others for locks, known ones
- * and new ones; the handler posts semaphores, which POSIX allows in any handler: one that every
- * thread posts, and new ones. Every post must arrive, and every errno stay.
+ * and new ones, and posts and takes a semaphore; the handler posts semaphores, which POSIX allows in
+ * any handler: that very one, and new ones. Every post must arrive, and every errno stay. With an
+ * argument it says first what it did.
  */
 #include <sched.h>
 #include <semaphore.h>
@@ -17,6 +18,7 @@ static pthread_mutex_t fresh[THREADS][FRESH];
 static sem_t fresh_posts[FRESH];
 sem_t g_posts;
 static atomic_int handled;
+static atomic_long own; /* posts outside the handler, and as many waits */
 static atomic_bool wrong;
 
 static void handler(int signal)
@@ -40,24 +42,41 @@ static timer_t start_timer(void)
 
 static void *fights(void *argument)
 {
-    pthread_mutex_t *own = argument;
+    pthread_mutex_t *locks = argument;
     timer_t timer = start_timer();
-    for (int i = 0; handled < SIGNALS; i++) {
+    long posts = 0;
+    for (int i = 0; handled < SIGNALS; i++, posts++) {
         pthread_mutex_lock(&few[i % 2]);
         if (i % 16 == 0) /* so that somebody waits, also where there is one processor */
             sched_yield();
         pthread_mutex_unlock(&few[i % 2]);
-        pthread_mutex_lock(&own[i % FRESH]);
-        pthread_mutex_unlock(&own[i % FRESH]);
+        pthread_mutex_lock(&locks[i % FRESH]);
+        pthread_mutex_unlock(&locks[i % FRESH]);
+        if (sem_post(&g_posts) != 0)
+            wrong = true;
+        while (sem_wait(&g_posts) != 0)
+            continue;
         errno = i;
         if (errno != i)
             wrong = true;
     }
     timer_delete(timer);
+    own += posts;
     return argument;
 }
 
-int main(void)
+static void tell(void)
+{
+    char text[300];
+    snprintf(text, sizeof text,
+             "{\"posts\": %ld, \"waits\": %ld, \"handled\": %d, \"fresh\": %d, "
+             "\"fresh_at\": %lu, \"fresh_end\": %lu}",
+             own + handled, own, handled, FRESH, (unsigned long)(uintptr_t)fresh_posts,
+             (unsigned long)(uintptr_t)(fresh_posts + FRESH));
+    say(text);
+}
+
+int main(int argc, char **argv)
 {
     pthread_t threads[THREADS];
     struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
@@ -70,6 +89,8 @@ int main(void)
         threads[i] = start(fights, fresh[i], NULL);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
+    if (argc > 1 && strcmp(argv[1], "tell") == 0)
+        tell();
     sem_getvalue(&g_posts, &posts);
     check_equal("posts", posts, handled);
     for (int i = 0, one; i < FRESH; i++, fresh_count += one)
