@@ -242,6 +242,12 @@ static void cond_turn(int side)
     pthread_mutex_unlock(&mutex);
 }
 
+static void signal_batch(unsigned n)
+{
+    while (n--)
+        pthread_cond_signal(&turned);
+}
+
 static sem_t of_side[2];
 
 static void semaphore_turn_set_up(void)
@@ -293,6 +299,7 @@ const struct primitive primitives[] = {
     {"sem-turns", "semaphores: two threads take a turn each", semaphore_turn_set_up,
      .turn = semaphore_turn},
     {"cond-turns", "condition: two threads take a turn each", .turn = cond_turn},
+    {"signal", "condition: signal while nobody waits", .batch = signal_batch},
     {"futex-turns", "syscall(SYS_futex): two threads take a turn each", .turn = futex_turn},
     {"futex-wake", "syscall(SYS_futex): wake while nobody waits", .batch = futex_wake_batch},
     {"futex-refused", "syscall(SYS_futex): a wait refused with EAGAIN",
