@@ -132,8 +132,9 @@ class FlightRecorder:
         self.lost = 0
 
     def read(self, threads: list[RawThread], budget_s: float) -> None:
-        """Read what is new."""
-        deadline = time.monotonic() + budget_s
+        """Read what is new. ``budget_s``: of this thread's own time, so that no record is left
+        unread where others take the processor from it."""
+        deadline = time.thread_time() + budget_s
         behind = [
             thread
             for thread in threads
@@ -143,7 +144,7 @@ class FlightRecorder:
             return
         quota, copied = max(_QUOTA // len(behind), 16), []
         for thread in behind:
-            if time.monotonic() > deadline:
+            if time.thread_time() > deadline:
                 break  # what is left stays in its ring until the next look
             copied.append(self._read_ring(thread, quota))
         data, marks = split(b"".join(copied))

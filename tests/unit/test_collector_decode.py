@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import random
+import time
+from itertools import count
 from pathlib import Path
 
+import pytest
 from support.shared_file import SharedFile, mark, record
 
 from locktop.collector.abi import THREAD, Record, lib
@@ -127,4 +130,12 @@ def test_without_time_nothing_is_read_and_nothing_counted_as_lost_yet(tmp_path: 
     ring.write(5)
     assert ring.read(budget_s=-1.0) == []
     assert ring.recorder.lost == 0
+    assert ring.read() == [0, 1, 2, 3, 4]
+
+
+def test_on_a_busy_machine_all_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ring = Ring(tmp_path, 16)
+    ring.write(5)
+    hours = count(0.0, 3600.0)  # that pass while others run
+    monkeypatch.setattr(time, "monotonic", lambda: next(hours))
     assert ring.read() == [0, 1, 2, 3, 4]
