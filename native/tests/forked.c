@@ -1,6 +1,5 @@
 /* A signal handler forks while a lock or its name is being entered, and the child, which has the same
  * file, goes on with it: wherever that is, and twice at the same place. Tree and chains stay such. */
-#define _GNU_SOURCE
 #include <signal.h>
 #include <string.h>
 #include <sys/ucontext.h>
