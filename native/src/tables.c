@@ -19,7 +19,7 @@ static bool slots_full(uint32_t count, uint32_t capacity)
 }
 
 /* Nobody looks for these where a program's lock waits. */
-static bool nearly_full(uint32_t count, uint32_t capacity)
+static bool sites_full(uint32_t count, uint32_t capacity)
 {
     return count >= capacity / 4 * 3;
 }
@@ -149,7 +149,7 @@ struct lt_slot *slot_search(struct lt_thread *t, uint64_t key, uint32_t type)
 struct lt_slot *slot_find_or_fit(struct lt_thread *t, uint64_t key, uint32_t type)
 {
     struct lt_slot *slot = slot_find(t, key);
-    if (slot || nearly_full(t->slot_count, t->slot_capacity))
+    if (slot || slots_full(t->slot_count, t->slot_capacity))
         return slot;
     uint32_t mode = thread_busy(t);
     slot = shm_is_strangers() ? NULL : slot_fit(t, key, type, false);
@@ -249,7 +249,7 @@ void site_add(struct lt_thread *t, uint32_t lock, uint32_t stack, uint64_t wait)
     if (t->site_capacity)
         site = site_probe(local->sites, t->site_capacity, lock, stack);
     if (!site || site->count == 0) {
-        if (nearly_full(t->site_count, t->site_capacity) && !sites_grow(t))
+        if (sites_full(t->site_count, t->site_capacity) && !sites_grow(t))
             return; /* counted by lock; only where it came from is missing */
         site = site_probe(local->sites, t->site_capacity, lock, stack);
         site->lock = lock;

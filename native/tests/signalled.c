@@ -79,7 +79,7 @@ static void at_another_level(void)
     CHECK_EQUAL(in_table(key_number(0)), 6);
 }
 
-/* The table stays where it is, and is never full. */
+/* The table stays where it is. */
 static void of_many(struct lt_thread *t)
 {
     uint32_t capacity = t->slot_capacity;
@@ -87,7 +87,7 @@ static void of_many(struct lt_thread *t)
         for (uint64_t n = 0; n < MANY; n++)
             signal_now(key_number(10 + n));
     CHECK_EQUAL(t->slot_capacity, capacity);
-    CHECK(t->slot_count < capacity);
+    CHECK(t->slot_count <= capacity / 2); /* the places beyond are for what is waited for */
     for (uint64_t n = 0; n < MANY; n++)
         CHECK_EQUAL(in_table(key_number(10 + n)) + beside(key_number(10 + n)), 2);
     CHECK(in_table(key_number(10)) && beside(key_number(9 + MANY)));
