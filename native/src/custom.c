@@ -193,15 +193,17 @@ static void end_holding(const void *lock, bool shared, const void *site)
     const struct lt_held *held = held_find(t, key);
     bool again = held && !!(held->flags & LT_HELD_SHARED) == shared;
     struct lt_custom *custom = custom_of(t, slot_of(t, key, 0));
+    /* Where it was asked for, as of one that was waited for: one line for both. */
+    const void *from = wait.waiting.thread ? wait.waiting.site : site;
     if (wait.waiting.thread == t && was_met(t, &wait)) {
         wait_end_holding(&wait.waiting, flags);
     } else {
         if (wait.waiting.thread)
             wait_end_refused(&wait.waiting);
         if (again)
-            acquired_again(t, key, 0, site);
+            acquired_again(t, key, 0, from);
         else
-            acquired(t, key, 0, site, flags);
+            acquired(t, key, 0, from, flags);
     }
     if (custom && !again)
         word_change(shared ? &custom->shared : &custom->exclusive, true);

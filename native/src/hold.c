@@ -104,7 +104,8 @@ void passed_recorded(struct lt_thread *t, struct lt_slot *slot, const void *site
     detail_defer(t, &detail);
 }
 
-static void hold_add(struct lt_thread *t, struct lt_slot *slot, uint16_t flags, uint64_t ticks)
+static ALWAYS_INLINE void hold_add(struct lt_thread *t, struct lt_slot *slot, uint16_t flags,
+                                   uint64_t ticks)
 {
     struct lt_counts *counts = &slot->counts;
     if (ticks > counts->hold_max)
@@ -174,13 +175,31 @@ void release_begin(struct lt_thread *t, uint64_t key, struct release *release)
     release->end = timed ? lt_now() : 0;
 }
 
+static uint64_t hold_ticks(uint64_t since, uint64_t end)
+{
+    return end > since ? end - since : 0;
+}
+
+/* The record of a hold that is over. */
+static inline struct detail detail_of(const struct lt_held *held, bool contended)
+{
+    return (struct detail){.type = contended ? LT_RECORD_WAIT : LT_RECORD_HOLD,
+                           .kind = (uint32_t)(held->key >> LT_KIND_SHIFT),
+                           .lock = held->lock,
+                           .stack = contended ? held->stack : 0,
+                           .holder = contended ? held->holder : 0,
+                           .start = contended ? held->wait_start : held->since,
+                           .wait = contended ? held->wait_ticks : 0,
+                           .site = held->site};
+}
+
 void release_account(struct lt_thread *t, struct release *release)
 {
     const struct lt_held *held = &release->held;
     if (release->accounted || !held->key || t != lt_own.block)
         return; /* forked meanwhile: the block is the parent's */
     release->accounted = true;
-    release->hold = release->end > held->since ? release->end - held->since : 0;
+    release->hold = hold_ticks(held->since, release->end);
     if (held->flags & LT_HELD_TIMED)
         hold_add(t, slot_of(t, held->key, 0), held->flags, release->hold);
 }
@@ -193,17 +212,11 @@ void release_end(struct lt_thread *t, struct release *release)
     if (!held->key || t != lt_own.block) /* forked meanwhile: the block is the parent's */
         return;
     release_account(t, release);
-    bool contended = held->flags & LT_HELD_CONTENDED;
-    if (release->recorded)
-        detail_write(t, &(struct detail){.type = contended ? LT_RECORD_WAIT : LT_RECORD_HOLD,
-                                         .kind = (uint32_t)(held->key >> LT_KIND_SHIFT),
-                                         .lock = held->lock,
-                                         .stack = contended ? held->stack : 0,
-                                         .holder = contended ? held->holder : 0,
-                                         .start = contended ? held->wait_start : held->since,
-                                         .wait = contended ? held->wait_ticks : 0,
-                                         .hold = release->hold,
-                                         .site = held->site});
+    if (release->recorded) {
+        struct detail detail = detail_of(held, held->flags & LT_HELD_CONTENDED);
+        detail.hold = release->hold;
+        detail_write(t, &detail);
+    }
     if (held->flags & LT_HELD_DEFERRED)
         details_flush(t);
 }
@@ -216,51 +229,59 @@ void release_undo(struct lt_thread *t, const struct release *release)
         return;
     if (release->listed)
         held = held_push(t, was->key, was->lock, (const void *)(uintptr_t)was->site, was->since,
-                         was->flags);
+                         (uint16_t)(was->flags & ~LT_HELD_RECORDED));
     if (held)
         *held = *was;
     if (release->shallower && (held = held_find(t, release->key)))
         held->depth++;
 }
 
-/* Most releases at the level that records all: the lock taken last, which was free when it was taken. */
-static inline bool is_recorded_alone(const struct lt_held *held)
+/* It was not released after all; whether somebody waited for it is not known any more. */
+static void list_again(struct lt_thread *t, uint64_t key, uint64_t since, uint16_t flags,
+                       const struct detail *detail)
 {
-    return !held->depth && (held->flags & ~LT_HELD_SHARED) == (LT_HELD_TIMED | LT_HELD_RECORDED) &&
-           is_at_level(LT_LEVEL_ALL);
+    flags &= (uint16_t)~LT_HELD_RECORDED;
+    struct lt_held *held =
+        held_push(t, key, detail->lock, (const void *)(uintptr_t)detail->site, since, flags);
+    if (!held || !(flags & LT_HELD_CONTENDED))
+        return;
+    held->wait_start = detail->start;
+    held->wait_ticks = detail->wait;
+    held->stack = detail->stack;
+    held->holder = detail->holder;
 }
 
-static int release_recorded(struct lt_thread *t, const struct lt_held *last, int (*unlock)(void *),
-                            void *lock)
+/* Most releases that need more than released(): of the lock taken last. Twice, for `contended` is known
+ * where it is called: until the lock is free each nanosecond is one of its waiters'. */
+static ALWAYS_INLINE int release_last(struct lt_thread *t, const struct lt_held *last,
+                                      bool contended, int (*unlock)(void *), void *lock)
 {
-    uint64_t key = last->key;
+    uint64_t key = last->key, since = last->since;
     uint16_t flags = last->flags;
-    struct detail detail = {.type = LT_RECORD_HOLD,
-                            .kind = (uint32_t)(key >> LT_KIND_SHIFT),
-                            .lock = last->lock,
-                            .start = last->since,
-                            .site = last->site};
+    struct detail detail = detail_of(last, contended);
+    bool recorded = contended || is_to_be_recorded(last);
     held_pop(t);
-    uint64_t end = lt_now();
-    detail.hold = end > detail.start ? end - detail.start : 0;
+    detail.hold = hold_ticks(since, lt_now());
     int result = unlock(lock);
-    if (UNLIKELY(t != lt_own.block)) /* forked meanwhile */
+    if (UNLIKELY(t != lt_own.block)) /* forked meanwhile: the block is the parent's */
         return result;
     if (UNLIKELY(result != 0)) {
-        held_push(t, key, detail.lock, (const void *)(uintptr_t)detail.site, detail.start,
-                  (uint16_t)(flags & ~LT_HELD_RECORDED));
+        list_again(t, key, since, flags, &detail);
         return result;
     }
-    hold_add(t, slot_of(t, key, 0), flags, detail.hold);
-    detail_write(t, &detail);
+    if (flags & LT_HELD_TIMED)
+        hold_add(t, slot_of(t, key, 0), flags, detail.hold);
+    if (recorded)
+        detail_write(t, &detail);
     return result;
 }
 
 int release_by(struct lt_thread *t, uint64_t key, int (*unlock)(void *), void *lock)
 {
     const struct lt_held *last = held_last(t);
-    if (LIKELY(last && last->key == key && is_recorded_alone(last)))
-        return release_recorded(t, last, unlock, lock);
+    if (LIKELY(last && last->key == key && !last->depth && !(last->flags & LT_HELD_DEFERRED)))
+        return last->flags & LT_HELD_CONTENDED ? release_last(t, last, true, unlock, lock)
+                                               : release_last(t, last, false, unlock, lock);
     struct release release;
     release_begin(t, key, &release);
     int result = unlock(lock);

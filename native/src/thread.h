@@ -11,10 +11,11 @@
 
 #pragma GCC visibility push(hidden) /* for a direct access: declarations need it said */
 
-#define LIKELY(x)   __builtin_expect(!!(x), 1)
-#define UNLIKELY(x) __builtin_expect(!!(x), 0)
-#define NOINLINE    __attribute__((noinline))
-#define EXPORT      __attribute__((visibility("default")))
+#define LIKELY(x)     __builtin_expect(!!(x), 1)
+#define UNLIKELY(x)   __builtin_expect(!!(x), 0)
+#define NOINLINE      __attribute__((noinline))
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+#define EXPORT        __attribute__((visibility("default")))
 
 /* The hook of `name`, above it in the same file, under a second name too. */
 #if __has_attribute(copy)

@@ -4,6 +4,7 @@
 #include "control.h"
 #include "hold.h"
 #include "locks.h"
+#include "shm.h"
 
 /* Odd while the fields change, so that a reader of half a wait knows. */
 static inline void publish_begin(struct lt_wait *to)
@@ -117,8 +118,19 @@ static void take_back(const struct waiting *w)
         locks_wait_ends(w->counted);
 }
 
-/* Takes the wait back and returns the thread's slot with the time added, or NULL if the watch ended
- * or began anew meanwhile. */
+/* At rest since the wait began: it is counted to its end all the same, and nothing after it. */
+static bool rests(void)
+{
+    return dormant(current_mode());
+}
+
+static bool is_still_counted(const struct waiting *w)
+{
+    return rests() ? !lt_own.busy && !shm_is_strangers() : watched() == w->thread;
+}
+
+/* Takes the wait back and returns the thread's slot with the time added, or NULL if the watch began
+ * anew meanwhile. */
 static struct lt_slot *wait_end(struct waiting *w, uint64_t *waited)
 {
     uint64_t now = lt_now();
@@ -126,7 +138,7 @@ static struct lt_slot *wait_end(struct waiting *w, uint64_t *waited)
     if (w->thread != lt_own.block)
         return NULL; /* forked meanwhile: the block is the parent's */
     take_back(w);
-    if (watched() != w->thread || (w->within && kind_of(w->key) == LT_KIND_FUTEX))
+    if (!is_still_counted(w) || (w->within && kind_of(w->key) == LT_KIND_FUTEX))
         return NULL;
     struct lt_slot *slot = slot_of(w->thread, w->key, w->type);
     if (w->within)
@@ -146,6 +158,8 @@ void wait_end_holding(struct waiting *w, uint16_t held_flags)
         return;
     slot->counts.acquisitions++;
     waits_of(w->thread, slot)->contended++;
+    if (rests())
+        return; /* its release will not be seen */
     struct lt_held *held = held_push(w->thread, w->key, slot->lock, w->site, w->start + waited,
                                      held_flags | LT_HELD_TIMED | LT_HELD_CONTENDED);
     if (!held)

@@ -85,7 +85,13 @@ def test_a_cycle_of_own_locks_is_possible_at_most(start_target: StartTarget) -> 
     def crossed(document: dict[str, Any]) -> bool:
         return bool(document["deadlocks"])
 
-    found = tool.look_until(target.pid, crossed, "the cycle")["deadlocks"]
+    document = tool.look_until(target.pid, crossed, "the cycle")
+    # Both took and waited at the same call: a lock is held from where it was asked for.
+    for thread in document["threads"]:
+        if wait := thread["waiting_for"]:
+            leaf = document["stacks"][str(wait["stack"])][0]
+            assert [held["site"] for held in thread["held"]] == [leaf["address"]]
+    found = document["deadlocks"]
     assert [(one["certain"], len(one["cycle"])) for one in found] == [(False, 2)]
     assert "may give up" in found[0]["doubt"]
 
