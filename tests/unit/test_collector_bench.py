@@ -70,8 +70,9 @@ def test_a_round_runs_every_flavour_side_by_side(monkeypatch: pytest.MonkeyPatch
 def of_budget(ratio: float, more_ns: float, limit: float | None, more: float | None) -> str:
     flat = Spread(ratio, ratio, ratio)
     difference = Spread(more_ns, more_ns, more_ns)
-    row = Row(MUTEX, "all", flat, flat, flat, difference)
-    return of_row(Budget("mutex", 1, "all", limit, more, "reads {read:.0f}"), row, 9.0).missed_by
+    row = Row(BARRIER, "all", flat, flat, flat, difference, 0)
+    budget = Budget("barrier", 2, "all", limit, more, "reads {read:.0f}")
+    return of_row(budget, row, row, 9.0).missed_by
 
 
 def test_a_budget_is_met_by_either_of_its_limits() -> None:
@@ -95,7 +96,18 @@ def test_the_reason_is_told_only_for_what_was_missed() -> None:
     ]
     assert [bool(one.why) for one in told] == [False, False, True, True]
     assert "9 ns" in told[3].why
-    assert told[3].measured == "5.00 times bare, 80 ns more"
+    assert told[3].measured == "5.00 times bare, 80 ns more; medians 5.00, 80 ns"
+
+
+def test_one_thread_is_measured_by_the_least_of_all_rounds() -> None:
+    """Rounds with a busy neighbour: the bare run or the other may be the one that it falls on."""
+    rounds = [a_round(20, all=3), a_round(20, all=9), a_round(40, all=5), a_round(20, all=6)]
+    (told,) = [one for one in verdicts(costs.summary({MUTEX: rounds}), ()) if "all" in one.what]
+    assert told.measured == "3.00 times bare, 40 ns more; medians 5.50, 130 ns"
+    fight = Case("mutex", "lock, unlock", 2)
+    slow = [a_round(20, contended=1.1), a_round(20, contended=1.3), a_round(20, contended=1.2)]
+    (told,) = verdicts(costs.summary({fight: slow}), ())
+    assert told.measured == "1.20 times bare, 4 ns more"
 
 
 def test_a_trace_reaches_back_further_the_less_is_written() -> None:
