@@ -72,7 +72,7 @@ def until_pictured(pid: int) -> float:
     assert tmux, "needs tmux"
     before = time.monotonic()
     with Screen(Path(tmux), "-p", pid) as screen:
-        screen.until(lambda text: " threads, " in text, "a picture")
+        screen.until(lambda text: "  level " in text, "a picture")
         return time.monotonic() - before
 
 
