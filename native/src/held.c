@@ -97,7 +97,7 @@ void held_remove(struct lt_thread *t, struct lt_held *held)
     uint32_t top = t->held_top;
     struct lt_held *begin = held_at(t, 0), *end = held_at(t, top);
     if (LIKELY(held + 1 == end)) {
-        held_pop(t);
+        held_pop(t, top - (uint32_t)sizeof *held);
         return;
     }
     if (held + 1 > end)

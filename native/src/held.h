@@ -65,17 +65,19 @@ static inline struct lt_held *held_push(struct lt_thread *t, uint64_t key, uint3
     return held;
 }
 
-/* The entry of the lock taken last, or NULL. */
-static inline struct lt_held *held_last(struct lt_thread *t)
+/* The entry of the lock taken last, or NULL; `below`: how long the list is without it. */
+static inline struct lt_held *held_last(struct lt_thread *t, uint32_t *below)
 {
-    return LIKELY(t->held_top) ? held_at(t, t->held_top - (uint32_t)sizeof(struct lt_held)) : NULL;
+    uint32_t top = __atomic_load_n(&t->held_top, __ATOMIC_RELAXED);
+    *below = top - (uint32_t)sizeof(struct lt_held);
+    return LIKELY(top) ? held_at(t, *below) : NULL;
 }
 
-/* Takes that one out. */
-static inline void held_pop(struct lt_thread *t)
+/* Takes that one out. Not from what the list is long by now: the child of a bare clone() may share it
+ * and have taken out the same one. */
+static inline void held_pop(struct lt_thread *t, uint32_t below)
 {
-    __atomic_store_n(&t->held_top, t->held_top - (uint32_t)sizeof(struct lt_held),
-                     __ATOMIC_RELAXED);
+    __atomic_store_n(&t->held_top, below, __ATOMIC_RELAXED);
 }
 
 /* An entry of the lock, or NULL; in a list of less than 64 the topmost. */

@@ -254,13 +254,14 @@ static void list_again(struct lt_thread *t, uint64_t key, uint64_t since, uint16
 /* Most releases that need more than released(): of the lock taken last. Twice, for `contended` is known
  * where it is called: until the lock is free each nanosecond is one of its waiters'. */
 static ALWAYS_INLINE int release_last(struct lt_thread *t, const struct lt_held *last,
-                                      bool contended, int (*unlock)(void *), void *lock)
+                                      uint32_t below, bool contended, int (*unlock)(void *),
+                                      void *lock)
 {
     uint64_t key = last->key, since = last->since;
     uint16_t flags = last->flags;
     struct detail detail = detail_of(last, contended);
     bool recorded = contended || is_to_be_recorded(last);
-    held_pop(t);
+    held_pop(t, below);
     detail.hold = hold_ticks(since, lt_now());
     int result = unlock(lock);
     if (UNLIKELY(t != lt_own.block)) /* forked meanwhile: the block is the parent's */
@@ -278,10 +279,11 @@ static ALWAYS_INLINE int release_last(struct lt_thread *t, const struct lt_held 
 
 int release_by(struct lt_thread *t, uint64_t key, int (*unlock)(void *), void *lock)
 {
-    const struct lt_held *last = held_last(t);
+    uint32_t below;
+    const struct lt_held *last = held_last(t, &below);
     if (LIKELY(last && last->key == key && !last->depth && !(last->flags & LT_HELD_DEFERRED)))
-        return last->flags & LT_HELD_CONTENDED ? release_last(t, last, true, unlock, lock)
-                                               : release_last(t, last, false, unlock, lock);
+        return last->flags & LT_HELD_CONTENDED ? release_last(t, last, below, true, unlock, lock)
+                                               : release_last(t, last, below, false, unlock, lock);
     struct release release;
     release_begin(t, key, &release);
     int result = unlock(lock);

@@ -102,12 +102,13 @@ static inline bool held_is_unmet(const struct lt_held *held)
 /* Most releases: the lock taken last, and nothing to time or to record. True if that was all. */
 static inline bool released(struct lt_thread *t, uint64_t key)
 {
-    const struct lt_held *last = held_last(t);
+    uint32_t below;
+    const struct lt_held *last = held_last(t, &below);
     if (UNLIKELY(!last || last->key != key))
         return false;
     if (UNLIKELY(!held_is_simple(last) && !held_is_unmet(last)))
         return false;
-    held_pop(t);
+    held_pop(t, below);
     return true;
 }
 
