@@ -37,7 +37,9 @@ _DORMANT = "both hooks look at the level before they go on"
 _COUNTED = "stores a counter and an entry of the held list; no clock"
 _CLOCK = "takes the slow path, and reads the counter {times} for each pair: {{read:.0f}} ns each"
 _ONCE, _TWICE = _CLOCK.format(times="once"), _CLOCK.format(times="twice")
-_FOUGHT = "two attempts instead of one for each wait; it matters who is interrupted by other work"
+_FOUGHT = (
+    "where they meet, the clock is read twice and the wait is counted before the lock is free again"
+)
 _WAITED = "reads the counter twice ({read:.0f} ns each), compares 13 frames, writes a record"
 _SLEPT = _WAITED + "; after a sleep little of that is in the nearest cache"
 _WHOLE = (
