@@ -5,7 +5,7 @@
 
 #include "shm.h"
 
-enum { BUCKET_BITS = 12, CACHE_SET_BITS = 3, CACHE_WAYS = 4 };
+enum { BUCKET_BITS = 12, CACHE_SET_BITS = 2, CACHE_WAYS = 8 };
 
 /* A stack that this thread was seen with, and where in memory each of its return addresses lay.
  * If all those words still hold the same addresses, the unwinder would find the same stack: it
