@@ -35,34 +35,17 @@ class Started:
         output: str | None = None,
         keep: bool = False,
     ) -> None:
-        """``output``: path of a new file, None for a temporary one, or os.devnull; ``keep``: do
-        not end it.
-
-        Raises LocktopError.
+        """``program``: the file to run, ``command`` its arguments from the name on; ``output``:
+        path of a new file, None for a temporary one, or os.devnull; ``keep``: do not end it.
         """
+        self._program = program
         self._command = command
+        self._environment = {**os.environ, **launch.preload_environment(level)}
+        self._wanted_output = output
         self._keep = keep
         self._ended_by_us = False
-        self._temporary = output is None
-        self._discards = output == os.devnull
-        environment = {**os.environ, **launch.preload_environment(level)}
-        self._log, self.output = _open_output(command[0], output)
-        self._handlers = _leave_when_told_to_end()
-        try:
-            self._process = subprocess.Popen(
-                command,
-                executable=program,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=self._log,
-                stderr=subprocess.STDOUT,
-                # Keys pressed at our screen are not for it.
-                start_new_session=True,
-            )
-        except OSError as error:
-            self._restore_handlers()
-            self._close_output()
-            raise LocktopError(f"cannot start {program}: {error.strerror}") from None
+        self._told_to_end: int | None = None
+        self._may_leave = False
 
     @property
     def pid(self) -> int:
@@ -78,9 +61,35 @@ class Started:
         return 128 - code if code < 0 else code
 
     def __enter__(self) -> Self:
+        """Start it. Raises LocktopError."""
+        self._log, self.output = _open_output(self._command[0], self._wanted_output)
+        self._handlers = self._leave_when_told_to_end()
+        try:
+            self._process = subprocess.Popen(
+                self._command,
+                executable=self._program,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=subprocess.STDOUT,
+                # Keys pressed at our screen are not for it.
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._restore_handlers()
+            self._close_output()
+            raise LocktopError(f"cannot start {self._program}: {error.strerror}") from None
+        try:
+            self._may_leave = True
+            if self._told_to_end is not None:
+                raise SystemExit(128 + self._told_to_end)
+        except SystemExit:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
+        """End it, unless it is to be kept."""
         for number in self._handlers:
             signal.signal(number, signal.SIG_IGN)  # it has been said
         if self._process.poll() is None and not self._keep:
@@ -121,7 +130,7 @@ class Started:
 
     def output_told(self) -> list[str]:
         """Where its output went, if there is any; after the end of ``with``."""
-        if self.output.exists() and not self._discards:
+        if self.output.exists() and self._wanted_output != os.devnull:
             return [f"its output is in {self.output}"]
         return []
 
@@ -142,37 +151,38 @@ class Started:
             return False
         return True
 
+    def _leave_when_told_to_end(self) -> dict[int, Any]:
+        """From now on a signal to end unwinds, so that what was started is not left behind; the
+        screen has ways of its own, but only once it is there. Gives the handlers before."""
+        before: dict[int, Any] = {}
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            handler = signal.getsignal(number)
+            if handler is not signal.SIG_IGN:
+                before[number] = handler
+                signal.signal(number, self._leave)
+        return before
+
+    def _leave(self, number: int, _: object) -> None:
+        # Not while it is being started: it might run already, and nobody know of it.
+        self._told_to_end = number
+        if self._may_leave:
+            raise SystemExit(128 + number)
+
     def _restore_handlers(self) -> None:
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
 
     def _close_output(self) -> None:
         self._log.close()
-        if self._temporary and self.output.exists() and not self.output.stat().st_size:
+        if self._wanted_output is None and self.output.exists() and not self.output.stat().st_size:
             self.output.unlink()
 
     def _output_end(self) -> str:
         """The last line that it wrote: most likely why it ended."""
-        if self._discards:
+        if self._wanted_output == os.devnull:
             return ""
         written = self.output.read_bytes()[-400:].decode("utf-8", "replace").strip()
         return f": {written.splitlines()[-1]}" if written else ""
-
-
-def _leave_when_told_to_end() -> dict[int, Any]:
-    """From now on a signal to end unwinds, so that what was started is not left behind; the screen
-    has ways of its own, but only once it is there. Gives the handlers before."""
-    before: dict[int, Any] = {}
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        handler = signal.getsignal(number)
-        if handler is not signal.SIG_IGN:
-            before[number] = handler
-            signal.signal(number, _leave)
-    return before
-
-
-def _leave(number: int, _: object) -> None:
-    raise SystemExit(128 + number)
 
 
 def _open_output(name: str, output: str | None) -> tuple[IO[bytes], Path]:
