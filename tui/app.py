@@ -49,6 +49,7 @@ class ThemedApp(App[Result]):
         wanted = "mono" if colourless else theme
         self.theme = wanted if wanted in self._themes else fallback
         self._colourless = colourless
+        self._handlers: dict[int, Any] = {}
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Our variables for a theme that does not set them (Textual's own)."""
@@ -60,9 +61,7 @@ class ThemedApp(App[Result]):
         """Leave the terminal in order when told to end, paint all when it comes back to us."""
         self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
         if not self.is_headless:
-            loop = asyncio.get_running_loop()
-            for number in (signal.SIGTERM, signal.SIGHUP):
-                loop.add_signal_handler(number, self.exit, None, 128 + number)
+            self._handlers = _close_when_told_to_end(self, asyncio.get_running_loop())
 
     def on_ready(self) -> None:
         """The first layout is done: say what was wrong with theme files.
@@ -73,6 +72,11 @@ class ThemedApp(App[Result]):
             self._list_screen().tell(*self._wrong, style="waiting", seconds=15)
         gc.freeze()
         gc.enable()
+
+    def restore_handlers(self) -> None:
+        """Signals do again what they did before it ran."""
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
 
     def _list_screen(self) -> ListScreen:
         screen = self.screen_stack[0]
@@ -117,7 +121,22 @@ class LocktopApp(ThemedApp[int]):
         return self._monitor
 
 
-def run_app(app: App[Any], environ: Mapping[str, str] = os.environ) -> int:
+def run_app(app: ThemedApp[Any], environ: Mapping[str, str] = os.environ) -> int:
     """Run on this terminal until the user quits; over SSH without the mouse's movements."""
-    app.run(mouse="SSH_CONNECTION" not in environ)
+    try:
+        app.run(mouse="SSH_CONNECTION" not in environ)
+    finally:
+        app.restore_handlers()
     return app.return_code or 0
+
+
+def _close_when_told_to_end(app: App[Any], loop: asyncio.AbstractEventLoop) -> dict[int, Any]:
+    """Gives the handlers before. Not by the loop: at its end a signal would end the process on the
+    spot, and a program that it started be left behind. A shell and the kernel may both send one."""
+
+    def close(number: int, _: object) -> None:
+        if loop.is_closed():
+            raise SystemExit(128 + number)
+        loop.call_soon_threadsafe(app.exit, None, 128 + number)
+
+    return {number: signal.signal(number, close) for number in (signal.SIGTERM, signal.SIGHUP)}

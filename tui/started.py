@@ -90,10 +90,7 @@ class Started:
 
     def __exit__(self, *_: object) -> None:
         """End it, unless it is to be kept."""
-        for number in self._handlers:
-            signal.signal(number, signal.SIG_IGN)  # it has been said
-        if self._process.poll() is None and not self._keep:
-            self._end()
+        self._end_unless_kept()
         self._restore_handlers()
         self._close_output()
 
@@ -134,7 +131,11 @@ class Started:
             return [f"its output is in {self.output}"]
         return []
 
-    def _end(self) -> None:
+    def _end_unless_kept(self) -> None:
+        for number in self._handlers:
+            signal.signal(number, signal.SIG_IGN)  # it has been said
+        if self._process.poll() is not None or self._keep:
+            return
         self._ended_by_us = True
         for number in (signal.SIGTERM, signal.SIGKILL):
             try:
@@ -166,6 +167,8 @@ class Started:
         # Not while it is being started: it might run already, and nobody know of it.
         self._told_to_end = number
         if self._may_leave:
+            # Here, for what is raised may fall into __exit__, and stop that.
+            self._end_unless_kept()
             raise SystemExit(128 + number)
 
     def _restore_handlers(self) -> None:

@@ -1,4 +1,4 @@
-"""What is started under the screen, when that is told to end before it is there."""
+"""What is started under the screen, when that is told to end."""
 
 from __future__ import annotations
 
@@ -6,33 +6,84 @@ import os
 import pty
 import signal
 import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from support.tool import COMMAND, PATIENCE_S
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
-def test_it_is_not_left_behind(number: signal.Signals, tmp_path: Path) -> None:
-    told = tmp_path / "pid"
+class Screen:
+    """`locktop run` on a terminal, and what it started."""
+
+    def __init__(self, process: subprocess.Popen[bytes], program: Path, master: int) -> None:
+        self.process = process
+        self.program = program
+        self._painted = bytearray()
+        self._changed = threading.Condition()
+        threading.Thread(target=self._read, args=(master,), daemon=True).start()
+
+    def _read(self, master: int) -> None:
+        while True:
+            try:
+                data = os.read(master, 65536)
+            except OSError:
+                return
+            with self._changed:
+                self._painted += data
+                self._changed.notify_all()
+
+    def wait_painted(self, text: bytes) -> None:
+        """Wait until ``text`` was painted."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: text in self._painted, PATIENCE_S)
+
+
+@pytest.fixture
+def screen(tmp_path: Path) -> Iterator[Screen]:
+    with _started(tmp_path) as screen:
+        yield screen
+
+
+@contextmanager
+def _started(directory: Path) -> Iterator[Screen]:
+    told = directory / "pid"
     os.mkfifo(told)
     master, slave = pty.openpty()
-    script = f"echo $$ > {told}; exec sleep 1000"
     process = subprocess.Popen(
-        [COMMAND, "run", "--", "sh", "-c", script],
+        [COMMAND, "run", "--", "sh", "-c", f"echo $$ > {told}; exec sleep 1000"],
         stdin=slave,
         stdout=slave,
         stderr=slave,
         start_new_session=True,
     )
+    os.close(slave)
     try:
-        program = Path("/proc", told.read_text().strip())
-        process.send_signal(number)
-        # 0: on a busy machine the screen may be there by then, and is closed.
-        assert process.wait(PATIENCE_S) in (128 + number, 0)
-        assert not program.exists()
+        yield Screen(process, Path("/proc", told.read_text().strip()), master)
     finally:
         process.kill()
         process.wait()
         os.close(master)
-        os.close(slave)
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_it_is_not_left_behind(number: signal.Signals, screen: Screen) -> None:
+    screen.process.send_signal(number)
+    # 0: on a busy machine the screen may be there by then, and is closed.
+    assert screen.process.wait(PATIENCE_S) in (128 + number, 0)
+    assert not screen.program.exists()
+
+
+def test_it_is_not_left_behind_when_that_is_said_more_than_once(screen: Screen) -> None:
+    """As where the terminal is gone: the kernel says so, and the shell too."""
+    screen.wait_painted(b"Locks")
+    end = time.monotonic() + PATIENCE_S
+    while screen.process.poll() is None and time.monotonic() < end:
+        screen.process.send_signal(signal.SIGHUP)
+        time.sleep(0.0002)
+    # By the signal, if it comes when all is done.
+    assert screen.process.returncode in (0, -signal.SIGHUP)
+    assert not screen.program.exists()
