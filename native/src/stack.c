@@ -5,21 +5,33 @@
 
 #include "shm.h"
 
-enum { BUCKET_BITS = 12, CACHE_SET_BITS = 2, CACHE_WAYS = 8 };
+enum { BUCKET_BITS = 12, CACHE_SET_BITS = 2, CACHE_WAYS = 8, ANCHORS = 8 };
 
-/* A stack that this thread was seen with, and where in memory each of its return addresses lay.
- * If all those words still hold the same addresses, the unwinder would find the same stack: it
- * starts from the same place with the same frame pointer and reads just those words. */
+/* A word of the stack that the unwinder read besides the return addresses: a saved frame pointer, most
+ * often, by which a frame of no fixed size is left. */
+struct anchor {
+    uint32_t distance; /* of the word from the slot, bytes, */
+    uint32_t leads_to; /* and of the place in the stack that it leads to */
+};
+
+/* A stack that this thread was seen with, and where in memory all those words lay that led the unwinder
+ * from frame to frame. If they still hold the same, it would find the same stack: it starts from
+ * the same place with the same frame pointer and reads just those words. */
 struct stack_cache {
     struct cached_stack {
-        uintptr_t address;       /* the hook's return address, */
-        uintptr_t slot;          /* where it lies, */
-        uintptr_t frame_pointer; /* and the caller's frame pointer; 0 where that register has
-                                    another use */
-        uint32_t id;             /* 0 = empty */
-        uint32_t depth;
+        uintptr_t address; /* the hook's return address, */
+        uintptr_t slot;    /* where it lies, */
+        /* and the caller's frame pointer; 0 where no frame is left by it */
+        uintptr_t frame_pointer;
+        uint32_t id; /* 0 = empty */
+        uint8_t depth;
+        uint8_t anchors;
+        /* Below these return addresses lies a word that leads to the one below the next: where every
+         * function keeps a frame record, there is no other anchor. */
+        uint8_t chain_begin, chain_end;
         const uint64_t *frames;
-        uint32_t distance[LT_STACK_MAX];      /* of each return address from `slot`, bytes */
+        uint32_t distance[LT_STACK_MAX]; /* of each return address from `slot`, bytes */
+        struct anchor anchor[ANCHORS];
     } entry[1 << CACHE_SET_BITS][CACHE_WAYS]; /* one call site, reached on several ways */
     uint8_t oldest[1 << CACHE_SET_BITS];      /* the entry to be filled next */
 };
@@ -31,6 +43,7 @@ struct walk {
     uint32_t depth;
     uint64_t frames[LT_STACK_MAX];
     uint32_t distance[LT_STACK_MAX];
+    uintptr_t frame_pointer[LT_STACK_MAX]; /* in the function that is returned to */
 };
 
 /* The first unwinding binds the functions that the unwinder calls, and the loader saves all registers
@@ -133,6 +146,12 @@ void stacks_unloaded(uint64_t start, uint64_t end)
     __atomic_fetch_add(&lt_shm->unloads, 1, __ATOMIC_RELEASE);
 }
 
+#if defined(__x86_64__)
+enum { FRAME_POINTER = 6 }; /* rbp, by the numbers of the psABI's DWARF table */
+#elif defined(__aarch64__)
+enum { FRAME_POINTER = 29 };
+#endif
+
 /* At the callback for a frame the unwinder's CFA is still that of the frame it came from, so on
  * x86-64 the address returned to lies one word below it. A frame that a signal interrupted has no
  * such word. */
@@ -154,15 +173,26 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *argument)
     if (interrupted || distance > UINT32_MAX || *(const uintptr_t *)slot != address)
         walk->in_place = false;
     walk->frames[walk->depth] = address;
+    walk->frame_pointer[walk->depth] = _Unwind_GetGR(context, FRAME_POINTER);
     walk->distance[walk->depth++] = (uint32_t)distance;
     return _URC_NO_REASON;
 }
 
 static bool unchanged(const struct cached_stack *cached)
 {
+    const uint32_t *distance = cached->distance;
+    uintptr_t slot = cached->slot;
     for (uint32_t i = 0; i < cached->depth; i++)
-        if (*(const uintptr_t *)(cached->slot + cached->distance[i]) != cached->frames[i])
+        if (*(const uintptr_t *)(slot + distance[i]) != cached->frames[i])
             return false;
+    for (uint32_t i = cached->chain_begin; i < cached->chain_end; i++)
+        if (*((const uintptr_t *)(slot + distance[i]) - 1) + sizeof slot != slot + distance[i + 1])
+            return false;
+    for (uint32_t i = 0; i < cached->anchors; i++) {
+        const struct anchor *anchor = &cached->anchor[i];
+        if (*(const uintptr_t *)(slot + anchor->distance) != slot + anchor->leads_to)
+            return false;
+    }
     return true;
 }
 
@@ -193,23 +223,126 @@ static uint32_t cache_find(const struct cached_stack *set, const uintptr_t *fram
     return 0;
 }
 
-/* Where the frame pointer is used it leads into the stack. Whether it is used the code at each
- * return address decides, so it is the same for a stack of the same addresses. */
-static bool is_frame_pointer(uintptr_t value, const struct walk *walk)
+/* Where the walk's frames lie: frame i, which address i returns to, begins above that address's
+ * slot and ends above the next one's. */
+static uintptr_t frame_begin(const struct walk *walk, uint32_t i)
 {
-    return value >= walk->slot && value - walk->slot <= walk->distance[walk->depth - 1];
+    return walk->slot + walk->distance[i] + sizeof(uintptr_t);
+}
+
+static bool anchor_add(struct cached_stack *cached, const struct walk *walk, const uintptr_t *word)
+{
+    if (cached->anchors == ANCHORS)
+        return false;
+    cached->anchor[cached->anchors++] =
+        (struct anchor){(uint32_t)((uintptr_t)word - walk->slot), (uint32_t)(*word - walk->slot)};
+    return true;
+}
+
+static bool anchor_equal(struct cached_stack *cached, const struct walk *walk,
+                         const uintptr_t *begin, const uintptr_t *end, uintptr_t value)
+{
+    for (const uintptr_t *word = begin; word < end; word++)
+        if (*word == value && !anchor_add(cached, walk, word))
+            return false;
+    return true;
+}
+
+/* Whether the frame pointer leads into its function's frame: as where that is of no fixed size. Every
+ * other frame ends at a fixed distance from where it begins. */
+static bool is_led_to(const struct walk *walk, uint32_t i)
+{
+    uintptr_t pointer = walk->frame_pointer[i];
+    return pointer >= frame_begin(walk, i) && pointer < frame_begin(walk, i + 1) &&
+           pointer % sizeof pointer == 0;
+}
+
+/* Whether frame i ends with a frame record that holds `value`, and is the next of the chain. */
+static bool chain_extend(struct cached_stack *cached, const struct walk *walk, uint32_t i,
+                         uintptr_t value)
+{
+    const uintptr_t *slot = (const uintptr_t *)frame_begin(walk, i + 1) - 1;
+    if (slot[-1] != value || value + 2 * sizeof value != frame_begin(walk, i + 2))
+        return false;
+    if (cached->chain_end == 0)
+        cached->chain_begin = (uint8_t)(i + 1);
+    else if (cached->chain_end != i + 1)
+        return false;
+    cached->chain_end = (uint8_t)(i + 2);
+    return true;
+}
+
+/* Anchors the words of frame i where its function may have saved its caller's frame pointer `value`:
+ * right below the return address, if it keeps a frame record, else near the frame's end, and not below
+ * its own frame pointer, where another stack may lie. The unwinder does not tell, so every
+ * word that holds it counts. False if there are too many. */
+static bool anchor_saved(struct cached_stack *cached, const struct walk *walk, uint32_t i,
+                         uintptr_t value, bool *found)
+{
+    enum { SEARCHED = 512 };
+    const uintptr_t *end = (const uintptr_t *)frame_begin(walk, i + 1) - 1;
+    const uintptr_t *begin =
+        (const uintptr_t *)(is_led_to(walk, i) ? walk->frame_pointer[i] : frame_begin(walk, i));
+    if (end - begin > SEARCHED)
+        begin = end - SEARCHED;
+    uint32_t before = cached->anchors;
+    bool chained = end > begin && chain_extend(cached, walk, i, value);
+    bool all = anchor_equal(cached, walk, begin, end - chained, value);
+    *found |= chained || cached->anchors > before;
+    return all;
+}
+
+/* Anchors what frame i's frame pointer was restored from: by the function inside it, or, where that left
+ * it alone, by the one inside that, and so on to the hook's caller. */
+static bool anchor_frame_pointer(struct cached_stack *cached, const struct walk *walk, uint32_t i)
+{
+    uintptr_t value = walk->frame_pointer[i];
+    bool found = false;
+    for (uint32_t inner = i; inner-- > 0;) {
+        if (!anchor_saved(cached, walk, inner, value, &found))
+            return false;
+        if (walk->frame_pointer[inner] != value)
+            return found;
+    }
+    cached->frame_pointer = value;
+    return true;
+}
+
+/* Anchors the copies of frame i's end that its function may keep by its frame pointer: where the frame
+ * begins at a boundary, its end is found by no other way. */
+static bool anchor_end(struct cached_stack *cached, const struct walk *walk, uint32_t i)
+{
+    enum { REGISTERS = 8 }; /* saved between the two */
+    const uintptr_t *pointer = (const uintptr_t *)walk->frame_pointer[i];
+    const uintptr_t *begin = (const uintptr_t *)frame_begin(walk, i);
+    uintptr_t end = frame_begin(walk, i + 1);
+    if (pointer - begin > REGISTERS)
+        begin = pointer - REGISTERS;
+    return anchor_equal(cached, walk, begin, pointer, end);
+}
+
+static bool anchor_all(struct cached_stack *cached, const struct walk *walk)
+{
+    for (uint32_t i = 0; i + 1 < walk->depth; i++)
+        if (is_led_to(walk, i) &&
+            !(anchor_frame_pointer(cached, walk, i) && anchor_end(cached, walk, i)))
+            return false;
+    return true;
 }
 
 static void cache_fill(struct cached_stack *cached, const uintptr_t *frame, const struct walk *walk,
                        uint32_t id)
 {
+    cached->id = 0;
     cached->address = frame[1];
     cached->slot = walk->slot;
-    cached->frame_pointer = is_frame_pointer(frame[0], walk) ? frame[0] : 0;
-    cached->depth = walk->depth;
+    cached->frame_pointer = 0;
+    cached->anchors = cached->chain_begin = cached->chain_end = 0;
+    cached->depth = (uint8_t)walk->depth;
     cached->frames = stack_frames(stack_at(id));
     memcpy(cached->distance, walk->distance, walk->depth * sizeof *walk->distance);
-    cached->id = id;
+    if (anchor_all(cached, walk))
+        cached->id = id;
 }
 
 /* Not in stack_capture(): the room for a walk is taken from the program's stack only when needed. */

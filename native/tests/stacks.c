@@ -103,6 +103,161 @@ static OPAQUE uint32_t elastic(unsigned size, volatile int *work)
     return id;
 }
 
+/* A trip through functions chosen at random, of every kind of frame, that ends with the hook at one of
+ * a few addresses: there the same call was made before, from the same place, by others, and their return
+ * addresses may still lie in the room that a function took and never wrote to. */
+struct trip {
+    uint32_t random;
+    unsigned left; /* functions still to come */
+    uintptr_t floor;
+    volatile int work;
+};
+typedef uint32_t step(struct trip *trip);
+uint32_t clobber(struct trip *trip, step *next);
+static step land, land_bare;
+
+static uint32_t draw(struct trip *trip, uint32_t below)
+{
+    trip->random = trip->random * 1664525 + 1013904223;
+    return (trip->random >> 8) % below;
+}
+
+/* No frame pointer, a frame of one size. */
+#define OMIT __attribute__((optimize("omit-frame-pointer")))
+static step *next_of(struct trip *trip);
+
+static OPAQUE OMIT uint32_t flat(struct trip *trip)
+{
+    uint32_t id = next_of(trip)(trip);
+    trip->work++;
+    return id;
+}
+
+static OPAQUE OMIT uint32_t flat_too(struct trip *trip)
+{
+    uint32_t id = next_of(trip)(trip);
+    trip->work += 2;
+    return id;
+}
+
+/* The register of the frame pointer holds what this function works with. */
+static OPAQUE OMIT uint32_t busy(struct trip *trip)
+{
+    int a = trip->work, b = a ^ 1, c = a ^ 2, d = a ^ 3, e = a ^ 4, f = a ^ 5;
+    uint32_t id = next_of(trip)(trip);
+    trip->work = a ^ b ^ c ^ d ^ e ^ f;
+    return id;
+}
+
+static OPAQUE uint32_t with_record(struct trip *trip)
+{
+    uint32_t id = next_of(trip)(trip);
+    trip->work++;
+    return id;
+}
+
+static OPAQUE OMIT uint32_t growing(struct trip *trip)
+{
+    volatile char room[16 * draw(trip, 24) + 16];
+    room[0] = 1;
+    uint32_t id = next_of(trip)(trip);
+    trip->work += room[0];
+    return id;
+}
+
+/* Its frame begins at a boundary, wherever its caller's ends. */
+static OPAQUE OMIT uint32_t aligned(struct trip *trip)
+{
+    _Alignas(64) volatile char room[64];
+    room[0] = 1;
+    uint32_t id = next_of(trip)(trip);
+    trip->work += room[0];
+    return id;
+}
+
+static OPAQUE OMIT uint32_t aligned_growing(struct trip *trip)
+{
+    _Alignas(128) volatile char fixed[128];
+    volatile char room[16 * draw(trip, 24) + 16];
+    fixed[0] = room[0] = 1;
+    uint32_t id = next_of(trip)(trip);
+    trip->work += room[0] + fixed[0];
+    return id;
+}
+
+static OPAQUE uint32_t clobbering(struct trip *trip)
+{
+    uint32_t id = clobber(trip, next_of(trip));
+    trip->work++;
+    return id;
+}
+
+static step *next_of(struct trip *trip)
+{
+    static step *const kinds[] = {flat,    flat_too,        busy,      with_record, growing,
+                                  aligned, aligned_growing, clobbering};
+    if (!trip->left)
+        return draw(trip, 2) ? land : land_bare;
+    trip->left--;
+    return kinds[draw(trip, sizeof kinds / sizeof *kinds)];
+}
+
+static OPAQUE uint32_t arrive(struct trip *trip)
+{
+    uint32_t id = hook();
+    trip->work++;
+    return id;
+}
+
+/* Take as much room as it is to the floor, and do not touch it. */
+#define ROOM(trip)                                                                                 \
+    __builtin_alloca(((uintptr_t)__builtin_frame_address(0) - (trip)->floor) & ~(uintptr_t)15)
+
+static OPAQUE OMIT uint32_t land(struct trip *trip)
+{
+    __asm__ volatile("" : : "r"(ROOM(trip)));
+    uint32_t id = clobber(trip, arrive);
+    trip->work++;
+    return id;
+}
+
+static OPAQUE OMIT uint32_t land_bare(struct trip *trip)
+{
+    __asm__ volatile("" : : "r"(ROOM(trip)));
+    uint32_t id = hook();
+    trip->work++;
+    return id;
+}
+
+#ifdef __SANITIZE_ADDRESS__
+enum { KNOWN = 50000 };
+#else
+enum { KNOWN = 1000000 };
+#endif
+
+/* A few ways are gone again and again, and now and then one of them is given up for a new one. */
+static OPAQUE void wander(volatile int *work)
+{
+    enum { WAYS = 12, ROUNDS = 40 };
+    struct trip trip = {.work = 0};
+    uint32_t way[WAYS], next = 1, pick = 1;
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    uint64_t known = 0, trips = 0;
+    for (; known < KNOWN; trips++) {
+        if (trips < WAYS || trips % ROUNDS == 0)
+            way[trips % WAYS] = next++ * 2654435761u;
+        pick = pick * 1664525 + 1013904223;
+        trip.random = way[(pick >> 8) % (trips < WAYS ? trips + 1 : WAYS)];
+        trip.left = draw(&trip, 5);
+        trip.floor = here - 8192 - 512 * draw(&trip, 2);
+        uint64_t before = unwound;
+        next_of (&trip)(&trip);
+        known += unwound == before;
+    }
+    *work += trip.work;
+    CHECK(trips < 2 * KNOWN);
+}
+
 /* Compilers use the register of the frame pointer for whatever they like. */
 #if defined(__x86_64__)
 __asm__(".globl with_frame_pointer\n"
@@ -118,11 +273,30 @@ __asm__(".globl with_frame_pointer\n"
         "    .cfi_def_cfa_offset 8\n"
         "    ret\n"
         "    .cfi_endproc\n"
-        ".size with_frame_pointer, . - with_frame_pointer\n");
+        ".size with_frame_pointer, . - with_frame_pointer\n"
+        ".globl clobber\n"
+        ".type clobber, @function\n"
+        "clobber:\n"
+        "    .cfi_startproc\n"
+        "    push %rbp\n"
+        "    .cfi_def_cfa_offset 16\n"
+        "    .cfi_offset %rbp, -16\n"
+        "    mov $7, %ebp\n"
+        "    call *%rsi\n"
+        "    pop %rbp\n"
+        "    .cfi_def_cfa_offset 8\n"
+        "    ret\n"
+        "    .cfi_endproc\n"
+        ".size clobber, . - clobber\n");
 #else
 uint32_t with_frame_pointer(uintptr_t value)
 {
     return value ? hook() : 0;
+}
+
+uint32_t clobber(struct trip *trip, step *next)
+{
+    return next(trip);
 }
 #endif
 
@@ -154,6 +328,7 @@ int main(void)
     for (uintptr_t value = 1; value < 2000; value++)
         with_frame_pointer(value);
     CHECK(unwound - before < 10);
-    CHECK(compared > 10000);
+    wander(&work);
+    CHECK(compared > KNOWN);
     return 0;
 }
