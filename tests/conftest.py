@@ -46,7 +46,7 @@ def start_bare(compiler: Compiler) -> Iterator[StartTarget]:
 def start_target(compiler: Compiler) -> Iterator[StartTarget]:
     """Starts a target with the library: ``start_target(name, *arguments, level=None)``.
 
-    ``environment`` adds variables. Whatever the test did, the target is gone afterwards.
+    ``environment`` adds variables, ``flags`` the compiler's. Whatever the test did, the target is gone afterwards.
     """
     with ExitStack() as stack:
 
@@ -55,9 +55,10 @@ def start_target(compiler: Compiler) -> Iterator[StartTarget]:
             *arguments: str,
             level: str | None = None,
             environment: dict[str, str] | None = None,
+            flags: tuple[str, ...] = (),
         ) -> Target:
             variables = preload_environment(level) | (environment or {})
-            target = Target([compiler.program(name), *arguments], variables)
+            target = Target([compiler.program(name, *flags), *arguments], variables)
             stack.callback(remove_file_of, target.pid, start_time(target.pid))
             return stack.enter_context(target)
 

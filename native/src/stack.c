@@ -24,26 +24,34 @@ struct stack_cache {
         /* and the caller's frame pointer; 0 where no frame is left by it */
         uintptr_t frame_pointer;
         uint32_t id; /* 0 = empty */
-        uint8_t depth;
-        uint8_t anchors;
+        uint16_t depth;
+        uint16_t anchors;
         /* Below these return addresses lies a word that leads to the one below the next: where every
          * function keeps a frame record, there is no other anchor. */
-        uint8_t chain_begin, chain_end;
+        uint16_t chain_begin, chain_end;
         const uint64_t *frames;
-        uint32_t distance[LT_STACK_MAX]; /* of each return address from `slot`, bytes */
+        uint32_t *distance; /* of each return address from `slot`, bytes */
+        uint32_t room;      /* for so many of them */
         struct anchor anchor[ANCHORS];
     } entry[1 << CACHE_SET_BITS][CACHE_WAYS]; /* one call site, reached on several ways */
     uint8_t oldest[1 << CACHE_SET_BITS];      /* the entry to be filled next */
+    /* for an unwinding */
+    uint64_t frames[LT_STACK_MAX];
+    uint32_t distance[LT_STACK_MAX];
+    uintptr_t frame_pointer[LT_STACK_MAX];
 };
 
+/* One unwinding. Its arrays are not on the stack, which may be small: a thread's cache has them. */
 struct walk {
     uintptr_t slot; /* the hook's own: frames before it are ours */
     bool started;
     bool in_place; /* every return address lies just below its frame's CFA */
+    bool cut;      /* there are more frames */
+    uint32_t room;
     uint32_t depth;
-    uint64_t frames[LT_STACK_MAX];
-    uint32_t distance[LT_STACK_MAX];
-    uintptr_t frame_pointer[LT_STACK_MAX]; /* in the function that is returned to */
+    uint64_t *frames;
+    uint32_t *distance;
+    uintptr_t *frame_pointer; /* in the function that is returned to */
 };
 
 /* The first unwinding binds the functions that the unwinder calls, and the loader saves all registers
@@ -68,10 +76,16 @@ static const uint64_t *stack_frames(const struct lt_stack *stack)
     return (const uint64_t *)(stack + 1);
 }
 
+/* Of a depth that may be marked LT_STACK_CUT. */
+static uint32_t count(uint32_t depth)
+{
+    return depth & ~(uint32_t)LT_STACK_CUT;
+}
+
 static uint64_t stack_hash(const uint64_t *frames, uint32_t depth)
 {
     uint64_t hash = depth;
-    for (uint32_t i = 0; i < depth; i++)
+    for (uint32_t i = 0; i < count(depth); i++)
         hash = (hash ^ frames[i]) * 0x9e3779b97f4a7c15u;
     return hash ^ (hash >> 32);
 }
@@ -87,7 +101,7 @@ static uint32_t chain_find(const uint64_t *frames, uint32_t depth, uint64_t hash
     for (uint32_t id = from; id && id != stop; id = stack_at(id)->next) {
         const struct lt_stack *stack = stack_at(id);
         if (stack->hash == hash && stack->depth == depth &&
-            memcmp(stack_frames(stack), frames, depth * sizeof *frames) == 0)
+            memcmp(stack_frames(stack), frames, count(depth) * sizeof *frames) == 0)
             return id;
     }
     return 0;
@@ -95,13 +109,14 @@ static uint32_t chain_find(const uint64_t *frames, uint32_t depth, uint64_t hash
 
 static uint32_t stack_new(const uint64_t *frames, uint32_t depth, uint64_t hash)
 {
-    uint64_t offset = shm_alloc_last(sizeof(struct lt_stack) + depth * sizeof *frames);
+    uint64_t size = count(depth) * sizeof *frames;
+    uint64_t offset = shm_alloc_last(sizeof(struct lt_stack) + size);
     if (!offset)
         return 0;
     struct lt_stack *stack = shm_ptr(offset);
     stack->hash = hash;
     stack->depth = depth;
-    memcpy(stack + 1, frames, depth * sizeof *frames);
+    memcpy(stack + 1, frames, size);
     return (uint32_t)(offset / LT_STACK_UNIT);
 }
 
@@ -131,7 +146,7 @@ uint32_t stack_id(const uint64_t *frames, uint32_t depth)
 static void mark_unloaded(struct lt_stack *stack, uint64_t start, uint64_t end)
 {
     uint64_t *frames = (uint64_t *)(stack + 1);
-    for (uint32_t i = 0; i < stack->depth; i++)
+    for (uint32_t i = 0; i < count(stack->depth); i++)
         if (frames[i] >= start && frames[i] < end)
             __atomic_store_n(&frames[i], frames[i] | 1ull << LT_UNLOADED_BIT, __ATOMIC_RELEASE);
 }
@@ -166,8 +181,12 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *argument)
             return _URC_NO_REASON;
         walk->started = true;
     }
-    if (address == 0 || walk->depth == LT_STACK_MAX)
+    if (address == 0)
         return _URC_END_OF_STACK;
+    if (walk->depth == walk->room) {
+        walk->cut = true;
+        return _URC_END_OF_STACK;
+    }
     uintptr_t distance = slot - walk->slot;
     /* Nor is there anything to read: below an interrupted frame may lie a guard page. */
     if (interrupted || distance > UINT32_MAX || *(const uintptr_t *)slot != address)
@@ -265,10 +284,10 @@ static bool chain_extend(struct cached_stack *cached, const struct walk *walk, u
     if (slot[-1] != value || value + 2 * sizeof value != frame_begin(walk, i + 2))
         return false;
     if (cached->chain_end == 0)
-        cached->chain_begin = (uint8_t)(i + 1);
+        cached->chain_begin = (uint16_t)(i + 1);
     else if (cached->chain_end != i + 1)
         return false;
-    cached->chain_end = (uint8_t)(i + 2);
+    cached->chain_end = (uint16_t)(i + 2);
     return true;
 }
 
@@ -330,6 +349,21 @@ static bool anchor_all(struct cached_stack *cached, const struct walk *walk)
     return true;
 }
 
+static bool make_room(struct cached_stack *cached, uint32_t depth)
+{
+    uint32_t room = cached->room ? cached->room : 16;
+    while (room < depth)
+        room *= 2;
+    if (room == cached->room)
+        return true;
+    uint64_t offset = shm_alloc(room * sizeof *cached->distance);
+    if (!offset)
+        return false;
+    cached->distance = shm_ptr(offset);
+    cached->room = room;
+    return true;
+}
+
 static void cache_fill(struct cached_stack *cached, const uintptr_t *frame, const struct walk *walk,
                        uint32_t id)
 {
@@ -338,37 +372,58 @@ static void cache_fill(struct cached_stack *cached, const uintptr_t *frame, cons
     cached->slot = walk->slot;
     cached->frame_pointer = 0;
     cached->anchors = cached->chain_begin = cached->chain_end = 0;
-    cached->depth = (uint8_t)walk->depth;
+    cached->depth = (uint16_t)walk->depth;
     cached->frames = stack_frames(stack_at(id));
+    if (!make_room(cached, walk->depth))
+        return;
     memcpy(cached->distance, walk->distance, walk->depth * sizeof *walk->distance);
     if (anchor_all(cached, walk))
         cached->id = id;
 }
 
-/* Not in stack_capture(): the room for a walk is taken from the program's stack only when needed. */
+static uint32_t entered(struct walk *walk, const uintptr_t *frame)
+{
+    walk->slot = (uintptr_t)(frame + 1);
+    walk->in_place = true;
+    _Unwind_Backtrace(step, walk);
+    if (walk->depth == 0) { /* no unwind information at all: the caller is known all the same */
+        walk->frames[walk->depth++] = frame[1];
+        walk->in_place = false;
+    }
+    return stack_id(walk->frames, walk->depth | (walk->cut ? LT_STACK_CUT : 0));
+}
+
 static NOINLINE uint32_t unwind(const uintptr_t *frame, struct stack_cache *cache)
 {
-    struct walk walk;
-    walk.slot = (uintptr_t)(frame + 1);
-    walk.started = false;
-    walk.in_place = true;
-    walk.depth = 0;
-    _Unwind_Backtrace(step, &walk);
-    if (walk.depth == 0) { /* no unwind information at all: the caller is known all the same */
-        walk.frames[walk.depth++] = frame[1];
-        walk.in_place = false;
-    }
-    uint32_t id = stack_id(walk.frames, walk.depth);
-    if (cache && walk.in_place && id) {
+    struct walk walk = {.room = LT_STACK_MAX,
+                        .frames = cache->frames,
+                        .distance = cache->distance,
+                        .frame_pointer = cache->frame_pointer};
+    uint32_t id = entered(&walk, frame);
+    if (id && walk.in_place) {
         unsigned set = cache_set(frame);
         cache_fill(&cache->entry[set][cache->oldest[set]++ % CACHE_WAYS], frame, &walk, id);
     }
     return id;
 }
 
+/* Where there is no memory for a cache. */
+static NOINLINE uint32_t unwind_without_cache(const uintptr_t *frame)
+{
+    enum { ROOM = 32 };
+    uint64_t frames[ROOM];
+    uint32_t distance[ROOM];
+    uintptr_t frame_pointer[ROOM];
+    struct walk walk = {
+        .room = ROOM, .frames = frames, .distance = distance, .frame_pointer = frame_pointer};
+    return entered(&walk, frame);
+}
+
 uint32_t stack_capture(struct lt_thread *t, const uintptr_t *frame)
 {
     struct stack_cache *cache = cache_of(t);
-    uint32_t id = cache ? cache_find(cache->entry[cache_set(frame)], frame) : 0;
+    if (!cache)
+        return unwind_without_cache(frame);
+    uint32_t id = cache_find(cache->entry[cache_set(frame)], frame);
     return id ? id : unwind(frame, cache);
 }

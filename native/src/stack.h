@@ -24,7 +24,8 @@ uint32_t stack_capture(struct lt_thread *t, const uintptr_t *frame);
  * again nor taken for those of what comes there next. */
 void stacks_unloaded(uint64_t start, uint64_t end);
 
-/* The id of these return addresses, entered if they are new; 0 if there is no room. */
+/* The id of these return addresses, entered if they are new; 0 if there is no room. `depth` may be
+ * marked LT_STACK_CUT. */
 uint32_t stack_id(const uint64_t *frames, uint32_t depth);
 
 #endif

@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 enum {
-    LT_ABI_VERSION = 3,
+    LT_ABI_VERSION = 4,
     LT_BYTE_ORDER = 16909060, /* 0x01020304 as the writer stored it */
     LT_PAGE = 4096,
     LT_CONTROL_OFFSET = 4096,
@@ -33,8 +33,9 @@ enum {
     LT_NAME_MAX = 16,
     LT_HELD_INLINE = 32,
     LT_RECORD_SIZE = 64,
-    LT_STACK_MAX = 64,  /* frames kept of one stack, innermost first */
-    LT_STACK_UNIT = 16, /* stack id = file offset / LT_STACK_UNIT */
+    LT_STACK_MAX = 256,        /* frames kept of one stack, innermost first */
+    LT_STACK_CUT = 0x40000000, /* in its depth: there were more frames */
+    LT_STACK_UNIT = 16,        /* stack id = file offset / LT_STACK_UNIT */
     LT_UNLOADED_BIT = 63,
     LT_NAME_TEXT = 112,
     LT_MARK_TEXT = 44
@@ -354,7 +355,7 @@ struct lt_thread {
 struct lt_stack {
     uint64_t hash;
     uint32_t next;  /* next stack id in the hash chain */
-    uint32_t depth; /* frames that follow */
+    uint32_t depth; /* frames that follow, and LT_STACK_CUT */
     /* uint64_t frame[depth]; */
 };
 

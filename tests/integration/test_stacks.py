@@ -1,0 +1,32 @@
+"""Whole stacks, however the waiting function was called."""
+
+from __future__ import annotations
+
+import pytest
+from support.targets import Compiler, StartTarget
+
+from locktop.collector.attach import attach
+from locktop.collector.frames import CUT
+
+
+@pytest.mark.parametrize("flags", [(), ("-O2", "-fomit-frame-pointer")], ids=["records", "none"])
+def test_every_caller_is_in_the_stack(
+    start_target: StartTarget, compiler: Compiler, flags: tuple[str, ...]
+) -> None:
+    plugin = compiler.program("plugin", "-shared", "-fPIC")
+    target = start_target("stackways", str(plugin), flags=flags)
+    truth = target.truth()
+    source = attach(target.pid)
+    try:
+        snapshot = source.look(resolve=True)
+    finally:
+        source.close()
+    threads = {thread.tid: thread for thread in snapshot.threads}
+    own = {function for functions in truth.values() for function in functions}
+    for tid, functions in truth.items():
+        wait = threads[int(tid)].waiting_for
+        assert wait is not None
+        frames = snapshot.stacks[wait.stack]
+        names = [frame.function.removeprefix("(anonymous namespace)::") for frame in frames]
+        assert [name for name in names if name in own] == functions
+        assert (frames[-1] == CUT) == ("enter" not in functions)
