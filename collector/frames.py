@@ -11,7 +11,6 @@ from locktop.collector.model import Frame
 from locktop.collector.shm import SharedMemory
 from locktop.collector.symbols.resolver import Resolver
 
-
 #: Stands at the outer end of a stack that was too deep to be kept whole.
 CUT = Frame(0, "(further callers were not kept)", None, None, "", 0)
 

@@ -46,7 +46,8 @@ def start_bare(compiler: Compiler) -> Iterator[StartTarget]:
 def start_target(compiler: Compiler) -> Iterator[StartTarget]:
     """Starts a target with the library: ``start_target(name, *arguments, level=None)``.
 
-    ``environment`` adds variables, ``flags`` the compiler's. Whatever the test did, the target is gone afterwards.
+    ``environment`` adds variables, ``flags`` the compiler's. Whatever the test did, the target is
+    gone afterwards.
     """
     with ExitStack() as stack:
 

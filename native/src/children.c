@@ -65,7 +65,7 @@ static bool has_file(uint64_t pid, uint64_t start_time, const char *directory)
     char path[400];
     snprintf(path, sizeof path, "%s/locktop-%llu-%llu", directory, (unsigned long long)pid,
              (unsigned long long)start_time);
-    return sys_call3(SYS_access, (long)path, 0 /* F_OK */, 0) == 0;
+    return sys_call3(SYS_faccessat, AT_FDCWD, (long)path, 0 /* F_OK */) == 0;
 }
 
 /* Is one of those that it comes from watched? Itself does not count: it may have been, before it

@@ -164,6 +164,17 @@ static void fill_header(struct lt_header *header, uint64_t start_time, uint64_t 
 
 static void mark_generation(void);
 
+long shm_map_at(void *address, uint64_t offset, uint64_t length)
+{
+    long fd = sys_call6(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0, 0, 0);
+    if (fd < 0)
+        return fd;
+    long mapped = sys_call6(SYS_mmap, (long)address, (long)length, PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_FIXED, fd, (long)offset);
+    sys_call3(SYS_close, fd, 0, 0);
+    return mapped;
+}
+
 static bool map_first(long fd, uint64_t limit, char *reason, size_t size)
 {
     /* Sparse: a length costs nothing, so no descriptor is needed to grow later. */

@@ -28,6 +28,9 @@ extern struct shm_map shm_map;
  * file behind and puts the reason, for a person, into `reason`. */
 bool shm_create(const char *directory, char *reason, size_t reason_size);
 
+/* Maps a part of the file at `address` too, in place of what is there; -errno on failure. */
+long shm_map_at(void *address, uint64_t offset, uint64_t length);
+
 /* Removes the name; the mapping stays. */
 void shm_remove(void);
 

@@ -3,6 +3,7 @@
 #ifndef LOCKTOP_STACK_H
 #define LOCKTOP_STACK_H
 
+#include "shm.h"
 #include "thread.h"
 
 /* A hook's frame record: the caller's frame pointer, then the address it returns to. x86-64 and
@@ -17,8 +18,21 @@ static inline const void *return_address(const uintptr_t *frame)
 /* Makes the table; 0 on success, -1 if there is no room. */
 int stacks_init(void);
 
+/* Before the first capture: what it may not do later. */
+void stack_capture_init(void);
+
 /* The id of the stack that called a hook, 0 if there is no room for it. */
 uint32_t stack_capture(struct lt_thread *t, const uintptr_t *frame);
+
+static inline struct lt_stack *stack_at(uint32_t id)
+{
+    return shm_ptr((uint64_t)id * LT_STACK_UNIT);
+}
+
+static inline const uint64_t *stack_frames(const struct lt_stack *stack)
+{
+    return (const uint64_t *)(stack + 1);
+}
 
 /* A library's code is gone from these addresses. Its stacks are marked, so that they are neither found
  * again nor taken for those of what comes there next. */

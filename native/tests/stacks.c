@@ -129,8 +129,12 @@ static uint32_t draw(struct trip *trip, uint32_t below)
     return (trip->random >> 8) % below;
 }
 
-/* No frame pointer, a frame of one size. */
+/* No frame pointer. Where every function keeps a frame record, this one does too. */
+#if defined(__x86_64__)
 #define OMIT __attribute__((optimize("omit-frame-pointer")))
+#else
+#define OMIT
+#endif
 static step *next_of(struct trip *trip);
 
 static OPAQUE OMIT uint32_t flat(struct trip *trip)
@@ -236,7 +240,7 @@ static OPAQUE OMIT uint32_t land_bare(struct trip *trip)
     return id;
 }
 
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || !defined(__x86_64__) /* under an emulator, as a rule */
 enum { KNOWN = 50000 };
 #else
 enum { KNOWN = 1000000 };
