@@ -68,7 +68,7 @@ def emulated(built: Path, tmp_path: Path) -> Iterator[Target]:
     program = tmp_path / "record"
     _run(COMPILER, "-std=gnu11", *CFLAGS, str(SOURCES / "record.c"), "-o", str(program))
     preload = f"LD_PRELOAD={built / 'liblocktop.so'}"
-    command = [*EMULATOR, "-E", preload, "-E", f"LOCKTOP_DIR={tmp_path}", program]
+    command: list[str | Path] = [*EMULATOR, "-E", preload, "-E", f"LOCKTOP_DIR={tmp_path}", program]
     with Target(command, {"LOCKTOP_DIR": str(tmp_path)}) as target:
         yield target
 
