@@ -18,15 +18,15 @@ Row = tuple[int, str, int, bool]  # address, file, line, end of a sequence
 class Lines:
     """The line tables of one ELF file. Damaged DWARF gives no lines, never an exception."""
 
-    def __init__(self, file: ElfFile) -> None:
-        self._dwarf = _dwarf_of(file)
+    def __init__(self, file: ElfFile, supplement: ElfFile | None = None) -> None:
+        self._dwarf = _dwarf_of(file, supplement)
         self._aranges: Any = None
         self._units: list[tuple[int, int, int]] | None = None  # (low, high, unit's offset)
         self._tables: OrderedDict[int, tuple[list[int], list[Row]]] = OrderedDict()
         if self._dwarf is not None:
             try:
                 self._aranges = self._dwarf.get_aranges()
-            except Exception:  # as everywhere with a stranger's DWARF
+            except Exception:
                 self._aranges = None
 
     def find(self, address: int) -> tuple[str, int] | None:
@@ -62,13 +62,11 @@ class Lines:
         return table
 
 
-def _dwarf_of(file: ElfFile) -> Any:
+def _dwarf_of(file: ElfFile, supplement: ElfFile | None) -> Any:
     try:
-        if file.elf.has_dwarf_info(strict=True):
-            return file.elf.get_dwarf_info()
-    except Exception:
-        pass
-    return None
+        return file.dwarf(supplement) if file.has_dwarf() else None
+    except Exception:  # as everywhere with a stranger's DWARF
+        return None
 
 
 def _row_at(addresses: list[int], rows: list[Row], address: int) -> tuple[str, int] | None:

@@ -1,107 +1,201 @@
-"""The symbols of one ELF file: functions and data objects by address."""
+"""One ELF file: what of it is loaded where, its sections, its symbols, its DWARF.
+
+The file may be a forged one: whatever is wrong with it comes out as ValueError, and nothing that
+it says makes us read or unpack more than a bounded amount. pyelftools reads the DWARF; the sections
+are read here, because it reads them all at once, as large as the file says, and knows no zstd.
+"""
 
 from __future__ import annotations
 
+import mmap
+import os
 import struct
-from bisect import bisect_right
-from dataclasses import dataclass
-from typing import Any, BinaryIO
+from collections.abc import Iterator
+from functools import cached_property
+from io import BytesIO
+from typing import Any, NamedTuple, Protocol
 
-_STT_OBJECT, _STT_FUNC, _STT_COMMON, _STT_TLS, _STT_GNU_IFUNC = 1, 2, 5, 6, 10
-_SYMBOL_TABLES = (".symtab", ".dynsym")  # the fuller one first
-#: Bytes of one section; a forged size must not take all our memory.
+from locktop.collector.symbols.compression import old_size, unxz, unzdebug, unzlib, unzstd
+from locktop.collector.symbols.symbol_table import FUNCTIONS, OBJECTS, Symbols, SymbolTable
+
+_PT_LOAD, _PT_NOTE = 1, 4
+_PF_X = 1
+_SHT_NOTE, _SHT_NOBITS = 7, 8
+_SHF_ALLOC, _SHF_COMPRESSED = 2, 0x800
+_NT_GNU_BUILD_ID = 3
+_LONGEST_BUILD_ID = 64
+_ZLIB, _ZSTD = 1, 2
+_SYMBOL_TABLES = (".symtab", ".dynsym")  # the second is a part of the first, where that is left
+#: Bytes of one section, and of all that are read from a file.
 _MOST_SECTION = 512 << 20
+_MOST_READ = 2 * _MOST_SECTION
+_MOST_SECTIONS = 0x10000
+_MOST_STRINGS = 16 << 20  # names of sections
+_MOST_NOTES = 1 << 20
+#: Bytes of the small file in .gnu_debugdata; real ones have some hundred kilobytes.
+_MOST_MINI = 64 << 20
+_MACHINES = {3: "x86", 40: "ARM", 62: "x64", 183: "AArch64", 243: "RISC-V"}
+_DWARF_SECTIONS = (
+    "debug_info", "debug_aranges", "debug_abbrev", "debug_frame", "debug_str", "debug_loc",
+    "debug_ranges", "debug_line", "debug_pubtypes", "debug_pubnames", "debug_addr",
+    "debug_str_offsets", "debug_line_str", "debug_loclists", "debug_rnglists", "debug_sup",
+    "debug_types",
+)  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Source(Protocol):
+    """Where the bytes of a file come from."""
+
+    size: int
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Return up to ``size`` bytes; fewer where the file ends."""
+
+
+class InMemory:
+    """A file that is bytes of ours."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.size = len(data)
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Return up to ``size`` bytes; fewer where the file ends."""
+        return self._data[offset : offset + size]
+
+
+class Segment(NamedTuple):
     """A loadable segment: ``file_size`` bytes at ``offset`` lie at ``address``."""
 
     offset: int
     file_size: int
     address: int
     memory_size: int
+    executable: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Symbol:
-    """A function or an object."""
+class Section(NamedTuple):
+    """A line of the section table."""
 
+    name: str
+    kind: int
+    flags: int
     address: int
+    offset: int
     size: int
-    name: str  # as in the file: mangled
+    link: int
 
 
-class SymbolTable:
-    """Symbols sorted by address; their names are decoded when asked for.
+class _Form(NamedTuple):
+    """How numbers are laid out in a file."""
 
-    With ``reach`` a symbol without a size (a function written in assembler) reaches to the next.
-    """
+    wide: bool
+    little_endian: bool
 
-    def __init__(
-        self,
-        entries: list[tuple[int, int, int, int, int]],
-        names: list[bytes],
-        reach: bool = False,
-    ) -> None:
-        self._reach = reach
-        # (address, -size, rank, table, name offset): of several at one address the best comes first
-        entries.sort()
-        self._entries = entries
-        self._addresses = [entry[0] for entry in entries]
-        self._names = names
+    def layout(self, wide: str, narrow: str) -> struct.Struct:
+        return struct.Struct(("<" if self.little_endian else ">") + (wide if self.wide else narrow))
 
-    def __len__(self) -> int:
-        return len(self._entries)
+    @property
+    def segment(self) -> struct.Struct:
+        return self.layout("IIQQQQQQ", "IIIIIIII")
 
-    def find(self, address: int) -> Symbol | None:
-        """Return the symbol that covers the address."""
-        at = bisect_right(self._addresses, address) - 1
-        if at < 0:
-            return None
-        start = self._addresses[at]
-        first = at
-        while first > 0 and self._addresses[first - 1] == start:
-            first -= 1
-        size = -self._entries[first][1]
-        if address >= start + size and address != start:
-            last = at + 1 == len(self._entries)
-            if size or last or not self._reach:
-                return None
-        return Symbol(start, size, self._best_name(first, at))
+    @property
+    def section(self) -> struct.Struct:
+        return self.layout("IIQQQQIIQQ", "IIIIIIIIII")
 
-    def _best_name(self, first: int, last: int) -> str:
-        best_rank = self._entries[first][2]
-        same = [e for e in self._entries[first : last + 1] if e[2] == best_rank]
-        names = [self._name(entry[3], entry[4]) for entry in same]
-        return min(names, key=lambda name: (len(name) - len(name.lstrip("_")), len(name), name))
 
-    def _name(self, table: int, offset: int) -> str:
-        strings = self._names[table]
-        end = strings.find(b"\0", offset)
-        return strings[offset : end if end >= 0 else len(strings)].decode("utf-8", "replace")
+class _DwarfSection:
+    """A section as pyelftools asks for it, read when its content is first asked for."""
+
+    def __init__(self, file: ElfFile, section: Section, size: int) -> None:
+        self._file = file
+        self._section = section
+        self.name = section.name
+        self.global_offset = section.offset
+        self.address = section.address
+        self.size = size
+
+    @cached_property
+    def stream(self) -> BytesIO:
+        return BytesIO(self._file.data(self._section))
 
 
 class ElfFile:
-    """One opened file. The constructor raises ValueError when it is no sound ELF file."""
+    """One file. The constructor raises ValueError when it is no sound ELF file."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        from elftools.elf.elffile import ELFFile
-
-        self._file = file
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._read = 0
         try:
-            self.elf: Any = ELFFile(file)
-            self.segments = _segments(self.elf)
-            self.build_id = _build_id(self.elf)
-        except Exception as error:  # pyelftools raises nearly anything over a damaged file
-            raise ValueError(f"not a sound ELF file: {error}") from None
-        self._functions: SymbolTable | None = None
-        self._objects: SymbolTable | None = None
+            self._read_headers()
+        except (struct.error, OSError) as error:
+            raise ValueError(f"no sound ELF file: {error}") from None
+
+    def _read_headers(self) -> None:
+        head = self._source.read_at(0, 64)
+        if (
+            head[:4] != b"\x7fELF"
+            or len(head) < 52
+            or head[4] not in (1, 2)
+            or head[5] not in (1, 2)
+        ):
+            raise ValueError("no ELF file")
+        self._form = form = _Form(wide=head[4] == 2, little_endian=head[5] == 1)
+        header = form.layout("16xHHIQQQIHHHHHH", "16xHHIIIIIHHHHHH").unpack_from(head)
+        self._machine = header[1]
+        segments, sections = header[4], header[5]
+        segment_size, segment_count, section_size, section_count, names = header[8:13]
+        self.segments = self._segments(segments, segment_size, segment_count)
+        self._sections = self._read_sections(sections, section_size, section_count, names)
+        self._by_name = {section.name: section for section in reversed(self._sections)}
+        #: The number that this build and its debug file share, in hex; "" if it has none.
+        self.build_id = self._find_build_id()
+
+    def _segments(self, offset: int, size: int, count: int) -> tuple[Segment, ...]:
+        found = []
+        self._notes: list[tuple[int, int]] = []
+        for fields in self._table(self._form.segment, offset, size, count):
+            if self._form.wide:
+                kind, flags, at, address, _, file_size, memory_size, _ = fields
+            else:
+                kind, at, address, _, file_size, memory_size, flags, _ = fields
+            if kind == _PT_LOAD:
+                executable = bool(flags & _PF_X)
+                found.append(Segment(at, file_size, address, memory_size, executable))
+            elif kind == _PT_NOTE:
+                self._notes.append((at, file_size))
+        return tuple(found)
+
+    def _read_sections(self, offset: int, size: int, count: int, names: int) -> list[Section]:
+        if not offset:
+            return []
+        rows = list(self._table(self._form.section, offset, size, max(count, 1)))
+        if not rows:
+            return []
+        if not count:  # more than fit into the header
+            rows = list(self._table(self._form.section, offset, size, rows[0][5]))
+        names = rows[0][6] if names == 0xFFFF else names
+        at, length = rows[names][4:6] if names < len(rows) else (0, 0)
+        strings = self._bytes(at, min(length, _MOST_STRINGS))
+        return [
+            Section(_string(strings, name), kind, flags, address, at, length, link)
+            for name, kind, flags, address, at, length, link, *_ in rows
+        ]
+
+    def _table(
+        self, layout: struct.Struct, offset: int, size: int, count: int
+    ) -> Iterator[tuple[int, ...]]:
+        if count and size != layout.size:
+            raise ValueError("no sound ELF file: a table's entries are of an unknown size")
+        data = self._bytes(offset, layout.size * min(count, _MOST_SECTIONS))
+        return layout.iter_unpack(data[: len(data) - len(data) % layout.size])
+
+    # ---- where it is loaded ----
 
     def bias(self, start: int, offset: int) -> int | None:
         """Return how far from its link-time addresses the file lies when ``offset`` of it is mapped
         at ``start``; None when nothing of it is loaded from there."""
-        page = 0xFFF  # mappings begin at pages, segments need not
+        page = mmap.PAGESIZE - 1  # mappings begin at pages, segments need not
         for segment in self.segments:
             if segment.offset & ~page == offset:
                 return start - (offset - segment.offset + segment.address)
@@ -111,83 +205,174 @@ class ElfFile:
         """Whether a link-time address belongs to the file's memory, zeroed data included."""
         return any(s.address <= address < s.address + s.memory_size for s in self.segments)
 
-    def functions(self) -> SymbolTable:
-        """Return the functions."""
-        if self._functions is None:
-            self._load()
-        assert self._functions is not None
-        return self._functions
+    # ---- sections ----
 
-    def objects(self) -> SymbolTable:
-        """Return the data objects."""
-        if self._objects is None:
-            self._load()
-        assert self._objects is not None
-        return self._objects
+    def section(self, name: str) -> Section | None:
+        """Return the section of that name."""
+        return self._by_name.get(name)
 
-    def _load(self) -> None:
-        functions: list[tuple[int, int, int, int, int]] = []
-        objects: list[tuple[int, int, int, int, int]] = []
-        names: list[bytes] = []
+    def data(self, section: Section) -> bytes:
+        """Return a section's content, unpacked where it is compressed.
+
+        Raises ValueError where it is damaged, larger than is sane, or compressed in an unknown way.
+        """
+        if section.kind == _SHT_NOBITS:
+            raise ValueError(f"section {section.name} has no content here")
+        data = self._bytes(section.offset, section.size)
+        if section.flags & _SHF_COMPRESSED:
+            header = self._compression_header
+            if len(data) < header.size:
+                raise ValueError(f"section {section.name} is cut off")
+            method, size = header.unpack_from(data)[:2]
+            self._count(size)
+            data = data[header.size :]
+            if method not in (_ZLIB, _ZSTD):
+                raise ValueError(f"section {section.name} is compressed by an unknown method")
+            return unzlib(data, size) if method == _ZLIB else unzstd(data, size)
+        if section.name.startswith(".zdebug"):
+            self._count(old_size(data))
+            return unzdebug(data)
+        return data
+
+    def content(self, name: str) -> bytes | None:
+        """Return the content of the section of that name; None if there is none. As `data()`."""
+        section = self.section(name)
+        return None if section is None or section.kind == _SHT_NOBITS else self.data(section)
+
+    def _size(self, section: Section) -> int:
+        """Return the size of a section's unpacked content."""
+        if section.flags & _SHF_COMPRESSED:
+            header = self._compression_header
+            return int(header.unpack(self._bytes(section.offset, header.size))[1])
+        if section.name.startswith(".zdebug"):
+            return old_size(self._bytes(section.offset, 12))
+        return section.size
+
+    @property
+    def _compression_header(self) -> struct.Struct:
+        return self._form.layout("I4xQQ", "III")
+
+    def _bytes(self, offset: int, size: int) -> bytes:
+        size = min(size, max(0, self._source.size - offset))
+        self._count(size)
         try:
-            for title in _SYMBOL_TABLES:
-                section = self.elf.get_section_by_name(title)
-                if section is not None and section["sh_type"] != "SHT_NOBITS":
-                    _collect(self.elf, section, functions, objects, names)
-        except Exception:  # what was read until here still serves
-            pass
-        self._functions = SymbolTable(functions, names, reach=True)
-        self._objects = SymbolTable(objects, names)
+            return self._source.read_at(offset, size)
+        except OSError as error:
+            raise ValueError(f"cannot be read: {os.strerror(error.errno or 0)}") from None
 
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+    def _count(self, size: int) -> None:
+        self._read += size
+        if size > _MOST_SECTION or self._read > _MOST_READ:
+            raise ValueError("its sections are larger than is sane")
 
+    def number(self, data: bytes, at: int) -> int:
+        """Return a 32-bit number in the file's byte order; ValueError behind the end."""
+        if len(data) < at + 4:
+            raise ValueError("cut off")
+        return int.from_bytes(data[at : at + 4], "little" if self._form.little_endian else "big")
 
-def _segments(elf: Any) -> tuple[Segment, ...]:
-    return tuple(
-        Segment(s["p_offset"], s["p_filesz"], s["p_vaddr"], s["p_memsz"])
-        for s in elf.iter_segments()
-        if s["p_type"] == "PT_LOAD"
-    )
+    # ---- what it is ----
 
-
-def _build_id(elf: Any) -> str:
-    section = elf.get_section_by_name(".note.gnu.build-id")
-    if section is None:
+    def _find_build_id(self) -> str:
+        # A debug file keeps the headers of segments without their content: the sections come first.
+        places = [(s.offset, s.size) for s in self._sections if s.kind == _SHT_NOTE]
+        for offset, size in places or self._notes:
+            for kind, owner, text in self._notes_in(offset, size):
+                if kind == _NT_GNU_BUILD_ID and owner == b"GNU\0" and text:
+                    return text[:_LONGEST_BUILD_ID].hex()
         return ""
-    for note in section.iter_notes():
-        if note["n_type"] == "NT_GNU_BUILD_ID":
-            return str(note["n_desc"])
-    return ""
+
+    def _notes_in(self, offset: int, size: int) -> Iterator[tuple[int, bytes, bytes]]:
+        data = self._bytes(offset, min(size, _MOST_NOTES))
+        header = self._form.layout("III", "III")
+        at = 0
+        while at + header.size <= len(data):
+            name_size, text_size, kind = header.unpack_from(data, at)
+            name = at + header.size
+            text = name + (name_size + 3 & ~3)
+            yield kind, data[name : name + name_size], data[text : text + text_size]
+            at = text + (text_size + 3 & ~3)
+
+    # ---- symbols ----
+
+    @cached_property
+    def _symbol_table(self) -> SymbolTable | None:
+        for name in _SYMBOL_TABLES:
+            section = self.section(name)
+            if section is None or section.kind == _SHT_NOBITS:
+                continue
+            if section.link >= len(self._sections):
+                raise ValueError(f"section {name} names no strings")
+            return SymbolTable(
+                self.data(section),
+                self.data(self._sections[section.link]),
+                {
+                    number: s.address + s.size
+                    for number, s in enumerate(self._sections)
+                    if s.flags & _SHF_ALLOC
+                },
+                wide=self._form.wide,
+                little_endian=self._form.little_endian,
+            )
+        return None
+
+    @cached_property
+    def functions(self) -> Symbols | None:
+        """The functions; None if the file has no symbol table. ValueError if it is damaged."""
+        table = self._symbol_table
+        return table.select(FUNCTIONS, reach=True) if table else None
+
+    @cached_property
+    def objects(self) -> Symbols | None:
+        """The data objects; None if the file has no symbol table. ValueError if it is damaged."""
+        return self._symbol_table.select(OBJECTS) if self._symbol_table else None
+
+    @cached_property
+    def mini(self) -> ElfFile | None:
+        """The small file of further functions that distributions leave in a stripped one."""
+        packed = self.content(".gnu_debugdata")
+        return ElfFile(InMemory(unxz(packed, _MOST_MINI))) if packed else None
+
+    # ---- DWARF ----
+
+    def has_dwarf(self) -> bool:
+        """Tell whether there are source lines to be had."""
+        return any(
+            (section := self.section(name)) is not None and section.kind != _SHT_NOBITS
+            for name in (".debug_info", ".zdebug_info", ".debug_info.dwo")
+        )
+
+    def dwarf(self, supplement: ElfFile | None = None, suffix: str = "") -> Any:
+        """Return pyelftools' DWARFInfo; its sections are read when they are first asked for.
+
+        ``supplement`` is the file that several debug files share (made by dwz); ``suffix`` is
+        ".dwo" for split debug info. Raises ValueError where there is no sound DWARF.
+        """
+        from elftools.dwarf.dwarfinfo import DwarfConfig, DWARFInfo
+
+        config = DwarfConfig(
+            little_endian=self._form.little_endian,
+            machine_arch=_MACHINES.get(self._machine, "<unknown>"),
+            default_address_size=8 if self._form.wide else 4,
+        )
+        sections: dict[str, Any] = {
+            f"{name}_sec": self._dwarf_section(name, suffix) for name in _DWARF_SECTIONS
+        }
+        if sections["debug_info_sec"] is None:
+            raise ValueError("no DWARF")
+        dwarf = DWARFInfo(config=config, eh_frame_sec=None, gnu_debugaltlink_sec=None, **sections)
+        if supplement is not None:
+            dwarf.supplementary_dwarfinfo = supplement.dwarf()
+        return dwarf
+
+    def _dwarf_section(self, name: str, suffix: str) -> _DwarfSection | None:
+        for title in (f".{name}{suffix}", f".z{name}{suffix}"):
+            section = self.section(title)
+            if section is not None and section.kind != _SHT_NOBITS:
+                return _DwarfSection(self, section, self._size(section))
+        return None
 
 
-def _collect(
-    elf: Any,
-    section: Any,
-    functions: list[tuple[int, int, int, int, int]],
-    objects: list[tuple[int, int, int, int, int]],
-    names: list[bytes],
-) -> None:
-    """Unpack a symbol table at once: one object for each symbol would take seconds."""
-    if section["sh_size"] > _MOST_SECTION or section["sh_entsize"] not in (16, 24):
-        return
-    data, table = section.data(), len(names)
-    names.append(elf.get_section(section["sh_link"]).data())
-    order = "<" if elf.little_endian else ">"
-    wide = section["sh_entsize"] == 24
-    layout = struct.Struct(order + ("IBBHQQ" if wide else "IIIBBH"))
-    usable = len(data) - len(data) % layout.size
-    for fields in layout.iter_unpack(data[:usable]):
-        if wide:
-            name, info, _, where, address, size = fields
-        else:
-            name, address, size, info, _, where = fields
-        if not where or not name:
-            continue  # undefined here
-        kind, binding = info & 0xF, info >> 4
-        rank = 2 * table + (binding == 0)  # local names after global ones
-        if kind in (_STT_FUNC, _STT_GNU_IFUNC):
-            functions.append((address, -size, rank, table, name))
-        elif kind in (_STT_OBJECT, _STT_COMMON):
-            objects.append((address, -size, rank, table, name))
+def _string(strings: bytes, at: int) -> str:
+    end = strings.find(b"\0", at, at + 256)
+    return strings[at : end if end >= 0 else at + 256].decode("utf-8", "replace")

@@ -25,6 +25,11 @@ class Mapping:
     deleted: bool
 
     @property
+    def file(self) -> tuple[str, int, str]:
+        """What tells the file from all others."""
+        return self.device, self.inode, self.path
+
+    @property
     def is_file(self) -> bool:
         """Whether a file on a file system is mapped (not [stack], not anonymous memory)."""
         return self.inode != 0 and self.path.startswith("/")
@@ -79,12 +84,15 @@ class AddressSpace:
         return None
 
     def base(self, mapping: Mapping) -> Mapping:
-        """Return the mapping of the same file's beginning: where the module lies."""
+        """Return the mapping of the same file's beginning: where the module lies.
+
+        Offsets grow with addresses; two parts of a small program may begin in its first page.
+        """
         at = bisect_right(self._file_starts, mapping.start) - 1
         lowest = mapping
-        while at >= 0 and lowest.offset != 0:
+        while at >= 0:
             candidate = self._files[at]
-            if candidate.path != mapping.path or candidate.inode != mapping.inode:
+            if candidate.offset > lowest.offset or candidate.file != mapping.file:
                 break
             lowest = candidate
             at -= 1

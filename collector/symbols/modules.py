@@ -1,101 +1,124 @@
-"""Opening the files that a process has mapped, once each, whatever became of their names."""
+"""The files that a process has mapped, each opened once, with their debug files."""
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections import OrderedDict
-from typing import BinaryIO
+from collections.abc import Callable, Iterator, Sequence
 
+from locktop.collector.symbols import debug_files
 from locktop.collector.symbols.dwarf import Lines
-from locktop.collector.symbols.elf import ElfFile, Symbol
+from locktop.collector.symbols.elf import ElfFile
+from locktop.collector.symbols.mapped_file import NotMapped, open_mapped, roots
 from locktop.collector.symbols.maps import Mapping
+from locktop.collector.symbols.opened import OpenFile
+from locktop.collector.symbols.symbol_table import Symbol, Symbols
 
-_DEBUG_DIRECTORY = "/usr/lib/debug/.build-id"
-_MOST_MODULES = 512
+#: Modules kept open, for all processes; each has up to three descriptors of often 1024.
+_MOST_MODULES = 128
+
+
+class NoSymbols(Exception):
+    """Why the functions of a file cannot be named, as a line for the user."""
 
 
 class Module:
-    """One ELF file with, where there is one, its separate debug file."""
+    """One ELF file with, where there is one, its separate debug file.
 
-    def __init__(self, file: BinaryIO) -> None:
+    ``path`` is where it lies in the first of ``roots``, where debug files are looked for. The
+    constructor raises ValueError when it is no sound ELF file.
+    """
+
+    def __init__(self, file: OpenFile, path: str, roots: Sequence[str]) -> None:
         self.elf = ElfFile(file)
-        self._debug = _debug_file(self.elf.build_id)
+        self.note = ""  # a line for the user, if something about the file is not as it should be
+        self._path = path
+        self._debug = self.elf
+        self._shift = 0  # from an address in the file to that in its debug file
+        found = debug_files.find(self.elf, path, roots)
+        if isinstance(found, str):
+            self.note = found
+        elif found is not None:
+            self._debug, file = found.elf, found.file
+            self._shift = _first_address(self._debug) - _first_address(self.elf)
+        self._supplement = debug_files.supplement(self._debug, file, roots)
         self._lines: Lines | None = None
 
     def function(self, address: int) -> Symbol | None:
         """Return the function at a link-time address."""
-        if self._debug is not None and (found := self._debug.functions().find(address)):
-            return found
-        return self.elf.functions().find(address)
+        return self._find(address, lambda elf: elf.functions)
 
     def data(self, address: int) -> Symbol | None:
         """Return the data object at a link-time address."""
-        if not self.elf.loaded(address):
-            return None
-        if self._debug is not None and (found := self._debug.objects().find(address)):
-            return found
-        return self.elf.objects().find(address)
+        return self._find(address, lambda elf: elf.objects) if self.elf.loaded(address) else None
 
     def line(self, address: int) -> tuple[str, int] | None:
         """Return the source file's base name and the line of a link-time address."""
+        has_lines = self._debug.has_dwarf()
         if self._lines is None:
-            self._lines = Lines(self.elf if self._debug is None else self._debug)
-        return self._lines.find(address)
+            self._lines = Lines(self._debug if has_lines else self.elf, self._supplement)
+        return self._lines.find(address + (self._shift if has_lines else 0))
+
+    def _find(self, address: int, kind: Callable[[ElfFile], Symbols | None]) -> Symbol | None:
+        unsized = None
+        for symbols, shift in self._tables(kind):
+            found = symbols.find(address + shift)
+            if found is not None:
+                found = Symbol(found.address - shift, found.size, found.name)
+                if found.size:
+                    return found
+                unsized = unsized or found
+        return unsized
+
+    def _tables(self, kind: Callable[[ElfFile], Symbols | None]) -> Iterator[tuple[Symbols, int]]:
+        """The symbol tables, the fullest first, each with the shift of its addresses."""
+        places: list[tuple[Callable[[], ElfFile | None], int]] = [
+            (lambda: self.elf, 0),
+            (lambda: self.elf.mini, 0),
+        ]
+        if self._debug is not self.elf:
+            places.insert(0, (lambda: self._debug, self._shift))
+        for place, shift in places:
+            try:
+                elf = place()
+                symbols = kind(elf) if elf is not None else None
+            except ValueError as error:
+                self.note = f"not all symbols from {self._path}: {error}"
+                continue
+            if symbols is not None:
+                yield symbols, shift
 
 
-def _debug_file(build_id: str) -> ElfFile | None:
-    if len(build_id) < 3 or not build_id.isalnum():
-        return None
-    path = f"{_DEBUG_DIRECTORY}/{build_id[:2]}/{build_id[2:]}.debug"
-    try:
-        return ElfFile(open(path, "rb"))
-    except (OSError, ValueError):
-        return None
+def _first_address(elf: ElfFile) -> int:
+    """Return where a file begins: prelink moves a library, and leaves its debug file as it was."""
+    return min((segment.address for segment in elf.segments), default=0)
 
 
 # Kept for all processes looked at; a file that was replaced has another key.
-_modules: OrderedDict[tuple[int, int, int], Module | None] = OrderedDict()
+_modules: OrderedDict[tuple[int, int, int, int], Module | str] = OrderedDict()
 
 
-def load(pid: int, mapping: Mapping) -> Module | None:
-    """Return the module behind a mapping, or None when it cannot be read or is no ELF file."""
-    file = _open(pid, mapping)
-    if file is None:
-        return None
-    about = os.fstat(file.fileno())
-    key = (about.st_dev, about.st_ino, about.st_mtime_ns)
-    if key in _modules:
-        file.close()
-        _modules.move_to_end(key)
-        return _modules[key]
+def load(pid: int, mapping: Mapping) -> Module:
+    """Return the module behind a mapping; NoSymbols where it cannot be read or is no ELF file."""
     try:
-        module = Module(file)
-    except ValueError:
-        file.close()
-        module = None
-    _modules[key] = module
-    if len(_modules) > _MOST_MODULES:
-        _modules.popitem(last=False)
+        file = open_mapped(pid, mapping)
+    except NotMapped as why:
+        raise NoSymbols(
+            f"{mapping.path} {why}: its functions cannot be named"
+            if str(why)
+            else f"no symbols from {mapping.path}: it cannot be read"
+        ) from None
+    about = file.about
+    key = (about.st_dev, about.st_ino, about.st_mtime_ns, about.st_size)
+    module = _modules.get(key)
+    if module is None:
+        try:
+            module = Module(file, mapping.path, roots(pid))
+        except ValueError as error:
+            module = f"no symbols from {mapping.path}: {error}"
+        _modules[key] = module
+        if len(_modules) > _MOST_MODULES:
+            _modules.popitem(last=False)
+    _modules.move_to_end(key)
+    if isinstance(module, str):
+        raise NoSymbols(module)
     return module
-
-
-def _open(pid: int, mapping: Mapping) -> BinaryIO | None:
-    for path in _paths(pid, mapping):
-        with contextlib.suppress(OSError):
-            # A mapped device or FIFO must not make us wait.
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-            return os.fdopen(fd, "rb")
-    return None
-
-
-def _paths(pid: int, mapping: Mapping) -> list[str]:
-    exact = f"/proc/{pid}/map_files/{mapping.start:x}-{mapping.end:x}"
-    if mapping.deleted:
-        return [exact]  # the name, if there is such a file, leads to another one
-    paths = [exact, f"/proc/{pid}/root{mapping.path}"]
-    with contextlib.suppress(OSError):
-        # The process may be gone, and with it the way through its root.
-        if os.stat(mapping.path).st_ino == mapping.inode:
-            paths.append(mapping.path)
-    return paths

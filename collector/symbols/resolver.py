@@ -22,6 +22,7 @@ from locktop.collector.symbols.maps import AddressSpace, Mapping, parse
 #: Where a thread's or a program's own calls end: what the unwinder saw beyond is not real.
 _OUTERMOST = frozenset({"clone", "__clone", "clone3", "__clone3", "_start", "__clone_internal"})
 _LIBRARY = "liblocktop"
+_LONGEST_NOTE = 1000  # characters; a path alone may have more than most names
 _MAPS_AGE_S = 1.0  # a library loaded later is noticed this much later at most
 
 
@@ -36,7 +37,8 @@ class Resolver:
         self._named: set[int] = set()  # addresses that need no further work
         self._data: dict[int, str] = {}
         self._stacks: dict[int, tuple[Frame, ...]] = {}
-        self._unreadable: set[str] = set()
+        self._without: set[Mapping] = set()  # files without symbols
+        self._notes: dict[Mapping, str] = {}  # why, or what is damaged in others
         self._asked: set[tuple[str, int]] = set()
         self._soon: deque[tuple[Callable[[int], None], int]] = deque()
         self._later: deque[int] = deque()
@@ -92,7 +94,7 @@ class Resolver:
 
     def notes(self) -> list[str]:
         """Return a line for each file whose symbols cannot be read."""
-        return [f"no symbols from {clean(path)}: it cannot be read" for path in self._unreadable]
+        return [clean(note, _LONGEST_NOTE) for note in dict.fromkeys(self._notes.values()) if note]
 
     def read_anew(self) -> None:
         """Forget what lies where: a library was unloaded, and another may be in its place.
@@ -194,11 +196,17 @@ class Resolver:
     def _locate(self, mapping: Mapping, address: int) -> tuple[modules.Module, int] | None:
         """Return the module and the link-time address."""
         base = self._space.base(mapping)
-        module = modules.load(self._pid, base)
-        if module is None:
-            if self._space.has_code(base.path):  # else there were no symbols to be had
-                self._unreadable.add(base.path)
+        if base in self._without:
             return None
+        try:
+            module = modules.load(self._pid, base)
+        except modules.NoSymbols as why:
+            self._without.add(base)
+            if self._space.has_code(base.path):  # else there were no symbols to be had
+                self._notes[base] = str(why)
+            return None
+        if module.note:
+            self._notes[base] = module.note
         bias = module.elf.bias(base.start, base.offset)
         return None if bias is None else (module, address - bias)
 

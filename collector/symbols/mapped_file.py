@@ -1,0 +1,73 @@
+"""The very file that a process has mapped, whatever became of its name meanwhile."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from collections.abc import Iterator
+
+from locktop.collector import procfs
+from locktop.collector.symbols.maps import Mapping, parse
+from locktop.collector.symbols.opened import OpenFile, open_regular
+
+
+class NotMapped(ValueError):
+    """A mapped file cannot be opened; the message says what became of it, if that is known."""
+
+
+def open_mapped(pid: int, mapping: Mapping) -> OpenFile:
+    """Open the file that is mapped; NotMapped where only another one, or none, is to be had."""
+    another = False
+    for path in _ways(pid, mapping):
+        file = open_regular(path)
+        if file is not None and _is_mapped(file, mapping):
+            return file
+        another |= file is not None
+    file = open_regular(f"/proc/{pid}/exe")  # the program itself can be had whatever became of it
+    if file is not None and _is_mapped(file, mapping):
+        return file
+    if another:
+        raise NotMapped("was replaced since the process started")
+    raise NotMapped("was deleted since the process started" if mapping.deleted else "")
+
+
+def roots(pid: int) -> tuple[str, str]:
+    """Return what to put before a path: to find it as the process does, and as we do."""
+    return f"/proc/{pid}/root", ""
+
+
+def _ways(pid: int, mapping: Mapping) -> Iterator[str]:
+    yield f"/proc/{pid}/map_files/{mapping.start:x}-{mapping.end:x}"  # for root only, but exact
+    for root in roots(pid):
+        yield root + mapping.path
+    # The kernel tells paths as we would walk them; a process in a chroot walks from further down.
+    try:
+        root = os.readlink(f"/proc/{pid}/root")
+    except OSError:
+        return
+    if mapping.path.startswith(f"{root}/"):
+        yield f"/proc/{pid}/root{mapping.path.removeprefix(root)}"
+
+
+def _is_mapped(file: OpenFile, mapping: Mapping) -> bool:
+    about = file.about
+    device = f"{os.major(about.st_dev):02x}:{os.minor(about.st_dev):02x}"
+    if (device, about.st_ino) == (mapping.device, mapping.inode):
+        return True
+    # On overlayfs and btrfs the kernel tells one thing of a file and another of its mappings.
+    return _mapped_by_us(file) == (mapping.device, mapping.inode)
+
+
+def _mapped_by_us(file: OpenFile) -> tuple[str, int] | None:
+    """Map the file, without ever touching that memory, and return device and inode as told then."""
+    try:
+        memory = mmap.mmap(file.fd, 1, access=mmap.ACCESS_COPY)
+    except (OSError, ValueError):  # an empty file
+        return None
+    view = ctypes.c_char.from_buffer(memory)
+    address = ctypes.addressof(view)
+    mappings = parse(procfs.read("/proc/self/maps"))
+    del view
+    memory.close()
+    return next(((m.device, m.inode) for m in mappings if m.start <= address < m.end), None)
