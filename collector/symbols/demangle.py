@@ -7,61 +7,117 @@ from functools import lru_cache
 
 _RUST_HASH = re.compile(r"::h[0-9a-f]{16}$")
 _RUST_ESCAPES = {
-    "$SP$": "@", "$BP$": "*", "$RF$": "&", "$LT$": "<", "$GT$": ">", "$LP$": "(", "$RP$": ")",
-    "$C$": ",", "$u20$": " ", "$u27$": "'", "$u5b$": "[", "$u5d$": "]", "$u7b$": "{",
-    "$u7d$": "}", "$u7e$": "~", "$u2b$": "+", "$u22$": '"',
+    "SP": "@", "BP": "*", "RF": "&", "LT": "<", "GT": ">", "LP": "(", "RP": ")", "C": ",",
 }  # fmt: skip
-_RUST_ESCAPE = re.compile(r"\$[A-Za-z0-9]{1,3}\$")
+_RUST_ESCAPE = re.compile(r"\$(?:([A-Z]{1,2})|u([0-9a-f]{1,6}))\$")
 _MOST = 16_384  # characters of a mangled name worth the work
+
+# What compilers add where they split a function, or make a further one of it.
+_PIECE = re.compile(
+    r"(?:\.(?:cold|part|constprop|isra|lto_priv|localalias|llvm|__uniq|warm|hot|unlikely)"
+    r"(?:\.[0-9]+)*)+$"
+)
+_UNKNOWN_PIECE = re.compile(r" \(\.[^()]*\)$")  # as the demangler shows others
+_QUALIFIERS = (" const", " volatile", " noexcept", " &", " &&")
+_OPERATOR = re.compile(r"(?<!\w)operator(?!\w)")
+_WHAT_FOR = re.compile(r"^[-\w #]+? (?:for|to) ")  # "vtable for ", "virtual thunk to "
+_REQUIRES = re.compile(r"(?<=\)) (?:const )?requires ")
+_STRING = re.compile(
+    r"std::(?:__cxx11|__1)::basic_string<char, std::(?:__1::)?char_traits<char>, "
+    r"std::(?:__1::)?allocator<char> ?>"
+)
 
 
 @lru_cache(maxsize=16_384)
 def demangle(symbol: str) -> str:
-    """Return the readable name, without parameters; ``symbol`` itself when it is not mangled."""
-    if not symbol.startswith(("_Z", "_R", "__Z")) or len(symbol) > _MOST:
+    """Return the readable name, without return type, parameters, and marks of a piece of a
+    function; a symbol that is not mangled loses the marks alone."""
+    if len(symbol) > _MOST:
+        return symbol
+    symbol = _PIECE.sub("", symbol) or symbol
+    if not symbol.startswith(("_Z", "_R", "__Z")):
         return symbol
     import pycxxfilt
 
+    is_rust = symbol.startswith("_R")
     try:
-        if symbol.startswith("_R"):
-            readable = pycxxfilt.rust_demangle(symbol)
-        else:
-            readable = pycxxfilt.itanium_demangle(symbol)
+        whole = pycxxfilt.rust_demangle(symbol) if is_rust else pycxxfilt.itanium_demangle(symbol)
     except ValueError:
         return symbol
-    if not readable:
+    if not whole:
         return symbol
-    if _RUST_HASH.search(readable):
-        return _legacy_rust(readable)
-    return without_parameters(readable)
+    if is_rust:
+        return whole
+    if _RUST_HASH.search(whole):
+        return _legacy_rust(whole)
+    return without_parameters(_STRING.sub("std::string", whole))
 
 
 def _legacy_rust(name: str) -> str:
     """Rust before its own mangling wrote C++ names with escapes and a hash at the end."""
     name = _RUST_HASH.sub("", name)
-    name = _RUST_ESCAPE.sub(lambda match: _RUST_ESCAPES.get(match[0], match[0]), name)
-    return name.replace("..", "::").replace("::_<", "::<")
+    # Each part begins with a letter or, before an escape, with an underscore.
+    name = re.sub(r"(^|::)_(?=\$)", r"\1", name)
+    return _RUST_ESCAPE.sub(_unescaped, name).replace("..", "::")
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    if escape[1]:
+        return _RUST_ESCAPES.get(escape[1], escape[0])
+    number = int(escape[2], 16)
+    return chr(number) if number < 0x110000 else escape[0]
 
 
 def without_parameters(name: str) -> str:
-    """Cut the parameter list off a C++ function's name: ``put``, not ``put(int, char)``."""
+    """Cut return type and parameters off a C++ function's name: ``put<int>`` for
+    ``bool put<int>(int, char) const``. What else is demangled, stays."""
+    before = _WHAT_FOR.match(name)
+    start = before.end() if before else 0
+    return name[:start] + _function(name[start:])
+
+
+def _function(name: str) -> str:
+    name = _UNKNOWN_PIECE.sub("", name)
+    requires = _REQUIRES.search(name)
+    if requires is not None:
+        name = name[: requires.start()]
+    while name.endswith(_QUALIFIERS):
+        name = name[: name.rindex(" ")]
+    start = _last_group(name)
+    if not start or name[:start].endswith(("operator", "'")):
+        return name  # data; a closure, whose parentheses are in its name
+    if name[start - 1] == ")" and not name[:start].endswith("operator()"):
+        inner = _last_group(name[:start])
+        if inner and name[inner + 1] in "*&":  # void (*signal(int))(int)
+            name = name[inner + 2 : start - 1]
+            start = _last_group(name) or len(name)
+    return _without_return_type(name[:start])
+
+
+def _last_group(name: str) -> int | None:
+    """Return where the parentheses open that close at the end of the name."""
+    if not name.endswith(")") or name.endswith("(anonymous namespace)"):
+        return None
     depth = 0
-    for at in range(len(name) - 1, 0, -1):
-        character = name[at]
-        if character == ")":
-            depth += 1
-        elif character == "(":
-            depth -= 1
-            if depth == 0:
-                return _before_parameters(name, at)
-    return name
+    for at in range(len(name) - 1, -1, -1):
+        depth += (name[at] == ")") - (name[at] == "(")
+        if depth == 0:
+            return at
+    return None
 
 
-def _before_parameters(name: str, at: int) -> str:
-    tail = name[at:]
-    if tail.startswith(("(anonymous namespace)", "(.")):
-        # "(.part.0)" marks a piece of a function that the compiler split
-        return without_parameters(name[:at].rstrip()) if tail.startswith("(.") else name
-    if name[:at].endswith("operator"):  # operator(): these parentheses are its name
-        return name
-    return name[:at]
+def _without_return_type(name: str) -> str:
+    """A template function's name begins with its return type."""
+    start, open_ones = 0, [""]
+    for at, character in enumerate(name):
+        if len(open_ones) == 1 and _OPERATOR.match(name, at):
+            break  # its brackets are no brackets, and it may have blanks
+        if character in "<(":
+            open_ones.append(character)
+        elif character == ")" or (character == ">" and open_ones[-1] == "<"):
+            open_ones.pop()
+        elif character == " " and len(open_ones) == 1 and name[at - 1] != ")":
+            start = at + 1
+        if not open_ones:
+            return name
+    return name[start:] if len(open_ones) == 1 else name

@@ -16,7 +16,6 @@ import pytest
 from locktop.collector import procfs
 from locktop.collector.model import Frame, Kind
 from locktop.collector.symbols import maps
-from locktop.collector.symbols.demangle import demangle
 from locktop.collector.symbols.dwarf import Lines
 from locktop.collector.symbols.elf import ElfFile, InMemory
 from locktop.collector.symbols.lock_names import LockNames
@@ -184,30 +183,6 @@ def test_damaged_elf_and_dwarf_never_raise_anything_else(built: dict[str, Path])
             break
     assert refused
     assert refused < 150
-
-
-@pytest.mark.parametrize(
-    ("symbol", "name"),
-    [
-        ("main", "main"),
-        ("i", "i"),
-        ("_Z", "_Z"),
-        ("_ZNSt6vectorIiSaIiEE9push_backERKi", "std::vector<int, std::allocator<int>>::push_back"),
-        ("_ZN12_GLOBAL__N_13fooEv", "(anonymous namespace)::foo"),
-        ("_ZNK3FooclEi", "Foo::operator()"),
-        ("_ZL5g_mtx", "g_mtx"),
-        ("_Z3foov.part.0", "foo"),
-        ("_RNvC6_123foo3bar", "123foo::bar"),
-        ("_ZN4core3fmt9Formatter3pad17h9b2b3a0e5b4d1b31E", "core::fmt::Formatter::pad"),
-        (
-            "_ZN5alloc4sync16Arc$LT$T$C$A$GT$4drop17h123456789abcdef0E",
-            "alloc::sync::Arc<T,A>::drop",
-        ),
-        ("_Z" + "N" * 100_000, "_Z" + "N" * 100_000),
-    ],
-)
-def test_demangle(symbol: str, name: str) -> None:
-    assert demangle(symbol) == name
 
 
 def test_maps() -> None:
