@@ -13,9 +13,8 @@ _RUST_ESCAPE = re.compile(r"\$(?:([A-Z]{1,2})|u([0-9a-f]{1,6}))\$")
 _MOST = 16_384  # characters of a mangled name worth the work
 
 # What compilers add where they split a function, or make a further one of it.
-_PIECE = re.compile(
-    r"(?:\.(?:cold|part|constprop|isra|lto_priv|localalias|llvm|__uniq|warm|hot|unlikely)"
-    r"(?:\.[0-9]+)*)+$"
+_PIECES = frozenset(
+    ("cold", "part", "constprop", "isra", "lto_priv", "localalias", "llvm", "__uniq", "warm", "hot")
 )
 _UNKNOWN_PIECE = re.compile(r" \(\.[^()]*\)$")  # as the demangler shows others
 _QUALIFIERS = (" const", " volatile", " noexcept", " &", " &&")
@@ -34,7 +33,7 @@ def demangle(symbol: str) -> str:
     function; a symbol that is not mangled loses the marks alone."""
     if len(symbol) > _MOST:
         return symbol
-    symbol = _PIECE.sub("", symbol) or symbol
+    symbol = _whole(symbol)
     if not symbol.startswith(("_Z", "_R", "__Z")):
         return symbol
     import pycxxfilt
@@ -51,6 +50,19 @@ def demangle(symbol: str) -> str:
     if _RUST_HASH.search(whole):
         return _legacy_rust(whole)
     return without_parameters(_STRING.sub("std::string", whole))
+
+
+def _whole(symbol: str) -> str:
+    """``put`` for ``put.part.0.cold``; a number alone tells one static variable from another."""
+    end = at = len(symbol)
+    while (dot := symbol.rfind(".", 0, at)) > 0:
+        mark = symbol[dot + 1 : at]
+        if mark in _PIECES:
+            end = dot
+        elif not mark.isdigit():
+            break
+        at = dot
+    return symbol[:end]
 
 
 def _legacy_rust(name: str) -> str:
