@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import unicodedata
 
-#: Longer than any name worth reading; template-heavy C++ symbols reach many kilobytes.
-LONGEST = 400
+#: Characters, as many as a path may have. The names of some C++ templates have ten thousand: what
+#: is shown of them is shortened further, to the room there is.
+LONGEST = 4096
 
 # Control and format characters (escape sequences, bidirectional overrides), surrogates,
 # private use, and the separators that end a line.

@@ -8,6 +8,7 @@ import random
 import shutil
 import subprocess
 import sys
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from locktop.collector.symbols.dwarf import Lines
 from locktop.collector.symbols.elf import ElfFile, InMemory
 from locktop.collector.symbols.lock_names import LockNames
 from locktop.collector.symbols.resolver import Resolver, as_the_program_knows_it
+from locktop.tui.lines import shorten
 
 # Says where its things lie, then waits until its input ends.
 SOURCE = """\
@@ -232,6 +234,36 @@ def test_our_own_map_parses_whole() -> None:
     assert len(parsed) == len(data.splitlines())
     executable = os.path.realpath(sys.executable)
     assert any(mapping.path == executable for mapping in parsed)
+
+
+# What a name may do to a terminal, to a page of text, to a document, to markup of the screen's.
+EVIL = "evil\x1b[31m\x1b]0;t\x07[bold]\n\u202ex<b>&\u200b\x9b2J\udcff"
+
+
+@pytest.mark.parametrize("size", [12, 3000, 30_000])
+def test_names_that_would_do_harm_do_none(size: int, tmp_path: Path) -> None:
+    filling = "std::map<int, " * (size // 14)
+    evil = f"_begin {EVIL} {filling} {EVIL} end_"
+    (tmp_path / "a.c").write_text(
+        "#include <stdio.h>\n__attribute__((noinline)) void there(void)\n"
+        '{ printf("%p 0 0 0\\n", __builtin_return_address(0)); fflush(stdout); getchar(); }\n'
+        '__attribute__((noinline)) void evil(void) { there(); puts(""); }\n'
+        "int main(void) { evil(); return 0; }\n"
+    )
+    named = b"--redefine-sym=evil=" + evil.encode("utf-8", "surrogateescape")
+    for command in (["cc", "-O1", "-o", "a", "a.c"], ["objcopy", named, "a"]):
+        subprocess.run(command, cwd=tmp_path, check=True)
+    running = Running(tmp_path / "a")
+    name = resolved(Resolver(running.process.pid), running.site).function
+    running.stop()
+    assert name.startswith("_begin evil")
+    assert name.endswith(" end_")
+    assert len(name) <= 4096
+    assert ("…" in name) == (size > 4096)
+    assert all(unicodedata.category(character)[0] not in "C" for character in name)
+    assert name.count("[bold]") == 2, "markup is nothing but text"
+    shown = shorten.middle(name, 40)
+    assert (shown[:6], shown[-5:]) == ("_begin", " end_")
 
 
 @pytest.mark.parametrize("running", ["dwarf"], indirect=True)
