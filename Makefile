@@ -10,7 +10,7 @@ NATIVE := $(shell find native -type f) CMakeLists.txt
 TYPECHECK := build/typecheck/locktop
 
 .PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench bench-table programs \
-  programs-bench soak glibc-tests sizes wheel-test clean
+  programs-bench soak fuzz glibc-tests sizes wheel-test clean
 
 setup: .venv/.built
 
@@ -102,6 +102,12 @@ programs: setup
 sizes: setup
 	LOCKTOP_SIZES=full $(BIN)/pytest tests/integration/test_sizes.py
 	$(BIN)/python tests/tools/sizes.py
+
+# Damaged ELF files and DWARF by the thousand; a few are among the tests. FROM continues.
+ROUNDS_OF_FUZZ ?= 5000
+FROM ?= 1000
+fuzz: setup
+	LOCKTOP_FUZZ=$(ROUNDS_OF_FUZZ):$(FROM) $(BIN)/pytest tests/fuzz
 
 # The wheel, installed where nothing else of the project is to be seen.
 wheel-test: setup

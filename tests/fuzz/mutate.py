@@ -1,0 +1,49 @@
+"""Damaging files on purpose: the same seed does the same damage again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+_EDGES = (0, 1, 0x7F, 0xFF, 0xFFFF, 0x7FFF_FFFF, 0xFFFF_FFFF, 1 << 40, (1 << 63) - 1, (1 << 64) - 1)
+
+
+def damaged(data: bytes, seed: int, places: Sequence[tuple[int, int]] = ()) -> bytes:
+    """Return ``data`` with a few things wrong: bytes, numbers at their limits, parts that are cut
+    off, doubled or swapped. Most of it within ``places`` (offset, size), if there are any."""
+    chance = random.Random(seed)
+    damaged = bytearray(data)
+    for _ in range(chance.choice((1, 1, 2, 4, 16))):
+        start, size = chance.choice(places) if places and chance.random() < 0.9 else (0, len(data))
+        if start < len(damaged) and size > 0:
+            at = start + chance.randrange(min(size, len(damaged) - start))
+            _damage(damaged, at, chance)
+    return bytes(damaged)
+
+
+def _damage(data: bytearray, at: int, chance: random.Random) -> None:
+    kind = chance.randrange(12)
+    width = chance.choice((1, 2, 4, 8))
+    if kind < 4:
+        data[at] = chance.randrange(256)
+    elif kind < 5:
+        data[at] ^= 1 << chance.randrange(8)
+    elif kind < 9:  # a number; those of ELF lie at multiples of their size
+        at -= at % width
+        value = chance.choice(
+            (*_EDGES, len(data), chance.getrandbits(64), _number(data, at, width) + 1)
+        )
+        data[at : at + width] = (value % (1 << 8 * width)).to_bytes(width, "little")
+    elif kind < 10:
+        size = chance.randrange(1, 64)
+        other = chance.randrange(len(data))
+        data[at : at + size] = data[other : other + size].ljust(len(data[at : at + size]), b"\0")
+    elif kind < 11:
+        data[at : at + chance.randrange(1, 256)] = b""
+    else:
+        del data[at:]
+        data.append(0)
+
+
+def _number(data: bytearray, at: int, width: int) -> int:
+    return int.from_bytes(data[at : at + width], "little")

@@ -1,0 +1,92 @@
+"""Damaged ELF files and DWARF: an address or a name, at most one note for a file, never an error.
+
+`make fuzz` does the same for longer (LOCKTOP_FUZZ: how many files of each kind, and from which seed
+on: "5000" or "5000:1234").
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from fuzz import elf_files
+from fuzz.mutate import damaged
+from locktop.collector.symbols.modules import Module
+from locktop.collector.symbols.opened import open_regular
+from locktop.collector.symbols.symbol_table import Symbol
+
+ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "60").partition(":")
+#: Of processor time for one file with all its questions; a sound one takes 5 ms.
+MOST_S = 5.0
+MOST_MEMORY = 200 << 20
+
+
+@pytest.fixture(scope="session")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, elf_files.Sound]:
+    directory = tmp_path_factory.mktemp("fuzz")
+    return {file.name: file for file in elf_files.build(directory)}
+
+
+def ask(path: Path, addresses: list[int]) -> bool:
+    """Ask for everything there is; return whether there were names."""
+    file = open_regular(path)
+    assert file is not None
+    try:
+        module = Module(file, "/" + path.name, [str(path.parent)])
+    except ValueError:
+        return False
+    named = False
+    for address in (*addresses, 0, 1, (1 << 64) - 1):
+        function = module.function(address)
+        data = module.data(address)
+        assert isinstance(function, Symbol | None)
+        assert isinstance(data, Symbol | None)
+        module.line(address)
+        named |= function is not None
+    for offset in (0, 0x1000, 0xFFFF_FFFF_FFFF_F000):
+        module.elf.bias(0x5555_0000_0000, offset)
+    assert isinstance(module.note, str)
+    assert "\n" not in module.note
+    return named
+
+
+def peak() -> int:
+    """The most memory that this process has had since `forget_peak()`."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) << 10
+    raise AssertionError("no VmHWM")
+
+
+def forget_peak() -> int:
+    Path("/proc/self/clear_refs").write_text("5")
+    return peak()
+
+
+KINDS = ("dwarf4", "dwarf5", "zlib", "zlib-gnu", "zstd", "mini", "stripped", "stripped.debug")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_damaged_files(kind: str, sound: dict[str, elf_files.Sound], tmp_path: Path) -> None:
+    original = sound[kind]
+    beside = {name: file.data for name, file in sound.items() if name.startswith("stripped")}
+    for name, data in {kind: original.data, **beside}.items():
+        (tmp_path / name).write_bytes(data)
+    # The debug file is found through the program that it belongs to.
+    path = tmp_path / ("stripped" if kind == "stripped.debug" else kind)
+    assert ask(path, original.addresses), "the sound one has names"
+    named = 0
+    before = forget_peak()
+    for seed in range(int(FIRST or 0), int(FIRST or 0) + int(ROUNDS)):
+        (tmp_path / kind).write_bytes(damaged(original.data, seed, original.places))
+        began = time.thread_time()
+        try:
+            named += ask(path, original.addresses)
+        except Exception as error:
+            raise AssertionError(f"{kind}, damaged with seed {seed}") from error
+        assert time.thread_time() - began < MOST_S, f"{kind}, damaged with seed {seed}"
+        assert peak() - before < MOST_MEMORY, f"{kind}, damaged with seed {seed}"
+    assert named, "all of them were refused: nothing was tried"
