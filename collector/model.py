@@ -57,6 +57,7 @@ class Frame:
     line: int | None
     module: str  # base name of the mapped file, "" if none
     offset: int  # of the address in the module's file, for module+0xoffset
+    inlined: bool = False  # into the next frame out, which has the same address
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +248,8 @@ class Snapshot:
     ``threads`` are in order of tid; ``locks`` by wait, then contended, then acquisitions, most
     first, those of CONTENTION_KINDS before the others. ``stacks`` maps the ids used above to
     frames, innermost first; frames whose names are still being looked up have an empty
-    ``function``. ``sites`` maps single addresses the same way.
+    ``function``. ``sites`` maps single return addresses to the innermost frame that is no wrapper
+    (symbols/wrappers.py).
     """
 
     taken_at: str  # ISO 8601, UTC, milliseconds

@@ -346,7 +346,7 @@ class PreloadSource:
         wanted.update(event.site for event in events)
         wanted.update(edge.site for found in deadlocks for edge in found.cycle)
         wanted.discard(0)
-        return {site: self._file.resolver.frame(site) for site in sorted(wanted)}
+        return {site: self._file.resolver.site(site) for site in sorted(wanted)}
 
     def _notes(self, reading: Reading) -> tuple[str, ...]:
         bits = reading.header.notes
@@ -376,7 +376,7 @@ class PreloadSource:
                 snapshot,
                 locks=locks,
                 stacks={stack: file.frames.of(stack) for stack in snapshot.stacks},
-                sites={site: file.resolver.frame(site) for site in snapshot.sites},
+                sites={site: file.resolver.site(site) for site in snapshot.sites},
             )
         return replace(
             snapshot, notes=tuple(dict.fromkeys((*snapshot.notes, *file.resolver.notes())))

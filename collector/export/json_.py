@@ -244,6 +244,7 @@ def _frame(frame: Frame) -> dict[str, Any]:
         "module": frame.module,
         "address": hex(frame.address),
         "offset": hex(frame.offset),
+        "inlined": frame.inlined,
     }
 
 

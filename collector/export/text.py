@@ -318,7 +318,7 @@ class _Page:
     def _stack(self, stack: int, indent: str) -> Iterator[str]:
         frames = self._snapshot.stacks.get(stack, ())
         for frame in frames[:_MOST_FRAMES]:
-            yield indent + _place(frame)
+            yield indent + _place(frame) + (" (inlined)" if frame.inlined else "")
         if len(frames) > _MOST_FRAMES:
             yield f"{indent}and {len(frames) - _MOST_FRAMES} frames more"
 

@@ -6,10 +6,7 @@ from collections.abc import Callable, Sequence
 
 from locktop.collector.model import Frame, Kind
 from locktop.collector.symbols.resolver import Resolver
-
-# Locks are taken through these; the name should tell whose lock it is.
-_WRAPPERS = ("std::", "__gthread", "__gnu_cxx::", "boost::", "absl::", "folly::", "tbb::")
-_WRAPPER_MODULES = ("libc.so", "libpthread", "libstdc++", "libc++")
+from locktop.collector.symbols.wrappers import whose
 
 
 class LockNames:
@@ -38,7 +35,7 @@ class LockNames:
         if symbol is None:
             return plain
         frames = stack()
-        frame = _whose(frames)
+        frame = whose(frames)
         if frame is None:
             return plain
         if not frame.function:  # as in a stripped program, unless the name may still come
@@ -53,16 +50,3 @@ class LockNames:
     def _settle(self, lock: int, generation: int, name: str) -> str:
         self._settled[lock, generation] = name
         return name
-
-
-def _whose(frames: Sequence[Frame]) -> Frame | None:
-    """The innermost frame that is not a wrapper's; one without a name too, for the named ones
-    further out are somebody else's. What belongs to no file cannot be called anything."""
-    own = (
-        frame
-        for frame in frames
-        if (frame.function or frame.module)
-        and not frame.function.startswith(_WRAPPERS)
-        and not frame.module.startswith(_WRAPPER_MODULES)
-    )
-    return next(own, None)

@@ -1,6 +1,6 @@
 """Names for addresses, worked out in a thread of its own: a look never waits for them.
 
-``frame()`` and ``data()`` answer at once with what is known. What is not known yet is put in line;
+``frames()`` and ``data()`` answer at once with what is known. What is not known yet is put in line;
 functions come first, source lines, which take longer, after them.
 """
 
@@ -10,6 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from locktop.collector import procfs
 from locktop.collector.abi import lib
@@ -18,6 +19,7 @@ from locktop.collector.sanitize import clean
 from locktop.collector.symbols import modules
 from locktop.collector.symbols.demangle import demangle
 from locktop.collector.symbols.maps import AddressSpace, Mapping, parse
+from locktop.collector.symbols.wrappers import whose
 
 #: Where a thread's or a program's own calls end: what the unwinder saw beyond is not real.
 _OUTERMOST = frozenset({"clone", "__clone", "clone3", "__clone3", "_start", "__clone_internal"})
@@ -33,7 +35,7 @@ class Resolver:
         self._pid = pid
         self._space = AddressSpace([])
         self._space_at = 0.0
-        self._frames: dict[int, Frame] = {}
+        self._frames: dict[int, tuple[Frame, ...]] = {}
         self._named: set[int] = set()  # addresses that need no further work
         self._data: dict[int, str] = {}
         self._stacks: dict[int, tuple[Frame, ...]] = {}
@@ -52,16 +54,26 @@ class Resolver:
 
     # ---- what looks call ----
 
-    def frame(self, address: int) -> Frame:
-        """Return a return address's frame as far as it is known."""
+    def frames(self, address: int) -> tuple[Frame, ...]:
+        """Return a return address's frames as far as they are known, innermost first: those of
+        functions that were inlined, then the one of the function that the call lies in."""
         found = self._frames.get(address)
         if found is None and address >> lib.LT_UNLOADED_BIT:
-            found = self._frames[address] = _unloaded(address)
+            found = self._frames[address] = (_unloaded(address),)
             self._named.add(address)
         if found is None:
-            found = self._frames[address] = self._unnamed(address)
+            found = self._frames[address] = (self._unnamed(address),)
             self._ask("frame", self._name_frame, address)
         return found
+
+    def frame(self, address: int) -> Frame:
+        """Return a return address's innermost frame as far as it is known."""
+        return self.frames(address)[0]
+
+    def site(self, address: int) -> Frame:
+        """Return the frame that tells whose call this is: the innermost that is no wrapper."""
+        frames = self.frames(address)
+        return whose(frames) or frames[-1]
 
     def is_nameless(self, address: int) -> bool:
         """Tell whether it is known that no function's name will be found for a return address."""
@@ -81,7 +93,7 @@ class Resolver:
         known = self._stacks.get(stack)
         if known is not None:
             return known
-        every = [self.frame(address) for address in addresses if address]
+        every = [frame for address in addresses if address for frame in self.frames(address)]
         frames = as_the_program_knows_it(every)
         if all(address in self._named for address in addresses if address):
             self._stacks[stack] = frames
@@ -165,7 +177,7 @@ class Resolver:
             module, link_address = located
             symbol = module.function(link_address)
             name = clean(demangle(symbol.name)) if symbol else ""
-            self._frames[address] = self._unnamed(address, name, link_address + 1)
+            self._frames[address] = (self._unnamed(address, name, link_address + 1),)
         self._later.append(address)
 
     def _add_line(self, address: int) -> None:
@@ -173,10 +185,8 @@ class Resolver:
         located = self._locate(mapping, address - 1) if mapping else None
         line = located[0].line(located[1]) if located else None
         if line is not None:
-            old = self._frames[address]
-            self._frames[address] = Frame(
-                address, old.function, clean(line[0]), line[1], old.module, old.offset
-            )
+            old = self._frames[address][-1]
+            self._frames[address] = (replace(old, file=clean(line[0]), line=line[1]),)
         self._named.add(address)
 
     def _name_data(self, address: int) -> None:
@@ -226,7 +236,7 @@ class Resolver:
         if found is None:
             self._refresh_maps()
             found = self._space.find(address)
-            self._frames[address] = self._unnamed(address)
+            self._frames[address] = (self._unnamed(address),)
         return found
 
     def _mapping_of_data(self, address: int) -> Mapping | None:

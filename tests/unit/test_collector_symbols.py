@@ -282,6 +282,18 @@ def test_a_lock_without_a_symbol_is_called_by_where_it_is_waited_for(running: Ru
     assert names.name(3, 0, Kind.MUTEX, running.cache_lock, lambda: wrapped) == "g_cache_lock"
 
 
+def test_a_site_is_the_innermost_frame_that_is_no_wrapper(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolver = Resolver(4_000_000)
+    gthread = Frame(1, "__gthread_mutex_lock", "gthr-default.h", 749, "x", 1, inlined=True)
+    lock = Frame(1, "std::mutex::lock", "std_mutex.h", 100, "x", 1, inlined=True)
+    put = Frame(1, "put", "cache.cc", 42, "x", 1)
+    monkeypatch.setattr(resolver, "frames", lambda address: (gthread, lock, put))
+    assert resolver.frame(1) is gthread
+    assert resolver.site(1) is put
+    monkeypatch.setattr(resolver, "frames", lambda address: (gthread, lock))
+    assert resolver.site(1) is lock, "all of them are wrappers"
+
+
 @pytest.mark.parametrize("running", ["stripped"], indirect=True)
 def test_a_lock_waited_for_in_a_nameless_frame_is_not_blamed_on_its_caller(
     running: Running,

@@ -180,6 +180,15 @@ def test_the_page_says_what_a_holder_waits_for_itself() -> None:
     assert f"thread {PID} (main) for 1.50 s: sem g_slots\n      get_slot at slots.c:9\n" in waits
 
 
+def test_an_inlined_frame_is_marked() -> None:
+    shot = snapshot()
+    inner = Frame(0x55BB, "find", "cache.c", 9, "x", 0xBB, inlined=True)
+    shot = replace(shot, stacks={5: (inner, *shot.stacks[5])})
+    assert "      find at cache.c:9 (inlined)\n      put at cache.c:42\n" in text.render(shot)
+    frames = json_.document(shot)["stacks"]["5"]
+    assert [frame["inlined"] for frame in frames] == [True, False, False]
+
+
 def test_deadlocks_come_before_the_locks() -> None:
     edges = (DeadlockEdge(PID, 7, PID + 1, 5, 0x88), DeadlockEdge(PID + 1, 7, PID, 5, 0x88))
     page = text.render(replace(snapshot(), deadlocks=(Deadlock(True, 4.0, edges),)))

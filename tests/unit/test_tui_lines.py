@@ -9,7 +9,7 @@ import pictures
 import pytest
 from rich.cells import cell_len
 
-from locktop.collector.model import Event, Kind, ThreadState, Wait, WaitStack
+from locktop.collector.model import Event, Frame, Kind, ThreadState, Wait, WaitStack
 from locktop.tui.lines import figures, lock_list, thread_list
 from locktop.tui.lines.banner import banner
 from locktop.tui.lines.deadlock_details import deadlock_details
@@ -529,6 +529,20 @@ def test_a_stack_of_waits_that_have_not_ended_is_still_waiting() -> None:
     )
     text = details(Picture(replace(calm, locks=locks)), 2)
     assert "100% of the wait, 70.0s, still waiting" in text
+
+
+def test_an_inlined_frame_is_marked_and_a_wrapper_is_no_place() -> None:
+    calm = pictures.normal()
+    gthread = Frame(0x401100, "__gthread_mutex_lock", "gthr-default.h", 749, "x", 0x1100, True)
+    frames = (gthread, Frame(0x401100, "put", "cache.cc", 42, "x", 0x1100))
+    locks = tuple(
+        replace(k, wait_stacks=(WaitStack(9, 1, 70.0),)) if k.id == 2 else k for k in calm.locks
+    )
+    picture = Picture(replace(calm, locks=locks, stacks={**calm.stacks, 9: frames}))
+    text = details(picture, 2)
+    assert "__gthread_mutex_lock         gthr-default.h:749 (inlined)\n" in text
+    assert "put                          cache.cc:42\n" in text + "\n"
+    assert picture.stack_top(9) == "put cache.cc:42"
 
 
 @pytest.mark.parametrize("many", [1, 3, 11, 1234])

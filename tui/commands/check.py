@@ -178,5 +178,8 @@ def _edge(picture: Picture, edge: DeadlockEdge) -> list[str]:
         f"{picture.thread_name(edge.tid)} ({edge.tid}) waits for "
         f"{picture.lock_name(edge.waits_for)}, {why}" + (f", taken at {taken}" if taken else "")
     ]
-    lines += [f"  {n} {place(frame)}" for n, frame in enumerate(picture.stack(edge.stack))]
+    lines += [
+        f"  {n} {place(frame)}{' (inlined)' * frame.inlined}"
+        for n, frame in enumerate(picture.stack(edge.stack))
+    ]
     return [plain(line) for line in lines]

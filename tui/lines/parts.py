@@ -48,7 +48,8 @@ def _frame(number: int, frame: Frame) -> Line:
     function = frame.function
     if len(function) < _FUNCTION_WIDTH:
         function = function.ljust(_FUNCTION_WIDTH)
-    return say(before, function, (" " + source_line(frame), "where"))
+    inlined = (" (inlined)", "dim") if frame.inlined else ""
+    return say(before, function, (" " + source_line(frame), "where"), inlined)
 
 
 def latest_events(picture: Picture, events: Sequence[Event], show_lock: bool) -> Iterator[Line]:

@@ -17,17 +17,7 @@ from locktop.collector.model import (
     Thread,
     ThreadState,
 )
-
-#: Frames of the C library that only say "a lock": the frame above them says where.
-_LOCK_FUNCTIONS = (
-    "pthread_",
-    "__pthread_",
-    "sem_",
-    "__GI_",
-    "___pthread_",
-    "std::mutex::",
-    "__gthread",
-)
+from locktop.collector.symbols.wrappers import whose
 
 #: Characters kept of a name that several threads have, so that the tid after it has room.
 _SHARED_NAME = 8
@@ -137,10 +127,7 @@ class Picture:
     def top_frame(self, stack_id: int) -> Frame | None:
         """The innermost frame of a stack that is not the lock function itself."""
         frames = self.stack(stack_id)
-        for frame in frames:
-            if not frame.function.startswith(_LOCK_FUNCTIONS):
-                return frame
-        return frames[0] if frames else None
+        return whose(frames) or (frames[0] if frames else None)
 
     def wait_frame(self, thread: Thread) -> Frame | None:
         """Where in the code a thread waits, None if it does not or that is not known."""
