@@ -7,7 +7,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -22,9 +22,11 @@ from locktop.collector.given_names import GivenNames
 from locktop.collector.model import Deadlock, Event, Frame, Lock, Snapshot, Thread
 from locktop.collector.picture import Picture, locks_now
 from locktop.collector.process import ProcessFigures, iso
-from locktop.collector.reading import Reader, Reading
+from locktop.collector.python_stacks import PythonStacks, Waits
+from locktop.collector.reading import RawThread, Reader, Reading
 from locktop.collector.sanitize import clean
 from locktop.collector.shm import SharedMemory
+from locktop.collector.symbols.python_reader import PythonReader
 from locktop.collector.symbols.resolver import Resolver
 from locktop.collector.tasks import Task, Tasks
 
@@ -77,15 +79,17 @@ def _nothing_collected() -> Iterator[None]:
 class _File:
     """What belongs to one file: made anew when the process executes another program."""
 
-    def __init__(self, memory: SharedMemory, resolver: Resolver) -> None:
+    def __init__(self, pid: int, memory: SharedMemory) -> None:
         self.memory = memory
         self.header = memory.header()
         self.clock = Clock(self.header)
         self.unloads = self.header.unloads
         self.reader = Reader(memory, self.clock)
         self.recorder = FlightRecorder(memory)
-        self.resolver = resolver
+        self.resolver = resolver = Resolver(pid)
         self.frames = StackFrames(memory, resolver)
+        self.python = PythonStacks(PythonReader(pid), self.frames)
+        self.waits: Waits = {}  # of the last look
         self.given = GivenNames(memory)
         self.picture = Picture(self.clock, resolver, self.given)
         self.claim = control.Claim(memory, self.clock)
@@ -96,6 +100,7 @@ class _File:
         self.claim.close()
         self.memory.close()
         self.resolver.close()
+        self.python.close()
 
 
 class PreloadSource:
@@ -104,7 +109,7 @@ class PreloadSource:
     def __init__(self, pid: int) -> None:
         self._target = discover.find(pid)
         memory = discover.open_memory(self._target)
-        self._file = _File(memory, Resolver(pid))
+        self._file = _File(pid, memory)
         self._tasks = Tasks(pid, self._target.own_pid)
         self._process = ProcessFigures(self._target)
         self._exe = self._executable()
@@ -194,7 +199,7 @@ class PreloadSource:
             memory.close()
             return None
         self._file.close()
-        self._file = _File(memory, Resolver(self._target.pid))
+        self._file = _File(self._target.pid, memory)
         self._exe = exe
         self._process.identify()
         return None
@@ -227,7 +232,9 @@ class PreloadSource:
         if file.memory.size < file.header.limit:
             raise file.memory.broken(f"{file.memory.size} bytes are left of {file.header.limit}")
         file.clock.calibrate()
+        file.python.begin()
         reading = file.reader.read()
+        file.waits = _waits(reading.newest)
         if file.unloads != reading.header.unloads:
             file.unloads = reading.header.unloads
             file.resolver.read_anew()
@@ -249,6 +256,7 @@ class PreloadSource:
         if state in _STOPPED:
             note = _STOPPED[state].format(pid=self._target.pid)
             snapshot = replace(snapshot, notes=(*snapshot.notes, note))
+        snapshot = file.python.shown(snapshot, file.waits)
         if ended:
             return ending.of_the_dead(snapshot, reading, self._last)
         waiters = unseen.waiters(tasks, reading.newest, self._tasks, file.reader, file.memory)
@@ -257,12 +265,9 @@ class PreloadSource:
     def _read_tasks(self, reading: Reading, ended: bool) -> tuple[dict[int, Task], float]:
         if ended:
             return ending.last_tasks(reading, self._last), time.monotonic()
-        waits = {
-            tid: (raw.block.birth, raw.wait.seq) for tid, raw in reading.newest.items() if raw.wait
-        }
         now = time.monotonic()
         try:
-            return self._tasks.read(waits), now
+            return self._tasks.read(self._file.waits), now
         except OSError:
             return {}, now
 
@@ -364,7 +369,7 @@ class PreloadSource:
             notes.append(_DORMANT)
         elif not control.counts_from_the_start(reading.control):
             notes.append(_WAS_DORMANT)
-        return (*notes, *reading.notes, *self._file.resolver.notes())
+        return (*notes, *reading.notes, *self._file.resolver.notes(), *self._file.python.notes())
 
     def _resolved(self, snapshot: Snapshot, patience_s: float = _NAMES_S) -> Snapshot:
         """Wait for names, and for those that only follow from them (a lock's from a stack's)."""
@@ -375,9 +380,16 @@ class PreloadSource:
             snapshot = replace(
                 snapshot,
                 locks=locks,
-                stacks={stack: file.frames.of(stack) for stack in snapshot.stacks},
+                stacks={stack: file.python.of(stack) for stack in snapshot.stacks},
                 sites={site: file.resolver.site(site) for site in snapshot.sites},
             )
-        return replace(
-            snapshot, notes=tuple(dict.fromkeys((*snapshot.notes, *file.resolver.notes())))
-        )
+        if not snapshot.ended:
+            snapshot = file.python.resolved(
+                snapshot, file.waits, lambda: _waits(file.reader.read_threads())
+            )
+        notes = *snapshot.notes, *file.resolver.notes(), *file.python.notes()
+        return replace(snapshot, notes=tuple(dict.fromkeys(notes)))
+
+
+def _waits(threads: Mapping[int, RawThread]) -> dict[int, tuple[int, int]]:
+    return {tid: (raw.block.birth, raw.wait.seq) for tid, raw in threads.items() if raw.wait}

@@ -1,0 +1,175 @@
+"""Stacks of waits that are going on, with the Python functions in them.
+
+The library records the native stack when a wait begins; Python's frames are read from outside
+while the thread is in that wait. The wait's number tells whether they belong together: it must be
+the same in a look before the reading and in one after it. A thread's Python frames do not change
+while it waits, so each wait is read once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from locktop.collector.abi import lib
+from locktop.collector.frames import StackFrames
+from locktop.collector.model import Deadlock, Frame, Snapshot, Thread
+from locktop.collector.symbols import python_merge
+from locktop.collector.symbols.python_reader import PythonReader, Runs
+
+#: Ids of merged stacks begin here; those in the file are smaller.
+FIRST_ID = 1 << 32
+_PAUSE_S = 1.0  # from one reading to the next, and ten times as long as one takes
+_PATIENCE_S = 10.0
+_MOST_KEPT = 4096  # merged stacks
+
+WaitKey = tuple[int, int]  # birth of the thread, number of its wait
+Waits = Mapping[int, WaitKey]  # by tid
+Merged = tuple[int, Runs]  # the native stack's id
+
+
+class PythonStacks:
+    """The merged stacks of one process; costs nothing where no Python code waits."""
+
+    def __init__(self, reader: PythonReader, frames: StackFrames) -> None:
+        self._frames = frames
+        self._reader = reader
+        self._known: dict[tuple[int, WaitKey], Runs] = {}  # () where there is nothing to merge
+        self._asked: Waits = {}
+        self._before: Waits = {}
+        self._answer: Mapping[int, Runs] | None = None
+        self._next_at = 0.0
+        self._ids: dict[Merged, int] = {}
+        self._merged: dict[int, Merged] = {}
+        self._next_id = FIRST_ID
+
+    def close(self) -> None:
+        """End what reads the frames."""
+        self._reader.close()
+
+    def notes(self) -> tuple[str, ...]:
+        """Return why there are no Python frames where there should be."""
+        return (self._reader.note,) if self._reader.note else ()
+
+    def of(self, stack: int) -> tuple[Frame, ...]:
+        """Return the frames of a stack of either kind, innermost first."""
+        native, runs = self._merged.get(stack, (stack, ()))
+        frames = self._frames.of(native) if native < FIRST_ID else ()
+        return (self._merge(native, frames, runs) or frames) if runs else frames
+
+    def _merge(
+        self, native: int, frames: tuple[Frame, ...], runs: Runs
+    ) -> tuple[Frame, ...] | None:
+        whole = len(self._frames.addresses(native)) < lib.LT_STACK_MAX
+        return python_merge.merged(frames, runs, whole)
+
+    # ---- look after look ----
+
+    def begin(self) -> None:
+        """To be called before the waits are read: only what was answered by now is known to be of
+        waits that are the same before and after."""
+        answer = self._reader.answer()
+        if answer is not None:
+            self._answer = answer
+            self._next_at = time.monotonic() + max(_PAUSE_S, 10 * self._reader.took_s)
+
+    def shown(self, snapshot: Snapshot, waits: Waits) -> Snapshot:
+        """Return a look's snapshot with merged stacks where they are known; ask for others."""
+        self._forget(waits)
+        if self._answer is not None:
+            self._learn(self._answer, waits)
+            self._answer = None
+        if time.monotonic() >= self._next_at and not self._reader.asking:
+            # A wait shorter than a look takes to come would be over before it is read.
+            lasting = {tid: key for tid, key in waits.items() if self._before.get(tid) == key}
+            if self._wanted(snapshot, lasting):
+                self._ask(waits)
+        self._before = waits
+        return self._replaced(snapshot, waits)
+
+    def resolved(self, snapshot: Snapshot, waits: Waits, again: Callable[[], Waits]) -> Snapshot:
+        """Return the snapshot with all merged stacks that can be had; ``again`` reads the waits."""
+        if not self._wanted(snapshot, waits):
+            return self._replaced(snapshot, waits)
+        self._reader.answer(_PATIENCE_S)  # of a question that was asked before
+        self._ask(waits)
+        answer = self._reader.answer(_PATIENCE_S)
+        if answer is not None:
+            now = again()
+            self._learn(answer, {tid: key for tid, key in waits.items() if now.get(tid) == key})
+        return self._replaced(snapshot, waits)
+
+    def _wanted(self, snapshot: Snapshot, waits: Waits) -> bool:
+        return not self._reader.gave_up and any(
+            thread.waiting_for
+            and thread.tid in waits
+            and (thread.tid, waits[thread.tid]) not in self._known
+            and python_merge.runs_python(self.of(thread.waiting_for.stack))
+            for thread in snapshot.threads
+        )
+
+    def _ask(self, waits: Waits) -> None:
+        self._asked = waits
+        self._reader.ask()
+
+    def _learn(self, answer: Mapping[int, Runs], waits: Waits) -> None:
+        for tid, key in waits.items():
+            if self._asked.get(tid) == key:
+                self._known[tid, key] = answer.get(tid, ())
+
+    def _forget(self, waits: Waits) -> None:
+        self._known = {
+            (tid, key): runs for (tid, key), runs in self._known.items() if waits.get(tid) == key
+        }
+        if len(self._merged) > _MOST_KEPT:
+            self._ids.clear()
+            self._merged.clear()
+
+    # ---- in the snapshot ----
+
+    def _replaced(self, snapshot: Snapshot, waits: Waits) -> Snapshot:
+        merged: dict[int, tuple[int, int]] = {}  # tid -> the native stack's id, the merged one's
+        for thread in snapshot.threads:
+            stack = self._merged_stack(thread, waits)
+            if stack and thread.waiting_for:
+                merged[thread.tid] = thread.waiting_for.stack, stack
+        if not merged:
+            return snapshot
+        stacks = {stack: self.of(stack) for _, stack in merged.values()}
+        return replace(
+            snapshot,
+            threads=tuple(_with_stack(thread, merged) for thread in snapshot.threads),
+            deadlocks=tuple(_with_stacks(found, merged) for found in snapshot.deadlocks),
+            stacks={**snapshot.stacks, **stacks},
+        )
+
+    def _merged_stack(self, thread: Thread, waits: Waits) -> int:
+        if thread.waiting_for is None or thread.tid not in waits:
+            return 0
+        runs = self._known.get((thread.tid, waits[thread.tid]))
+        native = thread.waiting_for.stack
+        if not runs or native >= FIRST_ID or not self._merge(native, self.of(native), runs):
+            return 0
+        stack = self._ids.get((native, runs), 0)
+        if not stack:
+            stack = self._ids[native, runs] = self._next_id
+            self._merged[stack] = native, runs
+            self._next_id += 1
+        return stack
+
+
+def _with_stack(thread: Thread, merged: Mapping[int, tuple[int, int]]) -> Thread:
+    if thread.waiting_for is None or thread.tid not in merged:
+        return thread
+    return replace(thread, waiting_for=replace(thread.waiting_for, stack=merged[thread.tid][1]))
+
+
+def _with_stacks(found: Deadlock, merged: Mapping[int, tuple[int, int]]) -> Deadlock:
+    cycle = tuple(
+        replace(edge, stack=merged[edge.tid][1])
+        if merged.get(edge.tid, (0, 0))[0] == edge.stack
+        else edge
+        for edge in found.cycle
+    )
+    return replace(found, cycle=cycle)

@@ -1,0 +1,75 @@
+"""Reads the Python frames of a running CPython process: run as a process of its own.
+
+Each line on standard input is a process id; the answer is one line of JSON (see python_reader.py).
+pystack follows pointers in the memory of a process that runs on meanwhile, in C++: if that goes
+wrong it is this process that ends, and nobody's screen.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from typing import Any
+
+#: Of one answer. A list that was torn while it was read may lead in a circle.
+_MOST_CPU_S = 20
+_MOST_MEMORY = 4 << 30
+
+
+def main() -> None:
+    """Answer until standard input ends: with whoever asks."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _limit(resource.RLIMIT_AS, _MOST_MEMORY)
+    for line in sys.stdin:
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + _MOST_CPU_S)
+        print(json.dumps(_answer(int(line))), flush=True)
+
+
+def _limit(what: int, value: int) -> None:
+    _, hard = resource.getrlimit(what)
+    resource.setrlimit(what, (value if hard < 0 else min(value, hard), hard))
+
+
+def _answer(pid: int) -> dict[str, Any]:
+    try:
+        from pystack import engine
+    except ImportError:
+        return {"failed": "missing"}
+    try:
+        with open(f"/proc/{pid}/mem", "rb"):
+            pass  # the same right is asked for as by process_vm_readv(2)
+    except PermissionError:
+        return {"failed": "forbidden"}
+    except OSError:
+        return {"failed": "gone"}
+    try:
+        threads = engine.get_process_threads(
+            pid, stop_process=False, native_mode=engine.NativeReportingMode.OFF
+        )
+        return {"threads": _stacks(threads)}
+    except Exception as error:  # its own, and RuntimeError where memory was not as expected
+        return {"failed": "unreadable", "why": str(error)}
+
+
+def _stacks(threads: Any) -> dict[int, list[list[tuple[str, str, int]]]]:
+    """Return by tid the runs of frames, innermost first; a run is what one call of the
+    interpreter's evaluation function executes."""
+    found: dict[int, list[list[tuple[str, str, int]]]] = {}
+    several = set()
+    for thread in threads:
+        if thread.tid in found:  # in several interpreters: which called which is not told
+            several.add(thread.tid)
+        runs = found[thread.tid] = []
+        for frame in thread.all_frames:  # the outermost first
+            if frame.is_entry:
+                runs.insert(0, [])
+            if runs and not frame.is_shim:
+                code = frame.code
+                runs[0].insert(0, (code.scope, code.filename, code.location.lineno))
+    return {tid: runs for tid, runs in found.items() if tid not in several}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""Python functions in the stacks of waits that are going on, against what Python itself says."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from support import tool
+from support.targets import PATIENCE_S, SOURCES, Target
+from support.watched import Need
+
+from locktop.collector.attach import attach
+from locktop.collector.launch import preload_environment
+from locktop.collector.model import Snapshot
+from locktop.collector.symbols.python_reader import PythonReader
+
+#: This one, and the system's: stripped, and with libpython inside.
+PYTHONS = [sys.executable, "/usr/bin/python3"]
+StartPython = Callable[..., Target]
+
+
+@pytest.fixture
+def start_python() -> Iterator[StartPython]:
+    """Starts a Python program of tests/targets with the library."""
+    started: list[Target] = []
+
+    def start(name: str, python: str = sys.executable) -> Target:
+        if not Path(python).exists():
+            pytest.skip(f"{python} is not installed")
+        command = [python, str(SOURCES / f"{name}.py")]
+        started.append(Target(command, preload_environment(None)))
+        return started[-1]
+
+    yield start
+    for target in started:
+        target.stop()
+
+
+def python_stack(snapshot: Snapshot, tid: int) -> list[list[str | int | None]]:
+    """Return the Python functions of a thread's stack."""
+    (thread,) = [thread for thread in snapshot.threads if thread.tid == tid]
+    stack = snapshot.stacks[thread.waiting_for.stack] if thread.waiting_for else ()
+    return [[f.function, f.file, f.line] for f in stack if f.module == "python"]
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_they_are_those_that_python_knows(python: str, start_python: StartPython) -> None:
+    target = start_python("python_frames", python)
+    target.expect("ready")
+    with closing(attach(target.pid)) as source:
+        snapshot = source.look(resolve=True)
+    target.go_on()
+    truth = target.truth()
+    assert {tid: python_stack(snapshot, int(tid)) for tid in truth} == truth
+    assert snapshot.notes == ()
+
+
+def test_functions_of_c_that_python_calls_stay(start_python: StartPython) -> None:
+    target = start_python("python_frames")
+    target.expect("ready")
+    document = tool.snapshot(target.pid)
+    stacks = [
+        tool.functions(document, thread["waiting_for"]["stack"])
+        for thread in document["threads"]
+        if thread["waiting_for"]
+    ]
+    (sorting,) = [stack for stack in stacks if "sorting" in stack]
+    assert "start_thread" in sorting
+    assert sorting.index("by_key") < sorting.index("sorting") < sorting.index("start_thread")
+    between = sorting[sorting.index("by_key") + 1 : sorting.index("sorting")]
+    assert not [name for name in between if re.match("_?Py|.*vectorcall", name)], "machinery"
+    assert not [frame for stack in stacks for frame in stack if "_PyEval" in frame]
+    counted = {entry["stack"] for lock in document["locks"] for entry in lock["wait_stacks"]}
+    assert all(stack < 1 << 32 for stack in counted), "what was counted stays as it was recorded"
+
+
+def test_they_come_by_themselves_while_one_looks_on(start_python: StartPython) -> None:
+    target = start_python("python_frames")
+    target.expect("ready")
+    target.go_on()
+    truth = target.truth()
+    deadline = time.monotonic() + 2 * PATIENCE_S
+    with closing(attach(target.pid)) as source:
+        shown: dict[str, object] = {}
+        while shown != truth:
+            assert time.monotonic() < deadline, shown
+            time.sleep(0.1)
+            snapshot = source.look()
+            shown = {tid: python_stack(snapshot, int(tid)) for tid in truth}
+        stacks = {t.tid: t.waiting_for.stack for t in snapshot.threads if t.waiting_for}
+        again = {t.tid: t.waiting_for.stack for t in source.look().threads if t.waiting_for}
+        assert stacks == again, "an id stays with its stack"
+
+
+def test_a_wait_is_never_shown_with_the_functions_of_another(start_python: StartPython) -> None:
+    target = start_python("python_turns")
+    tid = int(target.line())
+    seen: dict[int, set[str]] = {}
+    deadline = time.monotonic() + 2 * PATIENCE_S
+    with closing(attach(target.pid)) as source:
+        while len(seen) < 2 or not all(seen.values()):
+            assert time.monotonic() < deadline, seen
+            time.sleep(0.02)
+            snapshot = source.look()
+            (thread,) = [thread for thread in snapshot.threads if thread.tid == tid]
+            functions = [str(frame[0]) for frame in python_stack(snapshot, tid)]
+            if thread.waiting_for and functions:
+                seen.setdefault(thread.waiting_for.lock, set()).add(functions[0])
+    assert sorted(map(sorted, seen.values())) == [["waits_for_first"], ["waits_for_second"]]
+
+
+def test_no_right_to_read_the_process_is_said(need: Need) -> None:
+    setpriv = str(need("setpriv", "util-linux"))
+    nobody = [setpriv, "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    powerless = [setpriv, "--bounding-set=-all", "--inh-caps=-all"]
+    sleeper = subprocess.Popen([*nobody, shutil.which("sleep") or "sleep", "600"])
+    try:
+        child = [sys.executable, "-P", "-m", "locktop.collector.symbols.python_child"]
+        while Path(f"/proc/{sleeper.pid}/comm").read_text() != "sleep\n":
+            time.sleep(0.01)
+        said = subprocess.run(
+            [*powerless, *child], input=f"{sleeper.pid}\n", capture_output=True, text=True
+        )
+        assert said.stdout == '{"failed": "forbidden"}\n'
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+
+
+def test_a_reader_that_dies_is_started_again_and_in_the_end_given_up(
+    start_python: StartPython,
+) -> None:
+    target = start_python("python_frames")
+    target.expect("ready")
+    with closing(PythonReader(target.pid)) as reader:
+        for _ in range(2):
+            reader.ask()
+            assert reader._child is not None
+            reader._child.kill()
+            assert reader.answer(PATIENCE_S) is None
+            assert not reader.gave_up
+        reader.ask()
+        assert len(reader.answer(PATIENCE_S) or ()) == 6
+        for _ in range(3):
+            reader.ask()
+            assert reader._child is not None
+            reader._child.kill()
+            assert reader.answer(PATIENCE_S) is None
+        assert reader.gave_up
+        assert "failed again" in reader.note
+        reader.ask()
+        assert reader._child is None, "nothing is started any more"
+
+
+def test_the_reader_ends_with_us() -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-P", "-m", "locktop.collector.symbols.python_child"],
+        stdin=subprocess.PIPE,
+    )
+    assert child.stdin is not None
+    child.stdin.close()
+    assert child.wait(PATIENCE_S) == 0
