@@ -34,6 +34,12 @@ class Mapping:
         """Whether a file on a file system is mapped (not [stack], not anonymous memory)."""
         return self.inode != 0 and self.path.startswith("/")
 
+    @property
+    def is_code_of_a_file(self) -> bool:
+        """Whether a symbol table could name what lies there: a memfd is a file, too, but one where
+        a compiler puts its code."""
+        return self.is_file and not self.path.startswith("/memfd:")
+
 
 def parse(data: bytes) -> list[Mapping]:
     """Parse /proc/PID/maps; lines that are none are passed over."""

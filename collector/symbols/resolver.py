@@ -18,6 +18,7 @@ from locktop.collector.model import Frame
 from locktop.collector.sanitize import clean
 from locktop.collector.symbols import modules
 from locktop.collector.symbols.demangle import demangle
+from locktop.collector.symbols.jit import JitCode
 from locktop.collector.symbols.maps import AddressSpace, Mapping, parse
 from locktop.collector.symbols.wrappers import whose
 
@@ -25,6 +26,7 @@ from locktop.collector.symbols.wrappers import whose
 _OUTERMOST = frozenset({"clone", "__clone", "clone3", "__clone3", "_start", "__clone_internal"})
 _LIBRARY = "liblocktop"
 _LONGEST_NOTE = 1000  # characters; a path alone may have more than most names
+_TRIES = 6  # for a name of code in no file, after 1, 2, 4, ... seconds
 _MAPS_AGE_S = 1.0  # a library loaded later is noticed this much later at most
 
 
@@ -41,6 +43,8 @@ class Resolver:
         self._stacks: dict[int, tuple[Frame, ...]] = {}
         self._without: set[Mapping] = set()  # files without symbols
         self._notes: dict[Mapping, str] = {}  # why, or what is damaged in others
+        self._jit = JitCode(pid)
+        self._unnamed_code: dict[int, tuple[int, float]] = {}  # how often tried, when again
         self._asked: set[tuple[str, int]] = set()
         self._soon: deque[tuple[Callable[[int], None], int]] = deque()
         self._later: deque[int] = deque()
@@ -61,10 +65,15 @@ class Resolver:
         if found is None and address >> lib.LT_UNLOADED_BIT:
             found = self._frames[address] = (_unloaded(address),)
             self._named.add(address)
-        if found is None:
+        if found is None or self._is_to_be_tried_again(address):
             found = self._frames[address] = (self._unnamed(address),)
             self._ask("frame", self._name_frame, address)
         return found
+
+    def _is_to_be_tried_again(self, address: int) -> bool:
+        if address not in self._unnamed_code or ("frame", address) in self._asked:
+            return False
+        return time.monotonic() >= self._unnamed_code[address][1]
 
     def frame(self, address: int) -> Frame:
         """Return a return address's innermost frame as far as it is known."""
@@ -106,7 +115,8 @@ class Resolver:
 
     def notes(self) -> list[str]:
         """Return a line for each file whose symbols cannot be read."""
-        return [clean(note, _LONGEST_NOTE) for note in dict.fromkeys(self._notes.values()) if note]
+        notes = [*self._notes.values(), *self._jit.notes()]
+        return [clean(note, _LONGEST_NOTE) for note in dict.fromkeys(notes) if note]
 
     def read_anew(self) -> None:
         """Forget what lies where: a library was unloaded, and another may be in its place.
@@ -123,6 +133,7 @@ class Resolver:
     def keep_maps(self) -> None:
         """Read the maps no more: the process has ended, and another may come to its id."""
         self._keeps_maps = True
+        self._jit.read_no_more()
 
     def close(self) -> None:
         """Stop the thread; names found stay."""
@@ -153,6 +164,7 @@ class Resolver:
                 self._changed.notify_all()
                 self._changed.wait_for(lambda: self._soon or self._later or self._closed)
                 if self._closed:
+                    self._jit.close()
                     return
                 self._busy = True
                 work, address = self._soon.popleft() if self._soon else self._next_line()
@@ -169,8 +181,8 @@ class Resolver:
 
     def _name_frame(self, address: int) -> None:
         mapping = self._mapping(address)
-        if mapping is None or not mapping.is_file:
-            self._named.add(address)
+        if mapping is None or not mapping.is_code_of_a_file:
+            self._name_jitted(address)
             return
         located = self._locate(mapping, address - 1)
         if located is not None:
@@ -179,6 +191,17 @@ class Resolver:
             name = clean(demangle(symbol.name)) if symbol else ""
             self._frames[address] = (self._unnamed(address, name, link_address + 1),)
         self._later.append(address)
+
+    def _name_jitted(self, address: int) -> None:
+        frame = self._jit.frame(address, self._space.mappings)
+        tries, _ = self._unnamed_code.pop(address, (0, 0.0))
+        if frame is not None:
+            self._frames[address] = (frame,)
+        elif tries < _TRIES:  # what a compiler says about its code may come later
+            self._asked.discard(("frame", address))
+            self._unnamed_code[address] = tries + 1, time.monotonic() + 2**tries
+            return
+        self._named.add(address)
 
     def _add_line(self, address: int) -> None:
         mapping = self._mapping(address)
