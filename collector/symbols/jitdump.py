@@ -168,7 +168,8 @@ class JitDump:
             return None, None
         data = os.pread(self._fd, length, record)
         _, entries = _LINES.unpack_from(data)
-        best, found, file, at = -1, (None, None), b"", _LINES.size
+        found: tuple[str | None, int | None] = None, None
+        best, file, at = -1, b"", _LINES.size
         for _ in range(entries):
             if at + _LINE.size >= len(data):
                 break
