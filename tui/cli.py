@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 from locktop.tui.commands import (
     attach,
     bench,
+    callers,
     check,
     ctl,
     demo,
@@ -29,7 +30,7 @@ from locktop.tui.commands import (
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-_COMMANDS = (run, list_, snapshot, check, ctl, env, bench, demo)
+_COMMANDS = (run, list_, snapshot, callers, check, ctl, env, bench, demo)
 _DESCRIPTION = "Shows where the threads of a running process wait: for which locks, held by whom."
 _EPILOG = """\
 without a command:

@@ -118,7 +118,7 @@ def render(
     if form == "text":
         from locktop.collector.export.text import render as as_text
 
-        return _encoded(as_text(snapshot, before, width).rstrip("\n") + "\n")
+        return encoded(as_text(snapshot, before, width).rstrip("\n") + "\n")
     from locktop.collector.export.json_ import document
 
     whole = document(snapshot, before)
@@ -128,10 +128,11 @@ def render(
         return bytes(msgpack.packb(whole))
     import json
 
-    return _encoded(json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
+    return encoded(json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
 
 
-def _encoded(text: str) -> bytes:
+def encoded(text: str) -> bytes:
+    """``text`` as UTF-8."""
     # A lone surrogate becomes an escape, which JSON knows too.
     return text.encode("utf-8", "backslashreplace")
 

@@ -60,6 +60,11 @@ def add_pid(parser: argparse.ArgumentParser) -> None:
     _add_pid(parser, "pid", required=True)
 
 
+def add_pid_or(parser: argparse.ArgumentParser) -> None:
+    """-p PID, of a command that can do with something else."""
+    _add_pid(parser, "pid", required=False)
+
+
 def add_pid_of_screen(parser: argparse.ArgumentParser) -> None:
     """-p PID without a command; apart from that of a command, before which it means nothing."""
     _add_pid(parser, "screen_pid", required=False)
