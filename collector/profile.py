@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -176,12 +176,12 @@ def read(path: str) -> Profile:
     return ReportProfile(vs_report.parse(data, path), path)
 
 
-def weight_named(profile: Profile, name: str | None) -> Weight:
+def weight_of(weights: Sequence[Weight], name: str | None) -> Weight:
     """Return the weight of that name, the first without one. Raises LocktopError."""
-    for weight in profile.weights:
+    for weight in weights:
         if name is None or weight.name == name:
             return weight
-    there_are = ", ".join(weight.name for weight in profile.weights)
+    there_are = ", ".join(weight.name for weight in weights)
     raise LocktopError(f"there is no weight {name!r} in it; there are {there_are}")
 
 

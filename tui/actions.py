@@ -26,6 +26,7 @@ ACTIONS: dict[str, Action] = {
     "reverse": Action("reverse", "turn the order around", "reverse"),
     "filter": Action("filter", "show only what has these words in it", "filter"),
     "idle": Action("idle", "hide or show what only waits for work", "idle"),
+    "callers": Action("callers", "where the waiting comes from: callers", "callers"),
     "level": Action("level", "how much the library does in the program", "level"),
     "pause": Action("pause", "hold the picture still; the counting goes on", "pause"),
     "save": Action("save('json')", "save the picture as JSON in this directory", "save"),
@@ -39,4 +40,8 @@ ACTIONS: dict[str, Action] = {
     "page_down": Action("page(1)", "a page down"),
     "start": Action("start", "to the first one, and stay on whatever is first"),
     "end": Action("end", "to the last one"),
+    "walk": Action("walk", "callers and callees of this one; there: walk on", "function"),
+    "open": Action("open", "open the branch, or go into it", "open"),
+    "close": Action("close", "close the branch, or go out of it", "close"),
+    "weight": Action("weight", "weigh by time, count or blame", "weight"),
 }

@@ -8,7 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual.app import App
 from textual.binding import Binding, BindingType
@@ -16,9 +16,14 @@ from textual.binding import Binding, BindingType
 from locktop.tui import theme_files
 from locktop.tui.driver import Meter, metered_driver
 from locktop.tui.feed import SnapshotFeed
+from locktop.tui.lines.runs import Line, cut, say
 from locktop.tui.monitor import MonitorScreen
 from locktop.tui.pace import Pacer
 from locktop.tui.widgets.list_screen import ListScreen
+
+if TYPE_CHECKING:
+    from locktop.collector.profile import Profile, Weight
+    from locktop.tui.callers_screen import CallersScreen
 
 Result = TypeVar("Result")
 
@@ -79,9 +84,8 @@ class ThemedApp(App[Result]):
             signal.signal(number, handler)
 
     def _list_screen(self) -> ListScreen:
-        screen = self.screen_stack[0]
-        assert isinstance(screen, ListScreen)  # the first one of every app here
-        return screen
+        """The one in sight, or that below a dialogue; the first one of every app here is such."""
+        return next(one for one in reversed(self.screen_stack) if isinstance(one, ListScreen))
 
     def action_next_theme(self) -> None:
         """Take the next theme by name."""
@@ -104,21 +108,53 @@ class LocktopApp(ThemedApp[int]):
         theme: str | None = None,
         *,
         rate: float = 2.0,
+        callers: tuple[str, bool] | None = None,
         environ: Mapping[str, str] = os.environ,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """The app over ``feed``.
 
         ``theme``: a name, None for what suits the terminal; ``rate``: pictures a second to start
-        with; ``now``: a monotonic clock in seconds, which tests replace.
+        with; ``callers``: begin with the view of callers, by that weight and with idle waits or
+        without; ``now``: a monotonic clock in seconds, which tests replace.
         """
         self.meter = Meter()
         super().__init__(theme, self.meter, environ)
-        self._monitor = MonitorScreen(feed, self.meter, Pacer(rate), now)
+        self._monitor = MonitorScreen(feed, self.meter, Pacer(rate), now, callers)
 
     def get_default_screen(self) -> MonitorScreen:
         """The monitor is the first screen and the last."""
         return self._monitor
+
+
+class CallersApp(ThemedApp[int]):
+    """The view of callers alone, on what a file has."""
+
+    TITLE = "locktop"
+
+    def __init__(
+        self,
+        profile: Profile,
+        theme: str | None = None,
+        *,
+        weight: Weight | None = None,
+        idle: bool = False,
+        environ: Mapping[str, str] = os.environ,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``weight``: of ``profile``, to begin with; ``idle``: with waits for work; the others as
+        of LocktopApp."""
+        from locktop.tui.callers_screen import CallersScreen
+
+        def title(width: int) -> Line:
+            return cut(say((f" {profile.title}", "strong")), width)
+
+        super().__init__(theme, Meter(), environ)
+        self._callers = CallersScreen(profile, title, weight=weight, idle=idle, now=now)
+
+    def get_default_screen(self) -> CallersScreen:
+        """The first screen and the last."""
+        return self._callers
 
 
 def run_app(app: ThemedApp[Any], environ: Mapping[str, str] = os.environ) -> int:

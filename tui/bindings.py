@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual.binding import Binding
 
 from locktop.tui.actions import ACTIONS
-from locktop.tui.keymap import FOOTER, KEYMAP
+from locktop.tui.keymap import CALLERS_KEYMAP, FOOTER, KEYMAP
 from locktop.tui.lines.runs import Line, Run, say
 
 
@@ -20,17 +22,17 @@ def bindings(*actions: str) -> list[Binding]:
             # Done before the next key is looked at: that one is for the filter already.
             priority=keys.action == "filter",
         )
-        for keys in KEYMAP
-        if not actions or keys.action in actions
+        for keys in (*KEYMAP, *CALLERS_KEYMAP)
+        if keys.action in actions or (not actions and keys in KEYMAP)
     ]
 
 
-def footer_line(width: int) -> Line:
-    """The line of keys, in ``width`` cells."""
-    shown = {keys.action: keys.shown.split()[0] for keys in KEYMAP}
+def footer_line(width: int, actions: Sequence[str] = FOOTER) -> Line:
+    """The line of keys, in ``width`` cells: those of ``actions``, as many as fit."""
+    shown = {keys.action: keys.shown.split()[0] for keys in (*KEYMAP, *CALLERS_KEYMAP)}
     runs: list[Run | str] = []
     room = width
-    for name in FOOTER:
+    for name in actions:
         key, short = f" {shown[name]}", f" {ACTIONS[name].short} "
         room -= len(key) + len(short)
         if room < 0:
@@ -42,3 +44,8 @@ def footer_line(width: int) -> Line:
 def help_lines() -> list[tuple[str, str]]:
     """Keys and what they do, for the help."""
     return [(keys.shown, ACTIONS[keys.action].says) for keys in KEYMAP]
+
+
+def callers_help_lines() -> list[tuple[str, str]]:
+    """The same of the keys that only the view of callers has."""
+    return [(keys.shown, ACTIONS[keys.action].says) for keys in CALLERS_KEYMAP]

@@ -26,6 +26,7 @@ KEYMAP: tuple[Keys, ...] = (
     Keys("reverse", ("S",), "S"),
     Keys("filter", ("slash",), "/"),
     Keys("idle", ("i",), "i"),
+    Keys("callers", ("c",), "c"),
     Keys("level", ("L",), "L"),
     Keys("pause", ("p", "space"), "p Space"),
     Keys("save", ("w",), "w"),
@@ -39,6 +40,50 @@ KEYMAP: tuple[Keys, ...] = (
     Keys("page_down", ("pagedown", "ctrl+f"), "PgDn"),
     Keys("start", ("home", "g"), "Home g"),
     Keys("end", ("end", "G"), "End G"),
+)
+
+#: Keys of the view of callers alone.
+CALLERS_KEYMAP: tuple[Keys, ...] = (
+    Keys("walk", ("enter",), "Enter"),
+    Keys("open", ("right", "l"), "Right l"),
+    Keys("close", ("left", "h"), "Left h"),
+    Keys("weight", ("v",), "v"),
+)
+
+#: What can be done in the view of callers.
+CALLERS_ACTIONS: tuple[str, ...] = (
+    "help",
+    "quit",
+    "next_panel",
+    "previous_panel",
+    "back",
+    "filter",
+    "idle",
+    "pause",
+    "save",
+    "save_text",
+    "theme",
+    "up",
+    "down",
+    "page_up",
+    "page_down",
+    "start",
+    "end",
+    *(keys.action for keys in CALLERS_KEYMAP),
+)
+CALLERS_FOOTER: tuple[str, ...] = (
+    "help",
+    "quit",
+    "walk",
+    "back",
+    "open",
+    "close",
+    "weight",
+    "idle",
+    "filter",
+    "save",
+    "pause",
+    "theme",
 )
 
 #: The line of keys shows these, as many as fit.
@@ -55,6 +100,7 @@ FOOTER: tuple[str, ...] = (
     "idle",
     "deadlock",
     "level",
+    "callers",
     "reverse",
     "theme",
 )

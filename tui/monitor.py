@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on, work
 from textual.app import ComposeResult
@@ -40,6 +40,9 @@ from locktop.tui.widgets.level import LevelScreen
 from locktop.tui.widgets.list_screen import ListScreen
 from locktop.tui.widgets.sheet import Sheet
 
+if TYPE_CHECKING:
+    from locktop.tui.callers_screen import CallersScreen
+
 #: From this width the details are beside the lists, from this height all three are seen.
 WIDE = (150, 28)
 MEDIUM_HEIGHT = 34
@@ -68,7 +71,9 @@ class MonitorScreen(ListScreen):
         meter: Meter,
         pacer: Pacer,
         now: Callable[[], float] = time.monotonic,
+        callers: tuple[str, bool] | None = None,
     ) -> None:
+        """``callers``: see LocktopApp."""
         super().__init__()
         self._feed = feed
         self._meter = meter
@@ -81,6 +86,8 @@ class MonitorScreen(ListScreen):
         self._subject: tuple[str, int] | None = None
         self._noted: set[str] = set()
         self._had_deadlock = False
+        self._begins_with = callers
+        self._callers: CallersScreen | None = None  # over this one
         self._curtain = ExitStack()
 
     def compose(self) -> ComposeResult:
@@ -143,6 +150,9 @@ class MonitorScreen(ListScreen):
         self._picture = Picture(newest)
         self._tell_notes(newest)
         self._draw()
+        if self._begins_with is not None:
+            self._show_callers(*self._begins_with)
+            self._begins_with = None
         self._curtain.close()
 
     def _tell_notes(self, snapshot: Snapshot) -> None:
@@ -156,14 +166,21 @@ class MonitorScreen(ListScreen):
         picture = self._picture
         if picture is None:
             return
-        width = self.size.width
-        self._status.show((status_line(picture.snapshot, self._pacer.pace, self._paused, width),))
+        if self._callers is not None:
+            self._callers.show_snapshot(picture.snapshot)
+            return
+        self._status.show((self._status_line(self.size.width),))
         self._headline.show(self._top_lines(picture))
         now = self._now()
         for panel in (self._locks, self._threads):
             panel.draw(picture, self.wanted, self._show_idle, now)
         self._follow_deadlock(picture)
         self._draw_details()
+
+    def _status_line(self, width: int) -> Line:
+        if self._picture is None:
+            return ()
+        return status_line(self._picture.snapshot, self._pacer.pace, self._paused, width)
 
     def _top_lines(self, picture: Picture) -> tuple[Line, ...]:
         most = max(3, self.size.height // 5)
@@ -357,6 +374,31 @@ class MonitorScreen(ListScreen):
             return
         said = "Saved "
         self.tell(said + path_in(path, self.size.width - len(said) - 1), seconds=_SAVED_S)
+
+    def action_callers(self) -> None:
+        """Show where the waiting comes from."""
+        self._show_callers(None, False)
+
+    def _show_callers(self, weight: str | None, idle: bool) -> None:
+        if self._picture is None:
+            return
+        from locktop.collector.profile import SnapshotProfile, weight_of
+        from locktop.tui.callers_screen import CallersScreen
+
+        profile = SnapshotProfile(self._picture.snapshot)
+        self._callers = CallersScreen(
+            profile,
+            self._status_line,
+            weight=weight_of(profile.weights, weight),
+            idle=idle,
+            pause=self.action_pause,
+            now=self._now,
+        )
+        self.app.push_screen(self._callers, self._callers_left)
+
+    def _callers_left(self, _: None) -> None:
+        self._callers = None
+        self.call_after_refresh(self._draw)
 
     def action_level(self) -> None:
         """Choose how much the library does in the process."""

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from locktop.collector.analysis.callers import Step
     from locktop.collector.model import Snapshot
+    from locktop.collector.profile import Profile, Weight
 
 _TRIES = 100
 
@@ -131,6 +133,31 @@ def render(
     return encoded(json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
 
 
+def saved_callers(
+    profile: Profile, weight: Weight, idle: bool, step: Step | None, form: str, width: int = 100
+) -> bytes:
+    """The tree of callers, or of ``step`` the butterfly, as ``json`` or ``text``."""
+    if form == "json":
+        import json
+
+        from locktop.collector.export.callers_json import document
+
+        whole = document(profile, weight, idle, step)
+        return encoded(json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
+    from locktop.collector.export import callers_text
+
+    if step is None:
+        return encoded(callers_text.render_tree(profile, weight, idle, width))
+    return encoded(callers_text.render_butterfly(profile, weight, step, idle, width))
+
+
+def callers_name(profile: Profile) -> str:
+    """A name for a file with callers: locktop-callers-mysqld-4711."""
+    process = profile.process
+    of = f"-{process.comm}-{process.pid}" if process.pid else ""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", f"locktop-callers{of}")
+
+
 def encoded(text: str) -> bytes:
     """``text`` as UTF-8."""
     # A lone surrogate becomes an escape, which JSON knows too.
@@ -142,10 +169,17 @@ def save_picture(snapshot: Snapshot, form: str, directory: Path | None = None) -
 
     Raises NotWrittenError.
     """
-    data = render(snapshot, form)
-    root = directory or Path.cwd()
     suffix = {"json": ".json", "msgpack": ".msgpack", "text": ".txt"}[form]
-    name = picture_name(snapshot, "")
+    return save_new(picture_name(snapshot, ""), suffix, render(snapshot, form), directory)
+
+
+def save_new(name: str, suffix: str, data: bytes, directory: Path | None = None) -> Path:
+    """Save to a new file in ``directory`` (default: where we are), with a number where there is one
+    of that name, and give its path.
+
+    Raises NotWrittenError.
+    """
+    root = directory or Path.cwd()
     for number in range(1, _TRIES):
         path = root / (f"{name}{suffix}" if number == 1 else f"{name}-{number}{suffix}")
         if os.path.lexists(path):

@@ -8,11 +8,13 @@ import pictures
 import pytest
 from textual.app import App
 
+from locktop.collector import vs_report
 from locktop.collector.discover import HOW_TO_PRELOAD, Candidate
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot
+from locktop.collector.profile import ReportProfile
 from locktop.collector.source import Source
-from locktop.tui.app import LocktopApp
+from locktop.tui.app import CallersApp, LocktopApp
 from locktop.tui.picker import PickerApp
 from locktop.tui.theme_files import shipped_names
 
@@ -83,6 +85,31 @@ def test_keys_on_a_small_terminal(name: str, keys: list[str], snap_compare: Snap
 @pytest.mark.parametrize("theme", shipped_names())
 def test_choice_of_a_level(theme: str, snap_compare: SnapCompare) -> None:
     assert snap_compare(app_over(pictures.normal(), theme), terminal_size=(80, 24), press=["L"])
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
+def test_callers(size: tuple[int, int], snap_compare: SnapCompare) -> None:
+    keys = ["c", "i", "down", "down"]
+    assert snap_compare(app_over(pictures.deadlock()), terminal_size=size, press=keys)
+
+
+def test_callers_of_one_function(snap_compare: SnapCompare) -> None:
+    keys = ["c", "down", "enter"]
+    assert snap_compare(app_over(pictures.deadlock()), terminal_size=(80, 24), press=keys)
+
+
+def test_callers_in_a_report(snap_compare: SnapCompare) -> None:
+    rows = (
+        "Type,Function Name,Inclusive Samples,Exclusive Samples,Root Function Name",
+        "Root,main,100,10,main",
+        "Callee,parse,60,60,main",
+        "Callee,run,30,30,main",
+        "Root,parse,60,60,parse",
+        "Callee,broken",
+    )
+    report = vs_report.parse("\n".join(rows).encode(), "old.csv")
+    app = CallersApp(ReportProfile(report, "old.csv"), "paper", environ={}, now=lambda: 0.0)
+    assert snap_compare(app, terminal_size=(80, 24))
 
 
 def test_no_color(monkeypatch: pytest.MonkeyPatch, snap_compare: SnapCompare) -> None:

@@ -193,10 +193,10 @@ def test_names_of_strangers_do_no_harm(tmp_path: Path) -> None:
 @pytest.mark.parametrize("width", [60, 100])
 def test_no_line_is_longer_than_a_ticket_has_room_for(width: int) -> None:
     from locktop.collector.export import callers_text
-    from locktop.collector.profile import SnapshotProfile, weight_named
+    from locktop.collector.profile import SnapshotProfile, weight_of
 
     profile = SnapshotProfile(pictures.hostile())
-    weight = weight_named(profile, None)
+    weight = weight_of(profile.weights, None)
     text = callers_text.render_tree(profile, weight, True, width)
     body = text.split("\n\n")[1]
     assert max(map(len, body.splitlines())) <= max(width, 36 + 30)

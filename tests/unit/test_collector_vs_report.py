@@ -13,7 +13,7 @@ from locktop.collector.analysis.callers import Node, Place, Step
 from locktop.collector.analysis.estimate import Group, Row
 from locktop.collector.errors import LocktopError
 from locktop.collector.export import vs_csv
-from locktop.collector.profile import ReportProfile, SnapshotProfile, weight_named
+from locktop.collector.profile import ReportProfile, SnapshotProfile, weight_of
 from locktop.collector.vs_report import Report, parse
 
 #: Type, function, with all below, alone, root: main calls a and b, b calls a too, a calls c.
@@ -338,7 +338,7 @@ def test_a_callee_whose_own_rows_are_missing_is_a_leaf_and_nought_divides_nothin
 @pytest.mark.parametrize(("weight", "measure"), [("wait", "elapsed"), ("count", "samples")])
 def test_ours_is_read_back_as_it_was(weight: str, measure: str) -> None:
     profile = SnapshotProfile(pictures.deadlock())
-    written = vs_csv.render(profile, weight_named(profile, weight), idle=False)
+    written = vs_csv.render(profile, weight_of(profile.weights, weight), idle=False)
     report = parse(written.encode(), "ours.csv")
     assert report.notes == ()
     assert report.processes == ("store 4711",)
@@ -355,7 +355,7 @@ def test_ours_is_read_back_as_it_was(weight: str, measure: str) -> None:
 
 def test_butterflies_come_back_exactly_whoever_calls_whom() -> None:
     profile = SnapshotProfile(pictures.deadlock())
-    written = vs_csv.render(profile, weight_named(profile, "count"), idle=True)
+    written = vs_csv.render(profile, weight_of(profile.weights, "count"), idle=True)
     report = ReportProfile(parse(written.encode(), "ours.csv"), "ours.csv")
     read = {(step.name, step.module): one for step, one in report.butterflies("samples").items()}
     ours = profile.butterflies("count")
@@ -374,7 +374,7 @@ def test_butterflies_come_back_exactly_whoever_calls_whom() -> None:
 
 def test_each_group_is_in_the_order_of_such_reports() -> None:
     profile = SnapshotProfile(pictures.deadlock())
-    lines = vs_csv.render(profile, weight_named(profile, "count"), idle=False).split("\r\n")
+    lines = vs_csv.render(profile, weight_of(profile.weights, "count"), idle=False).split("\r\n")
     assert lines[0] == SAMPLING
     assert lines[1].startswith('"Root","start_thread",269')
     kinds = [line.split(",")[0] for line in lines[1:] if line]

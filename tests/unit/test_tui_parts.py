@@ -19,7 +19,7 @@ from locktop.tui.actions import ACTIONS
 from locktop.tui.app import LocktopApp
 from locktop.tui.bindings import bindings, footer_line
 from locktop.tui.commands.run import tell_end
-from locktop.tui.keymap import FOOTER, KEYMAP
+from locktop.tui.keymap import CALLERS_ACTIONS, CALLERS_KEYMAP, FOOTER, KEYMAP
 from locktop.tui.lines.runs import line_text
 from locktop.tui.pace import DRAWN_TO_RAISE, SKIPS_TO_LOWER, Pacer
 from locktop.tui.started import EndedEarlyError, Started
@@ -197,10 +197,13 @@ def test_a_name_for_a_file_holds_nothing_of_a_strangers_path() -> None:
 
 
 def test_every_action_has_keys_and_no_key_has_two() -> None:
-    assert {keys.action for keys in KEYMAP} == set(ACTIONS)
-    pressed = [key for keys in KEYMAP for key in keys.keys]
-    assert len(pressed) == len(set(pressed))
+    assert {keys.action for keys in (*KEYMAP, *CALLERS_KEYMAP)} == set(ACTIONS)
     assert len(bindings()) == len(KEYMAP)
+    in_callers = [keys for keys in (*KEYMAP, *CALLERS_KEYMAP) if keys.action in CALLERS_ACTIONS]
+    assert len(bindings(*CALLERS_ACTIONS)) == len(in_callers) == len(CALLERS_ACTIONS)
+    for keymap in (KEYMAP, in_callers):
+        pressed = [key for keys in keymap for key in keys.keys]
+        assert len(pressed) == len(set(pressed))
 
 
 def test_the_line_of_keys_shows_whole_keys_only() -> None:

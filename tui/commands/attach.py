@@ -36,8 +36,10 @@ def execute(arguments: argparse.Namespace) -> int:
     return watch(source, arguments) if source is not None else 0
 
 
-def watch(source: Source, arguments: argparse.Namespace) -> int:
-    """Open the screen on ``source``; closes it."""
+def watch(
+    source: Source, arguments: argparse.Namespace, callers: tuple[str, bool] | None = None
+) -> int:
+    """Open the screen on ``source``; closes it. ``callers``: see LocktopApp."""
     # What is imported stays: to look for garbage in it takes a tenth of the time to the picture.
     gc.disable()
     from locktop.tui.app import LocktopApp, run_app
@@ -45,6 +47,6 @@ def watch(source: Source, arguments: argparse.Namespace) -> int:
 
     feed = WorkerFeed(source)
     try:
-        return run_app(LocktopApp(feed, arguments.theme, rate=arguments.rate))
+        return run_app(LocktopApp(feed, arguments.theme, rate=arguments.rate, callers=callers))
     finally:
         feed.stop()

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from locktop.tui.commands.options import add_pid_or
+from locktop.tui.commands.options import add_pid_or, add_screen, has_terminal
 
 if TYPE_CHECKING:
     from locktop.collector.profile import Profile
@@ -20,7 +20,8 @@ Shows where the waiting comes from: as a tree from the entry of each thread down
 with --function as a butterfly of one function's callers and callees.
 
 FILE is a snapshot that was saved (JSON or msgpack), or a caller/callee summary report of Visual
-Studio's profiler (CSV)."""
+Studio's profiler (CSV). On a terminal the view opens on the screen, unless --format, --function or
+-o is given; elsewhere it is printed as text."""
 
 FORMATS = ("text", "json", "csv")
 
@@ -49,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", metavar="FILE", help="a new file; - is the output, as by default"
     )
     parser.add_argument("--force", action="store_true", help="write over FILE if it is one")
+    add_screen(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -57,7 +59,26 @@ def execute(arguments: argparse.Namespace) -> int:
 
     if (arguments.pid is None) == (arguments.file is None):
         raise LocktopError("callers needs one of -p PID and FILE")
+    asked = (arguments.format, arguments.output, arguments.function)
+    if all(one is None for one in asked) and has_terminal():
+        return _show(arguments)
     return _write(arguments)
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    from locktop.collector import profile
+
+    if arguments.file is None:
+        from locktop.collector.attach import attach
+        from locktop.tui.commands.attach import watch
+
+        weight = profile.weight_of(profile.SNAPSHOT_WEIGHTS, arguments.weight)
+        return watch(attach(arguments.pid), arguments, (weight.name, arguments.idle))
+    found = profile.read(arguments.file)
+    weight = profile.weight_of(found.weights, arguments.weight)
+    from locktop.tui.app import CallersApp, run_app
+
+    return run_app(CallersApp(found, arguments.theme, weight=weight, idle=arguments.idle))
 
 
 def _write(arguments: argparse.Namespace) -> int:
@@ -70,7 +91,7 @@ def _write(arguments: argparse.Namespace) -> int:
     reason = saving.why_not(path, arguments.force) if path is not None else None
     if reason is not None:
         raise LocktopError(reason)
-    data = saving.encoded(_rendered(_profile(arguments), arguments))
+    data = _rendered(_profile(arguments), arguments)
     if path is None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
@@ -96,11 +117,12 @@ def _profile(arguments: argparse.Namespace) -> Profile:
         source.close()
 
 
-def _rendered(found: Profile, arguments: argparse.Namespace) -> str:
+def _rendered(found: Profile, arguments: argparse.Namespace) -> bytes:
     from locktop.collector.errors import LocktopError
-    from locktop.collector.profile import step_named, weight_named
+    from locktop.collector.profile import step_named, weight_of
+    from locktop.tui import saving
 
-    weight = weight_named(found, arguments.weight)
+    weight = weight_of(found.weights, arguments.weight)
     name = arguments.function
     step = step_named(found.tree(weight.name), name) if name is not None else None
     if arguments.format == "csv":
@@ -110,19 +132,9 @@ def _rendered(found: Profile, arguments: argparse.Namespace) -> str:
             raise LocktopError("such a report has all functions; leave --function out")
         from locktop.collector.export import vs_csv
 
-        return vs_csv.render(found, weight, arguments.idle)
-    if arguments.format == "json":
-        import json
-
-        from locktop.collector.export.callers_json import document
-
-        whole = document(found, weight, arguments.idle, step)
-        return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
-    from locktop.collector.export import callers_text
-
-    if step is None:
-        return callers_text.render_tree(found, weight, arguments.idle, _width())
-    return callers_text.render_butterfly(found, weight, step, arguments.idle, _width())
+        return saving.encoded(vs_csv.render(found, weight, arguments.idle))
+    form = arguments.format or "text"
+    return saving.saved_callers(found, weight, arguments.idle, step, form, _width())
 
 
 def _width() -> int:

@@ -12,7 +12,7 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from locktop.tui.bindings import help_lines
+from locktop.tui.bindings import callers_help_lines, help_lines
 from locktop.tui.lines.figures import plain
 
 #: What a line may take where the terminal has 80 columns.
@@ -34,6 +34,7 @@ COLUMNS: tuple[tuple[str, str], ...] = (
     ("CPU%", "of one core; cpu in the first line: cores in use"),
     ("HOLDS", "locks that it holds now"),
     ("WAITED", "for held locks, since the start"),
+    ("IN ALL", "of a function: with all that it calls; ITSELF: waited in it"),
     ("lost", "single waits overwritten unread; counters have them all"),
 )
 
@@ -65,6 +66,10 @@ def help_text(notes: Sequence[str]) -> Text:
     text.append("Keys", style="bold")
     text.append("  (Esc closes this, PgDn shows more)\n", style="dim")
     for keys, says in help_lines():
+        text.append(f"  {keys:<10}", style="bold")
+        text.append(f" {says}\n")
+    text.append("\nIn the view of callers\n", style="bold")
+    for keys, says in callers_help_lines():
         text.append(f"  {keys:<10}", style="bold")
         text.append(f" {says}\n")
     text.append("\nColumns\n", style="bold")
