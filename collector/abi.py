@@ -159,6 +159,8 @@ class LockRow(NamedTuple):
     destroyed: int
     type: int
     foreign_releases: int
+    made_at: int
+    unused: int
     sites: int
     acquisitions: int
     contended: int

@@ -372,7 +372,10 @@ class Picture:
         def most_wait() -> tuple[Frame, ...]:
             return frames.of(stacks[0].stack) if stacks else ()
 
-        return self._names.name(row.lock, row.generation, kind, row.address, most_wait)
+        def made_at() -> tuple[Frame, ...]:
+            return frames.of(row.made_at)
+
+        return self._names.name(row.lock, row.generation, kind, row.address, made_at, most_wait)
 
     # ---- events ----
 

@@ -1,12 +1,20 @@
-"""What to call a lock: its data symbol, else where it is waited for, else its address."""
+"""What to call a lock: its data symbol, else where it was made, else where it is waited for."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from locktop.collector.model import Frame, Kind
 from locktop.collector.symbols.resolver import Resolver
 from locktop.collector.symbols.wrappers import whose
+
+#: Functions that make locks for others (uv_mutex_init, PyThread_allocate_lock): whose it is they do
+#: not tell.
+_FACTORY = re.compile(
+    r"(?=.*(?:mutex|lock|sem|cond|monitor|crit|barrier))(?=.*(?:init|alloc|creat|new|make))",
+    re.IGNORECASE,
+)
 
 
 class LockNames:
@@ -22,9 +30,11 @@ class LockNames:
         generation: int,
         kind: Kind,
         address: int,
+        made_at: Callable[[], Sequence[Frame]],
         stack: Callable[[], Sequence[Frame]],
     ) -> str:
-        """Return the best name so far; ``stack`` gives the frames with most wait when needed."""
+        """Return the best name so far. ``made_at`` gives the frame that initialised it, if that was
+        seen, ``stack`` the frames with most wait, both only when needed."""
         known = self._settled.get((lock, generation))
         if known is not None:
             return known
@@ -34,15 +44,16 @@ class LockNames:
         plain = f"{kind} {address:#x}"
         if symbol is None:
             return plain
-        frames = stack()
-        frame = whose(frames)
+        made = _maker(made_at())
+        frame = made or whose(stack())
         if frame is None:
             return plain
+        where = "made in" if made else "in"
         if not frame.function:  # as in a stripped program, unless the name may still come
-            nameless = f"{kind} in {frame.module}+{frame.offset:#x}"
+            nameless = f"{kind} {where} {frame.module}+{frame.offset:#x}"
             settled = self._resolver.is_nameless(frame.address)
             return self._settle(lock, generation, nameless) if settled else plain
-        name = f"{kind} in {frame.function}"
+        name = f"{kind} {where} {frame.function}"
         if frame.file is None:
             return name  # the line may still come
         return self._settle(lock, generation, f"{name} ({frame.file}:{frame.line})")
@@ -50,3 +61,9 @@ class LockNames:
     def _settle(self, lock: int, generation: int, name: str) -> str:
         self._settled[lock, generation] = name
         return name
+
+
+def _maker(frames: Sequence[Frame]) -> Frame | None:
+    """The frame, if it tells something: a library's function that makes locks for all does not."""
+    frame = whose(frames)
+    return None if frame is None or _FACTORY.search(frame.function) else frame

@@ -71,6 +71,7 @@ static void set_row(struct lt_lock_row *row, uint32_t id, const uint8_t *locks,
     row->destroyed = lock.destroyed;
     row->type = lock.type;
     row->foreign_releases = lock.foreign_releases;
+    row->made_at = lock.made_at;
     row->sites = lock.sites;
     row->acquisitions = sum->acquisitions;
     row->contended = sum->contended;

@@ -32,7 +32,7 @@ EXPORT int pthread_barrier_init(pthread_barrier_t *b, const pthread_barrierattr_
 {
     int result = real_pthread_barrier_init(b, attributes, count);
     if (result == 0 && watched())
-        locks_begin(key_of(b));
+        locks_begin(key_of(b), __builtin_return_address(0));
     return result;
 }
 

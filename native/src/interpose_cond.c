@@ -117,10 +117,10 @@ int cond_wait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *unti
                  : wait_plain(real_pthread_cond_wait_new, c, m, frame);
 }
 
-void cond_begins(pthread_cond_t *c)
+void cond_begins(pthread_cond_t *c, const void *site)
 {
     if (watched())
-        locks_begin(key_of(c));
+        locks_begin(key_of(c), site);
 }
 
 void cond_ends(pthread_cond_t *c)
@@ -129,24 +129,23 @@ void cond_ends(pthread_cond_t *c)
         locks_end(key_of(c));
 }
 
-static inline int then(void (*note)(pthread_cond_t *), pthread_cond_t *c, int result)
-{
-    if (result == 0)
-        note(c);
-    return result;
-}
-
 /* All eight for one version of the symbols. Their names here are only for .symver to rename, so nobody
  * declares them. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 #define VERSION_OF(suffix)                                                                         \
     EXPORT int cond_init##suffix(pthread_cond_t *c, const pthread_condattr_t *a)                   \
     {                                                                                              \
-        return then(cond_begins, c, real_pthread_cond_init##suffix(c, a));                         \
+        int result = real_pthread_cond_init##suffix(c, a);                                         \
+        if (result == 0)                                                                           \
+            cond_begins(c, __builtin_return_address(0));                                           \
+        return result;                                                                             \
     }                                                                                              \
     EXPORT int cond_destroy##suffix(pthread_cond_t *c)                                             \
     {                                                                                              \
-        return then(cond_ends, c, real_pthread_cond_destroy##suffix(c));                           \
+        int result = real_pthread_cond_destroy##suffix(c);                                         \
+        if (result == 0)                                                                           \
+            cond_ends(c);                                                                          \
+        return result;                                                                             \
     }                                                                                              \
     SIGNAL_HOOK(cond_signal##suffix, real_pthread_cond_signal##suffix, pthread_cond_t,             \
                 LT_KIND_COND)                                                                      \

@@ -188,12 +188,12 @@ EXPORT int pthread_mutex_unlock(pthread_mutex_t *m)
     return mutex_unlock_any(m);
 }
 
-void mutex_begins(pthread_mutex_t *m)
+void mutex_begins(pthread_mutex_t *m, const void *site)
 {
     struct lt_thread *t = watched();
     if (!t)
         return;
-    locks_begin(mutex_key(m));
+    locks_begin(mutex_key(m), site);
     held_forget(t, mutex_key(m)); /* as fork handlers do to the locks of their child */
 }
 
@@ -207,7 +207,7 @@ EXPORT int pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *att
 {
     int result = real_pthread_mutex_init(m, attributes);
     if (result == 0)
-        mutex_begins(m);
+        mutex_begins(m, __builtin_return_address(0));
     return result;
 }
 

@@ -145,7 +145,7 @@ EXPORT int pthread_rwlock_init(pthread_rwlock_t *l, const pthread_rwlockattr_t *
     int result = real_pthread_rwlock_init(l, attributes);
     struct lt_thread *t = watched();
     if (result == 0 && t) {
-        locks_begin(key_of(l));
+        locks_begin(key_of(l), __builtin_return_address(0));
         held_forget(t, key_of(l));
     }
     return result;

@@ -131,7 +131,7 @@ EXPORT int sem_init(sem_t *s, int shared, unsigned value)
 {
     int result = real_sem_init(s, shared, value);
     if (result == 0 && watched())
-        locks_begin(key_of(s));
+        locks_begin(key_of(s), __builtin_return_address(0));
     return result;
 }
 

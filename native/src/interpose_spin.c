@@ -62,7 +62,7 @@ EXPORT int pthread_spin_init(pthread_spinlock_t *l, int shared)
     int result = real_pthread_spin_init(l, shared);
     struct lt_thread *t = watched();
     if (result == 0 && t) {
-        locks_begin(key_of(l));
+        locks_begin(key_of(l), __builtin_return_address(0));
         held_forget(t, key_of(l));
     }
     return result;

@@ -3,8 +3,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "births.h"
 #include "names.h"
 #include "shm.h"
+#include "stack.h"
 #include "thread.h"
 
 enum {
@@ -109,6 +111,12 @@ static uint32_t search_run(struct search *search)
     return 0;
 }
 
+static uint32_t stack_of(const void *site)
+{
+    uint64_t frame = (uint64_t)(uintptr_t)site;
+    return site ? stack_id(&frame, 1) : 0;
+}
+
 static uint32_t enter(struct search *search, uint32_t type, bool waited)
 {
     uint32_t id;
@@ -116,6 +124,7 @@ static uint32_t enter(struct search *search, uint32_t type, bool waited)
     if (!lock)
         return 0;
     lock->type = type;
+    lock->made_at = stack_of(births_site(search->key));
     __atomic_store_n(&lock->key, search->key, __ATOMIC_RELEASE);
     for (;;) {
         uint32_t theirs = 0;
@@ -155,12 +164,15 @@ struct lt_lock *locks_find(uint64_t key)
     return id ? array_at(&lt_shm->locks, id) : NULL;
 }
 
-void locks_begin(uint64_t key)
+void locks_begin(uint64_t key, const void *site)
 {
     names_forget(key);
     struct lt_lock *lock = locks_find(key);
-    if (!lock)
+    if (!lock) {
+        births_note(key, site);
         return;
+    }
+    __atomic_store_n(&lock->made_at, stack_of(site), __ATOMIC_RELAXED);
     /* Lists that were stale in its last life may still be. */
     if (__atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED) && !threads_hold(key, NULL))
         __atomic_store_n(&lock->foreign_releases, 0, __ATOMIC_RELAXED);
@@ -174,6 +186,8 @@ void locks_end(uint64_t key)
     struct lt_lock *lock = locks_find(key);
     if (lock)
         __atomic_store_n(&lock->destroyed, 1, __ATOMIC_RELEASE);
+    else
+        births_forget(key);
 }
 
 void locks_distrust(uint64_t key)

@@ -34,8 +34,9 @@ uint32_t locks_id_of_waited(uint64_t key, uint32_t type);
 /* The entry if the lock is known, else NULL. */
 struct lt_lock *locks_find(uint64_t key);
 
-/* The program initialised or destroyed it: its address begins or ends a life. */
-void locks_begin(uint64_t key);
+/* The program initialised or destroyed it: its address begins or ends a life. `site`: the return address
+ * of the call. */
+void locks_begin(uint64_t key, const void *site);
 void locks_end(uint64_t key);
 
 /* Held lists that name it may be stale. */

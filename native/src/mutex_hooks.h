@@ -23,7 +23,7 @@ int mutex_trylock_any(pthread_mutex_t *m, const void *site);
 int mutex_unlock_any(pthread_mutex_t *m);
 
 /* Its address begins or ends a life. */
-void mutex_begins(pthread_mutex_t *m);
+void mutex_begins(pthread_mutex_t *m, const void *site);
 void mutex_ends(pthread_mutex_t *m);
 
 enum mutex_taken {

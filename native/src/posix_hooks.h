@@ -17,7 +17,7 @@ int cond_wait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *unti
               const uintptr_t *frame);
 
 /* Its address begins or ends a life. */
-void cond_begins(pthread_cond_t *c);
+void cond_begins(pthread_cond_t *c, const void *site);
 void cond_ends(pthread_cond_t *c);
 
 /* As glibc translates them (nptl/thrd_priv.h). */

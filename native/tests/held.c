@@ -276,7 +276,7 @@ static void foreign_release(struct lt_thread *t)
     CHECK_EQUAL(t->held_lost, 0);
     /* Its next life begins without the suspicion, once nobody lists it. */
     held_forget(t, key_number(2000));
-    locks_begin(key_number(2000));
+    locks_begin(key_number(2000), NULL);
     CHECK_EQUAL(locks_find(key_number(2000))->foreign_releases, 0);
 }
 
@@ -297,7 +297,7 @@ static void foreign_release_remembered(struct lt_thread *t)
     CHECK(pthread_create(&thread, NULL, stays_stale, &barrier) == 0);
     pthread_barrier_wait(&barrier);
     give_back(t, key_number(2001), false);
-    locks_begin(key_number(2001));
+    locks_begin(key_number(2001), NULL);
     CHECK_EQUAL(locks_find(key_number(2001))->foreign_releases, 1);
     pthread_barrier_wait(&barrier);
     pthread_join(thread, NULL);

@@ -53,7 +53,7 @@ static void one(void)
     locks_end(lock_key(LT_KIND_MUTEX, &lock)); /* the address is something else's: not the kind */
     is_called(address, "");
     is_called(key, "of the semaphore");
-    locks_begin(key);
+    locks_begin(key, NULL);
     is_called(key, "");
     CHECK_EQUAL(lt_shm->names.count, 2);
 }

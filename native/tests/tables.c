@@ -160,7 +160,7 @@ static void lives_are_counted(void)
     struct lt_lock *lock = locks_find(shared_key(0));
     locks_end(shared_key(0));
     CHECK_EQUAL(lock->destroyed, 1);
-    locks_begin(shared_key(0));
+    locks_begin(shared_key(0), NULL);
     CHECK_EQUAL(lock->destroyed, 0);
     CHECK_EQUAL(lock->generation, 1);
 }

@@ -168,8 +168,8 @@ struct lt_lock {
     uint32_t retired; /* its index in lt_header.retired, plus 1; 0: nothing is counted there yet */
     uint32_t foreign_releases; /* releases by a thread that did not list it as held: a held
                                   list that names this lock may be stale */
-    uint32_t reserved;
-    uint64_t sites; /* offset of the first struct lt_retired_site */
+    uint32_t made_at;          /* a stack of one frame, where it was initialised; 0 not known */
+    uint64_t sites;            /* offset of the first struct lt_retired_site */
     uint64_t
         waits; /* from level "blocks" on: waits begun (upper half), and not over (lower half) */
 };

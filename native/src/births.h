@@ -1,0 +1,17 @@
+/* Where locks were made: what is remembered of an initialisation until the lock is first used, for only
+ * then does it get an entry. */
+#ifndef LOCKTOP_BIRTHS_H
+#define LOCKTOP_BIRTHS_H
+
+#include <stdint.h>
+
+/* The lock was initialised by the call that returns to `site`. Some are forgotten for others. */
+void births_note(uint64_t key, const void *site);
+
+/* The lock is no more. */
+void births_forget(uint64_t key);
+
+/* The return address of the call that initialised the lock, NULL if that is not known. */
+const void *births_site(uint64_t key);
+
+#endif

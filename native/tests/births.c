@@ -1,0 +1,101 @@
+/* Where locks were made: remembered until another one falls into the same place, and never another's. */
+#include <pthread.h>
+
+#include "births.h"
+#include "check.h"
+#include "locks.h"
+#include "shm.h"
+#include "stack.h"
+
+enum { LOCKS = 200000, THREADS = 4, ROUNDS = 200000 };
+
+static uint64_t key_number(uint64_t number)
+{
+    return (uint64_t)LT_KIND_MUTEX << LT_KIND_SHIFT | (number * 40 + 64);
+}
+
+/* A site that tells whose it is. */
+static const void *site_number(uint64_t number)
+{
+    return (const void *)(uintptr_t)(0x1000 + number);
+}
+
+static void one(void)
+{
+    CHECK(!births_site(key_number(1)));
+    births_note(key_number(1), site_number(1));
+    CHECK(births_site(key_number(1)) == site_number(1));
+    births_note(key_number(1), site_number(2));
+    CHECK(births_site(key_number(1)) == site_number(2));
+    births_forget(key_number(2));
+    CHECK(births_site(key_number(1)) == site_number(2));
+    births_forget(key_number(1));
+    CHECK(!births_site(key_number(1)));
+}
+
+static void many(void)
+{
+    uint64_t known = 0;
+    for (uint64_t i = 0; i < LOCKS; i++)
+        births_note(key_number(i), site_number(i));
+    for (uint64_t i = 0; i < LOCKS; i++) {
+        const void *site = births_site(key_number(i));
+        CHECK(!site || site == site_number(i));
+        known += site != NULL;
+    }
+    CHECK(known > 10000 && known < LOCKS);
+}
+
+static void *write_and_read(void *first)
+{
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        uint64_t number = ((uintptr_t)first + round * 7) % 1000; /* the same ones in all threads */
+        births_note(key_number(number), site_number(number));
+        const void *site = births_site(key_number(number));
+        CHECK(!site || site == site_number(number));
+        if (round % 3 == 0)
+            births_forget(key_number(number));
+    }
+    return NULL;
+}
+
+static void at_once(void)
+{
+    pthread_t threads[THREADS];
+    for (uintptr_t i = 0; i < THREADS; i++)
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, write_and_read, (void *)(i * 100)), 0);
+    for (int i = 0; i < THREADS; i++)
+        CHECK_EQUAL(pthread_join(threads[i], NULL), 0);
+}
+
+static uint64_t made_at(const struct lt_lock *lock)
+{
+    CHECK(lock);
+    return lock->made_at ? stack_frames(stack_at(lock->made_at))[0] : 0;
+}
+
+/* The entry of a lock has it from the first use on, and of each life anew. */
+static void in_the_entry(void)
+{
+    CHECK(watched());
+    uint64_t key = key_number(5), none = key_number(6);
+    births_forget(key);
+    births_forget(none);
+    locks_begin(key, site_number(1));
+    CHECK(!locks_find(key));
+    CHECK(locks_id(key, 0) && locks_id(none, 0));
+    CHECK_EQUAL(made_at(locks_find(key)), 0x1001);
+    CHECK_EQUAL(made_at(locks_find(none)), 0);
+    locks_end(key);
+    locks_begin(key, site_number(2));
+    CHECK_EQUAL(made_at(locks_find(key)), 0x1002);
+}
+
+int main(void)
+{
+    one();
+    many();
+    at_once();
+    in_the_entry();
+    return 0;
+}
