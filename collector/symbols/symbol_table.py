@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import sys
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import compress
-from operator import mul
 
 _STT_OBJECT, _STT_FUNC, _STT_COMMON, _STT_GNU_IFUNC = 1, 2, 5, 10
 FUNCTIONS = frozenset({_STT_FUNC, _STT_GNU_IFUNC})
 OBJECTS = frozenset({_STT_OBJECT, _STT_COMMON})
+_ROW = 32  # bits for the number of a symbol in its table
 #: How many symbols before an address are looked at for one that reaches over it.
 _MOST_BACK = 64
 #: Bytes of a name; more than any compiler writes.
@@ -71,9 +71,14 @@ class SymbolTable:
         With ``reach`` one without a size (a function written in assembler) reaches to the next.
         """
         wanted = self._infos.translate(bytes((info & 0xF) in kinds for info in range(256)))
-        defined = map(mul, wanted, self._sections)
-        rows = sorted(compress(range(len(wanted)), defined), key=self._starts.__getitem__)
-        return Symbols(self, array("I", rows), reach)
+        starts, rows = compress(self._starts, wanted), compress(range(len(wanted)), wanted)
+        return Symbols(
+            self, [start << _ROW | row for start, row in zip(starts, rows, strict=True)], reach
+        )
+
+    def is_defined(self, row: int) -> bool:
+        """Tell whether a symbol is in this file, not only wanted from another."""
+        return self._sections[row] != 0
 
     def start(self, row: int) -> int:
         """Return a symbol's address."""
@@ -104,31 +109,33 @@ class SymbolTable:
 
 
 class Symbols:
-    """Some of a table's symbols, by address."""
+    """Some of a table's symbols, by address: ``keys`` are addresses and rows in one number."""
 
-    def __init__(self, table: SymbolTable, rows: array[int], reach: bool) -> None:
+    def __init__(self, table: SymbolTable, keys: list[int], reach: bool) -> None:
+        keys.sort()  # of numbers: several times as quick as of pairs
         self._table = table
-        self._rows = rows
+        self._keys = keys
         self._reach = reach
-        self._starts = array("Q", map(table.start, rows))
-
-    def __len__(self) -> int:
-        return len(self._rows)
 
     def find(self, address: int) -> Symbol | None:
         """Return the symbol that covers the address: of several the one that begins last."""
-        behind = after = bisect_right(self._starts, address)
-        lowest = max(0, after - _MOST_BACK)
-        while behind > lowest:
-            start = self._starts[behind - 1]
-            first = bisect_left(self._starts, start, lowest, behind)
-            nearest = behind == after
-            rows = [row for row in self._rows[first:behind] if self._covers(row, address, nearest)]
-            if rows:
-                best = min(rows, key=self._worth)
-                return Symbol(start, self._table.size(best), self._table.name(best))
-            behind = first
-        return None
+        behind = bisect_left(self._keys, address + 1 << _ROW)
+        nearest = -1
+        found: list[int] = []
+        for key in reversed(self._keys[max(0, behind - _MOST_BACK) : behind]):
+            start, row = key >> _ROW, key & (1 << _ROW) - 1
+            if found and start != self._table.start(found[0]):
+                break
+            if not self._table.is_defined(row):
+                continue
+            if nearest < 0:
+                nearest = start
+            if self._covers(row, address, start == nearest):
+                found.append(row)
+        if not found:
+            return None
+        best = min(found, key=self._worth)
+        return Symbol(self._table.start(best), self._table.size(best), self._table.name(best))
 
     def _covers(self, row: int, address: int, nearest: bool) -> bool:
         if address == self._table.start(row):
