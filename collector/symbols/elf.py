@@ -85,6 +85,11 @@ class Section(NamedTuple):
     size: int
     link: int
 
+    @property
+    def has_content(self) -> bool:
+        """Whether the file has its bytes: a debug file has most sections without."""
+        return self.kind != _SHT_NOBITS
+
 
 class _Form(NamedTuple):
     """How numbers are laid out in a file."""
@@ -239,7 +244,23 @@ class ElfFile:
         section = self.section(name)
         return None if section is None or section.kind == _SHT_NOBITS else self.data(section)
 
-    def _size(self, section: Section) -> int:
+    def part(self, section: Section, offset: int, size: int) -> bytes:
+        """Return a part of a section that is not compressed; ValueError where it has none there."""
+        if section.kind == _SHT_NOBITS or min(offset, size) < 0 or offset + size > section.size:
+            raise ValueError(f"section {section.name} has no such part")
+        try:
+            data = self._source.read_at(section.offset + offset, size)
+        except OSError as error:
+            raise ValueError(f"cannot be read: {os.strerror(error.errno or 0)}") from None
+        if len(data) < size:
+            raise ValueError(f"section {section.name} is cut off")
+        return data
+
+    def is_compressed(self, section: Section) -> bool:
+        """Tell whether a section's content is not in the file as it is."""
+        return bool(section.flags & _SHF_COMPRESSED) or section.name.startswith(".zdebug")
+
+    def size(self, section: Section) -> int:
         """Return the size of a section's unpacked content."""
         if section.flags & _SHF_COMPRESSED:
             header = self._compression_header
@@ -369,7 +390,7 @@ class ElfFile:
         for title in (f".{name}{suffix}", f".z{name}{suffix}"):
             section = self.section(title)
             if section is not None and section.kind != _SHT_NOBITS:
-                return _DwarfSection(self, section, self._size(section))
+                return _DwarfSection(self, section, self.size(section))
         return None
 
 

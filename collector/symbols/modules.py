@@ -6,12 +6,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 
 from locktop.collector.symbols import debug_files
-from locktop.collector.symbols.dwarf import Lines
+from locktop.collector.symbols.dwarf import Dwarf
 from locktop.collector.symbols.elf import ElfFile
 from locktop.collector.symbols.mapped_file import NotMapped, open_mapped, roots
 from locktop.collector.symbols.maps import Mapping
 from locktop.collector.symbols.opened import OpenFile
 from locktop.collector.symbols.symbol_table import Symbol, Symbols
+from locktop.collector.symbols.unit_index import Place
 
 #: Modules kept open, for all processes; each has up to three descriptors of often 1024.
 _MOST_MODULES = 128
@@ -41,7 +42,7 @@ class Module:
             self._debug, file = found.elf, found.file
             self._shift = _first_address(self._debug) - _first_address(self.elf)
         self._supplement = debug_files.supplement(self._debug, file, roots)
-        self._lines: Lines | None = None
+        self._dwarf: Dwarf | None = None
 
     def function(self, address: int) -> Symbol | None:
         """Return the function at a link-time address."""
@@ -51,12 +52,24 @@ class Module:
         """Return the data object at a link-time address."""
         return self._find(address, lambda elf: elf.objects) if self.elf.loaded(address) else None
 
-    def line(self, address: int) -> tuple[str, int] | None:
-        """Return the source file's base name and the line of a link-time address."""
+    def places(self, address: int) -> tuple[Place, ...]:
+        """Return the places in the source of a link-time address, innermost first: functions that
+        were inlined, then the one that the code belongs to. () where nothing is known."""
         has_lines = self._debug.has_dwarf()
-        if self._lines is None:
-            self._lines = Lines(self._debug if has_lines else self.elf, self._supplement)
-        return self._lines.find(address + (self._shift if has_lines else 0))
+        if self._dwarf is None:
+            file = self._debug if has_lines else self.elf
+            self._dwarf = Dwarf(file, self._symbol_at, self._supplement)
+        shift = self._shift if has_lines else 0
+        found = self._dwarf.find(address + shift)
+        if self._dwarf.damaged:
+            self.note = self.note or f"debug information of {self._path} is damaged"
+        return found
+
+    def _symbol_at(self, address: int) -> str:
+        """Return the name of the function that begins at an address of the debug information."""
+        address -= self._shift if self._debug.has_dwarf() else 0
+        symbol = self.function(address)
+        return symbol.name if symbol is not None and symbol.address == address else ""
 
     def _find(self, address: int, kind: Callable[[ElfFile], Symbols | None]) -> Symbol | None:
         unsized = None

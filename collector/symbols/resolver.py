@@ -20,6 +20,7 @@ from locktop.collector.symbols import modules
 from locktop.collector.symbols.demangle import demangle
 from locktop.collector.symbols.jit import JitCode
 from locktop.collector.symbols.maps import AddressSpace, Mapping, parse
+from locktop.collector.symbols.unit_index import Place
 from locktop.collector.symbols.wrappers import whose
 
 #: Where a thread's or a program's own calls end: what the unwinder saw beyond is not real.
@@ -175,7 +176,7 @@ class Resolver:
             self.version += 1
 
     def _next_line(self) -> tuple[Callable[[int], None], int]:
-        return self._add_line, self._later.popleft()
+        return self._add_places, self._later.popleft()
 
     # ---- the work ----
 
@@ -203,13 +204,15 @@ class Resolver:
             return
         self._named.add(address)
 
-    def _add_line(self, address: int) -> None:
+    def _add_places(self, address: int) -> None:
         mapping = self._mapping(address)
-        located = self._locate(mapping, address - 1) if mapping else None
-        line = located[0].line(located[1]) if located else None
-        if line is not None:
-            old = self._frames[address][-1]
-            self._frames[address] = (replace(old, file=clean(line[0]), line=line[1]),)
+        located = self._locate(mapping, address - 1) if mapping and mapping.is_file else None
+        if mapping is not None and located is not None:
+            module, link_address = located
+            places = module.places(link_address)
+            self._note(self._space.base(mapping), module)
+            if places:
+                self._frames[address] = _placed(self._frames[address][-1], places)
         self._named.add(address)
 
     def _name_data(self, address: int) -> None:
@@ -238,10 +241,13 @@ class Resolver:
             if self._space.has_code(base.path):  # else there were no symbols to be had
                 self._notes[base] = str(why)
             return None
-        if module.note:
-            self._notes[base] = module.note
+        self._note(base, module)
         bias = module.elf.bias(base.start, base.offset)
         return None if bias is None else (module, address - bias)
+
+    def _note(self, base: Mapping, module: modules.Module) -> None:
+        if module.note:
+            self._notes[base] = module.note
 
     # ---- the memory map ----
 
@@ -288,6 +294,21 @@ class Resolver:
 def _unloaded(address: int) -> Frame:
     was_at = address & ((1 << lib.LT_UNLOADED_BIT) - 1)
     return Frame(was_at, "", None, None, "unloaded library", was_at)
+
+
+def _placed(frame: Frame, places: tuple[Place, ...]) -> tuple[Frame, ...]:
+    """Return the frames that a frame is made of, each at its place."""
+    last = len(places) - 1
+    return tuple(
+        replace(
+            frame,
+            function=clean(demangle(place.function)) or (frame.function if number == last else ""),
+            file=clean(place.file) if place.line else None,
+            line=place.line or None,
+            inlined=number < last,
+        )
+        for number, place in enumerate(places)
+    )
 
 
 def as_the_program_knows_it(frames: list[Frame]) -> tuple[Frame, ...]:

@@ -17,6 +17,7 @@ import pytest
 import zstandard
 
 from locktop.collector.symbols import debug_files
+from locktop.collector.symbols.dwarf import Dwarf
 from locktop.collector.symbols.elf import ElfFile, InMemory
 from locktop.collector.symbols.modules import Module
 from locktop.collector.symbols.opened import OpenFile, open_regular
@@ -116,7 +117,7 @@ def test_what_a_whole_program_has(built: Built) -> None:
         start = built.addresses[function]
         assert (name(whole, start), name(whole, start + 3)) == (function, function)
         assert name(whole, start - 1) != function
-    assert whole.line(built.addresses[LOCAL]) == ("program.c", LINE_OF_LOCAL)
+    assert whole.places(built.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
     figures = whole.data(built.addresses["g_figures"] + 79)
     assert figures is not None
     assert (figures.name, figures.size) == ("g_figures", 80)
@@ -135,7 +136,7 @@ def test_a_debug_file_by_build_id(built: Built, tmp_path: Path, where: str) -> N
     roots = (root, other) if where == "of the target" else (other, root)
     found = built.module(*roots)
     assert name(found, built.addresses[LOCAL] + 1) == LOCAL
-    assert found.line(built.addresses[LOCAL]) == ("program.c", LINE_OF_LOCAL)
+    assert found.places(built.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
     assert found.data(built.addresses["g_figures"]) is not None
 
 
@@ -150,7 +151,7 @@ def test_a_debug_file_by_link(tmp_path: Path, place: str, flag: str) -> None:
     built.run("objcopy", f"--add-gnu-debuglink={debug}", built.path)
     found = built.module(tmp_path)
     assert name(found, built.addresses[LOCAL]) == LOCAL
-    assert found.line(built.addresses[LOCAL]) == ("program.c", LINE_OF_LOCAL)
+    assert found.places(built.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
     if flag.endswith("none"):  # then nothing but the checksum tells builds apart
         debug.write_bytes(debug.read_bytes() + b"x")
         changed = built.module(tmp_path)
@@ -212,20 +213,15 @@ def test_what_dwz_took_out_of_debug_files(tmp_path: Path, link: str) -> None:
     assert b".gnu_debugaltlink" in debug.read_bytes()
     found = first.module(tmp_path)
     assert name(found, first.addresses[LOCAL]) == LOCAL
-    assert found.line(first.addresses[LOCAL]) == ("program.c", LINE_OF_LOCAL)
+    assert found.places(first.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
     file = opened(debug)
     supplement = debug_files.supplement(ElfFile(file), file, [str(tmp_path), ""])
     assert supplement is not None
-    strings = {
-        die.attributes["DW_AT_name"].value
-        for unit in ElfFile(file).dwarf(supplement).iter_CUs()
-        for die in unit.iter_DIEs()
-        if "DW_AT_name" in die.attributes
-    }
-    assert LOCAL.encode() in strings
+    origin = Dwarf(ElfFile(file), lambda _: "", supplement).find(first.addresses[LOCAL])
+    assert origin[-1].function == LOCAL
     shared.unlink()  # not installed: what is not in common can still be had
     assert name(first.module(tmp_path), first.addresses[LOCAL]) == LOCAL
-    first.module(tmp_path).line(first.addresses[LOCAL])
+    first.module(tmp_path).places(first.addresses[LOCAL])
 
 
 def test_mini_debug_info(built: Built, tmp_path: Path) -> None:
@@ -250,7 +246,7 @@ def test_packed_sections(built: Built, packing: str) -> None:
     assert elf(debug).content(".debug_line" if packing != "zlib-gnu" else ".zdebug_line") == elf(
         built.path
     ).content(".debug_line")
-    assert module(debug).line(built.addresses[LOCAL]) == ("program.c", LINE_OF_LOCAL)
+    assert module(debug).places(built.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
 
 
 def test_an_unknown_packing_gives_no_lines_and_no_error(built: Built) -> None:
@@ -263,7 +259,7 @@ def test_an_unknown_packing_gives_no_lines_and_no_error(built: Built) -> None:
     built.path.write_bytes(data)
     with pytest.raises(ValueError, match="unknown method"):
         elf(built.path).content(".debug_info")
-    assert built.module().line(built.addresses[LOCAL]) is None
+    assert built.module().places(built.addresses[LOCAL]) == ()
     assert name(built.module(), built.addresses[LOCAL]) == LOCAL
 
 
@@ -345,7 +341,7 @@ def test_a_program_that_prelink_moved(built: Built, moved: int) -> None:
     symbol = found.function(built.addresses[LOCAL] + moved + 1)
     assert symbol is not None
     assert (symbol.name, symbol.address) == (LOCAL, built.addresses[LOCAL] + moved)
-    assert found.line(built.addresses[LOCAL] + moved) == ("program.c", LINE_OF_LOCAL)
+    assert found.places(built.addresses[LOCAL] + moved)[0][1:] == ("program.c", LINE_OF_LOCAL)
     assert found.data(built.addresses["g_figures"] + moved) is not None
     assert name(found, built.addresses[LOCAL]) == ""
 

@@ -17,7 +17,7 @@ import pytest
 from locktop.collector import procfs
 from locktop.collector.model import Frame, Kind
 from locktop.collector.symbols import maps
-from locktop.collector.symbols.dwarf import Lines
+from locktop.collector.symbols.dwarf import Dwarf
 from locktop.collector.symbols.elf import ElfFile, InMemory
 from locktop.collector.symbols.lock_names import LockNames
 from locktop.collector.symbols.resolver import Resolver, as_the_program_knows_it
@@ -181,7 +181,7 @@ def test_damaged_elf_and_dwarf_never_raise_anything_else(built: dict[str, Path])
             with contextlib.suppress(ValueError):
                 named += bool(file.functions and file.functions.find(address))
                 assert file.objects is None or not file.objects.find(1)
-            Lines(file).find(address)
+            Dwarf(file, lambda _: "").find(address)
             break
     assert refused
     assert refused < 150

@@ -1,0 +1,74 @@
+"""The debug sections of one file, read piece by piece: a large program has hundreds of megabytes.
+
+Numbers are taken as little-endian, as on all machines that the library is for.
+"""
+
+from __future__ import annotations
+
+from locktop.collector.symbols.elf import ElfFile, Section
+
+_WINDOW = 64 << 10  # bytes that any one list, table or string may have
+_READ = 1 << 20  # bytes read at a time
+
+
+class DebugSections:
+    """Bytes of ``.debug_*`` sections, called by their names without that and without ``suffix``.
+
+    What lies outside a section raises ValueError.
+    """
+
+    def __init__(self, file: ElfFile, suffix: str = "") -> None:
+        self._file = file
+        self._suffix = suffix
+        self._sections: dict[str, Section | None] = {}
+        self._unpacked: dict[str, bytes] = {}
+        self._windows: dict[str, tuple[int, bytes]] = {}
+
+    def size(self, name: str) -> int:
+        """Return a section's size in bytes, unpacked; 0 if there is none."""
+        section = self._section(name)
+        return self._file.size(section) if section is not None else 0
+
+    def read(self, name: str, offset: int, size: int) -> bytes:
+        """Return ``size`` bytes at ``offset``."""
+        section = self._section(name)
+        if section is None:
+            raise ValueError(f"there is no .debug_{name}")
+        if not self._file.is_compressed(section):
+            return self._file.part(section, offset, size)
+        if name not in self._unpacked:
+            self._unpacked[name] = self._file.data(section)
+        data = self._unpacked[name][offset : offset + size]
+        if min(offset, size) < 0 or len(data) < size:
+            raise ValueError(f".debug_{name} is cut off")
+        return data
+
+    def window(self, name: str, offset: int) -> tuple[bytes, int]:
+        """Return bytes, and where in them ``offset`` is; 64 KB follow, if the section has them."""
+        start, data = self._windows.get(name, (0, b""))
+        size = self.size(name)
+        if not start <= offset <= offset + min(_WINDOW, size - offset) <= start + len(data):
+            if not 0 <= offset < size:
+                raise ValueError(f"{offset} is not in .debug_{name}")
+            start, data = offset, self.read(name, offset, min(_READ, size - offset))
+            self._windows[name] = start, data
+        return data, offset - start
+
+    def string(self, name: str, offset: int) -> bytes:
+        """Return the string that begins at ``offset``."""
+        data, at = self.window(name, offset)
+        return data[at : data.index(0, at)]
+
+    def number(self, name: str, offset: int, size: int) -> int:
+        """Return the number of ``size`` bytes at ``offset``."""
+        data, at = self.window(name, offset)
+        if at + size > len(data):
+            raise ValueError(f".debug_{name} is cut off")
+        return int.from_bytes(data[at : at + size], "little")
+
+    def _section(self, name: str) -> Section | None:
+        if name not in self._sections:
+            titles = (f".debug_{name}{self._suffix}", f".zdebug_{name}{self._suffix}")
+            found = (self._file.section(title) for title in titles)
+            self._sections[name] = next((s for s in found if s is not None and s.has_content), None)
+        return self._sections[name]

@@ -1,0 +1,201 @@
+"""Source lines and inlined functions, of programs built here by several compilers in several ways.
+
+What is right is said by the program itself, or by binutils' addr2line.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import locktop
+from locktop.collector.model import Frame
+from locktop.collector.symbols.dwarf import Dwarf
+from locktop.collector.symbols.elf import ElfFile, InMemory
+from locktop.collector.symbols.resolver import Resolver
+
+# Says where it called from, and in which line of each function; then waits until its input ends.
+NESTED = """\
+#include <stdio.h>
+static int lines[4];
+static void *volatile kept;
+__attribute__((noinline)) static void *here(void)
+{
+    return __builtin_return_address(0);
+}
+#define INLINED static inline __attribute__((always_inline))
+INLINED void *innermost(void)
+{
+    lines[0] = __LINE__; kept = here();
+    return kept;
+}
+INLINED void *middle(void)
+{
+    lines[1] = __LINE__; kept = innermost();
+    return kept;
+}
+INLINED void *outer(void)
+{
+    lines[2] = __LINE__; kept = middle();
+    return kept;
+}
+int main(void)
+{
+    lines[3] = __LINE__; void *address = outer();
+    printf("%p %d %d %d %d\\n", address, lines[0], lines[1], lines[2], lines[3]);
+    fflush(stdout);
+    return getchar();
+}
+"""
+FUNCTIONS = ["innermost", "middle", "outer", "main"]
+WAYS = {
+    "dwarf 4": ["cc", "-gdwarf-4"],
+    "dwarf 5": ["cc", "-gdwarf-5"],
+    "compressed": ["cc", "-g", "-gz"],
+    "link time": ["cc", "-g", "-flto"],
+    "sections": ["cc", "-g", "-ffunction-sections", "-Wl,--gc-sections"],
+    "C++": ["c++", "-g", "-xc++"],
+    "clang, dwarf 4": ["clang", "-gdwarf-4"],
+    "clang, dwarf 5": ["clang", "-gdwarf-5"],
+    "clang, lines only": ["clang", "-gmlt"],
+}
+
+
+def build(directory: Path, source: str, command: Sequence[str]) -> Path:
+    """Compile a program at -O2; skips where the compiler is not here."""
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
+    suffix = ".cc" if "-xc++" in command else ".c"
+    (directory / f"nested{suffix}").write_text(source)
+    subprocess.run(
+        [command[0], "-O2", *command[1:], f"nested{suffix}", "-o", "program"],
+        cwd=directory,
+        check=True,
+    )
+    return directory / "program"
+
+
+@dataclass
+class Told:
+    """What a program says of itself: a return address, and the lines around it."""
+
+    process: subprocess.Popen[bytes]
+    address: int
+    lines: list[int]
+
+
+def start(program: Path) -> Told:
+    process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    address, *lines = process.stdout.readline().split()
+    return Told(process, int(address, 16), [int(line) for line in lines])
+
+
+def frames_of(told: Told) -> tuple[Frame, ...]:
+    """Resolve the address, and end the program."""
+    resolver = Resolver(told.process.pid)
+    resolver.frames(told.address)
+    assert resolver.wait()
+    told.process.communicate()
+    frames = resolver.frames(told.address)
+    assert resolver.notes() == []
+    resolver.close()
+    return frames
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_functions_inlined_into_each_other_are_frames(way: str, tmp_path: Path) -> None:
+    told = start(build(tmp_path, NESTED, WAYS[way]))
+    frames = frames_of(told)
+    assert [frame.function for frame in frames] == FUNCTIONS
+    assert [frame.line for frame in frames] == told.lines
+    assert {frame.file for frame in frames} == {"nested.cc" if way == "C++" else "nested.c"}
+    assert [frame.inlined for frame in frames] == [True, True, True, False]
+    assert {frame.address for frame in frames} == {told.address}
+
+
+@pytest.fixture(scope="session")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A C++ program of many small functions within each other."""
+    if shutil.which("c++") is None:
+        pytest.skip("c++ is not installed")
+    directory = tmp_path_factory.mktemp("templates")
+    (directory / "templates.cc").write_text(
+        "#include <algorithm>\n#include <map>\n#include <mutex>\n#include <string>\n"
+        "#include <vector>\n"
+        "namespace { std::mutex mutex; std::map<std::string, std::vector<int>> kept; }\n"
+        "static int put(const std::string &key, int value)\n"
+        "{\n    std::lock_guard<std::mutex> guard(mutex);\n"
+        "    auto add = [&](int n) { kept[key].push_back(n); return (int)kept.size(); };\n"
+        "    return add(value) + add(value + 1);\n}\n"
+        "int main(int argc, char **argv)\n"
+        "{\n    std::vector<std::string> all(argv, argv + argc);\n"
+        "    std::sort(all.begin(), all.end());\n    int sum = 0;\n"
+        "    for (auto &one : all) sum += put(one, argc);\n    return sum;\n}\n"
+    )
+    command = ["c++", "-O2", "-g", "-o", "templates", "templates.cc"]
+    subprocess.run(command, cwd=directory, check=True)
+    return directory / "templates"
+
+
+def library() -> Path:
+    return next(path for d in locktop.__path__ for path in Path(d).glob("lib/liblocktop.so"))
+
+
+@pytest.mark.parametrize("which", ["library", "templates"])
+def test_addr2line_says_the_same(which: str, request: pytest.FixtureRequest) -> None:
+    """All lines must be the same. Its files are wrong now and then (binutils 2.40: the unit's name
+    instead of the header's), and where DWARF has no mangled name it may give the innermost function
+    that of the symbol around it, so of these most must be the same."""
+    if shutil.which("addr2line") is None:
+        pytest.skip("addr2line is not installed")
+    path = library() if which == "library" else request.getfixturevalue("templates")
+    dwarf = open_dwarf(path)
+    addresses = some_addresses(dwarf, 600)
+    same = several = 0
+    for address, theirs in addr2line(path, addresses).items():
+        ours = dwarf.find(address)
+        # They know nothing of the gaps between functions, and say so in many ways.
+        if not ours or not ours[0].function or not theirs[0][1]:
+            continue
+        assert [place.line for place in ours] == [line for _, line, _ in theirs], hex(address)
+        names = [place.function for place in ours[:-1]] == [name for name, _, _ in theirs[:-1]]
+        same += names and [place.file for place in ours] == [file for _, _, file in theirs]
+        several += len(ours) > 1
+    assert same > 0.8 * len(addresses)
+    assert several > 0.2 * len(addresses)
+
+
+def open_dwarf(path: Path) -> Dwarf:
+    return Dwarf(ElfFile(InMemory(path.read_bytes())), lambda _: "")
+
+
+def some_addresses(dwarf: Dwarf, count: int) -> list[int]:
+    lows, highs, _ = dwarf.rows
+    chance = random.Random(4)
+    among = chance.choices(list(zip(lows, highs, strict=True)), k=count)
+    return sorted({chance.randrange(low, high) for low, high in among})
+
+
+def addr2line(path: Path, addresses: list[int]) -> dict[int, list[tuple[str, int, str]]]:
+    """By address the function, line and file of each place, innermost first."""
+    command = ["addr2line", "-a", "-i", "-f", "-e", str(path)]
+    asked = "\n".join(map(hex, addresses))
+    said = subprocess.run(command, input=asked, capture_output=True, text=True, check=True).stdout
+    found: dict[int, list[tuple[str, int, str]]] = {}
+    lines = iter(said.splitlines())
+    for line in lines:
+        if line.startswith("0x"):
+            places = found.setdefault(int(line, 16), [])
+            continue
+        file, _, number = next(lines).partition(" (")[0].rpartition(":")
+        place: Any = (line, int(number) if number.isdigit() else 0, file.rpartition("/")[2])
+        places.append(place)
+    return found
