@@ -25,6 +25,12 @@ def signals_that_end() -> None:
             signal.signal(number, signal.SIG_DFL)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def nothing_kept_from_run_to_run() -> None:
+    """Nor anything left in the user's cache."""
+    os.environ["LOCKTOP_CACHE"] = "none"
+
+
 @pytest.fixture(scope="session")
 def compiler(tmp_path_factory: pytest.TempPathFactory) -> Compiler:
     """Compiles the programs of tests/targets, each once."""

@@ -1,6 +1,6 @@
 """The debug sections of one file, read piece by piece: a large program has hundreds of megabytes.
 
-Numbers are taken as little-endian, as on all machines that the library is for.
+Numbers are little-endian, as on all machines that the library is for; other files have no sections.
 """
 
 from __future__ import annotations
@@ -70,5 +70,6 @@ class DebugSections:
         if name not in self._sections:
             titles = (f".debug_{name}{self._suffix}", f".zdebug_{name}{self._suffix}")
             found = (self._file.section(title) for title in titles)
-            self._sections[name] = next((s for s in found if s is not None and s.has_content), None)
+            content = (s for s in found if s is not None and s.has_content)
+            self._sections[name] = next(content, None) if self._file.little_endian else None
         return self._sections[name]

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import struct
-from array import array
-from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import cached_property
+from contextlib import contextmanager, suppress
+from typing import Protocol
 
 from locktop.collector.symbols import dwarf_entries as dw
 from locktop.collector.symbols import unit_index
@@ -16,29 +13,44 @@ from locktop.collector.symbols.debug_sections import DebugSections
 from locktop.collector.symbols.dwarf_entries import Reference
 from locktop.collector.symbols.dwarf_functions import Functions, function_name, read_functions
 from locktop.collector.symbols.dwarf_lines import Lines, read_lines
+from locktop.collector.symbols.dwarf_ranges import Row, UnitRows, listed_ranges, unit_rows
 from locktop.collector.symbols.dwarf_units import TYPE_UNITS, Unit, Units
 from locktop.collector.symbols.elf import ElfFile
 from locktop.collector.symbols.unit_index import Place, UnitIndex
 
-_MOST_LISTED = 256 << 20  # bytes
 _MOST_INDEXED = 64 << 20  # bytes of indexes kept in memory for one file
-_PADDING = 16  # bytes between functions that are nobody's
 
 SymbolAt = Callable[[int], str]
-_Row = tuple[int, int, int]  # low, high, offset of the unit
+
+
+class Kept(Protocol):
+    """Bytes about one file, kept by other runs."""
+
+    def get(self, key: str) -> bytes | None:
+        """Return what is kept, None for nothing."""
+
+    def put(self, key: str, data: bytes) -> None:
+        """Keep it."""
 
 
 class Dwarf:
     """The DWARF of one file. Where it is damaged less is known, and ``damaged`` is set."""
 
     def __init__(
-        self, file: ElfFile, symbol_at: SymbolAt, supplement: ElfFile | None = None
+        self,
+        file: ElfFile,
+        symbol_at: SymbolAt,
+        supplement: ElfFile | None = None,
+        kept: Kept | None = None,
     ) -> None:
         """``symbol_at`` gives the name of the function that begins at an address, "" for none;
-        ``supplement`` is the file that several programs' debug files share (made by dwz)."""
+        ``supplement`` is the file that several programs' debug files share (made by dwz); ``kept``
+        is what other runs found out."""
         shared = Units(DebugSections(supplement)) if supplement is not None else None
         self._units = Units(DebugSections(file), shared)
         self._symbol_at = symbol_at
+        self._kept = kept
+        self._rows: UnitRows | None = None
         self._indexes: OrderedDict[int, UnitIndex] = OrderedDict()
         self._indexed = 0
         self.damaged = False
@@ -46,36 +58,45 @@ class Dwarf:
     def find(self, address: int) -> tuple[Place, ...]:
         """Return the places of a link-time address, innermost first; () where none is known."""
         with self._bearing_damage():
-            unit = self._unit_of(address)
+            unit = self.rows().find(address)
             return self._index(unit).find(address) if unit is not None else ()
+        return ()
+
+    def find_kept(self, address: int) -> tuple[Place, ...]:
+        """As ``find()``, but () where that would have to read debug information first."""
+        with self._bearing_damage():
+            rows = self._rows = self._rows or self._kept_rows()
+            unit = rows.find(address) if rows is not None else None
+            index = self._kept_index(unit) if unit is not None else None
+            return index.find(address) if index is not None else ()
         return ()
 
     # ---- which unit ----
 
-    def _unit_of(self, address: int) -> int | None:
-        lows, highs, offsets = self.rows
-        at = bisect_right(lows, address) - 1
-        return offsets[at] if at >= 0 and address < highs[at] else None
+    def rows(self) -> UnitRows:
+        """Return where the units' code lies."""
+        rows = self._rows or self._kept_rows()
+        if rows is None:
+            rows = unit_rows(self._ranges())
+            self._keep("units", rows.packed)
+        self._rows = rows
+        return rows
 
-    @cached_property
-    def rows(self) -> tuple[array[int], array[int], array[int]]:
-        """Where the units' code lies, in order of address."""
-        rows: list[_Row] = []
+    def _kept_rows(self) -> UnitRows | None:
+        data = self._kept.get("units") if self._kept is not None else None
+        with suppress(ValueError):
+            return UnitRows.unpacked(data) if data is not None else None
+        return None
+
+    def _ranges(self) -> list[Row]:
+        rows: list[Row] = []
         with self._bearing_damage():
-            rows += _listed_ranges(self._units.sections)
+            rows += listed_ranges(self._units.sections)
         with self._bearing_damage():
             rows += self._ranges_of_units({row[2] for row in rows})
-        lows, highs, offsets = array("Q"), array("Q"), array("Q")
-        for low, high, unit in sorted(rows):
-            if lows and offsets[-1] == unit and low - highs[-1] < _PADDING:
-                highs[-1] = max(high, highs[-1])
-            else:
-                lows.append(low)
-                highs.append(high)
-                offsets.append(unit)
-        return lows, highs, offsets
+        return rows
 
-    def _ranges_of_units(self, listed: set[int]) -> Iterator[_Row]:
+    def _ranges_of_units(self, listed: set[int]) -> Iterator[Row]:
         """Of those that are not listed: clang lists none."""
         for unit in self._units:
             if unit.offset not in listed and unit.type not in TYPE_UNITS:
@@ -85,14 +106,32 @@ class Dwarf:
     # ---- what is in it ----
 
     def _index(self, offset: int) -> UnitIndex:
-        index = self._indexes.get(offset)
+        index = self._kept_index(offset)
         if index is None:
-            index = self._indexes[offset] = self._build(offset)
-            self._indexed += index.size
-            while self._indexed > _MOST_INDEXED and len(self._indexes) > 1:
-                self._indexed -= self._indexes.popitem(last=False)[1].size
-        self._indexes.move_to_end(offset)
+            index = self._enter(offset, self._build(offset))
+            self._keep(f"{offset:x}", index.packed)
         return index
+
+    def _kept_index(self, offset: int) -> UnitIndex | None:
+        index = self._indexes.get(offset)
+        if index is not None:
+            self._indexes.move_to_end(offset)
+            return index
+        data = self._kept.get(f"{offset:x}") if self._kept is not None else None
+        with suppress(ValueError):
+            return self._enter(offset, unit_index.unpacked(data)) if data is not None else None
+        return None
+
+    def _enter(self, offset: int, index: UnitIndex) -> UnitIndex:
+        self._indexes[offset] = index
+        self._indexed += index.size
+        while self._indexed > _MOST_INDEXED and len(self._indexes) > 1:
+            self._indexed -= self._indexes.popitem(last=False)[1].size
+        return index
+
+    def _keep(self, what: str, packed: Callable[[], bytes]) -> None:
+        if self._kept is not None and not self.damaged:
+            self._kept.put(what, packed())
 
     def _build(self, offset: int) -> UnitIndex:
         lines, functions, names = Lines.none(), Functions(), list[str]()
@@ -131,31 +170,3 @@ class Dwarf:
             yield
         except Exception:  # a stranger's file can lead to nearly any
             self.damaged = True
-
-
-def _listed_ranges(sections: DebugSections) -> Iterator[_Row]:
-    """The ranges of .debug_aranges, where a compiler wrote one."""
-    size = sections.size("aranges")
-    if size > _MOST_LISTED:
-        raise ValueError(".debug_aranges is larger than is sane")
-    data, at = sections.read("aranges", 0, size) if size else b"", 0
-    while at + 12 <= len(data):
-        begin, (size,) = at, struct.unpack_from("<I", data, at)
-        wide = size == 0xFFFFFFFF
-        if wide:
-            (size,) = struct.unpack_from("<Q", data, at + 4)
-        at += 14 if wide else 6  # size, version
-        (unit,) = struct.unpack_from("<Q" if wide else "<I", data, at)
-        at += 8 if wide else 4
-        width = data[at]
-        end = begin + size + (12 if wide else 4)
-        if width not in (4, 8) or end > len(data):
-            raise ValueError(".debug_aranges is damaged")
-        pair = struct.Struct("<QQ" if width == 8 else "<II")
-        at += 2
-        at += -(at - begin) % pair.size  # the pairs are aligned
-        part = data[at : at + (end - at) // pair.size * pair.size] if end > at else b""
-        for low, length in pair.iter_unpack(part):
-            if low and length:
-                yield low, low + length, unit
-        at = end

@@ -1,19 +1,19 @@
-"""One ELF file: what of it is loaded where, its sections, its symbols, its DWARF.
+"""One ELF file: what of it is loaded where, its sections, its symbols.
 
 The file may be a forged one: whatever is wrong with it comes out as ValueError, and nothing that
-it says makes us read or unpack more than a bounded amount. pyelftools reads the DWARF; the sections
-are read here, because it reads them all at once, as large as the file says, and knows no zstd.
+it says makes us read or unpack more than a bounded amount. pyelftools reads all sections at once,
+as large as the file says, and knows no zstd.
 """
 
 from __future__ import annotations
 
+import hashlib
 import mmap
 import os
 import struct
 from collections.abc import Iterator
 from functools import cached_property
-from io import BytesIO
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from locktop.collector.symbols.compression import old_size, unxz, unzdebug, unzlib, unzstd
 from locktop.collector.symbols.symbol_table import FUNCTIONS, OBJECTS, Symbols, SymbolTable
@@ -34,13 +34,6 @@ _MOST_STRINGS = 16 << 20  # names of sections
 _MOST_NOTES = 1 << 20
 #: Bytes of the small file in .gnu_debugdata; real ones have some hundred kilobytes.
 _MOST_MINI = 64 << 20
-_MACHINES = {3: "x86", 40: "ARM", 62: "x64", 183: "AArch64", 243: "RISC-V"}
-_DWARF_SECTIONS = (
-    "debug_info", "debug_aranges", "debug_abbrev", "debug_frame", "debug_str", "debug_loc",
-    "debug_ranges", "debug_line", "debug_pubtypes", "debug_pubnames", "debug_addr",
-    "debug_str_offsets", "debug_line_str", "debug_loclists", "debug_rnglists", "debug_sup",
-    "debug_types",
-)  # fmt: skip
 
 
 class Source(Protocol):
@@ -107,22 +100,6 @@ class _Form(NamedTuple):
     @property
     def section(self) -> struct.Struct:
         return self.layout("IIQQQQIIQQ", "IIIIIIIIII")
-
-
-class _DwarfSection:
-    """A section as pyelftools asks for it, read when its content is first asked for."""
-
-    def __init__(self, file: ElfFile, section: Section, size: int) -> None:
-        self._file = file
-        self._section = section
-        self.name = section.name
-        self.global_offset = section.offset
-        self.address = section.address
-        self.size = size
-
-    @cached_property
-    def stream(self) -> BytesIO:
-        return BytesIO(self._file.data(self._section))
 
 
 class ElfFile:
@@ -363,35 +340,16 @@ class ElfFile:
             for name in (".debug_info", ".zdebug_info", ".debug_info.dwo")
         )
 
-    def dwarf(self, supplement: ElfFile | None = None, suffix: str = "") -> Any:
-        """Return pyelftools' DWARFInfo; its sections are read when they are first asked for.
+    @property
+    def little_endian(self) -> bool:
+        """Whether numbers begin with their lowest byte."""
+        return self._form.little_endian
 
-        ``supplement`` is the file that several debug files share (made by dwz); ``suffix`` is
-        ".dwo" for split debug info. Raises ValueError where there is no sound DWARF.
-        """
-        from elftools.dwarf.dwarfinfo import DwarfConfig, DWARFInfo
-
-        config = DwarfConfig(
-            little_endian=self._form.little_endian,
-            machine_arch=_MACHINES.get(self._machine, "<unknown>"),
-            default_address_size=8 if self._form.wide else 4,
-        )
-        sections: dict[str, Any] = {
-            f"{name}_sec": self._dwarf_section(name, suffix) for name in _DWARF_SECTIONS
-        }
-        if sections["debug_info_sec"] is None:
-            raise ValueError("no DWARF")
-        dwarf = DWARFInfo(config=config, eh_frame_sec=None, gnu_debugaltlink_sec=None, **sections)
-        if supplement is not None:
-            dwarf.supplementary_dwarfinfo = supplement.dwarf()
-        return dwarf
-
-    def _dwarf_section(self, name: str, suffix: str) -> _DwarfSection | None:
-        for title in (f".{name}{suffix}", f".z{name}{suffix}"):
-            section = self.section(title)
-            if section is not None and section.kind != _SHT_NOBITS:
-                return _DwarfSection(self, section, self.size(section))
-        return None
+    @property
+    def shape(self) -> str:
+        """A number that files with other sections do not share, in hex."""
+        table = repr((self._source.size, self._sections)).encode("utf-8", "surrogateescape")
+        return hashlib.blake2b(table, digest_size=16).hexdigest()
 
 
 def _string(strings: bytes, at: int) -> str:

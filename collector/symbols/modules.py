@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache, cached_property
 
 from locktop.collector.symbols import debug_files
+from locktop.collector.symbols.disk_cache import DiskCache, usual_directory
 from locktop.collector.symbols.dwarf import Dwarf
 from locktop.collector.symbols.elf import ElfFile
 from locktop.collector.symbols.mapped_file import NotMapped, open_mapped, roots
@@ -42,7 +44,12 @@ class Module:
             self._debug, file = found.elf, found.file
             self._shift = _first_address(self._debug) - _first_address(self.elf)
         self._supplement = debug_files.supplement(self._debug, file, roots)
-        self._dwarf: Dwarf | None = None
+        # A copy of the file, in a container, is the same build; without a build id nothing tells.
+        about = file.about
+        place = (about.st_dev, about.st_ino, about.st_mtime_ns)
+        files = [self.elf, self._debug, *filter(None, [self._supplement])]
+        builds = [(elf.build_id, elf.shape) for elf in files]
+        self._identity = repr(builds if all(build for build, _ in builds) else (place, builds))
 
     def function(self, address: int) -> Symbol | None:
         """Return the function at a link-time address."""
@@ -55,19 +62,28 @@ class Module:
     def places(self, address: int) -> tuple[Place, ...]:
         """Return the places in the source of a link-time address, innermost first: functions that
         were inlined, then the one that the code belongs to. () where nothing is known."""
-        has_lines = self._debug.has_dwarf()
-        if self._dwarf is None:
-            file = self._debug if has_lines else self.elf
-            self._dwarf = Dwarf(file, self._symbol_at, self._supplement)
-        shift = self._shift if has_lines else 0
-        found = self._dwarf.find(address + shift)
+        found = self._dwarf.find(address + self._shift_of_dwarf)
         if self._dwarf.damaged:
             self.note = self.note or f"debug information of {self._path} is damaged"
         return found
 
+    def kept_places(self, address: int) -> tuple[Place, ...]:
+        """As ``places()``, but () where that would take long."""
+        return self._dwarf.find_kept(address + self._shift_of_dwarf)
+
+    @cached_property
+    def _dwarf(self) -> Dwarf:
+        file = self._debug if self._debug.has_dwarf() else self.elf
+        kept = _Kept(self._identity) if file.has_dwarf() else None
+        return Dwarf(file, self._symbol_at, self._supplement, kept)
+
+    @cached_property
+    def _shift_of_dwarf(self) -> int:
+        return self._shift if self._debug.has_dwarf() else 0
+
     def _symbol_at(self, address: int) -> str:
         """Return the name of the function that begins at an address of the debug information."""
-        address -= self._shift if self._debug.has_dwarf() else 0
+        address -= self._shift_of_dwarf
         symbol = self.function(address)
         return symbol.name if symbol is not None and symbol.address == address else ""
 
@@ -99,6 +115,26 @@ class Module:
                 continue
             if symbols is not None:
                 yield symbols, shift
+
+
+class _Kept:
+    """What is kept on disk about one build of a file."""
+
+    def __init__(self, identity: str) -> None:
+        self._identity = identity
+
+    def get(self, key: str) -> bytes | None:
+        """Return what is kept, None for nothing."""
+        return _cache().get(f"{self._identity}/{key}")
+
+    def put(self, key: str, data: bytes) -> None:
+        """Keep it."""
+        _cache().put(f"{self._identity}/{key}", data)
+
+
+@cache
+def _cache() -> DiskCache:
+    return DiskCache(usual_directory())
 
 
 def _first_address(elf: ElfFile) -> int:

@@ -188,6 +188,13 @@ class Resolver:
         located = self._locate(mapping, address - 1)
         if located is not None:
             module, link_address = located
+            places = module.kept_places(link_address)
+            if places and places[-1].function:
+                self._frames[address] = _placed(
+                    self._unnamed(address, "", link_address + 1), places
+                )
+                self._named.add(address)
+                return
             symbol = module.function(link_address)
             name = clean(demangle(symbol.name)) if symbol else ""
             self._frames[address] = (self._unnamed(address, name, link_address + 1),)

@@ -178,9 +178,9 @@ def open_dwarf(path: Path) -> Dwarf:
 
 
 def some_addresses(dwarf: Dwarf, count: int) -> list[int]:
-    lows, highs, _ = dwarf.rows
+    rows = dwarf.rows()
     chance = random.Random(4)
-    among = chance.choices(list(zip(lows, highs, strict=True)), k=count)
+    among = chance.choices(list(zip(rows.lows, rows.highs, strict=True)), k=count)
     return sorted({chance.randrange(low, high) for low, high in among})
 
 
@@ -199,3 +199,63 @@ def addr2line(path: Path, addresses: list[int]) -> dict[int, list[tuple[str, int
         place: Any = (line, int(number) if number.isdigit() else 0, file.rpartition("/")[2])
         places.append(place)
     return found
+
+
+class Memory(dict[str, bytes]):
+    """Stands for what is kept on disk."""
+
+    put = dict.__setitem__
+
+
+def test_what_is_kept_says_the_same_without_the_debug_information(templates: Path) -> None:
+    kept = Memory()
+    whole = templates.read_bytes()
+    first = Dwarf(ElfFile(InMemory(whole)), lambda _: "", kept=kept)
+    addresses = some_addresses(first, 50)
+    assert not any(map(first.find_kept, addresses)), "nothing is read for it"
+    found = [first.find(address) for address in addresses]
+    assert any(found)
+    stripped = ElfFile(InMemory(without_debug_information(whole)))
+    again = Dwarf(stripped, lambda _: "", kept=kept)
+    assert [again.find_kept(address) for address in addresses] == found
+    assert not again.damaged
+
+
+def without_debug_information(whole: bytes) -> bytes:
+    """Overwrite it: whoever reads it now gets nothing out of it."""
+    file = ElfFile(InMemory(whole))
+    data = bytearray(whole)
+    for name in (".debug_info", ".debug_line", ".debug_aranges", ".debug_abbrev"):
+        section = file.section(name)
+        if section is not None:
+            data[section.offset : section.offset + section.size] = b"\xff" * section.size
+    return bytes(data)
+
+
+def test_what_is_kept_may_be_anything(templates: Path) -> None:
+    kept = Memory()
+    whole = InMemory(templates.read_bytes())
+    first = Dwarf(ElfFile(whole), lambda _: "", kept=kept)
+    (address, *_) = some_addresses(first, 1)
+    right = first.find(address)
+    chance = random.Random(8)
+    for key, good in list(kept.items()):
+        for _ in range(100):
+            bad = bytearray(good)
+            for _ in range(chance.choice((1, 30))):
+                bad[chance.randrange(len(bad))] = chance.randrange(256)
+            kept[key] = bytes(bad[: chance.choice((len(bad), chance.randrange(len(bad))))])
+            again = Dwarf(ElfFile(whole), lambda _: "", kept=kept)
+            again.find_kept(address)
+            again.find(address)  # anything but an exception
+        kept[key] = good
+    assert Dwarf(ElfFile(whole), lambda _: "", kept=kept).find(address) == right
+
+
+def test_nothing_is_kept_of_damaged_debug_information(templates: Path) -> None:
+    kept = Memory()
+    file = ElfFile(InMemory(without_debug_information(templates.read_bytes())))
+    dwarf = Dwarf(file, lambda _: "", kept=kept)
+    assert dwarf.find(0x1200) == ()
+    assert dwarf.damaged
+    assert not kept
