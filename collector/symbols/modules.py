@@ -6,6 +6,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, cached_property
 
+import msgpack
+
 from locktop.collector.symbols import debug_files
 from locktop.collector.symbols.disk_cache import DiskCache, usual_directory
 from locktop.collector.symbols.dwarf import Dwarf
@@ -18,6 +20,10 @@ from locktop.collector.symbols.unit_index import Place
 
 #: Modules kept open, for all processes; each has up to three descriptors of often 1024.
 _MOST_MODULES = 128
+
+
+#: Names of functions without lines kept on disk, for a file.
+_MOST_SYMBOLS = 4096
 
 
 class NoSymbols(Exception):
@@ -49,7 +55,7 @@ class Module:
         place = (about.st_dev, about.st_ino, about.st_mtime_ns)
         files = [self.elf, self._debug, *filter(None, [self._supplement])]
         builds = [(elf.build_id, elf.shape) for elf in files]
-        self._identity = repr(builds if all(build for build, _ in builds) else (place, builds))
+        self._kept = _Kept(repr(builds if all(b for b, _ in builds) else (place, builds)))
 
     def function(self, address: int) -> Symbol | None:
         """Return the function at a link-time address."""
@@ -65,17 +71,35 @@ class Module:
         found = self._dwarf.find(address + self._shift_of_dwarf)
         if self._dwarf.damaged:
             self.note = self.note or f"debug information of {self._path} is damaged"
+        elif not found:
+            self._keep_symbol(address)
         return found
 
     def kept_places(self, address: int) -> tuple[Place, ...]:
         """As ``places()``, but () where that would take long."""
-        return self._dwarf.find_kept(address + self._shift_of_dwarf)
+        found = self._dwarf.find_kept(address + self._shift_of_dwarf)
+        name = "" if found else self._kept_symbols.get(address, "")
+        return (Place(name, "", 0),) if name else found
+
+    def _keep_symbol(self, address: int) -> None:
+        """A symbol table may take long to read, for the one function that has no lines."""
+        symbol = self.function(address)
+        if symbol is not None and len(self._kept_symbols) < _MOST_SYMBOLS:
+            self._kept_symbols[address] = symbol.name
+            self._kept.put("symbols", msgpack.packb(self._kept_symbols))
+
+    @cached_property
+    def _kept_symbols(self) -> dict[int, str]:
+        try:
+            found = msgpack.unpackb(self._kept.get("symbols") or b"", strict_map_key=False)
+            return {int(address): str(name) for address, name in found.items()}
+        except Exception:
+            return {}
 
     @cached_property
     def _dwarf(self) -> Dwarf:
         file = self._debug if self._debug.has_dwarf() else self.elf
-        kept = _Kept(self._identity) if file.has_dwarf() else None
-        return Dwarf(file, self._symbol_at, self._supplement, kept)
+        return Dwarf(file, self._symbol_at, self._supplement, self._kept)
 
     @cached_property
     def _shift_of_dwarf(self) -> int:

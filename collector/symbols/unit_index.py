@@ -6,7 +6,8 @@ from __future__ import annotations
 import sys
 from array import array
 from bisect import bisect_right
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgpack
 
@@ -50,17 +51,24 @@ class UnitIndex:
     def find(self, address: int) -> tuple[Place, ...]:
         """Return the places of a link-time address, innermost first: functions that were inlined,
         then the one that the code belongs to. () where nothing is known."""
+        try:
+            return tuple(self._places(address))
+        except IndexError:  # kept by somebody else than us
+            return ()
+
+    def _places(self, address: int) -> Iterator[Place]:
         file, line = self._line(address)
         at = bisect_right(self._functions_at, address) - 1
         function = self._functions[at] if at >= 0 else _NOTHING
-        found: list[Place] = []
-        while function >= 0 and len(found) < _DEEPEST:
-            found.append(Place(self._strings[self._names[function]], self._strings[file], line))
+        if function < 0 and line:
+            yield Place("", str(self._strings[file]), line)
+        for _ in range(_DEEPEST):
+            if function < 0:
+                return
+            name = self._strings[self._names[function]]
+            yield Place(str(name), str(self._strings[file]), line)
             file, line = self._call_files[function], self._call_lines[function]
             function = self._parents[function]
-        if not found and line:
-            return (Place("", self._strings[file], line),)
-        return tuple(found)
 
     def _line(self, address: int) -> tuple[int, int]:
         at = bisect_right(self._lines_at, address) - 1
@@ -85,27 +93,27 @@ def unpacked(data: bytes) -> UnitIndex:
         if (version, order) != _FORMAT or len(packed) != len(_TYPECODES):
             raise ValueError
         tables = tuple(array(code, part) for code, part in zip(_TYPECODES, packed, strict=True))
-        _check(tables, strings)
+        if not _fit(*tables) or not isinstance(strings, list):
+            raise ValueError
     except Exception:
         raise ValueError("no index of this version") from None
     return UnitIndex(tables, strings)
 
 
-def _check(tables: tuple[array[int], ...], strings: Any) -> None:
-    """Raise ValueError if the tables do not fit each other."""
-    lines_at, files, lines, functions_at, functions, parents, names, call_files, call_lines = tables
-    count = len(names)
-    sound = (
+def _fit(
+    lines_at: array[int],
+    files: array[int],
+    lines: array[int],
+    functions_at: array[int],
+    functions: array[int],
+    *of_functions: array[int],
+) -> bool:
+    """Tell whether the tables are of the same lengths; what they say is looked at when asked."""
+    return (
         len(lines_at) == len(files) == len(lines)
         and len(functions_at) == len(functions)
-        and len(parents) == len(call_files) == len(call_lines) == count
-        and all(isinstance(string, str) for string in strings)
-        and max(files, default=0) < len(strings) > max(names, default=0)
-        and max(call_files, default=0) < len(strings)
-        and max(functions, default=0) < count + 1 > max(parents, default=0)
+        and len(set(map(len, of_functions))) == 1
     )
-    if not sound:
-        raise ValueError
 
 
 def build(lines: Lines, functions: Functions, names: list[str]) -> UnitIndex:
