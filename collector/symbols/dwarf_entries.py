@@ -213,8 +213,9 @@ def _steps(sizes: list[int]) -> tuple[tuple[int, int], ...]:
     return (*steps, (fixed, 0)) if fixed else tuple(steps)
 
 
-def abbreviations(data: bytes, at: int, layout: Layout) -> dict[int, Abbreviation]:
-    """Return one table of .debug_abbrev by the codes that entries begin with."""
+def abbreviations(data: bytes, at: int, layout: Layout, until: int = 0) -> dict[int, Abbreviation]:
+    """Return one table of .debug_abbrev by the codes that entries begin with; only up to the code
+    ``until`` if that is not 0."""
     found: dict[int, Abbreviation] = {}
     while len(found) < _MOST_ABBREVIATIONS:
         code, at = leb(data, at)
@@ -234,4 +235,6 @@ def abbreviations(data: bytes, at: int, layout: Layout) -> dict[int, Abbreviatio
                 implicit, at = sleb(data, at)
             fields.append((attribute, form, layout.size(form), implicit))
         found[code] = Abbreviation(tag, children, fields)
+        if code == until:
+            return found
     raise ValueError("there are too many abbreviations")

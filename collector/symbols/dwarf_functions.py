@@ -15,7 +15,7 @@ _WITHOUT_CODE = frozenset({
     0x01, 0x02, 0x04, 0x13, 0x15, 0x17, 0x38,
 })  # fmt: skip
 _MOST_FUNCTIONS = 2_000_000
-_MOST_RANGES = 4_000_000
+_MOST_RANGES = 1_000_000
 _DEEPEST = 2_000
 _MOST_HOPS = 16
 _PASS, _STEP_OVER, _FUNCTION = 0, 1, 2
@@ -70,6 +70,13 @@ def read_functions(unit: Unit) -> Functions:
         else:
             attributes, at = abbreviation.read(data, at)
             inside = _add(found, unit, abbreviation, attributes, start + entry, around)
+            if children and inside not in found.with_code and dw.SIBLING in attributes:
+                # Discarded by the linker, as all but one of a template's functions that are alike.
+                next_at = attributes[dw.SIBLING][1]
+                if next_at < at:
+                    raise ValueError("an entry is followed by an earlier one")
+                at = next_at
+                continue
         if children:
             outer.append(around)
             around = inside

@@ -12,10 +12,10 @@ from locktop.collector.symbols import dwarf_entries as dw
 from locktop.collector.symbols.debug_sections import DebugSections
 from locktop.collector.symbols.dwarf_entries import Abbreviation, Attributes, Layout, Reference, leb
 
-_MOST_UNIT = 256 << 20  # bytes
+_MOST_UNIT = 64 << 20  # bytes
 _MOST_UNITS = 100_000
 _MOST_RECENT = 16
-_MOST_RANGES = 1 << 20  # of one entry
+_MOST_RANGES = 100_000  # of one entry
 _SKELETON, _SPLIT = 4, 5  # unit types (DWARF 5, 7.5.1)
 TYPE_UNITS = (2, 6)
 
@@ -88,12 +88,11 @@ class Unit:
     @cached_property
     def top(self) -> Attributes:
         """The attributes of the unit itself."""
-        if self.end - self.first > (1 << 12) and "data" not in self.__dict__:
-            # Where units are looked through for an address most of each is not needed.
-            head = self.sections.read("info", self.first, 1 << 12)
-            code, at = leb(head, 0)
-            return self.abbreviations[code].read(head, at)[0]
-        return self.entry(self.first)
+        # Where units are looked through for an address no more of each is needed.
+        data, at = self.sections.window("info", self.first)
+        code, at = leb(data, at)
+        table, table_at = self.sections.window("abbrev", self._abbreviations)
+        return dw.abbreviations(table, table_at, self.layout, code)[code].read(data, at)[0]
 
     @property
     def dwo_name(self) -> str:

@@ -70,7 +70,10 @@ class Module:
         were inlined, then the one that the code belongs to. () where nothing is known."""
         found = self._dwarf.find(address + self._shift_of_dwarf)
         if self._dwarf.damaged:
-            self.note = self.note or f"debug information of {self._path} is damaged"
+            self.note = self.note or (
+                f"debug information of {self._path} is damaged or larger than is sane:"
+                " lines or inlined functions may be missing"
+            )
         elif not found:
             self._keep_symbol(address)
         return found

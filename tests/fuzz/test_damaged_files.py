@@ -17,6 +17,7 @@ from fuzz.mutate import damaged
 from locktop.collector.symbols.modules import Module
 from locktop.collector.symbols.opened import open_regular
 from locktop.collector.symbols.symbol_table import Symbol
+from locktop.collector.symbols.unit_index import Place
 
 ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "60").partition(":")
 #: Of processor time for one file with all its questions; a sound one takes 5 ms.
@@ -44,7 +45,8 @@ def ask(path: Path, addresses: list[int]) -> bool:
         data = module.data(address)
         assert isinstance(function, Symbol | None)
         assert isinstance(data, Symbol | None)
-        module.line(address)
+        for places in (module.kept_places(address), module.places(address)):
+            assert all(isinstance(place, Place) and place.line >= 0 for place in places)
         named |= function is not None
     for offset in (0, 0x1000, 0xFFFF_FFFF_FFFF_F000):
         module.elf.bias(0x5555_0000_0000, offset)
