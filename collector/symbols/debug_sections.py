@@ -68,7 +68,9 @@ class DebugSections:
 
     def _section(self, name: str) -> Section | None:
         if name not in self._sections:
-            titles = (f".debug_{name}{self._suffix}", f".zdebug_{name}{self._suffix}")
+            # The index of a file that holds many split units has a name of its own.
+            suffix = "" if name == "cu_index" else self._suffix
+            titles = (f".debug_{name}{suffix}", f".zdebug_{name}{suffix}")
             found = (self._file.section(title) for title in titles)
             content = (s for s in found if s is not None and s.has_content)
             self._sections[name] = next(content, None) if self._file.little_endian else None

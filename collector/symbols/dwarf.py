@@ -16,6 +16,7 @@ from locktop.collector.symbols.dwarf_lines import Lines, read_lines
 from locktop.collector.symbols.dwarf_ranges import Row, UnitRows, listed_ranges, unit_rows
 from locktop.collector.symbols.dwarf_units import TYPE_UNITS, Unit, Units
 from locktop.collector.symbols.elf import ElfFile
+from locktop.collector.symbols.split_dwarf import SplitFiles
 from locktop.collector.symbols.unit_index import Place, UnitIndex
 
 _MOST_INDEXED = 64 << 20  # bytes of indexes kept in memory for one file
@@ -42,18 +43,21 @@ class Dwarf:
         symbol_at: SymbolAt,
         supplement: ElfFile | None = None,
         kept: Kept | None = None,
+        split: SplitFiles | None = None,
     ) -> None:
         """``symbol_at`` gives the name of the function that begins at an address, "" for none;
         ``supplement`` is the file that several programs' debug files share (made by dwz); ``kept``
-        is what other runs found out."""
+        is what other runs found out; ``split`` finds what was left beside the program."""
         shared = Units(DebugSections(supplement)) if supplement is not None else None
         self._units = Units(DebugSections(file), shared)
         self._symbol_at = symbol_at
         self._kept = kept
+        self._split = split
         self._rows: UnitRows | None = None
         self._indexes: OrderedDict[int, UnitIndex] = OrderedDict()
         self._indexed = 0
         self.damaged = False
+        self.missing = ""  # the name of a file that has a part of it, and is not here
 
     def find(self, address: int) -> tuple[Place, ...]:
         """Return the places of a link-time address, innermost first; () where none is known."""
@@ -130,7 +134,7 @@ class Dwarf:
         return index
 
     def _keep(self, what: str, packed: Callable[[], bytes]) -> None:
-        if self._kept is not None and not self.damaged:
+        if self._kept is not None and not self.damaged and not self.missing:
             self._kept.put(what, packed())
 
     def _build(self, offset: int) -> UnitIndex:
@@ -139,9 +143,20 @@ class Dwarf:
             unit = Unit(self._units, offset)
             if dw.STMT_LIST in unit.top:
                 lines = read_lines(unit.sections, int(unit.top[dw.STMT_LIST][1]))
-            found = read_functions(unit)
-            functions, names = found, self._names(unit, found)
+            whole = self._whole(unit)
+            if whole is not None:
+                found = read_functions(whole)
+                functions, names = found, self._names(whole, found)
         return unit_index.build(lines, functions, names)
+
+    def _whole(self, unit: Unit) -> Unit | None:
+        """Return the unit that holds the entries: itself, or the one that it stands for."""
+        if not unit.dwo_name:
+            return unit
+        found = self._split.find(unit) if self._split is not None else None
+        if found is None:
+            self.missing = unit.dwo_name
+        return found
 
     def _names(self, unit: Unit, functions: Functions) -> list[str]:
         """What each function is called: as its symbol, or as DWARF says where it was inlined."""

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator
 from functools import cached_property
+from typing import NamedTuple
 
 from locktop.collector.symbols import dwarf_entries as dw
 from locktop.collector.symbols.debug_sections import DebugSections
@@ -18,8 +19,21 @@ _MOST_RECENT = 16
 _MOST_RANGES = 100_000  # of one entry
 _SKELETON, _SPLIT = 4, 5  # unit types (DWARF 5, 7.5.1)
 TYPE_UNITS = (2, 6)
+COMPILED = (1, _SPLIT)
 
 Range = tuple[int, int]  # [low, high) of link-time addresses
+
+
+class Part(NamedTuple):
+    """Where a unit's part of each section begins in a file that holds many split units."""
+
+    info: int
+    abbrev: int
+    str_offsets: int
+    rnglists: int
+
+
+NO_PART = Part(0, 0, 0, 0)
 
 
 class Unit:
@@ -29,12 +43,13 @@ class Unit:
     """
 
     def __init__(
-        self, home: Units, offset: int, skeleton: Unit | None = None, base: int = 0
+        self, home: Units, offset: int, skeleton: Unit | None = None, part: Part = NO_PART
     ) -> None:
         self.sections = sections = home.sections
         self.offset = offset
         self._home = home
         self._skeleton = skeleton
+        self._part = part
         head = sections.read("info", offset, min(40, sections.size("info") - offset))
         size, at = struct.unpack_from("<I", head)[0], 4
         wide = size == 0xFFFFFFFF
@@ -62,7 +77,7 @@ class Unit:
         if not 2 <= version <= 5 or address_size not in (4, 8):
             raise ValueError(f"version {version} of DWARF is not known")
         self.layout = Layout(version, address_size, offset_size)
-        self._abbreviations = abbreviations + base
+        self._abbreviations = abbreviations + part.abbrev
         self.first = offset + at  # of its entries
 
     @cached_property
@@ -128,7 +143,8 @@ class Unit:
     def _string_offsets(self) -> int:
         if dw.STR_OFFSETS_BASE in self.top:
             return int(self.top[dw.STR_OFFSETS_BASE][1])
-        return self._header_size(8) if self.layout.version >= 5 else 0
+        header = self._header_size(8) if self.layout.version >= 5 else 0
+        return self._part.str_offsets + header
 
     def _header_size(self, size: int) -> int:
         """Of a table in a split file, which has no attribute that says where it begins."""
@@ -188,7 +204,8 @@ class Unit:
             return list(_old_ranges(unit, told, self.base_address))
         if form == dw.FORM_RNGLISTX:
             size = self.layout.offset_size
-            base = self.top.get(dw.RNGLISTS_BASE, (0, self._header_size(12)))[1]
+            in_split_file = self._part.rnglists + self._header_size(12)
+            base = self.top.get(dw.RNGLISTS_BASE, (0, in_split_file))[1]
             told = base + self.sections.number("rnglists", base + told * size, size)
         return list(self._ranges(told))
 

@@ -15,6 +15,7 @@ from locktop.collector.symbols.elf import ElfFile
 from locktop.collector.symbols.mapped_file import NotMapped, open_mapped, roots
 from locktop.collector.symbols.maps import Mapping
 from locktop.collector.symbols.opened import OpenFile
+from locktop.collector.symbols.split_dwarf import SplitFiles
 from locktop.collector.symbols.symbol_table import Symbol, Symbols
 from locktop.collector.symbols.unit_index import Place
 
@@ -41,6 +42,7 @@ class Module:
         self.elf = ElfFile(file)
         self.note = ""  # a line for the user, if something about the file is not as it should be
         self._path = path
+        self._roots = roots
         self._debug = self.elf
         self._shift = 0  # from an address in the file to that in its debug file
         found = debug_files.find(self.elf, path, roots)
@@ -74,6 +76,11 @@ class Module:
                 f"debug information of {self._path} is damaged or larger than is sane:"
                 " lines or inlined functions may be missing"
             )
+        elif self._dwarf.missing:
+            self.note = self.note or (
+                f"a part of the debug information of {self._path} is not here"
+                f" ({self._dwarf.missing}): inlined functions may be missing"
+            )
         elif not found:
             self._keep_symbol(address)
         return found
@@ -102,7 +109,8 @@ class Module:
     @cached_property
     def _dwarf(self) -> Dwarf:
         file = self._debug if self._debug.has_dwarf() else self.elf
-        return Dwarf(file, self._symbol_at, self._supplement, self._kept)
+        split = SplitFiles(self._path, self._roots)
+        return Dwarf(file, self._symbol_at, self._supplement, self._kept, split)
 
     @cached_property
     def _shift_of_dwarf(self) -> int:

@@ -61,10 +61,14 @@ WAYS = {
     "compressed": ["cc", "-g", "-gz"],
     "link time": ["cc", "-g", "-flto"],
     "sections": ["cc", "-g", "-ffunction-sections", "-Wl,--gc-sections"],
+    "split, dwarf 4": ["cc", "-gdwarf-4", "-gsplit-dwarf"],
+    "split, dwarf 5": ["cc", "-gdwarf-5", "-gsplit-dwarf"],
     "C++": ["c++", "-g", "-xc++"],
     "clang, dwarf 4": ["clang", "-gdwarf-4"],
     "clang, dwarf 5": ["clang", "-gdwarf-5"],
     "clang, lines only": ["clang", "-gmlt"],
+    "clang, split, dwarf 4": ["clang", "-gdwarf-4", "-gsplit-dwarf"],
+    "clang, split, dwarf 5": ["clang", "-gdwarf-5", "-gsplit-dwarf"],
 }
 
 
@@ -259,3 +263,35 @@ def test_nothing_is_kept_of_damaged_debug_information(templates: Path) -> None:
     assert dwarf.find(0x1200) == ()
     assert dwarf.damaged
     assert not kept
+
+
+@pytest.mark.parametrize("kept", ["nothing", "a package by dwp", "a package by llvm-dwp"])
+def test_split_debug_information_in_a_package_or_missing(kept: str, tmp_path: Path) -> None:
+    """Binutils' dwp knows DWARF 4, LLVM's 5 too."""
+    packer = kept.rpartition(" ")[2]
+    if kept != "nothing" and shutil.which(packer) is None:
+        pytest.skip(f"{packer} is not installed")
+    version = "5" if packer == "llvm-dwp" else "4"
+    program = build(tmp_path, NESTED, ["cc", f"-gdwarf-{version}", "-gsplit-dwarf"])
+    (split,) = tmp_path.glob("*.dwo")
+    if kept != "nothing":
+        subprocess.run([packer, split.name, "-o", "program.dwp"], cwd=tmp_path, check=True)
+    split.unlink()
+    told = start(program)
+    resolver = Resolver(told.process.pid)
+    resolver.frames(told.address)
+    assert resolver.wait()
+    told.process.communicate()
+    frames = resolver.frames(told.address)
+    if kept == "nothing":
+        assert [(frame.function, frame.line) for frame in frames] == [("main", told.lines[0])]
+        (note,) = resolver.notes()
+        assert note == (
+            f"a part of the debug information of {program} is not here ({split.name}):"
+            " inlined functions may be missing"
+        )
+    else:
+        assert [frame.function for frame in frames] == FUNCTIONS
+        assert [frame.line for frame in frames] == told.lines
+        assert resolver.notes() == []
+    resolver.close()
