@@ -11,6 +11,7 @@ from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
+from textual.timer import Timer
 
 from locktop.collector.analysis.callers import Butterfly, Node, Step
 from locktop.collector.model import Snapshot
@@ -40,6 +41,8 @@ from locktop.tui.widgets.sheet import Sheet
 #: From this size the butterfly is beside the tree.
 WIDE = (140, 20)
 _SAVED_S = 15.0
+#: How much longer than it took to add a tree up no other one is.
+_RARER = 9.0
 
 StatusLine = Callable[[int], Line]
 
@@ -69,6 +72,8 @@ class CallersScreen(ListScreen):
         self._show_idle = idle
         self._pause = pause
         self._now = now
+        self._later: Timer | None = None  # draws what came too early
+        self._next_at = float("-inf")
         self._branches = Branches()
         self._rows: dict[int, Row] = {}
         self._root: Node | None = None
@@ -96,8 +101,17 @@ class CallersScreen(ListScreen):
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show another picture of the same process."""
         self._profile, self._root = SnapshotProfile(snapshot), None
-        if self.is_mounted and self.is_current:
+        if not (self.is_mounted and self.is_current) or self._later is not None:
+            return
+        wait_s = self._next_at - self._now()
+        if wait_s > 0:
+            self._later = self.set_timer(wait_s, self._draw_later)
+        else:
             self._draw()
+
+    def _draw_later(self) -> None:
+        self._later = None
+        self._draw()
 
     # Drawing
 
@@ -105,7 +119,10 @@ class CallersScreen(ListScreen):
         width = self.size.width
         self.query_one("#status", FewLines).show((self._status(width),))
         if self._root is None:
+            began = self._now()
             self._root = self._profile.tree(self._weight.name)
+            ended = self._now()
+            self._next_at = ended + _RARER * (ended - began)
         headline = callers_headline(self._profile, self._weight, self._root, self._show_idle, width)
         self.query_one("#headline", FewLines).show((headline,))
         self._draw_tree(self._root)

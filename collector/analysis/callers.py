@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from locktop.collector.model import CONTENTION_KINDS, Frame, Lock, Snapshot, WaitStack
 
@@ -28,9 +29,11 @@ class Part(StrEnum):
     THREAD = "thread"  # whose hold it was
     UNKNOWN = "unknown"  # waits without a stack
 
+    # Enum's own is written in Python, and steps are looked up for each frame of each stack.
+    __hash__ = str.__hash__
 
-@dataclass(frozen=True, slots=True, order=True)
-class Step:
+
+class Step(NamedTuple):
     """A function, a lock or a thread, as the key by which nodes are told apart."""
 
     name: str
@@ -43,16 +46,14 @@ class Step:
 NO_STACK = Step("no stack known", part=Part.UNKNOWN)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A line of the source."""
 
     file: str
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One frame of a branch."""
 
     step: Step
@@ -70,8 +71,7 @@ class Branch:
     idle: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """A function in one context, with all that was waited below it.
 
     ``own`` is the part of ``value`` that was waited in the function itself, for the locks that are
@@ -130,14 +130,14 @@ def tree(found: Iterable[Branch]) -> Node:
     """Return a node without a function of its own, whose children are the entries."""
     root = _Growing(Step(""))
     for branch in found:
-        root.add(branch.value, branch.idle)
-        node = root
+        node, above = root, root
+        node.add(branch.value, branch.idle)
         for call in branch.calls:
-            if call.step.part is Part.LOCK:
-                node.add_own(branch.value, branch.idle)
-            node = node.child(call)
+            node, above = node.child(call.step), node
             node.add(branch.value, branch.idle)
             node.seen_at(call, branch.value)
+        if node.step.part is Part.LOCK:
+            above.add_own(branch.value, branch.idle)
     return root.frozen()
 
 
@@ -174,13 +174,14 @@ def steps(root: Node) -> set[Step]:
 
 def _waited(snapshot: Snapshot, weight: str) -> Iterator[Branch]:
     calls: dict[int, tuple[Call, ...]] = {}
+    known: dict[int, Call] = {}
     for lock in snapshot.locks:
         end = Call(_lock_step(lock))
         idle = lock.kind not in CONTENTION_KINDS
         for entry in lock.wait_stacks:
             value = entry.wait_s if weight == WAIT else entry.count
             if entry.stack not in calls:
-                calls[entry.stack] = _calls(snapshot.stacks.get(entry.stack, ()))
+                calls[entry.stack] = _calls(snapshot.stacks.get(entry.stack, ()), known)
             if value > 0:
                 yield Branch((*calls[entry.stack], end), value, idle)
         left = _without_stack(lock, lock.wait_stacks, weight)
@@ -211,8 +212,15 @@ def _blamed(snapshot: Snapshot) -> Iterator[Branch]:
                 yield Branch((holder, *site, end), blame.wait_s)
 
 
-def _calls(frames: tuple[Frame, ...]) -> tuple[Call, ...]:
-    return tuple(_call(frame) for frame in reversed(frames)) or (Call(NO_STACK),)
+def _calls(frames: tuple[Frame, ...], known: dict[int, Call]) -> tuple[Call, ...]:
+    """The frames of a stack; ``known`` has those of others, by identity: most share theirs."""
+    calls = []
+    for frame in reversed(frames):
+        call = known.get(id(frame))
+        if call is None:
+            call = known[id(frame)] = _call(frame)
+        calls.append(call)
+    return tuple(calls) or (Call(NO_STACK),)
 
 
 def _call(frame: Frame) -> Call:
@@ -266,23 +274,28 @@ class _Growing:
         if call.place is not None:
             self.places[call.place] = self.places.get(call.place, 0.0) + value
 
-    def child(self, call: Call) -> _Growing:
-        found = self.children.get(call.step)
+    def child(self, step: Step) -> _Growing:
+        found = self.children.get(step)
         if found is None:
-            found = self.children[call.step] = _Growing(call.step)
+            found = self.children[step] = _Growing(step)
         return found
 
     def place(self) -> Place | None:
-        return max(self.places, key=lambda at: self.places[at]) if self.places else None
+        if len(self.places) < 2:
+            return next(iter(self.places), None)
+        return max(self.places, key=lambda at: self.places[at])
 
     def frozen(self) -> Node:
         """Without recursion: a stack read from a file may be of any depth."""
         order = [self]
         for node in order:
-            order += node.children.values()
+            if node.children:
+                order += node.children.values()
         done: dict[int, Node] = {}
         for node in reversed(order):
             children = [done[id(child)] for child in node.children.values()]
+            if len(children) > 1:
+                children.sort(key=most_first)
             done[id(node)] = Node(
                 node.step,
                 node.value,
@@ -291,7 +304,7 @@ class _Growing:
                 node.own_idle,
                 node.place(),
                 node.inlined,
-                tuple(sorted(children, key=most_first)),
+                tuple(children),
             )
         return done[id(self)]
 

@@ -56,10 +56,13 @@ def tree(groups: Groups) -> tuple[Node, tuple[str, ...]]:
 
     The entries are the functions that nobody calls but they themselves; without any, the largest.
     """
+    called = {
+        row.step for step, group in groups.items() for row in group.callees if row.step != step
+    }
     entries = [
         group.row
-        for group in groups.values()
-        if all(caller.step == group.row.step for caller in group.callers)
+        for step, group in groups.items()
+        if step not in called and all(caller.step == step for caller in group.callers)
     ]
     notes: list[str] = []
     if not entries and groups:

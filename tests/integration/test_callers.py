@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import tool
+from support.screen import Screen
 from support.targets import StartTarget
+
+Need = Callable[..., Path]
 
 
 def callers(*arguments: str | int) -> dict[str, Any]:
@@ -86,3 +90,36 @@ def test_the_same_out_of_a_saved_snapshot(start_target: StartTarget, tmp_path: P
         assert {name: node["value"] for name, node in saved.items()} == {
             name: node["value"] for name, node in live.items()
         }
+
+
+def test_on_a_terminal_the_view_opens_on_a_process(start_target: StartTarget, need: Need) -> None:
+    target = start_target("calltree")
+    truth = target.truth()
+    counted = ("callers", "-p", target.pid, "--weight", "count")
+    with Screen(need("tmux"), *counted, width=100, height=30) as screen:
+        whole = truth["gets"] + truth["puts"] + truth["walks"]
+        screen.until(lambda text: f"By waits {whole} " in text, "the number of waits")
+        screen.until(lambda text: "get calltree.c:" in text or "get > take" in text, "a way")
+        screen.press("/", "w", "a", "l", "k", "Enter")
+        screen.until(lambda text: "walk > take" in text and "> get" not in text, "the way it found")
+        screen.press("Escape", "Escape")
+        screen.until(lambda text: "Locks" in text, "the monitor beneath")
+        screen.press("c")
+        screen.until(lambda text: "By time waited" in text, "the view again")
+        screen.press("q")
+        assert screen.status() == 0
+
+
+def test_on_a_terminal_the_view_opens_on_a_file(need: Need, tmp_path: Path) -> None:
+    report = tmp_path / "report.csv"
+    report.write_text(
+        "Type;Function Name;Inclusive Samples;Exclusive Samples;Inclusive Samples %\n"
+        "Root;main;1.200;200;100,00\n"
+        "Callee;parse;1.000;1.000;83,33\n"
+    )
+    with Screen(need("tmux"), "callers", report, width=80, height=24) as screen:
+        text = screen.until(lambda text: "By samples 1.20k" in text, "the samples")
+        assert "an estimate: no whole stacks" in text
+        assert "83%" in text
+        screen.press("q")
+        assert screen.status() == 0

@@ -306,6 +306,14 @@ def test_who_is_called_only_by_itself_is_an_entry_and_without_any_the_largest_is
     assert notes == ("every function has a caller: the largest is taken for the entry",)
 
 
+def test_who_is_a_callee_of_another_is_no_entry_even_without_rows_of_its_callers() -> None:
+    groups = {
+        Step("main"): Group(row("main", 10), (), (row("f", 5, 5),)),
+        Step("f"): Group(row("f", 5, 5)),
+    }
+    assert flat(estimate.tree(groups)[0]) == [("/main", 10.0, 0.0), ("/main/f", 5.0, 5.0)]
+
+
 def test_a_report_with_endless_ways_through_it_ends() -> None:
     """Each of 60 functions calls all later ones: 2 to the 59th ways."""
     count = 60

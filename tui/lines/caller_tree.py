@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from locktop.collector.analysis.callers import Node, Part, Step
 from locktop.tui.lines.order import Ordering, matches
@@ -132,7 +132,7 @@ def _filtered(root: Node, wanted: str) -> Node:
         if id(node) in whole:
             kept[id(node)] = node
         elif children or node is root:
-            kept[id(node)] = replace(node, children=children)
+            kept[id(node)] = node._replace(children=children)
     return kept[id(root)]
 
 
