@@ -117,7 +117,7 @@ def test_on_a_terminal_the_view_opens_on_a_file(need: Need, tmp_path: Path) -> N
         "Root;main;1.200;200;100,00\n"
         "Callee;parse;1.000;1.000;83,33\n"
     )
-    with Screen(need("tmux"), "callers", report, width=80, height=24) as screen:
+    with Screen(need("tmux"), "callers", str(report), width=80, height=24) as screen:
         text = screen.until(lambda text: "By samples 1.20k" in text, "the samples")
         assert "an estimate: no whole stacks" in text
         assert "83%" in text
