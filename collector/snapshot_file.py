@@ -375,6 +375,7 @@ def _frame(one: _Fields) -> Frame:
     return Frame(
         one.address("address"), one.text("function"), one.text_or_none("file"),
         one.integer_or_none("line"), one.text("module"), one.address("offset"),
+        one.flag("inlined"),
     )  # fmt: skip
 
 

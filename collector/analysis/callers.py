@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from locktop.collector.model import CONTENTION_KINDS, Frame, Lock, Snapshot, WaitStack
+from locktop.collector.symbols.python_merge import PYTHON
 
 #: What a snapshot can be weighed by: seconds waited, waits, seconds that holders let others wait.
 WAIT, COUNT, BLAME = "wait", "count", "blame"
@@ -225,13 +226,16 @@ def _calls(frames: tuple[Frame, ...], known: dict[int, Call]) -> tuple[Call, ...
 
 def _call(frame: Frame) -> Call:
     place = Place(frame.file, frame.line or 0) if frame.file else None
-    return Call(function(frame), place, getattr(frame, "inlined", False))
+    return Call(function(frame), place, frame.inlined)
 
 
 def function(frame: Frame) -> Step:
-    """Return the key of a frame's function: its address where it has no name."""
+    """Return the key of a frame's function: its address where it has no name.
+
+    Python's functions are of a file, as others are of a module.
+    """
     if frame.function:
-        return Step(frame.function, frame.module)
+        return Step(frame.function, (frame.module == PYTHON and frame.file) or frame.module)
     name = f"{frame.module}+{frame.offset:#x}" if frame.module else f"{frame.address:#x}"
     return Step(name, frame.module, number=frame.address)
 

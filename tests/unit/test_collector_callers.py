@@ -171,6 +171,30 @@ def test_a_frame_without_a_name_is_known_by_its_address() -> None:
     ]  # fmt: skip
 
 
+def test_inlined_functions_are_nodes_and_marked_where_they_always_were() -> None:
+    inner = pictures.replace(pictures.frame("swap", "a.c", 4), inlined=True)
+    outer = pictures.frame("put", "a.c", 9)
+    alone = pictures.replace(inner, inlined=False)
+    found = snapshot(stacks={1: (inner, outer), 2: (inner, outer), 3: (alone,)})
+    root = tree(branches(found, callers.WAIT))
+    put, swap = root.children
+    assert (put.step.name, put.value, put.inlined) == ("put", 6.0, False)
+    assert [(node.step.name, node.value, node.inlined) for node in put.children] == [
+        ("swap", 6.0, True)
+    ]
+    assert (swap.value, swap.inlined) == (1.0, False)
+    assert butterfly(branches(found, callers.WAIT), put.step).callees[0].inlined
+
+
+def test_python_functions_of_one_name_are_told_apart_by_their_files() -> None:
+    def run(file: str) -> tuple[Frame, ...]:
+        return (Frame(0x1, "run", file, 3, "python", 0),)
+
+    found = snapshot(stacks={1: run("/a/jobs.py"), 2: run("/b/jobs.py"), 3: run("/a/jobs.py")})
+    nodes = tree(branches(found, callers.WAIT)).children
+    assert [(node.step.name, node.value) for node in nodes] == [("run", 5.0), ("run", 2.0)]
+
+
 def test_the_same_function_of_two_modules_is_two() -> None:
     here = pictures.frame("get", "get.c", 4)
     there = replace(here, module="other.so")

@@ -26,6 +26,7 @@ def full() -> Snapshot:
         lock_order=(OrderCycle((1, 2), (OrderEdge(1, 2, 4711, 3),)),),
         marks=(Mark(4711, 1.5, "reload"),),
         notes=("one", "two"),
+        stacks=pictures.STACKS | {9: (Frame(0x1, "f", "a.c", 2, "x", 0x2, inlined=True),)},
         unseen_waiters=(4, 5),
         lost_events=3,
         locks_left_out=2,

@@ -14,6 +14,7 @@ from locktop.collector.analysis.estimate import Group, Row
 from locktop.collector.errors import LocktopError
 from locktop.collector.export import vs_csv
 from locktop.collector.profile import ReportProfile, SnapshotProfile, weight_of
+from locktop.collector.sanitize import LONGEST
 from locktop.collector.vs_report import Report, parse
 
 #: Type, function, with all below, alone, root: main calls a and b, b calls a too, a calls c.
@@ -225,7 +226,7 @@ def test_notes_on_rows_are_not_without_end() -> None:
 def test_names_are_made_harmless_and_short() -> None:
     data = text(SAMPLING, sampling_rows()).replace('"c"', '"\x1b[31m' + "T<" * 5000 + '"')
     names = [step.name for step in parse(data.encode(), "x.csv").groups["samples"]]
-    assert max(map(len, names)) <= 400
+    assert max(map(len, names)) <= LONGEST
     assert not any("\x1b" in name for name in names)
 
 
