@@ -12,8 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from locktop.collector.abi import lib
-from locktop.collector.frames import StackFrames
+from locktop.collector.frames import CUT, StackFrames
 from locktop.collector.model import Deadlock, Frame, Snapshot, Thread
 from locktop.collector.symbols import python_merge
 from locktop.collector.symbols.python_reader import PythonReader, Runs
@@ -56,13 +55,13 @@ class PythonStacks:
         """Return the frames of a stack of either kind, innermost first."""
         native, runs = self._merged.get(stack, (stack, ()))
         frames = self._frames.of(native) if native < FIRST_ID else ()
-        return (self._merge(native, frames, runs) or frames) if runs else frames
+        return (self._merge(frames, runs) or frames) if runs else frames
 
-    def _merge(
-        self, native: int, frames: tuple[Frame, ...], runs: Runs
-    ) -> tuple[Frame, ...] | None:
-        whole = len(self._frames.addresses(native)) < lib.LT_STACK_MAX
-        return python_merge.merged(frames, runs, whole)
+    def _merge(self, frames: tuple[Frame, ...], runs: Runs) -> tuple[Frame, ...] | None:
+        if not frames or frames[-1] is not CUT:
+            return python_merge.merged(frames, runs)
+        found = python_merge.merged(frames[:-1], runs, whole=False)
+        return (*found, CUT) if found else None
 
     # ---- look after look ----
 
@@ -149,7 +148,7 @@ class PythonStacks:
             return 0
         runs = self._known.get((thread.tid, waits[thread.tid]))
         native = thread.waiting_for.stack
-        if not runs or native >= FIRST_ID or not self._merge(native, self.of(native), runs):
+        if not runs or native >= FIRST_ID or not self._merge(self.of(native), runs):
             return 0
         stack = self._ids.get((native, runs), 0)
         if not stack:

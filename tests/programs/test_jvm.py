@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import time
+from contextlib import closing
+from pathlib import Path
+
 import pytest
 from support import watched
-from support.targets import SOURCES
+from support.targets import PATIENCE_S, SOURCES, Target
 from support.watched import Need
+
+from locktop.collector.attach import attach
+from locktop.collector.launch import preload_environment
 
 pytestmark = pytest.mark.big
 
@@ -23,3 +31,26 @@ def test_threads_of_java(need: Need) -> None:
     assert any(name.startswith("GC Thread") for name in names), names
     assert watched.total(seen.last, "acquisitions", "mutex") > 0
     assert watched.total(seen.last, "wait_s", "cond") > 0, "parked threads"
+
+
+def test_compiled_code_has_the_names_of_the_perf_map(need: Need) -> None:
+    command = [str(need("java", "default-jdk-headless")), str(SOURCES / "Parked.java")]
+    jcmd = str(need("jcmd", "default-jdk-headless"))
+    with Target(command, preload_environment("contended")) as target:
+        target.expect("ready")
+        written = Path(f"/tmp/perf-{target.pid}.map")
+        try:
+            subprocess.run([jcmd, str(target.pid), "Compiler.perfmap"], check=True)
+            text = written.read_text()
+            deadline, outermost = time.monotonic() + PATIENCE_S, None
+            with closing(attach(target.pid)) as source:
+                while outermost is None or not outermost.function:
+                    assert time.monotonic() < deadline
+                    found = source.look(resolve=True)
+                    for thread in found.threads:
+                        if thread.name == "parker" and thread.waiting_for:
+                            outermost = found.stacks[thread.waiting_for.stack][-1]
+            assert outermost.module == "jit"
+            assert any(line.endswith(f" {outermost.function}") for line in text.splitlines())
+        finally:
+            written.unlink(missing_ok=True)

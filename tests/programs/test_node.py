@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pytest
 from support import watched
 from support.targets import SOURCES
 from support.watched import Need
+
+from locktop.collector import procfs
+from locktop.collector.symbols.jitdump import JitDump
+from locktop.collector.symbols.maps import parse
+from locktop.collector.symbols.perf_map import PerfMap
 
 pytestmark = pytest.mark.big
 
@@ -21,3 +29,36 @@ def test_workers_of_node(level: str, need: Need) -> None:
     assert watched.threads_seen(seen) > WORKERS
     assert watched.total(seen.last, "acquisitions", "mutex") > WORKERS * ROUNDS
     assert watched.total(seen.last, "wait_s", "cond") > 0, "Atomics.wait"
+
+
+def test_both_files_of_v8_name_its_code_alike(need: Need, tmp_path: Path) -> None:
+    """The names in its perf map, as this test reads them, and what is found in its jitdump file."""
+    node = str(need("node", "nodejs"))
+    script = "setInterval(() => {}, 1000); console.log('ready')"
+    command = [node, "--perf-basic-prof", "--perf-prof", f"--logfile={tmp_path}/v8.log", "-e"]
+    process = subprocess.Popen([*command, script], cwd=tmp_path, stdout=subprocess.PIPE)
+    written = Path(f"/tmp/perf-{process.pid}.map")
+    dump, names = JitDump(process.pid), PerfMap(process.pid)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        mappings = parse(procfs.maps(process.pid))
+        last: dict[int, str] = {}
+        for line in written.read_text().splitlines():
+            start, _, name = line.split(" ", 2)
+            last[int(start, 16)] = name
+        assert len(last) > 1000
+        mapped = {start: names.find(start) for start in last}
+        assert mapped == last
+        dumped = {start: dump.find(start, mappings) for start in last}
+        same = [start for start, found in dumped.items() if found and found[0] == last[start]]
+        # Either file is written when its buffer is full, and the end of one may be missing.
+        assert len(same) > 0.8 * len(last)
+        others = {start: found for start, found in dumped.items() if found and start not in same}
+        assert len(others) < 0.02 * len(last), others
+    finally:
+        process.kill()
+        process.communicate()
+        written.unlink(missing_ok=True)
+        dump.close()
+        names.close()

@@ -66,7 +66,7 @@ def rests(thread: threading.Thread) -> bool:
 threads = [
     threading.Thread(target=target, args=arguments, daemon=True)
     for target, arguments in [
-        (Worker().run, (3,)), (sorting, ()), (summing, ()), (deep, (100,)), (by_key, (1,)),
+        (Worker().run, (3,)), (sorting, ()), (summing, ()), (deep, (200,)), (by_key, (1,)),
     ]
 ]  # fmt: skip
 for thread in threads:

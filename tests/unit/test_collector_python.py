@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from locktop.collector.export.json_ import document
-from locktop.collector.frames import StackFrames
+from locktop.collector.frames import CUT, StackFrames
 from locktop.collector.model import (
     Deadlock,
     DeadlockEdge,
@@ -97,17 +97,16 @@ def test_only_evaluation_is_python() -> None:
 
 # ---- when they belong together ----
 
-TID, STACK = 7, 5
+TID, STACK, CUT_STACK = 7, 5, 6
 
 
 class Stacks:
-    """One native stack of the library's."""
+    """Native stacks of the library's."""
 
     def of(self, stack: int) -> tuple[Frame, ...]:
+        if stack == CUT_STACK:
+            return (*native(*WAIT, EVALUATION), CUT)
         return native(*WAIT, EVALUATION, "libc.so.6:start_thread") if stack == STACK else ()
-
-    def addresses(self, stack: int) -> tuple[int, ...]:
-        return tuple(range(1, 6)) if stack == STACK else ()
 
 
 class Reader:
@@ -218,9 +217,16 @@ def test_what_fits_nowhere_is_not_asked_for_again(looks: Looks) -> None:
     assert looks.reader.asked == 1
 
 
+def test_a_stack_that_was_cut_says_so_all_the_same(looks: Looks) -> None:
+    looks.look(1, CUT_STACK)
+    looks.look(1, CUT_STACK)
+    looks.reader.ready = {TID: runs("a", "b")}
+    assert looks.look(1, CUT_STACK) == ["a", "b", CUT.function]
+
+
 def test_where_nothing_is_python_nothing_is_asked(looks: Looks) -> None:
     for _ in range(3):
-        looks.look(1, stack=STACK + 1)
+        looks.look(1, stack=CUT_STACK + 1)
     assert looks.reader.asked == 0
 
 
