@@ -42,6 +42,8 @@ class PythonStacks:
         self._ids: dict[Merged, int] = {}
         self._merged: dict[int, Merged] = {}
         self._next_id = FIRST_ID
+        #: By merged stack: the native one's frames when it was merged last, and what came of it.
+        self._last: dict[int, tuple[tuple[Frame, ...], tuple[Frame, ...]]] = {}
 
     def close(self) -> None:
         """End what reads the frames."""
@@ -53,15 +55,16 @@ class PythonStacks:
 
     def of(self, stack: int) -> tuple[Frame, ...]:
         """Return the frames of a stack of either kind, innermost first."""
-        native, runs = self._merged.get(stack, (stack, ()))
-        frames = self._frames.of(native) if native < FIRST_ID else ()
-        return (self._merge(frames, runs) or frames) if runs else frames
-
-    def _merge(self, frames: tuple[Frame, ...], runs: Runs) -> tuple[Frame, ...] | None:
-        if not frames or frames[-1] is not CUT:
-            return python_merge.merged(frames, runs)
-        found = python_merge.merged(frames[:-1], runs, whole=False)
-        return (*found, CUT) if found else None
+        if stack < FIRST_ID:
+            return self._frames.of(stack)
+        if stack not in self._merged:
+            return ()
+        native, runs = self._merged[stack]
+        frames = self._frames.of(native)
+        known = self._last.get(stack)
+        if known is None or known[0] != frames:  # names and lines come one by one
+            known = self._last[stack] = frames, _merge(frames, runs) or frames
+        return known[1]
 
     # ---- look after look ----
 
@@ -80,6 +83,7 @@ class PythonStacks:
             self._learn(self._answer, waits)
             self._answer = None
         if time.monotonic() >= self._next_at and not self._reader.asking:
+            self._next_at = time.monotonic() + _PAUSE_S
             # A wait shorter than a look takes to come would be over before it is read.
             lasting = {tid: key for tid, key in waits.items() if self._before.get(tid) == key}
             if self._wanted(snapshot, lasting):
@@ -100,13 +104,17 @@ class PythonStacks:
         return self._replaced(snapshot, waits)
 
     def _wanted(self, snapshot: Snapshot, waits: Waits) -> bool:
-        return not self._reader.gave_up and any(
-            thread.waiting_for
+        """Tell whether Python code waits in one of these that was not read yet."""
+        if self._reader.gave_up:
+            return False
+        stacks = {
+            thread.waiting_for.stack
+            for thread in snapshot.threads
+            if thread.waiting_for
             and thread.tid in waits
             and (thread.tid, waits[thread.tid]) not in self._known
-            and python_merge.runs_python(self.of(thread.waiting_for.stack))
-            for thread in snapshot.threads
-        )
+        }
+        return any(python_merge.runs_python(self.of(stack)) for stack in stacks)
 
     def _ask(self, waits: Waits) -> None:
         self._asked = waits
@@ -124,6 +132,7 @@ class PythonStacks:
         if len(self._merged) > _MOST_KEPT:
             self._ids.clear()
             self._merged.clear()
+            self._last.clear()
 
     # ---- in the snapshot ----
 
@@ -148,10 +157,10 @@ class PythonStacks:
             return 0
         runs = self._known.get((thread.tid, waits[thread.tid]))
         native = thread.waiting_for.stack
-        if not runs or native >= FIRST_ID or not self._merge(self.of(native), runs):
+        if not runs or native >= FIRST_ID:
             return 0
         stack = self._ids.get((native, runs), 0)
-        if not stack:
+        if not stack and _merge(self.of(native), runs):
             stack = self._ids[native, runs] = self._next_id
             self._merged[stack] = native, runs
             self._next_id += 1
@@ -172,3 +181,10 @@ def _with_stacks(found: Deadlock, merged: Mapping[int, tuple[int, int]]) -> Dead
         for edge in found.cycle
     )
     return replace(found, cycle=cycle)
+
+
+def _merge(frames: tuple[Frame, ...], runs: Runs) -> tuple[Frame, ...] | None:
+    if not frames or frames[-1] is not CUT:
+        return python_merge.merged(frames, runs)
+    found = python_merge.merged(frames[:-1], runs, whole=False)
+    return (*found, CUT) if found else None
