@@ -1,4 +1,4 @@
-"""What locks are called that no symbol names: after the place where they were made, if that tells."""
+"""What locks are called that no symbol names: after where they were made, if that tells."""
 
 from __future__ import annotations
 

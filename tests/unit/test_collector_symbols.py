@@ -275,11 +275,16 @@ def test_a_lock_without_a_symbol_is_called_by_where_it_is_waited_for(running: Ru
         Frame(2, "put", "cache.c", 42, "x", 2),
     )
     unmapped = 0x10
-    assert names.name(1, 0, Kind.MUTEX, unmapped, lambda: wrapped) == "mutex in put (cache.c:42)"
-    assert names.name(2, 0, Kind.RWLOCK, unmapped, lambda: ()) == "rwlock 0x10"
-    names.name(3, 0, Kind.MUTEX, running.cache_lock, lambda: wrapped)
+    assert (
+        names.name(1, 0, Kind.MUTEX, unmapped, tuple, lambda: wrapped)
+        == "mutex in put (cache.c:42)"
+    )
+    assert names.name(2, 0, Kind.RWLOCK, unmapped, tuple, lambda: ()) == "rwlock 0x10"
+    names.name(3, 0, Kind.MUTEX, running.cache_lock, tuple, lambda: wrapped)
     assert resolver.wait()
-    assert names.name(3, 0, Kind.MUTEX, running.cache_lock, lambda: wrapped) == "g_cache_lock"
+    assert (
+        names.name(3, 0, Kind.MUTEX, running.cache_lock, tuple, lambda: wrapped) == "g_cache_lock"
+    )
 
 
 def test_a_site_is_the_innermost_frame_that_is_no_wrapper(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -310,9 +315,9 @@ def test_a_lock_waited_for_in_a_nameless_frame_is_not_blamed_on_its_caller(
         )
 
     idle.frame(running.site)
-    pending = LockNames(idle).name(1, 0, Kind.MUTEX, 0x10, stack)
+    pending = LockNames(idle).name(1, 0, Kind.MUTEX, 0x10, tuple, stack)
     assert pending == "mutex 0x10", "a name may still come"
     frame = resolved(resolver, running.site)
     expected = f"mutex in stripped+{frame.offset:#x}"
-    assert LockNames(resolver).name(1, 0, Kind.MUTEX, 0x10, stack) == expected
+    assert LockNames(resolver).name(1, 0, Kind.MUTEX, 0x10, tuple, stack) == expected
     resolver.close()
