@@ -42,8 +42,8 @@ def start_bare(compiler: Compiler) -> Iterator[StartTarget]:
     """Starts a target without the library: ``start_bare(name, *arguments)``."""
     with ExitStack() as stack:
 
-        def start(name: str, *arguments: str) -> Target:
-            return stack.enter_context(Target([compiler.program(name), *arguments]))
+        def start(name: str, *arguments: str, flags: tuple[str, ...] = ()) -> Target:
+            return stack.enter_context(Target([compiler.program(name, *flags), *arguments]))
 
         yield start
 

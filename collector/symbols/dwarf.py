@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
+import msgpack
+
 from locktop.collector.symbols import dwarf_entries as dw
 from locktop.collector.symbols import unit_index
 from locktop.collector.symbols.debug_sections import DebugSections
@@ -15,6 +17,7 @@ from locktop.collector.symbols.dwarf_functions import Functions, function_name, 
 from locktop.collector.symbols.dwarf_lines import Lines, read_lines
 from locktop.collector.symbols.dwarf_ranges import Row, UnitRows, listed_ranges, unit_rows
 from locktop.collector.symbols.dwarf_units import TYPE_UNITS, Unit, Units
+from locktop.collector.symbols.dwarf_variables import part_at
 from locktop.collector.symbols.elf import ElfFile
 from locktop.collector.symbols.split_dwarf import SplitFiles
 from locktop.collector.symbols.unit_index import Place, UnitIndex
@@ -74,6 +77,20 @@ class Dwarf:
             index = self._kept_index(unit) if unit is not None else None
             return index.find(address) if index is not None else ()
         return ()
+
+    def part_at(self, variable: int, offset: int) -> tuple[str, str] | None:
+        """Return the source file of the variable that begins at a link-time address, and what of
+        it lies at ``offset``: ".member[3]", "" for the whole; None where that is not known."""
+        key = f"part {variable:x} {offset:x}"
+        with self._bearing_damage():
+            data = self._kept.get(key) if self._kept is not None else None
+            with suppress(Exception):
+                file, part = msgpack.unpackb(data or b"")
+                return (str(file), str(part)) if file or part else None
+            found = part_at(self._units, variable, offset)
+            self._keep(key, lambda: msgpack.packb(found or ("", "")))
+            return found
+        return None
 
     # ---- which unit ----
 

@@ -110,7 +110,7 @@ class Layout:
 class Abbreviation:
     """How the entries of one kind are laid out."""
 
-    __slots__ = ("_fields", "_steps", "attributes", "children", "sibling", "size", "tag")
+    __slots__ = ("_all", "_fields", "_steps", "attributes", "children", "sibling", "size", "tag")
 
     def __init__(self, tag: int, children: bool, fields: list[Field]) -> None:
         self.tag = tag
@@ -124,6 +124,7 @@ class Abbreviation:
         self.sibling = _sibling(fields) if fixed else (0, 0)
         self._steps = _steps(sizes)
         self._fields = _read_fields(fields)
+        self._all = fields
 
     def skip(self, data: bytes, at: int) -> int:
         """Return where an entry ends whose attributes begin at ``at``."""
@@ -145,10 +146,12 @@ class Abbreviation:
                 at = _block_end(data, at, kind)
         return at
 
-    def read(self, data: bytes, at: int) -> tuple[Attributes, int]:
-        """Return those of the attributes that this package reads, and where the entry ends."""
+    def read(self, data: bytes, at: int, whole: bool = False) -> tuple[Attributes, int]:
+        """Return the attributes that lead to names and lines, or the ``whole`` of them, and where
+        the entry ends."""
         found: Attributes = {}
-        for before, attribute, form, size, implicit in self._fields:
+        fields = [(0, *field) for field in self._all] if whole else self._fields
+        for before, attribute, form, size, implicit in fields:
             at += before
             value: Any = implicit
             if size > 0:

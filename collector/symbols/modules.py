@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, cached_property
@@ -23,6 +24,10 @@ from locktop.collector.symbols.unit_index import Place
 _MOST_MODULES = 128
 
 
+#: Bytes; glibc's reader-writer lock and C++'s around it are the largest.
+_LARGEST_LOCK = 64
+#: A hash ends Rust's older names, or they begin with _R. Members of its locks say nothing.
+_RUST = re.compile(r"^_R|17h[0-9a-f]{16}E")
 #: Names of functions without lines kept on disk, for a file.
 _MOST_SYMBOLS = 4096
 
@@ -66,6 +71,15 @@ class Module:
     def data(self, address: int) -> Symbol | None:
         """Return the data object at a link-time address."""
         return self._find(address, lambda elf: elf.objects) if self.elf.loaded(address) else None
+
+    def part(self, symbol: Symbol, address: int) -> tuple[str, str] | None:
+        """Return the source file of a data object, and what of it lies at a link-time address:
+        ".member[3]". None where that is not known, or the object is no larger than a lock."""
+        whole = address == symbol.address and symbol.size <= _LARGEST_LOCK
+        if whole or _RUST.search(symbol.name):
+            return None
+        variable = symbol.address + self._shift_of_dwarf
+        return self._dwarf.part_at(variable, address - symbol.address)
 
     def places(self, address: int) -> tuple[Place, ...]:
         """Return the places in the source of a link-time address, innermost first: functions that

@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 
 from locktop.collector import procfs
 from locktop.collector.abi import lib
@@ -20,6 +21,7 @@ from locktop.collector.symbols import modules
 from locktop.collector.symbols.demangle import demangle
 from locktop.collector.symbols.jit import JitCode
 from locktop.collector.symbols.maps import AddressSpace, Mapping, parse
+from locktop.collector.symbols.symbol_table import Symbol
 from locktop.collector.symbols.unit_index import Place
 from locktop.collector.symbols.wrappers import whose
 
@@ -48,7 +50,7 @@ class Resolver:
         self._unnamed_code: dict[int, tuple[int, float]] = {}  # how often tried, when again
         self._asked: set[tuple[str, int]] = set()
         self._soon: deque[tuple[Callable[[int], None], int]] = deque()
-        self._later: deque[int] = deque()
+        self._later: deque[tuple[Callable[[int], None], int]] = deque()
         self._changed = threading.Condition()
         self.version = 0  # grows with every name found
         self._busy = False
@@ -168,15 +170,12 @@ class Resolver:
                     self._jit.close()
                     return
                 self._busy = True
-                work, address = self._soon.popleft() if self._soon else self._next_line()
+                work, address = (self._soon or self._later).popleft()
             try:
                 work(address)
             except Exception:  # one address without a name must not cost all others theirs
                 self._named.add(address)
             self.version += 1
-
-    def _next_line(self) -> tuple[Callable[[int], None], int]:
-        return self._add_places, self._later.popleft()
 
     # ---- the work ----
 
@@ -198,7 +197,7 @@ class Resolver:
             symbol = module.function(link_address)
             name = clean(demangle(symbol.name)) if symbol else ""
             self._frames[address] = (self._unnamed(address, name, link_address + 1),)
-        self._later.append(address)
+        self._later.append((self._add_places, address))
 
     def _name_jitted(self, address: int) -> None:
         frame = self._jit.frame(address, self._space.mappings)
@@ -229,11 +228,20 @@ class Resolver:
             mapping = self._mapping_of_data(address)
         located = self._locate(mapping, address) if mapping else None
         symbol = located[0].data(located[1]) if located else None
-        name = ""
-        if symbol is not None and located is not None:
-            name = clean(demangle(symbol.name))
-            if located[1] != symbol.address:
-                name += f"+{located[1] - symbol.address:#x}"
+        if symbol is None or located is None:
+            self._data[address] = ""
+        else:
+            self._later.append((partial(self._name_part, *located, symbol), address))
+
+    def _name_part(
+        self, module: modules.Module, link_address: int, symbol: Symbol, address: int
+    ) -> None:
+        name = clean(demangle(symbol.name))
+        file, part = module.part(symbol, link_address) or ("", "")
+        if part:
+            name = clean(f"{file}: {name}{part}" if file else f"{name}{part}")
+        elif link_address != symbol.address:
+            name += f"+{link_address - symbol.address:#x}"
         self._data[address] = name
 
     def _locate(self, mapping: Mapping, address: int) -> tuple[modules.Module, int] | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from support.targets import StartTarget
 
 from locktop.collector.attach import attach
+from locktop.collector.symbols.resolver import Resolver
 
 
 def test_locks_are_called_after_where_they_were_made(start_target: StartTarget) -> None:
@@ -26,3 +28,19 @@ def test_locks_are_called_after_where_they_were_made(start_target: StartTarget) 
     for which, place in places.items():
         address, line = truth[which]
         assert names[address] == f"mutex {place} (made.c:{line})"
+
+
+@pytest.mark.parametrize(
+    "flags", [("-gdwarf-5",), ("-gdwarf-4",), ("-gdwarf-5", "-gz", "-O2", "-no-pie")], ids="".join
+)
+def test_a_part_of_a_variable_has_a_name(start_bare: StartTarget, flags: tuple[str, ...]) -> None:
+    target = start_bare("members", flags=flags)
+    truth = target.truth()
+    resolver = Resolver(target.pid)
+    for address in truth:
+        resolver.data(int(address, 16))
+    assert resolver.wait()
+    assert {a: resolver.data(int(a, 16)) for a in truth} == {
+        address: f"members.cc: {expression}" for address, expression in truth.items()
+    }
+    resolver.close()
