@@ -96,15 +96,20 @@ def test_function_file_line_and_data(running: Running) -> None:
         assert resolver.data(address) is None
     assert resolver.wait()
     assert resolver.data(running.cache_lock) == "g_cache_lock"
-    assert resolver.data(running.bss_lock) == "in_bss+0x28"
-    assert resolver.data(running.data_lock) == "g_data+0x8"
+    assert resolver.data(running.bss_lock) == "cache.c: in_bss[1]"
+    assert resolver.data(running.data_lock) == "cache.c: g_data.lock"
     resolver.close()
 
 
 @pytest.mark.parametrize("running", ["symbols"], indirect=True)
 def test_without_dwarf_there_is_a_function_and_no_line(running: Running) -> None:
-    frame = resolved(Resolver(running.process.pid), running.site)
+    resolver = Resolver(running.process.pid)
+    for address in (running.bss_lock, running.data_lock):
+        assert resolver.data(address) is None
+    frame = resolved(resolver, running.site)
     assert (frame.function, frame.file, frame.line) == ("main", None, None)
+    assert resolver.data(running.bss_lock) == "in_bss+0x28"
+    assert resolver.data(running.data_lock) == "g_data+0x8"
 
 
 @pytest.mark.parametrize("running", ["stripped"], indirect=True)
