@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import lzma
+import mmap
 import os
 import shutil
 import struct
 import subprocess
 import tracemalloc
 import zlib
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import zstandard
 
-from locktop.collector.symbols import debug_files
+from locktop.collector.symbols import debug_files, modules
 from locktop.collector.symbols.dwarf import Dwarf
 from locktop.collector.symbols.elf import ElfFile, InMemory
+from locktop.collector.symbols.maps import Mapping
 from locktop.collector.symbols.modules import Module
 from locktop.collector.symbols.opened import OpenFile, open_regular
 
@@ -187,6 +191,7 @@ def test_a_link_leads_to_no_other_directory(built: Built, tmp_path: Path) -> Non
     assert checksum in forged
     built.path.write_bytes(forged)
     (tmp_path / "p").mkdir()
+    (tmp_path / "d").mkdir()  # else ".." leads nowhere from there
     debug.rename(tmp_path / "p" / "x.debug")
     assert debug_files.find(elf(built.path), "/d/program", [str(tmp_path)]) is None
 
@@ -247,6 +252,20 @@ def test_packed_sections(built: Built, packing: str) -> None:
         built.path
     ).content(".debug_line")
     assert module(debug).places(built.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
+
+
+@pytest.mark.parametrize("packing", ["zlib", "zlib-gnu", "zstd"])
+def test_damaged_packed_sections(built: Built, packing: str) -> None:
+    debug = built.directory / "packed"
+    built.run("objcopy", f"--compress-debug-sections={packing}", built.path, debug)
+    name = ".zdebug_str" if packing == "zlib-gnu" else ".debug_str"
+    section = elf(debug).section(name)
+    assert section is not None
+    data = bytearray(debug.read_bytes())
+    data[section.offset + 28 : section.offset + section.size] = b"\xff" * (section.size - 28)
+    debug.write_bytes(data)
+    with pytest.raises(ValueError, match=r"damaged|bytes instead of"):
+        elf(debug).content(name)
 
 
 def test_an_unknown_packing_gives_no_lines_and_no_error(built: Built) -> None:
@@ -356,6 +375,17 @@ def test_each_way_to_link(tmp_path: Path, flag: str) -> None:
     assert found.elf.bias(base, 0) == base - first.address
 
 
+def test_a_segment_may_begin_within_a_page(tmp_path: Path) -> None:
+    (tmp_path / "a.s").write_text(".globl _start\n_start: nop\n")
+    run("as", "-o", "a.o", "a.s", cwd=tmp_path)
+    run("ld", "-N", "-o", "a", "a.o", cwd=tmp_path)
+    found = elf(tmp_path / "a")
+    (segment,) = found.segments
+    into = segment.offset % mmap.PAGESIZE
+    assert into, "else the linker has learned better"
+    assert found.bias(segment.address - into, segment.offset - into) == 0
+
+
 def test_symbol_tables_of_32_bits(tmp_path: Path) -> None:
     (tmp_path / "a.s").write_text(
         ".globl first\n.type first,@function\n.text\nnop\nfirst: nop\nnop\n.size first,.-first\n"
@@ -430,3 +460,25 @@ def test_what_is_no_regular_file_is_never_opened(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(fifo)
     for path in (fifo, tmp_path / "link", tmp_path, Path("/dev/zero"), tmp_path / "none", "a\0b"):
         assert open_regular(path) is None
+
+
+def test_few_files_are_kept_open(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(modules, "_MOST_MODULES", 5)
+    monkeypatch.setattr(modules, "_modules", OrderedDict())
+    built.separate(built.directory / ".debug" / "program.debug")
+    built.run("objcopy", "--add-gnu-debuglink=.debug/program.debug", built.path)
+
+    def opened_files() -> int:
+        gc.collect()  # what a module has to do with its debug file may be a circle
+        return len(os.listdir("/proc/self/fd"))
+
+    before = opened_files()
+    for number in range(20):
+        path = built.directory / f"program{number}"
+        shutil.copy(built.path, path)
+        about = path.stat()
+        device = f"{os.major(about.st_dev):02x}:{os.minor(about.st_dev):02x}"
+        mapping = Mapping(0, 4096, True, 0, device, about.st_ino, str(path), False)
+        found = modules.load(os.getpid(), mapping)
+        assert name(found, built.addresses[LOCAL]) == LOCAL
+    assert 5 <= opened_files() - before <= 10

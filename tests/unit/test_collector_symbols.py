@@ -213,6 +213,21 @@ def test_maps() -> None:
     assert [m.path for m in space.mappings][-1] == "/new\nline"
 
 
+def test_two_parts_of_a_small_program_may_lie_in_its_first_page() -> None:
+    data = (
+        b"400000-401000 r-xp 00000000 fe:00 42 /usr/bin/a\n"
+        b"600000-601000 rw-p 00000000 fe:00 42 /usr/bin/a\n"
+        b"7f0000000000-7f0000001000 r-xp 00000000 fe:00 7 /lib/b\n"
+        b"7f0000001000-7f0000002000 rw-p 00001000 fe:00 7 /lib/b\n"
+        b"7f0000002000-7f0000003000 r-xp 00000000 fe:00 7 /lib/b\n"
+        b"7f0000003000-7f0000004000 rw-p 00001000 fe:00 7 /lib/b\n"
+    )
+    space = maps.AddressSpace(maps.parse(data))
+    program, _, first, _, second, _ = space.mappings
+    bases = [space.base(mapping) for mapping in space.mappings]
+    assert bases == [program, program, first, first, second, second]
+
+
 @pytest.mark.parametrize(("flags", "noted"), [(b"rw-s", False), (b"r-xp", True)])
 def test_only_a_file_with_code_is_missed_for_its_symbols(
     flags: bytes, noted: bool, monkeypatch: pytest.MonkeyPatch
