@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
+from typing import Literal
 
 import msgpack
 
@@ -22,14 +23,14 @@ from locktop.collector.symbols.unit_index import Place
 
 #: Modules kept open, for all processes; each has up to three descriptors of often 1024.
 _MOST_MODULES = 128
-
-
 #: Bytes; glibc's reader-writer lock and C++'s around it are the largest.
 _LARGEST_LOCK = 64
 #: A hash ends Rust's older names, or they begin with _R. Members of its locks say nothing.
 _RUST = re.compile(r"^_R|17h[0-9a-f]{16}E")
 #: Names of functions without lines kept on disk, for a file.
 _MOST_SYMBOLS = 4096
+
+_Kind = Literal["functions", "objects"]
 
 
 class NoSymbols(Exception):
@@ -48,6 +49,7 @@ class Module:
         self.note = ""  # a line for the user, if something about the file is not as it should be
         self._path = path
         self._roots = roots
+        self._without: set[tuple[str, _Kind]] = set()  # where there are no symbols
         self._debug = self.elf
         self._shift = 0  # from an address in the file to that in its debug file
         found = debug_files.find(self.elf, path, roots)
@@ -66,11 +68,11 @@ class Module:
 
     def function(self, address: int) -> Symbol | None:
         """Return the function at a link-time address."""
-        return self._find(address, lambda elf: elf.functions)
+        return self._find(address, "functions")
 
     def data(self, address: int) -> Symbol | None:
         """Return the data object at a link-time address."""
-        return self._find(address, lambda elf: elf.objects) if self.elf.loaded(address) else None
+        return self._find(address, "objects") if self.elf.loaded(address) else None
 
     def part(self, symbol: Symbol, address: int) -> tuple[str, str] | None:
         """Return the source file of a data object, and what of it lies at a link-time address:
@@ -136,7 +138,11 @@ class Module:
         symbol = self.function(address)
         return symbol.name if symbol is not None and symbol.address == address else ""
 
-    def _find(self, address: int, kind: Callable[[ElfFile], Symbols | None]) -> Symbol | None:
+    def release(self) -> None:
+        """Let go of what refers back to us, so that the last who uses us closes the files."""
+        self.__dict__.pop("_dwarf", None)
+
+    def _find(self, address: int, kind: _Kind) -> Symbol | None:
         unsized = None
         for symbols, shift in self._tables(kind):
             found = symbols.find(address + shift)
@@ -147,23 +153,23 @@ class Module:
                 unsized = unsized or found
         return unsized
 
-    def _tables(self, kind: Callable[[ElfFile], Symbols | None]) -> Iterator[tuple[Symbols, int]]:
+    def _tables(self, kind: _Kind) -> Iterator[tuple[Symbols, int]]:
         """The symbol tables, the fullest first, each with the shift of its addresses."""
-        places: list[tuple[Callable[[], ElfFile | None], int]] = [
-            (lambda: self.elf, 0),
-            (lambda: self.elf.mini, 0),
-        ]
-        if self._debug is not self.elf:
-            places.insert(0, (lambda: self._debug, self._shift))
-        for place, shift in places:
-            try:
-                elf = place()
-                symbols = kind(elf) if elf is not None else None
-            except ValueError as error:
-                self.note = f"not all symbols from {self._path}: {error}"
+        for place in ("debug", "elf", "mini"):
+            if (place, kind) in self._without or (place == "debug" and self._debug is self.elf):
                 continue
-            if symbols is not None:
-                yield symbols, shift
+            symbols = None
+            try:
+                elf = self._debug if place == "debug" else self.elf
+                source = elf.mini if place == "mini" else elf
+                if source is not None:
+                    symbols = source.functions if kind == "functions" else source.objects
+            except ValueError as error:
+                self.note = self.note or f"not all symbols from {self._path}: {error}"
+            if symbols is None:
+                self._without.add((place, kind))  # what is damaged takes as long each time
+            else:
+                yield symbols, self._shift if place == "debug" else 0
 
 
 class _Kept:
@@ -215,7 +221,9 @@ def load(pid: int, mapping: Mapping) -> Module:
             module = f"no symbols from {mapping.path}: {error}"
         _modules[key] = module
         if len(_modules) > _MOST_MODULES:
-            _modules.popitem(last=False)
+            _, oldest = _modules.popitem(last=False)
+            if isinstance(oldest, Module):
+                oldest.release()
     _modules.move_to_end(key)
     if isinstance(module, str):
         raise NoSymbols(module)
