@@ -10,6 +10,7 @@ _RUST_ESCAPES = {
     "SP": "@", "BP": "*", "RF": "&", "LT": "<", "GT": ">", "LP": "(", "RP": ")", "C": ",",
 }  # fmt: skip
 _RUST_ESCAPE = re.compile(r"\$(?:([A-Z]{1,2})|u([0-9a-f]{1,6}))\$")
+_LENGTH = re.compile(r"[1-9][0-9]{0,4}")  # of the part of a name that follows
 _MOST = 16_384  # characters of a mangled name worth the work
 
 # What compilers add where they split a function, or make a further one of it.
@@ -42,7 +43,7 @@ def demangle(symbol: str) -> str:
     try:
         whole = pycxxfilt.rust_demangle(symbol) if is_rust else pycxxfilt.itanium_demangle(symbol)
     except ValueError:
-        return symbol
+        return _conversion(symbol) or symbol
     if not whole:
         return symbol
     if is_rust:
@@ -63,6 +64,15 @@ def _whole(symbol: str) -> str:
             break
         at = dot
     return symbol[:end]
+
+
+def _conversion(symbol: str) -> str:
+    """``Name::operator …``: LLVM cannot read some conversions to types that are templates."""
+    parts, at = [], len("_ZNK" if symbol.startswith("_ZNK") else "_ZN")
+    while length := _LENGTH.match(symbol, at):
+        at = length.end() + int(length[0])
+        parts.append(symbol[length.end() : at])
+    return "::".join([*parts, "operator …"]) if parts and symbol.startswith("cv", at) else ""
 
 
 def _legacy_rust(name: str) -> str:

@@ -43,6 +43,11 @@ CXX = [
     ("_ZN3app4ConvnwEm", "app::Conv::operator new"),
     ("_ZNK3app4ConvcvbEv", "app::Conv::operator bool"),
     ("_ZNK1Acv1BIiEEv", "A::operator B<int>"),
+    (
+        "_ZNK3app4ConvcvNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEEv.isra.0",
+        "app::Conv::operator …",
+    ),
+    ("_ZNK3app4ConvcvSt6vectorIT_SaIS2_EEIiEEv", "app::Conv::operator …"),
     ("_ZN3appli3_kmEy", 'app::operator"" _km'),
     ("_ZN1AlsIiEERS_T_", "A::operator<<<int>"),
     # what has parentheses, and what stands before the name

@@ -19,11 +19,12 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from locktop.collector import procfs
 from locktop.collector.symbols import debug_files, modules
 from locktop.collector.symbols.compression import unxz
 from locktop.collector.symbols.dwarf import Dwarf
 from locktop.collector.symbols.elf import ElfFile, InMemory
-from locktop.collector.symbols.maps import Mapping
+from locktop.collector.symbols.maps import Mapping, parse
 from locktop.collector.symbols.modules import Module
 from locktop.collector.symbols.opened import OpenFile, open_regular
 
@@ -131,6 +132,22 @@ def test_what_a_whole_program_has(built: Built) -> None:
     told = built.run("readelf", "-n", built.path)
     assert f"Build ID: {whole.elf.build_id}\n" in told
     assert whole.note == ""
+
+
+def test_all_functions_of_the_c_library_as_readelf_tells_them() -> None:
+    """At the beginning of each, and in its last byte, where aliases and nested ones are many."""
+    (path,) = {Path(m.path) for m in parse(procfs.maps(os.getpid())) if "/libc.so" in m.path}
+    functions = []
+    for line in run("readelf", "-sW", path, cwd=path.parent).splitlines():
+        words = line.split()
+        if len(words) > 7 and words[3] in ("FUNC", "IFUNC") and words[6] != "UND":
+            functions.append((int(words[1], 16), int(words[2], 0), words[7].partition("@")[0]))
+    assert len(functions) > 1000
+    found = module(path)
+    for start, size, symbol in functions:
+        for address in {start, start + max(size, 1) - 1}:
+            covering = {n for s, length, n in functions if s <= address < s + max(length, 1)}
+            assert name(found, address) in covering, symbol
 
 
 @pytest.mark.parametrize("where", ["of the target", "ours"])
