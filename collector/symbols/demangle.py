@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from locktop.collector.symbols.demangler import readable
+
 _RUST_HASH = re.compile(r"::h[0-9a-f]{16}$")
 _RUST_ESCAPES = {
     "SP": "@", "BP": "*", "RF": "&", "LT": "<", "GT": ">", "LP": "(", "RP": ")", "C": ",",
@@ -37,16 +39,10 @@ def demangle(symbol: str) -> str:
     symbol = _whole(symbol)
     if not symbol.startswith(("_Z", "_R", "__Z")):
         return symbol
-    import pycxxfilt
-
-    is_rust = symbol.startswith("_R")
-    try:
-        whole = pycxxfilt.rust_demangle(symbol) if is_rust else pycxxfilt.itanium_demangle(symbol)
-    except ValueError:
-        return _conversion(symbol) or symbol
+    whole = readable(symbol)
     if not whole:
-        return symbol
-    if is_rust:
+        return _conversion(symbol) or symbol
+    if symbol.startswith("_R"):
         return whole
     if _RUST_HASH.search(whole):
         return _legacy_rust(whole)

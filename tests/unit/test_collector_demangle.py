@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import resource
+import select
+import subprocess
+import sys
 import time
 
 import pytest
 
+from locktop.collector.symbols import demangler
 from locktop.collector.symbols.demangle import demangle, without_parameters
 
 CXX = [
@@ -129,6 +136,43 @@ NOT_MANGLED = [
 @pytest.mark.parametrize(("symbol", "name"), [*CXX, *RUST, *((name, name) for name in NOT_MANGLED)])
 def test_demangle(symbol: str, name: str) -> None:
     assert demangle(symbol) == name
+
+
+def unfolding(levels: int) -> str:
+    """A name each part of which holds the one before twice."""
+    digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    parts = ["S_", *(f"S{digit}_" for digit in digits)][1:levels]
+    return "_Z1f1AIiiE" + "".join(f"S_I{part}{part}E" for part in parts)
+
+
+def test_a_forged_name_does_not_unfold_beyond_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 40 levels there would be terabytes."""
+    apart = demangler._Apart()
+    monkeypatch.setattr(demangler, "_apart", apart)
+    for levels in (10, 11, 12):
+        assert demangle(unfolding(levels)) == "f"
+    assert demangler._demangled(unfolding(12)) == apart.ask(unfolding(12)), "the same either way"
+    began = resource.getrusage(resource.RUSAGE_SELF).ru_utime
+    for levels in (30, 36):
+        assert demangle(unfolding(levels)) == unfolding(levels)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_utime - began < 5.0
+    name = CXX[-1][0]
+    assert apart.ask(name) == demangler._demangled(name), "it goes on with the next"
+    apart.end()
+
+
+def test_the_process_for_such_names_ends_with_us() -> None:
+    """Whatever way we end, its input does, too."""
+    program = (
+        "import os, sys; from locktop.collector.symbols import demangler as d;"
+        "d._apart.ask('_Z1fv'); print(d._apart._process.pid, flush=True); os._exit(0)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True)
+    pid = int(done.stdout)
+    with contextlib.suppress(OSError):
+        descriptor = os.pidfd_open(pid)
+        assert select.select([descriptor], [], [], 60)[0], "it is still there"
+        os.close(descriptor)
 
 
 @pytest.mark.parametrize(
