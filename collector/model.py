@@ -68,7 +68,7 @@ class Wait:
     kind: Kind
     for_s: float  # how long already, seconds
     holders: tuple[int, ...]  # tids, as far as known
-    stack: int  # id of the waiter's stack, 0 unknown
+    stack: int  # id of the waiter's stack, 0 unknown; of this wait alone from 2**32 on
     site: int  # return address of the waiting call
     seq: int  # differs for each wait of a thread
     timed: bool = False  # gives up by itself

@@ -35,6 +35,7 @@ class PythonStacks:
         self._frames = frames
         self._reader = reader
         self._known: dict[tuple[int, WaitKey], Runs] = {}  # () where there is nothing to merge
+        self._of_wait: dict[tuple[int, WaitKey], int] = {}  # merged stacks
         self._asked: Waits = {}
         self._before: Waits = {}
         self._answer: Mapping[int, Runs] | None = None
@@ -117,8 +118,9 @@ class PythonStacks:
         return any(python_merge.runs_python(self.of(stack)) for stack in stacks)
 
     def _ask(self, waits: Waits) -> None:
-        self._asked = waits
-        self._reader.ask()
+        if not self._reader.asking:  # else what is answered was read before these waits were
+            self._asked = waits
+            self._reader.ask()
 
     def _learn(self, answer: Mapping[int, Runs], waits: Waits) -> None:
         for tid, key in waits.items():
@@ -126,17 +128,20 @@ class PythonStacks:
                 self._known[tid, key] = answer.get(tid, ())
 
     def _forget(self, waits: Waits) -> None:
-        self._known = {
-            (tid, key): runs for (tid, key), runs in self._known.items() if waits.get(tid) == key
-        }
+        for wait in [wait for wait in self._known if waits.get(wait[0]) != wait[1]]:
+            del self._known[wait]
+            self._of_wait.pop(wait, None)
         if len(self._merged) > _MOST_KEPT:
             self._ids.clear()
             self._merged.clear()
+            self._of_wait.clear()
             self._last.clear()
 
     # ---- in the snapshot ----
 
     def _replaced(self, snapshot: Snapshot, waits: Waits) -> Snapshot:
+        if not self._known:
+            return snapshot
         merged: dict[int, tuple[int, int]] = {}  # tid -> the native stack's id, the merged one's
         for thread in snapshot.threads:
             stack = self._merged_stack(thread, waits)
@@ -155,7 +160,10 @@ class PythonStacks:
     def _merged_stack(self, thread: Thread, waits: Waits) -> int:
         if thread.waiting_for is None or thread.tid not in waits:
             return 0
-        runs = self._known.get((thread.tid, waits[thread.tid]))
+        wait = thread.tid, waits[thread.tid]
+        if wait in self._of_wait:
+            return self._of_wait[wait]
+        runs = self._known.get(wait)
         native = thread.waiting_for.stack
         if not runs or native >= FIRST_ID:
             return 0
@@ -164,6 +172,8 @@ class PythonStacks:
             stack = self._ids[native, runs] = self._next_id
             self._merged[stack] = native, runs
             self._next_id += 1
+        if stack:
+            self._of_wait[wait] = stack
         return stack
 
 

@@ -241,3 +241,13 @@ def test_one_look_alone_waits_for_the_answer(looks: Looks) -> None:
     assert FIRST_ID in stacks.resolved(snapshot(), waits, lambda: waits).stacks
     other: dict[int, tuple[int, int]] = {TID: (1, 2)}
     assert FIRST_ID + 1 not in stacks.resolved(snapshot(), other, lambda: waits).stacks
+
+
+def test_an_answer_to_an_older_question_is_of_the_waits_of_then(looks: Looks) -> None:
+    looks.look(1)
+    looks.look(1)
+    waits = {TID: (1, 2)}
+    looks.reader.answer = lambda timeout_s=0.0: None  # type: ignore[method-assign, assignment]
+    assert set(looks.stacks.resolved(snapshot(), waits, lambda: waits).stacks) == {STACK}
+    looks.reader.answer = lambda timeout_s=0.0: ANSWER  # type: ignore[method-assign, assignment]
+    assert set(looks.stacks.resolved(snapshot(), waits, lambda: waits).stacks) == {STACK}
