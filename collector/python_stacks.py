@@ -21,6 +21,7 @@ from locktop.collector.symbols.python_reader import PythonReader, Runs
 FIRST_ID = 1 << 32
 _PAUSE_S = 1.0  # from one reading to the next, and ten times as long as one takes
 _PATIENCE_S = 10.0
+_TRIES = 8  # for one wait; a thread may be missed where others come and go
 _MOST_KEPT = 4096  # merged stacks
 
 WaitKey = tuple[int, int]  # birth of the thread, number of its wait
@@ -36,6 +37,7 @@ class PythonStacks:
         self._reader = reader
         self._known: dict[tuple[int, WaitKey], Runs] = {}  # () where there is nothing to merge
         self._of_wait: dict[tuple[int, WaitKey], int] = {}  # merged stacks
+        self._missed: dict[tuple[int, WaitKey], int] = {}  # how often
         self._asked: Waits = {}
         self._before: Waits = {}
         self._answer: Mapping[int, Runs] | None = None
@@ -96,12 +98,16 @@ class PythonStacks:
         """Return the snapshot with all merged stacks that can be had; ``again`` reads the waits."""
         if not self._wanted(snapshot, waits):
             return self._replaced(snapshot, waits)
+        deadline = time.monotonic() + _PATIENCE_S
         self._reader.answer(_PATIENCE_S)  # of a question that was asked before
-        self._ask(waits)
-        answer = self._reader.answer(_PATIENCE_S)
-        if answer is not None:
-            now = again()
-            self._learn(answer, {tid: key for tid, key in waits.items() if now.get(tid) == key})
+        for _ in range(_TRIES):
+            self._ask(waits)
+            answer = self._reader.answer(max(0.0, deadline - time.monotonic()))
+            if answer is not None:
+                now = again()
+                self._learn(answer, {tid: key for tid, key in waits.items() if now.get(tid) == key})
+            if not self._wanted(snapshot, waits):
+                break
         return self._replaced(snapshot, waits)
 
     def _wanted(self, snapshot: Snapshot, waits: Waits) -> bool:
@@ -124,13 +130,19 @@ class PythonStacks:
 
     def _learn(self, answer: Mapping[int, Runs], waits: Waits) -> None:
         for tid, key in waits.items():
-            if self._asked.get(tid) == key:
-                self._known[tid, key] = answer.get(tid, ())
+            if self._asked.get(tid) != key:
+                continue
+            wait = tid, key
+            self._missed[wait] = self._missed.get(wait, 0) + (tid not in answer)
+            if tid in answer or self._missed[wait] >= _TRIES:
+                self._known[wait] = answer.get(tid, ())
 
     def _forget(self, waits: Waits) -> None:
         for wait in [wait for wait in self._known if waits.get(wait[0]) != wait[1]]:
             del self._known[wait]
             self._of_wait.pop(wait, None)
+        for wait in [wait for wait in self._missed if waits.get(wait[0]) != wait[1]]:
+            del self._missed[wait]
         if len(self._merged) > _MOST_KEPT:
             self._ids.clear()
             self._merged.clear()

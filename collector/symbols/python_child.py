@@ -68,7 +68,7 @@ def _stacks(threads: Any) -> dict[int, list[list[tuple[str, str, int]]]]:
             if runs and not frame.is_shim:
                 code = frame.code
                 runs[0].insert(0, (code.scope, code.filename, code.location.lineno))
-    return {tid: runs for tid, runs in found.items() if tid not in several}
+    return {tid: [] if tid in several else runs for tid, runs in found.items()}
 
 
 if __name__ == "__main__":

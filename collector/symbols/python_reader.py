@@ -16,7 +16,8 @@ from locktop.collector.sanitize import clean
 #: Longer than any answer takes, even on a machine that has much else to do.
 _PATIENCE_S = 60.0
 _MOST_ANSWER = 64 << 20  # bytes
-_MOST_FAILURES = 3
+#: In a row. Where threads come and go, every second reading meets one that is just gone.
+_MOST_FAILURES = 10
 _LONGEST = 2_000  # frames of one stack
 _NOTES = {
     "missing": "Python functions are not shown: pip install pystack",

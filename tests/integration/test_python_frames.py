@@ -116,6 +116,23 @@ def test_a_wait_is_never_shown_with_the_functions_of_another(start_python: Start
     assert sorted(map(sorted, seen.values())) == [["waits_for_first"], ["waits_for_second"]]
 
 
+def test_where_threads_come_and_go_a_stack_is_right_or_not_there(
+    start_python: StartPython,
+) -> None:
+    target = start_python("python_churn")
+    tid, wanted = int(target.line()), ("waits", "called", "begins")
+    deadline, right = time.monotonic() + 2 * PATIENCE_S, 0
+    with closing(PythonReader(target.pid)) as reader:
+        while right < 10:
+            assert time.monotonic() < deadline
+            reader.ask()
+            runs = (reader.answer(PATIENCE_S) or {}).get(tid)
+            if runs is not None:
+                assert tuple(frame.function for run in runs for frame in run)[:3] == wanted
+                right += 1
+            reader._failures = 0
+
+
 def test_no_right_to_read_the_process_is_said(need: Need) -> None:
     setpriv = str(need("setpriv", "util-linux"))
     nobody = [setpriv, "--reuid", "65534", "--regid", "65534", "--clear-groups"]
@@ -148,7 +165,7 @@ def test_a_reader_that_dies_is_started_again_and_in_the_end_given_up(
             assert not reader.gave_up
         reader.ask()
         assert len(reader.answer(PATIENCE_S) or ()) == 6
-        for _ in range(3):
+        for _ in range(10):
             reader.ask()
             assert reader._child is not None
             reader._child.kill()

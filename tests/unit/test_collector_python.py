@@ -224,6 +224,19 @@ def test_a_stack_that_was_cut_says_so_all_the_same(looks: Looks) -> None:
     assert looks.look(1, CUT_STACK) == ["a", "b", CUT.function]
 
 
+def test_a_thread_that_was_missed_is_asked_for_again(looks: Looks) -> None:
+    looks.look(1)
+    for _ in range(20):
+        looks.look(1)
+        looks.reader.ready = {}
+    assert looks.reader.asked == 8, "not for ever"
+    looks.look(2)
+    for answer in {}, ANSWER:
+        looks.look(2)
+        looks.reader.ready = answer
+    assert looks.look(2) == PYTHON
+
+
 def test_where_nothing_is_python_nothing_is_asked(looks: Looks) -> None:
     for _ in range(3):
         looks.look(1, stack=CUT_STACK + 1)
