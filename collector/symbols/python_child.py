@@ -2,12 +2,16 @@
 
 Each line on standard input is a process id; the answer is one line of JSON (see python_reader.py).
 pystack follows pointers in the memory of a process that runs on meanwhile, in C++: if that goes
-wrong it is this process that ends, and nobody's screen.
+wrong it is this process that ends, and nobody's screen. Root's becomes one of the user whose
+process it is, where that is enough.
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
+import os
 import resource
 import sys
 from typing import Any
@@ -22,9 +26,41 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _limit(resource.RLIMIT_AS, _MOST_MEMORY)
     for line in sys.stdin:
+        pid = int(line)
+        _import()
+        if os.geteuid() == 0 and _is_enough(pid):
+            _become_user_of(pid)
         used = resource.getrusage(resource.RUSAGE_SELF)
         _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + _MOST_CPU_S)
-        print(json.dumps(_answer(int(line))), flush=True)
+        print(json.dumps(_answer(pid)), flush=True)
+
+
+def _import() -> None:
+    """Import while everything that is installed can still be read."""
+    with contextlib.suppress(ImportError):
+        for module in ("pystack.engine", "pystack.errors", "pystack.types", "logging"):
+            importlib.import_module(module)
+
+
+def _is_enough(pid: int) -> bool:
+    """Tell whether the process's own user may read its memory: tried by a process, for there is no
+    way back."""
+    trial = os.fork()
+    if trial == 0:
+        try:
+            _become_user_of(pid)
+            os.close(os.open(f"/proc/{pid}/mem", os.O_RDONLY))
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return os.waitpid(trial, 0)[1] == 0
+
+
+def _become_user_of(pid: int) -> None:
+    about = os.stat(f"/proc/{pid}")
+    os.setgroups([])
+    os.setresgid(about.st_gid, about.st_gid, about.st_gid)
+    os.setresuid(about.st_uid, about.st_uid, about.st_uid)
 
 
 def _limit(what: int, value: int) -> None:

@@ -43,6 +43,8 @@ def merged(native: Sequence[Frame], runs: Runs, whole: bool = True) -> tuple[Fra
     left = iter(runs)
     for frame in native:
         if _evaluates(frame):
+            while found and found[-1].inlined and found[-1].address == frame.address:
+                found.pop()  # it is a part of what is replaced
             found += _functions(next(left), frame.address)
         elif frame.module not in modules or not _is_machinery(frame.function):
             found.append(frame)

@@ -142,7 +142,7 @@ class PythonReader:
                 self._failures, self.note = 0, ""
                 return stacks
             self._failed(said["failed"])
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             self._failed("ended")
         return None
 
@@ -163,4 +163,4 @@ def _runs(runs: list[list[tuple[str, str, int]]]) -> Runs:
 
 
 def _frame(function: str, path: str, line: int) -> PythonFrame:
-    return PythonFrame(clean(function), clean(path.rpartition("/")[2]), line or None)
+    return PythonFrame(clean(function), clean(path.rpartition("/")[2]), int(line) or None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -149,6 +150,26 @@ def test_no_right_to_read_the_process_is_said(need: Need) -> None:
     finally:
         sleeper.kill()
         sleeper.wait()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+@pytest.mark.parametrize("user", [65534, 0])
+def test_what_reads_becomes_the_user_whose_process_it_is(user: int, need: Need) -> None:
+    if not Path("/usr/bin/python3").exists():
+        pytest.skip("/usr/bin/python3 is not installed")
+    if Path("/proc/sys/kernel/yama/ptrace_scope").exists():
+        pytest.skip("with Yama this user may not read the process")
+    as_user = [need("setpriv", "util-linux"), "--reuid", user, "--regid", user, "--clear-groups"]
+    code = "import sys; print('ready', flush=True); sys.stdin.read()"
+    with Target([*map(str, as_user), "/usr/bin/python3", "-c", code]) as target:
+        target.expect("ready")
+        with closing(PythonReader(target.pid)) as reader:
+            reader.ask()
+            assert reader.answer(PATIENCE_S) == {target.pid: ((("<module>", "<string>", 1),),)}
+            assert reader._child is not None
+            status = Path(f"/proc/{reader._child.pid}/status").read_text()
+            (uids,) = re.findall(r"^Uid:(.*)$", status, re.MULTILINE)
+            assert uids.split() == [str(user)] * 4
 
 
 def test_a_reader_that_dies_is_started_again_and_in_the_end_given_up(

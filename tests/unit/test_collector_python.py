@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -71,6 +72,14 @@ def test_modules_that_are_not_the_interpreter_stay_whole() -> None:
 def test_an_interpreter_without_its_own_symbols() -> None:
     stack = native("PyThread_acquire_lock_timed", "", "", EVALUATION, "", EVALUATION, "")
     assert functions(merged(stack, runs("inner", "outer"))) == ["inner", "outer"]
+
+
+def test_what_is_inlined_into_the_evaluation_goes_with_it() -> None:
+    list_append, evaluation = native("list_append", EVALUATION)
+    inlined = replace(list_append, address=evaluation.address, inlined=True)
+    sort, outer = native("list_sort", EVALUATION)
+    stack = (inlined, evaluation, replace(sort, inlined=True), outer)
+    assert functions(merged(stack, runs("a", "b"))) == ["a", "list_sort", "b"]
 
 
 def test_a_part_that_the_compiler_set_apart_is_the_same_function() -> None:
@@ -264,3 +273,23 @@ def test_an_answer_to_an_older_question_is_of_the_waits_of_then(looks: Looks) ->
     assert set(looks.stacks.resolved(snapshot(), waits, lambda: waits).stacks) == {STACK}
     looks.reader.answer = lambda timeout_s=0.0: ANSWER  # type: ignore[method-assign, assignment]
     assert set(looks.stacks.resolved(snapshot(), waits, lambda: waits).stacks) == {STACK}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"", b"no JSON", b"[1]", b"{}", b'{"threads": 5}', b'{"threads": {"x": []}}',
+        b'{"threads": {"1": [["f"]]}}', b'{"threads": {"1": [[[1, 2, 3]]]}}', b"[" * 100_000,
+        b'{"threads": {"1": [[["f", "a.py", "x"]]]}}', b'{"failed": ["?"]}',
+    ],
+)  # fmt: skip
+def test_an_answer_that_makes_no_sense_is_none(line: bytes) -> None:
+    reader = PythonReader(1)
+    assert reader._taken(line) is None
+    assert not reader.asking
+
+
+def test_names_in_an_answer_are_a_strangers() -> None:
+    line = b'{"threads": {"7": [[["\\u001b[31m", "/x/\\u202ea.py", 3]], [["<module>", "", 0]]]}}'
+    inner, outer = PythonFrame("?[31m", "?a.py", 3), PythonFrame("<module>", "", None)
+    assert PythonReader(1)._taken(line) == {7: ((inner,), (outer,))}
