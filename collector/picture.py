@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
@@ -91,10 +91,18 @@ _NOBODY = LockNow()
 class Picture:
     """Builds the model's objects, look after look."""
 
-    def __init__(self, clock: Clock, resolver: Resolver, given: GivenNames) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        resolver: Resolver,
+        given: GivenNames,
+        merged: Callable[[int], tuple[Frame, ...]],
+    ) -> None:
+        """``merged`` gives by tid the stack of a wait with its Python functions, if it is known."""
         self._clock = clock
         self._resolver = resolver
         self._given = given
+        self._merged = merged
         self._names = LockNames(resolver)
         self._totals: dict[ThreadKey, Totals] = {}
         self._thread_names: dict[ThreadKey, str] = {}
@@ -307,7 +315,7 @@ class Picture:
             id=row.lock,
             address=row.address,
             kind=kind,
-            name=self._lock_name(row, kind, stacks, frames),
+            name=self._lock_name(row, kind, stacks, frames, [tid for _, tid, _ in now.waiters]),
             acquisitions=row.acquisitions,
             contended=row.contended,
             trylock_failed=row.trylock_failed,
@@ -354,14 +362,22 @@ class Picture:
         """Return the locks with the names known by now."""
         rows = {row.lock: row for row, _, _ in self._locks.values()}
         return tuple(
-            replace(lock, name=self._lock_name(row, lock.kind, lock.wait_stacks, frames))
+            replace(
+                lock,
+                name=self._lock_name(row, lock.kind, lock.wait_stacks, frames, lock.waiters),
+            )
             if (row := rows.get(lock.id))
             else lock
             for lock in locks
         )
 
     def _lock_name(
-        self, row: LockRow, kind: Kind, stacks: tuple[WaitStack, ...], frames: StackFrames
+        self,
+        row: LockRow,
+        kind: Kind,
+        stacks: tuple[WaitStack, ...],
+        frames: StackFrames,
+        waiters: Iterable[int],
     ) -> str:
         if row.lock == 0:
             return "other locks"
@@ -375,7 +391,12 @@ class Picture:
         def made_at() -> tuple[Frame, ...]:
             return frames.of(row.made_at)
 
-        return self._names.name(row.lock, row.generation, kind, row.address, made_at, most_wait)
+        def waiter() -> tuple[Frame, ...]:
+            return next(filter(None, map(self._merged, waiters)), ())
+
+        return self._names.name(
+            row.lock, row.generation, kind, row.address, made_at, most_wait, waiter
+        )
 
     # ---- events ----
 

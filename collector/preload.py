@@ -91,10 +91,13 @@ class _File:
         self.python = PythonStacks(PythonReader(pid), self.frames)
         self.waits: Waits = {}  # of the last look
         self.given = GivenNames(memory)
-        self.picture = Picture(self.clock, resolver, self.given)
+        self.picture = Picture(self.clock, resolver, self.given, self._merged)
         self.claim = control.Claim(memory, self.clock)
         self.edges: frozenset[waitgraph.Edge] = frozenset()
         self.seen_alive = 0  # ticks
+
+    def _merged(self, tid: int) -> tuple[Frame, ...]:
+        return self.python.of_wait(tid, self.waits)
 
     def close(self) -> None:
         self.claim.close()
@@ -387,6 +390,8 @@ class PreloadSource:
             snapshot = file.python.resolved(
                 snapshot, file.waits, lambda: _waits(file.reader.read_threads())
             )
+            locks = file.picture.renamed(snapshot.locks, file.frames)
+            snapshot = replace(snapshot, locks=locks)
         notes = *snapshot.notes, *file.resolver.notes(), *file.python.notes()
         return replace(snapshot, notes=tuple(dict.fromkeys(notes)))
 

@@ -69,6 +69,11 @@ class PythonStacks:
             known = self._last[stack] = frames, _merge(frames, runs) or frames
         return known[1]
 
+    def of_wait(self, tid: int, waits: Waits) -> tuple[Frame, ...]:
+        """Return the merged stack of the wait that a thread is in, () if there is none (yet)."""
+        wait = tid, waits.get(tid, (0, 0))
+        return self.of(self._of_wait[wait]) if wait in self._of_wait else ()
+
     # ---- look after look ----
 
     def begin(self) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from locktop.collector.model import Frame, Kind
+from locktop.collector.symbols.python_merge import PYTHON
 from locktop.collector.symbols.resolver import Resolver
 from locktop.collector.symbols.wrappers import whose
 
@@ -15,6 +16,10 @@ _FACTORY = re.compile(
     r"(?=.*(?:mutex|lock|sem|cond|monitor|crit|barrier))(?=.*(?:init|alloc|creat|new|make))",
     re.IGNORECASE,
 )
+#: Every lock of Python's is taken here: whose it is the Python functions tell,
+_PYTHON_LOCK = "PyThread_acquire_lock"
+#: those of its own library not.
+_PYTHON_WRAPPERS = ("threading.py", "queue.py")
 
 
 class LockNames:
@@ -32,9 +37,11 @@ class LockNames:
         address: int,
         made_at: Callable[[], Sequence[Frame]],
         stack: Callable[[], Sequence[Frame]],
+        waiter: Callable[[], Sequence[Frame]] = tuple,
     ) -> str:
         """Return the best name so far. ``made_at`` gives the frame that initialised it, if that was
-        seen, ``stack`` the frames with most wait, both only when needed."""
+        seen, ``stack`` the frames with most wait, ``waiter`` those of somebody who waits now with
+        Python's functions, if they are known; all only when needed."""
         known = self._settled.get((lock, generation))
         if known is not None:
             return known
@@ -46,6 +53,8 @@ class LockNames:
             return plain
         made = _maker(made_at())
         frame = made or whose(stack())
+        if frame is not None and frame.function.startswith(_PYTHON_LOCK):
+            frame = _whose_python(waiter())  # they may still come
         if frame is None:
             return plain
         where = "made in" if made else "in"
@@ -61,6 +70,11 @@ class LockNames:
     def _settle(self, lock: int, generation: int, name: str) -> str:
         self._settled[lock, generation] = name
         return name
+
+
+def _whose_python(frames: Sequence[Frame]) -> Frame | None:
+    own = (f for f in frames if f.module == PYTHON and f.file not in _PYTHON_WRAPPERS)
+    return next(own, None)
 
 
 def _maker(frames: Sequence[Frame]) -> Frame | None:

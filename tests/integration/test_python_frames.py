@@ -80,6 +80,8 @@ def test_functions_of_c_that_python_calls_stay(start_python: StartPython) -> Non
     assert not [frame for stack in stacks for frame in stack if "_PyEval" in frame]
     counted = {entry["stack"] for lock in document["locks"] for entry in lock["wait_stacks"]}
     assert all(stack < 1 << 32 for stack in counted), "what was counted stays as it was recorded"
+    names = {lock["name"] for lock in document["locks"] if lock["waiters"]}
+    assert "sem in task (python_frames.py:21)" in names
 
 
 def test_they_come_by_themselves_while_one_looks_on(start_python: StartPython) -> None:
@@ -98,6 +100,8 @@ def test_they_come_by_themselves_while_one_looks_on(start_python: StartPython) -
         stacks = {t.tid: t.waiting_for.stack for t in snapshot.threads if t.waiting_for}
         again = {t.tid: t.waiting_for.stack for t in source.look().threads if t.waiting_for}
         assert stacks == again, "an id stays with its stack"
+        names = {lock.name for lock in source.look().locks if lock.waiters}
+        assert "sem in task (python_frames.py:21)" in names
 
 
 def test_a_wait_is_never_shown_with_the_functions_of_another(start_python: StartPython) -> None:

@@ -341,3 +341,35 @@ def test_a_lock_waited_for_in_a_nameless_frame_is_not_blamed_on_its_caller(
     expected = f"mutex in stripped+{frame.offset:#x}"
     assert LockNames(resolver).name(1, 0, Kind.MUTEX, 0x10, tuple, stack) == expected
     resolver.close()
+
+
+@pytest.mark.parametrize("running", ["dwarf"], indirect=True)
+def test_a_lock_of_python_is_called_after_the_python_function_that_waits(
+    running: Running,
+) -> None:
+    resolver = Resolver(running.process.pid)
+    names = LockNames(resolver)
+    native = (
+        Frame(1, "PyThread_acquire_lock_timed", "thread_pthread.h", 497, "python3.11", 1),
+        Frame(2, "lock_PyThread_acquire_lock", "_threadmodule.c", 179, "python3.11", 2),
+        Frame(3, "_PyEval_EvalFrameDefault", "ceval.c", 4769, "python3.11", 3),
+    )
+    merged = (
+        Frame(3, "wait", "threading.py", 327, "python", 0),
+        Frame(3, "get", "queue.py", 171, "python", 0),
+        Frame(3, "task", "app.py", 23, "python", 0),
+    )
+    known: list[tuple[Frame, ...]] = [()]
+
+    def name(lock: int) -> str:
+        return names.name(lock, 0, Kind.SEM, 0x10, tuple, lambda: native, lambda: known[0])
+
+    assert name(1) == "sem 0x10", "not after what takes all of them"
+    known[0] = merged[:2]
+    assert name(1) == "sem 0x10"
+    known[0] = merged
+    assert name(1) == "sem in task (app.py:23)"
+    known[0] = ()
+    assert name(1) == "sem in task (app.py:23)", "it keeps its name"
+    assert name(2) == "sem 0x10"
+    resolver.close()
