@@ -18,6 +18,7 @@ from locktop.collector.vs_report import Report
 #: Bytes of a file that is read as a whole.
 LARGEST = 1 << 30
 _MOST_NAMED = 5
+_WITHOUT_STACKS = ("dormant", "counting")
 
 
 class Unit(StrEnum):
@@ -108,8 +109,12 @@ class SnapshotProfile:
     def notes(self, weight: str) -> tuple[str, ...]:
         """See Profile."""
         blamed = any(lock.blame for lock in self.snapshot.locks)
-        none = ("this snapshot has no blame",) if weight == callers.BLAME and not blamed else ()
-        return (*none, *self.snapshot.notes)
+        said = []
+        if weight == callers.BLAME and not blamed:
+            said.append("this snapshot has no blame")
+        if self.snapshot.level in _WITHOUT_STACKS:
+            said.append(f"no stacks are taken at level {self.snapshot.level}")
+        return (*said, *self.snapshot.notes)
 
 
 class ReportProfile:

@@ -12,7 +12,7 @@ import codecs
 import csv
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from locktop.collector.analysis.callers import Part, Place, Step
@@ -28,6 +28,7 @@ _HEADER_WITHIN = 50
 _MOST_NOTES = 20
 _TYPES = {"root": 0, "caller": 1, "callee": 2, "0": 0, "1": 1, "2": 2}
 _TYPE_NAMES = ("Root", "Caller", "Callee")
+_LINE_END = re.compile(r"\r\n|\r|\n")
 _THOUSANDS = " '\u00a0\u2009\u202f\u2019"
 
 
@@ -82,7 +83,7 @@ class Report:
 
 def parse(data: bytes, name: str) -> Report:
     """Read a report. Raises LocktopError, in one line with ``name``, when it is none."""
-    lines = decoded(data).splitlines()
+    lines = _LINE_END.split(decoded(data))  # no other character ends a line, or is counted as one
     columns = _header(lines)
     if columns is None:
         raise LocktopError(
@@ -209,57 +210,59 @@ def _cells(lines: list[str], columns: _Columns, notes: _Notes) -> Iterator[tuple
 
 # ---- numbers ----
 
-_Tells = Callable[[str, str], bool]
-_NUMBER = re.compile(r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+")
-
 
 class _Marks:
     """Which of point and comma parts whole from decimals; the other one parts thousands."""
 
     def __init__(self, cells: list[tuple[int, list[str]]], columns: _Columns) -> None:
-        pairs = [at for measure in columns.measures for at in columns.pair(measure)]
-        shares = [at for title, at in columns.at.items() if title.endswith("%")]
-        self.decimal = (
-            # A percentage has decimals and no thousands.
-            self._decimal(_texts(cells, shares), lambda text, mark: True)
-            or self._decimal(_texts(cells, [*pairs, *shares]), _must_be_decimal)
-            # Where the comma parts columns, the point is for decimals.
-            or ("," if columns.separator == ";" else ".")
+        figures = [at for measure in columns.measures for at in columns.pair(measure)]
+        # Percentages always have decimals, and never thousands.
+        figures += [at for title, at in columns.at.items() if title.endswith("%")]
+        told = Counter(filter(None, map(_decimal_mark, _texts(cells, figures))))
+        # Where nothing tells: where the comma parts columns, the point is for decimals.
+        otherwise = "," if columns.separator == ";" else "."
+        self.decimal = told.most_common(1)[0][0] if told else otherwise
+        thousands = _THOUSANDS + _other(self.decimal)
+        self._groups = str.maketrans("", "", thousands)
+        self._number = re.compile(
+            rf"(?=[{self.decimal}]?[0-9])(?:[0-9]+|[0-9]{{1,3}}(?:[{thousands}][0-9]{{2,3}})*[{thousands}][0-9]{{3}})?"
+            rf"(?:[{self.decimal}][0-9]*)?(?:[eE][+-]?[0-9]{{1,3}})?"
         )
-        self._thousands = "," if self.decimal == "." else "."
-
-    @staticmethod
-    def _decimal(texts: Iterable[str], tells: _Tells) -> str:
-        found: Counter[str] = Counter()
-        for text in texts:
-            last = max(text.rfind("."), text.rfind(","))
-            if last >= 0 and tells(text, text[last]):
-                found[text[last]] += 1
-        return found.most_common(1)[0][0] if found else ""
 
     def number(self, text: str) -> float | None:
         """Return the number that a cell says, None where it says none that could be."""
-        bare = text.strip().rstrip("%").strip()
-        for mark in (*_THOUSANDS, self._thousands):
-            bare = bare.replace(mark, "")
-        bare = bare.replace(self.decimal, ".")
-        value = float(bare) if _NUMBER.fullmatch(bare) else None
-        return value if value is not None and value < 1e300 else None
+        text = _bare(text)
+        if not self._number.fullmatch(text):
+            return None
+        value = float(text.translate(self._groups).replace(self.decimal, "."))
+        return value if value < 1e300 else None
+
+
+def _other(mark: str) -> str:
+    return "," if mark == "." else "."
+
+
+def _bare(text: str) -> str:
+    return text.strip().rstrip("%").strip()
 
 
 def _texts(cells: list[tuple[int, list[str]]], at: list[int]) -> Iterator[str]:
     for _, row in cells:
         for n in at:
             if n < len(row):
-                yield row[n].strip().rstrip("%").strip()
+                yield _bare(row[n])
 
 
-def _must_be_decimal(text: str, mark: str) -> bool:
-    """Of thousands there would be three digits behind it, and never one more mark before it."""
+def _decimal_mark(text: str) -> str:
+    """The mark that parts decimals if this text alone tells, else "": of thousands there would be
+    three digits behind it, and of decimals it is the only one of its kind."""
+    mark = max(".,", key=text.rfind)
+    at = text.rfind(mark)
+    if at < 0:
+        return ""
     if text.count(mark) > 1:
-        return False
-    other = "," if mark == "." else "."
-    return other in text or len(text) - text.index(mark) - 1 != 3
+        return _other(mark)
+    return mark if _other(mark) in text or len(text) - at - 1 != 3 else ""
 
 
 # ---- rows ----

@@ -216,7 +216,9 @@ class CallersScreen(ListScreen):
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """A click may have chosen the other list."""
-        if event.widget in (self._tree_list, self._wing_list):
+        if event.widget is self._wing_list and not self._walked:
+            self.action_walk()
+        elif event.widget in (self._tree_list, self._wing_list):
             self._use(event.widget is self._wing_list)
 
     def _use(self, wings: bool) -> None:

@@ -132,6 +132,16 @@ def test_a_snapshot_without_blame_says_so(tmp_path: Path) -> None:
     assert "  this snapshot has no blame\n" in text
 
 
+def test_without_stacks_it_says_why(tmp_path: Path) -> None:
+    path = tmp_path / "saved.json"
+    locks = tuple(pictures.replace(lock, wait_stacks=()) for lock in pictures.normal().locks)
+    counting = pictures.replace(pictures.normal(), locks=locks, level="counting")
+    path.write_text(json.dumps(document(counting)))
+    text = said(path)
+    assert " 100.0 %   1 h 31 min   1 h 31 min  no stack known\n" in text
+    assert "  no stacks are taken at level counting\n" in text
+
+
 def test_json_has_every_node_with_its_depth(saved: Path) -> None:
     whole = json.loads(said(saved, "--format", "json"))
     assert (whole["format"], whole["version"]) == ("locktop.callers", 1)

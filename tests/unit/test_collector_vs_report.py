@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -171,6 +172,9 @@ HEAD = "Type{0}Function Name{0}Elapsed Inclusive Time{0}Elapsed Exclusive Time"
         (",", ('"1,234,567"', "0.50"), 1234567.0),
         ("\t", ("1234.5", "0"), 1234.5),
         ("\t", ("1,5E+3", "0"), 1500.0),
+        ("\t", (",5", "0,25"), 0.5),
+        (";", ("1.234.567", "1.000.000"), 1234567.0),  # two points: none is for decimals
+        (",", ('"12,34,567"', "0.5"), 1234567.0),  # Indian
     ],
 )
 def test_decimal_comma_or_point(separator: str, cells: tuple[str, str], value: float) -> None:
@@ -178,6 +182,14 @@ def test_decimal_comma_or_point(separator: str, cells: tuple[str, str], value: f
     report = parse("\n".join(lines).encode(), "x.csv")
     assert report.notes == ()
     assert report.groups["elapsed"][Step("main")].row.value == pytest.approx(value)
+
+
+@pytest.mark.parametrize("cell", ["", ".", "1,5", "1,23", ",", "-5", "1e999", "٣", "0x10", "e5"])
+def test_what_is_no_number_is_named(cell: str) -> None:
+    lines = [HEAD.format(";"), "Root;main;1.5;0.25", f"Root;other;{cell};1"]
+    report = parse("\n".join(lines).encode(), "x.csv")
+    assert report.notes == (f"line 3 is left out: {cell!r} is not a number of elapsed time",)
+    assert [step.name for step in report.groups["elapsed"]] == ["main"]
 
 
 def test_percentages_tell_the_decimal_mark() -> None:
@@ -246,6 +258,33 @@ def test_what_is_no_report_is_one_line(data: bytes, words: str) -> None:
     with pytest.raises(LocktopError, match=r"^x\.csv ") as raised:
         parse(data, "x.csv")
     assert words in str(raised.value)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_damaged_reports_are_read_or_refused_but_never_fail(seed: int) -> None:
+    """Bytes of a true one changed, added or cut off: whatever is left, an answer of ours."""
+    chance = random.Random(seed)
+    whole = text(TRACING, tracing_rows()) if seed % 2 else text(SAMPLING, sampling_rows())
+    data = bytearray(whole.encode(chance.choice(["utf-8", "utf-16"])))
+    for _ in range(chance.randint(1, 40)):
+        at = chance.randrange(len(data))
+        piece = chance.choice([b'"', b",", b"\n", b"\x85", b"-", b"1e999", b"9" * 400, b"\0", b""])
+        data[at : at + chance.randint(0, 3)] = piece
+    try:
+        report = parse(bytes(data), "x.csv")
+    except LocktopError:
+        return
+    for measure in report.measures:
+        profile = ReportProfile(report, "x.csv")
+        profile.tree(measure.name)
+        profile.butterflies(measure.name)
+
+
+def test_a_name_with_a_character_that_parts_lines_elsewhere_is_one_name() -> None:
+    data = text(SAMPLING, sampling_rows()).replace('"b"', '"b\u2028\x0cc"')
+    report = parse(data.encode(), "x.csv")
+    assert report.notes == ()
+    assert ("/main/b  c", 30.0, 10.0) in tree_of(report, "samples")
 
 
 def test_functions_of_one_name_are_told_apart_by_module_and_address() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,8 +15,9 @@ from textual.app import App
 from textual.pilot import Pilot
 
 from locktop.collector import vs_report
+from locktop.collector.analysis.callers import Node
 from locktop.collector.model import Snapshot, WaitStack
-from locktop.collector.profile import ReportProfile
+from locktop.collector.profile import ReportProfile, SnapshotProfile
 from locktop.tui.app import CallersApp, LocktopApp
 from locktop.tui.callers_screen import CallersScreen
 from locktop.tui.lines.caller_rows import fit_chain
@@ -56,7 +58,8 @@ class View:
         await self.settle()
 
     async def says(self, text: str) -> None:
-        for _ in range(50):
+        deadline = time.monotonic() + 60.0
+        while time.monotonic() < deadline:
             if text in self.text:
                 return
             await self.pilot.pause()
@@ -301,6 +304,43 @@ async def test_a_report_opens_in_the_same_view_marked_as_an_estimate() -> None:
         assert "● work" in view.under_cursor
         await view.keys("escape", "escape")
         assert view.app.is_running
+
+
+async def test_a_click_beside_the_tree_chooses_and_escape_leads_back() -> None:
+    async with live(pictures.deadlock(), size=(200, 60)) as view:
+        await view.pilot.click("#wings", offset=(20, 5))
+        await view.settle()
+        assert "▶ Function" in view.text
+        await view.keys("escape")
+        assert "▶ Callers" in view.text
+
+
+async def test_without_any_wait_there_is_nothing_and_no_key_fails() -> None:
+    async with live(pictures.empty()) as view:
+        assert "By time waited nothing" in view.text
+        await view.keys("enter", "tab", "right", "left", "i", "v", "v", "down", "end")
+        await view.keys("escape")
+        assert "Locks" in view.text
+
+
+async def test_a_tree_that_takes_long_is_added_up_less_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with live(waits(("main a", 5.0))) as view:
+        add_up = SnapshotProfile.tree
+
+        def slow(profile: SnapshotProfile, weight: str) -> Node:
+            view.clock[0] += 0.01  # as the screen's clock has it: nine times that must pass
+            return add_up(profile, weight)
+
+        monkeypatch.setattr(SnapshotProfile, "tree", slow)
+        await view.show(waits(("main a", 6.0)))
+        assert "6.00s" in view.text
+        before = view.clock[0]
+        await view.show(waits(("main a", 7.0)), after_s=0.0)
+        assert view.clock[0] == before
+        await view.says("7.00s")
+        assert view.clock[0] == pytest.approx(before + 0.01)
 
 
 async def test_hostile_names_do_no_harm() -> None:
