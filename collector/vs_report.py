@@ -139,27 +139,30 @@ class _Notes:
 # ---- columns ----
 
 
-@dataclass(frozen=True, slots=True)
 class _Columns:
-    line: int  # of the titles
-    separator: str
-    at: Mapping[str, int]
-    measures: tuple[Measure, ...]
+    """Where in a row what stands."""
 
-    def find(self, titles: Iterable[str]) -> int | None:
+    def __init__(self, line: int, separator: str, titles: list[str]) -> None:
+        """``line``: the number of that which has the titles."""
+        self.line = line
+        self.separator = separator
+        self.at = {title: n for n, title in reversed(list(enumerate(titles))) if title}
+        pairs = self._pairs(MEASURES) or self._pairs(_SHARES)
+        self.measures = tuple(measure for measure, _ in pairs)
+        self.pairs = tuple(pair for _, pair in pairs)
+        #: How many cells a row has at least.
+        self.needed = 1 + max([self.at["type"], self.at["function name"], *map(max, self.pairs)])
+
+    def _pairs(self, measures: Iterable[Measure]) -> list[tuple[Measure, tuple[int, int]]]:
+        found = []
+        for measure in measures:
+            first, second = self._find(measure.inclusive), self._find(measure.exclusive)
+            if first is not None and second is not None:
+                found.append((measure, (first, second)))
+        return found
+
+    def _find(self, titles: Iterable[str]) -> int | None:
         return next((self.at[title] for title in titles if title in self.at), None)
-
-    @property
-    def needed(self) -> int:
-        """How many cells a row has at least."""
-        pairs = [self.pair(measure) for measure in self.measures]
-        return 1 + max(self.at["type"], self.at["function name"], *(max(pair) for pair in pairs))
-
-    def pair(self, measure: Measure) -> tuple[int, int]:
-        first, second = self.find(measure.inclusive), self.find(measure.exclusive)
-        assert first is not None  # or it would not be one of them
-        assert second is not None
-        return first, second
 
     def cell(self, cells: list[str], title: str) -> str:
         at = self.at.get(title)
@@ -170,23 +173,9 @@ def _header(lines: list[str]) -> _Columns | None:
     for number, line in enumerate(lines[:_HEADER_WITHIN], 1):
         for separator in _SEPARATORS:
             titles = [" ".join(cell.casefold().split()) for cell in _split(line, separator)]
-            at = {title: n for n, title in reversed(list(enumerate(titles))) if title}
-            if "type" in at and "function name" in at:
-                columns = _Columns(number, separator, at, ())
-                return _Columns(number, separator, at, _measures(columns))
+            if "type" in titles and "function name" in titles:
+                return _Columns(number, separator, titles)
     return None
-
-
-def _measures(columns: _Columns) -> tuple[Measure, ...]:
-    def there(measures: Iterable[Measure]) -> tuple[Measure, ...]:
-        return tuple(
-            measure
-            for measure in measures
-            if columns.find(measure.inclusive) is not None
-            and columns.find(measure.exclusive) is not None
-        )
-
-    return there(MEASURES) or there(_SHARES)
 
 
 def _split(line: str, separator: str) -> list[str]:
@@ -215,7 +204,7 @@ class _Marks:
     """Which of point and comma parts whole from decimals; the other one parts thousands."""
 
     def __init__(self, cells: list[tuple[int, list[str]]], columns: _Columns) -> None:
-        figures = [at for measure in columns.measures for at in columns.pair(measure)]
+        figures = [at for pair in columns.pairs for at in pair]
         # Percentages always have decimals, and never thousands.
         figures += [at for title, at in columns.at.items() if title.endswith("%")]
         told = Counter(filter(None, map(_decimal_mark, _texts(cells, figures))))
@@ -293,14 +282,13 @@ def _row(
         notes.say(number, "it names no function")
         return
     values = {}
-    for measure in columns.measures:
-        texts = [cells[at] for at in columns.pair(measure)]
-        pair = [marks.number(text) for text in texts]
-        if pair[0] is None or pair[1] is None:
-            wrong = texts[0] if pair[0] is None else texts[1]
+    for measure, (first, second) in zip(columns.measures, columns.pairs, strict=True):
+        inclusive, exclusive = marks.number(cells[first]), marks.number(cells[second])
+        if inclusive is None or exclusive is None:
+            wrong = cells[first] if inclusive is None else cells[second]
             notes.say(number, f"{wrong.strip()!r} is not a number of {measure.says}")
             return
-        values[measure.name] = (pair[0], pair[1])
+        values[measure.name] = (inclusive, exclusive)
     module = clean(columns.cell(cells, "module name"))
     process = " ".join(
         filter(None, (columns.cell(cells, "process name"), columns.cell(cells, "process id")))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from locktop.collector.analysis.callers import Butterfly, Node, Part, Place, Step, Wing
 from locktop.collector.export import units
+from locktop.collector.export.text import wrapped
 from locktop.collector.profile import Profile, Unit, Weight
 from locktop.collector.sanitize import clean
 
@@ -13,23 +14,23 @@ from locktop.collector.sanitize import clean
 SMALLEST = 0.005
 #: A figure, at the right of its column.
 _FIGURE = 13
-_LEAST_NAME = 30
+_LEAST_NAME = 20
 
 
 def render_tree(profile: Profile, weight: Weight, idle: bool, width: int = 100) -> str:
     """Return the tree; with ``idle`` also waits for work. No line is longer than ``width``."""
-    return _page(_Page(profile, weight, idle, width).tree())
+    return _page(_Page(profile, weight, idle, width).tree(), width)
 
 
 def render_butterfly(
     profile: Profile, weight: Weight, step: Step, idle: bool, width: int = 100
 ) -> str:
     """Return ``step`` between its callers and its callees."""
-    return _page(_Page(profile, weight, idle, width).butterfly(step))
+    return _page(_Page(profile, weight, idle, width).butterfly(step), width)
 
 
-def _page(lines: Iterator[str]) -> str:
-    return "\n".join(clean(line, 1000).rstrip() for line in lines) + "\n"
+def _page(lines: Iterator[str], width: int) -> str:
+    return "\n".join(part for line in lines for part in wrapped(line, width)) + "\n"
 
 
 def figure(value: float, weight: Weight) -> str:

@@ -44,11 +44,13 @@ def render(snapshot: Snapshot, before: Snapshot | None = None, width: int = 100)
     """Return the page. With ``before``, an earlier look at the same process, the figures of locks
     are those of the time between the two. No line is longer than ``width``."""
     page = _Page(snapshot, before)
-    return "\n".join(part for line in page.lines() for part in _wrapped(line, width)) + "\n"
+    return "\n".join(part for line in page.lines() for part in wrapped(line, width)) + "\n"
 
 
-def _wrapped(line: str, width: int) -> list[str]:
-    """What is too long goes on below, further in: a page for a ticket loses nothing."""
+def wrapped(line: str, width: int) -> list[str]:
+    """Return the line, made harmless, in parts of at most ``width`` characters.
+
+    What is too long goes on below, further in: a page for a ticket loses nothing."""
     line = clean(line, _LONGEST_LINE).rstrip()
     if len(line) <= width:
         return [line]
