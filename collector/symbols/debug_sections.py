@@ -66,6 +66,11 @@ class DebugSections:
             raise ValueError(f".debug_{name} is cut off")
         return int.from_bytes(data[at : at + size], "little")
 
+    def rest(self) -> None:
+        """Let go of what was read; it can be read again."""
+        self._unpacked.clear()
+        self._windows.clear()
+
     def _section(self, name: str) -> Section | None:
         if name not in self._sections:
             # The index of a file that holds many split units has a name of its own.

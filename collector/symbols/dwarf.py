@@ -92,6 +92,10 @@ class Dwarf:
             return found
         return None
 
+    def rest(self) -> None:
+        """Let go of what was read, but for the indexes: packed sections may be large."""
+        self._units.rest()
+
     # ---- which unit ----
 
     def rows(self) -> UnitRows:

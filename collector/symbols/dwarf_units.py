@@ -273,6 +273,13 @@ class Units:
         self.supplement = supplement
         self._recent: OrderedDict[int, Unit] = OrderedDict()
 
+    def rest(self) -> None:
+        """Let go of what was read; it can be read again."""
+        self._recent.clear()
+        self.sections.rest()
+        if self.supplement is not None:
+            self.supplement.rest()
+
     def __iter__(self) -> Iterator[Unit]:
         """Walk over them; raises ValueError where one is damaged."""
         offset, size = 0, self.sections.size("info")

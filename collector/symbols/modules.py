@@ -107,6 +107,10 @@ class Module:
         name = "" if found else self._kept_symbols.get(address, "")
         return (Place(name, "", 0),) if name else found
 
+    def rest(self) -> None:
+        """Let go of memory that is needed only while names are looked for."""
+        self._dwarf.rest()
+
     def _keep_symbol(self, address: int) -> None:
         """A symbol table may take long to read, for the one function that has no lines."""
         symbol = self.function(address)
@@ -199,6 +203,13 @@ def _first_address(elf: ElfFile) -> int:
 
 # Kept for all processes looked at; a file that was replaced has another key.
 _modules: OrderedDict[tuple[int, int, int, int], Module | str] = OrderedDict()
+
+
+def rest() -> None:
+    """Let go of memory that is needed only while names are looked for."""
+    for module in _modules.values():
+        if isinstance(module, Module):
+            module.rest()
 
 
 def load(pid: int, mapping: Mapping) -> Module:

@@ -176,6 +176,8 @@ class Resolver:
             except Exception:  # one address without a name must not cost all others theirs
                 self._named.add(address)
             self.version += 1
+            if not self._soon and not self._later:
+                modules.rest()
 
     # ---- the work ----
 

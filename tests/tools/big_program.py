@@ -1,8 +1,8 @@
 """A C++ program with as much debug information as is asked for, made in a minute or two.
 
 Two units that differ are compiled; each is linked again and again with its one global function
-under other names. Run, it calls through 13 units, prints the return addresses of that stack, and
-waits until its input ends.
+under other names. Run, a thread calls through 13 units, prints the return addresses of that
+stack, and waits there for a lock, until the input ends.
 """
 
 from __future__ import annotations
@@ -69,6 +69,7 @@ extern "C" int step(int depth)
 
 _MAIN = """\
 #include <execinfo.h>
+#include <pthread.h>
 #include <stdio.h>
 enum { UNITS = %(units)d, DEPTH = %(depth)d };
 %(declarations)s
@@ -81,15 +82,23 @@ static void tell(void)
     printf("\\n");
     fflush(stdout);
 }
+static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
 int next(int depth)
 {
     if (!depth) {
         tell();
-        return getchar();
+        return pthread_mutex_lock(&held);
     }
     return steps[(long)depth * (UNITS - 1) / DEPTH](depth) + 1;
 }
-int main(void) { return !next(DEPTH); }
+static void *call(void *unused) { next(DEPTH); return unused; }
+int main(void)
+{
+    pthread_t thread;
+    pthread_mutex_lock(&held);
+    pthread_create(&thread, NULL, call, NULL);
+    return getchar();
+}
 """
 
 
@@ -111,7 +120,7 @@ def build(directory: Path, megabytes: int) -> Path:
         "names": ", ".join(f"step{n}" for n in range(count)),
     }
     (directory / "main.c").write_text(_MAIN % main)
-    _run(directory, "cc", "-O2", "-g", "-c", "main.c")
+    _run(directory, "cc", "-O2", "-g", "-D_GNU_SOURCE", "-c", "main.c")
     (directory / "objects").write_text("\n".join(objects))
     _run(directory, "c++", "-o", program.name, "main.o", "@objects", "-pthread")
     for name in objects:
