@@ -10,7 +10,7 @@ NATIVE := $(shell find native -type f) CMakeLists.txt
 TYPECHECK := build/typecheck/locktop
 
 .PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench bench-table programs \
-  programs-bench soak fuzz glibc-tests sizes wheel-test clean
+  programs-bench symbols-bench soak fuzz glibc-tests sizes wheel-test clean
 
 setup: .venv/.built
 
@@ -44,6 +44,12 @@ programs-bench: setup
 MINUTES ?= 10
 soak: setup
 	LOCKTOP_SOAK_MINUTES=$(MINUTES) $(BIN)/pytest tests/soak -s
+
+# Names in a large program, made for it in MEGABYTES of build/big (docs/overhead.md).
+MEGABYTES ?= 200
+symbols-bench: setup
+	@mkdir -p build/big
+	$(BIN)/python tests/tools/symbols_bench.py $(MEGABYTES) 10 build/big
 
 bench: setup
 	$(BIN)/locktop bench

@@ -21,13 +21,17 @@ class DebugSections:
         self._file = file
         self._suffix = suffix
         self._sections: dict[str, Section | None] = {}
+        self._sizes: dict[str, int] = {}
         self._unpacked: dict[str, bytes] = {}
         self._windows: dict[str, tuple[int, bytes]] = {}
 
     def size(self, name: str) -> int:
         """Return a section's size in bytes, unpacked; 0 if there is none."""
-        section = self._section(name)
-        return self._file.size(section) if section is not None else 0
+        size = self._sizes.get(name)
+        if size is None:
+            section = self._section(name)
+            size = self._sizes[name] = self._file.size(section) if section is not None else 0
+        return size
 
     def read(self, name: str, offset: int, size: int) -> bytes:
         """Return ``size`` bytes at ``offset``."""

@@ -1,7 +1,7 @@
 """Entries of .debug_info: how each abbreviation lays one out, to read it or to step over it.
 
-pyelftools makes objects of an entry and of each of its attributes, in some 20 us; a unit has up to
-100,000 entries. Here an entry that is stepped over takes a fraction of one.
+pyelftools makes objects of an entry and of each of its attributes, in some 24 us; a unit has up to
+100,000 entries. Here an entry takes 1.3 us, most of them being stepped over.
 """
 
 from __future__ import annotations
