@@ -59,6 +59,7 @@ class Module:
             self._debug, file = found.elf, found.file
             self._shift = _first_address(self._debug) - _first_address(self.elf)
         self._supplement = debug_files.supplement(self._debug, file, roots)
+        self._new_symbols = False
         # A copy of the file, in a container, is the same build; without a build id nothing tells.
         about = file.about
         place = (about.st_dev, about.st_ino, about.st_mtime_ns)
@@ -108,15 +109,18 @@ class Module:
         return (Place(name, "", 0),) if name else found
 
     def rest(self) -> None:
-        """Let go of memory that is needed only while names are looked for."""
+        """Let go of memory that is needed only while names are looked for, and keep what is new."""
         self._dwarf.rest()
+        if self._new_symbols:
+            self._new_symbols = False
+            self._kept.put("symbols", msgpack.packb(self._kept_symbols))
 
     def _keep_symbol(self, address: int) -> None:
         """A symbol table may take long to read, for the one function that has no lines."""
         symbol = self.function(address)
         if symbol is not None and len(self._kept_symbols) < _MOST_SYMBOLS:
             self._kept_symbols[address] = symbol.name
-            self._kept.put("symbols", msgpack.packb(self._kept_symbols))
+            self._new_symbols = True
 
     @cached_property
     def _kept_symbols(self) -> dict[int, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import shutil
 import subprocess
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,10 @@ import pytest
 
 import locktop
 from locktop.collector.model import Frame
+from locktop.collector.symbols import dwarf_entries, modules
+from locktop.collector.symbols.disk_cache import DiskCache
 from locktop.collector.symbols.dwarf import Dwarf
+from locktop.collector.symbols.dwarf_functions import function_name
 from locktop.collector.symbols.elf import ElfFile, InMemory
 from locktop.collector.symbols.resolver import Resolver
 
@@ -295,3 +299,59 @@ def test_split_debug_information_in_a_package_or_missing(kept: str, tmp_path: Pa
         assert [frame.line for frame in frames] == told.lines
         assert resolver.notes() == []
     resolver.close()
+
+
+def test_the_next_run_has_its_names_without_reading_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = start(build(tmp_path, NESTED, WAYS["dwarf 5"]))
+    cache = DiskCache(tmp_path / "cache")
+    monkeypatch.setattr(modules, "_cache", lambda: cache)
+    monkeypatch.setattr(modules, "_modules", OrderedDict())
+    first = resolved(told)
+    assert [frame.function for frame in first] == FUNCTIONS
+    monkeypatch.setattr(modules, "_modules", OrderedDict())
+    monkeypatch.setattr(Dwarf, "_build", refuse)
+    monkeypatch.setattr(modules.Module, "function", refuse)
+    assert resolved(told) == first
+    told.process.communicate()
+
+
+def test_a_function_without_lines_is_not_looked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To read the symbol table of a large program takes long."""
+    told = start(build(tmp_path, NESTED, ["cc", "-fno-inline"]))
+    cache = DiskCache(tmp_path / "cache")
+    monkeypatch.setattr(modules, "_cache", lambda: cache)
+    monkeypatch.setattr(modules, "_modules", OrderedDict())
+    first = resolved(told)
+    assert [(frame.function, frame.file) for frame in first] == [("main", None)]
+    monkeypatch.setattr(modules, "_modules", OrderedDict())
+    monkeypatch.setattr(modules.Module, "function", refuse)
+    assert resolved(told) == first
+    told.process.communicate()
+
+
+def resolved(told: Told) -> tuple[Frame, ...]:
+    resolver = Resolver(told.process.pid)
+    resolver.frames(told.address)
+    assert resolver.wait()
+    resolver.close()  # what is new is kept before the line is empty
+    return resolver.frames(told.address)
+
+
+def refuse(*arguments: object) -> None:
+    raise AssertionError("this takes long")
+
+
+def test_names_that_lead_to_each_other_end() -> None:
+    class Circle:
+        def follow(self, origin: object) -> tuple[Circle, int]:
+            return self, 5
+
+        def entry(self, offset: int) -> dict[int, tuple[int, int]]:
+            return {dwarf_entries.ABSTRACT_ORIGIN: (dwarf_entries.FORM_REF_ADDR, 5)}
+
+    circle: Any = Circle()
+    assert function_name(circle, (dwarf_entries.FORM_REF_ADDR, 5)) == b""
