@@ -269,6 +269,30 @@ def test_nothing_is_kept_of_damaged_debug_information(templates: Path) -> None:
     assert not kept
 
 
+def test_code_that_was_discarded_is_not_taken_for_what_lies_there(tmp_path: Path) -> None:
+    """It keeps its debug information, at address 0: here more of it than lies before main()."""
+    many = "    kept = (char *)kept + 1;\n" * 2000
+    source = f"{NESTED}void unused(void)\n{{\n{many}}}\n"
+    told = start(build(tmp_path, source, WAYS["sections"]))
+    assert [frame.line for frame in frames_of(told)] == told.lines
+
+
+def test_a_split_file_of_another_build_is_not_taken(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    split = ["cc", "-gdwarf-5", "-gsplit-dwarf"]
+    build(tmp_path / "other", NESTED.replace("middle", "muddle"), split)
+    told = start(build(tmp_path, NESTED, split))
+    (name,) = (path.name for path in tmp_path.glob("*.dwo"))
+    shutil.copy(tmp_path / "other" / name, tmp_path / name)
+    resolver = Resolver(told.process.pid)
+    resolver.frames(told.address)
+    assert resolver.wait()
+    told.process.communicate()
+    assert [frame.function for frame in resolver.frames(told.address)] == ["main"]
+    assert len(resolver.notes()) == 1
+    resolver.close()
+
+
 @pytest.mark.parametrize("kept", ["nothing", "a package by dwp", "a package by llvm-dwp"])
 def test_split_debug_information_in_a_package_or_missing(kept: str, tmp_path: Path) -> None:
     """Binutils' dwp knows DWARF 4, LLVM's 5 too."""
@@ -279,7 +303,11 @@ def test_split_debug_information_in_a_package_or_missing(kept: str, tmp_path: Pa
     program = build(tmp_path, NESTED, ["cc", f"-gdwarf-{version}", "-gsplit-dwarf"])
     (split,) = tmp_path.glob("*.dwo")
     if kept != "nothing":
-        subprocess.run([packer, split.name, "-o", "program.dwp"], cwd=tmp_path, check=True)
+        (tmp_path / "other.c").write_text("int other(int n) { return n + 1; }\n")
+        compiled = ["cc", "-O2", f"-gdwarf-{version}", "-gsplit-dwarf", "-c", "other.c"]
+        subprocess.run(compiled, cwd=tmp_path, check=True)
+        command = [packer, "other.dwo", split.name, "-o", "program.dwp"]
+        subprocess.run(command, cwd=tmp_path, check=True)
     split.unlink()
     told = start(program)
     resolver = Resolver(told.process.pid)
