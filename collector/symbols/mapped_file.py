@@ -11,6 +11,12 @@ from locktop.collector import procfs
 from locktop.collector.symbols.maps import Mapping, parse
 from locktop.collector.symbols.opened import OpenFile, open_regular
 
+#: Memory that the kernel calls a deleted file, and that never was one with a name.
+_NAMELESS = ("/memfd:", "/SYSV", "/dev/zero", "/anon_hugepage")
+_MOST_TOLD = 1024
+# What is told of mappings of ours, by device, inode and change time.
+_told: dict[tuple[int, int, int], tuple[str, int] | None] = {}
+
 
 class NotMapped(ValueError):
     """A mapped file cannot be opened; the message says what became of it, if that is known."""
@@ -29,7 +35,8 @@ def open_mapped(pid: int, mapping: Mapping) -> OpenFile:
         return file
     if another:
         raise NotMapped("was replaced since the process started")
-    raise NotMapped("was deleted since the process started" if mapping.deleted else "")
+    was_a_file = mapping.deleted and not mapping.path.startswith(_NAMELESS)
+    raise NotMapped("was deleted since the process started" if was_a_file else "")
 
 
 def roots(pid: int) -> tuple[str, str]:
@@ -61,6 +68,15 @@ def _is_mapped(file: OpenFile, mapping: Mapping) -> bool:
 
 def _mapped_by_us(file: OpenFile) -> tuple[str, int] | None:
     """Map the file, without ever touching that memory, and return device and inode as told then."""
+    key = file.about.st_dev, file.about.st_ino, file.about.st_ctime_ns
+    if key not in _told:
+        if len(_told) >= _MOST_TOLD:
+            _told.clear()
+        _told[key] = _tell(file)
+    return _told[key]
+
+
+def _tell(file: OpenFile) -> tuple[str, int] | None:
     try:
         memory = mmap.mmap(file.fd, 1, access=mmap.ACCESS_COPY)
     except (OSError, ValueError):  # an empty file

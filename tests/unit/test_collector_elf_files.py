@@ -144,7 +144,7 @@ def test_all_functions_of_the_c_library_as_readelf_tells_them() -> None:
             functions.append((int(words[1], 16), int(words[2], 0), words[7].partition("@")[0]))
     assert len(functions) > 1000
     found = module(path)
-    for start, size, symbol in functions:
+    for start, size, symbol in functions[::7]:
         for address in {start, start + max(size, 1) - 1}:
             covering = {n for s, length, n in functions if s <= address < s + max(length, 1)}
             assert name(found, address) in covering, symbol

@@ -19,7 +19,7 @@ from support.rights import NOBODY, as_nobody
 
 from locktop.collector import procfs
 from locktop.collector.symbols import mapped_file
-from locktop.collector.symbols.maps import AddressSpace, parse
+from locktop.collector.symbols.maps import AddressSpace, Mapping, parse
 from locktop.collector.symbols.opened import open_regular
 from locktop.collector.symbols.resolver import Resolver
 
@@ -262,3 +262,29 @@ def test_what_the_kernel_tells_of_a_mapping_of_ours(place: Place) -> None:
         assert other is not None
         assert mapped_file._mapped_by_us(file) == (mapping.device, mapping.inode)
         assert mapped_file._mapped_by_us(other) != (mapping.device, mapping.inode)
+
+
+def test_another_file_is_looked_at_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no look at a file tells whether it is mapped, there is one for each address."""
+    other = open_regular(place.other)
+    assert other is not None
+    told = mapped_file._mapped_by_us(other)
+    monkeypatch.setattr(procfs, "read", None)
+    again = open_regular(place.other)
+    assert again is not None
+    assert mapped_file._mapped_by_us(again) == told
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("/memfd:doublemapper", ""),
+        ("/SYSV00000000", ""),
+        ("/no/such/library.so", "was deleted since the process started"),
+    ],
+)
+def test_only_what_was_a_file_was_deleted(path: str, why: str) -> None:
+    mapping = Mapping(0x1000, 0x2000, True, 0, "00:01", 7, path, True)
+    with pytest.raises(mapped_file.NotMapped) as raised:
+        mapped_file.open_mapped(os.getpid(), mapping)
+    assert str(raised.value) == why
