@@ -1,8 +1,9 @@
 """LLVM's demanglers, kept from unfolding a name beyond all memory.
 
 A mangled name may refer back to parts of itself, so 300 characters of a forged one unfold to more
-than any memory holds. Those that could become large are read by a process of their own, which has
-little memory and little time; it is started when it is first needed and ends with us.
+than any memory holds; and each level of a nested one takes stack. Those that could become large or
+deep are read by a process of their own, which has little memory and little time; it is started when
+it is first needed and ends with us.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ import time
 _REFERENCE = re.compile(r"[STB][0-9A-Za-z]*_")
 #: Characters that a name may unfold to where each reference doubles what is before it.
 _SAFE = 16 << 20
+#: Characters of a name that fits a stack of 512 KB, however it is nested.
+_SHALLOW = 1000
 _MOST_MEMORY = 160 << 20
 _PATIENCE_S = 2.0
 _LONGEST = 1 << 17  # characters of a readable name
@@ -29,7 +32,7 @@ _MOST_STARTS = 8  # a process for each forged name would be work, too
 def readable(symbol: str) -> str:
     """Return the whole readable form of a mangled name, "" if there is none."""
     references = len(_REFERENCE.findall(symbol))
-    if len(symbol) << min(references, 64) <= _SAFE:
+    if len(symbol) <= _SHALLOW and len(symbol) << min(references, 64) <= _SAFE:
         return _demangled(symbol)
     return _apart.ask(symbol)
 

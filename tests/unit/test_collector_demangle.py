@@ -161,6 +161,30 @@ def test_a_forged_name_does_not_unfold_beyond_memory(monkeypatch: pytest.MonkeyP
     apart.end()
 
 
+NESTED = {
+    "pointers": ("_Z1f", "P", "i", ""),
+    "templates": ("_Z1f", "1AI", "i", "E"),
+    "functions": ("_Z1f", "PF", "v", "E"),
+    "expressions": ("_Z1fIX", "ng", "Li1EEEvv", ""),
+    "conversions": ("_ZN1Acv", "P", "iEv", ""),
+    "references": ("_RINvC1a1f", "R", "hE", ""),
+}
+
+
+@pytest.mark.parametrize("kind", NESTED)
+@pytest.mark.parametrize("size", [990, 16_000])
+def test_a_nested_name_does_not_overflow_the_stack(kind: str, size: int) -> None:
+    begin, opening, middle, closing = NESTED[kind]
+    levels = (size - len(begin + middle)) // len(opening + closing)
+    name = begin + opening * levels + middle + closing * levels
+    program = (
+        "import sys, threading; from locktop.collector.symbols.demangle import demangle;"
+        "threading.stack_size(512 << 10);"
+        "t = threading.Thread(target=demangle, args=[sys.argv[1]]); t.start(); t.join()"
+    )
+    subprocess.run([sys.executable, "-c", program, name], check=True)
+
+
 def test_the_process_for_such_names_ends_with_us() -> None:
     """Whatever way we end, its input does, too."""
     program = (
