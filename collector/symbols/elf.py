@@ -30,6 +30,8 @@ _SYMBOL_TABLES = (".symtab", ".dynsym")  # the second is a part of the first, wh
 _MOST_SECTION = 512 << 20
 _MOST_READ = 2 * _MOST_SECTION
 _MOST_SECTIONS = 0x10000
+#: Of a symbol table, which takes five times as much while it is sorted; five million symbols.
+_MOST_SYMBOLS = 128 << 20
 _MOST_STRINGS = 16 << 20  # names of sections
 _MOST_NOTES = 1 << 20
 #: Bytes of the small file in .gnu_debugdata; real ones have some hundred kilobytes.
@@ -301,6 +303,8 @@ class ElfFile:
                 continue
             if section.link >= len(self._sections):
                 raise ValueError(f"section {name} names no strings")
+            if self.size(section) > _MOST_SYMBOLS:
+                raise ValueError(f"section {name} is larger than is sane")
             return SymbolTable(
                 self.data(section),
                 self.data(self._sections[section.link]),

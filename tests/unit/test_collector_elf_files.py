@@ -367,6 +367,20 @@ def test_a_sparse_file_is_not_read_whole(built: Built) -> None:
         elf(built.path).content(".debug_str")
 
 
+def test_a_symbol_table_that_nobody_could_have_written_is_not_sorted(built: Built) -> None:
+    """Read, its columns would take more memory than many a machine has."""
+    section = elf(built.path).section(".symtab")
+    assert section is not None
+    data = bytearray(built.path.read_bytes())
+    at = data.find(struct.pack("<QQ", section.offset, section.size))
+    data[at + 8 : at + 16] = struct.pack("<Q", 400 << 20)
+    built.path.write_bytes(data)
+    os.truncate(built.path, 1 << 30)
+    forged = built.module()
+    assert peak(lambda: forged.function(built.addresses[LOCAL])) < 8 << 20
+    assert forged.note.endswith(".symtab is larger than is sane")
+
+
 @pytest.mark.parametrize("moved", [0x10_0000, 0x3000_0000])
 def test_a_program_that_prelink_moved(built: Built, moved: int) -> None:
     """Its addresses are others than those in its debug file."""
