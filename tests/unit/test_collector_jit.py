@@ -153,6 +153,25 @@ def test_what_is_not_to_be_trusted(path: Path, found: PerfMap, tmp_path: Path) -
         assert found.find(0x1000) == "of a process before"
 
 
+def test_it_is_where_the_process_sees_it_under_the_pid_that_it_has_there() -> None:
+    """In a container: /tmp is another one there, and the process has the pid 1."""
+    container = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
+    if subprocess.run([*container, "true"], capture_output=True).returncode:
+        pytest.skip("this user may not make namespaces")
+    inside = "mount -t tmpfs x /tmp && echo '1000 10 inside' > /tmp/perf-1.map && echo ready"
+    command = [*container, "sh", "-c", f"{inside} && exec sleep 600"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as outer:
+        try:
+            assert outer.stdout is not None
+            assert outer.stdout.readline() == b"ready\n"
+            children = Path(f"/proc/{outer.pid}/task/{outer.pid}/children").read_text()
+            names = PerfMap(int(children))
+            assert names.find(0x1000) == "inside"
+            names.close()
+        finally:
+            outer.kill()
+
+
 def test_no_file_is_opened_for_a_process_that_ended(path: Path, process: int) -> None:
     path.write_bytes(b"1000 10 of the next\n")
     code = JitCode(process)
