@@ -388,6 +388,28 @@ def many(threads: int = 200, locks: int = 1000, tick: int = 0) -> Snapshot:
     return snapshot(tuple(made), named, lost_events=1_234_567)
 
 
+def calls(tick: int = 0) -> Snapshot:
+    """Many ways to many locks; of one lock in ten the waits grow with each ``tick``."""
+    ways = 60
+    stacks = {
+        n: tuple(
+            frame(f"step_{depth}_{n % (2 + depth)}", f"step{depth}.c", n, 0x402000 + 16 * depth)
+            for depth in range(8, -1, -1)
+        )
+        for n in range(1, ways + 1)
+    }
+    locks = tuple(
+        lock(
+            n,
+            f"lock[{n}]",
+            wait_s=(waited := 1.0 + (tick + n) // 10),
+            wait_stacks=(WaitStack(n, 5, waited),),
+        )
+        for n in range(1, ways + 1)
+    )
+    return snapshot((), locks, stacks=stacks)
+
+
 def ended() -> Snapshot:
     """The process is gone; its last picture is left."""
     return replace(normal(), ended=True, notes=("the process has ended",))

@@ -121,6 +121,12 @@ class MonitorScreen(ListScreen):
         self._curtain.close()
         self._feed.stop()
 
+    @property
+    def is_current(self) -> bool:
+        """Whether any of it can be seen. Textual takes what is below another screen for seen, and
+        would paint that whole with each picture that comes."""
+        return self._callers is None and super().is_current
+
     # Pictures
 
     def _publish(self, snapshot: Snapshot) -> None:

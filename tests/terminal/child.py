@@ -1,9 +1,9 @@
 """The real app on a real terminal, told over a pipe what to publish; run by test_terminal.py.
 
 A line on the control pipe is a command: ``tick N`` publishes the large picture of that tick,
-``same`` publishes the last one again, ``settle`` only waits. Each is answered, when all that it
-caused was handed to the terminal's writer, with one line of JSON; in it is what the screen is meant
-to show.
+``calls N`` one with many callers, ``same`` publishes the last one again, ``settle`` only waits.
+Each is answered, when all that it caused was handed to the terminal's writer, with one line of
+JSON; in it is what the screen is meant to show.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ def main() -> None:
             if word == "tick":
                 ticks[0] = int(rest[0])
                 last = pictures.many(tick=ticks[0])
-            if word in ("tick", "same"):
+            if word == "calls":
+                ticks[0] = int(rest[0])
+                last = pictures.calls(tick=ticks[0])
+            if word in ("tick", "calls", "same"):
                 feed.publish(replace(last))
             loop = app._loop
             assert loop is not None

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 from typing import IO, Any
 
 import pytest
@@ -206,6 +207,33 @@ def test_nothing_changed_sends_nothing(terminal: Terminal) -> None:
     terminal.frame("tick 1")
     terminal.frame("same")
     assert [terminal.frame("same") for _ in range(5)] == [0] * 5
+
+
+def test_callers_send_what_changed(terminal: Terminal) -> None:
+    mark = terminal.received
+    terminal.press("c")
+    terminal.wait_text("Callers", mark)
+    terminal.frame("calls 0")
+    assert "step_0_0" in terminal.tell("settle")["text"]
+    assert terminal.frame("same") == 0
+    sizes = [terminal.frame(f"calls {tick}") for tick in range(1, 21)]
+    assert 0 < median(sizes) <= BUDGET_BYTES
+
+
+def test_in_callers_and_back_what_was_sent_adds_up(terminal: Terminal) -> None:
+    walk = [
+        ("c", "Callers"), ("\r", "Function"), ("\x1b", "Callers"), ("v", "By waits"),
+        ("\x1b", "Locks"), ("c", "Callers"), ("\x1b", "Locks"),
+    ]  # fmt: skip
+    terminal.frame("calls 0")
+    for tick, (key, seen) in enumerate(walk, start=1):
+        mark = terminal.received
+        terminal.press(key)
+        terminal.wait_text(seen, mark)
+        terminal.tell("settle")
+        answer = terminal.tell(f"calls {tick}")
+        terminal.wait_bytes(answer["queued"])
+        assert shown(terminal.since(0).decode()) == answer["text"].split("\n")
 
 
 def test_a_terminal_that_does_not_know_its_size_is_painted_once() -> None:
