@@ -42,7 +42,7 @@ from locktop.tui.widgets.sheet import Sheet
 WIDE = (140, 20)
 _SAVED_S = 15.0
 #: How much longer than it took to add a tree up no other one is.
-_RARER = 9.0
+_RARER = 19.0
 
 StatusLine = Callable[[int], Line]
 

@@ -222,7 +222,7 @@ def test_callers_send_what_changed(terminal: Terminal) -> None:
 
 def test_in_callers_and_back_what_was_sent_adds_up(terminal: Terminal) -> None:
     walk = [
-        ("c", "Callers"), ("\r", "Function"), ("\x1b", "Callers"), ("v", "By waits"),
+        ("c", "Callers"), ("\r", "Function"), ("\x1b", "Callers"), ("v", "by waits"),
         ("\x1b", "Locks"), ("c", "Callers"), ("\x1b", "Locks"),
     ]  # fmt: skip
     terminal.frame("calls 0")

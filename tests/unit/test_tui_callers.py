@@ -330,7 +330,7 @@ async def test_a_tree_that_takes_long_is_added_up_less_often(
         add_up = SnapshotProfile.tree
 
         def slow(profile: SnapshotProfile, weight: str) -> Node:
-            view.clock[0] += 0.01  # as the screen's clock has it: nine times that must pass
+            view.clock[0] += 0.01  # as the screen's clock has it
             return add_up(profile, weight)
 
         monkeypatch.setattr(SnapshotProfile, "tree", slow)
