@@ -110,6 +110,14 @@ class SnapshotProfile:
         """See Profile."""
         blamed = any(lock.blame for lock in self.snapshot.locks)
         said = []
+        stuck = {
+            edge.tid
+            for deadlock in self.snapshot.deadlocks
+            if deadlock.certain
+            for edge in deadlock.cycle
+        }
+        if stuck:
+            said.append(f"{len(stuck)} thread{'s' * (len(stuck) > 1)} deadlocked")
         if weight == callers.BLAME and not blamed:
             said.append("this snapshot has no blame")
         if self.snapshot.level in _WITHOUT_STACKS:

@@ -132,6 +132,12 @@ def test_a_snapshot_without_blame_says_so(tmp_path: Path) -> None:
     assert "  this snapshot has no blame\n" in text
 
 
+def test_a_deadlock_is_told_beside(tmp_path: Path) -> None:
+    path = tmp_path / "saved.json"
+    path.write_text(json.dumps(document(pictures.deadlock())))
+    assert said(path).endswith("\nNOTES\n  3 threads deadlocked\n")
+
+
 def test_without_stacks_it_says_why(tmp_path: Path) -> None:
     path = tmp_path / "saved.json"
     locks = tuple(pictures.replace(lock, wait_stacks=()) for lock in pictures.normal().locks)
