@@ -369,7 +369,7 @@ def many(threads: int = 200, locks: int = 1000, tick: int = 0) -> Snapshot:
     named = tuple(
         lock(
             1 + i,
-            f"shard[{i}].mutex",
+            f"shard{i}.mutex",
             acquisitions=10_000 + i,
             contended=5_000 - i,
             wait_s=max(0.0, 500.0 - i * 0.5),
@@ -408,6 +408,54 @@ def calls(tick: int = 0) -> Snapshot:
         for n in range(1, ways + 1)
     )
     return snapshot((), locks, stacks=stacks)
+
+
+def fleet(connections: int = 212, tick: int = 0) -> Snapshot:
+    """Beside the usual: a mutex in each connection, waited for the less the later it was made, and
+    eight in an array. The first is held, and two wait for it."""
+    calm = normal()
+    threads = tuple(
+        replace(one, holds=(Held(1000, 0x401100, 0.2),))
+        if one.tid == 4714
+        else replace(one, waiting_for=wait(1000, Kind.MUTEX, 0.1, 4714))
+        if one.tid in (4712, 4713)
+        else one
+        for one in calm.threads
+    )
+    made = tuple(
+        lock(
+            1000 + i,
+            "conn::mu",
+            acquisitions=1000 + tick,
+            contended=100,
+            wait_s=max(0.0, 20.0 - 0.1 * i),
+            wait_max_s=0.5,
+            hold_s=2.0,
+            hold_timed=1000,
+            hold_max_s=0.1,
+            holders=(4714,) if i == 0 else (),
+            waiters=(4712, 4713) if i == 0 else (),
+            wait_stacks=(WaitStack(1 + i % 2, 100, max(0.0, 20.0 - 0.1 * i)),),
+            destroyed=i % 4 == 3,
+            rates=LockRates(10.0, 1.0, 0.01, 0.01),
+        )
+        for i in range(connections)
+    )
+    shards = tuple(
+        lock(
+            2000 + i,
+            f"cache.c: shards[{i}].mu",
+            acquisitions=50,
+            contended=5,
+            wait_s=0.5 + 0.01 * i,
+            wait_max_s=0.1,
+            rates=LockRates(1.0, 0.1, 0.001, 0.0),
+        )
+        for i in range(8)
+    )
+    calm_locks = tuple(replace(one, holders=(), waiters=()) for one in calm.locks if one.id == 1)
+    rest = tuple(one for one in calm.locks if one.id != 1)
+    return replace(calm, threads=threads, locks=calm_locks + made + shards + rest)
 
 
 def ended() -> Snapshot:

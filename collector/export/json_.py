@@ -5,9 +5,11 @@ Keys may be added; those that are there keep their meaning.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from locktop.collector.analysis import lock_classes
+from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.model import (
     Deadlock,
     Event,
@@ -23,12 +25,23 @@ from locktop.collector.model import (
 
 FORMAT = "locktop.snapshot"
 VERSION = 1
+#: Of the locks of a class.
+_MOST_IDS = 64
 
 
 def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, Any]:
-    """Return the object. With ``before``, an earlier look at the same process, each thread and lock
-    has "interval": the part of its figures that fell between the two."""
+    """Return the object. With ``before``, an earlier look at the same process, each thread, lock
+    and class of locks has "interval": the part of its figures that fell between the two.
+
+    "lock_classes" are the locks that have one name (analysis/lock_classes.py), each with the sums
+    of their figures and how many they are ("instances", "destroyed"); "locks" has the ids of those
+    with most wait, 64 at most. A lock that is in a class has that one's name as its "class"; two
+    classes of one name are of different kinds.
+    """
     taken_before = _Before(before) if before is not None else None
+    classes = lock_classes.fold(snapshot.locks)
+    class_of = lock_classes.by_lock(classes)
+    by_id = {lock.id: lock for lock in snapshot.locks}
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -45,7 +58,8 @@ def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, An
         "notes": list(snapshot.notes),
         "process": _process(snapshot),
         "threads": [_thread(thread, taken_before) for thread in snapshot.threads],
-        "locks": [_lock(lock, taken_before) for lock in snapshot.locks],
+        "locks": [_lock(lock, class_of.get(lock.id), taken_before) for lock in snapshot.locks],
+        "lock_classes": [_lock_class(found, by_id, taken_before) for found in classes],
         "deadlocks": [_deadlock(found) for found in snapshot.deadlocks],
         "lock_order": [_order(cycle) for cycle in snapshot.lock_order],
         "stacks": {str(n): [_frame(f) for f in frames] for n, frames in snapshot.stacks.items()},
@@ -144,13 +158,14 @@ def _held(held: Held) -> dict[str, Any]:
     }
 
 
-def _lock(lock: Lock, before: _Before | None) -> dict[str, Any]:
+def _lock(lock: Lock, of: LockClass | None, before: _Before | None) -> dict[str, Any]:
     earlier = before.locks.get(lock.id) if before else None
     entry: dict[str, Any] = {
         "id": lock.id,
         "address": hex(lock.address),
         "kind": str(lock.kind),
         "name": lock.name,
+        **({"class": of.name} if of is not None else {}),
         "acquisitions": lock.acquisitions,
         "contended": lock.contended,
         "trylock_failed": lock.trylock_failed,
@@ -179,6 +194,36 @@ def _lock(lock: Lock, before: _Before | None) -> dict[str, Any]:
         ):
             stack["interval"] = changed
     return entry
+
+
+def _lock_class(of: LockClass, by_id: Mapping[int, Lock], before: _Before | None) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "name": of.name,
+        "kind": str(of.kind),
+        "instances": len(of.locks),
+        "destroyed": of.destroyed,
+        "locks": list(of.locks[:_MOST_IDS]),
+        "acquisitions": of.acquisitions,
+        "contended": of.contended,
+        "trylock_failed": of.trylock_failed,
+        "signals": of.signals,
+        "wait_s": of.wait_s,
+        "wait_max_s": of.wait_max_s,
+        "hold_s": of.hold_s,
+        "hold_timed": of.hold_timed,
+        "hold_max_s": of.hold_max_s,
+        "holders": list(of.holders),
+        "waiters": list(of.waiters),
+    }
+    if before is not None:
+        entry["interval"] = class_interval([by_id[lock] for lock in of.locks], before.locks)
+    return entry
+
+
+def class_interval(locks: Iterable[Lock], before: Mapping[int, Lock]) -> dict[str, float]:
+    """Return the sums of what was added to each of ``locks`` since ``before``, by id."""
+    parts = [lock_interval(lock, before.get(lock.id)) for lock in locks]
+    return {name: sum(part[name] for part in parts) for name in parts[0]}
 
 
 def lock_interval(lock: Lock, before: Lock | None) -> dict[str, float]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from locktop.collector.analysis import lock_classes
+from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.export import json_, units
 from locktop.collector.model import (
     CONTENTION_KINDS,
@@ -21,6 +23,7 @@ from locktop.collector.model import (
 )
 from locktop.collector.sanitize import clean
 
+_Row = Lock | LockClass
 _MOST_LOCKS = 20
 _MOST_THREADS = 50
 _MOST_FRAMES = 30
@@ -65,6 +68,7 @@ class _Page:
         self._span_s = snapshot.duration_s - (before.duration_s if before else 0.0)
         self._threads = {thread.tid: thread for thread in snapshot.threads}
         self._locks = {lock.id: lock for lock in snapshot.locks}
+        self._class_of = lock_classes.by_lock(lock_classes.fold(snapshot.locks))
 
     def lines(self) -> Iterator[str]:
         yield from self._head()
@@ -163,14 +167,24 @@ class _Page:
         if listed:
             yield f"  waits whose holder is not known, or that are for work: {listed}"
 
-    def _worth_showing(self) -> list[Lock]:
+    def _worth_showing(self) -> list[_Row]:
         waited = [lock for lock in self._snapshot.locks if lock.wait_s or lock.contended]
-        contended = [lock for lock in waited if lock.kind in CONTENTION_KINDS]
-        if self._before is not None:
-            contended.sort(key=lambda lock: -self._figures(lock)["wait_s"])
+        contended = self._folded(lock for lock in waited if lock.kind in CONTENTION_KINDS)
+        contended.sort(key=lambda row: -self._figures(row)["wait_s"])
         return contended[:_MOST_LOCKS]
 
-    def _figures(self, lock: Lock) -> dict[str, float]:
+    def _folded(self, locks: Iterable[Lock]) -> list[_Row]:
+        """Each class once, in the place of its first lock."""
+        rows: dict[int, _Row] = {}
+        for lock in locks:
+            of = self._class_of.get(lock.id)
+            rows[of.locks[0] if of else lock.id] = of or lock
+        return list(rows.values())
+
+    def _members(self, row: _Row) -> list[Lock]:
+        return [self._locks[id_] for id_ in row.locks] if isinstance(row, LockClass) else [row]
+
+    def _figures(self, lock: _Row) -> dict[str, float]:
         if self._before is None:
             return {
                 "wait_s": lock.wait_s,
@@ -179,9 +193,9 @@ class _Page:
                 "hold_s": lock.hold_s,
                 "signals": lock.signals,
             }
-        return json_.lock_interval(lock, self._before.get(lock.id))
+        return json_.class_interval(self._members(lock), self._before)
 
-    def _lock_row(self, lock: Lock) -> tuple[str, ...]:
+    def _lock_row(self, lock: _Row) -> tuple[str, ...]:
         figures = self._figures(lock)
         return (
             units.duration(figures["wait_s"]),
@@ -193,14 +207,29 @@ class _Page:
             self._described(lock, bool(figures["contended"])),
         )
 
-    def _described(self, lock: Lock, with_waiters: bool) -> str:
+    def _described(self, lock: _Row, with_waiters: bool) -> str:
         parts = [lock.name.removeprefix(f"{lock.kind} ")]
+        if isinstance(lock, LockClass):
+            return ", ".join([*parts, *self._of_class(lock)])
         if lock.holders:
             doubt = " (not certain)" if lock.foreign_releases else ""
             parts.append(f"held by {self._threads_named(lock.holders)}{doubt}")
         if with_waiters and lock.waiters:
             parts.append(_waiting(lock))
         return ", ".join(parts)
+
+    def _of_class(self, of: LockClass) -> Iterator[str]:
+        """How many there are, and which is the worst."""
+        destroyed = f" ({of.destroyed} destroyed)" if of.destroyed else ""
+        yield f"{_counted(len(of.locks), 'lock')}{destroyed}"
+        if of.waiters:
+            yield _waiting(of)
+        worst = max(self._members(of), key=lambda lock: self._figures(lock)["wait_s"])
+        wait_s = self._figures(worst)["wait_s"]
+        single = lock_classes.within(worst, of).removeprefix("at ")
+        yield f"the worst {single} with {units.duration(wait_s)}"
+        if worst.holders:
+            yield f"held by {self._threads_named(worst.holders)}"
 
     def _places(self) -> Iterator[str]:
         """Where the waits were that are over: with these a page tells of code even where nobody
@@ -215,29 +244,37 @@ class _Page:
                 whole = self._figures(lock)["wait_s"]
                 share = int(100 * min(wait_s / whole, 1.0)) if whole else 0
                 yield (
-                    f"  {self._lock(lock.id)}, {share} % of its wait:"
+                    f"  {self._named(lock)}, {share} % of its wait:"
                     f" {units.duration(wait_s)} in {_counted(count, 'wait')}"
                 )
                 yield from self._stack(stack, "      ")
 
-    def _stacks_of(self, lock: Lock) -> list[tuple[int, int, float]]:
+    def _stacks_of(self, row: _Row) -> list[tuple[int, int, float]]:
         """Stack, waits, seconds; most wait first."""
-        found = [(entry.stack, entry.count, entry.wait_s) for entry in lock.wait_stacks]
-        if self._before is not None:
-            changed = json_.stack_intervals(lock, self._before.get(lock.id))
-            found = [
-                (entry.stack, part["count"], part["wait_s"])
-                for entry, part in zip(lock.wait_stacks, changed, strict=True)
-            ]
-        return sorted([one for one in found if one[1]], key=lambda one: -one[2])
+        sums: dict[int, tuple[int, float]] = {}
+        for lock in self._members(row):
+            for stack, count, wait_s in self._stacks_of_one(lock):
+                counted, waited_s = sums.get(stack, (0, 0.0))
+                sums[stack] = (counted + count, waited_s + wait_s)
+        found = [(stack, *summed) for stack, summed in sums.items() if summed[0]]
+        return sorted(found, key=lambda one: -one[2])
+
+    def _stacks_of_one(self, lock: Lock) -> list[tuple[int, int, float]]:
+        if self._before is None:
+            return [(entry.stack, entry.count, entry.wait_s) for entry in lock.wait_stacks]
+        changed = json_.stack_intervals(lock, self._before.get(lock.id))
+        return [
+            (entry.stack, part["count"], part["wait_s"])
+            for entry, part in zip(lock.wait_stacks, changed, strict=True)
+        ]
 
     # ---- semaphores and conditions ----
 
     def _signal_table(self) -> Iterator[str]:
         """Those that threads wait for now, and how often this process signalled them."""
-        waited = [
+        waited = self._folded(
             lock for lock in self._snapshot.locks if lock.kind in SIGNALLED_KINDS and lock.waiters
-        ]
+        )
         if not waited:
             return
         waited.sort(key=lambda lock: -len(lock.waiters))
@@ -251,17 +288,18 @@ class _Page:
         if len(waited) > _MOST_LOCKS:
             yield f"  and {len(waited) - _MOST_LOCKS} more"
 
-    def _signal_row(self, lock: Lock) -> tuple[str, ...]:
-        longest = self._threads.get(lock.waiters[0])
-        wait = longest.waiting_for if longest else None
+    def _signal_row(self, lock: _Row) -> tuple[str, ...]:
+        threads = (self._threads.get(tid) for tid in lock.waiters)
+        waits = [thread.waiting_for.for_s for thread in threads if thread and thread.waiting_for]
+        count = f", {_counted(len(lock.locks), 'lock')}" if isinstance(lock, LockClass) else ""
         since_start = () if self._before is None else (str(lock.signals),)
         return (
             str(len(lock.waiters)),
-            units.duration(wait.for_s) if wait else "-",
+            units.duration(max(waits)) if waits else "-",
             f"{self._figures(lock)['signals']:.0f}",
             *since_start,
             str(lock.kind),
-            lock.name.removeprefix(f"{lock.kind} "),
+            lock.name.removeprefix(f"{lock.kind} ") + count,
         )
 
     # ---- threads ----
@@ -345,15 +383,24 @@ class _Page:
         found = self._locks.get(lock)
         if found is None:
             return f"lock {lock}"
-        # A name made from the kind begins with it.
-        return found.name if found.name.startswith(found.kind) else f"{found.kind} {found.name}"
+        return _with_kind(found, lock_classes.single_name(found, self._class_of.get(lock)))
+
+    def _named(self, row: _Row) -> str:
+        if not isinstance(row, LockClass):
+            return self._lock(row.id)
+        return f"{_with_kind(row, row.name)}, {_counted(len(row.locks), 'lock')}"
+
+
+def _with_kind(row: _Row, name: str) -> str:
+    """A name made from the kind begins with it."""
+    return name if name.startswith(row.kind) else f"{row.kind} {name}"
 
 
 def _counted(number: int, thing: str) -> str:
     return f"{number} {thing}{'s' * (number != 1)}"
 
 
-def _waiting(lock: Lock) -> str:
+def _waiting(lock: _Row) -> str:
     return f"{len(lock.waiters)} waiting" if lock.waiters else ""
 
 

@@ -144,7 +144,7 @@ class Terminal:
 def terminal() -> Iterator[Terminal]:
     opened = Terminal("child.py")
     try:
-        opened.wait_text("shard[0].mutex", 0)
+        opened.wait_text("shard0.mutex", 0)
         opened.frame("settle")
         yield opened
     finally:
@@ -162,7 +162,7 @@ def picker() -> Iterator[Terminal]:
 
 
 def test_what_is_painted_first_is_a_picture_not_an_empty_screen(terminal: Terminal) -> None:
-    assert b"shard[0].mutex" in terminal.since(0)[:BUDGET_BYTES]
+    assert b"shard0.mutex" in terminal.since(0)[:BUDGET_BYTES]
 
 
 def test_bytes_for_a_frame(terminal: Terminal, record_property: pytest.RecordProperty) -> None:
@@ -239,7 +239,7 @@ def test_in_callers_and_back_what_was_sent_adds_up(terminal: Terminal) -> None:
 def test_a_terminal_that_does_not_know_its_size_is_painted_once() -> None:
     terminal = Terminal("child.py", (0, 0))
     try:
-        terminal.wait_text("shard[0].mutex", 0)
+        terminal.wait_text("shard0.mutex", 0)
         terminal.tell("settle")
         assert [terminal.frame("settle") for _ in range(5)] == [0] * 5
     finally:
@@ -305,7 +305,7 @@ def test_after_a_stop_the_whole_screen_is_painted_again(terminal: Terminal) -> N
     mark = terminal.received
     terminal.process.send_signal(signal.SIGCONT)
     # From the first line to the last one, though nothing of it has changed.
-    for text in ("store", "WAITERS", "shard[0].mutex", "Details", "sort"):
+    for text in ("store", "WAITERS", "shard0.mutex", "Details", "sort"):
         terminal.wait_text(text, mark)
 
 

@@ -7,6 +7,7 @@ import unicodedata
 from dataclasses import replace
 
 import msgpack
+import pictures
 import pytest
 from pictures import PID
 
@@ -335,3 +336,59 @@ def test_units() -> None:
     assert [units.bytes_(n) for n in (0, 512, 1259, 5 << 30)] == [
         "0 B", "512 B", "1.23 KiB", "5.00 GiB",
     ]  # fmt: skip
+
+
+def test_a_class_of_locks_is_one_line_with_its_worst() -> None:
+    page = text.render(pictures.fleet())
+    table = page.split("LOCKS, most wait first")[1].split("\n\n")[0]
+    rows = [line for line in table.splitlines() if "conn::mu" in line]
+    assert len(rows) == 1
+    figures = ["33", "min", "30", "s", "21200", "500", "ms", "212000", "424", "s", "mutex"]
+    assert rows[0].split()[: len(figures)] == figures
+    joined = " ".join(table.split())
+    assert "conn::mu, 212 locks (53 destroyed), 2 waiting, the worst 0x55d000010a00 with" in joined
+    assert "with 20.0 s, held by thread 4714 (worker-2)" in joined
+    assert "cache.c: shards[].mu, 8 locks, the worst cache.c: shards[7].mu with 570 ms" in joined
+    assert "mutex conn::mu, 212 locks, 50 % of its wait: 16 min 50 s in 10600 waits" in page
+    assert "mutex conn::mu at 0x55d000010a00, held by thread 4714" in page, "who waits for it"
+    assert all(len(line) <= 100 for line in page.splitlines())
+
+
+def test_a_class_of_locks_in_an_interval() -> None:
+    page = text.render(pictures.fleet(tick=3), pictures.fleet())
+    row = next(line for line in page.splitlines() if "shards[].mu, 8 locks" in line)
+    assert row.split()[:5] == ["0", "0", "100", "ms", "0"]
+    row = next(line for line in page.splitlines() if "conn::mu, 212 locks" in line)
+    assert row.split()[4] == "636"
+
+
+def test_conditions_of_a_class_are_one_line() -> None:
+    made = tuple(
+        pictures.lock(50 + i, "conn::ready", Kind.COND, waiters=(60 + i,), signals=2)
+        for i in range(3)
+    )
+    idle = tuple(
+        pictures.thread(
+            60 + i, "idler", ThreadState.IDLE, waiting_for=pictures.wait(50 + i, Kind.COND, i + 1.0)
+        )
+        for i in range(3)
+    )
+    page = text.render(pictures.snapshot(idle, made))
+    row = next(line for line in page.splitlines() if "conn::ready, 3 locks" in line)
+    assert row.split()[:4] == ["3", "3.00", "s", "6"]
+
+
+def test_classes_of_locks_in_json() -> None:
+    found = json_.document(pictures.fleet(tick=3), pictures.fleet())
+    connections, shards = found["lock_classes"]
+    assert (connections["name"], connections["kind"]) == ("conn::mu", "mutex")
+    assert (connections["instances"], connections["destroyed"]) == (212, 53)
+    assert connections["locks"] == list(range(1000, 1064)), "most wait first, 64 at most"
+    assert (connections["acquisitions"], connections["contended"]) == (212 * 1003, 21_200)
+    assert (connections["holders"], connections["waiters"]) == ([4714], [4712, 4713])
+    assert connections["interval"]["acquisitions"] == 212 * 3
+    assert (shards["name"], shards["instances"]) == ("cache.c: shards[].mu", 8)
+    names = {lock["name"]: lock.get("class") for lock in found["locks"]}
+    assert names["conn::mu"] == "conn::mu"
+    assert names["cache.c: shards[3].mu"] == "cache.c: shards[].mu"
+    assert names["g_cache_lock"] is None
