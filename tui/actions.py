@@ -41,6 +41,8 @@ ACTIONS: dict[str, Action] = {
     "start": Action("start", "to the first one, and stay on whatever is first"),
     "end": Action("end", "to the last one"),
     "walk": Action("walk", "callers and callees of this one; there: walk on", "function"),
+    "unfold": Action("open", "open the class of locks (▸), or go into it", "unfold"),
+    "fold": Action("close", "close the class of locks (▾), or go out of it"),
     "open": Action("open", "open the branch, or go into it", "open"),
     "close": Action("close", "close the branch, or go out of it", "close"),
     "weight": Action("weight", "weigh by time, count or blame", "weight"),

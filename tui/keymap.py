@@ -40,6 +40,8 @@ KEYMAP: tuple[Keys, ...] = (
     Keys("page_down", ("pagedown", "ctrl+f"), "PgDn"),
     Keys("start", ("home", "g"), "Home g"),
     Keys("end", ("end", "G"), "End G"),
+    Keys("unfold", ("right", "l"), "Right l"),
+    Keys("fold", ("left", "h"), "Left h"),
 )
 
 #: Keys of the view of callers alone.
@@ -103,4 +105,5 @@ FOOTER: tuple[str, ...] = (
     "callers",
     "reverse",
     "theme",
+    "unfold",
 )

@@ -23,12 +23,10 @@ from locktop.tui.feed import Slot, SnapshotFeed
 from locktop.tui.lines.banner import banner
 from locktop.tui.lines.deadlock_details import deadlock_details
 from locktop.tui.lines.headline import headline
-from locktop.tui.lines.lock_details import lock_details
 from locktop.tui.lines.picture import Picture
 from locktop.tui.lines.runs import Line, say
 from locktop.tui.lines.shorten import path_in
 from locktop.tui.lines.status import status_line
-from locktop.tui.lines.thread_details import thread_details
 from locktop.tui.pace import Pacer
 from locktop.tui.panels import AnyPanel, LockPanel, ThreadPanel
 from locktop.tui.saving import NotWrittenError, save_picture
@@ -213,12 +211,12 @@ class MonitorScreen(ListScreen):
 
     def _details_of(self, picture: Picture) -> tuple[str, Iterable[Line]]:
         kind, number = self._subject or ("", 0)
-        if kind == "lock" and number in picture.locks:
-            return "of a lock", lock_details(picture, picture.locks[number])
-        if kind == "thread" and number in picture.threads:
-            return "of a thread", thread_details(picture, picture.threads[number])
         if kind == "deadlock":
             return "of the deadlock", deadlock_details(picture)
+        panel = self._locks if kind == "lock" else self._threads
+        found = panel.details(picture, number) if kind else None
+        if found is not None:
+            return found
         gone = " It is no longer there." if kind else " Nothing is chosen."
         return "", (say((gone, "dim")),)
 
@@ -352,6 +350,19 @@ class MonitorScreen(ListScreen):
         """Type words to filter by, with the lists in sight."""
         self.remove_class("zoomed")
         super().action_filter()
+
+    def action_open(self) -> None:
+        """Open the class of locks, or go into it."""
+        self._set_open(True)
+
+    def action_close(self) -> None:
+        """Close the class of locks, or go out of it."""
+        self._set_open(False)
+
+    def _set_open(self, is_open: bool) -> None:
+        if self._picture is not None and self.sheet_in_use() is self._locks.widget:
+            self._locks.set_open(self._picture, is_open)
+            self._draw()
 
     def action_idle(self) -> None:
         """Hide or show what only waits for work."""

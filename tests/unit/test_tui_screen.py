@@ -3,104 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pictures
 import pytest
+from support.driven import opened, with_lock
 from textual.events import Key
-from textual.pilot import Pilot
 from textual.widgets import Input
 
 from locktop.collector.launch import LEVELS
-from locktop.collector.model import Lock, Snapshot
+from locktop.collector.model import Lock
 from locktop.tui.app import LocktopApp
-from locktop.tui.widgets.details import Details
 from locktop.tui.widgets.foot import Foot
-from locktop.tui.widgets.item_list import ItemList
-
-
-@dataclass
-class Screen:
-    """The app under test, with the feed and the clock in the test's hands."""
-
-    app: LocktopApp
-    pilot: Pilot[int]
-    feed: pictures.HandFeed
-    clock: list[float]
-
-    async def keys(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
-        await self.pilot.pause()
-
-    async def show(self, snapshot: Snapshot, after_s: float = 1.0) -> None:
-        self.clock[0] += after_s
-        self.feed.publish(snapshot)
-        await self.pilot.pause()
-        await self.pilot.pause()
-
-    async def says(self, text: str) -> None:
-        """Wait until the screen shows ``text``; toasts come a few messages later."""
-        for _ in range(50):
-            if text in self.text.replace("\n", ""):
-                return
-            await self.pilot.pause()
-        raise AssertionError(f"{text!r} is not on the screen:\n{self.text}")
-
-    @property
-    def text(self) -> str:
-        return pictures.text_of(self.app)
-
-    @property
-    def lines(self) -> list[str]:
-        return self.text.splitlines()
-
-    @property
-    def locks(self) -> ItemList:
-        return self.app.screen.query_one("#locks", ItemList)
-
-    @property
-    def threads(self) -> ItemList:
-        return self.app.screen.query_one("#threads", ItemList)
-
-    @property
-    def details(self) -> Details:
-        return self.app.screen.query_one(Details)
-
-    def names(self, title: str) -> list[str]:
-        """The first column of the list under the column title."""
-        lines = self.lines
-        start = next(i for i, line in enumerate(lines) if line.startswith(f" {title} "))
-        names = []
-        for line in lines[start + 1 :]:
-            if not line.strip() or line.startswith(("─", "▶")):
-                break
-            names.append(line[1:].split("  ")[0].split(" mutex")[0])
-        return names
-
-
-@asynccontextmanager
-async def opened(
-    *snapshots: Snapshot, size: tuple[int, int] = (120, 40), theme: str = "night"
-) -> AsyncIterator[Screen]:
-    clock = [0.0]
-    feed = pictures.HandFeed(*(snapshots or (pictures.normal(),)))
-    app = LocktopApp(feed, theme, environ={"TERM": "xterm-256color"}, now=lambda: clock[0])
-    async with app.run_test(size=size, notifications=True) as pilot:
-        await pilot.pause()
-        await pilot.pause()
-        yield Screen(app, pilot, feed, clock)
-    assert feed.stopped
-
-
-def with_lock(snapshot: Snapshot, id: int, **changes: object) -> Snapshot:
-    locks = tuple(
-        replace(lock, **changes) if lock.id == id else lock  # type: ignore[arg-type]
-        for lock in snapshot.locks
-    )
-    return replace(snapshot, locks=locks)
 
 
 async def test_says_first_what_is_stuck_for_how_long_because_of_whom_and_where() -> None:
@@ -273,8 +188,14 @@ async def test_a_deadlock_is_called_with_threads_locks_places_and_stacks() -> No
 
 async def test_deadlocked_locks_and_threads_stand_above_the_others() -> None:
     async with opened(pictures.deadlock()) as screen:
-        assert [line[0] for line in screen.lines if "fork[" in line][3:6] == ["!", "!", "!"]
-        assert all(name.startswith("fork[") for name in screen.names("LOCK")[:3])
+        assert [line[0] for line in screen.lines if "fork[" in line][3:6] == ["!"] * 3
+        # Closed as their class is.
+        assert [line[1:12].strip() for line in screen.lines if "fork[" in line][3:7] == [
+            "▸ fork[]",
+            "fork[0]",
+            "fork[1]",
+            "fork[2]",
+        ]
         assert all(name.startswith("philosopher") for name in screen.names("THREAD")[:3])
 
 

@@ -36,14 +36,15 @@ def headline(picture: Picture, width: int) -> Line:
         return say((_say_calm(picture), "dim"))
     # A wait that began while the library was dormant is not seen.
     none = "No thread waits" if picture.snapshot.complete else "No wait is seen"
-    full = _say_busiest(f" {none} for a lock now. Most waited for lately: ", busiest)
+    name = picture.lock_name(busiest.id)
+    full = _say_busiest(f" {none} for a lock now. Most waited for lately: ", name, busiest)
     if cell_len(line_text(full)) <= width:
         return full
-    return _say_busiest(f" {none} now; lately most for ", busiest)
+    return _say_busiest(f" {none} now; lately most for ", name, busiest)
 
 
-def _say_busiest(begin: str, lock: Lock) -> Line:
-    return say((begin, "dim"), (lock.name, "strong"), f", {duration(lock.rates.wait)} a second")
+def _say_busiest(begin: str, name: str, lock: Lock) -> Line:
+    return say((begin, "dim"), (name, "strong"), f", {duration(lock.rates.wait)} a second")
 
 
 def _say_calm(picture: Picture) -> str:
@@ -85,7 +86,7 @@ def _say_stuck(picture: Picture, lock: Lock) -> Line:
     who = f"{len(waiters)} threads wait" if many else f"{picture.thread_name(waiters[0].tid)} waits"
     return say(
         (f" {who} for ", "waiting"),
-        (lock.name, "strong"),
+        (picture.lock_name(lock.id), "strong"),
         f", the longest {since}" if many else f" for {since}",
         *_say_holder(picture, lock, waiters[0]),
     )
@@ -102,7 +103,10 @@ def _say_stuck_briefly(picture: Picture, lock: Lock) -> tuple[Line, list[Run | s
     many = len(waiters) > 1
     who = f"{len(waiters)} wait" if many else f"{picture.thread_name(waiters[0].tid)} waits"
     holders = lock.holders or (wait.holders if wait is not None else ())
-    said: list[Run | str] = [(f" {lock.name}", "strong"), f": {who} {_since(waiters[0])}"]
+    said: list[Run | str] = [
+        (f" {picture.lock_name(lock.id)}", "strong"),
+        f": {who} {_since(waiters[0])}",
+    ]
     if holders:
         held = picture.held(holders[0], lock.id)
         frame = picture.snapshot.sites.get(held.site) if held is not None else None

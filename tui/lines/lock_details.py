@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 from itertools import islice
 
-from locktop.collector.model import Kind, Lock, WaitStack
+from locktop.collector.model import Blame, Kind, Lock, WaitStack
 from locktop.tui.lines.figures import count, duration, exact, percent
-from locktop.tui.lines.lock_list import mean_hold
+from locktop.tui.lines.lock_list import LockRow, mean_hold
 from locktop.tui.lines.parts import blank, heading, labelled, latest_events, stack_of
 from locktop.tui.lines.picture import Picture, is_contention
 from locktop.tui.lines.runs import Line, Run, say
 from locktop.tui.lines.thread_list import state_word
 
 _MOST_WAITERS = 3
+#: As many as are kept of one lock.
+_MOST_STACKS = 64
 #: What is done to those that nobody holds.
 _SIGNALLED = {Kind.SEM: "posted", Kind.COND: "signalled"}
 
@@ -28,9 +30,9 @@ def lock_details(picture: Picture, lock: Lock) -> Iterator[Line]:
     )
     yield from _holders(picture, lock)
     yield from _waiters(picture, lock)
-    yield from _figures(picture, lock)
-    yield from _blame(picture, lock)
-    yield from _wait_stacks(picture, lock)
+    yield from figures(picture, lock, {lock.id})
+    yield from blamed(picture, lock.blame)
+    yield from waited_here(picture, lock.wait_stacks)
     events = [event for event in picture.snapshot.events if event.lock == lock.id]
     yield from latest_events(picture, events, show_lock=False)
 
@@ -85,7 +87,8 @@ def _waiters(picture: Picture, lock: Lock) -> Iterator[Line]:
     yield labelled("waiters", *said)
 
 
-def _figures(picture: Picture, lock: Lock) -> Iterator[Line]:
+def figures(picture: Picture, lock: LockRow, ids: Container[int]) -> Iterator[Line]:
+    """What ``lock`` counted: one lock or a class, of which ``ids`` are the locks."""
     share = percent(lock.contended / lock.acquisitions) if lock.acquisitions else "0%"
     failed = f", trylock failed {exact(lock.trylock_failed)}" if lock.trylock_failed else ""
     yield labelled(
@@ -95,7 +98,7 @@ def _figures(picture: Picture, lock: Lock) -> Iterator[Line]:
     signalled = _SIGNALLED.get(lock.kind)
     if signalled:
         yield labelled(signalled, f"{exact(lock.signals)} times", ("  by this process", "dim"))
-    mean = _mean_wait(picture, lock)
+    mean = _mean_wait(picture, lock, ids)
     each = f" {duration(mean)} each," if mean is not None else ""
     yield labelled(
         "waited", f"{duration(lock.wait_s)} in all,{each} {duration(lock.wait_max_s)} at most"
@@ -121,27 +124,28 @@ def _figures(picture: Picture, lock: Lock) -> Iterator[Line]:
     )
 
 
-def _mean_wait(picture: Picture, lock: Lock) -> float | None:
+def _mean_wait(picture: Picture, lock: LockRow, ids: Container[int]) -> float | None:
     """Seconds that a wait which got the lock took, None where they cannot be told from others.
 
     ``wait_s`` has the waits that go on and those that gave up, ``contended`` has neither.
     """
     if not lock.contended or any(
-        event.timed_out for event in picture.snapshot.events if event.lock == lock.id
+        event.timed_out for event in picture.snapshot.events if event.lock in ids
     ):
         return None
     waits = (picture.threads[tid].waiting_for for tid in lock.waiters if tid in picture.threads)
-    going_on = sum(wait.for_s for wait in waits if wait is not None and wait.lock == lock.id)
+    going_on = sum(wait.for_s for wait in waits if wait is not None and wait.lock in ids)
     mean = (lock.wait_s - going_on) / lock.contended
     return mean if 0 < mean <= lock.wait_max_s else None
 
 
-def _blame(picture: Picture, lock: Lock) -> Iterator[Line]:
-    if not lock.blame:
+def blamed(picture: Picture, because: Sequence[Blame]) -> Iterator[Line]:
+    """Because of whom there was waiting, the most first."""
+    if not because:
         return
     yield blank()
     yield heading("Waited because of")
-    for blame in islice(lock.blame, 6):
+    for blame in islice(because, 6):
         yield say(
             f"  {duration(blame.wait_s):>6}  ",
             (picture.thread_name(blame.tid), "holder"),
@@ -150,11 +154,12 @@ def _blame(picture: Picture, lock: Lock) -> Iterator[Line]:
         )
 
 
-def _wait_stacks(picture: Picture, lock: Lock) -> Iterator[Line]:
-    total = sum(stack.wait_s for stack in lock.wait_stacks)
-    for number, stack in enumerate(lock.wait_stacks):
+def waited_here(picture: Picture, stacks: Sequence[WaitStack]) -> Iterator[Line]:
+    """Where the waits were, with their stacks."""
+    total = sum(stack.wait_s for stack in stacks)
+    for number, stack in enumerate(stacks[:_MOST_STACKS]):
         yield blank()
-        yield _wait_stack_title(number, stack, total, len(lock.wait_stacks))
+        yield _wait_stack_title(number, stack, total, len(stacks))
         yield from stack_of(picture, stack.stack, 0)
 
 

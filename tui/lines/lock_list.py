@@ -1,20 +1,28 @@
-"""The list of locks: its columns and its orders."""
+"""The list of locks: its columns and its orders. A class of locks has a row as a lock has."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from rich.cells import cell_len
+
+from locktop.collector.analysis import lock_classes
+from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.model import Lock
-from locktop.tui.lines.figures import count, duration, fit_right, percent
+from locktop.tui.lines.figures import count, duration, fit, fit_right, percent
 from locktop.tui.lines.order import Order
 from locktop.tui.lines.picture import Picture, is_contention
-from locktop.tui.lines.shorten import fit_middle, place_in
+from locktop.tui.lines.shorten import fit_middle, middle, place_in
 from locktop.tui.lines.table import Cell, Column
 
+LockRow = Lock | LockClass
+
 _PLACE_WIDTH = 24
+_MARKS = ("▸ ", "▾ ")  # closed, open
+_INSIDE = "  "
 
 #: The orders in the order of the key; each with the title of its column.
-ORDERS: tuple[Order[Lock], ...] = (
+ORDERS: tuple[Order[LockRow], ...] = (
     Order("wait", "WAIT", lambda lock: (-lock.wait_s, -lock.contended)),
     Order("contended", "CONTEND", lambda lock: (-lock.contended, -lock.wait_s)),
     Order("rate", "WAIT/s", lambda lock: (-lock.rates.wait, -lock.rates.contended, -lock.wait_s)),
@@ -23,19 +31,22 @@ ORDERS: tuple[Order[Lock], ...] = (
 )
 
 
-def mark(picture: Picture, lock: Lock) -> Cell:
+def mark(picture: Picture, lock: LockRow) -> Cell:
     """The one character before a lock: ! in a deadlock, * waited for now."""
-    if lock.id in picture.stuck_locks:
+    if _is_stuck(picture, lock):
         return "!", "stuck"
     if lock.waiters and is_contention(lock):
         return "*", "waiting"
     return " ", "text"
 
 
-def columns(picture: Picture) -> tuple[Column[Lock], ...]:
-    """All columns, in order from the left; the narrow screen drops some."""
+def columns(
+    picture: Picture, is_open: Callable[[LockClass], bool] = lambda _: False
+) -> tuple[Column[LockRow], ...]:
+    """All columns, in order from the left; the narrow screen drops some. ``is_open``: whether the
+    locks of a class have rows of their own."""
     return (
-        Column("LOCK", 18, lambda lock: _name(picture, lock), fit_middle, grow=3, limit=44),
+        Column("LOCK", 18, lambda lock: _name(picture, lock, is_open), _fit_name, grow=3, limit=44),
         Column("KIND", 7, lambda lock: (lock.kind.value, _quiet(lock))),
         Column("HELD BY", 11, lambda lock: _holder(picture, lock), fit_middle, grow=2, limit=19),
         _figure("FOR", 6, lambda lock: _held_for(picture, lock), 100),
@@ -55,8 +66,8 @@ def columns(picture: Picture) -> tuple[Column[Lock], ...]:
 
 
 def _figure(
-    title: str, width: int, text: Callable[[Lock], str], from_width: int = 0
-) -> Column[Lock]:
+    title: str, width: int, text: Callable[[LockRow], str], from_width: int = 0
+) -> Column[LockRow]:
     """A column of figures, grey where they are beside the point."""
     return Column(
         title,
@@ -67,46 +78,71 @@ def _figure(
     )
 
 
-def mean_hold(lock: Lock) -> float | None:
+def mean_hold(lock: LockRow) -> float | None:
     """Seconds held per acquisition, None where nothing is held or none was timed."""
     if not lock.hold_timed or not lock.acquisitions:
         return None
     return lock.hold_s / lock.acquisitions
 
 
-def _quiet(lock: Lock) -> str:
+def _quiet(lock: LockRow) -> str:
     return "text" if (lock.contended or lock.waiters) and is_contention(lock) else "dim"
 
 
-def _name(picture: Picture, lock: Lock) -> Cell:
-    if lock.id in picture.stuck_locks:
-        return lock.name, "stuck"
-    return lock.name, "strong" if _quiet(lock) == "text" else "dim"
+def _is_stuck(picture: Picture, lock: LockRow) -> bool:
+    stuck = picture.stuck_locks
+    return not stuck.isdisjoint(lock.locks) if isinstance(lock, LockClass) else lock.id in stuck
 
 
-def _holder(picture: Picture, lock: Lock) -> Cell:
-    return picture.holders(lock.holders, lock.id), "holder"
+def _name(picture: Picture, lock: LockRow, is_open: Callable[[LockClass], bool]) -> Cell:
+    style = "strong" if _quiet(lock) == "text" else "dim"
+    return _label(picture, lock, is_open), "stuck" if _is_stuck(picture, lock) else style
 
 
-def _waiters(lock: Lock) -> Cell:
+def _label(picture: Picture, lock: LockRow, is_open: Callable[[LockClass], bool]) -> str:
+    if isinstance(lock, LockClass):
+        return f"{_MARKS[is_open(lock)]}{lock.name}  {len(lock.locks)} locks"
+    of = picture.class_of.get(lock.id)
+    if of is None:
+        return lock.name
+    return _INSIDE + lock_classes.within(lock, of)
+
+
+def _fit_name(text: str, width: int) -> str:
+    """As fit_middle; of a class how many locks it has stays whole, and the name gives way."""
+    name, gap, number = text.rpartition("  ")
+    if not gap or not name or cell_len(text) <= width:
+        return fit_middle(text, width)
+    return fit(middle(name, width - cell_len(number) - 1) + " " + number, width)
+
+
+def _holder(picture: Picture, lock: LockRow) -> Cell:
+    return picture.holders(lock.holders, lock.id if isinstance(lock, Lock) else 0), "holder"
+
+
+def _waiters(lock: LockRow) -> Cell:
     if not lock.waiters:
         return "-", "dim"
     return str(len(lock.waiters)), "waiting" if is_contention(lock) else "dim"
 
 
-def _held_for(picture: Picture, lock: Lock) -> str:
-    if not lock.holders:
+def _held_for(picture: Picture, lock: LockRow) -> str:
+    if not lock.holders or isinstance(lock, LockClass):
         return "-"
     held = picture.held(lock.holders[0], lock.id)
     return duration(held.for_s) if held is not None else "-"
 
 
-def _held_share(lock: Lock) -> str:
+def _held_share(lock: LockRow) -> str:
+    if isinstance(lock, LockClass) and lock.rates.hold > 1:
+        return f"{lock.rates.hold:.0%}" if lock.rates.hold < 99 else f"{lock.rates.hold:.0f}x"
     # A lock that was never let go of was never timed, but is held all the same.
     return percent(lock.rates.hold) if lock.hold_timed or lock.rates.hold else "-"
 
 
-def _held_at(picture: Picture, lock: Lock) -> Cell:
+def _held_at(picture: Picture, lock: LockRow) -> Cell:
+    if isinstance(lock, LockClass):
+        return "", "where"
     held = picture.held(lock.holders[0], lock.id) if lock.holders else None
     frame = picture.snapshot.sites.get(held.site) if held is not None else None
     return place_in(frame, _PLACE_WIDTH) if frame is not None else "", "where"

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 
+from locktop.collector.analysis import lock_classes
+from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.model import (
     CONTENTION_KINDS,
     Frame,
@@ -30,6 +32,16 @@ class Picture:
         self.snapshot = snapshot
         self.threads: dict[int, Thread] = {thread.tid: thread for thread in snapshot.threads}
         self.locks: dict[int, Lock] = {lock.id: _named(lock) for lock in snapshot.locks}
+
+    @cached_property
+    def classes(self) -> dict[tuple[Kind, str], LockClass]:
+        """The classes of locks, by kind and name."""
+        return {(found.kind, found.name): found for found in lock_classes.fold(self.locks.values())}
+
+    @cached_property
+    def class_of(self) -> dict[int, LockClass]:
+        """The class of each lock that is in one, by the lock's id."""
+        return lock_classes.by_lock(self.classes.values())
 
     @cached_property
     def stuck_threads(self) -> frozenset[int]:
@@ -80,9 +92,15 @@ class Picture:
         return self._names.get(tid) or str(tid)
 
     def lock_name(self, lock_id: int) -> str:
-        """What to call the lock ``lock_id``."""
+        """What to call the lock ``lock_id``, so that it is told from those of its class."""
         lock = self.locks.get(lock_id)
-        return lock.name if lock is not None else f"lock {lock_id}"
+        if lock is None:
+            return f"lock {lock_id}"
+        return lock_classes.single_name(lock, self.class_of.get(lock_id))
+
+    def members(self, of: LockClass) -> list[Lock]:
+        """The locks of a class."""
+        return [self.locks[lock_id] for lock_id in of.locks]
 
     def holders(self, tids: tuple[int, ...], lock_id: int) -> str:
         """The first of ``tids``, who hold the lock, by name and how many more there are.
@@ -162,7 +180,7 @@ def is_stuck_waiting(thread: Thread) -> bool:
     return thread.waiting_for is not None and thread.state is ThreadState.WAITING
 
 
-def is_contention(lock: Lock) -> bool:
+def is_contention(lock: Lock | LockClass) -> bool:
     """Whether waiting for this lock is contention, not waiting for work."""
     return lock.kind in CONTENTION_KINDS
 

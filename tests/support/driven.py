@@ -1,0 +1,96 @@
+"""The screen under test, over snapshots made by hand: what it shows, and its keys."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+import pictures
+from textual.pilot import Pilot
+
+from locktop.collector.model import Snapshot
+from locktop.tui.app import LocktopApp
+from locktop.tui.widgets.details import Details
+from locktop.tui.widgets.item_list import ItemList
+
+
+@dataclass
+class Screen:
+    """The app under test, with the feed and the clock in the test's hands."""
+
+    app: LocktopApp
+    pilot: Pilot[int]
+    feed: pictures.HandFeed
+    clock: list[float]
+
+    async def keys(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def show(self, snapshot: Snapshot, after_s: float = 1.0) -> None:
+        self.clock[0] += after_s
+        self.feed.publish(snapshot)
+        await self.pilot.pause()
+        await self.pilot.pause()
+
+    async def says(self, text: str) -> None:
+        """Wait until the screen shows ``text``; toasts come a few messages later."""
+        for _ in range(50):
+            if text in self.text.replace("\n", ""):
+                return
+            await self.pilot.pause()
+        raise AssertionError(f"{text!r} is not on the screen:\n{self.text}")
+
+    @property
+    def text(self) -> str:
+        return pictures.text_of(self.app)
+
+    @property
+    def lines(self) -> list[str]:
+        return self.text.splitlines()
+
+    @property
+    def locks(self) -> ItemList:
+        return self.app.screen.query_one("#locks", ItemList)
+
+    @property
+    def threads(self) -> ItemList:
+        return self.app.screen.query_one("#threads", ItemList)
+
+    @property
+    def details(self) -> Details:
+        return self.app.screen.query_one(Details)
+
+    def names(self, title: str) -> list[str]:
+        """The first column of the list under the column title."""
+        lines = self.lines
+        start = next(i for i, line in enumerate(lines) if line.startswith(f" {title} "))
+        names = []
+        for line in lines[start + 1 :]:
+            if not line.strip() or line.startswith(("─", "▶")):
+                break
+            names.append(line[1:].split("  ")[0].split(" mutex")[0])
+        return names
+
+
+@asynccontextmanager
+async def opened(
+    *snapshots: Snapshot, size: tuple[int, int] = (120, 40), theme: str = "night"
+) -> AsyncIterator[Screen]:
+    clock = [0.0]
+    feed = pictures.HandFeed(*(snapshots or (pictures.normal(),)))
+    app = LocktopApp(feed, theme, environ={"TERM": "xterm-256color"}, now=lambda: clock[0])
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await pilot.pause()
+        await pilot.pause()
+        yield Screen(app, pilot, feed, clock)
+    assert feed.stopped
+
+
+def with_lock(snapshot: Snapshot, id: int, **changes: object) -> Snapshot:
+    locks = tuple(
+        replace(lock, **changes) if lock.id == id else lock  # type: ignore[arg-type]
+        for lock in snapshot.locks
+    )
+    return replace(snapshot, locks=locks)
