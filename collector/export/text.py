@@ -210,7 +210,7 @@ class _Page:
     def _described(self, lock: _Row, with_waiters: bool) -> str:
         parts = [lock.name.removeprefix(f"{lock.kind} ")]
         if isinstance(lock, LockClass):
-            return ", ".join([*parts, *self._of_class(lock)])
+            return ", ".join([*parts, *self._of_class(lock, with_waiters)])
         if lock.holders:
             doubt = " (not certain)" if lock.foreign_releases else ""
             parts.append(f"held by {self._threads_named(lock.holders)}{doubt}")
@@ -218,14 +218,16 @@ class _Page:
             parts.append(_waiting(lock))
         return ", ".join(parts)
 
-    def _of_class(self, of: LockClass) -> Iterator[str]:
+    def _of_class(self, of: LockClass, with_waiters: bool) -> Iterator[str]:
         """How many there are, and which is the worst."""
         destroyed = f" ({of.destroyed} destroyed)" if of.destroyed else ""
         yield f"{_counted(len(of.locks), 'lock')}{destroyed}"
-        if of.waiters:
+        if with_waiters and of.waiters:
             yield _waiting(of)
         worst = max(self._members(of), key=lambda lock: self._figures(lock)["wait_s"])
         wait_s = self._figures(worst)["wait_s"]
+        if not wait_s:
+            return
         single = lock_classes.within(worst, of).removeprefix("at ")
         yield f"the worst {single} with {units.duration(wait_s)}"
         if worst.holders:

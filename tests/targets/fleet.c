@@ -9,8 +9,6 @@
 
 #include "target.h"
 
-#include "../../native/include/locktop.h"
-
 enum { OBJECTS = 200, SHARDS = 8, ROUNDS = 3 };
 
 struct object {
@@ -18,7 +16,10 @@ struct object {
     pthread_mutex_t mutex;
 };
 static struct object *objects[OBJECTS];
-static pthread_mutex_t shards[SHARDS];
+static struct {
+    int size;
+    pthread_mutex_t mu;
+} shards[SHARDS];
 
 struct sums {
     long acquisitions, contended;
@@ -96,19 +97,15 @@ int main(void)
     pthread_barrier_init(&over, NULL, 2);
     for (int i = 0; i < OBJECTS; i++)
         objects[i] = make_object();
-    for (int i = 0; i < SHARDS; i++) {
-        char name[32];
-        pthread_mutex_init(&shards[i], NULL);
-        snprintf(name, sizeof name, "shards[%d].mu", i);
-        locktop_name(&shards[i], name);
-    }
+    for (int i = 0; i < SHARDS; i++)
+        pthread_mutex_init(&shards[i].mu, NULL);
     pthread_t thread = start(wanter, NULL, "wanter");
     pthread_barrier_wait(&over);
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < OBJECTS; i++)
             hold(&objects[i]->mutex, &of_objects);
         for (int i = 0; i < SHARDS; i++)
-            hold(&shards[i], &of_shards);
+            hold(&shards[i].mu, &of_shards);
     }
     pthread_join(thread, NULL);
     char text[1000] = "{";
