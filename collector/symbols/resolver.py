@@ -12,18 +12,21 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from locktop.collector import procfs
 from locktop.collector.abi import lib
 from locktop.collector.model import Frame
 from locktop.collector.sanitize import clean
-from locktop.collector.symbols import modules
 from locktop.collector.symbols.demangle import demangle
 from locktop.collector.symbols.jit import JitCode
 from locktop.collector.symbols.maps import AddressSpace, Mapping, parse
-from locktop.collector.symbols.symbol_table import Symbol
-from locktop.collector.symbols.unit_index import Place
 from locktop.collector.symbols.wrappers import whose
+
+if TYPE_CHECKING:
+    from locktop.collector.symbols.modules import Module
+    from locktop.collector.symbols.symbol_table import Symbol
+    from locktop.collector.symbols.unit_index import Place
 
 #: Where a thread's or a program's own calls end: what the unwinder saw beyond is not real.
 _OUTERMOST = frozenset({"clone", "__clone", "clone3", "__clone3", "_start", "__clone_internal"})
@@ -177,7 +180,7 @@ class Resolver:
                 self._named.add(address)
             self.version += 1
             if not self._soon and not self._later:
-                modules.rest()
+                _rest()
 
     # ---- the work ----
 
@@ -235,9 +238,7 @@ class Resolver:
         else:
             self._later.append((partial(self._name_part, *located, symbol), address))
 
-    def _name_part(
-        self, module: modules.Module, link_address: int, symbol: Symbol, address: int
-    ) -> None:
+    def _name_part(self, module: Module, link_address: int, symbol: Symbol, address: int) -> None:
         name = clean(demangle(symbol.name))
         file, part = module.part(symbol, link_address) or ("", "")
         if part:
@@ -246,8 +247,11 @@ class Resolver:
             name += f"+{link_address - symbol.address:#x}"
         self._data[address] = name
 
-    def _locate(self, mapping: Mapping, address: int) -> tuple[modules.Module, int] | None:
+    def _locate(self, mapping: Mapping, address: int) -> tuple[Module, int] | None:
         """Return the module and the link-time address."""
+        # Here, in the thread: what reads files takes a third of the time to import to the picture.
+        from locktop.collector.symbols import modules
+
         base = self._space.base(mapping)
         if base in self._without:
             return None
@@ -262,7 +266,7 @@ class Resolver:
         bias = module.elf.bias(base.start, base.offset)
         return None if bias is None else (module, address - bias)
 
-    def _note(self, base: Mapping, module: modules.Module) -> None:
+    def _note(self, base: Mapping, module: Module) -> None:
         if module.note:
             self._notes[base] = module.note
 
@@ -306,6 +310,12 @@ class Resolver:
             return
         if mappings:  # of a process that is exiting there are none: the old ones serve longer
             self._space = AddressSpace(mappings)
+
+
+def _rest() -> None:
+    from locktop.collector.symbols import modules
+
+    modules.rest()
 
 
 def _unloaded(address: int) -> Frame:
