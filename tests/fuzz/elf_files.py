@@ -13,6 +13,19 @@ SOURCE = """\
 #include <stdio.h>
 #include <stdlib.h>
 int g_figures[20] = {1};
+struct shard {
+    char key[40];
+    union {
+        long number;
+        struct {
+            int before, after;
+        } both;
+    } value[3];
+};
+static const struct {
+    long size;
+    struct shard shards[4];
+} g_pool = {1, {{"key", {{2}}}}};
 static inline __attribute__((always_inline)) int inlined(int n)
 {
     return n * 3 + rand();
@@ -27,7 +40,7 @@ int everybodys_function(int n)
 }
 int main(void)
 {
-    return everybodys_function(1) + g_figures[2];
+    return everybodys_function(1) + g_figures[2] + g_pool.shards[rand() % 4].value[1].both.after;
 }
 """
 _DWARF = (

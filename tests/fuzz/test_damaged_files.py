@@ -39,12 +39,16 @@ def ask(path: Path, addresses: list[int]) -> bool:
         module = Module(file, "/" + path.name, [str(path.parent)])
     except ValueError:
         return False
-    named = False
+    named = parts = False
     for address in (*addresses, 0, 1, (1 << 64) - 1):
         function = module.function(address)
         data = module.data(address)
         assert isinstance(function, Symbol | None)
         assert isinstance(data, Symbol | None)
+        for offset in (0, 60, 100) if data is not None else ():
+            part = module.part(data, data.address + offset)
+            assert part is None or all(isinstance(text, str) for text in part)
+            parts |= bool(part and part[1])
         for places in (module.kept_places(address), module.places(address)):
             assert all(isinstance(place, Place) and place.line >= 0 for place in places)
         named |= function is not None
@@ -52,7 +56,7 @@ def ask(path: Path, addresses: list[int]) -> bool:
         module.elf.bias(0x5555_0000_0000, offset)
     assert isinstance(module.note, str)
     assert "\n" not in module.note
-    return named
+    return named and (parts or "mini" in path.name)
 
 
 def peak() -> int:
