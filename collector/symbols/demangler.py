@@ -24,7 +24,8 @@ _SAFE = 16 << 20
 #: Characters of a name that fits a stack of 512 KB, however it is nested.
 _SHALLOW = 1000
 _MOST_MEMORY = 160 << 20
-_PATIENCE_S = 2.0
+_MOST_CPU_S = 2  # for one name; of processor time, which a busy machine does not use up
+_PATIENCE_S = 60.0
 _LONGEST = 1 << 17  # characters of a readable name
 _MOST_STARTS = 8  # a process for each forged name would be work, too
 
@@ -114,6 +115,8 @@ def _serve() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for line in sys.stdin.buffer:
+        until = int(time.process_time()) + _MOST_CPU_S
+        resource.setrlimit(resource.RLIMIT_CPU, (until, resource.RLIM_INFINITY))
         name = _demangled(line.decode("utf-8", "replace").rstrip("\n"))
         sys.stdout.buffer.write(name.replace("\n", " ").encode("utf-8", "replace") + b"\n")
         sys.stdout.buffer.flush()
