@@ -16,6 +16,7 @@ from locktop.collector.symbols.dwarf_entries import Abbreviation, Attributes, La
 _MOST_UNIT = 64 << 20  # bytes
 _MOST_UNITS = 100_000
 _MOST_RECENT = 16
+_MOST_TOP = 16 << 10  # bytes of a unit's first entry
 _MOST_RANGES = 100_000  # of one entry
 _SKELETON, _SPLIT = 4, 5  # unit types (DWARF 5, 7.5.1)
 TYPE_UNITS = (2, 6)
@@ -104,8 +105,8 @@ class Unit:
     def top(self) -> Attributes:
         """The attributes of the unit itself."""
         # Where units are looked through for an address no more of each is needed.
-        data, at = self.sections.window("info", self.first)
-        code, at = leb(data, at)
+        data = self.sections.read("info", self.first, min(self.end - self.first, _MOST_TOP))
+        code, at = leb(data, 0)
         table, table_at = self.sections.window("abbrev", self._abbreviations)
         return dw.abbreviations(table, table_at, self.layout, code)[code].read(data, at)[0]
 
