@@ -153,11 +153,29 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory / "templates"
 
 
+@pytest.fixture(scope="session")
+def rust(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if shutil.which("rustc") is None:
+        pytest.skip("rustc is not installed")
+    directory = tmp_path_factory.mktemp("rust")
+    (directory / "shared.rs").write_text(
+        "use std::collections::HashMap;\nuse std::sync::{Arc, Mutex};\nuse std::thread;\n"
+        "fn put(kept: &Mutex<HashMap<String, Vec<u32>>>, n: u32) {\n"
+        "    kept.lock().unwrap().entry(n.to_string()).or_default().push(n);\n}\n"
+        "fn main() {\n    let kept = Arc::new(Mutex::new(HashMap::new()));\n"
+        "    let all: Vec<_> = (0..4).map(|n| {\n        let kept = kept.clone();\n"
+        "        thread::spawn(move || for m in 0..9 { put(&kept, n * m) })\n    }).collect();\n"
+        "    for one in all { one.join().unwrap() }\n}\n"
+    )
+    subprocess.run(["rustc", "-O", "-g", "shared.rs"], cwd=directory, check=True)
+    return directory / "shared"
+
+
 def library() -> Path:
     return next(path for d in locktop.__path__ for path in Path(d).glob("lib/liblocktop.so"))
 
 
-@pytest.mark.parametrize("which", ["library", "templates"])
+@pytest.mark.parametrize("which", ["library", "templates", "rust"])
 def test_addr2line_says_the_same(which: str, request: pytest.FixtureRequest) -> None:
     """All lines must be the same. Its files are wrong now and then (binutils 2.40: the unit's name
     instead of the header's), and where DWARF has no mangled name it may give the innermost function
