@@ -139,12 +139,12 @@ class LockPanel(Panel[LockRow]):
 
     def items(self, picture: Picture) -> dict[int, LockRow]:
         """See Panel."""
+        classes = {self._classes.id_of(found): found for found in picture.classes.values()}
         inside = picture.class_of
-        rows: dict[int, LockRow] = {
-            self._classes.id_of(found): found for found in picture.classes.values()
+        return {
+            **classes,
+            **{id_: picture.locks[id_] for id_ in picture.locks if id_ not in inside},
         }
-        rows.update((id_, lock) for id_, lock in picture.locks.items() if id_ not in inside)
-        return rows
 
     def idle(self, item: LockRow) -> bool:
         """See Panel: a condition variable or a semaphore is where threads wait for work."""
@@ -202,6 +202,9 @@ class LockPanel(Panel[LockRow]):
         self, picture: Picture, rows: Mapping[int, LockRow], table: Table[LockRow]
     ) -> None:
         """See Panel: with the rows of what is open."""
+        if not picture.classes:
+            super().show_rows(picture, rows, table)
+            return
         seen: dict[int, LockRow | More] = {}
         for id_, row in rows.items():
             seen[id_] = row

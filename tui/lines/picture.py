@@ -36,7 +36,10 @@ class Picture:
     @cached_property
     def classes(self) -> dict[tuple[Kind, str], LockClass]:
         """The classes of locks, by kind and name."""
-        return {(found.kind, found.name): found for found in lock_classes.fold(self.locks.values())}
+        return {
+            (found.kind, found.name): found
+            for found in lock_classes.fold(tuple(self.locks.values()))
+        }
 
     @cached_property
     def class_of(self) -> dict[int, LockClass]:
