@@ -45,8 +45,8 @@ def ask(path: Path, addresses: list[int]) -> bool:
         data = module.data(address)
         assert isinstance(function, Symbol | None)
         assert isinstance(data, Symbol | None)
-        for offset in (0, 60, 100) if data is not None else ():
-            part = module.part(data, data.address + offset)
+        for offset in (0, 60, 100):
+            part = module.part(data, data.address + offset) if data is not None else None
             assert part is None or all(isinstance(text, str) for text in part)
             parts |= bool(part and part[1])
         for places in (module.kept_places(address), module.places(address)):
