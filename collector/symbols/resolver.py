@@ -108,9 +108,11 @@ class Resolver:
         known = self._stacks.get(stack)
         if known is not None:
             return known
+        # Asked before: what is named in between is not in the frames yet.
+        named = all(address in self._named for address in addresses if address)
         every = [frame for address in addresses if address for frame in self.frames(address)]
         frames = as_the_program_knows_it(every)
-        if all(address in self._named for address in addresses if address):
+        if named:
             self._stacks[stack] = frames
         return frames
 

@@ -373,3 +373,21 @@ def test_a_lock_of_python_is_called_after_the_python_function_that_waits(
     assert name(1) == "sem in task (app.py:23)", "it keeps its name"
     assert name(2) == "sem 0x10"
     resolver.close()
+
+
+@pytest.mark.parametrize("running", ["dwarf"], indirect=True)
+def test_a_stack_that_gets_names_while_it_is_put_together_has_them_next_time(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolver = Resolver(running.process.pid)
+    frames = resolver.frames
+
+    def and_then_it_is_named(address: int) -> tuple[Frame, ...]:
+        found = frames(address)
+        assert resolver.wait()
+        return found
+
+    monkeypatch.setattr(resolver, "frames", and_then_it_is_named)
+    assert [frame.function for frame in resolver.stack(1, [running.site])] == [""]
+    assert [frame.function for frame in resolver.stack(1, [running.site])] == ["main"]
+    resolver.close()
