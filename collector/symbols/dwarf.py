@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from threading import Lock
 from typing import Protocol
 
 import msgpack
@@ -59,19 +60,22 @@ class Dwarf:
         self._rows: UnitRows | None = None
         self._indexes: OrderedDict[int, UnitIndex] = OrderedDict()
         self._indexed = 0
+        self._lock = (
+            Lock()
+        )  # of two processes that have the file mapped each has a thread for names
         self.damaged = False
         self.missing = ""  # the name of a file that has a part of it, and is not here
 
     def find(self, address: int) -> tuple[Place, ...]:
         """Return the places of a link-time address, innermost first; () where none is known."""
-        with self._bearing_damage():
+        with self._lock, self._bearing_damage():
             unit = self.rows().find(address)
             return self._index(unit).find(address) if unit is not None else ()
         return ()
 
     def find_kept(self, address: int) -> tuple[Place, ...]:
         """As ``find()``, but () where that would have to read debug information first."""
-        with self._bearing_damage():
+        with self._lock, self._bearing_damage():
             rows = self._rows = self._rows or self._kept_rows()
             unit = rows.find(address) if rows is not None else None
             index = self._kept_index(unit) if unit is not None else None
@@ -94,7 +98,8 @@ class Dwarf:
 
     def rest(self) -> None:
         """Let go of what was read, but for the indexes: packed sections may be large."""
-        self._units.rest()
+        with self._lock:
+            self._units.rest()
 
     # ---- which unit ----
 
