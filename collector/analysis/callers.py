@@ -12,12 +12,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from locktop.collector.model import CONTENTION_KINDS, Frame, Lock, Snapshot, WaitStack
+from locktop.collector.analysis import lock_classes
+from locktop.collector.model import CONTENTION_KINDS, Frame, Kind, Lock, Snapshot, WaitStack
 from locktop.collector.symbols.python_merge import PYTHON
 
 #: What a snapshot can be weighed by: seconds waited, waits, seconds that holders let others wait.
 WAIT, COUNT, BLAME = "wait", "count", "blame"
 
+#: A class of more locks than these ends a branch as one: which of them it was tells little.
+_MANY = 8
 #: Counters are read one after the other: what differs by less has a stack.
 _CLEARLY = 0.01
 
@@ -40,7 +43,7 @@ class Step(NamedTuple):
     name: str
     module: str = ""
     part: Part = Part.FUNCTION
-    #: Lock id or tid; of a function without a name its address.
+    #: Lock id or tid, 0 for a class of locks; of a function without a name its address.
     number: int = 0
 
 
@@ -176,8 +179,9 @@ def steps(root: Node) -> set[Step]:
 def _waited(snapshot: Snapshot, weight: str) -> Iterator[Branch]:
     calls: dict[int, tuple[Call, ...]] = {}
     known: dict[int, Call] = {}
+    ends = _ends(snapshot)
     for lock in snapshot.locks:
-        end = Call(_lock_step(lock))
+        end = ends[lock.id]
         idle = lock.kind not in CONTENTION_KINDS
         for entry in lock.wait_stacks:
             value = entry.wait_s if weight == WAIT else entry.count
@@ -202,8 +206,9 @@ def _without_stack(lock: Lock, known: Iterable[WaitStack], weight: str) -> float
 def _blamed(snapshot: Snapshot) -> Iterator[Branch]:
     """A hold is known by one frame only: where the lock was taken."""
     names = {thread.tid: thread.name for thread in snapshot.threads}
+    ends = _ends(snapshot)
     for lock in snapshot.locks:
-        end = Call(_lock_step(lock))
+        end = ends[lock.id]
         for blame in lock.blame:
             name = names.get(blame.tid, "") or f"thread {blame.tid}"
             holder = Call(Step(name, part=Part.THREAD, number=blame.tid))
@@ -240,9 +245,18 @@ def function(frame: Frame) -> Step:
     return Step(name, frame.module, number=frame.address)
 
 
-def _lock_step(lock: Lock) -> Step:
-    name = lock.name if lock.name.startswith(lock.kind) else f"{lock.kind} {lock.name}"
-    return Step(name, part=Part.LOCK, number=lock.id)
+def _ends(snapshot: Snapshot) -> dict[int, Call]:
+    """What a branch to each lock ends with: the lock, or its class, where there are many like it."""
+    ends = {lock.id: _end(lock.name, lock.kind, number=lock.id) for lock in snapshot.locks}
+    for of in lock_classes.fold(snapshot.locks):
+        if len(of.locks) > _MANY:
+            ends.update(dict.fromkeys(of.locks, _end(f"{of.name}, many locks", of.kind)))
+    return ends
+
+
+def _end(name: str, kind: Kind, number: int = 0) -> Call:
+    name = name if name.startswith(kind) else f"{kind} {name}"
+    return Call(Step(name, part=Part.LOCK, number=number))
 
 
 # ---- sums ----

@@ -11,6 +11,8 @@ import pytest
 
 from locktop.collector.analysis import callers
 from locktop.collector.analysis.callers import (
+    COUNT,
+    WAIT,
     Branch,
     Butterfly,
     Call,
@@ -310,3 +312,24 @@ def test_a_butterfly_counts_each_stack_once(seed: int) -> None:
 
 def steps_of(branch: Branch) -> list[Step]:
     return [call.step for call in branch.calls]
+
+
+def test_many_locks_of_one_class_end_one_branch() -> None:
+    names = [*["conn::mu"] * 20, *(f"shards[{n}].mu" for n in range(9)), "few[0]", "few[1]"]
+    seen = pictures.snapshot(
+        (),
+        tuple(
+            pictures.lock(n, name, contended=2, wait_s=1.0, wait_stacks=(WaitStack(5, 2, 1.0),))
+            for n, name in enumerate(names, 1)
+        ),
+        stacks={5: (pictures.frame("take", "a.c", 1), pictures.frame("main", "a.c", 2))},
+    )
+    for weight, each in ((WAIT, 1.0), (COUNT, 2)):
+        (main,) = tree(branches(seen, weight)).children
+        (take,) = main.children
+        assert {child.step.name: child.value for child in take.children} == {
+            "mutex conn::mu, many locks": 20 * each,
+            "mutex shards[].mu, many locks": 9 * each,
+            "mutex few[0]": each,
+            "mutex few[1]": each,
+        }
