@@ -82,6 +82,16 @@ def test_keys_on_a_small_terminal(name: str, keys: list[str], snap_compare: Snap
     assert snap_compare(app_over(pictures.deadlock()), terminal_size=(80, 24), press=keys)
 
 
+@pytest.mark.parametrize("size", [(80, 24), (200, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize(
+    ("name", "keys"), [("closed", ["down"]), ("open", ["down", "right", "down", "down"])]
+)
+def test_class_of_locks(
+    name: str, keys: list[str], size: tuple[int, int], snap_compare: SnapCompare
+) -> None:
+    assert snap_compare(app_over(pictures.fleet()), terminal_size=size, press=keys)
+
+
 @pytest.mark.parametrize("theme", shipped_names())
 def test_choice_of_a_level(theme: str, snap_compare: SnapCompare) -> None:
     assert snap_compare(app_over(pictures.normal(), theme), terminal_size=(80, 24), press=["L"])

@@ -190,7 +190,7 @@ async def test_deadlocked_locks_and_threads_stand_above_the_others() -> None:
     async with opened(pictures.deadlock()) as screen:
         assert [line[0] for line in screen.lines if "fork[" in line][3:6] == ["!"] * 3
         # Closed as their class is.
-        assert [line[1:12].strip() for line in screen.lines if "fork[" in line][3:7] == [
+        assert [line[1:10].strip() for line in screen.lines if "fork[" in line][3:7] == [
             "▸ fork[]",
             "fork[0]",
             "fork[1]",
