@@ -246,7 +246,7 @@ def function(frame: Frame) -> Step:
 
 
 def _ends(snapshot: Snapshot) -> dict[int, Call]:
-    """What a branch to each lock ends with: the lock, or its class, where there are many like it."""
+    """What a branch to each lock ends with: the lock, or its class where many are like it."""
     ends = {lock.id: _end(lock.name, lock.kind, number=lock.id) for lock in snapshot.locks}
     for of in lock_classes.fold(snapshot.locks):
         if len(of.locks) > _MANY:
