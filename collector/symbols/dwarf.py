@@ -86,7 +86,7 @@ class Dwarf:
         """Return the source file of the variable that begins at a link-time address, and what of
         it lies at ``offset``: ".member[3]", "" for the whole; None where that is not known."""
         key = f"part {variable:x} {offset:x}"
-        with self._bearing_damage():
+        with self._lock, self._bearing_damage():
             data = self._kept.get(key) if self._kept is not None else None
             with suppress(Exception):
                 file, part = msgpack.unpackb(data or b"")

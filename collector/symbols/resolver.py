@@ -54,6 +54,7 @@ class Resolver:
         self._asked: set[tuple[str, int]] = set()
         self._soon: deque[tuple[Callable[[int], None], int]] = deque()
         self._later: deque[tuple[Callable[[int], None], int]] = deque()
+        self._last: deque[tuple[Callable[[int], None], int]] = deque()  # what takes longest
         self._changed = threading.Condition()
         self.version = 0  # grows with every name found
         self._busy = False
@@ -134,6 +135,7 @@ class Resolver:
         with self._changed:
             self._soon.clear()
             self._later.clear()
+            self._last.clear()
             self._asked.clear()
             self._frames, self._named, self._data = {}, set(), {}
             self._read_maps()
@@ -163,25 +165,28 @@ class Resolver:
             self._thread.start()
 
     def _has_work(self) -> bool:
-        return bool(self._soon or self._later or self._busy)
+        return bool(self._waiting() or self._busy)
+
+    def _waiting(self) -> deque[tuple[Callable[[int], None], int]]:
+        return self._soon or self._later or self._last
 
     def _run(self) -> None:
         while True:
             with self._changed:
                 self._busy = False
                 self._changed.notify_all()
-                self._changed.wait_for(lambda: self._soon or self._later or self._closed)
+                self._changed.wait_for(lambda: self._waiting() or self._closed)
                 if self._closed:
                     self._jit.close()
                     return
                 self._busy = True
-                work, address = (self._soon or self._later).popleft()
+                work, address = self._waiting().popleft()
             try:
                 work(address)
             except Exception:  # one address without a name must not cost all others theirs
                 self._named.add(address)
             self.version += 1
-            if not self._soon and not self._later:
+            if not self._waiting():
                 _rest()
 
     # ---- the work ----
@@ -238,7 +243,7 @@ class Resolver:
         if symbol is None or located is None:
             self._data[address] = ""
         else:
-            self._later.append((partial(self._name_part, *located, symbol), address))
+            self._last.append((partial(self._name_part, *located, symbol), address))
 
     def _name_part(self, module: Module, link_address: int, symbol: Symbol, address: int) -> None:
         name = clean(demangle(symbol.name))

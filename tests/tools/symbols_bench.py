@@ -17,6 +17,7 @@ from big_program import build
 
 _LOOK = """\
 import json, resource, sys, time
+from locktop.collector.symbols import modules  # otherwise imported when first needed
 from locktop.collector.symbols.resolver import Resolver
 addresses = [int(word, 16) for word in sys.argv[2:]]
 begin = time.monotonic()

@@ -16,11 +16,12 @@ import pytest
 
 from locktop.collector import procfs
 from locktop.collector.model import Frame, Kind
-from locktop.collector.symbols import maps
+from locktop.collector.symbols import maps, modules
 from locktop.collector.symbols.dwarf import Dwarf
 from locktop.collector.symbols.elf import ElfFile, InMemory
 from locktop.collector.symbols.lock_names import LockNames
 from locktop.collector.symbols.resolver import Resolver, as_the_program_knows_it
+from locktop.collector.symbols.symbol_table import Symbol
 from locktop.tui.lines import shorten
 
 # Says where its things lie, then waits until its input ends.
@@ -98,6 +99,27 @@ def test_function_file_line_and_data(running: Running) -> None:
     assert resolver.data(running.cache_lock) == "g_cache_lock"
     assert resolver.data(running.bss_lock) == "cache.c: in_bss[1]"
     assert resolver.data(running.data_lock) == "cache.c: g_data.lock"
+    resolver.close()
+
+
+@pytest.mark.parametrize("running", ["dwarf"], indirect=True)
+def test_a_stack_has_its_lines_before_variables_are_looked_for(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For one of those all debug information is gone through."""
+    resolver, lines = Resolver(running.process.pid), []
+    part = modules.Module.part
+
+    def look(module: modules.Module, symbol: Symbol, address: int) -> tuple[str, str] | None:
+        lines.append(resolver.frame(running.site).line)
+        return part(module, symbol, address)
+
+    monkeypatch.setattr(modules.Module, "part", look)
+    with resolver._changed:  # nothing is begun before both are asked
+        resolver.data(running.bss_lock)
+        resolver.frame(running.site)
+    assert resolver.wait()
+    assert lines == [LINE_OF_THE_CALL]
     resolver.close()
 
 
