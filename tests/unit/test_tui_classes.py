@@ -11,6 +11,7 @@ from support.driven import Screen, opened, with_lock
 from locktop.collector.model import Lock
 
 CLOSED, OPEN = "▸ conn::mu  212 locks", "▾ conn::mu  212 locks"
+MADE = "mutex made in conn_new (conn.c:42)"
 
 
 def rows(screen: Screen) -> list[str]:
@@ -31,7 +32,7 @@ async def test_a_class_is_one_row_with_its_sums() -> None:
     async with opened(pictures.fleet(), size=(160, 50)) as screen:
         shown = rows(screen)
         assert shown[:2] == ["g_cache_lock", CLOSED]
-        assert "▸ cache…ds[].mu 8 locks" in shown
+        assert "▸ cache.c:…ards[].mu x8" in shown
         assert not any("at 0x" in name for name in shown)
         row = next(line for line in screen.lines if CLOSED in line)
         assert row[0] == "*"
@@ -112,15 +113,15 @@ def screen_row(screen: Screen) -> int:
 async def test_a_filter_finds_a_class_and_single_locks_in_one() -> None:
     async with opened(pictures.fleet(), size=(145, 50)) as screen:
         await screen.keys("slash", *"shards[]", "enter")
-        assert rows(screen)[0] == "▸ cache…rds[].mu 8 locks"
+        assert rows(screen)[0] == "▸ cache.c:…ards[].mu x8"
         await screen.keys("escape", "slash", *"shards[3]", "enter")
         assert rows(screen)[:3] == [
-            "▾ cache…rds[].mu 8 locks",
+            "▾ cache.c:…ards[].mu x8",
             "  cache.c: shards[3].mu",
             "",
         ]
         await screen.keys("escape")
-        assert "▸ cache…rds[].mu 8 locks" in rows(screen)
+        assert "▸ cache.c:…ards[].mu x8" in rows(screen)
 
 
 async def test_details_of_a_class_tell_how_the_wait_spreads_and_from_where() -> None:
@@ -185,5 +186,14 @@ async def test_how_many_locks_there_are_is_never_cut_off(size: tuple[int, int]) 
     )
     async with opened(long, size=size) as screen:
         await screen.keys("down", "right")
-        assert "212 locks" in screen.text
+        assert "x212 mutex" in screen.text
         assert all(len(line) <= size[0] for line in screen.lines)
+
+
+async def test_of_a_place_where_locks_are_made_the_function_is_seen() -> None:
+    fleet = pictures.fleet()
+    locks = tuple(replace(one, name=one.name.replace("conn::mu", MADE)) for one in fleet.locks)
+    async with opened(replace(fleet, locks=locks), size=(80, 24)) as screen:
+        assert rows(screen)[1].startswith("▸ conn_new:42 x212")
+    async with opened(replace(fleet, locks=locks), size=(145, 50)) as screen:
+        assert rows(screen)[1].startswith("▸ conn_new:42  212 locks")

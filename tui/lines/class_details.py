@@ -23,7 +23,10 @@ def class_details(picture: Picture, of: LockClass) -> Iterator[Line]:
     locks, ids = picture.members(of), frozenset(of.locks)
     destroyed = f", {exact(of.destroyed)} of them destroyed" if of.destroyed else ""
     yield say(
-        (f" {of.name}", "strong"), f"  {of.kind.value}  {exact(len(of.locks))} locks{destroyed}"
+        (f" {of.name}", "strong"),
+        f"  {of.kind.value}  {exact(len(of.locks))} locks{destroyed}",
+        ("  Right", "key"),
+        (" shows them", "dim"),
     )
     held = sum(bool(lock.holders) for lock in locks)
     yield labelled("held by", *_these(picture, held, of.holders, "holder"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from rich.cells import cell_len
@@ -19,7 +20,10 @@ LockRow = Lock | LockClass
 
 _PLACE_WIDTH = 24
 _MARKS = ("▸ ", "▾ ")  # closed, open
+_LOCKS = " locks"
 _INSIDE = "  "
+#: A name made of a place: the function and the line.
+_PLACE = re.compile(r"^\w+ (?:made )?in (.*?)(?: \([^()]*(:\d+)\))?(?=  |$)")
 
 #: The orders in the order of the key; each with the title of its column.
 ORDERS: tuple[Order[LockRow], ...] = (
@@ -101,7 +105,7 @@ def _name(picture: Picture, lock: LockRow, is_open: Callable[[LockClass], bool])
 
 def _label(picture: Picture, lock: LockRow, is_open: Callable[[LockClass], bool]) -> str:
     if isinstance(lock, LockClass):
-        return f"{_MARKS[is_open(lock)]}{lock.name}  {len(lock.locks)} locks"
+        return f"{_MARKS[is_open(lock)]}{lock.name}  {len(lock.locks)}{_LOCKS}"
     of = picture.class_of.get(lock.id)
     if of is None:
         return lock.name
@@ -109,11 +113,16 @@ def _label(picture: Picture, lock: LockRow, is_open: Callable[[LockClass], bool]
 
 
 def _fit_name(text: str, width: int) -> str:
-    """As fit_middle; of a class how many locks it has stays whole, and the name gives way."""
-    name, gap, number = text.rpartition("  ")
-    if not gap or not name or cell_len(text) <= width:
-        return fit_middle(text, width)
-    return fit(middle(name, width - cell_len(number) - 1) + " " + number, width)
+    """``text`` in exactly ``width`` cells; how many locks a class has stays whole. What is made of
+    a place in the code becomes ``function:line`` where there is little room."""
+    mark, name = (text[:2], text[2:]) if text[:2] in _MARKS else ("", text)
+    if cell_len(text) > width:
+        name = _PLACE.sub(r"\1\2", name)
+    if not mark or cell_len(mark + name) <= width:
+        return fit_middle(mark + name, width)
+    name, _, number = name.rpartition("  ")
+    number = f" x{number.removesuffix(_LOCKS)}"
+    return fit(mark + middle(name, width - cell_len(mark + number)) + number, width)
 
 
 def _holder(picture: Picture, lock: LockRow) -> Cell:
