@@ -7,6 +7,7 @@ from support.targets import Compiler, StartTarget
 
 from locktop.collector.attach import attach
 from locktop.collector.frames import CUT
+from locktop.collector.launch import preload_environment
 
 
 @pytest.mark.parametrize("flags", [(), ("-O2", "-fomit-frame-pointer")], ids=["records", "none"])
@@ -30,3 +31,28 @@ def test_every_caller_is_in_the_stack(
         names = [frame.function.removeprefix("(anonymous namespace)::") for frame in frames]
         assert [name for name in names if name in own] == functions
         assert (frames[-1] == CUT) == ("enter" not in functions)
+
+
+@pytest.mark.parametrize("flags", [(), ("-O2", "-fomit-frame-pointer")], ids=["records", "none"])
+def test_a_stack_is_not_taken_for_another_one(
+    start_target: StartTarget, compiler: Compiler, flags: tuple[str, ...]
+) -> None:
+    beside = compiler.program("unwinds", "-shared", "-fPIC")
+    preload = f"{preload_environment()['LD_PRELOAD']}:{beside}"
+    # At a fixed address a weak reference is NULL for good.
+    pie = ("-fPIE", "-pie")
+    target = start_target("fooled", flags=(*flags, *pie), environment={"LD_PRELOAD": preload})
+    truth = target.truth()
+    unwound = int(target.line())
+    source = attach(target.pid)
+    try:
+        snapshot = source.look(resolve=True)
+    finally:
+        source.close()
+    (lock,) = [lock for lock in snapshot.locks if lock.name == "g_wanted"]
+    counts: dict[str, int] = {}
+    for waited in lock.wait_stacks:
+        (caller,) = {frame.function for frame in snapshot.stacks[waited.stack]} & truth.keys()
+        counts[caller] = counts.get(caller, 0) + waited.count
+    assert counts == truth
+    assert 2 <= unwound <= 10, "nor is it looked for each time"
