@@ -8,7 +8,9 @@ import pictures
 import pytest
 from support.driven import Screen, opened, with_lock
 
+from locktop.collector.export import text
 from locktop.collector.model import Lock
+from locktop.tui.commands import check
 
 CLOSED, OPEN = "▸ conn::mu  212 locks", "▾ conn::mu  212 locks"
 MADE = "mutex made in conn_new (conn.c:42)"
@@ -197,3 +199,17 @@ async def test_of_a_place_where_locks_are_made_the_function_is_seen() -> None:
         assert rows(screen)[1].startswith("▸ conn_new:42 x212")
     async with opened(replace(fleet, locks=locks), size=(145, 50)) as screen:
         assert rows(screen)[1].startswith("▸ conn_new:42  212 locks")
+
+
+def test_locks_of_one_class_in_a_deadlock_are_told_apart() -> None:
+    ring = pictures.deadlock()
+    locks = tuple(
+        replace(one, name="conn::mu") if one.id in (10, 11, 12) else one for one in ring.locks
+    )
+    alike = replace(ring, locks=locks)
+    lines = "\n".join(check.as_lines(alike))
+    page = " ".join(text.render(alike).split())
+    for id_ in (10, 11, 12):
+        single = f"conn::mu at {0x55D000001000 + id_ * 64:#x}"
+        assert lines.count(single) == 1
+        assert f"waits for mutex {single} held by thread" in page
