@@ -51,6 +51,10 @@ class Panel(Generic[T]):
         """The text that a filter looks at."""
         raise NotImplementedError
 
+    def found(self, picture: Picture, item: T, wanted: str) -> bool:
+        """Whether a filter with the words ``wanted`` finds it."""
+        return matches(self.words(picture, item), wanted)
+
     def mark(self, picture: Picture, item: T) -> Cell:
         """The character before the line."""
         raise NotImplementedError
@@ -108,7 +112,7 @@ class Panel(Generic[T]):
     def _shown(self, picture: Picture, item: T, wanted: str, show_idle: bool) -> bool:
         if not show_idle and self.idle(item):
             return False
-        return not wanted or matches(self.words(picture, item), wanted)
+        return not wanted or self.found(picture, item, wanted)
 
     def _sorted(self, picture: Picture, items: Mapping[int, T], shown: Iterable[int]) -> list[int]:
         key = named(self.orders, self.order).key
@@ -139,6 +143,8 @@ class LockPanel(Panel[LockRow]):
 
     def items(self, picture: Picture) -> dict[int, LockRow]:
         """See Panel."""
+        if not picture.classes:
+            return dict(picture.locks)
         classes = {self._classes.id_of(found): found for found in picture.classes.values()}
         inside = picture.class_of
         return {
@@ -233,13 +239,14 @@ class LockPanel(Panel[LockRow]):
             rows[self._classes.id_of_more(of)] = More(len(ids) - MOST_INSIDE)
         return rows
 
-    def _shown(self, picture: Picture, item: LockRow, wanted: str, show_idle: bool) -> bool:
-        if super()._shown(picture, item, wanted, show_idle):
+    def found(self, picture: Picture, item: LockRow, wanted: str) -> bool:
+        """See Panel: a class is found, and opened, for the locks in it too."""
+        if super().found(picture, item, wanted):
             return True
-        if not isinstance(item, LockClass) or not super()._shown(picture, item, "", show_idle):
+        if not isinstance(item, LockClass):
             return False
         locks = picture.members(item)
-        found = [lock for lock in locks if matches(self.words(picture, lock), wanted)]
+        found = [lock for lock in locks if self.found(picture, lock, wanted)]
         self._classes.open_for(item, found)
         return bool(found)
 
