@@ -40,7 +40,10 @@ _ONCE, _TWICE = _CLOCK.format(times="once"), _CLOCK.format(times="twice")
 _FOUGHT = (
     "where they meet, the clock is read twice and the wait is counted before the lock is free again"
 )
-_WAITED = "reads the counter twice ({read:.0f} ns each), compares 13 frames, writes a record"
+_WAITED = (
+    "reads the counter twice ({read:.0f} ns each), compares 13 frames and their frame pointers,"
+    " writes a record"
+)
 _SLEPT = _WAITED + "; after a sleep little of that is in the nearest cache"
 _WHOLE = (
     "runs are recorded whole, with each wait the hold that was waited for:"

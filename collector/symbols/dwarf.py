@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from threading import Lock
 from typing import Protocol
 
@@ -18,7 +19,7 @@ from locktop.collector.symbols.dwarf_functions import Functions, function_name, 
 from locktop.collector.symbols.dwarf_lines import Lines, read_lines
 from locktop.collector.symbols.dwarf_ranges import Row, UnitRows, listed_ranges, unit_rows
 from locktop.collector.symbols.dwarf_units import TYPE_UNITS, Unit, Units
-from locktop.collector.symbols.dwarf_variables import part_at
+from locktop.collector.symbols.dwarf_variables import Variables, part_at
 from locktop.collector.symbols.elf import ElfFile
 from locktop.collector.symbols.split_dwarf import SplitFiles
 from locktop.collector.symbols.unit_index import Place, UnitIndex
@@ -91,7 +92,7 @@ class Dwarf:
             with suppress(Exception):
                 file, part = msgpack.unpackb(data or b"")
                 return (str(file), str(part)) if file or part else None
-            found = part_at(self._units, variable, offset)
+            found = part_at(self._units, self._variables, variable, offset)
             self._keep(key, lambda: msgpack.packb(found or ("", "")))
             return found
         return None
@@ -100,6 +101,18 @@ class Dwarf:
         """Let go of what was read, but for the indexes: packed sections may be large."""
         with self._lock:
             self._units.rest()
+
+    @cached_property
+    def _variables(self) -> Variables:
+        data = self._kept.get("variables") if self._kept is not None else None
+        with suppress(ValueError):
+            return Variables.unpacked(data) if data is not None else self._search_variables()
+        return self._search_variables()
+
+    def _search_variables(self) -> Variables:
+        found = Variables.search(self._units.sections)
+        self._keep("variables", found.packed)
+        return found
 
     # ---- which unit ----
 

@@ -8,9 +8,13 @@ looked for.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+import re
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 
 from locktop.collector.symbols import dwarf_entries as dw
+from locktop.collector.symbols.debug_sections import DebugSections
 from locktop.collector.symbols.dwarf_entries import Attributes, Reference, leb
 from locktop.collector.symbols.dwarf_units import Unit, Units
 
@@ -32,19 +36,71 @@ _COMPUTED = frozenset({0x03, 0x04, 0x09, 0x0A, 0x18})  # forms of a place that c
 
 _READ = 1 << 20
 _MOST_SEARCHED = 1 << 30  # bytes
-_MOST_FOUND = 8
+_MOST_FOUND = 500_000
+_MOST_ALIKE = 8
+_LOCATION = re.compile(rb"\x09\x03(.{6}\x00\x00)", re.DOTALL)
+_LOCATION_SIZE = 10
 _MOST_HOPS = 32
 _MOST_CHILDREN = 10_000
 
 
-def part_at(units: Units, address: int, offset: int) -> tuple[str, str] | None:
+class Variables:
+    """Where entries of variables lie in .debug_info, by the variables' link-time addresses."""
+
+    def __init__(self, addresses: array[int], places: array[int]) -> None:
+        """Both are sorted by the addresses."""
+        self._addresses = addresses
+        self._places = places
+
+    @staticmethod
+    def search(sections: DebugSections) -> Variables:
+        """Look for all of them, once: to look for each would take as long each time."""
+        found = sorted(_locations(sections))
+        addresses = array("Q", [address for address, _ in found])
+        return Variables(addresses, array("Q", [place for _, place in found]))
+
+    @staticmethod
+    def unpacked(data: bytes) -> Variables:
+        """Return what ``packed()`` made bytes of; raises ValueError for any others."""
+        half, rest = divmod(len(data), 2)
+        if rest:
+            raise ValueError("not in pairs")
+        return Variables(array("Q", data[:half]), array("Q", data[half:]))
+
+    def packed(self) -> bytes:
+        """Return it as bytes."""
+        return self._addresses.tobytes() + self._places.tobytes()
+
+    def find(self, address: int) -> Sequence[int]:
+        """Return the places that may be in the entry of the variable at an address."""
+        first = bisect_left(self._addresses, address)
+        end = bisect_right(self._addresses, address, first)
+        return self._places[first : min(end, first + _MOST_ALIKE)]
+
+
+def _locations(sections: DebugSections) -> Iterator[tuple[int, int]]:
+    """Address and place of what looks like it: a location of nine bytes that is just an address, in
+    the lower half of memory (DWARF 5, 2.6.1.1.2)."""
+    size, found = min(sections.size("info"), _MOST_SEARCHED), 0
+    for begin in range(0, size, _READ):
+        data = sections.read("info", begin, min(_READ + _LOCATION_SIZE - 1, size - begin))
+        for match in _LOCATION.finditer(data):
+            found += 1
+            if found > _MOST_FOUND:
+                return
+            yield int.from_bytes(match[1], "little"), begin + match.start()
+
+
+def part_at(
+    units: Units, variables: Variables, address: int, offset: int
+) -> tuple[str, str] | None:
     """Return the source file of the variable that begins at a link-time address, and what of it
     lies at ``offset``: "" the whole, ".member", "[3]", "[3].member.member". None where that is not
     known.
 
     Raises ValueError, IndexError or struct.error where entries are damaged.
     """
-    for place in _places(units, address):
+    for place in variables.find(address):
         unit = units.unit_at(place)
         variable = _variable_around(unit, place)
         if variable is not None:
@@ -52,19 +108,6 @@ def part_at(units: Units, address: int, offset: int) -> tuple[str, str] | None:
             if found is not None:
                 return _file(unit), "".join(_cut(_path(*found, offset)))
     return None
-
-
-def _places(units: Units, address: int) -> Iterator[int]:
-    """Where a location that is just this address is written (DWARF 5, 2.6.1.1.2)."""
-    wanted = b"\x09\x03" + address.to_bytes(8, "little")
-    size, found = min(units.sections.size("info"), _MOST_SEARCHED), 0
-    for begin in range(0, size, _READ):
-        data = units.sections.read("info", begin, min(_READ + len(wanted) - 1, size - begin))
-        at = data.find(wanted)
-        while at >= 0 and found < _MOST_FOUND:
-            found += 1
-            yield begin + at
-            at = data.find(wanted, at + 1)
 
 
 def _variable_around(unit: Unit, place: int) -> Attributes | None:
