@@ -20,7 +20,7 @@ WIDTH = 75
 COLUMNS: tuple[tuple[str, str], ...] = (
     ("!  *", "before a row: in a deadlock; waits, or is waited for, now"),
     ("grey", "waits for work (cond, semaphore, join): no contention"),
-    ("▸  ▾", "a class: locks of one name, with the sums over them; closed, open"),
+    ("▸  ▾", "a class: locks of one name, and their sums; closed, open"),
     ("HELD BY", "who holds it; with ? if other threads give it back too"),
     ("FOR", "how long the holder has had it"),
     ("WAITERS", "threads that wait for it now"),
