@@ -49,6 +49,7 @@ _STOPPED = {
     "t": "a debugger or tracer has stopped the process, or its first thread: that does not go on",
 }
 _NAMES_S = 30.0
+_MOST_ROUNDS = 6  # a name that leads to another one, and that to a third, ...
 #: For names that the last look at an ended process asks for: nobody looks again.
 _LAST_NAMES_S = 1.0
 _NOTES = {
@@ -377,8 +378,9 @@ class PreloadSource:
     def _resolved(self, snapshot: Snapshot, patience_s: float = _NAMES_S) -> Snapshot:
         """Wait for names, and for those that only follow from them (a lock's from a stack's)."""
         file = self._file
-        for _ in range(3):
+        for _ in range(_MOST_ROUNDS):
             file.resolver.wait(patience_s)
+            known = file.resolver.version
             locks = file.picture.renamed(snapshot.locks, file.frames)
             snapshot = replace(
                 snapshot,
@@ -386,6 +388,8 @@ class PreloadSource:
                 stacks={stack: file.python.of(stack) for stack in snapshot.stacks},
                 sites={site: file.resolver.site(site) for site in snapshot.sites},
             )
+            if file.resolver.wait(0) and file.resolver.version == known:
+                break  # nothing more was asked
         if not snapshot.ended:
             snapshot = file.python.resolved(
                 snapshot, file.waits, lambda: _waits(file.reader.read_threads())
