@@ -101,21 +101,30 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *argument)
 }
 
 /* Reads what lies between a frame's variables too, where AddressSanitizer has its own (in unit tests). */
+#ifdef __SANITIZE_ADDRESS__
 #define READS_STACK __attribute__((no_sanitize("address")))
+#else
+#define READS_STACK /* such a function is never inlined */
+#endif
 
 READS_STACK static bool unchanged(const struct cached_stack *cached)
 {
     const uint32_t *distance = cached->distance;
-    uintptr_t slot = cached->slot;
-    for (uint32_t i = 0; i < cached->depth; i++)
-        if (*(const uintptr_t *)(slot + distance[i]) != cached->frames[i])
+    const uint64_t *frames = cached->frames;
+    uintptr_t first = cached->slot;
+    for (uint32_t i = 0; i < cached->depth; i++) /* the first too: it may be marked as unloaded */
+        if (*(const uintptr_t *)(first + distance[i]) != frames[i])
             return false;
-    for (uint32_t i = cached->chain_begin; i < cached->chain_end; i++)
-        if (*((const uintptr_t *)(slot + distance[i]) - 1) + sizeof slot != slot + distance[i + 1])
+    uintptr_t next = first + distance[cached->chain_end];
+    for (uint32_t i = cached->chain_end; i-- > cached->chain_begin;) {
+        uintptr_t slot = first + distance[i];
+        if (*((const uintptr_t *)slot - 1) + sizeof slot != next)
             return false;
+        next = slot;
+    }
     for (uint32_t i = 0; i < cached->anchors; i++) {
         const struct anchor *anchor = &cached->anchor[i];
-        if (*(const uintptr_t *)(slot + anchor->distance) != slot + anchor->leads_to)
+        if (*(const uintptr_t *)(first + anchor->distance) != first + anchor->leads_to)
             return false;
     }
     return true;
