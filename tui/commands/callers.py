@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from locktop.tui.commands.options import add_pid_or, add_screen, has_terminal
+from locktop.tui.commands.output import add_output, destination, write
 
 if TYPE_CHECKING:
     from locktop.collector.profile import Profile
@@ -46,10 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=FORMATS,
         help="text (the default), json, or csv: a caller/callee summary report",
     )
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="a new file; - is the output, as by default"
-    )
-    parser.add_argument("--force", action="store_true", help="write over FILE if it is one")
+    add_output(parser)
     add_screen(parser)
 
 
@@ -82,24 +79,8 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _write(arguments: argparse.Namespace) -> int:
-    from locktop.collector.errors import LocktopError
-    from locktop.tui import saving
-
-    if arguments.output == "":
-        raise LocktopError("-o needs the name of a file, or - for the output")
-    path = Path(arguments.output) if arguments.output not in (None, "-") else None
-    reason = saving.why_not(path, arguments.force) if path is not None else None
-    if reason is not None:
-        raise LocktopError(reason)
-    data = _rendered(_profile(arguments), arguments)
-    if path is None:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-        return 0
-    try:
-        saving.write_file(path, data, replace=arguments.force)
-    except saving.NotWrittenError as error:
-        raise LocktopError(str(error)) from None
+    path = destination(arguments)
+    write(_rendered(_profile(arguments), arguments), path, arguments)
     return 0
 
 

@@ -6,9 +6,9 @@ import argparse
 import shutil
 import sys
 import time
-from pathlib import Path
 
 from locktop.tui.commands.options import add_pid, seconds
+from locktop.tui.commands.output import add_output, destination, write
 
 NAME = "snapshot"
 HELP = "one look at a process, as JSON, msgpack or text"
@@ -25,10 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-d", "--duration", type=seconds, metavar="SECONDS", help="look again after so long"
     )
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="a new file; - is the output, as by default"
-    )
-    parser.add_argument("--force", action="store_true", help="write over FILE if it is one")
+    add_output(parser)
     parser.add_argument("--format", choices=FORMATS, default="json", help="default json")
 
 
@@ -38,14 +35,9 @@ def execute(arguments: argparse.Namespace) -> int:
     from locktop.collector.errors import LocktopError
     from locktop.tui import saving
 
-    if arguments.output == "":
-        raise LocktopError("-o needs the name of a file, or - for the output")
-    path = Path(arguments.output) if arguments.output not in (None, "-") else None
+    path = destination(arguments)
     if path is None and arguments.format == "msgpack" and sys.stdout.isatty():
         raise LocktopError("msgpack is not for a terminal; give -o FILE or a pipe")
-    reason = saving.why_not(path, arguments.force) if path is not None else None
-    if reason is not None:
-        raise LocktopError(reason)
     source = attach(arguments.pid)
     try:
         before = source.look() if arguments.duration else None
@@ -54,15 +46,7 @@ def execute(arguments: argparse.Namespace) -> int:
         snapshot = source.look(resolve=True)
     finally:
         source.close()
-    data = saving.render(snapshot, arguments.format, before, _width())
-    if path is None:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-        return 0
-    try:
-        saving.write_file(path, data, replace=arguments.force)
-    except saving.NotWrittenError as error:
-        raise LocktopError(str(error)) from None
+    write(saving.render(snapshot, arguments.format, before, _width()), path, arguments)
     return 0
 
 

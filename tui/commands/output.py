@@ -1,0 +1,45 @@
+"""Where a command writes what it was asked for: `-o FILE`, else its output."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Declare ``-o`` and ``--force``."""
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="a new file; - is the output, as by default"
+    )
+    parser.add_argument("--force", action="store_true", help="write over FILE if it is one")
+
+
+def destination(arguments: argparse.Namespace) -> Path | None:
+    """Return the file, None for the output. Raises LocktopError if it cannot be written: that is
+    to be said before there is anything to lose."""
+    from locktop.collector.errors import LocktopError
+    from locktop.tui import saving
+
+    if arguments.output == "":
+        raise LocktopError("-o needs the name of a file, or - for the output")
+    path = Path(arguments.output) if arguments.output not in (None, "-") else None
+    reason = saving.why_not(path, arguments.force) if path is not None else None
+    if reason is not None:
+        raise LocktopError(reason)
+    return path
+
+
+def write(data: bytes, path: Path | None, arguments: argparse.Namespace) -> None:
+    """Write ``data`` there. Raises LocktopError."""
+    from locktop.collector.errors import LocktopError
+    from locktop.tui import saving
+
+    if path is None:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        saving.write_file(path, data, replace=arguments.force)
+    except saving.NotWrittenError as error:
+        raise LocktopError(str(error)) from None
