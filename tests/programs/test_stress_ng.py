@@ -10,7 +10,6 @@ from support import watched
 from support.watched import Child, Need
 
 SECONDS = 5
-COMM_MAX = 15  # the kernel cuts names
 POWERLESS = ["--bounding-set=-all", "--inh-caps=-all"]
 
 
@@ -19,34 +18,35 @@ def without_rights(need: Need) -> list[str]:
     return [str(need("setpriv", "util-linux")), *POWERLESS] if os.geteuid() == 0 else []
 
 
-def stressor(name: str) -> Child:
-    """Gives the process that does the work."""
+def stressor(depth: int) -> Child:
+    """Gives the process that waits, so many generations below the first."""
 
     def find(pid: int) -> int | None:
         try:
-            below = psutil.Process(pid).children(recursive=True)
-            names = {one.name(): one.pid for one in below}
+            generation = [psutil.Process(pid)]
+            for _ in range(depth):
+                generation = [child for one in generation for child in one.children()]
+            named = (one.pid for one in generation if one.name().startswith("stress-ng-"))
+            return next(named, None)
         except psutil.Error:
             return None
-        wanted = f"stress-ng-{name}"[:COMM_MAX]
-        return next((names[found] for found in names if found.startswith(wanted)), None)
 
     return find
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"),
+    ("name", "kind", "depth"),
     [
-        ("mutex", "mutex"),
-        ("futex", "futex"),
-        pytest.param("sem", "sem", marks=pytest.mark.big),
-        pytest.param("pthread", "join", marks=pytest.mark.big),
+        ("mutex", "mutex", 1),
+        ("futex", "futex", 2),  # the stressor only wakes: its child waits
+        pytest.param("sem", "sem", 1, marks=pytest.mark.big),
+        pytest.param("pthread", "join", 1, marks=pytest.mark.big),
     ],
 )
-def test_a_stressor(name: str, kind: str, need: Need) -> None:
+def test_a_stressor(name: str, kind: str, depth: int, need: Need) -> None:
     command = [*without_rights(need), str(need("stress-ng")), f"--{name}", "1"]
     command += ["--verify", "--timeout", str(SECONDS)]
-    seen = watched.run(command, "contended", stressor(name))
+    seen = watched.run(command, "contended", stressor(depth))
     assert seen.status == 0, seen.output
     assert "successful run completed" in seen.output
     assert watched.total(seen.last, "acquisitions", kind) > 0
