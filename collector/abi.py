@@ -75,6 +75,7 @@ class Header(NamedTuple):
     pid_namespace: int
     created_real_ns: int
     clock: int
+    wait_shift: int
     clock0_ticks: int
     clock0_ns: int
     clock_hz: int
@@ -162,6 +163,7 @@ class LockRow(NamedTuple):
     made_at: int
     unused: int
     sites: int
+    waits: int
     acquisitions: int
     contended: int
     trylock_failed: int
@@ -180,10 +182,12 @@ class LockRow(NamedTuple):
 
 
 class Site(NamedTuple):
-    """struct lt_site."""
+    """struct lt_site_sum."""
 
     lock: int
     stack: int
+    holder: int
+    blame: int
     count: int  # type: ignore[assignment]
     wait_ticks: int
     wait_max: int
@@ -194,6 +198,7 @@ class RetiredSite(NamedTuple):
 
     next: int
     stack: int
+    blame: int
     count: int  # type: ignore[assignment]
     wait_ticks: int
 
@@ -221,7 +226,7 @@ THREAD = Record(ThreadBlock, "struct lt_thread")
 WAIT = Record(WaitBlock, "struct lt_wait")
 HELD = Record(HeldEntry, "struct lt_held")
 LOCK_ROW = Record(LockRow, "struct lt_lock_row")
-SITE = Record(Site, "struct lt_site")
+SITE = Record(Site, "struct lt_site_sum")
 RETIRED_SITE = Record(RetiredSite, "struct lt_retired_site")
 NAME = Record(Name, "struct lt_name")
 STACK = Record(StackHead, "struct lt_stack")

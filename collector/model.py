@@ -119,9 +119,16 @@ class WaitStack:
 class Blame:
     """Wait time charged to a holder and where it took the lock."""
 
-    tid: int
-    site: int
+    tid: int  # 0: threads that ended; with a site of 0: nobody, or nobody that is known
+    site: int  # return address of the acquiring call, 0 unknown
     wait_s: float
+
+    @property
+    def nameless(self) -> str:
+        """What to call the holder where it is no thread that can be named, else ""."""
+        if self.tid:
+            return ""
+        return "threads that ended" if self.site else "no holder known"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from operator import itemgetter
 
+from locktop.collector import blame
 from locktop.collector.abi import HeldEntry, LockRow, Site, lib
 from locktop.collector.analysis import classify, rates
 from locktop.collector.clock import Clock
@@ -14,6 +16,7 @@ from locktop.collector.frames import StackFrames
 from locktop.collector.given_names import GivenNames
 from locktop.collector.model import (
     CONTENTION_KINDS,
+    Blame,
     Event,
     Frame,
     Held,
@@ -79,6 +82,7 @@ class LockNow:
 
     waiters: list[tuple[int, int, int]] = field(default_factory=list)  # ticks, tid, stack
     holders: list[int] = field(default_factory=list)
+    sites: list[int] = field(default_factory=list)  # where the holders took it
     published: list[int] = field(default_factory=list)  # holders as the waiters saw them
     hold_ticks: int = 0  # of timed holds that go on
     hold_max: int = 0
@@ -310,6 +314,7 @@ class Picture:
         wait_before, hold_before = before or (0, 0)
         sites = reading.sites.get(row.lock, ())
         stacks = self._wait_stacks(sites, now)
+        holders = now.holders or self._presumed(now.published, longest)
         seconds = self._clock.seconds
         return Lock(
             id=row.lock,
@@ -325,9 +330,10 @@ class Picture:
             hold_s=seconds(row.hold_ticks + holding),
             hold_timed=row.hold_timed,
             hold_max_s=seconds(max(row.hold_max, now.hold_max)),
-            holders=tuple(now.holders or self._presumed(now.published, longest)),
+            holders=tuple(holders),
             waiters=tuple([tid for _, tid, _ in sorted(now.waiters, reverse=True)]),
             wait_stacks=stacks,
+            blame=self._blame(row, kind, reading, waiting, _taken(holders, now.sites), frames),
             destroyed=bool(row.destroyed),
             rates=rates.lock_rates(
                 interval_s,
@@ -357,6 +363,31 @@ class Picture:
         ]
         found.sort(key=lambda entry: (-entry.wait_s, -entry.count, entry.stack))
         return tuple(found[:_MOST_STACKS_OF_A_LOCK])
+
+    def _blame(
+        self,
+        row: LockRow,
+        kind: Kind,
+        reading: Reading,
+        waiting: int,
+        holders: Sequence[tuple[int, int]],
+        frames: StackFrames,
+    ) -> tuple[Blame, ...]:
+        waited = row.wait_ticks + waiting
+        if not waited or not row.lock or kind not in CONTENTION_KINDS:
+            return ()
+
+        def site_of(stack: int) -> int:
+            return next(iter(frames.addresses(stack)), 0) if stack else 0
+
+        found = blame.shares(
+            waited,
+            reading.blame.get(row.lock, ()),
+            blame.pending(row, reading.locks_now, reading.header.wait_shift),
+            holders,
+            site_of,
+        )
+        return tuple(Blame(tid, site, self._clock.seconds(ticks)) for tid, site, ticks in found)
 
     def renamed(self, locks: tuple[Lock, ...], frames: StackFrames) -> tuple[Lock, ...]:
         """Return the locks with the names known by now."""
@@ -423,6 +454,11 @@ class Picture:
         return Mark(raw.tid, self._clock.seconds(now - raw.start), clean(raw.text))
 
 
+def _taken(holders: Sequence[int], sites: Sequence[int]) -> list[tuple[int, int]]:
+    """Return who holds a lock and where it was taken, 0 where nobody lists it."""
+    return list(zip_longest(holders, sites[: len(holders)], fillvalue=0))
+
+
 def _most_wait_first(lock: Lock) -> tuple[bool, float, int, int, int]:
     """Waiting for work is no contention, however long it takes: those locks come last."""
     idle = lock.kind not in CONTENTION_KINDS
@@ -458,6 +494,7 @@ def locks_now(threads: Iterable[RawThread], tasks: Mapping[int, Task]) -> dict[i
         held = now[lock] = LockNow()
         for thread, entry in listed:
             held.holders.append(thread.block.tid)
+            held.sites.append(entry.site)
             if entry.since:
                 ticks = max(0, thread.now - entry.since)
                 held.hold_ticks += ticks

@@ -320,7 +320,7 @@ class PreloadSource:
             locks=locks,
             deadlocks=deadlocks,
             stacks=self._stacks(threads, locks, seen, deadlocks),
-            sites=self._sites(threads, seen, deadlocks),
+            sites=self._sites(threads, locks, seen, deadlocks),
             events=seen,
             marks=tuple(file.picture.mark(raw, reading.now) for raw in file.recorder.marks),
             lost_events=file.recorder.lost,
@@ -347,11 +347,13 @@ class PreloadSource:
     def _sites(
         self,
         threads: tuple[Thread, ...],
+        locks: tuple[Lock, ...],
         events: tuple[Event, ...],
         deadlocks: tuple[Deadlock, ...],
     ) -> dict[int, Frame]:
         wanted = {held.site for thread in threads for held in thread.holds}
         wanted.update(thread.waiting_for.site for thread in threads if thread.waiting_for)
+        wanted.update(blame.site for lock in locks for blame in lock.blame)
         wanted.update(event.site for event in events)
         wanted.update(edge.site for found in deadlocks for edge in found.cycle)
         wanted.discard(0)

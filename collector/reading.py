@@ -25,13 +25,13 @@ _NEW_LOCKS = 4096
 #: A wait shorter than this may end unseen: what it adds is not worth copying a table again.
 _LONG_WAIT_S = 0.005
 #: What a thread's mode says while the library works for it.
-_SINCE_IS_SET: int = lib.LT_HELD_TIMED | lib.LT_HELD_RECORDED
+_SINCE_IS_SET: int = lib.LT_HELD_TIMED | lib.LT_HELD_RECORDED | lib.LT_HELD_MET
 _KINDS: int = lib.LT_KINDS
 _FIRST_SCRATCH = 1 << 18
 _new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 _FIRST_SITES = 1024
 _SUM = struct.Struct(f"={3 * lib.LT_KINDS}Q")
-_SITE = struct.Struct("=IIQQQ")
+_SITE = struct.Struct("=IIIIQQQ")
 
 
 @dataclass(slots=True)
@@ -60,6 +60,8 @@ class Reading:
     newest: dict[int, RawThread]  # of the threads, by tid
     rows: list[LockRow]
     sites: dict[int, list[Site]]  # by lock, most wait first; waits going on not included
+    blame: dict[int, list[Site]]  # by lock: what holders are charged with, most wait first
+    locks_now: int  # the target's clock when the locks were read
     left_out: int = 0
     handed_over: bool = False  # locks are released by threads that did not take them
     torn: bool = False  # threads ended all the while: their figures may be off
@@ -120,6 +122,7 @@ class Reader:
     def _read_locks(self, cycle: _Cycle) -> int:
         self._locks.refresh()
         self._locks.copy()
+        cycle.locks_now = self._clock.now()
         cycle.handed_over = lib.lt_count_handed_over(
             ffi.from_buffer(self._locks.data), self._locks.count * abi.LOCK_SIZE
         )
@@ -216,6 +219,7 @@ class Reader:
             if thread.held:
                 cycle.fold_sites(_waits_to_be_recorded(thread))
         self._before, self._before_count = cycle.sums, count
+        sites, blame = cycle.sites_by_lock()
         return Reading(
             header=self._memory.header(),
             control=self._memory.control(),
@@ -223,7 +227,9 @@ class Reader:
             threads=cycle.threads,
             newest=newest_of_each_tid(cycle.threads),
             rows=rows,
-            sites=cycle.sites_by_lock(),
+            sites=sites,
+            blame=blame,
+            locks_now=cycle.locks_now,
             left_out=left_out,
             handed_over=bool(cycle.handed_over),
             torn=torn,
@@ -268,7 +274,8 @@ class Reader:
             if not at:
                 break
             site = abi.RETIRED_SITE.at(self._memory.read(at, abi.RETIRED_SITE.size))
-            packed.append(_SITE.pack(row.lock, site.stack, site.count, site.wait_ticks, 0))
+            figures = site.count, site.wait_ticks, 0
+            packed.append(_SITE.pack(row.lock, site.stack, 0, min(site.blame, 1), *figures))
             at = site.next
         return b"".join(packed)
 
@@ -321,6 +328,7 @@ class _Cycle:
         self.sums_pointer = ffi.from_buffer("struct lt_lock_sum[]", self.sums)
         self.threads: list[RawThread] = []
         self.handed_over = 0
+        self.locks_now = 0
         self.args = ffi.new("struct lt_thread_read *")
         self.args.fd, self.args.clock = memory.fd, clock.kind
         self.args.long_wait = clock.ticks(_LONG_WAIT_S)
@@ -342,7 +350,7 @@ class _Cycle:
         self.args.scratch, self.args.scratch_size = self._scratch.bytes, self._scratch.size
 
     def _set_sites(self, capacity: int) -> None:
-        self._sites = ffi.new("struct lt_site[]", capacity)
+        self._sites = ffi.new("struct lt_site_sum[]", capacity)
         self._used = ffi.new("uint32_t *")
         self.args.sites, self.args.site_capacity, self.args.site_used = self._sites, capacity, 0
 
@@ -364,36 +372,39 @@ class _Cycle:
                 return result
 
     def fold_sites(self, sites: bytes) -> None:
-        """Add waits by lock and stack."""
+        """Add struct lt_site_sum, packed."""
         if not sites:
             return
         args, used = self.args, self._used
+        sums, count = ffi.from_buffer("struct lt_site_sum[]", sites), len(sites) // abi.SITE.size
         while True:
             used[0] = args.site_used
-            if lib.lt_fold_sites(sites, len(sites), args.sites, args.site_capacity, used):
+            if lib.lt_fold_site_sums(sums, count, args.sites, args.site_capacity, used):
                 args.site_used = used[0]
                 return
             self._grow_sites()
 
     def _grow_sites(self) -> None:
-        old, size = self._sites, int(self.args.site_capacity) * abi.SITE.size
-        self._set_sites(4 * int(self.args.site_capacity))
-        lib.lt_fold_sites(old, size, self._sites, self.args.site_capacity, self._used)
+        old, count = self._sites, int(self.args.site_capacity)
+        self._set_sites(4 * count)
+        lib.lt_fold_site_sums(old, count, self._sites, self.args.site_capacity, self._used)
         self.args.site_used = self._used[0]
 
-    def sites_by_lock(self) -> dict[int, list[Site]]:
-        """Return the waits by lock, most wait first."""
+    def sites_by_lock(self) -> tuple[dict[int, list[Site]], dict[int, list[Site]]]:
+        """Return the waits by lock, and whom they are charged to; most wait first."""
         count = lib.lt_sort_sites(self._sites, self.args.site_capacity)
-        by_lock: dict[int, list[Site]] = {}
+        waits: dict[int, list[Site]] = {}
+        blame: dict[int, list[Site]] = {}
         for values in _SITE.iter_unpack(ffi.buffer(self._sites, count * abi.SITE.size)):
-            by_lock.setdefault(values[0], []).append(Site._make(values))
-        return by_lock
+            site = Site._make(values)
+            (blame if site.blame else waits).setdefault(site.lock, []).append(site)
+        return waits, blame
 
 
 def _waits_to_be_recorded(thread: RawThread) -> bytes:
     """A contended acquisition is counted at once, but where it came from only after the release."""
     return b"".join(
-        _SITE.pack(held.lock, held.stack, 1, held.wait_ticks, held.wait_ticks)
+        _SITE.pack(held.lock, held.stack, 0, 0, 1, held.wait_ticks, held.wait_ticks)
         for held in thread.held
         if held.flags & lib.LT_HELD_CONTENDED and held.stack
     )

@@ -210,7 +210,7 @@ def _blamed(snapshot: Snapshot) -> Iterator[Branch]:
     for lock in snapshot.locks:
         end = ends[lock.id]
         for blame in lock.blame:
-            name = names.get(blame.tid, "") or f"thread {blame.tid}"
+            name = blame.nameless or names.get(blame.tid, "") or f"thread {blame.tid}"
             holder = Call(Step(name, part=Part.THREAD, number=blame.tid))
             frame = snapshot.sites.get(blame.site)
             site = (_call(frame),) if frame is not None else ()

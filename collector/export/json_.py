@@ -193,6 +193,8 @@ def _lock(lock: Lock, of: LockClass | None, before: _Before | None) -> dict[str,
             entry["wait_stacks"], stack_intervals(lock, earlier), strict=True
         ):
             stack["interval"] = changed
+        for blame, grown_s in zip(entry["blame"], blame_intervals(lock, earlier), strict=True):
+            blame["interval"] = {"wait_s": grown_s}
     return entry
 
 
@@ -246,6 +248,12 @@ def stack_intervals(lock: Lock, before: Lock | None) -> list[dict[str, Any]]:
         }
         for entry in lock.wait_stacks
     ]
+
+
+def blame_intervals(lock: Lock, before: Lock | None) -> list[float]:
+    """Return what each of ``lock.blame`` grew by, seconds."""
+    earlier = {(one.tid, one.site): one.wait_s for one in before.blame} if before else {}
+    return [_grown(earlier.get((one.tid, one.site), 0.0), one.wait_s) for one in lock.blame]
 
 
 def _wait_stack(entry: WaitStack) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from locktop.collector.export import json_, units
 from locktop.collector.model import (
     CONTENTION_KINDS,
     SIGNALLED_KINDS,
+    Blame,
     Deadlock,
     DeadlockEdge,
     Frame,
@@ -30,6 +31,7 @@ _MOST_FRAMES = 30
 _MOST_MARKS = 20
 #: Of where the waits were: of so many locks, so many stacks each.
 _MOST_PLACES = (5, 3)
+_MOST_BLAMED = 3
 _LONGEST_LINE = 1000
 _HEADINGS = ("wait", "waited", "max wait", "taken", "held", "kind", "lock")
 _NO_WAIT_SEEN = "LOCKS: no wait for a mutex or rwlock was seen"
@@ -250,6 +252,35 @@ class _Page:
                     f" {units.duration(wait_s)} in {_counted(count, 'wait')}"
                 )
                 yield from self._stack(stack, "      ")
+            if headed:
+                yield from self._held_meanwhile(lock)
+
+    def _held_meanwhile(self, row: _Row) -> Iterator[str]:
+        """Who had it while others waited: the most to blame."""
+        blamed = self._blame_of(row)
+        whole = sum(wait_s for _, wait_s in blamed)
+        for number, (blame, wait_s) in enumerate(blamed[:_MOST_BLAMED]):
+            if number == 0:
+                yield f"    {self._named(row)} was held meanwhile by"
+            taken = self._snapshot.sites.get(blame.site)
+            yield (
+                f"      {blame.nameless or self._thread(blame.tid)},"
+                f" {int(100 * wait_s / whole)} %: {units.duration(wait_s)}"
+                + (f", taken in {_place(taken)}" if taken else "")
+            )
+
+    def _blame_of(self, row: _Row) -> list[tuple[Blame, float]]:
+        """With the seconds, the most first."""
+        if self._before is None:
+            found = [(one, one.wait_s) for one in lock_classes.blame(self._members(row))]
+        else:
+            sums: dict[tuple[int, int], float] = {}
+            for lock in self._members(row):
+                grown = json_.blame_intervals(lock, self._before.get(lock.id))
+                for one, wait_s in zip(lock.blame, grown, strict=True):
+                    sums[one.tid, one.site] = sums.get((one.tid, one.site), 0.0) + wait_s
+            found = [(Blame(tid, site, wait_s), wait_s) for (tid, site), wait_s in sums.items()]
+        return sorted(((one, s) for one, s in found if s > 0), key=lambda entry: -entry[1])
 
     def _stacks_of(self, row: _Row) -> list[tuple[int, int, float]]:
         """Stack, waits, seconds; most wait first."""

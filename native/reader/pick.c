@@ -73,6 +73,7 @@ static void set_row(struct lt_lock_row *row, uint32_t id, const uint8_t *locks,
     row->foreign_releases = lock.foreign_releases;
     row->made_at = lock.made_at;
     row->sites = lock.sites;
+    row->waits = lock.waits;
     row->acquisitions = sum->acquisitions;
     row->contended = sum->contended;
     row->trylock_failed = sum->trylock_failed;

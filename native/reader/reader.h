@@ -40,6 +40,18 @@ struct lt_thread_sum {
     uint64_t wait_ticks[16];
 };
 
+/* The waits for one lock with one stack, of all threads; or, with `blame` 1, what was waited for a lock
+ * that the thread `holder` had taken at `stack`, which is one frame (struct lt_site). */
+struct lt_site_sum {
+    uint32_t lock;
+    uint32_t stack;
+    uint32_t holder; /* tid; 0 for threads that ended */
+    uint32_t blame;
+    uint64_t count; /* 0: empty */
+    uint64_t wait_ticks;
+    uint64_t wait_max;
+};
+
 /* One lock as it is handed to Python. `changed_*` is the part since the look before. */
 struct lt_lock_row {
     uint32_t lock; /* id */
@@ -52,6 +64,7 @@ struct lt_lock_row {
     uint32_t made_at;
     uint32_t unused;
     uint64_t sites; /* offset of the first struct lt_retired_site */
+    uint64_t waits; /* as in struct lt_lock */
     uint64_t acquisitions;
     uint64_t contended;
     uint64_t trylock_failed;
@@ -95,13 +108,17 @@ uint32_t lt_fold_retired(const void *retired, uint64_t size, struct lt_lock_sum 
  * thread that had not taken them. */
 uint32_t lt_count_handed_over(const void *locks, uint64_t size);
 
-/* Adds the sites in `size` bytes to an open-addressing table of `capacity` (a power of two).
- * Returns 1, or 0 without having added anything when the table might get too full. */
-int lt_fold_sites(const void *sites, uint64_t size, struct lt_site *table, uint32_t capacity,
-                  uint32_t *used);
+/* Adds the sites of the thread `tid`, in `size` bytes, to an open-addressing table of `capacity` (a
+ * power of two). Returns 1, or 0 without having added anything when the table might get too full. */
+int lt_fold_sites(const void *sites, uint64_t size, uint32_t tid, struct lt_site_sum *table,
+                  uint32_t capacity, uint32_t *used);
+
+/* The same of what is summed up already. */
+int lt_fold_site_sums(const struct lt_site_sum *sums, uint32_t count, struct lt_site_sum *table,
+                      uint32_t capacity, uint32_t *used);
 
 /* Moves the table's entries to its front, by lock and then by most wait. Returns their number. */
-uint32_t lt_sort_sites(struct lt_site *table, uint32_t capacity);
+uint32_t lt_sort_sites(struct lt_site_sum *table, uint32_t capacity);
 
 enum lt_read_result {
     LT_READ_DONE = 0,
@@ -120,7 +137,7 @@ struct lt_thread_read {
     uint64_t scratch_size;
     uint64_t scratch_most; /* bytes: larger tables cannot be */
     struct lt_lock_sum *sums;
-    struct lt_site *sites; /* as for lt_fold_sites */
+    struct lt_site_sum *sites; /* as for lt_fold_sites */
     uint32_t sum_count;
     uint32_t site_capacity;
     uint32_t site_used;

@@ -3,32 +3,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint32_t hash(uint32_t lock, uint32_t stack)
+static uint32_t hash(const struct lt_site_sum *sum)
 {
-    uint64_t mixed = (((uint64_t)lock << 32) | stack) * 0x9e3779b97f4a7c15u;
+    uint64_t mixed = (((uint64_t)sum->lock << 32) | sum->stack) ^ (uint64_t)sum->holder << 20;
 
-    return (uint32_t)(mixed >> 32);
+    return (uint32_t)(mixed * 0x9e3779b97f4a7c15u >> 32);
 }
 
-static void add(struct lt_site *table, uint32_t capacity, uint32_t *used,
-                const struct lt_site *site)
+static int is_of_one(const struct lt_site_sum *a, const struct lt_site_sum *b)
+{
+    return a->lock == b->lock && a->stack == b->stack && a->holder == b->holder &&
+           a->blame == b->blame;
+}
+
+static void add(struct lt_site_sum *table, uint32_t capacity, uint32_t *used,
+                const struct lt_site_sum *sum)
 {
     uint32_t mask = capacity - 1;
-    uint32_t at = hash(site->lock, site->stack) & mask;
+    uint32_t at = hash(sum) & mask;
 
-    while (table[at].count && (table[at].lock != site->lock || table[at].stack != site->stack))
+    while (table[at].count && !is_of_one(&table[at], sum))
         at = (at + 1) & mask;
     if (table[at].count == 0) {
-        table[at] = *site;
+        table[at] = *sum;
         (*used)++;
         return;
     }
     /* A sum that wraps to 0 would look empty; only forged counts can do that. */
-    if (table[at].count + site->count > table[at].count)
-        table[at].count += site->count;
-    table[at].wait_ticks += site->wait_ticks;
-    if (site->wait_max > table[at].wait_max)
-        table[at].wait_max = site->wait_max;
+    if (table[at].count + sum->count > table[at].count)
+        table[at].count += sum->count;
+    table[at].wait_ticks += sum->wait_ticks;
+    if (sum->wait_max > table[at].wait_max)
+        table[at].wait_max = sum->wait_max;
+}
+
+static int has_room(uint64_t more, uint32_t capacity, uint32_t used)
+{
+    return used + more <= capacity / 4 * 3;
 }
 
 static uint64_t filled(const uint8_t *bytes, uint64_t size)
@@ -44,36 +55,65 @@ static uint64_t filled(const uint8_t *bytes, uint64_t size)
     return count;
 }
 
-int lt_fold_sites(const void *sites, uint64_t size, struct lt_site *table, uint32_t capacity,
-                  uint32_t *used)
+static struct lt_site_sum sum_of(const struct lt_site *site, uint32_t tid)
+{
+    uint32_t blame = !!(site->lock & LT_SITE_BLAME);
+
+    return (struct lt_site_sum){.lock = site->lock & ~(uint32_t)LT_SITE_BLAME,
+                                .blame = blame,
+                                .stack = site->stack,
+                                .holder = blame ? tid : 0,
+                                .count = site->count,
+                                .wait_ticks = site->wait_ticks,
+                                .wait_max = site->wait_max};
+}
+
+int lt_fold_sites(const void *sites, uint64_t size, uint32_t tid, struct lt_site_sum *table,
+                  uint32_t capacity, uint32_t *used)
 {
     const uint8_t *bytes = sites;
 
-    if (*used + filled(bytes, size) > capacity / 4 * 3)
+    if (!has_room(filled(bytes, size), capacity, *used))
         return 0;
     for (uint64_t at = 0; at + sizeof(struct lt_site) <= size; at += sizeof(struct lt_site)) {
         struct lt_site site;
 
         memcpy(&site, bytes + at, sizeof site);
-        if (site.count)
-            add(table, capacity, used, &site);
+        if (site.count) {
+            struct lt_site_sum sum = sum_of(&site, tid);
+            add(table, capacity, used, &sum);
+        }
+    }
+    return 1;
+}
+
+int lt_fold_site_sums(const struct lt_site_sum *sums, uint32_t count, struct lt_site_sum *table,
+                      uint32_t capacity, uint32_t *used)
+{
+    if (!has_room(count, capacity, *used))
+        return 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (sums[i].count)
+            add(table, capacity, used, &sums[i]);
     }
     return 1;
 }
 
 static int by_lock_then_wait(const void *left, const void *right)
 {
-    const struct lt_site *a = left;
-    const struct lt_site *b = right;
+    const struct lt_site_sum *a = left;
+    const struct lt_site_sum *b = right;
 
     if (a->lock != b->lock)
         return a->lock < b->lock ? -1 : 1;
     if (a->wait_ticks != b->wait_ticks)
         return a->wait_ticks > b->wait_ticks ? -1 : 1;
-    return (a->stack > b->stack) - (a->stack < b->stack);
+    if (a->stack != b->stack)
+        return a->stack < b->stack ? -1 : 1;
+    return (a->holder > b->holder) - (a->holder < b->holder);
 }
 
-uint32_t lt_sort_sites(struct lt_site *table, uint32_t capacity)
+uint32_t lt_sort_sites(struct lt_site_sum *table, uint32_t capacity)
 {
     uint32_t count = 0;
 

@@ -125,8 +125,8 @@ static int fold(struct lt_thread_read *read, const struct lt_thread *tables)
 {
     uint64_t slots = slot_bytes(tables), sites = site_bytes(tables);
 
-    if (!lt_fold_sites(read->scratch + slots, sites, read->sites, read->site_capacity,
-                       &read->site_used))
+    if (!lt_fold_sites(read->scratch + slots, sites, read->block.tid, read->sites,
+                       read->site_capacity, &read->site_used))
         return LT_READ_MORE_SITES;
     memset(&read->sum, 0, sizeof read->sum);
     read->refused += lt_fold_slots(read->scratch, slots, read->scratch + slots + sites,

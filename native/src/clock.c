@@ -4,7 +4,7 @@
 #include <cpuid.h>
 #endif
 
-struct lt_clock_facts lt_clock = {LT_CLOCK_MONOTONIC, 0, 50};
+struct lt_clock_facts lt_clock = {LT_CLOCK_MONOTONIC, 0, 50, 5};
 
 enum { ROWS = 8, READINGS = 32 };
 
@@ -21,9 +21,20 @@ static int counter_is_invariant(void)
 #endif
 }
 
+/* A slow counter, as most of aarch64 have, has no ticks to give away; one that does not say how fast it
+ * is, a TSC, is as fast as its processor. */
+static uint32_t wait_shift(void)
+{
+    enum { NS_SHIFT = 5, COUNTER_SHIFT = 6, FAST_HZ = 500000000 };
+    if (lt_clock.kind == LT_CLOCK_MONOTONIC)
+        return NS_SHIFT;
+    return lt_clock.hz && lt_clock.hz < FAST_HZ ? 0 : COUNTER_SHIFT;
+}
+
 void lt_clock_init(void)
 {
     lt_clock.kind = counter_is_invariant() ? LT_CLOCK_COUNTER : LT_CLOCK_MONOTONIC;
+    lt_clock.wait_shift = wait_shift();
     /* The cheapest of a few rows: an interrupt can only make one dearer. A row, because two readings
      * side by side may overlap in the processor and seem to cost nothing. */
     uint64_t cheapest = UINT64_MAX;

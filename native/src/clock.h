@@ -13,6 +13,7 @@ struct lt_clock_facts {
     uint32_t kind;       /* enum lt_clock */
     uint64_t hz;         /* where the hardware says it, else 0 */
     uint64_t read_ticks; /* what one reading costs */
+    uint32_t wait_shift; /* lt_header.wait_shift: units of some 25 ns */
 };
 
 extern struct lt_clock_facts lt_clock;

@@ -235,7 +235,7 @@ static void release(const void *lock)
         bool shared = held ? held->flags & LT_HELD_SHARED : !holders(custom->exclusive);
         word_change(shared ? &custom->shared : &custom->exclusive, false);
     }
-    if (released(t, key))
+    if (released_unmet(t, key))
         return;
     struct release release;
     release_begin(t, key, &release);

@@ -94,6 +94,17 @@ void acquired_again(struct lt_thread *t, uint64_t key, uint32_t type, const void
     slot_of(t, key, type)->counts.acquisitions++;
 }
 
+void acquired_met(struct lt_thread *t, uint64_t key, uint32_t type, const void *site)
+{
+    acquired(t, key, type, site, LT_HELD_SHARED);
+    uint32_t below;
+    struct lt_held *held = held_last(t, &below);
+    if (!held || held->key != key || held->flags != LT_HELD_SHARED)
+        return; /* there was no room, or it is timed anyway */
+    held->since = lt_now();
+    __atomic_store_n(&held->flags, LT_HELD_SHARED | LT_HELD_MET, __ATOMIC_RELEASE);
+}
+
 void passed_recorded(struct lt_thread *t, struct lt_slot *slot, const void *site)
 {
     struct detail detail = {.type = LT_RECORD_HOLD,
@@ -139,6 +150,13 @@ static struct lt_lock *foreign(struct lt_thread *t, uint64_t key)
     return known || threads_hold(key, t) ? lock : NULL;
 }
 
+/* When it was taken, where it may be held by several; else 0. */
+static inline uint64_t taken_shared(const struct lt_held *held)
+{
+    enum { SINCE_IS_SET = LT_HELD_TIMED | LT_HELD_RECORDED | LT_HELD_MET };
+    return held->flags & LT_HELD_SHARED && held->flags & SINCE_IS_SET ? held->since : 0;
+}
+
 static bool is_to_be_recorded(const struct lt_held *held)
 {
     if (held->flags & LT_HELD_CONTENDED)
@@ -153,7 +171,7 @@ void release_begin(struct lt_thread *t, uint64_t key, struct release *release)
     release->held.key = 0;
     release->listed = release->shallower = false;
     release->foreign = NULL;
-    release->hold = 0;
+    release->hold = release->due = 0;
     release->accounted = release->recorded = false;
     release->key = key;
     struct lt_held *held = held_find(t, key);
@@ -171,8 +189,18 @@ void release_begin(struct lt_thread *t, uint64_t key, struct release *release)
     release->recorded = is_to_be_recorded(held);
     held_remove(t, held);
     /* Read before the lock is free: afterwards somebody else may run first. */
-    bool timed = release->recorded || (release->held.flags & LT_HELD_TIMED);
+    bool due = blame_is_due(release->held.lock);
+    bool timed = release->recorded || (release->held.flags & LT_HELD_TIMED) || due;
     release->end = timed ? lt_now() : 0;
+    if (due)
+        release->due = blame_take(release->held.lock, release->end, taken_shared(&release->held));
+}
+
+void release_charge(struct lt_thread *t, struct release *release)
+{
+    if (release->due && t == lt_own.block)
+        blame_charge(t, release->held.lock, release->held.site, release->due);
+    release->due = 0;
 }
 
 static uint64_t hold_ticks(uint64_t since, uint64_t end)
@@ -212,6 +240,7 @@ void release_end(struct lt_thread *t, struct release *release)
     if (!held->key || t != lt_own.block) /* forked meanwhile: the block is the parent's */
         return;
     release_account(t, release);
+    release_charge(t, release);
     if (release->recorded) {
         struct detail detail = detail_of(held, held->flags & LT_HELD_CONTENDED);
         detail.hold = release->hold;
@@ -221,12 +250,13 @@ void release_end(struct lt_thread *t, struct release *release)
         details_flush(t);
 }
 
-void release_undo(struct lt_thread *t, const struct release *release)
+void release_undo(struct lt_thread *t, struct release *release)
 {
     const struct lt_held *was = &release->held;
     struct lt_held *held = NULL;
     if (t != lt_own.block)
         return;
+    release_charge(t, release);
     if (release->listed)
         held = held_push(t, was->key, was->lock, (const void *)(uintptr_t)was->site, was->since,
                          (uint16_t)(was->flags & ~LT_HELD_RECORDED));
@@ -261,11 +291,15 @@ static ALWAYS_INLINE int release_last(struct lt_thread *t, const struct lt_held 
     uint16_t flags = last->flags;
     struct detail detail = detail_of(last, contended);
     bool recorded = contended || is_to_be_recorded(last);
+    uint64_t now = lt_now();
+    uint64_t due = blame_take(detail.lock, now, taken_shared(last));
     held_pop(t, below);
-    detail.hold = hold_ticks(since, lt_now());
+    detail.hold = hold_ticks(since, now);
     int result = unlock(lock);
     if (UNLIKELY(t != lt_own.block)) /* forked meanwhile: the block is the parent's */
         return result;
+    if (due)
+        blame_charge(t, detail.lock, detail.site, due);
     if (UNLIKELY(result != 0)) {
         list_again(t, key, since, flags, &detail);
         return result;

@@ -3,6 +3,7 @@
 #ifndef LOCKTOP_HOLD_H
 #define LOCKTOP_HOLD_H
 
+#include "blame.h"
 #include "held.h"
 #include "tables.h"
 
@@ -38,6 +39,9 @@ static inline void acquired(struct lt_thread *t, uint64_t key, uint32_t type, co
 /* The same of a lock that the thread may have already: then one level deeper. */
 NOINLINE void acquired_again(struct lt_thread *t, uint64_t key, uint32_t type, const void *site);
 
+/* The same as acquired(), by a reader while a writer waits: when is worth a reading of the clock. */
+NOINLINE void acquired_met(struct lt_thread *t, uint64_t key, uint32_t type, const void *site);
+
 NOINLINE void passed_recorded(struct lt_thread *t, struct lt_slot *slot, const void *site);
 
 /* What was wanted was there, and is nothing to hold. */
@@ -55,6 +59,7 @@ struct release {
     struct lt_held held; /* key 0: nothing to account for */
     uint64_t end;
     uint64_t hold; /* ticks, once accounted for */
+    uint64_t due;  /* ticks that others waited for it meanwhile, to be charged */
     bool accounted;
     bool recorded;           /* its hold is to be recorded */
     bool listed;             /* it stood in the held list, and this was its last level */
@@ -68,8 +73,11 @@ NOINLINE void release_end(struct lt_thread *t, struct release *release);
 /* The part of release_end() that says when to time a hold next: before the lock is taken again. */
 void release_account(struct lt_thread *t, struct release *release);
 
+/* Charges what others waited by now: release_end() and release_undo() do, but their turn may be far. */
+void release_charge(struct lt_thread *t, struct release *release);
+
 /* It was not released after all: as before release_begin(). */
-void release_undo(struct lt_thread *t, const struct release *release);
+void release_undo(struct lt_thread *t, struct release *release);
 
 static inline bool is_at_level(uint32_t level)
 {
@@ -89,7 +97,7 @@ static inline uint64_t lock_waits(const struct lt_held *held)
 static inline bool somebody_waited(const struct lt_held *held)
 {
     uint64_t waits = lock_waits(held);
-    return (uint32_t)waits || waits != held->waits;
+    return waits << (64 - LT_WAITS_BITS) || waits != held->waits;
 }
 
 /* At a level that records holds during which somebody waited: nobody did. */
@@ -110,6 +118,14 @@ static inline bool released(struct lt_thread *t, uint64_t key)
         return false;
     held_pop(t, below);
     return true;
+}
+
+/* The same where the lock itself does not show that somebody waits for it. */
+static inline bool released_unmet(struct lt_thread *t, uint64_t key)
+{
+    uint32_t below;
+    const struct lt_held *last = held_last(t, &below);
+    return !(last && blame_is_due(last->lock)) && released(t, key);
 }
 
 /* Every other release: gives `lock` back by `unlock`, whose result it returns; 0 if it was released. */

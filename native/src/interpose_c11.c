@@ -64,8 +64,7 @@ EXPORT int mtx_unlock(mtx_t *m)
     uint32_t mode = current_mode();
     if (at_rest(mode))
         return real_mtx_unlock(m);
-    struct lt_thread *t = ready(mode);
-    if (LIKELY(t && released(t, mutex_key(mutex_of(m)))))
+    if (LIKELY(mutex_released(ready(mode), mutex_of(m))))
         return real_mtx_unlock(m);
     return thrd_result(mutex_unlock_any(mutex_of(m)));
 }

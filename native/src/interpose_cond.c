@@ -38,6 +38,7 @@ static void begin(struct lt_thread *t, struct wait_call *call, pthread_cond_t *c
     release_begin(t, call->mutex, &call->release);
     wait_begin(t, &call->waiting,
                &(struct wait_for){.key = key_of(c), .flags = flags, .mutex = mutex_id}, frame);
+    release_charge(t, &call->release); /* it may sleep for long */
 }
 
 /* The mutex as the real wait left it: taken again, or, if the wait was refused, never given up, or,

@@ -182,8 +182,7 @@ EXPORT int pthread_mutex_unlock(pthread_mutex_t *m)
     uint32_t mode = current_mode();
     if (at_rest(mode))
         return real_pthread_mutex_unlock(m);
-    struct lt_thread *t = ready(mode);
-    if (LIKELY(t && released(t, mutex_key(m))))
+    if (LIKELY(mutex_released(ready(mode), m)))
         return real_pthread_mutex_unlock(m);
     return mutex_unlock_any(m);
 }

@@ -59,6 +59,27 @@ static NOINLINE int wait_for(struct lt_thread *t, pthread_rwlock_t *l, const str
     return result;
 }
 
+/* glibc, nptl/pthread_rwlock_common.c: bits of __readers. */
+enum { WRITE_PHASE = 1, READERS_WAIT = 4, READER_SHIFT = 3 };
+
+/* By the thread that has it. In a phase of writing, the readers that are counted wait. */
+static inline bool is_waited_for(const pthread_rwlock_t *l)
+{
+    unsigned readers = l->__data.__readers;
+    return l->__data.__writers || readers & READERS_WAIT ||
+           (readers & WRITE_PHASE && readers >> READER_SHIFT);
+}
+
+/* The lock was free for it. */
+static inline void taken(struct lt_thread *t, const pthread_rwlock_t *l, bool shared,
+                         const void *site)
+{
+    if (UNLIKELY(shared && l->__data.__writers))
+        acquired_met(t, key_of(l), type_of(l), site);
+    else
+        acquired(t, key_of(l), type_of(l), site, shared ? LT_HELD_SHARED : 0);
+}
+
 static inline int lock_any(pthread_rwlock_t *l, const struct call *call, const uintptr_t *frame)
 {
     struct lt_thread *t = watched();
@@ -71,7 +92,7 @@ static inline int lock_any(pthread_rwlock_t *l, const struct call *call, const u
     int tried = call->shared ? real_pthread_rwlock_tryrdlock(l) : real_pthread_rwlock_trywrlock(l);
     if (UNLIKELY(tried))
         return wait_for(t, l, call, frame);
-    acquired(t, key_of(l), type_of(l), return_address(frame), call->shared ? LT_HELD_SHARED : 0);
+    taken(t, l, call->shared, return_address(frame));
     return 0;
 }
 
@@ -107,11 +128,11 @@ EXPORT int pthread_rwlock_clockwrlock(pthread_rwlock_t *l, clockid_t clock,
     return lock_any(l, &(struct call){CLOCK, false, clock, until}, FRAME());
 }
 
-static inline int tried(pthread_rwlock_t *l, int result, uint16_t flags, const void *site)
+static inline int tried(pthread_rwlock_t *l, int result, bool shared, const void *site)
 {
     struct lt_thread *t = watched();
     if (t && result == 0)
-        acquired(t, key_of(l), type_of(l), site, flags);
+        taken(t, l, shared, site);
     else if (t && result == EBUSY)
         waits_of(t, slot_of(t, key_of(l), type_of(l)))->trylock_failed++;
     return result;
@@ -119,12 +140,12 @@ static inline int tried(pthread_rwlock_t *l, int result, uint16_t flags, const v
 
 EXPORT int pthread_rwlock_tryrdlock(pthread_rwlock_t *l)
 {
-    return tried(l, real_pthread_rwlock_tryrdlock(l), LT_HELD_SHARED, __builtin_return_address(0));
+    return tried(l, real_pthread_rwlock_tryrdlock(l), true, __builtin_return_address(0));
 }
 
 EXPORT int pthread_rwlock_trywrlock(pthread_rwlock_t *l)
 {
-    return tried(l, real_pthread_rwlock_trywrlock(l), 0, __builtin_return_address(0));
+    return tried(l, real_pthread_rwlock_trywrlock(l), false, __builtin_return_address(0));
 }
 
 static int unlock(void *l)
@@ -135,7 +156,7 @@ static int unlock(void *l)
 EXPORT int pthread_rwlock_unlock(pthread_rwlock_t *l)
 {
     struct lt_thread *t = watched();
-    if (!t || LIKELY(released(t, key_of(l))))
+    if (!t || LIKELY(!is_waited_for(l) && released(t, key_of(l))))
         return real_pthread_rwlock_unlock(l);
     return release_by(t, key_of(l), unlock, l);
 }

@@ -44,6 +44,13 @@ EXPORT int pthread_spin_trylock(pthread_spinlock_t *l)
     return result;
 }
 
+/* By the thread that has it. Where it counts down from 1 (glibc's of x86-64), whoever waits for it has made
+ * it less than 0; elsewhere the word does not tell. */
+static inline bool may_be_waited_for(const pthread_spinlock_t *l)
+{
+    return *l != 0;
+}
+
 static int unlock(void *l)
 {
     return real_pthread_spin_unlock(l);
@@ -52,7 +59,7 @@ static int unlock(void *l)
 EXPORT int pthread_spin_unlock(pthread_spinlock_t *l)
 {
     struct lt_thread *t = watched();
-    if (!t || LIKELY(released(t, key_of(l))))
+    if (!t || LIKELY(may_be_waited_for(l) ? released_unmet(t, key_of(l)) : released(t, key_of(l))))
         return real_pthread_spin_unlock(l);
     return release_by(t, key_of(l), unlock, (void *)l);
 }

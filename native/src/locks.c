@@ -203,20 +203,6 @@ bool locks_is_foreign(uint32_t id)
     return lock && __atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED);
 }
 
-void locks_wait_begins(uint32_t id)
-{
-    struct lt_lock *lock = array_at(&lt_shm->locks, id);
-    if (lock)
-        __atomic_fetch_add(&lock->waits, (1ull << 32) + 1, __ATOMIC_RELAXED);
-}
-
-void locks_wait_ends(uint32_t id)
-{
-    struct lt_lock *lock = array_at(&lt_shm->locks, id);
-    if (lock)
-        __atomic_fetch_sub(&lock->waits, 1, __ATOMIC_RELAXED);
-}
-
 static void add(uint64_t *to, uint64_t value)
 {
     __atomic_fetch_add(to, value, __ATOMIC_RELAXED); /* the signals have other writers too */
@@ -291,11 +277,11 @@ void locks_retire_slot(const struct lt_slot *slot)
         retire_waits(&retired->waits, waits);
 }
 
-static struct lt_retired_site *site_of(struct lt_lock *lock, uint32_t stack)
+static struct lt_retired_site *site_of(struct lt_lock *lock, uint32_t stack, uint32_t blame)
 {
     for (uint64_t at = lock->sites; at;) {
         struct lt_retired_site *site = shm_ptr(at);
-        if (site->stack == stack)
+        if (site->stack == stack && site->blame == blame)
             return site;
         at = site->next;
     }
@@ -304,6 +290,7 @@ static struct lt_retired_site *site_of(struct lt_lock *lock, uint32_t stack)
         return NULL;
     struct lt_retired_site *site = shm_ptr(offset);
     site->stack = stack;
+    site->blame = blame;
     site->next = lock->sites;
     __atomic_store_n(&lock->sites, offset, __ATOMIC_RELEASE);
     return site;
@@ -311,8 +298,9 @@ static struct lt_retired_site *site_of(struct lt_lock *lock, uint32_t stack)
 
 void locks_retire_site(const struct lt_site *from)
 {
-    struct lt_lock *lock = array_at(&lt_shm->locks, from->lock);
-    struct lt_retired_site *to = lock ? site_of(lock, from->stack) : NULL;
+    uint32_t blame = !!(from->lock & LT_SITE_BLAME);
+    struct lt_lock *lock = array_at(&lt_shm->locks, from->lock & ~(uint32_t)LT_SITE_BLAME);
+    struct lt_retired_site *to = lock ? site_of(lock, from->stack, blame) : NULL;
     if (!to)
         return;
     add(&to->count, from->count);

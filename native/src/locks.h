@@ -45,10 +45,6 @@ void locks_distrust(uint64_t key);
 /* Was it ever released by a thread that did not list it, while another one did? */
 bool locks_is_foreign(uint32_t id);
 
-/* Counts a wait in lt_lock.waits, and out again. */
-void locks_wait_begins(uint32_t id);
-void locks_wait_ends(uint32_t id);
-
 /* Where posts or signals of the lock are counted, with atomic operations, for which a thread has no
  * place of its own. NULL if there is no room. */
 uint64_t *locks_signals(uint64_t key);

@@ -46,4 +46,22 @@ static inline enum mutex_taken mutex_take_now(pthread_mutex_t *m, uint32_t mode,
     return MUTEX_TAKEN;
 }
 
+/* By the thread that has it. In the lock word (glibc, nptl/lowlevellock.h, futex(2)) 2 says so, beside a
+ * priority ceiling in its upper bits, and where the word is the owner's tid, its highest bit. A tid
+ * may look like the first: then whoever looks closer finds nobody. */
+static inline bool mutex_is_waited_for(const pthread_mutex_t *m)
+{
+    enum { CEILING_SHIFT = 19, WAITED_FOR = 2 };
+    uint32_t word = (uint32_t)__atomic_load_n(&m->__data.__lock, __ATOMIC_RELAXED);
+    if (LIKELY(!(word & (1u << 31 | WAITED_FOR)))) /* one instruction for nearly all of them */
+        return false;
+    return (int32_t)word < 0 || word << (32 - CEILING_SHIFT) == WAITED_FOR << (32 - CEILING_SHIFT);
+}
+
+/* A release that needs nothing more than the real call. */
+static inline bool mutex_released(struct lt_thread *t, const pthread_mutex_t *m)
+{
+    return t && !mutex_is_waited_for(m) && released(t, mutex_key(m));
+}
+
 #endif

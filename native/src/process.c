@@ -53,6 +53,7 @@ static bool publish(void)
     static const uint8_t magic[8] = "locktop";
     lt_shm->clock = lt_clock.kind;
     lt_shm->clock_hz = lt_clock.hz;
+    lt_shm->wait_shift = lt_clock.wait_shift;
     lt_shm->created_real_ns = lt_clock_gettime_ns(CLOCK_REALTIME);
     lt_shm->clock0_ns = lt_clock_gettime_ns(CLOCK_MONOTONIC);
     lt_shm->clock0_ticks = lt_now();

@@ -10,6 +10,7 @@
 #include "shm.h"
 #include "sys.h"
 #include "tables.h"
+#include "wait.h"
 
 enum {
     THREADS_FIRST = 16,
@@ -103,6 +104,7 @@ static bool tid_is_dead(uint32_t tid)
 static void retire(struct lt_thread *t)
 {
     const struct local *local = local_of(t);
+    wait_forget(t);
     __atomic_fetch_add(&lt_shm->retire_seq, 1, __ATOMIC_ACQ_REL);
     for (uint32_t i = 0; i < t->slot_capacity; i++)
         if (local->slots[i].key)

@@ -55,7 +55,8 @@ struct local {
     struct lt_site *sites;
     uint8_t *ring;
     struct stack_cache *stacks;
-    const uintptr_t *wait_frame; /* of the hook that published the wait */
+    const uintptr_t *wait_frame;  /* of the hook that published the wait */
+    struct lt_lock *wait_counted; /* the lock that counts it, or NULL */
     void *(*start)(void *);
     void *argument;
     uint32_t next_free; /* index + 1 of the next free block */

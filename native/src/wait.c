@@ -1,5 +1,6 @@
 #include "wait.h"
 
+#include "blame.h"
 #include "clock.h"
 #include "control.h"
 #include "hold.h"
@@ -59,11 +60,22 @@ static bool is_within(uint64_t key, uint64_t outer)
 static void keep_outer(struct waiting *w, const uintptr_t *frame)
 {
     const uintptr_t *outer_frame = local_of(w->thread)->wait_frame;
-    if ((uintptr_t)outer_frame <= (uintptr_t)frame)
+    if ((uintptr_t)outer_frame <= (uintptr_t)frame) {
+        wait_forget(w->thread);
         return;
+    }
     w->outer = w->thread->wait;
     w->outer_frame = outer_frame;
     w->within = is_within(w->key, w->outer.key);
+}
+
+/* The lock that counts the wait, if any does: of locks without a place nobody is to blame. */
+static inline struct lt_lock *counting(struct lt_slot *slot, const struct waiting *w, uint32_t mode)
+{
+    if ((mode & LEVEL_MASK) < LT_LEVEL_CONTENDED || !blame_has_holders(kind_of(w->key)))
+        return NULL;
+    struct lt_lock *lock = (struct lt_lock *)(uintptr_t)waits_of(w->thread, slot)->own;
+    return LIKELY(lock->key == w->key) && blame_wait_begins(lock, w->start) ? lock : NULL;
 }
 
 void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *what,
@@ -75,21 +87,21 @@ void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *w
     w->within = false;
     if (UNLIKELY(t->wait.key))
         keep_outer(w, frame);
+    w->outer_counted = local_of(t)->wait_counted; /* of one that is not shown yet, too */
     w->type = what->type;
     w->holder = what->holder;
     w->site = return_address(frame);
     w->start = lt_now();
     control_check_claim(w->start);
-    w->counted = 0;
+    w->counted = NULL;
     if (w->within)
         return;
-    uint32_t lock = slot_of_waited(t, what->key, what->type)->lock;
+    struct lt_slot *slot = slot_of_waited(t, what->key, what->type);
+    uint32_t lock = slot->lock;
     uint32_t mode = thread_busy(t);
     if (UNLIKELY(!lock)) /* not counted apart, but to be seen */
         lock = locks_id_of_waited(what->key, what->type);
-    w->counted = (mode & LEVEL_MASK) >= LT_LEVEL_BLOCKS ? lock : 0;
-    if (w->counted)
-        locks_wait_begins(w->counted);
+    local_of(t)->wait_counted = w->counted = counting(slot, w, mode);
     w->stack = (mode & LEVEL_MASK) >= LT_LEVEL_CONTENDED ? stack_capture(t, frame) : 0;
     thread_ready(t, mode);
     local_of(t)->wait_frame = frame;
@@ -103,19 +115,33 @@ void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *w
                                  .mutex = what->mutex});
 }
 
-/* Shows what was shown before. */
-static void take_back(const struct waiting *w)
+/* Shows what was shown before. The wait ends, `alone` with the lock, unless it was forgotten already. */
+static inline void take_back(const struct waiting *w, uint64_t end, bool alone)
 {
     if (w->within)
         return;
+    struct local *local = local_of(w->thread);
+    if (w->counted && w->counted == local->wait_counted) {
+        if (alone)
+            blame_wait_ends_alone(w->counted, end);
+        else
+            blame_wait_ends(w->counted, end);
+    }
+    local->wait_counted = w->outer_counted;
     if (LIKELY(!w->outer.key)) {
         publish_none(w->thread);
     } else {
-        local_of(w->thread)->wait_frame = w->outer_frame;
+        local->wait_frame = w->outer_frame;
         publish(w->thread, &w->outer);
     }
-    if (w->counted)
-        locks_wait_ends(w->counted);
+}
+
+void wait_forget(struct lt_thread *t)
+{
+    struct local *local = local_of(t);
+    if (local->wait_counted)
+        blame_wait_ends(local->wait_counted, t->wait.since);
+    local->wait_counted = NULL;
 }
 
 /* At rest since the wait began: it is counted to its end all the same, and nothing after it. */
@@ -130,14 +156,14 @@ static bool is_still_counted(const struct waiting *w)
 }
 
 /* Takes the wait back and returns the thread's slot with the time added, or NULL if the watch began
- * anew meanwhile. */
-static struct lt_slot *wait_end(struct waiting *w, uint64_t *waited)
+ * anew meanwhile. `alone`: it ended with the lock, for this thread alone. */
+static inline struct lt_slot *wait_end(struct waiting *w, uint64_t *waited, bool alone)
 {
     uint64_t now = lt_now();
     *waited = now > w->start ? now - w->start : 0;
     if (w->thread != lt_own.block)
         return NULL; /* forked meanwhile: the block is the parent's */
-    take_back(w);
+    take_back(w, w->start + *waited, alone);
     if (!is_still_counted(w) || (w->within && kind_of(w->key) == LT_KIND_FUTEX))
         return NULL;
     struct lt_slot *slot = slot_of(w->thread, w->key, w->type);
@@ -153,7 +179,7 @@ static struct lt_slot *wait_end(struct waiting *w, uint64_t *waited)
 void wait_end_holding(struct waiting *w, uint16_t held_flags)
 {
     uint64_t waited;
-    struct lt_slot *slot = wait_end(w, &waited);
+    struct lt_slot *slot = wait_end(w, &waited, !(held_flags & LT_HELD_SHARED));
     if (!slot)
         return;
     slot->counts.acquisitions++;
@@ -187,7 +213,7 @@ static void wait_detail(struct waiting *w, uint32_t type, const struct lt_slot *
 void wait_end_done(struct waiting *w)
 {
     uint64_t waited;
-    struct lt_slot *slot = wait_end(w, &waited);
+    struct lt_slot *slot = wait_end(w, &waited, false);
     if (!slot)
         return;
     slot->counts.acquisitions++;
@@ -207,7 +233,7 @@ void wait_end_at_once(struct waiting *w)
 void wait_end_without(struct waiting *w)
 {
     uint64_t waited;
-    struct lt_slot *slot = wait_end(w, &waited);
+    struct lt_slot *slot = wait_end(w, &waited, false);
     if (slot && !w->within)
         wait_detail(w, LT_RECORD_TIMEOUT, slot, waited);
 }
@@ -215,7 +241,7 @@ void wait_end_without(struct waiting *w)
 void wait_end_refused(struct waiting *w)
 {
     if (w->thread == lt_own.block)
-        take_back(w);
+        take_back(w, w->start, false);
 }
 
 void wait_abandoned(struct waiting *w)

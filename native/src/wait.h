@@ -16,8 +16,9 @@ struct waiting {
     uint32_t type;
     uint32_t stack;
     uint32_t holder;
-    uint32_t counted; /* id of the lock that it is counted in as waiting, 0 = none */
-    bool within;      /* a wait for a lock of the program's own, which is what is shown */
+    struct lt_lock *counted;       /* the lock that it is counted in as waiting, NULL: none */
+    struct lt_lock *outer_counted; /* the same of the outer wait */
+    bool within; /* a wait for a lock of the program's own, which is what is shown */
     const void *site;
 };
 
@@ -49,6 +50,9 @@ NOINLINE void wait_end_without(struct waiting *waiting);
 
 /* The call was refused (EDEADLK, EINVAL ...): it was no wait. */
 NOINLINE void wait_end_refused(struct waiting *waiting);
+
+/* The thread's wait was left (by longjmp, or with the thread) and will not end: as if it had not begun. */
+void wait_forget(struct lt_thread *t);
 
 /* For __attribute__((cleanup)): a wait from which a cancellation unwinds has not ended yet. A hook
  * sets `thread` to NULL when it has. */

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.shared_file import SharedFile, key, record
 
-from locktop.collector.abi import SITE, Site, lib
+from locktop.collector.abi import ffi, lib
 from locktop.collector.attach import attach
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Kind, Snapshot, ThreadState
@@ -366,10 +365,10 @@ def test_a_table_may_be_as_large_as_what_the_file_takes(directory: Path) -> None
     thread.sites, thread.site_capacity = len(file.data), 1 << 21
     path = file.save(directory)
     os.truncate(path, hole)  # all zero but for the last entry
-    last = Site(lock=lock, stack=stack, count=3, wait_ticks=SECOND, wait_max=SECOND)
+    last = ffi.new("struct lt_site *", [lock, stack, 3, SECOND, SECOND])
     with path.open("r+b") as written:
-        written.seek(len(file.data) + (thread.site_capacity - 1) * SITE.size)
-        written.write(struct.pack("=IIQQQ", *last))
+        written.seek(len(file.data) + (thread.site_capacity - 1) * ffi.sizeof("struct lt_site"))
+        written.write(bytes(ffi.buffer(last)))
     source = attach(file.pid)
     assert [(s.stack, s.count) for s in source.look().locks[0].wait_stacks] == [(stack, 3)]
     source.close()

@@ -148,10 +148,15 @@ def blamed(picture: Picture, because: Sequence[Blame]) -> Iterator[Line]:
     for blame in islice(because, 6):
         yield say(
             f"  {duration(blame.wait_s):>6}  ",
-            (picture.thread_name(blame.tid), "holder"),
-            "  took it at ",
-            (picture.site(blame.site) or "?", "where"),
+            (blame.nameless or picture.thread_name(blame.tid), "holder"),
+            *_taken_at(picture, blame.site),
         )
+
+
+def _taken_at(picture: Picture, site: int) -> Iterator[str | tuple[str, str]]:
+    if site:
+        yield "  took it at "
+        yield picture.site(site) or "?", "where"
 
 
 def waited_here(picture: Picture, stacks: Sequence[WaitStack]) -> Iterator[Line]:

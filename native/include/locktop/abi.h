@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 enum {
-    LT_ABI_VERSION = 4,
+    LT_ABI_VERSION = 5,
     LT_BYTE_ORDER = 16909060, /* 0x01020304 as the writer stored it */
     LT_PAGE = 4096,
     LT_CONTROL_OFFSET = 4096,
@@ -37,6 +37,7 @@ enum {
     LT_STACK_CUT = 0x40000000, /* in its depth: there were more frames */
     LT_STACK_UNIT = 16,        /* stack id = file offset / LT_STACK_UNIT */
     LT_UNLOADED_BIT = 63,
+    LT_WAITS_BITS = 16,
     LT_NAME_TEXT = 112,
     LT_MARK_TEXT = 44
 };
@@ -106,10 +107,10 @@ struct lt_header {
     uint64_t pid_namespace;   /* inode of /proc/self/ns/pid, 0 if unknown */
     uint64_t created_real_ns; /* CLOCK_REALTIME when watching began */
     uint32_t clock;           /* enum lt_clock */
-    uint32_t clock_reserved;
-    uint64_t clock0_ticks; /* the same moment on both clocks: a reader that takes */
-    uint64_t clock0_ns;    /* a second pair gets the rate (CLOCK_MONOTONIC, ns) */
-    uint64_t clock_hz;     /* ticks a second where the hardware says it, else 0 */
+    uint32_t wait_shift;      /* lt_lock.waits counts in units of 2^wait_shift ticks */
+    uint64_t clock0_ticks;    /* the same moment on both clocks: a reader that takes */
+    uint64_t clock0_ns;       /* a second pair gets the rate (CLOCK_MONOTONIC, ns) */
+    uint64_t clock_hz;        /* ticks a second where the hardware says it, else 0 */
 
     uint64_t used;       /* arena: first byte never handed out */
     uint64_t backed;     /* arena: pages below this are reserved and safe to touch, but for those
@@ -170,8 +171,9 @@ struct lt_lock {
                                   list that names this lock may be stale */
     uint32_t made_at;          /* a stack of one frame, where it was initialised; 0 not known */
     uint64_t sites;            /* offset of the first struct lt_retired_site */
-    uint64_t
-        waits; /* from level "blocks" on: waits begun (upper half), and not over (lower half) */
+    uint64_t waits; /* from level "contended" on: how many wait (n, the lowest LT_WAITS_BITS)
+                                  and S, the rest: what they have waited that no holder is charged with is
+                                  n * t - S at the moment t, in units (lt_header.wait_shift) modulo 2^48 */
 };
 
 /* Exact counters; one writer. Times in ticks. A hold is measured for every contended
@@ -230,11 +232,11 @@ struct lt_custom {
     uint64_t padding[6]; /* to a cache line */
 };
 
-/* Waits of ended threads, by lock and stack: a chain at each lock. */
+/* The figures of ended threads by lock and stack: a chain at each lock. */
 struct lt_retired_site {
     uint64_t next; /* offset */
     uint32_t stack;
-    uint32_t reserved;
+    uint32_t blame; /* 1: as in struct lt_site with LT_SITE_BLAME */
     uint64_t count;
     uint64_t wait_ticks;
 };
@@ -250,7 +252,11 @@ struct lt_slot {
     uint64_t own; /* the library's own: where struct lt_waits lies */
 };
 
-/* One thread's waits for one lock with one stack: open addressing, count 0 = empty. */
+enum { LT_SITE_BLAME = 0x40000000 };
+
+/* One thread's waits for one lock with one stack: open addressing, count 0 = empty. With LT_SITE_BLAME
+ * in the lock's id: what other threads waited for the lock while this one held it; the stack is one
+ * frame, where it was taken. */
 struct lt_site {
     uint32_t lock;
     uint32_t stack;
@@ -264,7 +270,8 @@ enum lt_held_flags {
     LT_HELD_TIMED = 2,     /* `since` is set */
     LT_HELD_CONTENDED = 4, /* had to wait for it: the wait_* fields are set, and it is timed */
     LT_HELD_DEFERRED = 8,  /* records wait to be written after its release */
-    LT_HELD_RECORDED = 16  /* taken at a level that may record the hold: `waits` is set */
+    LT_HELD_RECORDED = 16, /* taken at a level that may record the hold: `waits` is set */
+    LT_HELD_MET = 32       /* by a reader while a writer waited: `since` is set */
 };
 
 /* A lock that the thread holds now, in the order of acquisition. */

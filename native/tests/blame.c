@@ -1,0 +1,199 @@
+/* What is charged to whom: the word in which a lock's waits come together, against sums made one by one. */
+#include "blame.h"
+
+#include <pthread.h>
+
+#include "check.h"
+#include "hold.h"
+#include "tables.h"
+#include "wait.h"
+
+static uint64_t unit, base;
+static uint32_t id;
+static struct lt_lock *lock;
+
+static void fresh_lock(uint64_t number)
+{
+    id = locks_id(lock_key(LT_KIND_MUTEX, (void *)(0x10000 + number * 64)), 0);
+    lock = array_at(&lt_shm->locks, id);
+    CHECK_EQUAL(lock->waits, 0);
+}
+
+static uint64_t at(uint64_t units)
+{
+    return base + units * unit;
+}
+
+static void take(uint64_t now, uint64_t since, uint64_t expected)
+{
+    CHECK_EQUAL(blame_take(id, at(now), since ? at(since) : 0) / unit, expected);
+}
+
+static void two_wait_for_two_holders(void)
+{
+    fresh_lock(1);
+    blame_wait_begins(lock, at(100));
+    blame_wait_begins(lock, at(150));
+    CHECK(blame_is_due(id));
+    take(200, 0, 100 + 50); /* the first holder gives it back */
+    take(200, 0, 0);
+    blame_wait_ends_alone(lock, at(210)); /* 20 are nobody's */
+    take(310, 0, 100);                    /* the second one, which had waited itself */
+    blame_wait_ends_alone(lock, at(311));
+    CHECK_EQUAL(lock->waits, 0);
+    CHECK(!blame_is_due(id));
+}
+
+static void who_gives_up_has_waited(void)
+{
+    fresh_lock(2);
+    blame_wait_begins(lock, at(100));
+    blame_wait_ends(lock, at(400));
+    CHECK(blame_is_due(id));
+    take(900, 0, 300);
+    CHECK_EQUAL(lock->waits, 0);
+}
+
+/* An attempt that was no wait is taken back; what somebody was charged with meanwhile is set against
+ * the next. */
+static void no_wait_adds_nothing(void)
+{
+    fresh_lock(3);
+    blame_wait_begins(lock, at(100));
+    take(130, 0, 30);
+    blame_wait_ends(lock, at(100));
+    take(200, 0, 0);
+    blame_wait_begins(lock, at(200));
+    take(220, 0, 0);
+    take(250, 0, 20);
+    blame_wait_ends(lock, at(250));
+    CHECK_EQUAL(lock->waits, 0);
+}
+
+static void a_reader_is_not_charged_for_others(void)
+{
+    fresh_lock(4);
+    blame_wait_begins(lock, at(100));
+    take(1000, 990, 10);
+    take(1000, 0, 890);
+    blame_wait_ends_alone(lock, at(1000));
+    CHECK_EQUAL(lock->waits, 0);
+}
+
+/* Moments of which only the lowest 48 bits are kept. */
+static void the_clock_may_be_far(void)
+{
+    uint64_t before = base;
+    base = UINT64_MAX - at(0) - 5000 * unit;
+    fresh_lock(5);
+    for (uint64_t n = 0; n < 1000; n++)
+        blame_wait_begins(lock, at(0));
+    take(3000, 0, 1000 * 3000);
+    for (uint64_t n = 0; n < 1000; n++)
+        blame_wait_ends(lock, at(3000));
+    CHECK_EQUAL(lock->waits, 0);
+    base = before;
+}
+
+static void too_many_are_not_counted(void)
+{
+    fresh_lock(6);
+    uint64_t counted = 0;
+    for (uint64_t n = 0; n < 70000; n++)
+        counted += blame_wait_begins(lock, at(10));
+    CHECK_EQUAL(counted, WAITS_MOST);
+    take(12, 0, 2 * WAITS_MOST);
+    for (uint64_t n = 0; n < counted; n++)
+        blame_wait_ends(lock, at(12));
+    CHECK_EQUAL(lock->waits, 0);
+}
+
+/* Threads that wait and hold in their own time; the sums must be the same whatever came between. */
+enum { THREADS = 4, ROUNDS = 200000 };
+
+static uint64_t begun[THREADS], charged[THREADS];
+
+static void *wait_and_hold(void *number)
+{
+    uintptr_t self = (uintptr_t)number;
+    uint64_t now = 100 * self;
+    for (int i = 0; i < ROUNDS; i++) {
+        blame_wait_begins(lock, at(now));
+        begun[self] += 7;
+        blame_wait_ends(lock, at(now + 7));
+        now += 11;
+        charged[self] += blame_take(id, at(1000000000), 0) / unit;
+    }
+    return NULL;
+}
+
+static void sums_are_exact_among_threads(void)
+{
+    pthread_t threads[THREADS];
+    uint64_t waited = 0, taken = 0;
+    fresh_lock(7);
+    for (uintptr_t i = 0; i < THREADS; i++)
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, wait_and_hold, (void *)i), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < THREADS; i++) {
+        waited += begun[i];
+        taken += charged[i];
+    }
+    CHECK_EQUAL(lock->waits & WAITS_MASK, 0);
+    /* What one took for a wait that another ended before that moment it owes. */
+    int64_t left = (int64_t)(0 - (lock->waits & ~WAITS_MASK)) >> LT_WAITS_BITS;
+    CHECK_EQUAL(waited, taken + (uint64_t)left);
+}
+
+/* A wait that was left by longjmp is forgotten with the next one. */
+static void a_wait_that_was_left_is_forgotten(void)
+{
+    struct lt_thread *t = watched();
+    struct waiting left, next;
+    uintptr_t frames[4] = {0};
+    fresh_lock(8);
+    wait_begin(t, &left, &(struct wait_for){.key = lock->key}, &frames[0]);
+    CHECK_EQUAL(lock->waits & WAITS_MASK, 1);
+    wait_begin(t, &next, &(struct wait_for){.key = lock->key}, &frames[2]);
+    CHECK_EQUAL(lock->waits & WAITS_MASK, 1);
+    wait_end_without(&next);
+    CHECK_EQUAL(lock->waits & WAITS_MASK, 0);
+    wait_end_refused(&left); /* as a lock of the program's own may be taken back later */
+    CHECK_EQUAL(lock->waits & WAITS_MASK, 0);
+}
+
+static void charges_add_up_by_place(void)
+{
+    struct lt_thread *t = watched();
+    fresh_lock(9);
+    for (int i = 0; i < 3; i++) {
+        blame_charge(t, id, 0x1234, 10);
+        blame_charge(t, id, 0x5678, 100);
+    }
+    const struct lt_site *table = shm_ptr(t->sites);
+    uint64_t found = 0;
+    for (uint32_t i = 0; i < t->site_capacity; i++)
+        if (table[i].count && table[i].lock == (id | LT_SITE_BLAME)) {
+            found += table[i].wait_ticks;
+            CHECK_EQUAL(table[i].count, 3);
+        }
+    CHECK_EQUAL(found, 330);
+}
+
+int main(void)
+{
+    CHECK(watched());
+    unit = 1ull << lt_clock.wait_shift;
+    base = 1000000 * unit;
+    two_wait_for_two_holders();
+    who_gives_up_has_waited();
+    no_wait_adds_nothing();
+    a_reader_is_not_charged_for_others();
+    the_clock_may_be_far();
+    too_many_are_not_counted();
+    sums_are_exact_among_threads();
+    a_wait_that_was_left_is_forgotten();
+    charges_add_up_by_place();
+    return 0;
+}
