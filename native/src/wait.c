@@ -75,7 +75,7 @@ static inline struct lt_lock *counting(struct lt_slot *slot, const struct waitin
     if ((mode & LEVEL_MASK) < LT_LEVEL_CONTENDED || !blame_has_holders(kind_of(w->key)))
         return NULL;
     struct lt_lock *lock = (struct lt_lock *)(uintptr_t)waits_of(w->thread, slot)->own;
-    return LIKELY(lock->key == w->key) && blame_wait_begins(lock, w->start) ? lock : NULL;
+    return LIKELY(lock && lock->key == w->key) && blame_wait_begins(lock, w->start) ? lock : NULL;
 }
 
 void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *what,
