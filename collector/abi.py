@@ -168,6 +168,7 @@ class LockRow(NamedTuple):
     contended: int
     trylock_failed: int
     signals: int
+    unheard: int
     wait_ticks: int
     wait_max: int
     hold_ticks: int
@@ -211,6 +212,18 @@ class Name(NamedTuple):
     text: bytes
 
 
+class MisuseEntry(NamedTuple):
+    """struct lt_misuse."""
+
+    kind: int
+    lock: int
+    stack: int
+    tid: int
+    other: int
+    count: int  # type: ignore[assignment]
+    first: int
+
+
 class StackHead(NamedTuple):
     """struct lt_stack."""
 
@@ -229,12 +242,15 @@ LOCK_ROW = Record(LockRow, "struct lt_lock_row")
 SITE = Record(Site, "struct lt_site_sum")
 RETIRED_SITE = Record(RetiredSite, "struct lt_retired_site")
 NAME = Record(Name, "struct lt_name")
+MISUSE = Record(MisuseEntry, "struct lt_misuse")
 STACK = Record(StackHead, "struct lt_stack")
 
 WAIT_AT = offset_of("struct lt_thread", "wait")
 THREADS_AT = offset_of("struct lt_header", "threads")
 LOCKS_AT = offset_of("struct lt_header", "locks")
 NAMES_AT = offset_of("struct lt_header", "names")
+MISUSES_AT = offset_of("struct lt_header", "misuses")
+MISUSES_CHANGED_AT = offset_of("struct lt_header", "misuses_changed")
 NAMES_CHANGED_AT = offset_of("struct lt_header", "names_changed")
 RETIRED_AT = offset_of("struct lt_header", "retired")
 RETIRE_SEQ_AT = offset_of("struct lt_header", "retire_seq")

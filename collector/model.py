@@ -163,6 +163,7 @@ class Lock:
     wait_stacks: tuple[WaitStack, ...]  # most wait first
     blame: tuple[Blame, ...] = ()
     signals: int = 0  # sem: posts; cond: signals and broadcasts; by threads of this process
+    unheard: int = 0  # cond: of these, at least, those for which nobody waited
     destroyed: bool = False
     rates: LockRates = LockRates()
     recursive: bool = False  # its holder may take it again
@@ -235,6 +236,31 @@ class Mark:
     text: str
 
 
+class MisuseKind(StrEnum):
+    """What pthreads does not allow; the value is the word in JSON."""
+
+    RELEASED_OTHERS = "released_others"  # given back by one thread while another had it
+    RELEASED_FREE = "released_free"  # given back while nobody had it
+    TAKEN_AGAIN = "taken_again"  # asked for by the thread that has it, and is not recursive
+    DESTROYED_HELD = "destroyed_held"
+    DESTROYED_WAITED = "destroyed_waited"  # while it was waited for
+    TWO_MUTEXES = "two_mutexes"  # waits for a condition with different mutexes at one time
+    KEPT_AT_END = "kept_at_end"  # the thread ended and still had it
+
+
+@dataclass(frozen=True, slots=True)
+class Misuse:
+    """What the program did with a lock against the rules, at one place."""
+
+    kind: MisuseKind
+    lock: int  # id
+    tid: int  # who did it first
+    other: int  # tid of who had it then, 0 unknown; TWO_MUTEXES: id of the other mutex
+    stack: int  # KEPT_AT_END: one frame, where it was taken
+    count: int  # RELEASED_OTHERS: at least
+    ago_s: float  # since the first time
+
+
 @dataclass(frozen=True, slots=True)
 class Process:
     """The process looked at."""
@@ -273,6 +299,7 @@ class Snapshot:
     sites: Mapping[int, Frame] = field(default_factory=dict)
     events: tuple[Event, ...] = ()  # the newest, newest first, at most a few hundred
     marks: tuple[Mark, ...] = ()  # the newest, newest first, at most a hundred
+    misuses: tuple[Misuse, ...] = ()  # the first one first
     lost_events: int = 0  # since the process started, as far as known
     unseen_waiters: tuple[int, ...] = ()  # tids that wait in a futex unknown to the source
     locks_left_out: int = 0  # uncontended locks known but not in ``locks``

@@ -325,6 +325,7 @@ class Picture:
             contended=row.contended,
             trylock_failed=row.trylock_failed,
             signals=row.signals,
+            unheard=row.unheard,
             wait_s=seconds(row.wait_ticks + waiting),
             wait_max_s=seconds(max(row.wait_max, longest, _largest_mean(sites))),
             hold_s=seconds(row.hold_ticks + holding),

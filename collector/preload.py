@@ -19,7 +19,8 @@ from locktop.collector.decode import FlightRecorder
 from locktop.collector.errors import LocktopError
 from locktop.collector.frames import StackFrames
 from locktop.collector.given_names import GivenNames
-from locktop.collector.model import Deadlock, Event, Frame, Lock, Snapshot, Thread
+from locktop.collector.misuses import Misuses
+from locktop.collector.model import Deadlock, Event, Frame, Lock, Misuse, Snapshot, Thread
 from locktop.collector.picture import Picture, locks_now
 from locktop.collector.process import ProcessFigures, iso
 from locktop.collector.python_stacks import PythonStacks, Waits
@@ -92,6 +93,7 @@ class _File:
         self.python = PythonStacks(PythonReader(pid), self.frames)
         self.waits: Waits = {}  # of the last look
         self.given = GivenNames(memory)
+        self.misuses = Misuses(memory, self.clock)
         self.picture = Picture(self.clock, resolver, self.given, self._merged)
         self.claim = control.Claim(memory, self.clock)
         self.edges: frozenset[waitgraph.Edge] = frozenset()
@@ -309,6 +311,7 @@ class PreloadSource:
         interval_s = time.monotonic() - self._looked_at if self._looked_at else 0.0
         self._looked_at = time.monotonic()
         main = tasks.get(self._target.own_pid)
+        misuses = file.misuses.read(reading.now)
         return Snapshot(
             taken_at=iso(now),
             host=self._host,
@@ -319,10 +322,11 @@ class PreloadSource:
             threads=threads,
             locks=locks,
             deadlocks=deadlocks,
-            stacks=self._stacks(threads, locks, seen, deadlocks),
+            stacks=self._stacks(threads, locks, seen, deadlocks, misuses),
             sites=self._sites(threads, locks, seen, deadlocks),
             events=seen,
             marks=tuple(file.picture.mark(raw, reading.now) for raw in file.recorder.marks),
+            misuses=misuses,
             lost_events=file.recorder.lost,
             locks_left_out=reading.left_out,
             level=control.level_name(reading.control),
@@ -336,11 +340,13 @@ class PreloadSource:
         locks: tuple[Lock, ...],
         events: tuple[Event, ...],
         deadlocks: tuple[Deadlock, ...],
+        misuses: tuple[Misuse, ...],
     ) -> dict[int, tuple[Frame, ...]]:
         wanted = {thread.waiting_for.stack for thread in threads if thread.waiting_for}
         wanted.update(entry.stack for lock in locks for entry in lock.wait_stacks)
         wanted.update(event.stack for event in events)
         wanted.update(edge.stack for found in deadlocks for edge in found.cycle)
+        wanted.update(misuse.stack for misuse in misuses)
         wanted.discard(0)
         return {stack: self._file.frames.of(stack) for stack in sorted(wanted)}
 

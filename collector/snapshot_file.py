@@ -22,6 +22,8 @@ from locktop.collector.model import (
     Kind,
     Lock,
     Mark,
+    Misuse,
+    MisuseKind,
     OrderCycle,
     OrderEdge,
     Process,
@@ -254,6 +256,7 @@ def _snapshot(top: _Fields) -> Snapshot:
         sites=top.sites("sites"),
         events=top.all("events", _event),
         marks=top.all("marks", _mark),
+        misuses=top.all("misuses", _misuse),
         lost_events=top.integer("lost_events"),
         unseen_waiters=top.integers("unseen_waiters"),
         locks_left_out=top.integer("locks_left_out"),
@@ -330,6 +333,7 @@ def _lock(one: _Fields) -> Lock:
         wait_stacks=one.all("wait_stacks", _wait_stack),
         blame=one.all("blame", _blame),
         signals=one.integer("signals"),
+        unheard=one.integer("unheard"),
         destroyed=one.flag("destroyed"),
         recursive=one.flag("recursive"),
         writers_first=one.flag("writers_first"),
@@ -396,3 +400,10 @@ def _event(one: _Fields) -> Event:
 
 def _mark(one: _Fields) -> Mark:
     return Mark(one.integer("tid", _NEEDED), one.number("ago_s"), one.text("text"))
+
+
+def _misuse(one: _Fields) -> Misuse:
+    return Misuse(
+        one.one_of("kind", MisuseKind), one.integer("lock", _NEEDED), one.integer("tid"),
+        one.integer("other"), one.integer("stack"), one.integer("count"), one.number("ago_s"),
+    )  # fmt: skip

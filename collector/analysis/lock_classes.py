@@ -32,6 +32,7 @@ class LockClass:
     contended: int
     trylock_failed: int
     signals: int
+    unheard: int
     wait_s: float
     wait_max_s: float  # the longest there was at any of them
     hold_s: float
@@ -105,7 +106,7 @@ def _key(name: str, kind: Kind) -> _Key | None:
 
 def _class(name: str, kind: Kind, locks: Sequence[Lock]) -> LockClass:
     # One pass over plain variables: with a few locks in each of many classes the quickest.
-    destroyed = acquisitions = contended = trylock_failed = signals = hold_timed = 0
+    destroyed = acquisitions = contended = trylock_failed = signals = unheard = hold_timed = 0
     wait_s = wait_max_s = hold_s = hold_max_s = 0.0
     acquisition_rate = contended_rate = wait_rate = hold_rate = signal_rate = 0.0
     holders: list[int] = []
@@ -116,6 +117,7 @@ def _class(name: str, kind: Kind, locks: Sequence[Lock]) -> LockClass:
         contended += lock.contended
         trylock_failed += lock.trylock_failed
         signals += lock.signals
+        unheard += lock.unheard
         hold_timed += lock.hold_timed
         wait_s += lock.wait_s
         hold_s += lock.hold_s
@@ -138,6 +140,7 @@ def _class(name: str, kind: Kind, locks: Sequence[Lock]) -> LockClass:
         contended=contended,
         trylock_failed=trylock_failed,
         signals=signals,
+        unheard=unheard,
         wait_s=wait_s,
         wait_max_s=wait_max_s,
         hold_s=hold_s,

@@ -16,6 +16,7 @@ from locktop.collector.model import (
     Frame,
     Held,
     Lock,
+    Misuse,
     OrderCycle,
     Snapshot,
     Thread,
@@ -68,6 +69,7 @@ def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, An
         "marks": [
             {"tid": mark.tid, "ago_s": mark.ago_s, "text": mark.text} for mark in snapshot.marks
         ],
+        "misuses": [_misuse(misuse) for misuse in snapshot.misuses],
     }
 
 
@@ -170,6 +172,7 @@ def _lock(lock: Lock, of: LockClass | None, before: _Before | None) -> dict[str,
         "contended": lock.contended,
         "trylock_failed": lock.trylock_failed,
         "signals": lock.signals,
+        "unheard": lock.unheard,
         "wait_s": lock.wait_s,
         "wait_max_s": lock.wait_max_s,
         "hold_s": lock.hold_s,
@@ -209,6 +212,7 @@ def _lock_class(of: LockClass, by_id: Mapping[int, Lock], before: _Before | None
         "contended": of.contended,
         "trylock_failed": of.trylock_failed,
         "signals": of.signals,
+        "unheard": of.unheard,
         "wait_s": of.wait_s,
         "wait_max_s": of.wait_max_s,
         "hold_s": of.hold_s,
@@ -258,6 +262,18 @@ def blame_intervals(lock: Lock, before: Lock | None) -> list[float]:
 
 def _wait_stack(entry: WaitStack) -> dict[str, Any]:
     return {"stack": entry.stack, "count": entry.count, "wait_s": entry.wait_s}
+
+
+def _misuse(misuse: Misuse) -> dict[str, Any]:
+    return {
+        "kind": str(misuse.kind),
+        "lock": misuse.lock,
+        "tid": misuse.tid,
+        "other": misuse.other,
+        "stack": misuse.stack,
+        "count": misuse.count,
+        "ago_s": misuse.ago_s,
+    }
 
 
 def _deadlock(deadlock: Deadlock) -> dict[str, Any]:

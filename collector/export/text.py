@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from locktop.collector.analysis import lock_classes
 from locktop.collector.analysis.lock_classes import LockClass
-from locktop.collector.export import json_, units
+from locktop.collector.export import json_, misuse_text, units
 from locktop.collector.model import (
     CONTENTION_KINDS,
     SIGNALLED_KINDS,
@@ -32,6 +32,7 @@ _MOST_MARKS = 20
 #: Of where the waits were: of so many locks, so many stacks each.
 _MOST_PLACES = (5, 3)
 _MOST_BLAMED = 3
+_MOST_MISUSES = 10
 _LONGEST_LINE = 1000
 _HEADINGS = ("wait", "waited", "max wait", "taken", "held", "kind", "lock")
 _NO_WAIT_SEEN = "LOCKS: no wait for a mutex or rwlock was seen"
@@ -82,6 +83,7 @@ class _Page:
         yield from self._signal_table()
         yield from self._waiting_threads()
         yield from self._places()
+        yield from self._misuses()
         yield from self._marks()
         if self._snapshot.notes:
             yield from ("", "NOTES", *(f"  {note}" for note in self._snapshot.notes))
@@ -300,6 +302,18 @@ class _Page:
             (entry.stack, part["count"], part["wait_s"])
             for entry, part in zip(lock.wait_stacks, changed, strict=True)
         ]
+
+    # ---- misuse ----
+
+    def _misuses(self) -> Iterator[str]:
+        if self._snapshot.misuses:
+            yield from ("", "AGAINST THE RULES OF PTHREADS")
+        for misuse in self._snapshot.misuses[:_MOST_MISUSES]:
+            said = misuse_text.sentence(misuse, self._thread, self._lock)
+            yield f"  {self._lock(misuse.lock)}: {said}"
+            yield from self._stack(misuse.stack, "      ")
+        if len(self._snapshot.misuses) > _MOST_MISUSES:
+            yield f"  and {len(self._snapshot.misuses) - _MOST_MISUSES} more"
 
     # ---- semaphores and conditions ----
 

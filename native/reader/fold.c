@@ -60,10 +60,12 @@ static void add_counts(struct lt_lock_sum *sum, uint64_t kind, const struct lt_c
     sum->trylock_failed += waits->trylock_failed;
     sum->wait_ticks += waits->wait_ticks;
     sum->wait_max = most(sum->wait_max, waits->wait_max);
-    if (kind == LT_KIND_SEM || kind == LT_KIND_COND)
+    if (kind == LT_KIND_SEM || kind == LT_KIND_COND) {
         sum->signals += counts->signals;
-    else
+        sum->unheard += counts->unheard;
+    } else {
         add_hold(sum, counts, waits);
+    }
 }
 
 static uint32_t add_slot(const struct lt_slot *slot, const struct lt_waits *waits,

@@ -78,6 +78,7 @@ static void set_row(struct lt_lock_row *row, uint32_t id, const uint8_t *locks,
     row->contended = sum->contended;
     row->trylock_failed = sum->trylock_failed;
     row->signals = sum->signals;
+    row->unheard = sum->unheard;
     row->wait_ticks = sum->wait_ticks;
     row->wait_max = sum->wait_max;
     row->hold_ticks = hold_ticks(sum);

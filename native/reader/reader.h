@@ -22,6 +22,7 @@ struct lt_lock_sum {
     uint64_t contended;
     uint64_t trylock_failed;
     uint64_t signals;
+    uint64_t unheard;
     uint64_t wait_ticks;
     uint64_t wait_max;
     uint64_t hold_sampled;
@@ -69,6 +70,7 @@ struct lt_lock_row {
     uint64_t contended;
     uint64_t trylock_failed;
     uint64_t signals;
+    uint64_t unheard;
     uint64_t wait_ticks;
     uint64_t wait_max;
     uint64_t hold_ticks; /* measured and estimated together */

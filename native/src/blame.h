@@ -68,6 +68,11 @@ static inline void blame_wait_ends_alone(struct lt_lock *lock, uint64_t end)
                                           __ATOMIC_RELAXED));
 }
 
+static inline bool blame_is_waited_for(const struct lt_lock *lock)
+{
+    return __atomic_load_n(&lock->waits, __ATOMIC_RELAXED) & WAITS_MASK;
+}
+
 /* Has anybody waited for it that nobody is charged with? */
 static inline bool blame_is_due(uint32_t id)
 {

@@ -28,6 +28,7 @@ EXPORT int mtx_init(mtx_t *m, int type)
 
 EXPORT void mtx_destroy(mtx_t *m)
 {
+    mutex_check_end(mutex_of(m), FRAME());
     real_mtx_destroy(m);
     mutex_ends(mutex_of(m));
 }
@@ -66,7 +67,7 @@ EXPORT int mtx_unlock(mtx_t *m)
         return real_mtx_unlock(m);
     if (LIKELY(mutex_released(ready(mode), mutex_of(m))))
         return real_mtx_unlock(m);
-    return thrd_result(mutex_unlock_any(mutex_of(m)));
+    return thrd_result(mutex_unlock_any(mutex_of(m), FRAME()));
 }
 
 EXPORT int cnd_init(cnd_t *c)
@@ -83,8 +84,13 @@ EXPORT void cnd_destroy(cnd_t *c)
     cond_ends(cond_of(c));
 }
 
-SIGNAL_HOOK(cnd_signal, real_cnd_signal, cnd_t, LT_KIND_COND)
-SIGNAL_HOOK(cnd_broadcast, real_cnd_broadcast, cnd_t, LT_KIND_COND)
+static inline bool is_waited_for(const cnd_t *c)
+{
+    return cond_waiters((const pthread_cond_t *)(const void *)c) != 0;
+}
+
+SIGNAL_HOOK(cnd_signal, real_cnd_signal, cnd_t, LT_KIND_COND, is_waited_for)
+SIGNAL_HOOK(cnd_broadcast, real_cnd_broadcast, cnd_t, LT_KIND_COND, is_waited_for)
 
 EXPORT int cnd_wait(cnd_t *c, mtx_t *m)
 {

@@ -4,10 +4,13 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "misuse.h"
 #include "posix_hooks.h"
 #include "real.h"
 #include "signalled.h"
 #include "wait.h"
+
+enum { PROCESS_SHARED = 1 }; /* of __wrefs (glibc, nptl/pthread_cond_wait.c) */
 
 struct wait_call {
     struct waiting waiting;
@@ -28,13 +31,34 @@ static bool is_ended(int result)
     return result == 0 || result == ETIMEDOUT || result == ECANCELED || result == EOWNERDEAD;
 }
 
+/* While threads wait with one mutex, nobody may with another. Which one it is stands in a word of the
+ * condition's entry that only locks need. */
+static void check_mutex(struct lt_thread *t, const pthread_cond_t *c, uint32_t mutex,
+                        const uintptr_t *frame)
+{
+    struct lt_waits *waits = waits_of(t, slot_of(t, key_of(c), 0));
+    struct lt_lock *lock = (struct lt_lock *)(uintptr_t)waits->own;
+    if (!mutex || !lock || lock->key != key_of(c) || c->__data.__wrefs & PROCESS_SHARED)
+        return;
+    uint64_t other = __atomic_load_n(&lock->waits, __ATOMIC_RELAXED);
+    if (other == mutex)
+        return;
+    if (other && cond_waiters(c))
+        misuse_note(t, LT_MISUSE_TWO_MUTEXES, key_of(c), (uint32_t)other, frame);
+    else
+        __atomic_store_n(&lock->waits, mutex, __ATOMIC_RELAXED);
+}
+
+/* `is_new`: a pthread_cond_t of today. */
 static void begin(struct lt_thread *t, struct wait_call *call, pthread_cond_t *c,
-                  pthread_mutex_t *m, uint32_t flags, const uintptr_t *frame)
+                  pthread_mutex_t *m, bool is_new, uint32_t flags, const uintptr_t *frame)
 {
     call->mutex = lock_key(LT_KIND_MUTEX, m);
     call->type = (uint32_t)m->__data.__kind;
     call->site = return_address(frame);
     uint32_t mutex_id = slot_of(t, call->mutex, call->type)->lock;
+    if (is_new)
+        check_mutex(t, c, mutex_id, frame);
     release_begin(t, call->mutex, &call->release);
     wait_begin(t, &call->waiting,
                &(struct wait_for){.key = key_of(c), .flags = flags, .mutex = mutex_id}, frame);
@@ -83,14 +107,14 @@ static void cancelled(struct wait_call *call)
 }
 
 /* The three forms differ in one call only. */
-#define WAIT(name, parameters, real_call, wait_flags)                                              \
+#define WAIT(name, parameters, real_call, is_new, wait_flags)                                      \
     static inline int name parameters                                                              \
     {                                                                                              \
         struct lt_thread *t = watched();                                                           \
         if (!t)                                                                                    \
             return real_call;                                                                      \
         __attribute__((cleanup(cancelled))) struct wait_call call;                                 \
-        begin(t, &call, c, m, wait_flags, frame);                                                  \
+        begin(t, &call, c, m, is_new, wait_flags, frame);                                          \
         int result = real_call;                                                                    \
         end(&call, result);                                                                        \
         return result;                                                                             \
@@ -101,15 +125,15 @@ typedef int (*timedwait_function)(pthread_cond_t *, pthread_mutex_t *, const str
 
 WAIT(wait_plain,
      (wait_function real, pthread_cond_t *c, pthread_mutex_t *m, const uintptr_t *frame),
-     real(c, m), 0)
+     real(c, m), real == real_pthread_cond_wait_new, 0)
 WAIT(wait_timed,
      (timedwait_function real, pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *until,
       const uintptr_t *frame),
-     real(c, m, until), LT_WAIT_TIMED)
+     real(c, m, until), real == real_pthread_cond_timedwait_new, LT_WAIT_TIMED)
 WAIT(wait_clock,
      (pthread_cond_t * c, pthread_mutex_t *m, clockid_t clock, const struct timespec *until,
       const uintptr_t *frame),
-     real_pthread_cond_clockwait(c, m, clock, until), LT_WAIT_TIMED)
+     real_pthread_cond_clockwait(c, m, clock, until), true, LT_WAIT_TIMED)
 
 int cond_wait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *until,
               const uintptr_t *frame)
@@ -117,6 +141,20 @@ int cond_wait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *unti
     return until ? wait_timed(real_pthread_cond_timedwait_new, c, m, until, frame)
                  : wait_plain(real_pthread_cond_wait_new, c, m, frame);
 }
+
+static inline bool is_waited_for_new(const pthread_cond_t *c)
+{
+    return cond_waiters(c) != 0;
+}
+
+#ifdef LT_COND_OLD
+/* What lies there is a pointer. */
+static inline bool is_waited_for_old(const pthread_cond_t *c)
+{
+    (void)c;
+    return true;
+}
+#endif
 
 void cond_begins(pthread_cond_t *c, const void *site)
 {
@@ -149,9 +187,9 @@ void cond_ends(pthread_cond_t *c)
         return result;                                                                             \
     }                                                                                              \
     SIGNAL_HOOK(cond_signal##suffix, real_pthread_cond_signal##suffix, pthread_cond_t,             \
-                LT_KIND_COND)                                                                      \
+                LT_KIND_COND, is_waited_for##suffix)                                               \
     SIGNAL_HOOK(cond_broadcast##suffix, real_pthread_cond_broadcast##suffix, pthread_cond_t,       \
-                LT_KIND_COND)                                                                      \
+                LT_KIND_COND, is_waited_for##suffix)                                               \
     EXPORT int cond_wait##suffix(pthread_cond_t *c, pthread_mutex_t *m)                            \
     {                                                                                              \
         return wait_plain(real_pthread_cond_wait##suffix, c, m, FRAME());                          \

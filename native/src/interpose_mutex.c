@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "misuse.h"
 #include "mutex_hooks.h"
 #include "real.h"
 #include "wait.h"
@@ -56,6 +57,9 @@ static NOINLINE int wait_for(struct lt_thread *t, pthread_mutex_t *m, const stru
                              const uintptr_t *frame)
 {
     struct waiting waiting;
+    if (UNLIKELY((uint32_t)m->__data.__owner ==
+                 t->tid)) /* a recursive one would not be waited for */
+        misuse_note(t, LT_MISUSE_TAKEN_AGAIN, mutex_key(m), t->tid, frame);
     wait_begin(t, &waiting,
                &(struct wait_for){.key = mutex_key(m),
                                   .type = (uint32_t)m->__data.__kind,
@@ -170,11 +174,32 @@ static int unlock(void *m)
     return real_pthread_mutex_unlock(m);
 }
 
+/* A thread that took it unseen is its owner all the same. Where one lock after the other is given back by
+ * others, the first of them tell. */
+static NOINLINE void check_release(struct lt_thread *t, const pthread_mutex_t *m,
+                                   const uintptr_t *frame)
+{
+    enum { ENOUGH = 64, ELIDED = 256 /* has no owner; glibc, nptl/pthreadP.h */ };
+    uint64_t key = mutex_key(m);
+    uint32_t owner = (uint32_t)m->__data.__owner;
+    const struct lt_lock *lock = locks_find(key);
+    if (!lock || owner == t->tid || m->__data.__kind & ELIDED)
+        return;
+    if (!owner && looks_free(m))
+        misuse_note(t, LT_MISUSE_RELEASED_FREE, key, 0, frame);
+    else if (owner && lock->foreign_releases < ENOUGH && threads_hold(key, t))
+        misuse_note(t, LT_MISUSE_RELEASED_OTHERS, key, owner, frame);
+}
+
 /* Every case: another lock was taken later, a timed hold, a recursive level, a change of level. */
-NOINLINE int mutex_unlock_any(pthread_mutex_t *m)
+NOINLINE int mutex_unlock_any(pthread_mutex_t *m, const uintptr_t *frame)
 {
     struct lt_thread *t = watched();
-    return t ? release_by(t, mutex_key(m), unlock, m) : real_pthread_mutex_unlock(m);
+    if (!t)
+        return real_pthread_mutex_unlock(m);
+    if (UNLIKELY(!held_find(t, mutex_key(m))))
+        check_release(t, m, frame);
+    return release_by(t, mutex_key(m), unlock, m);
 }
 
 EXPORT int pthread_mutex_unlock(pthread_mutex_t *m)
@@ -184,7 +209,7 @@ EXPORT int pthread_mutex_unlock(pthread_mutex_t *m)
         return real_pthread_mutex_unlock(m);
     if (LIKELY(mutex_released(ready(mode), m)))
         return real_pthread_mutex_unlock(m);
-    return mutex_unlock_any(m);
+    return mutex_unlock_any(m, FRAME());
 }
 
 void mutex_begins(pthread_mutex_t *m, const void *site)
@@ -202,6 +227,18 @@ void mutex_ends(pthread_mutex_t *m)
         locks_end(mutex_key(m));
 }
 
+void mutex_check_end(const pthread_mutex_t *m, const uintptr_t *frame)
+{
+    struct lt_thread *t = watched();
+    const struct lt_lock *lock = t ? locks_find(mutex_key(m)) : NULL;
+    if (!lock)
+        return;
+    if (!looks_free(m))
+        misuse_note(t, LT_MISUSE_ENDED_HELD, mutex_key(m), (uint32_t)m->__data.__owner, frame);
+    else if (blame_is_waited_for(lock))
+        misuse_note(t, LT_MISUSE_ENDED_WAITED, mutex_key(m), 0, frame);
+}
+
 EXPORT int pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *attributes)
 {
     int result = real_pthread_mutex_init(m, attributes);
@@ -212,6 +249,7 @@ EXPORT int pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *att
 
 EXPORT int pthread_mutex_destroy(pthread_mutex_t *m)
 {
+    mutex_check_end(m, FRAME());
     int result = real_pthread_mutex_destroy(m);
     if (result == 0)
         mutex_ends(m);

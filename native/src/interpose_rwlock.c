@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "misuse.h"
 #include "real.h"
 #include "wait.h"
 
@@ -38,29 +39,14 @@ static int call_real(pthread_rwlock_t *l, const struct call *call)
     }
 }
 
-static NOINLINE int wait_for(struct lt_thread *t, pthread_rwlock_t *l, const struct call *call,
-                             const uintptr_t *frame)
-{
-    struct waiting waiting;
-    wait_begin(t, &waiting,
-               &(struct wait_for){.key = key_of(l),
-                                  .type = type_of(l),
-                                  .holder = (uint32_t)l->__data.__cur_writer,
-                                  .flags = (call->form == LOCK ? 0u : LT_WAIT_TIMED) |
-                                           (call->shared ? LT_WAIT_SHARED : 0u)},
-               frame);
-    int result = call_real(l, call);
-    if (result == 0)
-        wait_end_holding(&waiting, call->shared ? LT_HELD_SHARED : 0);
-    else if (result == ETIMEDOUT)
-        wait_end_without(&waiting);
-    else
-        wait_end_refused(&waiting);
-    return result;
-}
-
 /* glibc, nptl/pthread_rwlock_common.c: bits of __readers. */
-enum { WRITE_PHASE = 1, READERS_WAIT = 4, READER_SHIFT = 3 };
+enum { WRITE_PHASE = 1, WRITE_LOCKED = 2, READERS_WAIT = 4, READER_SHIFT = 3 };
+
+static inline bool is_held(const pthread_rwlock_t *l)
+{
+    unsigned readers = l->__data.__readers;
+    return readers & WRITE_LOCKED || (!(readers & WRITE_PHASE) && readers >> READER_SHIFT);
+}
 
 /* By the thread that has it. In a phase of writing, the readers that are counted wait. */
 static inline bool is_waited_for(const pthread_rwlock_t *l)
@@ -78,6 +64,29 @@ static inline void taken(struct lt_thread *t, const pthread_rwlock_t *l, bool sh
         acquired_met(t, key_of(l), type_of(l), site);
     else
         acquired(t, key_of(l), type_of(l), site, shared ? LT_HELD_SHARED : 0);
+}
+
+static NOINLINE int wait_for(struct lt_thread *t, pthread_rwlock_t *l, const struct call *call,
+                             const uintptr_t *frame)
+{
+    struct waiting waiting;
+    if (UNLIKELY((uint32_t)l->__data.__cur_writer == t->tid))
+        misuse_note(t, LT_MISUSE_TAKEN_AGAIN, key_of(l), t->tid, frame);
+    wait_begin(t, &waiting,
+               &(struct wait_for){.key = key_of(l),
+                                  .type = type_of(l),
+                                  .holder = (uint32_t)l->__data.__cur_writer,
+                                  .flags = (call->form == LOCK ? 0u : LT_WAIT_TIMED) |
+                                           (call->shared ? LT_WAIT_SHARED : 0u)},
+               frame);
+    int result = call_real(l, call);
+    if (result == 0)
+        wait_end_holding(&waiting, call->shared ? LT_HELD_SHARED : 0);
+    else if (result == ETIMEDOUT)
+        wait_end_without(&waiting);
+    else
+        wait_end_refused(&waiting);
+    return result;
 }
 
 static inline int lock_any(pthread_rwlock_t *l, const struct call *call, const uintptr_t *frame)
@@ -153,11 +162,26 @@ static int unlock(void *l)
     return real_pthread_rwlock_unlock(l);
 }
 
+/* Of several readers that have it nobody knows who they are. */
+static NOINLINE void check_release(struct lt_thread *t, const pthread_rwlock_t *l,
+                                   const uintptr_t *frame)
+{
+    uint32_t writer = (uint32_t)l->__data.__cur_writer;
+    if (!locks_find(key_of(l)))
+        return;
+    if (!is_held(l))
+        misuse_note(t, LT_MISUSE_RELEASED_FREE, key_of(l), 0, frame);
+    else if (writer && writer != t->tid && threads_hold(key_of(l), t))
+        misuse_note(t, LT_MISUSE_RELEASED_OTHERS, key_of(l), writer, frame);
+}
+
 EXPORT int pthread_rwlock_unlock(pthread_rwlock_t *l)
 {
     struct lt_thread *t = watched();
     if (!t || LIKELY(!is_waited_for(l) && released(t, key_of(l))))
         return real_pthread_rwlock_unlock(l);
+    if (UNLIKELY(!held_find(t, key_of(l))))
+        check_release(t, l, FRAME());
     return release_by(t, key_of(l), unlock, l);
 }
 
@@ -174,6 +198,12 @@ EXPORT int pthread_rwlock_init(pthread_rwlock_t *l, const pthread_rwlockattr_t *
 
 EXPORT int pthread_rwlock_destroy(pthread_rwlock_t *l)
 {
+    struct lt_thread *t = watched();
+    const struct lt_lock *lock = t ? locks_find(key_of(l)) : NULL;
+    if (lock && is_held(l))
+        misuse_note(t, LT_MISUSE_ENDED_HELD, key_of(l), (uint32_t)l->__data.__cur_writer, FRAME());
+    else if (lock && blame_is_waited_for(lock))
+        misuse_note(t, LT_MISUSE_ENDED_WAITED, key_of(l), 0, FRAME());
     int result = real_pthread_rwlock_destroy(l);
     if (result == 0 && watched())
         locks_end(key_of(l));

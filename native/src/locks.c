@@ -269,9 +269,10 @@ void locks_retire_slot(const struct lt_slot *slot)
     const struct lt_counts *from = &slot->counts;
     struct lt_counts *to = &retired->counts;
     add(&to->acquisitions, from->acquisitions);
-    if (retired->lock == slot->lock || !is_signalled(slot->key))
+    if (retired->lock == slot->lock || !is_signalled(slot->key)) {
         add(&to->hold_sampled, from->hold_sampled); /* or the signals, which are there too */
-    add(&to->hold_sampled_ticks, from->hold_sampled_ticks);
+        add(&to->hold_sampled_ticks, from->hold_sampled_ticks);
+    }
     raise(&to->hold_max, from->hold_max);
     if (waits)
         retire_waits(&retired->waits, waits);

@@ -20,11 +20,14 @@ static inline uint64_t mutex_key(const pthread_mutex_t *m)
  * of the hook, `site` its return address. */
 int mutex_lock_any(pthread_mutex_t *m, const struct timespec *until, const uintptr_t *frame);
 int mutex_trylock_any(pthread_mutex_t *m, const void *site);
-int mutex_unlock_any(pthread_mutex_t *m);
+int mutex_unlock_any(pthread_mutex_t *m, const uintptr_t *frame);
 
 /* Its address begins or ends a life. */
 void mutex_begins(pthread_mutex_t *m, const void *site);
 void mutex_ends(pthread_mutex_t *m);
+
+/* It is about to be destroyed. */
+void mutex_check_end(const pthread_mutex_t *m, const uintptr_t *frame);
 
 enum mutex_taken {
     MUTEX_TAKEN,    /* and counted */

@@ -16,6 +16,13 @@
 int cond_wait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *until,
               const uintptr_t *frame);
 
+/* How many wait for it, in all processes; glibc, nptl/pthread_cond_wait.c: __wrefs, flags in its lowest
+ * bits. Some of them may be woken already. */
+static inline unsigned cond_waiters(const pthread_cond_t *c)
+{
+    return __atomic_load_n(&c->__data.__wrefs, __ATOMIC_RELAXED) >> 3;
+}
+
 /* Its address begins or ends a life. */
 void cond_begins(pthread_cond_t *c, const void *site);
 void cond_ends(pthread_cond_t *c);

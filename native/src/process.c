@@ -13,6 +13,7 @@
 #include "free_mutex.h"
 #include "held.h"
 #include "locks.h"
+#include "misuse.h"
 #include "names.h"
 #include "real.h"
 #include "settings.h"
@@ -74,6 +75,7 @@ static bool watch_begin(void)
     }
     names_init();
     custom_init();
+    misuses_init();
     if (threads_init(take_free) == 0 && locks_init() == 0 && stacks_init() == 0 && publish())
         return true;
     shm_remove();

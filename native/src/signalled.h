@@ -31,6 +31,15 @@ static inline uint64_t *signal_count(uint64_t key, uint32_t mode)
 /* At a level that is not dormant. Returns where it was counted, NULL if nowhere. */
 NOINLINE uint64_t *signalled_slowly(uint64_t key, uint32_t mode);
 
+/* Of a count, the one of those that nobody heard. */
+static inline uint64_t *unheard_of(uint64_t *signals)
+{
+    _Static_assert(offsetof(struct lt_counts, unheard) ==
+                       offsetof(struct lt_counts, signals) + sizeof(uint64_t),
+                   "one after the other");
+    return signals + 1;
+}
+
 /* Where the real function fails nothing was signalled. Returns its result. */
 static inline int signalled_if(int result, uint64_t *counted)
 {
@@ -39,11 +48,13 @@ static inline int signalled_if(int result, uint64_t *counted)
     return result;
 }
 
-/* Defines a hook. What is rare lies apart: so the rest needs next to no registers, and at rest none. */
-#define SIGNAL_HOOK(name, real, type, kind)                                                        \
+/* Defines a hook. `is_heard(lock)`: does anybody wait for it, or is that of no interest? What is rare lies apart: so the rest needs next to no registers, and at rest none. */
+#define SIGNAL_HOOK(name, real, type, kind, is_heard)                                              \
     static NOINLINE int name##_slowly(type *lock, uint32_t mode)                                   \
     {                                                                                              \
         uint64_t *counted = signalled_slowly(lock_key(kind, lock), mode);                          \
+        if (counted && !is_heard(lock))                                                            \
+            __atomic_fetch_add(unheard_of(counted), 1, __ATOMIC_RELAXED);                          \
         return signalled_if(real(lock), counted);                                                  \
     }                                                                                              \
     EXPORT int name(type *lock)                                                                    \
@@ -55,6 +66,8 @@ static inline int signalled_if(int result, uint64_t *counted)
         if (UNLIKELY(!count))                                                                      \
             return name##_slowly(lock, mode);                                                      \
         signalled_once(count);                                                                     \
+        if (!is_heard(lock))                                                                       \
+            signalled_once(unheard_of(count));                                                     \
         return signalled_if(real(lock), count);                                                    \
     }
 

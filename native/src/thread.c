@@ -5,6 +5,7 @@
 
 #include "clock.h"
 #include "held.h"
+#include "misuse.h"
 #include "process.h"
 #include "real.h"
 #include "shm.h"
@@ -105,6 +106,7 @@ static void retire(struct lt_thread *t)
 {
     const struct local *local = local_of(t);
     wait_forget(t);
+    misuse_note_kept(t);
     __atomic_fetch_add(&lt_shm->retire_seq, 1, __ATOMIC_ACQ_REL);
     for (uint32_t i = 0; i < t->slot_capacity; i++)
         if (local->slots[i].key)

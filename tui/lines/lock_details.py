@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from itertools import islice
 
+from locktop.collector.export import misuse_text
 from locktop.collector.model import Blame, Kind, Lock, WaitStack
 from locktop.tui.lines.figures import count, duration, exact, percent
 from locktop.tui.lines.lock_list import LockRow, mean_hold
@@ -31,6 +32,7 @@ def lock_details(picture: Picture, lock: Lock) -> Iterator[Line]:
     yield from _holders(picture, lock)
     yield from _waiters(picture, lock)
     yield from figures(picture, lock, {lock.id})
+    yield from _misused(picture, lock.id)
     yield from blamed(picture, lock.blame)
     yield from waited_here(picture, lock.wait_stacks)
     events = [event for event in picture.snapshot.events if event.lock == lock.id]
@@ -97,7 +99,10 @@ def figures(picture: Picture, lock: LockRow, ids: Container[int]) -> Iterator[Li
     )
     signalled = _SIGNALLED.get(lock.kind)
     if signalled:
-        yield labelled(signalled, f"{exact(lock.signals)} times", ("  by this process", "dim"))
+        missed = f", {exact(lock.unheard)} of them while nobody waited" if lock.unheard else ""
+        yield labelled(
+            signalled, f"{exact(lock.signals)} times{missed}", ("  by this process", "dim")
+        )
     mean = _mean_wait(picture, lock, ids)
     each = f" {duration(mean)} each," if mean is not None else ""
     yield labelled(
@@ -137,6 +142,17 @@ def _mean_wait(picture: Picture, lock: LockRow, ids: Container[int]) -> float | 
     going_on = sum(wait.for_s for wait in waits if wait is not None and wait.lock in ids)
     mean = (lock.wait_s - going_on) / lock.contended
     return mean if 0 < mean <= lock.wait_max_s else None
+
+
+def _misused(picture: Picture, lock: int) -> Iterator[Line]:
+    """What was done with it against the rules, and where."""
+    for misuse in picture.snapshot.misuses:
+        if misuse.lock != lock:
+            continue
+        yield blank()
+        said = misuse_text.sentence(misuse, picture.thread_name, picture.lock_name)
+        yield say(("Against the rules: ", "waiting"), said)
+        yield from stack_of(picture, misuse.stack, 0)
 
 
 def blamed(picture: Picture, because: Sequence[Blame]) -> Iterator[Line]:

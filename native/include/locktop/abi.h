@@ -138,6 +138,9 @@ struct lt_header {
     uint32_t names_changed; /* grows with each change of a name */
 
     struct lt_array customs; /* of struct lt_custom: the library's own */
+
+    struct lt_array misuses;  /* of struct lt_misuse; at most LT_MISUSES */
+    uint64_t misuses_changed; /* grows with each misuse that was seen, noted or not */
 };
 
 /* The only page a reader writes. `mode` is what the hooks look at:
@@ -190,7 +193,10 @@ struct lt_counts {
         uint64_t hold_sampled;
         uint64_t signals; /* sem: posts; cond: signals and broadcasts; neither is ever held */
     };
-    uint64_t hold_sampled_ticks;
+    union {
+        uint64_t hold_sampled_ticks;
+        uint64_t unheard; /* cond: of the signals, those for which nobody waited */
+    };
     uint64_t hold_max;
 };
 
@@ -213,6 +219,30 @@ struct lt_retired {
     uint32_t kind; /* enum lt_kind */
     struct lt_counts counts;
     struct lt_waits waits;
+};
+
+enum { LT_MISUSES = 256 };
+
+enum lt_misuse_kind {
+    LT_MISUSE_NONE = 0,            /* being written */
+    LT_MISUSE_RELEASED_OTHERS = 1, /* given back by a thread while `other` had it */
+    LT_MISUSE_RELEASED_FREE = 2,   /* given back while nobody had it */
+    LT_MISUSE_TAKEN_AGAIN = 3,     /* asked for by the thread that has it, and is not recursive */
+    LT_MISUSE_ENDED_HELD = 4,      /* destroyed while `other` had it; 0: somebody */
+    LT_MISUSE_ENDED_WAITED = 5,    /* destroyed while it was waited for */
+    LT_MISUSE_TWO_MUTEXES = 6,     /* waits for a condition with different mutexes at one time */
+    LT_MISUSE_KEPT = 7             /* the thread ended and still had it */
+};
+
+/* A rule of pthreads that the program broke: one entry for each lock and place. */
+struct lt_misuse {
+    uint32_t kind; /* enum lt_misuse_kind; written last */
+    uint32_t lock; /* id */
+    uint32_t stack;
+    uint32_t tid;   /* who did it first */
+    uint32_t other; /* tid; for LT_MISUSE_TWO_MUTEXES the id of the other mutex */
+    uint32_t count;
+    uint64_t first; /* ticks */
 };
 
 /* What the program calls a lock: `key` is its address, with its kind only where the name is of one

@@ -1,0 +1,75 @@
+"""What pthreads does not allow is told, once for each place, and nothing else is."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any
+
+import pytest
+from support import tool
+from support.targets import StartTarget
+
+from locktop.collector.attach import attach
+from locktop.collector.export import text
+from locktop.collector.export.json_ import document as as_json
+
+
+def look(pid: int) -> tuple[dict[str, Any], str]:
+    """Return a snapshot as JSON has it, and as a page."""
+    with closing(attach(pid)) as source:
+        snapshot = source.look(resolve=True)
+    return as_json(snapshot), text.render(snapshot)
+
+
+@pytest.mark.parametrize(
+    ("what", "kind", "lock", "words"),
+    [
+        ("others", "released_others", "g_wrong", "gave it back while thread"),
+        ("wrothers", "released_others", "g_wrong_rw", "gave it back while thread"),
+        ("free", "released_free", "g_wrong", "gave it back while nobody had it"),
+        ("rwfree", "released_free", "g_wrong_rw", "gave it back while nobody had it"),
+        ("again", "taken_again", "g_wrong", "asked for it while it had it itself"),
+        ("wragain", "taken_again", "g_wrong_rw", "asked for it while it had it itself"),
+        ("destroyheld", "destroyed_held", "g_wrong", "destroyed it while it had it"),
+        ("destroyothers", "destroyed_held", "g_wrong", "destroyed it while thread"),
+        ("destroyrw", "destroyed_held", "g_wrong_rw", "destroyed it while somebody had it"),
+        ("destroywaited", "destroyed_waited", "g_wrong", "destroyed it while it was waited for"),
+        ("twomutexes", "two_mutexes", "g_wrong_cond", "at that time: mutex g_right"),
+        ("kept", "kept_at_end", "g_wrong", "ended and still had it"),
+    ],
+)
+def test_a_misuse_is_told_with_its_place(
+    what: str, kind: str, lock: str, words: str, start_target: StartTarget
+) -> None:
+    target = start_target("misuses", what)
+    target.expect("ready")
+    document, page = look(target.pid)
+    (found,) = document["misuses"]
+    locks = {one["id"]: one["name"] for one in document["locks"]}
+    assert (found["kind"], locks[found["lock"]], found["count"]) == (kind, lock, 1)
+    functions = tool.functions(document, found["stack"])
+    place = {"two_mutexes": "wait_with", "kept_at_end": "keep"}.get(kind, "do_wrong")
+    assert place in functions
+    if kind == "two_mutexes":
+        assert locks[found["other"]] == "g_right"
+    if what in ("others", "wrothers", "destroyothers"):
+        assert found["other"] == target.pid != found["tid"]
+    assert "AGAINST THE RULES OF PTHREADS" in page
+    assert words in " ".join(page.split())
+
+
+def test_what_is_allowed_is_not_told(start_target: StartTarget) -> None:
+    target = start_target("misuses")
+    target.expect("ready")
+    document, _ = look(target.pid)
+    assert document["misuses"] == []
+    assert {"g_right", "g_right_rw"} <= {lock["name"] for lock in document["locks"]}
+
+
+def test_signals_that_nobody_heard_are_counted(start_target: StartTarget) -> None:
+    target = start_target("misuses", "unheard")
+    target.expect("ready")
+    document, _ = look(target.pid)
+    condition = tool.lock_named(document, "g_wrong_cond")
+    assert (condition["signals"], condition["unheard"]) == (5, 4)
+    assert document["misuses"] == []
