@@ -211,7 +211,7 @@ _modules: OrderedDict[tuple[int, int, int, int], Module | str] = OrderedDict()
 
 def rest() -> None:
     """Let go of memory that is needed only while names are looked for."""
-    for module in _modules.values():
+    for module in tuple(_modules.values()):  # other processes' names are looked for meanwhile
         if isinstance(module, Module):
             module.rest()
 
