@@ -37,7 +37,7 @@ class Record(Generic[R]):
 
 def _format(name: str, wanted: tuple[str, ...]) -> str:
     codes, at = ["="], 0
-    fields = dict(ffi.typeof(name).fields)
+    fields = _fields(ffi.typeof(name))
     for field in wanted:
         if fields[field].offset < at:
             raise TypeError(f"{name}: {field} does not lie in the order of the record")
@@ -46,6 +46,20 @@ def _format(name: str, wanted: tuple[str, ...]) -> str:
         codes.append(code)
         at = fields[field].offset + size
     return "".join(codes)
+
+
+def _fields(struct_type: Any) -> dict[str, Any]:
+    """The fields by name, those of unions without a name among them (which lie where it begins)."""
+    fields: dict[str, Any] = {}
+    for name, field in struct_type.fields:
+        inner = dict(field.type.fields) if not name else {name: field}
+        fields |= {own: _Field(field.offset, one.type) for own, one in inner.items()}
+    return fields
+
+
+class _Field(NamedTuple):
+    offset: int
+    type: Any
 
 
 def _code(kind: Any) -> tuple[str, int]:
@@ -111,6 +125,7 @@ class ThreadBlock(NamedTuple):
 
     tid: int
     birth: int
+    pthread: int
     mode: int
     name: bytes
     held: int
@@ -132,7 +147,16 @@ class WaitBlock(NamedTuple):
     since: int
     site: int
     holder: int
-    mutex: int
+    parties: int
+
+
+class Use(NamedTuple):
+    """struct lt_use."""
+
+    lock: int
+    kind: int
+    acquisitions: int
+    signals: int
 
 
 class HeldEntry(NamedTuple):
@@ -237,6 +261,7 @@ ARRAY = Record(ArrayHead, "struct lt_array")
 CONTROL = Record(Control, "struct lt_control")
 THREAD = Record(ThreadBlock, "struct lt_thread")
 WAIT = Record(WaitBlock, "struct lt_wait")
+USE = Record(Use, "struct lt_use")
 HELD = Record(HeldEntry, "struct lt_held")
 LOCK_ROW = Record(LockRow, "struct lt_lock_row")
 SITE = Record(Site, "struct lt_site_sum")

@@ -68,6 +68,20 @@ static void add_counts(struct lt_lock_sum *sum, uint64_t kind, const struct lt_c
     }
 }
 
+static void add_use(struct lt_thread_sum *thread, uint64_t kind, const struct lt_slot *slot)
+{
+    if (kind != LT_KIND_SEM && kind != LT_KIND_COND && kind != LT_KIND_BARRIER)
+        return;
+    if (thread->use_count < LT_USES)
+        thread->uses[thread->use_count] = (struct lt_use){
+            .lock = slot->lock,
+            .kind = (uint32_t)kind,
+            .acquisitions = slot->counts.acquisitions,
+            .signals = kind == LT_KIND_BARRIER ? 0 : slot->counts.signals,
+        };
+    thread->use_count += thread->use_count <= LT_USES;
+}
+
 static uint32_t add_slot(const struct lt_slot *slot, const struct lt_waits *waits,
                          struct lt_lock_sum *sums, uint32_t sum_count, struct lt_thread_sum *thread)
 {
@@ -79,6 +93,7 @@ static uint32_t add_slot(const struct lt_slot *slot, const struct lt_waits *wait
     thread->acquisitions[kind] += slot->counts.acquisitions;
     thread->contended[kind] += waits->contended;
     thread->wait_ticks[kind] += waits->wait_ticks;
+    add_use(thread, kind, slot);
     return 0;
 }
 

@@ -34,11 +34,23 @@ struct lt_lock_sum {
     uint64_t hold_unscaled;     /* uncontended acquisitions of threads that timed none */
 };
 
+/* What a thread did at a lock that nobody owns: a semaphore, a condition, a barrier. */
+struct lt_use {
+    uint32_t lock; /* id */
+    uint32_t kind; /* enum lt_kind */
+    uint64_t acquisitions;
+    uint64_t signals; /* barrier: none */
+};
+
+enum { LT_USES = 1024 }; /* of one thread that are told */
+
 /* One thread's figures by kind of lock. */
 struct lt_thread_sum {
     uint64_t acquisitions[16]; /* LT_KINDS of them */
     uint64_t contended[16];
     uint64_t wait_ticks[16];
+    uint32_t use_count;       /* of those below; larger than LT_USES: the others are not told */
+    struct lt_use uses[1024]; /* LT_USES */
 };
 
 /* The waits for one lock with one stack, of all threads; or, with `blame` 1, what was waited for a lock

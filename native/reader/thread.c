@@ -128,7 +128,7 @@ static int fold(struct lt_thread_read *read, const struct lt_thread *tables)
     if (!lt_fold_sites(read->scratch + slots, sites, read->block.tid, read->sites,
                        read->site_capacity, &read->site_used))
         return LT_READ_MORE_SITES;
-    memset(&read->sum, 0, sizeof read->sum);
+    memset(&read->sum, 0, offsetof(struct lt_thread_sum, uses));
     read->refused += lt_fold_slots(read->scratch, slots, read->scratch + slots + sites,
                                    tables->waits.count, read->sums, read->sum_count, &read->sum);
     lt_fold_other(&read->block, read->sums, read->sum_count, &read->sum);

@@ -5,6 +5,18 @@
 #include "real.h"
 #include "wait.h"
 
+/* What glibc keeps there (sysdeps/nptl/internaltypes.h), which its ABI fixes: programs have barriers
+ * in memory that they share with others. */
+struct barrier {
+    unsigned in, current_round, count;
+    int shared;
+};
+
+static inline const struct barrier *inside(const pthread_barrier_t *b)
+{
+    return (const struct barrier *)(const void *)b;
+}
+
 static inline uint64_t key_of(const pthread_barrier_t *b)
 {
     return lock_key(LT_KIND_BARRIER, b);
@@ -16,7 +28,11 @@ EXPORT int pthread_barrier_wait(pthread_barrier_t *b)
     if (!t)
         return real_pthread_barrier_wait(b);
     struct waiting waiting;
-    wait_begin(t, &waiting, &(struct wait_for){.key = key_of(b)}, FRAME());
+    wait_begin(t, &waiting,
+               &(struct wait_for){.key = key_of(b),
+                                  .parties = inside(b)->count,
+                                  .flags = inside(b)->shared ? LT_WAIT_PSHARED : 0},
+               FRAME());
     int result = real_pthread_barrier_wait(b);
     if (result == PTHREAD_BARRIER_SERIAL_THREAD) /* glibc gives it to the one that came last */
         wait_end_at_once(&waiting);

@@ -11,7 +11,7 @@
 #include "wait.h"
 
 /* Bits of __kind and of the lock word (glibc, nptl/pthreadP.h and futex(2)). */
-enum { ROBUST = 16, PROTECT = 64 };
+enum { ROBUST = 16, PROTECT = 64, PSHARED = 128 };
 enum { OWNER_MASK = 0x3fffffffu, CEILING_MASK = 0xfff80000u };
 
 enum form { LOCK, TIMED, CLOCK };
@@ -64,7 +64,8 @@ static NOINLINE int wait_for(struct lt_thread *t, pthread_mutex_t *m, const stru
                &(struct wait_for){.key = mutex_key(m),
                                   .type = (uint32_t)m->__data.__kind,
                                   .holder = (uint32_t)m->__data.__owner,
-                                  .flags = call->form == LOCK ? 0 : LT_WAIT_TIMED},
+                                  .flags = (call->form == LOCK ? 0u : LT_WAIT_TIMED) |
+                                           (m->__data.__kind & PSHARED ? LT_WAIT_PSHARED : 0u)},
                frame);
     int result = with_owner_died(m, call_real(m, call));
     if (holds(result))

@@ -77,7 +77,8 @@ static NOINLINE int wait_for(struct lt_thread *t, pthread_rwlock_t *l, const str
                                   .type = type_of(l),
                                   .holder = (uint32_t)l->__data.__cur_writer,
                                   .flags = (call->form == LOCK ? 0u : LT_WAIT_TIMED) |
-                                           (call->shared ? LT_WAIT_SHARED : 0u)},
+                                           (call->shared ? LT_WAIT_SHARED : 0u) |
+                                           (l->__data.__shared ? LT_WAIT_PSHARED : 0u)},
                frame);
     int result = call_real(l, call);
     if (result == 0)

@@ -23,6 +23,13 @@ static inline uint64_t key_of(const sem_t *s)
     return lock_key(LT_KIND_SEM, s);
 }
 
+/* What glibc keeps there (sysdeps/nptl/internaltypes.h, struct new_sem): 0 where only this process
+ * posts it. */
+static inline bool is_shared(const sem_t *s)
+{
+    return ((const int *)(const void *)s)[2] != 0;
+}
+
 static int call_real(sem_t *s, const struct call *call)
 {
     switch (call->form) {
@@ -36,10 +43,11 @@ static NOINLINE int wait_for(struct lt_thread *t, sem_t *s, const struct call *c
                              const uintptr_t *frame)
 {
     struct waiting waiting CANCELLABLE;
-    wait_begin(
-        t, &waiting,
-        &(struct wait_for){.key = key_of(s), .flags = call->form == WAIT ? 0 : LT_WAIT_TIMED},
-        frame);
+    wait_begin(t, &waiting,
+               &(struct wait_for){.key = key_of(s),
+                                  .flags = (call->form == WAIT ? 0u : LT_WAIT_TIMED) |
+                                           (is_shared(s) ? LT_WAIT_PSHARED : 0u)},
+               frame);
     int result = call_real(s, call);
     if (result == 0)
         wait_end_done(&waiting);
@@ -138,7 +146,7 @@ EXPORT int sem_init(sem_t *s, int shared, unsigned value)
 {
     int result = real_sem_init(s, shared, value);
     if (result == 0 && watched())
-        locks_begin(key_of(s), __builtin_return_address(0));
+        locks_begin_as(key_of(s), value + 1, __builtin_return_address(0));
     return result;
 }
 

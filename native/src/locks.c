@@ -123,7 +123,7 @@ static uint32_t enter(struct search *search, uint32_t type, bool waited)
     struct lt_lock *lock = push(&kept_locks, &id, waited);
     if (!lock)
         return 0;
-    lock->type = type;
+    lock->type = type ? type : births_type(search->key);
     lock->made_at = stack_of(births_site(search->key));
     __atomic_store_n(&lock->key, search->key, __ATOMIC_RELEASE);
     for (;;) {
@@ -166,13 +166,20 @@ struct lt_lock *locks_find(uint64_t key)
 
 void locks_begin(uint64_t key, const void *site)
 {
+    locks_begin_as(key, 0, site);
+}
+
+void locks_begin_as(uint64_t key, uint32_t type, const void *site)
+{
     names_forget(key);
     struct lt_lock *lock = locks_find(key);
     if (!lock) {
-        births_note(key, site);
+        births_note(key, type, site);
         return;
     }
     __atomic_store_n(&lock->made_at, stack_of(site), __ATOMIC_RELAXED);
+    if (type)
+        __atomic_store_n(&lock->type, type, __ATOMIC_RELAXED);
     /* Lists that were stale in its last life may still be. */
     if (__atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED) && !threads_hold(key, NULL))
         __atomic_store_n(&lock->foreign_releases, 0, __ATOMIC_RELAXED);
@@ -244,11 +251,11 @@ static struct lt_retired *retired_of(uint32_t id, bool waited)
     return array_at(&lt_shm->retired, at - 1);
 }
 
-uint64_t *locks_signals(uint64_t key)
+struct lt_counts *locks_signals(uint64_t key)
 {
     uint32_t id = locks_id(key, 0);
     struct lt_retired *retired = id ? retired_of(id, false) : NULL;
-    return retired ? &retired->counts.signals : NULL;
+    return retired ? &retired->counts : NULL;
 }
 
 static bool is_signalled(uint64_t key)

@@ -35,8 +35,9 @@ uint32_t locks_id_of_waited(uint64_t key, uint32_t type);
 struct lt_lock *locks_find(uint64_t key);
 
 /* The program initialised or destroyed it: its address begins or ends a life. `site`: the return address
- * of the call. */
+ * of the call; `type` where only the call knows it. */
 void locks_begin(uint64_t key, const void *site);
+void locks_begin_as(uint64_t key, uint32_t type, const void *site);
 void locks_end(uint64_t key);
 
 /* Held lists that name it may be stale. */
@@ -47,7 +48,7 @@ bool locks_is_foreign(uint32_t id);
 
 /* Where posts or signals of the lock are counted, with atomic operations, for which a thread has no
  * place of its own. NULL if there is no room. */
-uint64_t *locks_signals(uint64_t key);
+struct lt_counts *locks_signals(uint64_t key);
 
 /* Adds a dead thread's figures. One caller at a time. */
 void locks_retire_slot(const struct lt_slot *slot);

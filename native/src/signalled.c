@@ -5,21 +5,30 @@
 
 /* Where the thread has no table, or is at work in the library, and may just be moving it: this runs in a
  * signal handler then. */
-static uint64_t *count_beside_tables(uint64_t key)
+static struct lt_counts *count_beside_tables(uint64_t key)
 {
     if (shm_is_strangers())
         return NULL;
-    uint64_t *count = locks_signals(key);
-    if (count)
-        __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
-    else
+    struct lt_counts *counts = locks_signals(key);
+    if (!counts) {
         __atomic_fetch_or(&lt_shm->notes, LT_NOTE_LOCKS_FOLDED, __ATOMIC_RELAXED);
-    return count;
+        return NULL;
+    }
+    __atomic_fetch_add(&counts->signals, 1, __ATOMIC_RELAXED);
+    if (key >> LT_KIND_SHIFT == LT_KIND_SEM && !counts->unheld)
+        signalled_unheld(counts, key); /* who got it is counted elsewhere */
+    return counts;
+}
+
+void signalled_unheld(struct lt_counts *counts, uint64_t key)
+{
+    __atomic_store_n(&counts->unheld, 1, __ATOMIC_RELAXED);
+    locks_distrust(key);
 }
 
 /* It may run in a handler that interrupted another hook: so it registers no thread, begins no watch of a
  * child, changes no level and moves no table. The counter does not care for the level. */
-uint64_t *signalled_slowly(uint64_t key, uint32_t mode)
+struct lt_counts *signalled_slowly(uint64_t key, uint32_t mode)
 {
     if (mode == MODE_CHILD)
         return NULL;
@@ -28,5 +37,7 @@ uint64_t *signalled_slowly(uint64_t key, uint32_t mode)
     if (!slot)
         return count_beside_tables(key);
     signalled_once(&slot->counts.signals);
-    return &slot->counts.signals;
+    if (is_unheld(&slot->counts, key))
+        signalled_unheld(&slot->counts, key);
+    return &slot->counts;
 }

@@ -17,44 +17,52 @@ static inline void signalled_once(uint64_t *count)
 #endif
 }
 
+/* A semaphore that is a lock is posted by threads that got it. Told of the counts of a thread that has
+ * just counted a post: nobody's semaphore is asked about twice in one thread. */
+static inline bool is_unheld(const struct lt_counts *counts, uint64_t key)
+{
+    return key >> LT_KIND_SHIFT == LT_KIND_SEM && counts->signals > counts->acquisitions &&
+           !counts->unheld;
+}
+
 /* Where the thread counts the lock, if that is where it looks first, else NULL. */
-static inline uint64_t *signal_count(uint64_t key, uint32_t mode)
+static inline struct lt_counts *signal_counts(uint64_t key, uint32_t mode)
 {
     struct lt_thread *t = ready(mode);
     if (UNLIKELY(!t))
         return NULL;
     struct lt_slot *slots;
     uint64_t place = slot_place(local_of(t), key, &slots);
-    return LIKELY(slots[place].key == key) ? &slots[place].counts.signals : NULL;
+    return LIKELY(slots[place].key == key) ? &slots[place].counts : NULL;
 }
 
 /* At a level that is not dormant. Returns where it was counted, NULL if nowhere. */
-NOINLINE uint64_t *signalled_slowly(uint64_t key, uint32_t mode);
+NOINLINE struct lt_counts *signalled_slowly(uint64_t key, uint32_t mode);
 
-/* Of a count, the one of those that nobody heard. */
-static inline uint64_t *unheard_of(uint64_t *signals)
-{
-    _Static_assert(offsetof(struct lt_counts, unheard) ==
-                       offsetof(struct lt_counts, signals) + sizeof(uint64_t),
-                   "one after the other");
-    return signals + 1;
-}
+/* Remembers a post by a thread that had not got the semaphore. */
+void signalled_unheld(struct lt_counts *counts, uint64_t key);
 
 /* Where the real function fails nothing was signalled. Returns its result. */
-static inline int signalled_if(int result, uint64_t *counted)
+static inline int signalled_if(int result, struct lt_counts *counted)
 {
     if (UNLIKELY(result != 0) && counted)
-        __atomic_fetch_sub(counted, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_sub(&counted->signals, 1, __ATOMIC_RELAXED);
     return result;
 }
 
-/* Defines a hook. `is_heard(lock)`: does anybody wait for it, or is that of no interest? What is rare lies apart: so the rest needs next to no registers, and at rest none. */
+/* Defines a hook. `is_heard(lock)`: does anybody wait for it, or is that of no interest? What is rare lies
+ * apart: so the rest needs next to no registers, and at rest none. */
 #define SIGNAL_HOOK(name, real, type, kind, is_heard)                                              \
     static NOINLINE int name##_slowly(type *lock, uint32_t mode)                                   \
     {                                                                                              \
-        uint64_t *counted = signalled_slowly(lock_key(kind, lock), mode);                          \
+        struct lt_counts *counted = signalled_slowly(lock_key(kind, lock), mode);                  \
         if (counted && !is_heard(lock))                                                            \
-            __atomic_fetch_add(unheard_of(counted), 1, __ATOMIC_RELAXED);                          \
+            __atomic_fetch_add(&counted->unheard, 1, __ATOMIC_RELAXED);                            \
+        return signalled_if(real(lock), counted);                                                  \
+    }                                                                                              \
+    static NOINLINE int name##_unheld(type *lock, struct lt_counts *counted)                       \
+    {                                                                                              \
+        signalled_unheld(counted, lock_key(kind, lock));                                           \
         return signalled_if(real(lock), counted);                                                  \
     }                                                                                              \
     EXPORT int name(type *lock)                                                                    \
@@ -62,13 +70,15 @@ static inline int signalled_if(int result, uint64_t *counted)
         uint32_t mode = current_mode();                                                            \
         if (at_rest(mode))                                                                         \
             return real(lock);                                                                     \
-        uint64_t *count = signal_count(lock_key(kind, lock), mode);                                \
-        if (UNLIKELY(!count))                                                                      \
+        struct lt_counts *counts = signal_counts(lock_key(kind, lock), mode);                      \
+        if (UNLIKELY(!counts))                                                                     \
             return name##_slowly(lock, mode);                                                      \
-        signalled_once(count);                                                                     \
+        signalled_once(&counts->signals);                                                          \
         if (!is_heard(lock))                                                                       \
-            signalled_once(unheard_of(count));                                                     \
-        return signalled_if(real(lock), count);                                                    \
+            signalled_once(&counts->unheard);                                                      \
+        if (UNLIKELY(is_unheld(counts, lock_key(kind, lock))))                                     \
+            return name##_unheld(lock, counts);                                                    \
+        return signalled_if(real(lock), counts);                                                   \
     }
 
 #endif

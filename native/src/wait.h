@@ -23,14 +23,17 @@ struct waiting {
 };
 
 /* `shown` is the key to publish where it differs from the key to count under, else 0. `mutex` is
- * the lock id that a condition wait gives up, else 0. */
+ * the lock id that a condition wait gives up, `parties` how many a barrier lets go at once, else 0. */
 struct wait_for {
     uint64_t key;
     uint64_t shown;
     uint32_t type;
     uint32_t holder;
     uint32_t flags; /* enum lt_wait_flags */
-    uint32_t mutex;
+    union {
+        uint32_t mutex;
+        uint32_t parties;
+    };
 };
 
 NOINLINE void wait_begin(struct lt_thread *t, struct waiting *waiting, const struct wait_for *what,

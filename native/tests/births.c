@@ -23,9 +23,11 @@ static const void *site_number(uint64_t number)
 static void one(void)
 {
     CHECK(!births_site(key_number(1)));
-    births_note(key_number(1), site_number(1));
+    births_note(key_number(1), 1, site_number(1));
     CHECK(births_site(key_number(1)) == site_number(1));
-    births_note(key_number(1), site_number(2));
+    CHECK_EQUAL(births_type(key_number(1)), 1);
+    CHECK_EQUAL(births_type(key_number(2)), 0);
+    births_note(key_number(1), 2, site_number(2));
     CHECK(births_site(key_number(1)) == site_number(2));
     births_forget(key_number(2));
     CHECK(births_site(key_number(1)) == site_number(2));
@@ -37,7 +39,7 @@ static void many(void)
 {
     uint64_t known = 0;
     for (uint64_t i = 0; i < LOCKS; i++)
-        births_note(key_number(i), site_number(i));
+        births_note(key_number(i), (uint32_t)i, site_number(i));
     for (uint64_t i = 0; i < LOCKS; i++) {
         const void *site = births_site(key_number(i));
         CHECK(!site || site == site_number(i));
@@ -50,7 +52,7 @@ static void *write_and_read(void *first)
 {
     for (uint64_t round = 0; round < ROUNDS; round++) {
         uint64_t number = ((uintptr_t)first + round * 7) % 1000; /* the same ones in all threads */
-        births_note(key_number(number), site_number(number));
+        births_note(key_number(number), (uint32_t)number, site_number(number));
         const void *site = births_site(key_number(number));
         CHECK(!site || site == site_number(number));
         if (round % 3 == 0)
@@ -91,11 +93,27 @@ static void in_the_entry(void)
     CHECK_EQUAL(made_at(locks_find(key)), 0x1002);
 }
 
+/* A type that only the initialisation knew. */
+static void with_its_type(void)
+{
+    uint64_t key = key_number(7), other = key_number(8);
+    locks_begin_as(key, 5, site_number(1));
+    locks_begin_as(other, 5, site_number(1));
+    CHECK(locks_id(key, 0) && locks_id(other, 3));
+    CHECK_EQUAL(locks_find(key)->type, 5);
+    CHECK_EQUAL(locks_find(other)->type, 3);
+    locks_begin(key, site_number(2));
+    CHECK_EQUAL(locks_find(key)->type, 5);
+    locks_begin_as(key, 6, site_number(2));
+    CHECK_EQUAL(locks_find(key)->type, 6);
+}
+
 int main(void)
 {
     one();
     many();
     at_once();
     in_the_entry();
+    with_its_type();
     return 0;
 }

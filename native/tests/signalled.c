@@ -15,13 +15,15 @@ static uint64_t key_number(uint64_t n)
 }
 
 /* As the hooks. */
-static uint64_t *signal_now(uint64_t key)
+static struct lt_counts *signal_now(uint64_t key)
 {
-    uint64_t *count = signal_count(key, current_mode());
-    if (!count)
+    struct lt_counts *counts = signal_counts(key, current_mode());
+    if (!counts)
         return signalled_slowly(key, current_mode());
-    signalled_once(count);
-    return count;
+    signalled_once(&counts->signals);
+    if (is_unheld(counts, key))
+        signalled_unheld(counts, key);
+    return counts;
 }
 
 static uint64_t in_table(uint64_t key)
@@ -119,6 +121,33 @@ static void by_strangers(void)
     CHECK_EQUAL(beside(key_number(2)), 4 * MANY);
 }
 
+static uint32_t threads_without_it(uint64_t key)
+{
+    const struct lt_lock *lock = locks_find(key);
+    return lock ? lock->foreign_releases : 0;
+}
+
+/* Each thread that posts what it has not got is remembered, once. */
+static void not_held(struct lt_thread *t)
+{
+    uint64_t key = key_number(3), cond = lock_key(LT_KIND_COND, (void *)0x20000);
+    for (int i = 0; i < 3; i++) {
+        passed(t, key, NULL);
+        signal_now(key);
+    }
+    CHECK_EQUAL(threads_without_it(key), 0);
+    for (int i = 0; i < 3; i++)
+        signal_now(key);
+    CHECK_EQUAL(threads_without_it(key), 1);
+    uint32_t mode = thread_busy(t);
+    signal_now(key);
+    signal_now(key);
+    thread_ready(t, mode);
+    CHECK_EQUAL(threads_without_it(key), 2);
+    signal_now(cond);
+    CHECK_EQUAL(threads_without_it(cond), 0);
+}
+
 static void of_an_ended_thread(struct lt_thread *t)
 {
     uint64_t before = beside(key_number(0));
@@ -135,6 +164,7 @@ int main(void)
     at_another_level();
     of_many(t);
     by_strangers();
+    not_held(t);
     of_an_ended_thread(t);
     return 0;
 }

@@ -168,10 +168,11 @@ struct lt_lock {
     uint32_t destroyed;  /* 1 between destroy and init */
     uint32_t type;       /* mutex: type and flags (its __kind); rwlock: who goes first (its
                             __flags, PTHREAD_RWLOCK_PREFER_*); when first met. custom: index + 1
-                            of its struct lt_custom */
+                            of its struct lt_custom. sem: its first value + 1, 0 not known */
     uint32_t retired; /* its index in lt_header.retired, plus 1; 0: nothing is counted there yet */
     uint32_t foreign_releases; /* releases by a thread that did not list it as held: a held
-                                  list that names this lock may be stale */
+                                  list that names this lock may be stale. sem: threads that once
+                                  posted it as lt_counts.unheld says */
     uint32_t made_at;          /* a stack of one frame, where it was initialised; 0 not known */
     uint64_t sites;            /* offset of the first struct lt_retired_site */
     uint64_t waits; /* from level "contended" on: how many wait (n, the lowest LT_WAITS_BITS)
@@ -197,7 +198,11 @@ struct lt_counts {
         uint64_t hold_sampled_ticks;
         uint64_t unheard; /* cond: of the signals, those for which nobody waited */
     };
-    uint64_t hold_max;
+    union {
+        uint64_t hold_max;
+        uint64_t unheld; /* sem: 1 once it was posted by a thread that had posted it as often as it
+                            had got it */
+    };
 };
 
 struct lt_waits {
@@ -320,8 +325,9 @@ struct lt_held {
 };
 
 enum lt_wait_flags {
-    LT_WAIT_TIMED = 1, /* gives up by itself */
-    LT_WAIT_SHARED = 2 /* wants an rwlock for reading */
+    LT_WAIT_TIMED = 1,  /* gives up by itself */
+    LT_WAIT_SHARED = 2, /* wants an rwlock for reading */
+    LT_WAIT_PSHARED = 4 /* another process may end it */
 };
 
 /* What a thread waits for now. `seq` is odd while the fields change and different for
@@ -335,7 +341,10 @@ struct lt_wait {
     uint64_t since;  /* ticks */
     uint64_t site;   /* return address of the waiting call */
     uint32_t holder; /* tid that held it when the wait began, 0 unknown */
-    uint32_t mutex;  /* cond: id of the mutex that was given up */
+    union {
+        uint32_t mutex;   /* cond: id of the mutex that was given up */
+        uint32_t parties; /* barrier: how many it lets go at once */
+    };
 };
 
 enum lt_thread_state {
