@@ -37,6 +37,19 @@ CONTENTION_KINDS = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.ONCE, Kin
 SIGNALLED_KINDS = frozenset({Kind.SEM, Kind.COND})
 
 
+class How(StrEnum):
+    """How a thread stands in the way of one that waits; the value is the word in JSON."""
+
+    HELD = "held"  # it has the lock
+    BEHIND = "behind"  # it does not hold it yet: it waits to write and goes first
+    GOT = "got"  # sem: it got it and has not posted it
+    RUNS = "runs"  # once: it runs the routine
+    LIVES = "lives"  # join: it has not ended
+    ABSENT = "absent"  # barrier: it has not come
+    SIGNALS = "signals"  # sem, cond: it posts or signals it
+    ABANDONED = "abandoned"  # it has ended, with the lock
+
+
 class ThreadState(StrEnum):
     """What a thread does now."""
 
@@ -74,6 +87,18 @@ class Wait:
     timed: bool = False  # gives up by itself
     shared: bool = False  # wants an rwlock for reading
     holder_seen: int = 0  # tid that owned the lock when the wait began, 0 unknown
+    pshared: bool = False  # another process may end it
+    awaits: int = 0  # join: tid of the thread whose end is awaited, 0 unknown
+    parties: int = 0  # barrier: how many it lets go at once
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What a thread did at a lock that nobody owns."""
+
+    lock: int  # id
+    acquisitions: int  # sem: how often it got it; cond, barrier: waits that returned
+    signals: int = 0  # sem: posts; cond: signals and broadcasts
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +129,10 @@ class Thread:
     wait_share: float = 0.0  # of the last interval spent waiting in CONTENTION_KINDS, 0..1
     idle_share: float = 0.0  # of the last interval spent in the other waits, 0..1
     cpu_share: float = 0.0  # of the last interval on a CPU, 0..1
+    #: At semaphores, conditions and barriers that somebody waits for now; None: not all is known.
+    uses: tuple[Use, ...] | None = ()
+    #: Whether, if there are such, it has signalled conditions or posted what it had not got.
+    signals: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +198,9 @@ class Lock:
     recursive: bool = False  # its holder may take it again
     writers_first: bool = False  # an rwlock whose readers queue behind a writer that waits
     foreign_releases: bool = False  # released by threads that did not hold it: holders may be wrong
+    generation: int = 0  # how often its address was initialised again
+    first_value: int = -1  # sem: what it was initialised to, -1 unknown
+    freed_at_exit: bool = False  # mutex: the kernel frees it when its owner ends (robust, PI)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,20 +209,27 @@ class DeadlockEdge:
 
     tid: int
     waits_for: int  # lock id
-    held_by: int  # tid
+    held_by: int  # tid; 0 where nobody is left who could end the wait
     stack: int  # of this thread's wait
     site: int  # where held_by took the lock: return address, 0 unknown
-    behind: bool = False  # held_by does not hold it yet: it waits to write and goes first
+    how: How = How.HELD  # held_by stands in its way
+
+    @property
+    def behind(self) -> bool:
+        """Whether ``held_by`` does not hold it yet: it waits to write and goes first."""
+        return self.how is How.BEHIND
 
 
 @dataclass(frozen=True, slots=True)
 class Deadlock:
-    """A cycle in the wait-for graph that two looks showed unchanged."""
+    """A cycle in the wait-for graph that two looks showed unchanged; or one thread alone, which
+    waits for what nobody is left to give."""
 
     certain: bool
     since_s: float  # how long ago the cycle closed: the shortest wait in it, seconds
     cycle: tuple[DeadlockEdge, ...]
     doubt: str = ""  # why it is not certain
+    stuck: tuple[int, ...] = ()  # tids that wait for the cycle to go on, in order
 
 
 @dataclass(frozen=True, slots=True)

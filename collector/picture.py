@@ -26,6 +26,7 @@ from locktop.collector.model import (
     Mark,
     Thread,
     ThreadState,
+    Use,
     Wait,
     WaitStack,
 )
@@ -53,9 +54,13 @@ _MOST_STACKS_OF_A_LOCK = 64
 _KIND_SHIFT: int = lib.LT_KIND_SHIFT
 _WAIT_TIMED: int = lib.LT_WAIT_TIMED
 _WAIT_SHARED: int = lib.LT_WAIT_SHARED
+_WAIT_PSHARED: int = lib.LT_WAIT_PSHARED
+_ADDRESS: int = (1 << _KIND_SHIFT) - 1
 _HELD_SHARED: int = lib.LT_HELD_SHARED
 _RECURSIVE = 1  # PTHREAD_MUTEX_RECURSIVE, in the low bits of a mutex's kind
 _TYPE_MASK = 3
+#: Bits of a mutex's kind (glibc, nptl/pthreadP.h): robust, PTHREAD_PRIO_INHERIT.
+_FREED_AT_EXIT = 16 | 32
 #: PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP; glibc treats PTHREAD_RWLOCK_PREFER_WRITER_NP as if
 #: it preferred readers, who may then read-lock again.
 _WRITERS_FIRST = 2
@@ -90,6 +95,30 @@ class LockNow:
 
 
 _NOBODY = LockNow()
+_OWNED_BY_NOBODY = (Kind.SEM, Kind.COND, Kind.BARRIER)
+
+
+@dataclass(slots=True)
+class Around:
+    """What a thread is seen in the light of: the others of the same look."""
+
+    locks: Mapping[int, LockNow]
+    tasks: Mapping[int, Task]
+    by_pthread: dict[int, int] = field(default_factory=dict)  # pthread_t of living threads -> tid
+    of_nobody: set[int] = field(default_factory=set)  # locks waited for that nobody owns
+
+    @classmethod
+    def of(
+        cls, raws: Mapping[int, RawThread], locks: Mapping[int, LockNow], tasks: Mapping[int, Task]
+    ) -> Around:
+        """Return it for the threads of a look by tid."""
+        around = cls(locks, tasks)
+        for tid, raw in raws.items():
+            if tid in tasks:
+                around.by_pthread[raw.block.pthread] = tid
+            if raw.wait and KINDS.get(raw.wait.key >> _KIND_SHIFT) in _OWNED_BY_NOBODY:
+                around.of_nobody.add(raw.wait.lock)
+        return around
 
 
 class Picture:
@@ -128,10 +157,11 @@ class Picture:
         cpu_interval_s = cpu_at_s - self._cpu_at if self._cpu_at else 0.0
         self._cpu_at = cpu_at_s
         totals: dict[ThreadKey, Totals] = {}
+        around = Around.of(raws, now, tasks)
         threads = []
         for tid in sorted(raws.keys() | tasks.keys()):
             raw, task = raws.get(tid), tasks.get(tid)
-            threads.append(self._thread(tid, raw, task, now, tasks, totals, cpu_interval_s))
+            threads.append(self._thread(tid, raw, task, around, totals, cpu_interval_s))
         self._totals = totals
         return tuple(threads)
 
@@ -140,13 +170,12 @@ class Picture:
         tid: int,
         raw: RawThread | None,
         task: Task | None,
-        locks: Mapping[int, LockNow],
-        tasks: Mapping[int, Task],
+        around: Around,
         totals: dict[ThreadKey, Totals],
         cpu_interval_s: float,
     ) -> Thread:
         key = (tid, raw.block.birth if raw else 0)
-        wait = self._wait(raw, locks, tasks) if raw and task else None
+        wait = self._wait(raw, around) if raw and task else None
         wait_s = self._wait_s(raw, wait)
         contention_s, idle_s = rates.split(wait_s)
         before = self._totals.get(key)
@@ -167,27 +196,32 @@ class Picture:
             wait_share=rates.share(contention_s - before.contention_s, interval_s) if before else 0,
             idle_share=rates.share(idle_s - before.idle_s, interval_s) if before else 0,
             cpu_share=rates.share(cpu_s - before.cpu_s, cpu_interval_s) if before else 0,
+            uses=_uses(raw, around.of_nobody) if raw else (),
+            signals=raw is not None and _signals(raw, around.of_nobody),
         )
 
     def waiting_threads(
         self, raws: Mapping[int, RawThread], tasks: Mapping[int, Task]
     ) -> tuple[Thread, ...]:
-        """Return the threads with their waits and what they hold, and nothing else."""
-        now = locks_now(raws.values(), tasks)
+        """Return all threads with their waits and what they hold and use, and nothing else."""
+        around = Around.of(raws, locks_now(raws.values(), tasks), tasks)
         return tuple(
             Thread(
                 tid=tid,
                 name="",
                 alive=tid in tasks,
                 state=ThreadState.OTHER,
-                waiting_for=self._wait(raw, now, tasks),
-                holds=tuple(self._held(raw, entry) for entry in raw.held),
+                waiting_for=self._wait(raw, around) if raw else None,
+                holds=tuple(self._held(raw, entry) for entry in raw.held) if raw else (),
                 wait_s={},
                 cpu_s=0.0,
                 acquisitions=0,
                 contended=0,
+                uses=_uses(raw, around.of_nobody) if raw else (),
+                signals=raw is not None and _signals(raw, around.of_nobody),
             )
-            for tid, raw in raws.items()
+            for tid in raws.keys() | tasks.keys()
+            for raw in (raws.get(tid),)
         )
 
     def _thread_name(self, key: ThreadKey, raw: RawThread | None, task: Task | None) -> str:
@@ -199,17 +233,15 @@ class Picture:
         self._thread_names[key] = name
         return name
 
-    def _wait(
-        self, raw: RawThread, locks: Mapping[int, LockNow], tasks: Mapping[int, Task]
-    ) -> Wait | None:
+    def _wait(self, raw: RawThread, around: Around) -> Wait | None:
         wait = raw.wait
         kind = KINDS.get(wait.key >> _KIND_SHIFT) if wait else None
         if wait is None or kind is None:
             return None
         known: list[int] = []
         if kind in CONTENTION_KINDS and wait.lock:  # 0 stands for many
-            now = locks.get(wait.lock, _NOBODY)
-            known = [tid for tid in now.holders if tid in tasks]
+            now = around.locks.get(wait.lock, _NOBODY)
+            known = [tid for tid in now.holders if tid in around.tasks]
             known = known or self._presumed(now.published, raw.now - wait.since)
         return Wait(
             lock=wait.lock,
@@ -222,6 +254,9 @@ class Picture:
             timed=bool(wait.flags & _WAIT_TIMED),
             shared=bool(wait.flags & _WAIT_SHARED),
             holder_seen=wait.holder,
+            pshared=bool(wait.flags & _WAIT_PSHARED),
+            awaits=around.by_pthread.get(wait.key & _ADDRESS, 0) if kind is Kind.JOIN else 0,
+            parties=wait.parties if kind is Kind.BARRIER else 0,
         )
 
     def forget_former_owners(self, now: Mapping[int, LockNow], tasks: Tasks) -> None:
@@ -349,6 +384,9 @@ class Picture:
             recursive=kind is Kind.MUTEX and row.type & _TYPE_MASK == _RECURSIVE,
             writers_first=kind is Kind.RWLOCK and row.type == _WRITERS_FIRST,
             foreign_releases=bool(row.foreign_releases),
+            generation=row.generation,
+            first_value=row.type - 1 if kind is Kind.SEM else -1,
+            freed_at_exit=kind is Kind.MUTEX and bool(row.type & _FREED_AT_EXIT),
         )
 
     def _wait_stacks(self, sites: list[Site] | tuple[()], now: LockNow) -> tuple[WaitStack, ...]:
@@ -458,6 +496,22 @@ class Picture:
 def _taken(holders: Sequence[int], sites: Sequence[int]) -> list[tuple[int, int]]:
     """Return who holds a lock and where it was taken, 0 where nobody lists it."""
     return list(zip_longest(holders, sites[: len(holders)], fillvalue=0))
+
+
+def _uses(raw: RawThread, wanted: set[int]) -> tuple[Use, ...] | None:
+    if not wanted or not raw.uses_are_whole:
+        return None if wanted else ()
+    return tuple(
+        [Use(one.lock, one.acquisitions, one.signals) for one in raw.uses() if one.lock in wanted]
+    )
+
+
+def _signals(raw: RawThread, wanted: set[int]) -> bool:
+    """Tell whether the thread signals conditions, or posts semaphores that it has not got."""
+    return bool(wanted) and any(
+        one.signals > (one.acquisitions if KINDS.get(one.kind) is Kind.SEM else 0)
+        for one in raw.uses()
+    )
 
 
 def _most_wait_first(lock: Lock) -> tuple[bool, float, int, int, int]:

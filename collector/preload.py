@@ -96,7 +96,7 @@ class _File:
         self.misuses = Misuses(memory, self.clock)
         self.picture = Picture(self.clock, resolver, self.given, self._merged)
         self.claim = control.Claim(memory, self.clock)
-        self.edges: frozenset[waitgraph.Edge] = frozenset()
+        self.asleep: frozenset[tuple[int, int]] = frozenset()  # stuck waits: tid, seq
         self.seen_alive = 0  # ticks
 
     def _merged(self, tid: int) -> tuple[Frame, ...]:
@@ -285,17 +285,25 @@ class PreloadSource:
         handed_over: bool,
         ended: bool,
     ) -> tuple[Deadlock, ...]:
-        """Two looks make a deadlock certain; where the look before knew nothing of a cycle, the
-        threads are read once more at once, unless they are dead and another look shows the same."""
+        """Where one look shows a deadlock, the kernel is asked who sleeps, and the threads are read
+        once more at once: only what both looks show is one. A process that has ended cannot be
+        asked; what it said before still holds."""
         file, by_id = self._file, {lock.id: lock for lock in locks}
-        edges, before = waitgraph.edges(threads, by_id), file.edges
-        file.edges = edges
         doubt = deadlock.HANDED_OVER if handed_over else ""
-        found = deadlock.confirmed(edges if ended else before, edges, doubt)
-        if len(found) == len(deadlock.cycles(edges)):
-            return found
+        first = waitgraph.waits(threads, by_id)
+        suspects = waitgraph.of(first, deadlock.found(first))
+        if not suspects.stops:
+            return ()
+        asleep = {tid for tid, stop in suspects.stops.items() if stop.asleep}
+        if ended:
+            awake = {tid for tid in asleep if (tid, first.stops[tid].seq) not in file.asleep}
+            return deadlock.confirmed(suspects, suspects, awake, doubt)
+        states = self._tasks.states(asleep | suspects.ended)
+        awake = {tid for tid in asleep if states[tid] != "S"}
+        awake |= {tid for tid in suspects.ended if states[tid]}
         again = file.picture.waiting_threads(file.reader.read_threads(), tasks)
-        return deadlock.confirmed(edges, waitgraph.edges(again, by_id), doubt)
+        file.asleep = frozenset((tid, first.stops[tid].seq) for tid in asleep - awake)
+        return deadlock.confirmed(suspects, waitgraph.waits(again, by_id), awake, doubt)
 
     def _snapshot(
         self,

@@ -7,11 +7,12 @@ belonged together, and copies again what did not (the rules stand in abi.h).
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from locktop.collector import abi
-from locktop.collector.abi import HeldEntry, LockRow, Site, ThreadBlock, WaitBlock, ffi, lib
+from locktop.collector.abi import HeldEntry, LockRow, Site, ThreadBlock, Use, WaitBlock, ffi, lib
 from locktop.collector.clock import Clock
 from locktop.collector.shm import GrowingArray, SharedMemory
 
@@ -30,7 +31,9 @@ _KINDS: int = lib.LT_KINDS
 _FIRST_SCRATCH = 1 << 18
 _new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 _FIRST_SITES = 1024
-_SUM = struct.Struct(f"={3 * lib.LT_KINDS}Q")
+_SUM = struct.Struct(f"={3 * lib.LT_KINDS}QI")
+_USES_AT = abi.offset_of("struct lt_thread_sum", "uses")
+_MOST_USES: int = lib.LT_USES
 _SITE = struct.Struct("=IIIIQQQ")
 
 
@@ -47,6 +50,18 @@ class RawThread:
     acquisitions: tuple[int, ...]
     contended: tuple[int, ...]
     wait_ticks: tuple[int, ...]
+    use_count: int  # more than LT_USES: not all are there
+    use_bytes: bytes  # of struct lt_use
+
+    def uses(self) -> Iterator[Use]:
+        """Return what it did at locks that nobody owns."""
+        size = abi.USE.size
+        return (abi.USE.at(self.use_bytes, at) for at in range(0, len(self.use_bytes), size))
+
+    @property
+    def uses_are_whole(self) -> bool:
+        """Whether ``uses`` leaves none out."""
+        return self.use_count <= _MOST_USES
 
 
 @dataclass(slots=True)
@@ -166,7 +181,7 @@ class Reader:
             held = self._held(after, at, cycle.block)
             if wait is not None and not self._is_still(wait, after, at):
                 wait = None
-        sums = _SUM.unpack(cycle.sum)
+        sums = _SUM.unpack_from(cycle.sum)
         return RawThread(
             index,
             at,
@@ -176,7 +191,9 @@ class Reader:
             int(cycle.args.now),
             sums[:_KINDS],
             sums[_KINDS : 2 * _KINDS],
-            sums[2 * _KINDS :],
+            sums[2 * _KINDS : -1],
+            sums[-1],
+            cycle.uses(sums[-1]),
         )
 
     def _is_still(self, wait: WaitBlock, block: ThreadBlock, at: int) -> bool:
@@ -358,6 +375,10 @@ class _Cycle:
         """Return the wait of the thread that was read last."""
         waits = self._waits
         return None if waits.key == 0 or waits.seq & 1 else abi.WAIT.at(self.block, abi.WAIT_AT)
+
+    def uses(self, count: int) -> bytes:
+        """Return the struct lt_use of the thread that was read last."""
+        return bytes(self.sum[_USES_AT : _USES_AT + min(count, _MOST_USES) * abi.USE.size])
 
     def read_thread(self, block: Any, offset: int) -> int:
         """Add a thread's tables to the sums; return an lt_read_result. ``block``: pointer to a

@@ -19,6 +19,7 @@ from locktop.collector.model import (
     Event,
     Frame,
     Held,
+    How,
     Kind,
     Lock,
     Mark,
@@ -353,14 +354,17 @@ def _blame(one: _Fields) -> Blame:
 
 def _deadlock(one: _Fields) -> Deadlock:
     return Deadlock(
-        one.flag("certain"), one.number("since_s"), one.all("cycle", _edge), one.text("doubt")
-    )
+        one.flag("certain"), one.number("since_s"), one.all("cycle", _edge), one.text("doubt"),
+        one.integers("stuck"),
+    )  # fmt: skip
 
 
 def _edge(one: _Fields) -> DeadlockEdge:
+    # "behind" is all that older ones say.
+    how = How.BEHIND if one.flag("behind") else one.one_of("how", How, How.HELD)
     return DeadlockEdge(
         one.integer("tid", _NEEDED), one.integer("waits_for", _NEEDED), one.integer("held_by"),
-        one.integer("stack"), one.address("site"), one.flag("behind"),
+        one.integer("stack"), one.address("site"), how,
     )  # fmt: skip
 
 

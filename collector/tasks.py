@@ -88,6 +88,21 @@ class Tasks:
         except (OSError, ValueError, IndexError):
             return False  # one has ended
 
+    def states(self, tids: Iterable[int]) -> dict[int, str]:
+        """Return the letters of the threads' states as they are now, "" for one that is no more."""
+        return {tid: self._state(tid) for tid in tids}
+
+    def _state(self, tid: int) -> str:
+        try:
+            if not self._same_ids and tid not in self._kernel_tids:
+                for kernel_tid in procfs.tids(self._pid):
+                    self._own_tid(kernel_tid)
+            kernel_tid = tid if self._same_ids else self._kernel_tids[tid]
+            state = _parsed(self._stats.read(kernel_tid), None).state
+        except (OSError, KeyError, ValueError, IndexError):
+            return ""
+        return "" if state in "ZX" else state
+
     def sleeps_in(self, tid: int) -> str:
         """Return the kernel's function in which a thread sleeps, such as "futex_do_wait"; "" or "0"
         where the kernel does not say."""

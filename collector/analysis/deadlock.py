@@ -1,71 +1,223 @@
-"""Deadlocks: cycles in the wait-for graph that two looks showed unchanged.
+"""Deadlocks: threads that can never go on, whatever the others do.
 
-Why that is enough: a thread whose wait has one sequence number in both looks was in that wait all
+Why two looks are enough: a thread whose wait has one sequence number in both was in that wait all
 the time between them, and a thread that waits releases nothing. So at the moment between the looks
 every thread of the cycle waited for what the next one held. One look alone proves nothing: its
 threads are read one after the other, while they run.
+
+A thread can go on if it waits for nothing, or if all that its wait needs can be had of threads that
+can go on. What is left when nobody more can be found that way is stuck for good. Among those, each
+knot of threads that wait for each other is one deadlock, told by a shortest cycle; and so is a
+thread that waits for one that ended with the lock, or for somebody where nobody is left.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 
-from locktop.collector.analysis.waitgraph import Edge
-from locktop.collector.model import Deadlock, DeadlockEdge
+from locktop.collector.analysis import waitgraph
+from locktop.collector.analysis.waitgraph import Need, Stop, Waits
+from locktop.collector.model import Deadlock, DeadlockEdge, How
 
 #: Threads of one knot from which a shortest cycle is sought: thousands must not take long.
 _STARTS = 64
-
+#: A knot in which nobody has a lock is threads that wait for work.
+_LOCKED = frozenset({How.HELD, How.BEHIND, How.RUNS})
 
 #: A thread that waits may then be waiting for another one's release of what it took itself.
 HANDED_OVER = (
     "this program releases locks in threads that did not take them, so an owner may be wrong"
 )
-#: locktop.h has no word for a wait with an end.
-MAY_GIVE_UP = "a wait for one of the program's own locks may give up by itself"
 
 
-def confirmed(before: Iterable[Edge], now: Iterable[Edge], doubt: str = "") -> tuple[Deadlock, ...]:
-    """Return the deadlocks among the edges that both looks showed, the oldest first. ``doubt`` is
-    why none of them is certain."""
-    earlier = frozenset(before)
-    found = [_deadlock(cycle, doubt) for cycle in cycles(edge for edge in now if edge in earlier)]
-    return tuple(sorted(found, key=lambda deadlock: -deadlock.since_s))
+def confirmed(
+    before: Waits, now: Waits, awake: Set[int] = frozenset(), doubt: str = ""
+) -> tuple[Deadlock, ...]:
+    """Return the deadlocks that both looks showed, the oldest first. ``awake``: see
+    ``waitgraph.both``; ``doubt``: why none of them is certain."""
+    return found(waitgraph.both(before, now, awake), doubt)
 
 
-def _deadlock(cycle: tuple[Edge, ...], doubt: str) -> Deadlock:
-    if not doubt and any(edge.may_give_up for edge in cycle):
-        doubt = MAY_GIVE_UP
-    return Deadlock(
-        certain=not doubt,
-        since_s=min(edge.for_s for edge in cycle),
-        cycle=tuple(
-            DeadlockEdge(e.tid, e.lock, e.holder, e.stack, e.site, e.behind) for e in cycle
-        ),
-        doubt=doubt,
-    )
+def found(waits: Waits, doubt: str = "") -> tuple[Deadlock, ...]:
+    """Return the deadlocks of one look, the oldest first."""
+    sure = _Knots(_without_doubts(waits.stops), waits.ended)
+    perhaps = _Knots(waits.stops, waits.ended)
+    deadlocks = [replace(one, certain=not doubt, doubt=doubt) for one in sure.deadlocks()]
+    for one in perhaps.deadlocks():
+        # What a certain one explains is not told again.
+        if one.doubt and not sure.stuck.intersection(edge.tid for edge in one.cycle):
+            deadlocks.append(one)
+    return tuple(sorted(deadlocks, key=lambda deadlock: -deadlock.since_s))
 
 
-def cycles(edges: Iterable[Edge]) -> list[tuple[Edge, ...]]:
-    """Return one shortest cycle of each knot of threads that wait for each other.
-
-    Each cycle begins with its lowest tid; an edge's holder is the next edge's tid.
-    """
-    edges = list(edges)
-    waiting = {edge.tid for edge in edges}
-    graph: dict[int, list[Edge]] = {}
-    for edge in edges:
-        if edge.holder not in waiting:
-            continue  # most holders do their work: no cycle leads through them
-        graph.setdefault(edge.tid, []).append(edge)
-    for out in graph.values():
-        out.sort(key=lambda edge: (edge.holder, edge.lock))
-    knots = (_shortest_cycle(graph, knot) for knot in _knots(graph))
-    return sorted((cycle for cycle in knots if cycle), key=lambda cycle: cycle[0].tid)
+def _without_doubts(stops: Mapping[int, Stop]) -> dict[int, Stop]:
+    sure: dict[int, Stop] = {}
+    for tid, stop in stops.items():
+        needs = tuple([need for need in stop.needs if not need.doubt])
+        if needs:
+            sure[tid] = replace(stop, needs=needs) if len(needs) < len(stop.needs) else stop
+    return sure
 
 
-def _knots(graph: dict[int, list[Edge]]) -> list[set[int]]:
+def unmet(stops: Mapping[int, Stop], ended: Set[int]) -> tuple[set[int], dict[int, Need]]:
+    """Return who is stuck for good, and by their ids the needs that nobody will meet."""
+    needs = {id(need): need for stop in stops.values() for need in stop.needs}
+    waiters: dict[int, list[int]] = {key: [] for key in needs}
+    helped_by: dict[int, list[int]] = {}
+    for tid, stop in stops.items():
+        for need in stop.needs:
+            waiters[id(need)].append(tid)
+    for key, need in needs.items():
+        for tid in need.blockers:
+            helped_by.setdefault(tid, []).append(key)
+    missing = {key: 1 if n.one_will_do else len(n.blockers) for key, n in needs.items()}
+    wanting = {tid: len(stop.needs) for tid, stop in stops.items()}
+    free = [tid for tid in helped_by if tid not in stops and tid not in ended]
+    while free:
+        for key in helped_by.get(free.pop(), ()):
+            missing[key] -= 1
+            if missing[key] != 0:
+                continue
+            for tid in waiters[key]:
+                wanting[tid] -= 1
+                if wanting[tid] == 0:
+                    free.append(tid)
+    stuck = {tid for tid, count in wanting.items() if count > 0}
+    return stuck, {key: need for key, need in needs.items() if missing[key] > 0}
+
+
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    """``tid`` needs ``holder``, 0 for nobody."""
+
+    tid: int
+    need: Need
+    holder: int
+
+
+class _Knots:
+    """The stuck threads of a look and what they wait for, as a graph: from a thread to its needs,
+    from a need to those that could meet it. So the edges are as many as the waits and the holders,
+    not as many as their pairs. Threads are their tids, needs are numbers below 0."""
+
+    def __init__(self, stops: Mapping[int, Stop], ended: Set[int]) -> None:
+        self._stops = stops
+        self._ended = ended
+        self.stuck, unmet_needs = unmet(stops, ended)
+        self._needs = {-1 - n: need for n, need in enumerate(unmet_needs.values())}
+        numbers = {id(need): number for number, need in self._needs.items()}
+        self._out: dict[int, list[int]] = {}
+        for tid in sorted(self.stuck):
+            among = stops[tid].needs
+            self._out[tid] = [numbers[id(need)] for need in among if id(need) in numbers]
+        for number, need in self._needs.items():
+            self._out[number] = sorted(need.blockers & self.stuck)
+
+    def deadlocks(self) -> list[Deadlock]:
+        """Return them, knots and ends of chains; certain or not is by their doubts."""
+        into = _turned(self._out)
+        told = [
+            self._deadlock(cycle, self._doubt(knot), self._reaching(knot, into))
+            for knot in _knots(self._out)
+            if (cycle := self._cycle(knot))
+        ]
+        for number, need in self._needs.items():
+            for nobody in self._ends(need):
+                waiter = max(into[number], key=lambda tid: self._stops[tid].for_s)
+                behind = self._reaching({number}, into)
+                told.append(self._deadlock((_Edge(waiter, need, nobody),), need.doubt, behind))
+        return told
+
+    def _ends(self, need: Need) -> Iterable[int]:
+        """Return where a chain ends at a need: threads that are no more, 0 for nobody."""
+        gone = sorted(need.blockers & self._ended)
+        if need.one_will_do:
+            return (gone or [0])[:1] if len(gone) == len(need.blockers) else ()
+        return gone
+
+    def _deadlock(self, cycle: Sequence[_Edge], doubt: str, reaching: Set[int]) -> Deadlock:
+        tids = {edge.tid for edge in cycle}
+        return Deadlock(
+            certain=not doubt,
+            since_s=min(self._stops[tid].for_s for tid in tids),
+            cycle=tuple([self._told(edge) for edge in cycle]),
+            doubt=doubt,
+            stuck=tuple(sorted(reaching - tids)),
+        )
+
+    def _told(self, edge: _Edge) -> DeadlockEdge:
+        stop, need = self._stops[edge.tid], edge.need
+        site = need.sites.get(edge.holder, 0)
+        return DeadlockEdge(edge.tid, stop.lock, edge.holder, stop.stack, site, need.how)
+
+    def _doubt(self, knot: Set[int]) -> str:
+        doubts = {need.doubt for number in knot if (need := self._needs.get(number))}
+        return min(doubts - {""}, default="")
+
+    def _reaching(self, nodes: Set[int], into: Mapping[int, Sequence[int]]) -> set[int]:
+        """Return the threads from which a way leads to one of the nodes."""
+        reached, work = set(nodes), list(nodes)
+        while work:
+            for node in into.get(work.pop(), ()):
+                if node not in reached:
+                    reached.add(node)
+                    work.append(node)
+        return {node for node in reached if node > 0}
+
+    # ---- shortest cycles ----
+
+    def _cycle(self, knot: Set[int]) -> tuple[_Edge, ...]:
+        """Return a shortest cycle that begins with its lowest tid; none of a knot in which threads
+        wait for work."""
+        needs = [self._needs[node] for node in knot if node < 0]
+        if len(knot) < 2 or not (
+            all(not need.doubt for need in needs) or any(_is_lock(need) for need in needs)
+        ):
+            return ()
+        best: tuple[_Edge, ...] = ()
+        for start in sorted(node for node in knot if node > 0)[:_STARTS]:
+            cycle = self._cycle_through(knot, start)
+            if not best or len(cycle) < len(best):
+                best = cycle
+            if len(best) == 1:
+                break
+        first = best.index(min(best, key=lambda edge: edge.tid))
+        return best[first:] + best[:first]
+
+    def _cycle_through(self, knot: Set[int], start: int) -> tuple[_Edge, ...]:
+        came_by: dict[int, int] = {}
+        line = deque([start])
+        while start not in came_by:
+            node = line.popleft()
+            for following in self._out[node]:
+                if following in knot and following not in came_by:
+                    came_by[following] = node
+                    line.append(following)
+        walked: list[_Edge] = []
+        holder = start
+        while not walked or holder != start:
+            number = came_by[holder]
+            tid = came_by[number]
+            walked.append(_Edge(tid, self._needs[number], holder))
+            holder = tid
+        return tuple(reversed(walked))
+
+
+def _is_lock(need: Need) -> bool:
+    return need.how in _LOCKED or (need.how is How.GOT and not need.doubt)
+
+
+def _turned(graph: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
+    turned: dict[int, list[int]] = {}
+    for node, out in graph.items():
+        for following in out:
+            turned.setdefault(following, []).append(node)
+    return turned
+
+
+def _knots(graph: Mapping[int, Sequence[int]]) -> list[set[int]]:
     """Strongly connected components (Tarjan 1972), without recursion: chains may be long."""
     order: dict[int, int] = {}
     lowest: dict[int, int] = {}
@@ -77,71 +229,30 @@ def _knots(graph: dict[int, list[Edge]]) -> list[set[int]]:
             continue
         work = [(root, iter(graph[root]))]
         while work:
-            tid, out = work[-1]
-            if tid not in order:
-                order[tid] = lowest[tid] = len(order)
-                path.append(tid)
-                on_path.add(tid)
-            following = next((e.holder for e in out if _leads_on(e.holder, order, on_path)), None)
+            node, out = work[-1]
+            if node not in order:
+                order[node] = lowest[node] = len(order)
+                path.append(node)
+                on_path.add(node)
+            following = next((n for n in out if n not in order or n in on_path), None)
             if following is not None and following not in order:
-                work.append((following, iter(graph.get(following, ()))))
+                work.append((following, iter(graph[following])))
                 continue
             if following is not None:
-                lowest[tid] = min(lowest[tid], order[following])
+                lowest[node] = min(lowest[node], order[following])
                 continue
             work.pop()
             if work:
                 above = work[-1][0]
-                lowest[above] = min(lowest[above], lowest[tid])
-            if lowest[tid] == order[tid]:
-                knots.append(_cut(path, on_path, tid))
+                lowest[above] = min(lowest[above], lowest[node])
+            if lowest[node] == order[node]:
+                knots.append(_cut(path, on_path, node))
     return knots
 
 
-def _leads_on(tid: int, order: dict[int, int], on_path: set[int]) -> bool:
-    return tid not in order or tid in on_path
-
-
-def _cut(path: list[int], on_path: set[int], tid: int) -> set[int]:
-    at = path.index(tid)
-    knot = set(path[at:])
-    del path[at:]
+def _cut(path: list[int], on_path: set[int], node: int) -> set[int]:
+    knot: set[int] = set()
+    while node not in knot:
+        knot.add(path.pop())
     on_path -= knot
     return knot
-
-
-def _shortest_cycle(graph: dict[int, list[Edge]], knot: set[int]) -> tuple[Edge, ...]:
-    best: tuple[Edge, ...] = ()
-    for start in sorted(knot)[:_STARTS]:
-        found = _cycle_through(graph, knot, start)
-        if found and (not best or len(found) < len(best)):
-            best = found
-        if best and len(best) <= 2:
-            break  # a shorter one could only be a thread waiting for itself, found as such below
-    for tid in sorted(knot):
-        for edge in graph.get(tid, ()):
-            if edge.holder == tid:
-                return (edge,)
-    return best
-
-
-def _cycle_through(graph: dict[int, list[Edge]], knot: set[int], start: int) -> tuple[Edge, ...]:
-    came_by: dict[int, Edge] = {}
-    line = deque([start])
-    while line:
-        tid = line.popleft()
-        for edge in graph.get(tid, ()):
-            if edge.holder not in knot or edge.holder in came_by:
-                continue
-            came_by[edge.holder] = edge
-            if edge.holder == start:
-                return _walked_back(came_by, start)
-            line.append(edge.holder)
-    return ()
-
-
-def _walked_back(came_by: dict[int, Edge], start: int) -> tuple[Edge, ...]:
-    walked = [came_by[start]]
-    while walked[-1].tid != start:
-        walked.append(came_by[walked[-1].tid])
-    return tuple(reversed(walked))

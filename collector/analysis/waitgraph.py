@@ -1,143 +1,371 @@
-"""Who waits for whom: the wait-for graph over mutexes, rwlocks and the program's own locks.
+"""Who waits for whom: what each wait needs to end.
 
-An edge says that a thread cannot go on before another one releases a lock, or before a writer that
-waits has had it, where such a writer goes first. Only what the holders
-themselves list as held counts: the holder that a waiter saw when it began to wait may have released
-the lock since. But a list may be stale (a mutex destroyed while held, its address used again), so
-what the waiter saw must not contradict it. A wait that gives up by itself blocks nobody for good
-and makes no edge.
+A mutex, a reader-writer lock, a spin lock or a routine that runs once needs its holder to go on; a
+join the thread that is to end; a reader also the writers that go first. A semaphore needs one of
+those that may post it, a condition one of those that may signal it, a barrier one of those that
+have not come: all of them must be stuck before such a wait is.
+
+Only what the holders themselves list as held counts: the holder that a waiter saw when it began to
+wait may have released the lock since. But a list may be stale (a mutex destroyed while held, its
+address used again), so what the waiter saw must not contradict it. A wait that gives up by itself
+stops nobody for good and needs nothing.
+
+Nobody owns a semaphore. It is taken for a lock as long as each post was one of a thread that had
+got it, and while the threads that got it account for all that it was initialised to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
-from locktop.collector.model import Held, Kind, Lock, Thread, Wait
+from locktop.collector.model import Deadlock, Held, How, Kind, Lock, Thread, Use, Wait
 
-KINDS = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.CUSTOM})
+#: Kinds of lock whose holders list them.
+_LISTED = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.ONCE, Kind.CUSTOM})
+#: Of those, the ones in which nothing says who has them.
+_UNSIGNED = frozenset({Kind.SPIN, Kind.ONCE})
+#: A thread that was let go may not run for long, and shows its wait until then: only one that the
+#: kernel shows asleep is known to wait for these.
+_ASLEEP = frozenset({Kind.SEM, Kind.COND, Kind.BARRIER, Kind.JOIN})
 #: Threads are read one after the other, so how long two of them have waited compares only so well.
 _CLEARLY_S = 0.1
+#: What is not certain is not told of waits that may be about to end.
+_SETTLED_S = 1.0
 _MOST_WRITERS = 8
+
+#: locktop.h has no word for a wait with an end.
+MAY_GIVE_UP = "a wait for one of the program's own locks may give up by itself"
+MAY_SIGNAL = (
+    "another thread may yet {verb} what is waited for; all that have done so until now are stuck"
+)
+MAY_COME = "another thread may yet come to the barrier; all that have done so until now are stuck"
+LIST_GONE = "the owner has ended, and it is not known whether it released the lock before"
+OTHER_PROCESS = "another process may post the semaphore"
+NOT_GIVEN_BACK = "the semaphore may be no lock: who has it has never given it back"
+NOT_COUNTED = "how often the semaphore can be got is not known"
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
-    """``tid`` waits for ``lock``, which ``holder`` has (``behind``: which it is about to have).
-    Equal in two looks when it is one wait."""
+class Need:
+    """What a wait needs to end: that all of ``blockers`` (tids) go on, or just one of them.
+    The waits for one lock share it where they need the same."""
+
+    how: How
+    blockers: Set[int]
+    one_will_do: bool = False
+    doubt: str = ""  # why it may end all the same
+    sites: Mapping[int, int] = field(default_factory=dict)  # by tid: where it took the lock
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A wait that cannot end before all of its ``needs`` are met."""
 
     tid: int
     seq: int  # of the wait
     lock: int  # id
-    holder: int  # tid
-    behind: bool = False
-    stack: int = field(default=0, compare=False)
-    site: int = field(default=0, compare=False)  # where the holder took it
-    for_s: float = field(default=0.0, compare=False)
-    may_give_up: bool = field(default=False, compare=False)  # the program does not say
+    needs: tuple[Need, ...]
+    stack: int = 0
+    for_s: float = 0.0
+    asleep: bool = False  # it is one only if the kernel shows the thread asleep
 
 
-def edges(threads: Sequence[Thread], locks: Mapping[int, Lock]) -> frozenset[Edge]:
-    """Return the edges among living threads."""
-    waiting = {
-        thread.tid: wait
-        for thread in threads
-        if thread.alive and (wait := thread.waiting_for) is not None and _counts(wait)
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """The waits of one look, by tid, and the threads among their blockers that are no more."""
+
+    stops: Mapping[int, Stop]
+    ended: Set[int]
+
+
+def waits(threads: Sequence[Thread], locks: Mapping[int, Lock]) -> Waits:
+    """Return what the living threads wait for. ``threads``: all, watched or not."""
+    look = _Look(threads, locks)
+    stops = {
+        tid: stop
+        for tid, wait in look.waiting.items()
+        if (stop := look.stop(tid, wait)) is not None
     }
-    held = _held_by_lock(threads, {wait.lock for wait in waiting.values()})
-    return frozenset(_behind_writers(waiting, locks)) | frozenset(
-        _edge(tid, wait, holder, entry)
-        for tid, wait in waiting.items()
-        for holder, entry in _believed(
-            tid, wait, held.get(wait.lock, []), waiting, locks.get(wait.lock)
-        )
-        if _blocks(tid, wait, holder, entry, locks.get(wait.lock))
-    )
+    blockers = {tid for stop in stops.values() for need in stop.needs for tid in need.blockers}
+    return Waits(stops, blockers - look.living)
 
 
-def _held_by_lock(threads: Sequence[Thread], wanted: set[int]) -> dict[int, list[tuple[int, Held]]]:
-    held: dict[int, list[tuple[int, Held]]] = {}
-    if not wanted:
-        return held
-    for thread in threads:
+def of(waits: Waits, deadlocks: Sequence[Deadlock]) -> Waits:
+    """Return those of the waits that have to do with the deadlocks."""
+    tids = {edge.tid for one in deadlocks for edge in one.cycle}
+    tids.update(tid for one in deadlocks for tid in one.stuck)
+    return Waits({tid: waits.stops[tid] for tid in tids}, waits.ended)
+
+
+def both(before: Waits, now: Waits, awake: Set[int] = frozenset()) -> Waits:
+    """Return what did not change between two looks: of each wait that went on all the time what it
+    needed all the time. ``awake``: threads that the kernel showed awake, or alive, in between."""
+    known: dict[tuple[int, int], Need] = {}
+    stops: dict[int, Stop] = {}
+    for tid, stop in now.stops.items():
+        earlier = before.stops.get(tid)
+        if earlier is None or (earlier.seq, earlier.lock) != (stop.seq, stop.lock):
+            continue
+        if stop.asleep and tid in awake:
+            continue
+        needs = tuple(_shared_needs(earlier.needs, stop.needs, known))
+        if needs:
+            stops[tid] = Stop(tid, stop.seq, stop.lock, needs, stop.stack, stop.for_s, stop.asleep)
+    return Waits(stops, (before.ended & now.ended) - awake)
+
+
+def _shared_needs(
+    before: Sequence[Need], now: Sequence[Need], known: dict[tuple[int, int], Need]
+) -> Iterator[Need]:
+    for need in now:
+        for earlier in before:
+            if (earlier.how, earlier.one_will_do, earlier.doubt) != (
+                need.how,
+                need.one_will_do,
+                need.doubt,
+            ):
+                continue
+            key = (id(earlier), id(need))
+            if key not in known:
+                # Each of those that are waited for stands in the way as long as it did in both
+                # looks; but each that might have helped in either is a way out.
+                same = (
+                    earlier.blockers | need.blockers
+                    if need.one_will_do
+                    else earlier.blockers & need.blockers
+                )
+                known[key] = Need(need.how, same, need.one_will_do, need.doubt, need.sites)
+            if known[key].blockers or need.one_will_do:
+                yield known[key]
+
+
+@dataclass(slots=True)
+class _Holders:
+    """Who lists one lock."""
+
+    readers: dict[int, Held] = field(default_factory=dict)
+    owners: dict[int, Held] = field(default_factory=dict)
+
+
+class _Look:
+    """One look, by lock; what the waits for a lock have in common is worked out once."""
+
+    def __init__(self, threads: Sequence[Thread], locks: Mapping[int, Lock]) -> None:
+        self._locks = locks
+        self._needs: dict[tuple[object, ...], Need] = {}
+        self.living = {thread.tid for thread in threads if thread.alive}
+        self.waiting = {
+            thread.tid: wait
+            for thread in threads
+            if thread.alive and (wait := thread.waiting_for) is not None and _counts(wait)
+        }
+        self._waiters: dict[int, list[int]] = {}
+        for tid, wait in self.waiting.items():
+            self._waiters.setdefault(wait.lock, []).append(tid)
+        self._holders: dict[int, _Holders] = {}
+        self._users: dict[int, dict[int, Use]] = {}
+        self._signallers = {thread.tid for thread in threads if thread.signals}
+        self._uses_known = all(thread.uses is not None for thread in threads)
+        for thread in threads:
+            self._note(thread)
+
+    def _note(self, thread: Thread) -> None:
         for entry in thread.holds:
-            if entry.lock in wanted and thread.alive:
-                held.setdefault(entry.lock, []).append((thread.tid, entry))
-    return held
+            if entry.lock in self._waiters:
+                listed = self._holders.setdefault(entry.lock, _Holders())
+                (listed.readers if entry.shared else listed.owners)[thread.tid] = entry
+        for use in thread.uses or ():
+            self._users.setdefault(use.lock, {})[thread.tid] = use
 
+    def stop(self, tid: int, wait: Wait) -> Stop | None:
+        """Return the wait if it needs somebody to go on."""
+        needs = tuple(self._needed(tid, wait))
+        if not needs:
+            return None
+        asleep = wait.kind in _ASLEEP or any(need.doubt == LIST_GONE for need in needs)
+        return Stop(tid, wait.seq, wait.lock, needs, wait.stack, wait.for_s, asleep)
 
-def _believed(
-    tid: int,
-    wait: Wait,
-    listed: list[tuple[int, Held]],
-    waiting: Mapping[int, Wait],
-    lock: Lock | None,
-) -> list[tuple[int, Held]]:
-    """Return the entries of the held lists that fit what the waiter saw."""
-    if lock is not None and lock.foreign_releases:
-        # Each release by another thread left an entry behind. Who lists what it waits for then
-        # waits for such a release.
-        return [one for one in listed if one[0] == wait.holder_seen != tid]
-    owners = {holder for holder, entry in listed if not entry.shared}
-    return [
-        (holder, entry)
-        for holder, entry in listed
-        if entry.shared or _is_owner(tid, wait, holder, owners, waiting.get(holder))
-    ]
+    def _needed(self, tid: int, wait: Wait) -> Iterator[Need]:
+        if wait.kind in _LISTED:
+            yield from self._held(tid, wait)
+        elif wait.kind is Kind.JOIN:
+            if wait.awaits in self.living:
+                yield self._one(How.LIVES, wait.lock, wait.awaits)
+        elif wait.kind is Kind.BARRIER:
+            yield from self._arrivals(wait)
+        elif wait.kind is Kind.SEM:
+            yield from self._posts(tid, wait)
+        elif wait.kind is Kind.COND:
+            yield from self._signals(wait, "signal")
 
+    def _one(self, how: How, lock: int, tid: int, site: int = 0, doubt: str = "") -> Need:
+        key = (how, lock, tid, doubt)
+        if key not in self._needs:
+            self._needs[key] = Need(how, frozenset({tid}), doubt=doubt, sites={tid: site})
+        return self._needs[key]
 
-def _is_owner(tid: int, wait: Wait, holder: int, owners: set[int], its_wait: Wait | None) -> bool:
-    """A lock has one owner. Whoever has waited for longer than this thread took it before, so this
-    thread saw it as the owner; so did a thread that waits for what it has itself."""
-    if len(owners) > 1 or holder == tid:
-        return wait.holder_seen == holder
-    if its_wait is not None and its_wait.for_s > wait.for_s + _CLEARLY_S:
-        return wait.holder_seen in (0, holder)
-    return True
+    # ---- locks that are held ----
 
+    def _held(self, tid: int, wait: Wait) -> Iterator[Need]:
+        lock, listed = self._locks.get(wait.lock), self._holders.get(wait.lock, _Holders())
+        believed = [
+            (holder, entry)
+            for holder, entry in listed.owners.items()
+            if self._is_believed(tid, wait, holder, len(listed.owners), lock)
+        ]
+        for holder, entry in believed:
+            if not (holder == tid and lock is not None and lock.recursive):
+                yield from self._by(wait, holder, entry, lock)
+        if listed.readers and not wait.shared:
+            yield from self._readers(wait, listed.readers, lock)
+        if wait.shared and lock is not None and lock.writers_first:
+            yield from self._behind(wait)
+        if wait.kind is Kind.MUTEX and not listed.owners:
+            yield from self._unlisted(wait, lock)
 
-def _behind_writers(waiting: Mapping[int, Wait], locks: Mapping[int, Lock]) -> Iterator[Edge]:
-    """A reader of a lock whose writers go first waits for those that wait already. One that came
-    later is not what stopped it; of two that have just come nobody knows who was first."""
-    readers = [
-        (tid, wait)
-        for tid, wait in waiting.items()
-        if wait.shared and wait.for_s > _CLEARLY_S and _has_writers_first(wait, locks)
-    ]
-    writers = _waiting_writers(waiting, {wait.lock for _, wait in readers})
-    for tid, wait in readers:
-        for for_s, writer in writers.get(wait.lock, ()):
+    def _by(self, wait: Wait, holder: int, entry: Held, lock: Lock | None) -> Iterator[Need]:
+        how = How.RUNS if wait.kind is Kind.ONCE else How.HELD
+        if holder not in self.living:
+            if lock is None or lock.freed_at_exit:
+                return
+            how = How.ABANDONED
+        doubt = MAY_GIVE_UP if wait.kind is Kind.CUSTOM else ""
+        yield self._one(how, wait.lock, holder, entry.site, doubt)
+
+    def _readers(self, wait: Wait, readers: dict[int, Held], lock: Lock | None) -> Iterator[Need]:
+        if lock is not None and lock.foreign_releases:
+            return  # any of them may have been released for it
+        for how in (How.HELD, How.ABANDONED):
+            key = (how, wait.lock)
+            if key not in self._needs:
+                among = {
+                    one: entry.site
+                    for one, entry in readers.items()
+                    if (one in self.living) is (how is How.HELD)
+                }
+                doubt = MAY_GIVE_UP if wait.kind is Kind.CUSTOM else ""
+                self._needs[key] = Need(how, among.keys(), doubt=doubt, sites=among)
+            if self._needs[key].blockers and (how is How.HELD or _is_in_its_first_life(lock)):
+                yield self._needs[key]
+
+    def _is_believed(
+        self, tid: int, wait: Wait, holder: int, owners: int, lock: Lock | None
+    ) -> bool:
+        """A lock has one owner. Whoever has waited for longer than this thread took it before, so
+        this thread saw it as the owner; so did a thread that waits for what it has itself, or for
+        what one has that ended."""
+        if lock is not None and lock.foreign_releases:
+            # Each release by another thread left an entry behind. Who lists what it waits for then
+            # waits for such a release.
+            return holder == wait.holder_seen != tid
+        if owners > 1 or holder == tid or holder not in self.living:
+            if wait.kind in _UNSIGNED:
+                return owners == 1 and _is_in_its_first_life(lock)
+            return wait.holder_seen == holder
+        its_wait = self.waiting.get(holder)
+        if its_wait is not None and its_wait.for_s > wait.for_s + _CLEARLY_S:
+            return wait.holder_seen in (0, holder)
+        return True
+
+    def _behind(self, wait: Wait) -> Iterator[Need]:
+        """A reader of a lock whose writers go first waits for those that wait already. One that
+        came later is not what stopped it; of two that have just come nobody knows who was first."""
+        if wait.for_s <= _CLEARLY_S:
+            return
+        for for_s, writer in self._writers(wait.lock):
             if for_s + _CLEARLY_S > wait.for_s:
-                yield Edge(tid, wait.seq, wait.lock, writer, True, wait.stack, 0, wait.for_s)
+                yield self._one(How.BEHIND, wait.lock, writer)
+
+    def _writers(self, lock: int) -> list[tuple[float, int]]:
+        """Return how long which writers have waited: the longest first, and only some, for all of
+        them wait for the same holders."""
+        found = [
+            (wait.for_s, tid)
+            for tid in self._waiters[lock]
+            if not (wait := self.waiting[tid]).shared and wait.for_s > _CLEARLY_S
+        ]
+        return sorted(found, reverse=True)[:_MOST_WRITERS]
+
+    def _unlisted(self, wait: Wait, lock: Lock | None) -> Iterator[Need]:
+        """A thread that ended keeps its list only for a time. The mutex still names it, or named it
+        when the wait began."""
+        owner = wait.holder_seen
+        if not owner or owner in self.living or wait.pshared or wait.for_s < _SETTLED_S:
+            return
+        if lock is not None and not lock.freed_at_exit and not lock.foreign_releases:
+            yield self._one(How.ABANDONED, wait.lock, owner, doubt=LIST_GONE)
+
+    # ---- what one of many may end ----
+
+    def _among(self, how: How, wait: Wait, tids: Set[int], doubt: str = "") -> Iterator[Need]:
+        if doubt and wait.for_s < _SETTLED_S:
+            return
+        key = (how, wait.lock, doubt)
+        if key not in self._needs:
+            self._needs[key] = Need(how, tids, True, doubt)
+        yield self._needs[key]
+
+    def _posts(self, waiter: int, wait: Wait) -> Iterator[Need]:
+        lock, users = self._locks.get(wait.lock), self._users.get(wait.lock, {})
+        if lock is None or not self._uses_known:
+            return
+        got = {tid: use.acquisitions - use.signals for tid, use in users.items()}
+        if lock.foreign_releases or min(got.values(), default=0) < 0:
+            yield from self._signals(wait, "post")
+            return
+        holders = {tid for tid, units in got.items() if units}
+        if not holders or (lock.first_value >= 0 and lock.first_value != sum(got.values())):
+            return  # somebody else has some, or one is on its way
+        # Of one unit it is known who has it; who posts one of several may have another one's.
+        posters = {tid for tid in users if users[tid].signals and tid in self.living}
+        gave_back = all(users[tid].signals for tid in holders)
+        if wait.pshared:
+            doubt = OTHER_PROCESS
+        elif lock.generation or lock.first_value < 0:
+            doubt = NOT_COUNTED
+        elif gave_back or (lock.first_value == 1 and self._takes_it_for_a_lock(waiter, holders)):
+            doubt = ""
+        elif holders & self.living:
+            doubt = NOT_GIVEN_BACK
+        else:
+            return
+        how = How.GOT if holders & self.living else How.ABANDONED
+        alone = lock.first_value == 1 and not doubt
+        yield from self._among(how, wait, holders if alone else holders | posters, doubt)
+
+    def _takes_it_for_a_lock(self, waiter: int, holders: Set[int]) -> bool:
+        """Tell whether those that have it, and have never given it back, may be taken for its
+        holders: whoever gets a place in a queue tells somebody, and so may whoever waits again for
+        what it got get it from anybody."""
+        return not holders & self._signallers and waiter not in holders and holders <= self.living
+
+    def _signals(self, wait: Wait, verb: str) -> Iterator[Need]:
+        """Those that signalled it may again. Where one of them has ended, the next one may come."""
+        lock, users = self._locks.get(wait.lock), self._users.get(wait.lock, {})
+        if lock is None or not self._uses_known or wait.pshared:
+            return
+        signalled = {tid: use.signals for tid, use in users.items() if use.signals}
+        all_live = signalled.keys() <= self.living and lock.signals <= sum(signalled.values())
+        if signalled and all_live:
+            doubt = MAY_SIGNAL.format(verb=verb)
+            yield from self._among(How.SIGNALS, wait, signalled.keys(), doubt)
+
+    def _arrivals(self, wait: Wait) -> Iterator[Need]:
+        """Whoever has not come yet may come, and whoever lives may start a thread that does."""
+        here, users = self._waiters[wait.lock], self._users.get(wait.lock, {})
+        if wait.pshared or len(here) >= wait.parties:
+            return
+        yield from self._among(How.ABSENT, wait, self.living.difference(here))
+        others = {tid for tid in users if users[tid].acquisitions and tid in self.living}
+        if len(others.union(here)) >= wait.parties and self._uses_known:
+            yield from self._among(How.ABSENT, wait, others.difference(here), MAY_COME)
 
 
-def _has_writers_first(wait: Wait, locks: Mapping[int, Lock]) -> bool:
-    lock = locks.get(wait.lock)
-    return lock is not None and lock.writers_first
-
-
-def _waiting_writers(
-    waiting: Mapping[int, Wait], wanted: set[int]
-) -> dict[int, list[tuple[float, int]]]:
-    """Return by lock how long which writers have waited: the longest first, and only some, for
-    all of them wait for the same holders."""
-    writers: dict[int, list[tuple[float, int]]] = {lock: [] for lock in wanted}
-    for tid, wait in waiting.items():
-        if wait.lock in wanted and not wait.shared and wait.for_s > _CLEARLY_S:
-            writers[wait.lock].append((wait.for_s, tid))
-    return {lock: sorted(found, reverse=True)[:_MOST_WRITERS] for lock, found in writers.items()}
+def _is_in_its_first_life(lock: Lock | None) -> bool:
+    """Tell whether no list can be one of an earlier lock at its address."""
+    return lock is not None and not lock.generation
 
 
 def _counts(wait: Wait) -> bool:
-    return wait.kind in KINDS and not wait.timed and wait.lock != 0  # 0 stands for many
-
-
-def _blocks(tid: int, wait: Wait, holder: int, entry: Held, lock: Lock | None) -> bool:
-    if wait.shared and entry.shared:
-        return False  # readers do not exclude each other
-    return not (holder == tid and lock is not None and lock.recursive)
-
-
-def _edge(tid: int, wait: Wait, holder: int, entry: Held) -> Edge:
-    own = wait.kind is Kind.CUSTOM
-    return Edge(tid, wait.seq, wait.lock, holder, False, wait.stack, entry.site, wait.for_s, own)
+    return not wait.timed and wait.lock != 0  # 0 stands for many

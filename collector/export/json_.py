@@ -289,9 +289,11 @@ def _deadlock(deadlock: Deadlock) -> dict[str, Any]:
                 "stack": edge.stack,
                 "site": hex(edge.site),
                 "behind": edge.behind,
+                "how": str(edge.how),
             }
             for edge in deadlock.cycle
         ],
+        "stuck": list(deadlock.stuck),
     }
 
 

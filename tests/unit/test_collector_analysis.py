@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import random
+from typing import Any
 
 import pytest
 
 from locktop.collector.analysis import classify, deadlock, rates, waitgraph
-from locktop.collector.analysis.waitgraph import Edge
-from locktop.collector.model import Held, Kind, Lock, Thread, ThreadState, Wait
+from locktop.collector.analysis.waitgraph import Need, Stop, Waits
+from locktop.collector.model import Held, How, Kind, Lock, Thread, ThreadState, Wait
 
 
 def thread(tid: int, waits_for: Wait | None = None, *holds: Held, alive: bool = True) -> Thread:
@@ -45,12 +46,22 @@ def lock(id_: int, **fields: bool) -> Lock:
 
 
 def pairs(*threads: Thread, locks: dict[int, Lock] | None = None) -> set[tuple[int, int]]:
-    return {(edge.tid, edge.holder) for edge in waitgraph.edges(threads, locks or {})}
+    """Who waits for whom."""
+    found = waitgraph.waits(threads, locks or {})
+    return {
+        (tid, blocker)
+        for tid, stop in found.stops.items()
+        for need in stop.needs
+        for blocker in need.blockers
+    }
 
 
 def test_a_waiter_waits_for_who_holds() -> None:
-    edges = waitgraph.edges([thread(1, wait(7)), thread(2, None, held(7))], {})
-    assert [(e.tid, e.lock, e.holder, e.stack, e.site) for e in edges] == [(1, 7, 2, 5, 0x20)]
+    (stop,) = waitgraph.waits([thread(1, wait(7)), thread(2, None, held(7))], {}).stops.values()
+    assert (stop.tid, stop.lock, stop.stack) == (1, 7, 5)
+    assert [(need.how, need.blockers, need.sites) for need in stop.needs] == [
+        (How.HELD, {2}, {2: 0x20})
+    ]
 
 
 def test_a_writer_waits_for_each_reader_but_a_reader_only_for_the_writer() -> None:
@@ -77,12 +88,12 @@ def test_a_reader_waits_behind_a_writer_where_writers_go_first() -> None:
     writer = thread(2, writes())
     assert pairs(again, writer) == {(2, 1)}, "readers go first"
     assert pairs(again, writer, locks=WRITERS_FIRST) == {(1, 2), (2, 1)}
-    found = waitgraph.edges([again, writer], WRITERS_FIRST)
+    found = waitgraph.waits([again, writer], WRITERS_FIRST)
     (stuck,) = deadlock.confirmed(found, found)
     assert [(e.tid, e.held_by, e.behind) for e in stuck.cycle] == [(1, 2, True), (2, 1, False)]
     # The reader needs not hold it itself.
     holder = thread(3, wait(8), held(7, shared=True))
-    found = waitgraph.edges([thread(1, reads(), held(8)), writer, holder], WRITERS_FIRST)
+    found = waitgraph.waits([thread(1, reads(), held(8)), writer, holder], WRITERS_FIRST)
     (stuck,) = deadlock.confirmed(found, found)
     assert [(e.tid, e.held_by) for e in stuck.cycle] == [(1, 2), (2, 3), (3, 1)]
 
@@ -156,37 +167,70 @@ def test_a_stale_list_is_not_believed() -> None:
     assert pairs(thread(1, wait(7, saw=9)), later) == {(1, 2)}
 
 
-def edge(tid: int, holder: int, lock_: int = 0, seq: int = 2) -> Edge:
-    return Edge(tid, seq, lock_ or holder, holder)
+def waits_of(*edges: tuple[int, int], seq: int = 2, **how: Any) -> Waits:
+    """Each thread needs all of those that stand behind it in the pairs."""
+    stops = {
+        tid: Stop(
+            tid,
+            seq,
+            100 + tid,
+            tuple(
+                Need(How.HELD, frozenset({holder}), **how) for one, holder in edges if one == tid
+            ),
+            for_s=float(tid),
+        )
+        for tid in {one for one, _ in edges}
+    }
+    return Waits(stops, frozenset())
+
+
+RING = ((1, 2), (2, 3), (3, 1))
 
 
 def test_two_looks_at_the_same_waits_make_a_deadlock() -> None:
-    cycle = [edge(1, 2), edge(2, 3), edge(3, 1)]
-    found = deadlock.confirmed(cycle, [*cycle, edge(4, 1)])
+    found = deadlock.confirmed(waits_of(*RING), waits_of(*RING, (4, 1), (5, 4)))
     assert [[e.tid for e in one.cycle] for one in found] == [[1, 2, 3]]
-    assert [(e.waits_for, e.held_by) for e in found[0].cycle] == [(2, 2), (3, 3), (1, 1)]
+    assert [(e.waits_for, e.held_by) for e in found[0].cycle] == [(101, 2), (102, 3), (103, 1)]
+    assert found[0].stuck == (), "these were not there before"
+    behind = waits_of(*RING, (4, 1), (5, 4), (6, 7))
+    assert deadlock.confirmed(behind, behind)[0].stuck == (4, 5)
+    assert [one.since_s for one in found] == [1.0], "the shortest wait"
 
 
 def test_another_wait_for_the_same_lock_makes_none() -> None:
-    assert deadlock.confirmed([edge(1, 2), edge(2, 1)], [edge(1, 2), edge(2, 1, seq=4)]) == ()
-    assert deadlock.confirmed([], [edge(1, 1)]) == ()
+    assert deadlock.confirmed(waits_of(*RING), waits_of(*RING, seq=4)) == ()
+    assert deadlock.confirmed(waits_of(), waits_of(*RING)) == ()
+    assert deadlock.confirmed(waits_of((1, 2), (2, 1)), waits_of((1, 2), (2, 3))) == ()
 
 
 def test_a_doubt_makes_none_certain() -> None:
-    found = deadlock.confirmed([edge(1, 1)], [edge(1, 1)], "why")
+    itself = waits_of((1, 1))
+    found = deadlock.confirmed(itself, itself, doubt="why")
     assert [(one.certain, one.doubt) for one in found] == [(False, "why")]
-    found = deadlock.confirmed([edge(1, 1)], [edge(1, 1)])
-    assert [(one.certain, one.doubt) for one in found] == [(True, "")]
+    assert [(one.certain, one.doubt) for one in deadlock.found(itself)] == [(True, "")]
+    may_end = waits_of((1, 1), doubt="who knows")
+    assert [(one.certain, one.doubt) for one in deadlock.found(may_end)] == [(False, "who knows")]
 
 
-def test_the_shortest_wait_tells_since_when() -> None:
-    cycle = [Edge(1, 2, 9, 2, for_s=5.0), Edge(2, 2, 8, 1, for_s=3.0)]
-    assert deadlock.confirmed(cycle, cycle)[0].since_s == 3.0
+def test_one_of_many_will_do() -> None:
+    either = Need(How.GOT, frozenset({2, 3}), one_will_do=True)
+    stops = dict(waits_of((2, 1), (1, 9), (3, 3)).stops)
+    stops[1] = Stop(1, 2, 101, (either,))
+    found = deadlock.found(Waits(stops, frozenset()))
+    assert sorted(edge.tid for one in found for edge in one.cycle) == [1, 2, 3]
+    del stops[3]
+    assert deadlock.found(Waits(stops, frozenset())) == (), "thread 3 may give it"
 
 
-def knots_by_brute_force(edges: list[Edge]) -> set[frozenset[int]]:
+def test_nobody_is_left() -> None:
+    stops = {1: Stop(1, 2, 7, (Need(How.ABSENT, frozenset(), one_will_do=True),))}
+    (found,) = deadlock.found(Waits(stops, frozenset()))
+    assert [(e.tid, e.held_by, e.how) for e in found.cycle] == [(1, 0, How.ABSENT)]
+
+
+def knots_by_brute_force(edges: set[tuple[int, int]]) -> set[frozenset[int]]:
     """Threads that reach themselves, in groups that reach each other: closure by repetition."""
-    reach = {(e.tid, e.holder) for e in edges}
+    reach = set(edges)
     while True:
         more = {(a, d) for (a, b), (c, d) in itertools.product(reach, reach) if b == c} - reach
         if not more:
@@ -201,29 +245,27 @@ def test_cycles_agree_with_brute_force() -> None:
     with_knots = 0
     for _ in range(1500):
         size = chance.randint(1, 8)
-        edges = list(
-            {
-                edge(chance.randrange(size), chance.randrange(size), chance.randint(1, 3))
-                for _ in range(chance.randint(0, 10))
-            }
-        )
+        edges = {
+            (chance.randint(1, size), chance.randint(1, size)) for _ in range(chance.randint(0, 10))
+        }
         knots = knots_by_brute_force(edges)
         with_knots += bool(knots)
-        found = deadlock.cycles(edges)
+        found = deadlock.found(waits_of(*edges))
         assert len(found) == len(knots)
-        for cycle in found:
-            tids = [one.tid for one in cycle]
-            assert set(cycle) <= set(edges)
-            assert [one.holder for one in cycle] == [*tids[1:], tids[0]]
+        for one in found:
+            tids = [edge.tid for edge in one.cycle]
+            assert {(edge.tid, edge.held_by) for edge in one.cycle} <= edges
+            assert [edge.held_by for edge in one.cycle] == [*tids[1:], tids[0]]
             assert len(set(tids)) == len(tids)
+            assert tids[0] == min(tids)
             assert any(set(tids) <= knot for knot in knots)
     assert 200 < with_knots < 1400
 
 
 def test_a_long_ring_is_found_without_recursion() -> None:
     count = 5000
-    found = deadlock.cycles([edge(n, (n + 1) % count) for n in range(count)])
-    assert [len(cycle) for cycle in found] == [count]
+    found = deadlock.found(waits_of(*[(n, n % count + 1) for n in range(1, count + 1)]))
+    assert [len(one.cycle) for one in found] == [count]
 
 
 def test_states() -> None:

@@ -17,6 +17,7 @@ from locktop.collector.model import (
     DeadlockEdge,
     Frame,
     Held,
+    How,
     Kind,
     Lock,
     Process,
@@ -234,7 +235,10 @@ def test_a_deadlock_that_is_not_certain_says_why() -> None:
 
 
 def test_who_waits_behind_a_writer_is_not_told_that_it_holds() -> None:
-    edges = (DeadlockEdge(PID, 7, PID + 1, 5, 0, True), DeadlockEdge(PID + 1, 7, PID, 5, 0x88))
+    edges = (
+        DeadlockEdge(PID, 7, PID + 1, 5, 0, How.BEHIND),
+        DeadlockEdge(PID + 1, 7, PID, 5, 0x88),
+    )
     page = text.render(replace(snapshot(), deadlocks=(Deadlock(True, 4.0, edges),)), width=200)
     assert f"g_cache_lock behind thread {PID + 1} (worker), which waits to write" in page
     assert f"g_cache_lock held by thread {PID} (main)" in page

@@ -9,7 +9,7 @@ import pictures
 import pytest
 from rich.cells import cell_len
 
-from locktop.collector.model import Event, Frame, Kind, ThreadState, Wait, WaitStack
+from locktop.collector.model import Event, Frame, How, Kind, ThreadState, Wait, WaitStack
 from locktop.tui.lines import figures, lock_list, thread_list
 from locktop.tui.lines.banner import banner
 from locktop.tui.lines.deadlock_details import deadlock_details
@@ -240,7 +240,7 @@ def test_banner_has_all_places_of_a_ring_and_is_no_higher_than_asked() -> None:
 def test_the_banner_tells_behind_from_held_and_itself_from_each_other() -> None:
     stuck = pictures.deadlock()
     whole = stuck.deadlocks[0]
-    edges = (replace(whole.cycle[0], behind=True), *whole.cycle[1:])
+    edges = (replace(whole.cycle[0], how=How.BEHIND), *whole.cycle[1:])
     behind = replace(stuck, deadlocks=(replace(whole, cycle=edges),))
     for width in (80, 200):
         first, second = (line_text(line) for line in banner(Picture(behind), 5, width)[1:3])
