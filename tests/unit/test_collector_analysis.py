@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from locktop.collector.analysis import classify, deadlock, rates, waitgraph
 from locktop.collector.analysis.waitgraph import Need, Stop, Waits
-from locktop.collector.model import Held, How, Kind, Lock, Thread, ThreadState, Wait
+from locktop.collector.model import Held, How, Kind, Lock, Thread, ThreadState, Use, Wait
 
 
 def thread(tid: int, waits_for: Wait | None = None, *holds: Held, alive: bool = True) -> Thread:
@@ -37,9 +38,9 @@ def held(lock: int, shared: bool = False) -> Held:
     return Held(lock, 0x20, None, 0, shared)
 
 
-def lock(id_: int, **fields: bool) -> Lock:
+def lock(id_: int, kind: Kind = Kind.MUTEX, **fields: Any) -> Lock:
     return Lock(
-        id=id_, address=id_, kind=Kind.MUTEX, name="", acquisitions=0, contended=0,
+        id=id_, address=id_, kind=kind, name="", acquisitions=0, contended=0,
         trylock_failed=0, wait_s=0, wait_max_s=0, hold_s=0, hold_timed=0, hold_max_s=0,
         holders=(), waiters=(), wait_stacks=(), **fields,
     )  # fmt: skip
@@ -282,3 +283,125 @@ def test_rates_and_shares() -> None:
     assert [rates.share(part, 2.0) for part in (-1, 1, 3)] == [0, 0.5, 1]
     assert rates.share(1, 0) == 0
     assert rates.split({Kind.MUTEX: 1.0, Kind.RWLOCK: 2.0, Kind.COND: 4.0}) == (3.0, 4.0)
+
+
+SEM, BARRIER = 8, 9
+
+
+def sem(first_value: int, **fields: Any) -> dict[int, Lock]:
+    return {SEM: lock(SEM, kind=Kind.SEM, first_value=first_value, **fields)}
+
+
+def user(tid: int, waits_for: Wait | None, acquisitions: int, posts: int, **fields: Any) -> Thread:
+    return replace(
+        thread(tid, waits_for, held(tid)), uses=(Use(SEM, acquisitions, posts),), **fields
+    )
+
+
+def gets(**how: Any) -> Wait:
+    return wait(SEM, Kind.SEM, **how)
+
+
+def verdict(*threads: Thread, locks: dict[int, Lock]) -> list[bool]:
+    """Whether each deadlock is certain."""
+    return [one.certain for one in deadlock.found(waitgraph.waits(threads, locks))]
+
+
+def test_who_got_a_semaphore_has_it_while_only_such_threads_post_it() -> None:
+    waiter = user(2, gets(), 3, 3)
+    holder = user(1, wait(2), 4, 3)
+    assert verdict(holder, waiter, locks=sem(1)) == [True]
+    assert verdict(holder, waiter, locks=sem(2)) == [], "one is on its way"
+    assert verdict(holder, waiter, user(3, None, 1, 0), locks=sem(2)) == [], "another one has one"
+    assert verdict(holder, waiter, locks=sem(-1)) == [False], "how many there are is not known"
+    assert verdict(holder, waiter, locks=sem(1, generation=1)) == [False]
+    shared = user(2, replace(gets(), pshared=True), 3, 3)
+    assert verdict(holder, shared, locks=sem(1)) == [False]
+    assert verdict(holder, waiter, thread(3), locks=sem(1)) == [True]
+    unknown = replace(thread(3), uses=None)
+    assert verdict(holder, waiter, unknown, locks=sem(1)) == [], "it may have posted it, too"
+
+
+def test_who_never_gave_a_semaphore_back_may_have_a_place_in_a_queue() -> None:
+    waiter = user(2, gets(), 0, 0)
+    assert verdict(user(1, wait(2), 1, 0), waiter, locks=sem(1)) == [True]
+    assert verdict(user(1, wait(2), 1, 0, signals=True), waiter, locks=sem(1)) == [False]
+    assert verdict(user(1, gets(), 1, 0), locks=sem(1)) == [], "a queue that is full"
+    assert verdict(user(1, gets(), 2, 1), locks=sem(1)) == [True]
+
+
+def test_of_several_units_whoever_posted_one_may_post_again() -> None:
+    holder, waiter = user(1, wait(2), 4, 2), user(2, gets(), 0, 0)
+    assert verdict(holder, waiter, locks=sem(2)) == [True]
+    assert verdict(holder, waiter, user(3, None, 1, 1), locks=sem(2)) == []
+    assert verdict(holder, waiter, user(3, wait(2), 1, 1), locks=sem(2)) == [True]
+
+
+def test_a_semaphore_that_is_posted_unheld_is_no_lock() -> None:
+    holder, waiter = user(1, wait(2), 1, 0), user(2, gets(), 0, 0)
+    assert verdict(holder, waiter, locks=sem(1, foreign_releases=True)) == [], "nobody posts it"
+    poster = user(1, wait(2), 1, 1)
+    assert verdict(poster, waiter, locks=sem(0, foreign_releases=True, signals=1)) == [False]
+    assert verdict(poster, waiter, locks=sem(0, foreign_releases=True, signals=2)) == [], (
+        "somebody who has ended did, so others may come"
+    )
+    assert verdict(user(1, wait(2), 0, 1), waiter, locks=sem(1, signals=1)) == [False]
+    soon = user(2, gets(for_s=0.5), 0, 0)
+    assert verdict(poster, soon, locks=sem(0, foreign_releases=True, signals=1)) == []
+
+
+def at_barrier(tid: int, parties: int = 3) -> Thread:
+    return thread(tid, replace(wait(BARRIER, Kind.BARRIER), parties=parties), held(tid))
+
+
+def test_a_barrier_waits_for_all_that_have_not_come() -> None:
+    assert verdict(at_barrier(1), thread(2, wait(1)), locks={}) == [True]
+    assert verdict(at_barrier(1), thread(2, wait(1)), thread(3), locks={}) == [], "it may come"
+    assert verdict(at_barrier(1), at_barrier(2), locks={}) == [True], "nobody is left"
+    three = (at_barrier(1), at_barrier(2), at_barrier(3), thread(4, wait(1)))
+    assert verdict(*three, locks={}) == [], "these may go"
+    assert verdict(at_barrier(1, parties=0), thread(2, wait(1)), locks={}) == [], "not known"
+
+
+def test_of_two_that_list_a_spin_lock_nobody_is_believed() -> None:
+    first_life, spin = {7: lock(7)}, wait(7, Kind.SPIN)
+    assert pairs(thread(1, spin, held(7)), locks=first_life) == {(1, 1)}
+    assert pairs(thread(1, spin, held(7)), locks={7: lock(7, generation=1)}) == set()
+    assert pairs(thread(1, spin), thread(2, None, held(7)), thread(3, None, held(7))) == set()
+
+
+def test_a_thread_that_ended_never_gives_a_lock_back() -> None:
+    dead = thread(2, None, held(7), alive=False)
+    assert verdict(thread(1, wait(7, saw=2)), dead, locks={7: lock(7)}) == [True]
+    assert verdict(thread(1, wait(7, saw=3)), dead, locks={7: lock(7)}) == [], "it is stale"
+    assert verdict(thread(1, wait(7, saw=2)), dead, locks={7: lock(7, freed_at_exit=True)}) == []
+    reader = thread(2, None, held(7, shared=True), alive=False)
+    assert verdict(thread(1, writes()), reader, locks={7: lock(7)}) == [True]
+    assert verdict(thread(1, writes()), reader, locks={7: lock(7, generation=1)}) == []
+    # Its list is gone: it may have given the lock back before.
+    assert verdict(thread(1, wait(7, saw=2)), locks={7: lock(7)}) == [False]
+    assert verdict(thread(1, wait(7, saw=2)), thread(2), locks={7: lock(7)}) == []
+    other = replace(wait(7, saw=2), pshared=True)
+    assert verdict(thread(1, other), locks={7: lock(7)}) == [], "it is in another process"
+
+
+def test_who_was_awake_in_between_is_not_stuck_at_a_signal() -> None:
+    threads = (user(1, wait(2), 4, 3), user(2, gets(), 3, 3))
+    look = waitgraph.waits(threads, sem(1))
+    assert len(deadlock.confirmed(look, look)) == 1
+    assert deadlock.confirmed(look, look, awake={2}) == ()
+    assert len(deadlock.confirmed(look, look, awake={1})) == 1, "it lists what it has"
+
+
+def test_the_work_grows_with_the_threads_not_with_their_pairs() -> None:
+    """Readers of one lock, as many writers that wait for them, and one who waits for a writer."""
+
+    def graph(count: int) -> int:
+        readers = [thread(n, wait(8), held(7, shared=True)) for n in range(1, count + 1)]
+        writers = [thread(1000 + n, writes()) for n in range(count)]
+        threads = [*readers, *writers, thread(9999, None, held(8))]
+        looked = waitgraph.waits(threads, {})
+        needs = {id(need): need for stop in looked.stops.values() for need in stop.needs}
+        return sum(len(need.blockers) for need in needs.values())
+
+    assert graph(400) <= 2 * graph(200)
