@@ -10,6 +10,7 @@ from operator import itemgetter
 from locktop.collector import blame
 from locktop.collector.abi import HeldEntry, LockRow, Site, lib
 from locktop.collector.analysis import classify, rates
+from locktop.collector.around import Around
 from locktop.collector.clock import Clock
 from locktop.collector.decode import RawEvent, RawMark
 from locktop.collector.frames import StackFrames
@@ -26,7 +27,6 @@ from locktop.collector.model import (
     Mark,
     Thread,
     ThreadState,
-    Use,
     Wait,
     WaitStack,
 )
@@ -55,7 +55,6 @@ _KIND_SHIFT: int = lib.LT_KIND_SHIFT
 _WAIT_TIMED: int = lib.LT_WAIT_TIMED
 _WAIT_SHARED: int = lib.LT_WAIT_SHARED
 _WAIT_PSHARED: int = lib.LT_WAIT_PSHARED
-_ADDRESS: int = (1 << _KIND_SHIFT) - 1
 _HELD_SHARED: int = lib.LT_HELD_SHARED
 _RECURSIVE = 1  # PTHREAD_MUTEX_RECURSIVE, in the low bits of a mutex's kind
 _TYPE_MASK = 3
@@ -95,30 +94,6 @@ class LockNow:
 
 
 _NOBODY = LockNow()
-_OWNED_BY_NOBODY = (Kind.SEM, Kind.COND, Kind.BARRIER)
-
-
-@dataclass(slots=True)
-class Around:
-    """What a thread is seen in the light of: the others of the same look."""
-
-    locks: Mapping[int, LockNow]
-    tasks: Mapping[int, Task]
-    by_pthread: dict[int, int] = field(default_factory=dict)  # pthread_t of living threads -> tid
-    of_nobody: set[int] = field(default_factory=set)  # locks waited for that nobody owns
-
-    @classmethod
-    def of(
-        cls, raws: Mapping[int, RawThread], locks: Mapping[int, LockNow], tasks: Mapping[int, Task]
-    ) -> Around:
-        """Return it for the threads of a look by tid."""
-        around = cls(locks, tasks)
-        for tid, raw in raws.items():
-            if tid in tasks:
-                around.by_pthread[raw.block.pthread] = tid
-            if raw.wait and KINDS.get(raw.wait.key >> _KIND_SHIFT) in _OWNED_BY_NOBODY:
-                around.of_nobody.add(raw.wait.lock)
-        return around
 
 
 class Picture:
@@ -157,7 +132,7 @@ class Picture:
         cpu_interval_s = cpu_at_s - self._cpu_at if self._cpu_at else 0.0
         self._cpu_at = cpu_at_s
         totals: dict[ThreadKey, Totals] = {}
-        around = Around.of(raws, now, tasks)
+        around = Around(raws, now, tasks)
         threads = []
         for tid in sorted(raws.keys() | tasks.keys()):
             raw, task = raws.get(tid), tasks.get(tid)
@@ -196,15 +171,15 @@ class Picture:
             wait_share=rates.share(contention_s - before.contention_s, interval_s) if before else 0,
             idle_share=rates.share(idle_s - before.idle_s, interval_s) if before else 0,
             cpu_share=rates.share(cpu_s - before.cpu_s, cpu_interval_s) if before else 0,
-            uses=_uses(raw, around.of_nobody) if raw else (),
-            signals=raw is not None and _signals(raw, around.of_nobody),
+            uses=around.uses(raw),
+            signals=around.signals(raw),
         )
 
     def waiting_threads(
         self, raws: Mapping[int, RawThread], tasks: Mapping[int, Task]
     ) -> tuple[Thread, ...]:
         """Return all threads with their waits and what they hold and use, and nothing else."""
-        around = Around.of(raws, locks_now(raws.values(), tasks), tasks)
+        around = Around(raws, locks_now(raws.values(), tasks), tasks)
         return tuple(
             Thread(
                 tid=tid,
@@ -217,8 +192,8 @@ class Picture:
                 cpu_s=0.0,
                 acquisitions=0,
                 contended=0,
-                uses=_uses(raw, around.of_nobody) if raw else (),
-                signals=raw is not None and _signals(raw, around.of_nobody),
+                uses=around.uses(raw),
+                signals=around.signals(raw),
             )
             for tid in raws.keys() | tasks.keys()
             for raw in (raws.get(tid),)
@@ -238,16 +213,16 @@ class Picture:
         kind = KINDS.get(wait.key >> _KIND_SHIFT) if wait else None
         if wait is None or kind is None:
             return None
-        known: list[int] = []
+        known: tuple[int, ...] = ()
         if kind in CONTENTION_KINDS and wait.lock:  # 0 stands for many
-            now = around.locks.get(wait.lock, _NOBODY)
-            known = [tid for tid in now.holders if tid in around.tasks]
-            known = known or self._presumed(now.published, raw.now - wait.since)
+            published = around.locks.get(wait.lock, _NOBODY).published
+            known = around.holders(wait.lock)
+            known = known or tuple(self._presumed(published, raw.now - wait.since))
         return Wait(
             lock=wait.lock,
             kind=kind,
             for_s=self._clock.seconds(raw.now - wait.since),
-            holders=tuple(known),
+            holders=known,
             stack=wait.stack,
             site=wait.site,
             seq=wait.seq,
@@ -255,7 +230,7 @@ class Picture:
             shared=bool(wait.flags & _WAIT_SHARED),
             holder_seen=wait.holder,
             pshared=bool(wait.flags & _WAIT_PSHARED),
-            awaits=around.by_pthread.get(wait.key & _ADDRESS, 0) if kind is Kind.JOIN else 0,
+            awaits=around.awaited(wait),
             parties=wait.parties if kind is Kind.BARRIER else 0,
         )
 
@@ -496,22 +471,6 @@ class Picture:
 def _taken(holders: Sequence[int], sites: Sequence[int]) -> list[tuple[int, int]]:
     """Return who holds a lock and where it was taken, 0 where nobody lists it."""
     return list(zip_longest(holders, sites[: len(holders)], fillvalue=0))
-
-
-def _uses(raw: RawThread, wanted: set[int]) -> tuple[Use, ...] | None:
-    if not wanted or not raw.uses_are_whole:
-        return None if wanted else ()
-    return tuple(
-        [Use(one.lock, one.acquisitions, one.signals) for one in raw.uses() if one.lock in wanted]
-    )
-
-
-def _signals(raw: RawThread, wanted: set[int]) -> bool:
-    """Tell whether the thread signals conditions, or posts semaphores that it has not got."""
-    return bool(wanted) and any(
-        one.signals > (one.acquisitions if KINDS.get(one.kind) is Kind.SEM else 0)
-        for one in raw.uses()
-    )
 
 
 def _most_wait_first(lock: Lock) -> tuple[bool, float, int, int, int]:

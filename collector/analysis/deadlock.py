@@ -21,8 +21,9 @@ from locktop.collector.analysis import waitgraph
 from locktop.collector.analysis.waitgraph import Need, Stop, Waits
 from locktop.collector.model import Deadlock, DeadlockEdge, How
 
-#: Threads of one knot from which a shortest cycle is sought: thousands must not take long.
-_STARTS = 64
+#: Threads and needs gone through in search of a knot's shortest cycle, beyond the first search:
+#: thousands must not take long.
+_STEPS = 4_000
 #: A knot in which nobody has a lock is threads that wait for work.
 _LOCKED = frozenset({How.HELD, How.BEHIND, How.RUNS})
 
@@ -43,12 +44,12 @@ def confirmed(
 def found(waits: Waits, doubt: str = "") -> tuple[Deadlock, ...]:
     """Return the deadlocks of one look, the oldest first."""
     sure = _Knots(_without_doubts(waits.stops), waits.ended)
-    perhaps = _Knots(waits.stops, waits.ended)
     deadlocks = [replace(one, certain=not doubt, doubt=doubt) for one in sure.deadlocks()]
-    for one in perhaps.deadlocks():
-        # What a certain one explains is not told again.
-        if one.doubt and not sure.stuck.intersection(edge.tid for edge in one.cycle):
-            deadlocks.append(one)
+    if any(need.doubt for stop in waits.stops.values() for need in stop.needs):
+        for one in _Knots(waits.stops, waits.ended).deadlocks():
+            # What a certain one explains is not told again.
+            if one.doubt and not sure.stuck.intersection(edge.tid for edge in one.cycle):
+                deadlocks.append(one)
     return tuple(sorted(deadlocks, key=lambda deadlock: -deadlock.since_s))
 
 
@@ -177,16 +178,19 @@ class _Knots:
         ):
             return ()
         best: tuple[_Edge, ...] = ()
-        for start in sorted(node for node in knot if node > 0)[:_STARTS]:
-            cycle = self._cycle_through(knot, start)
+        steps = 0
+        for start in sorted(node for node in knot if node > 0):
+            cycle, taken = self._cycle_through(knot, start)
+            steps += taken
             if not best or len(cycle) < len(best):
                 best = cycle
-            if len(best) == 1:
+            if len(best) == 1 or 2 * len(best) == len(knot) or steps > _STEPS:
                 break
         first = best.index(min(best, key=lambda edge: edge.tid))
         return best[first:] + best[:first]
 
-    def _cycle_through(self, knot: Set[int], start: int) -> tuple[_Edge, ...]:
+    def _cycle_through(self, knot: Set[int], start: int) -> tuple[tuple[_Edge, ...], int]:
+        """Return a shortest one through a thread, and how many steps were taken."""
         came_by: dict[int, int] = {}
         line = deque([start])
         while start not in came_by:
@@ -202,7 +206,7 @@ class _Knots:
             tid = came_by[number]
             walked.append(_Edge(tid, self._needs[number], holder))
             holder = tid
-        return tuple(reversed(walked))
+        return tuple(reversed(walked)), len(came_by)
 
 
 def _is_lock(need: Need) -> bool:

@@ -87,8 +87,9 @@ def waits(threads: Sequence[Thread], locks: Mapping[int, Lock]) -> Waits:
         for tid, wait in look.waiting.items()
         if (stop := look.stop(tid, wait)) is not None
     }
-    blockers = {tid for stop in stops.values() for need in stop.needs for tid in need.blockers}
-    return Waits(stops, blockers - look.living)
+    needs = {id(need): need for stop in stops.values() for need in stop.needs}
+    ended = {tid for need in needs.values() for tid in need.blockers} - look.living
+    return Waits(stops, ended)
 
 
 def of(waits: Waits, deadlocks: Sequence[Deadlock]) -> Waits:
