@@ -30,7 +30,8 @@ class Kind(StrEnum):
     __hash__ = str.__hash__
 
 
-#: Kinds whose wait is contention: somebody holds what the waiter wants.
+#: Kinds whose wait is contention unless a rule says otherwise (analysis/idle_rules.py): somebody
+#: holds what the waiter wants.
 CONTENTION_KINDS = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.ONCE, Kind.CUSTOM})
 
 #: Kinds that no thread holds: somebody posts or signals them.
@@ -55,7 +56,7 @@ class ThreadState(StrEnum):
 
     RUNNING = "running"  # on a CPU
     RUNNABLE = "runnable"  # wants a CPU
-    WAITING = "waiting"  # blocked on a lock that somebody holds (CONTENTION_KINDS)
+    WAITING = "waiting"  # blocked: its wait is contention
     IDLE = "idle"  # waits for work: condition variable, semaphore, join, barrier, sleep, poll
     OTHER = "other"  # disk, stopped, not known
 
@@ -90,6 +91,7 @@ class Wait:
     pshared: bool = False  # another process may end it
     awaits: int = 0  # join: tid of the thread whose end is awaited, 0 unknown
     parties: int = 0  # barrier: how many it lets go at once
+    idle: bool = False  # for work, not because somebody holds the lock: no contention
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +128,10 @@ class Thread:
     cpu_s: float
     acquisitions: int
     contended: int
-    wait_share: float = 0.0  # of the last interval spent waiting in CONTENTION_KINDS, 0..1
-    idle_share: float = 0.0  # of the last interval spent in the other waits, 0..1
+    #: Of the last interval spent waiting, 0..1: waits that are over by their kind, the one that is
+    #: going on by what it is.
+    wait_share: float = 0.0  # in contention
+    idle_share: float = 0.0  # in the other waits
     cpu_share: float = 0.0  # of the last interval on a CPU, 0..1
     #: At semaphores, conditions and barriers that somebody waits for now; None: not all is known.
     uses: tuple[Use, ...] | None = ()
@@ -142,6 +146,7 @@ class WaitStack:
     stack: int
     count: int
     wait_s: float
+    idle: bool = False  # waits for work
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +206,8 @@ class Lock:
     generation: int = 0  # how often its address was initialised again
     first_value: int = -1  # sem: what it was initialised to, -1 unknown
     freed_at_exit: bool = False  # mutex: the kernel frees it when its owner ends (robust, PI)
+    idle: bool = False  # all that is known of its waits is that they were for work
+    idle_s: float = 0.0  # of wait_s, in waits for work
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,10 +325,9 @@ class Snapshot:
     """Everything one look showed.
 
     ``threads`` are in order of tid; ``locks`` by wait, then contended, then acquisitions, most
-    first, those of CONTENTION_KINDS before the others. ``stacks`` maps the ids used above to
-    frames, innermost first; frames whose names are still being looked up have an empty
-    ``function``. ``sites`` maps single return addresses to the innermost frame that is no wrapper
-    (symbols/wrappers.py).
+    first, the idle ones after the others. ``stacks`` maps the ids used above to frames, innermost
+    first; frames whose names are still being looked up have an empty ``function``. ``sites`` maps
+    single return addresses to the innermost frame that is no wrapper (symbols/wrappers.py).
     """
 
     taken_at: str  # ISO 8601, UTC, milliseconds
@@ -347,3 +353,4 @@ class Snapshot:
     #: False: watching began later than the program; holds and waits from before are not known.
     complete: bool = True
     notes: tuple[str, ...] = ()  # one line each, what the user should know
+    why: Mapping[int, str] = field(default_factory=dict)  # by tid: the rule that told its wait

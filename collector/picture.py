@@ -232,6 +232,7 @@ class Picture:
             pshared=bool(wait.flags & _WAIT_PSHARED),
             awaits=around.awaited(wait),
             parties=wait.parties if kind is Kind.BARRIER else 0,
+            idle=kind not in CONTENTION_KINDS,
         )
 
     def forget_former_owners(self, now: Mapping[int, LockNow], tasks: Tasks) -> None:
@@ -290,7 +291,7 @@ class Picture:
                 cache[row.lock] = (row, self._names_version, lock)
         self._going_on, self._locks = going_on, cache
         found = [entry[2] for entry in cache.values()]
-        found.sort(key=_most_wait_first)
+        found.sort(key=classify.most_wait_first)
         return tuple(found)
 
     @property
@@ -323,8 +324,10 @@ class Picture:
             going_on[row.lock] = (waiting, holding)
         wait_before, hold_before = before or (0, 0)
         sites = reading.sites.get(row.lock, ())
-        stacks = self._wait_stacks(sites, now)
         holders = now.holders or self._presumed(now.published, longest)
+        # By the kind alone; analysis/classify.py looks closer.
+        idle = kind not in CONTENTION_KINDS
+        stacks = self._wait_stacks(sites, now, idle)
         seconds = self._clock.seconds
         return Lock(
             id=row.lock,
@@ -336,7 +339,7 @@ class Picture:
             trylock_failed=row.trylock_failed,
             signals=row.signals,
             unheard=row.unheard,
-            wait_s=seconds(row.wait_ticks + waiting),
+            wait_s=(wait_s := seconds(row.wait_ticks + waiting)),
             wait_max_s=seconds(max(row.wait_max, longest, _largest_mean(sites))),
             hold_s=seconds(row.hold_ticks + holding),
             hold_timed=row.hold_timed,
@@ -362,9 +365,13 @@ class Picture:
             generation=row.generation,
             first_value=row.type - 1 if kind is Kind.SEM else -1,
             freed_at_exit=kind is Kind.MUTEX and bool(row.type & _FREED_AT_EXIT),
+            idle=idle,
+            idle_s=wait_s if idle else 0.0,
         )
 
-    def _wait_stacks(self, sites: list[Site] | tuple[()], now: LockNow) -> tuple[WaitStack, ...]:
+    def _wait_stacks(
+        self, sites: list[Site] | tuple[()], now: LockNow, idle: bool
+    ) -> tuple[WaitStack, ...]:
         if not sites and not now.waiters:
             return ()
         by_stack = {site.stack: [site.count, site.wait_ticks] for site in sites}
@@ -372,7 +379,7 @@ class Picture:
             if stack:  # not ended, so not counted yet
                 by_stack.setdefault(stack, [0, 0])[1] += ticks
         found = [
-            WaitStack(stack, count, self._clock.seconds(ticks))
+            WaitStack(stack, count, self._clock.seconds(ticks), idle)
             for stack, (count, ticks) in by_stack.items()
         ]
         found.sort(key=lambda entry: (-entry.wait_s, -entry.count, entry.stack))
@@ -471,12 +478,6 @@ class Picture:
 def _taken(holders: Sequence[int], sites: Sequence[int]) -> list[tuple[int, int]]:
     """Return who holds a lock and where it was taken, 0 where nobody lists it."""
     return list(zip_longest(holders, sites[: len(holders)], fillvalue=0))
-
-
-def _most_wait_first(lock: Lock) -> tuple[bool, float, int, int, int]:
-    """Waiting for work is no contention, however long it takes: those locks come last."""
-    idle = lock.kind not in CONTENTION_KINDS
-    return idle, -lock.wait_s, -lock.contended, -lock.acquisitions, lock.id
 
 
 def _largest_mean(sites: list[Site] | tuple[()]) -> int:

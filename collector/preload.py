@@ -14,6 +14,8 @@ from dataclasses import replace
 from locktop.collector import control, discover, ending, procfs, unseen
 from locktop.collector.abi import lib
 from locktop.collector.analysis import deadlock, waitgraph
+from locktop.collector.analysis.classify import Classifier
+from locktop.collector.analysis.idle_rules import Rules
 from locktop.collector.clock import Clock
 from locktop.collector.decode import FlightRecorder
 from locktop.collector.errors import LocktopError
@@ -112,7 +114,9 @@ class _File:
 class PreloadSource:
     """Looks at one preloaded process."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, rules: Rules | None = None) -> None:
+        """``rules``: see attach()."""
+        self._classifier = Classifier(rules)
         self._target = discover.find(pid)
         memory = discover.open_memory(self._target)
         self._file = _File(pid, memory)
@@ -134,7 +138,7 @@ class PreloadSource:
         with self._busy:
             with _nothing_collected():
                 snapshot = self._looked()
-            self._last = self._resolved(snapshot) if resolve else snapshot
+            self._last = self._classifier.told(self._resolved(snapshot) if resolve else snapshot)
             return self._last
 
     def set_level(self, name: str) -> str:

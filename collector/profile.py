@@ -10,6 +10,7 @@ from typing import Protocol
 from locktop.collector import snapshot_file, vs_report
 from locktop.collector.analysis import callers, estimate
 from locktop.collector.analysis.callers import Butterfly, Node, Step
+from locktop.collector.analysis.idle_rules import Rules
 from locktop.collector.errors import LocktopError
 from locktop.collector.export import units
 from locktop.collector.model import Process, Snapshot
@@ -175,8 +176,9 @@ class ReportProfile:
         return (*self._tree(weight)[1], *self._report.notes)
 
 
-def read(path: str) -> Profile:
-    """Return what a file has: a snapshot, as JSON or msgpack, or a caller/callee report.
+def read(path: str, rules: Rules | None = None) -> Profile:
+    """Return what a file has: a snapshot, as JSON or msgpack, or a caller/callee report. ``rules``
+    tell the waits of a snapshot apart, without them those that come with locktop.
 
     Raises LocktopError when it has neither, OSError when it cannot be read.
     """
@@ -185,7 +187,7 @@ def read(path: str) -> Profile:
     if len(data) > LARGEST:
         raise LocktopError(f"{path} is larger than {units.bytes_(LARGEST)}")
     if snapshot_file.is_one(data):
-        return SnapshotProfile(snapshot_file.parse(data, path))
+        return SnapshotProfile(snapshot_file.parse(data, path, rules))
     return ReportProfile(vs_report.parse(data, path), path)
 
 

@@ -10,9 +10,12 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from locktop.collector.analysis.classify import Classifier
+from locktop.collector.analysis.idle_rules import Rules
 from locktop.collector.errors import LocktopError
 from locktop.collector.export.json_ import FORMAT, VERSION
 from locktop.collector.model import (
+    CONTENTION_KINDS,
     Blame,
     Deadlock,
     DeadlockEdge,
@@ -44,10 +47,11 @@ _LARGEST = 1 << 64
 T = TypeVar("T")
 
 
-def parse(data: bytes, name: str) -> Snapshot:
-    """Return the snapshot in ``data``. Raises LocktopError, which calls the file ``name``."""
+def parse(data: bytes, name: str, rules: Rules | None = None) -> Snapshot:
+    """Return the snapshot in ``data``, its waits told apart by ``rules``, without them by those
+    that come with locktop. Raises LocktopError, which calls the file ``name``."""
     try:
-        return _snapshot(_Fields(_document(data), ""))
+        return Classifier(rules).told(_snapshot(_Fields(_document(data), "")))
     except _WrongError as error:
         raise LocktopError(f"{name} is no snapshot of locktop: {error}") from None
 
@@ -295,9 +299,10 @@ def _thread(one: _Fields) -> Thread:
 
 
 def _wait(one: _Fields) -> Wait:
+    kind = one.one_of("kind", Kind)
     return Wait(
         lock=one.integer("lock", _NEEDED),
-        kind=one.one_of("kind", Kind),
+        kind=kind,
         for_s=one.number("since_s"),
         holders=one.integers("holders"),
         stack=one.integer("stack"),
@@ -305,6 +310,7 @@ def _wait(one: _Fields) -> Wait:
         seq=0,
         timed=one.flag("timed"),
         shared=one.flag("shared"),
+        idle=one.flag("idle", kind not in CONTENTION_KINDS),
     )
 
 
@@ -316,10 +322,11 @@ def _held(one: _Fields) -> Held:
 
 
 def _lock(one: _Fields) -> Lock:
+    kind = one.one_of("kind", Kind)
     return Lock(
         id=one.integer("id", _NEEDED),
         address=one.address("address"),
-        kind=one.one_of("kind", Kind),
+        kind=kind,
         name=one.text("name", _NEEDED),
         acquisitions=one.integer("acquisitions"),
         contended=one.integer("contended"),
@@ -339,13 +346,16 @@ def _lock(one: _Fields) -> Lock:
         recursive=one.flag("recursive"),
         writers_first=one.flag("writers_first"),
         foreign_releases=one.flag("foreign_releases"),
+        idle=one.flag("idle", kind not in CONTENTION_KINDS),
+        idle_s=one.number("idle_s"),
     )
 
 
 def _wait_stack(one: _Fields) -> WaitStack:
     return WaitStack(
-        one.integer("stack", _NEEDED), one.integer("count", _NEEDED), one.number("wait_s", _NEEDED)
-    )
+        one.integer("stack", _NEEDED), one.integer("count", _NEEDED), one.number("wait_s", _NEEDED),
+        one.flag("idle"),
+    )  # fmt: skip
 
 
 def _blame(one: _Fields) -> Blame:

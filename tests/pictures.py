@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
+from typing import ParamSpec
 
 from textual.app import App
 
+from locktop.collector.analysis.classify import Classifier
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import (
+    CONTENTION_KINDS,
     Blame,
     Deadlock,
     DeadlockEdge,
@@ -27,6 +31,18 @@ from locktop.collector.model import (
 )
 
 PID = 4711
+
+Made = ParamSpec("Made")
+
+
+def told(make: Callable[Made, Snapshot]) -> Callable[Made, Snapshot]:
+    """Waits told apart, as they are in every snapshot that is taken."""
+
+    @wraps(make)
+    def made(*arguments: Made.args, **named: Made.kwargs) -> Snapshot:
+        return Classifier().told(make(*arguments, **named))
+
+    return made
 
 
 def frame(function: str, file: str, line: int, address: int = 0x401000) -> Frame:
@@ -74,7 +90,8 @@ STACKS = {
 
 
 def wait(lock: int, kind: Kind, for_s: float, *holders: int, stack: int = 1, **more: bool) -> Wait:
-    return Wait(lock, kind, for_s, holders, stack, 0x401100, seq=2, **more)
+    idle = kind not in CONTENTION_KINDS
+    return Wait(lock, kind, for_s, holders, stack, 0x401100, seq=2, idle=idle, **more)
 
 
 def thread(tid: int, name: str, state: ThreadState, **more: object) -> Thread:
@@ -86,7 +103,8 @@ def lock(id: int, name: str, kind: Kind = Kind.MUTEX, **more: object) -> Lock:
     made = Lock(
         id, 0x55D0_0000_1000 + id * 64, kind, name, 0, 0, 0, 0.0, 0.0, 0.0, 0, 0.0, (), (), ()
     )
-    return replace(made, **more)  # type: ignore[arg-type]
+    made = replace(made, idle=kind not in CONTENTION_KINDS, **more)  # type: ignore[arg-type]
+    return replace(made, idle_s=made.wait_s if made.idle else 0.0)
 
 
 def snapshot(threads: tuple[Thread, ...], locks: tuple[Lock, ...], **more: object) -> Snapshot:
@@ -126,6 +144,7 @@ def _idle(tid: int, name: str, for_s: float) -> Thread:
     )
 
 
+@told
 def normal() -> Snapshot:
     """A hot lock, one slow reader-writer lock, an idle pool."""
     busy = ThreadState.WAITING
@@ -299,6 +318,7 @@ def normal() -> Snapshot:
     return snapshot(threads, locks, events=events)
 
 
+@told
 def deadlock() -> Snapshot:
     """Three threads in a ring, beside what goes on otherwise."""
     calm = normal()
@@ -345,6 +365,7 @@ def deadlock() -> Snapshot:
     )
 
 
+@told
 def many(threads: int = 200, locks: int = 1000, tick: int = 0) -> Snapshot:
     """A large process; from one ``tick`` to the next one row in ten changes."""
     made = []
@@ -410,6 +431,7 @@ def calls(tick: int = 0) -> Snapshot:
     return snapshot((), locks, stacks=stacks)
 
 
+@told
 def fleet(connections: int = 212, tick: int = 0) -> Snapshot:
     """Beside the usual: a mutex in each connection, waited for the less the later it was made, and
     eight in an array. The first is held, and two wait for it."""
@@ -458,6 +480,7 @@ def fleet(connections: int = 212, tick: int = 0) -> Snapshot:
     return replace(calm, threads=threads, locks=calm_locks + made + shards + rest)
 
 
+@told
 def ended() -> Snapshot:
     """The process is gone; its last picture is left."""
     return replace(normal(), ended=True, notes=("the process has ended",))
@@ -469,6 +492,7 @@ def empty() -> Snapshot:
     return snapshot((main,), (), duration_s=0.4)
 
 
+@told
 def hostile() -> Snapshot:
     """Names that a stranger chose: markup, control codes, wide and combining characters."""
     calm = normal()

@@ -89,7 +89,7 @@ def parser() -> argparse.ArgumentParser:
         )
         command.add_arguments(sub)
         sub.set_defaults(execute=command.execute)
-    options.set_screen_defaults(made)
+    options.set_defaults(made)
     made.set_defaults(execute=attach.execute)
     return made
 

@@ -80,7 +80,7 @@ class MonitorScreen(ListScreen):
         self._slot = Slot()
         self._picture: Picture | None = None
         self._paused = False
-        self._show_idle = True
+        self._show_idle = False
         self._subject: tuple[str, int] | None = None
         self._noted: set[str] = set()
         self._had_deadlock = False
@@ -352,16 +352,17 @@ class MonitorScreen(ListScreen):
         super().action_filter()
 
     def action_open(self) -> None:
-        """Open the class of locks, or go into it."""
+        """Open what is folded, or go into it."""
         self._set_open(True)
 
     def action_close(self) -> None:
-        """Close the class of locks, or go out of it."""
+        """Close what is open, or go out of it."""
         self._set_open(False)
 
     def _set_open(self, is_open: bool) -> None:
-        if self._picture is not None and self.sheet_in_use() is self._locks.widget:
-            self._locks.set_open(self._picture, is_open)
+        panel = self._panel()
+        if self._picture is not None and self.sheet_in_use() is panel.widget:
+            panel.set_open(self._picture, is_open)
             self._draw()
 
     def action_idle(self) -> None:

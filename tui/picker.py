@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
@@ -24,6 +25,7 @@ from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.list_screen import ListScreen
 
 if TYPE_CHECKING:
+    from locktop.collector.analysis.idle_rules import Rules
     from locktop.collector.source import Source
 
 Lister = Callable[[], Sequence[Candidate]]
@@ -137,12 +139,12 @@ class PickerApp(ThemedApp["Source"]):
         return self._picker
 
 
-def pick(theme: str | None) -> Source | None:
-    """Let the user pick a process; None if they quit."""
+def pick(theme: str | None, rules: Rules) -> Source | None:
+    """Let the user pick a process; None if they quit. ``rules``: see attach()."""
     from locktop.collector.attach import attach
     from locktop.collector.discover import candidates
 
-    app = PickerApp(candidates, attach, theme)
+    app = PickerApp(candidates, partial(attach, rules=rules), theme)
     run_app(app)
     return app.return_value
 

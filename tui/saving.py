@@ -114,13 +114,18 @@ def picture_name(snapshot: Snapshot, suffix: str) -> str:
 
 
 def render(
-    snapshot: Snapshot, form: str, before: Snapshot | None = None, width: int = 100
+    snapshot: Snapshot,
+    form: str,
+    before: Snapshot | None = None,
+    width: int = 100,
+    idle: bool = False,
 ) -> bytes:
-    """The snapshot as ``json``, ``msgpack`` or ``text`` (of ``width`` columns)."""
+    """The snapshot as ``json``, ``msgpack`` or ``text`` (of ``width`` columns; with ``idle`` also
+    the threads that wait for work)."""
     if form == "text":
         from locktop.collector.export.text import render as as_text
 
-        return encoded(as_text(snapshot, before, width).rstrip("\n") + "\n")
+        return encoded(as_text(snapshot, before, width, idle).rstrip("\n") + "\n")
     from locktop.collector.export.json_ import document
 
     whole = document(snapshot, before)

@@ -13,6 +13,7 @@ from locktop.collector import launch
 from locktop.collector.errors import LocktopError
 
 if TYPE_CHECKING:
+    from locktop.collector.analysis.idle_rules import Rules
     from locktop.collector.source import Source
 
 _ATTACH_WITHIN_S = 10.0
@@ -94,8 +95,8 @@ class Started:
         self._restore_handlers()
         self._close_output()
 
-    def source(self) -> Source:
-        """Attach as soon as its library is ready.
+    def source(self, rules: Rules | None = None) -> Source:
+        """Attach as soon as its library is ready; ``rules``: see attach().
 
         Raises EndedEarlyError when the program is over by then, else LocktopError.
         """
@@ -104,7 +105,7 @@ class Started:
         tries = int(_ATTACH_WITHIN_S / _ATTACH_EVERY_S)
         for last in (n == tries - 1 for n in range(tries)):
             try:
-                return attach(self.pid)
+                return attach(self.pid, rules)
             except LocktopError:
                 if last:
                     raise

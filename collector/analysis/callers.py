@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from locktop.collector.analysis import lock_classes
-from locktop.collector.model import CONTENTION_KINDS, Frame, Kind, Lock, Snapshot, WaitStack
+from locktop.collector.model import Frame, Kind, Lock, Snapshot, WaitStack
 from locktop.collector.symbols.python_merge import PYTHON
 
 #: What a snapshot can be weighed by: seconds waited, waits, seconds that holders let others wait.
@@ -71,7 +71,7 @@ class Branch:
 
     calls: tuple[Call, ...]
     value: float
-    #: A wait for work (a kind outside CONTENTION_KINDS): never added to contention.
+    #: Waits for work: never added to contention.
     idle: bool = False
 
 
@@ -182,16 +182,15 @@ def _waited(snapshot: Snapshot, weight: str) -> Iterator[Branch]:
     ends = _ends(snapshot)
     for lock in snapshot.locks:
         end = ends[lock.id]
-        idle = lock.kind not in CONTENTION_KINDS
         for entry in lock.wait_stacks:
             value = entry.wait_s if weight == WAIT else entry.count
             if entry.stack not in calls:
                 calls[entry.stack] = _calls(snapshot.stacks.get(entry.stack, ()), known)
             if value > 0:
-                yield Branch((*calls[entry.stack], end), value, idle)
+                yield Branch((*calls[entry.stack], end), value, entry.idle)
         left = _without_stack(lock, lock.wait_stacks, weight)
         if left > 0:
-            yield Branch((Call(NO_STACK), end), left, idle)
+            yield Branch((Call(NO_STACK), end), left, lock.idle)
 
 
 def _without_stack(lock: Lock, known: Iterable[WaitStack], weight: str) -> float:

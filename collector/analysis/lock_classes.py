@@ -41,6 +41,8 @@ class LockClass:
     holders: tuple[int, ...]  # tids, each once
     waiters: tuple[int, ...]  # tids, those at the first lock first
     rates: LockRates
+    idle: bool  # all of them are
+    idle_s: float
 
 
 def fold(locks: Sequence[Lock]) -> tuple[LockClass, ...]:
@@ -66,6 +68,11 @@ def single_name(lock: Lock, of: LockClass | None) -> str:
     return f"{lock.name} at {lock.address:#x}" if of and lock.name == of.name else lock.name
 
 
+def is_unnamed(lock: Lock) -> bool:
+    """Return whether the lock is called by its address."""
+    return _key(lock.name, lock.kind) is None
+
+
 def within(lock: Lock, of: LockClass) -> str:
     """Return what tells the lock from the others of its class: its name, or its address."""
     return f"at {lock.address:#x}" if lock.name == of.name else lock.name
@@ -73,12 +80,12 @@ def within(lock: Lock, of: LockClass) -> str:
 
 def wait_stacks(locks: Iterable[Lock]) -> tuple[WaitStack, ...]:
     """Return where all the waits for ``locks`` came from, most wait first."""
-    sums: dict[int, tuple[int, float]] = {}
+    sums: dict[tuple[int, bool], tuple[int, float]] = {}
     for lock in locks:
         for one in lock.wait_stacks:
-            count, wait_s = sums.get(one.stack, (0, 0.0))
-            sums[one.stack] = (count + one.count, wait_s + one.wait_s)
-    found = [WaitStack(stack, count, wait_s) for stack, (count, wait_s) in sums.items()]
+            count, wait_s = sums.get((one.stack, one.idle), (0, 0.0))
+            sums[one.stack, one.idle] = (count + one.count, wait_s + one.wait_s)
+    found = [WaitStack(stack, *summed, idle) for (stack, idle), summed in sums.items()]
     return tuple(sorted(found, key=lambda one: (-one.wait_s, -one.count, one.stack)))
 
 
@@ -107,7 +114,8 @@ def _key(name: str, kind: Kind) -> _Key | None:
 def _class(name: str, kind: Kind, locks: Sequence[Lock]) -> LockClass:
     # One pass over plain variables: with a few locks in each of many classes the quickest.
     destroyed = acquisitions = contended = trylock_failed = signals = unheard = hold_timed = 0
-    wait_s = wait_max_s = hold_s = hold_max_s = 0.0
+    wait_s = wait_max_s = hold_s = hold_max_s = idle_s = 0.0
+    idle = True
     acquisition_rate = contended_rate = wait_rate = hold_rate = signal_rate = 0.0
     holders: list[int] = []
     waiters: list[int] = []
@@ -120,6 +128,8 @@ def _class(name: str, kind: Kind, locks: Sequence[Lock]) -> LockClass:
         unheard += lock.unheard
         hold_timed += lock.hold_timed
         wait_s += lock.wait_s
+        idle_s += lock.idle_s
+        idle = idle and lock.idle
         hold_s += lock.hold_s
         wait_max_s = max(wait_max_s, lock.wait_max_s)
         hold_max_s = max(hold_max_s, lock.hold_max_s)
@@ -149,4 +159,6 @@ def _class(name: str, kind: Kind, locks: Sequence[Lock]) -> LockClass:
         holders=tuple(dict.fromkeys(holders)),
         waiters=tuple(dict.fromkeys(waiters)),
         rates=LockRates(acquisition_rate, contended_rate, wait_rate, hold_rate, signal_rate),
+        idle=idle,
+        idle_s=idle_s,
     )

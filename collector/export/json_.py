@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from locktop.collector.analysis import lock_classes
+from locktop.collector.analysis import lock_classes, thread_groups
 from locktop.collector.analysis.lock_classes import LockClass
+from locktop.collector.analysis.thread_groups import ThreadGroup
 from locktop.collector.model import (
     Deadlock,
     Event,
@@ -38,6 +39,9 @@ def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, An
     of their figures and how many they are ("instances", "destroyed"); "locks" has the ids of those
     with most wait, 64 at most. A lock that is in a class has that one's name as its "class"; two
     classes of one name are of different kinds.
+
+    "thread_groups" are the threads that do the same (analysis/thread_groups.py), each thread in
+    one; "lock" is null where they wait for none, or for several of the class "lock_name".
     """
     taken_before = _Before(before) if before is not None else None
     classes = lock_classes.fold(snapshot.locks)
@@ -58,7 +62,13 @@ def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, An
         "unseen_waiters": list(snapshot.unseen_waiters),
         "notes": list(snapshot.notes),
         "process": _process(snapshot),
-        "threads": [_thread(thread, taken_before) for thread in snapshot.threads],
+        "threads": [
+            _thread(thread, snapshot.why.get(thread.tid, ""), taken_before)
+            for thread in snapshot.threads
+        ],
+        "thread_groups": [
+            _thread_group(group) for group in thread_groups.fold(snapshot.threads, by_id, class_of)
+        ],
         "locks": [_lock(lock, class_of.get(lock.id), taken_before) for lock in snapshot.locks],
         "lock_classes": [_lock_class(found, by_id, taken_before) for found in classes],
         "deadlocks": [_deadlock(found) for found in snapshot.deadlocks],
@@ -94,13 +104,13 @@ def _process(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def _thread(thread: Thread, before: _Before | None) -> dict[str, Any]:
+def _thread(thread: Thread, why: str, before: _Before | None) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "tid": thread.tid,
         "name": thread.name,
         "alive": thread.alive,
         "state": str(thread.state),
-        "waiting_for": _wait(thread.waiting_for) if thread.waiting_for else None,
+        "waiting_for": _wait(thread.waiting_for, why) if thread.waiting_for else None,
         "holds": [held.lock for held in thread.holds],
         "held": [_held(held) for held in thread.holds],
         "wait_s": _by_kind(thread.wait_s),
@@ -137,7 +147,25 @@ def _by_kind(seconds: Mapping[Any, float]) -> dict[str, float]:
     return {str(kind): value for kind, value in seconds.items()}
 
 
-def _wait(wait: Wait) -> dict[str, Any]:
+def _thread_group(group: ThreadGroup) -> dict[str, Any]:
+    wait = group.wait
+    return {
+        "threads": list(group.tids),
+        "name": group.name,
+        "alive": group.first.alive,
+        "state": str(group.state),
+        "kind": str(wait.kind) if wait is not None else None,
+        "lock": group.lock or None,
+        "lock_name": group.lock_name,
+        "stack": wait.stack if wait is not None else 0,
+        "idle": wait is not None and wait.idle,
+        "longest_s": wait.for_s if wait is not None else None,
+        "holders": list(group.holders),
+        "holds": [held.lock for held in group.first.holds],
+    }
+
+
+def _wait(wait: Wait, why: str) -> dict[str, Any]:
     return {
         "lock": wait.lock,
         "kind": str(wait.kind),
@@ -147,6 +175,8 @@ def _wait(wait: Wait) -> dict[str, Any]:
         "site": hex(wait.site),
         "timed": wait.timed,
         "shared": wait.shared,
+        "idle": wait.idle,
+        "why": why,
     }
 
 
@@ -175,6 +205,8 @@ def _lock(lock: Lock, of: LockClass | None, before: _Before | None) -> dict[str,
         "unheard": lock.unheard,
         "wait_s": lock.wait_s,
         "wait_max_s": lock.wait_max_s,
+        "idle": lock.idle,
+        "idle_s": lock.idle_s,
         "hold_s": lock.hold_s,
         "hold_timed": lock.hold_timed,
         "hold_max_s": lock.hold_max_s,
@@ -215,6 +247,8 @@ def _lock_class(of: LockClass, by_id: Mapping[int, Lock], before: _Before | None
         "unheard": of.unheard,
         "wait_s": of.wait_s,
         "wait_max_s": of.wait_max_s,
+        "idle": of.idle,
+        "idle_s": of.idle_s,
         "hold_s": of.hold_s,
         "hold_timed": of.hold_timed,
         "hold_max_s": of.hold_max_s,
@@ -236,9 +270,20 @@ def lock_interval(lock: Lock, before: Lock | None) -> dict[str, float]:
     """Return the part of a lock's figures that was added since ``before``."""
     counts = ("acquisitions", "contended", "trylock_failed", "signals", "hold_timed")
     names = (*counts, "wait_s", "hold_s")
-    return {
+    grown = {
         name: _grown(getattr(before, name) if before else 0, getattr(lock, name)) for name in names
     }
+    return grown | {"idle_s": _idle_interval(lock, before, grown["wait_s"])}
+
+
+def _idle_interval(lock: Lock, before: Lock | None, wait_s: float) -> float:
+    """What of ``wait_s`` was for work. Which stacks are is told by the later look, which knows more
+    names."""
+    if lock.idle_s in (0.0, lock.wait_s):
+        return wait_s if lock.idle_s else 0.0
+    parts = zip(lock.wait_stacks, stack_intervals(lock, before), strict=True)
+    idle_s: float = sum(part["wait_s"] for entry, part in parts if entry.idle)
+    return min(wait_s, idle_s)
 
 
 def stack_intervals(lock: Lock, before: Lock | None) -> list[dict[str, Any]]:
@@ -261,7 +306,9 @@ def blame_intervals(lock: Lock, before: Lock | None) -> list[float]:
 
 
 def _wait_stack(entry: WaitStack) -> dict[str, Any]:
-    return {"stack": entry.stack, "count": entry.count, "wait_s": entry.wait_s}
+    return {
+        "stack": entry.stack, "count": entry.count, "wait_s": entry.wait_s, "idle": entry.idle,
+    }  # fmt: skip
 
 
 def _misuse(misuse: Misuse) -> dict[str, Any]:

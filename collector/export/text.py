@@ -6,11 +6,11 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from locktop.collector.analysis import lock_classes
+from locktop.collector.analysis import lock_classes, thread_groups
 from locktop.collector.analysis.lock_classes import LockClass
+from locktop.collector.analysis.thread_groups import ThreadGroup
 from locktop.collector.export import json_, misuse_text, units
 from locktop.collector.model import (
-    CONTENTION_KINDS,
     SIGNALLED_KINDS,
     Blame,
     Deadlock,
@@ -28,6 +28,7 @@ _Row = Lock | LockClass
 _MOST_LOCKS = 20
 _MOST_THREADS = 50
 _MOST_FRAMES = 30
+_MOST_TIDS = 8
 _MOST_MARKS = 20
 #: Of where the waits were: of so many locks, so many stacks each.
 _MOST_PLACES = (5, 3)
@@ -46,10 +47,13 @@ _SIGNAL_HEADINGS_OF_AN_INTERVAL = (
 )  # fmt: skip
 
 
-def render(snapshot: Snapshot, before: Snapshot | None = None, width: int = 100) -> str:
+def render(
+    snapshot: Snapshot, before: Snapshot | None = None, width: int = 100, idle: bool = False
+) -> str:
     """Return the page. With ``before``, an earlier look at the same process, the figures of locks
-    are those of the time between the two. No line is longer than ``width``."""
-    page = _Page(snapshot, before)
+    are those of the time between the two; with ``idle`` the threads that wait for work are listed
+    too. No line is longer than ``width``."""
+    page = _Page(snapshot, before, idle)
     return "\n".join(part for line in page.lines() for part in wrapped(line, width)) + "\n"
 
 
@@ -65,13 +69,15 @@ def wrapped(line: str, width: int) -> list[str]:
 
 
 class _Page:
-    def __init__(self, snapshot: Snapshot, before: Snapshot | None) -> None:
+    def __init__(self, snapshot: Snapshot, before: Snapshot | None, idle: bool) -> None:
         self._snapshot = snapshot
+        self._with_idle = idle
         self._before = {lock.id: lock for lock in before.locks} if before else None
         self._span_s = snapshot.duration_s - (before.duration_s if before else 0.0)
         self._threads = {thread.tid: thread for thread in snapshot.threads}
         self._locks = {lock.id: lock for lock in snapshot.locks}
         self._class_of = lock_classes.by_lock(lock_classes.fold(snapshot.locks))
+        self._groups = thread_groups.fold(snapshot.threads, self._locks, self._class_of)
 
     def lines(self) -> Iterator[str]:
         yield from self._head()
@@ -82,6 +88,8 @@ class _Page:
         yield from self._lock_table()
         yield from self._signal_table()
         yield from self._waiting_threads()
+        if self._with_idle:
+            yield from self._idle_threads()
         yield from self._places()
         yield from self._misuses()
         yield from self._marks()
@@ -161,11 +169,11 @@ class _Page:
         yield from self._other_waits()
 
     def _other_waits(self) -> Iterator[str]:
-        """Of the kinds that have no holder, so that waits for them may be for work."""
+        """Those for work, as far as known: that somebody has a semaphore is seldom seen."""
         waited: dict[Kind, float] = {}
         for lock in self._snapshot.locks:
-            if lock.kind not in CONTENTION_KINDS:
-                waited[lock.kind] = waited.get(lock.kind, 0.0) + self._figures(lock)["wait_s"]
+            if lock.idle_s:
+                waited[lock.kind] = waited.get(lock.kind, 0.0) + self._figures(lock)["idle_s"]
         most_first = sorted(waited.items(), key=lambda entry: -entry[1])
         listed = ", ".join(f"{kind} {units.duration(time)}" for kind, time in most_first if time)
         if listed:
@@ -173,8 +181,8 @@ class _Page:
 
     def _worth_showing(self) -> list[_Row]:
         waited = [lock for lock in self._snapshot.locks if lock.wait_s or lock.contended]
-        contended = self._folded(lock for lock in waited if lock.kind in CONTENTION_KINDS)
-        contended.sort(key=lambda row: -self._figures(row)["wait_s"])
+        contended = self._folded(lock for lock in waited if not lock.idle)
+        contended.sort(key=lambda row: -self._contention_s(row))
         return contended[:_MOST_LOCKS]
 
     def _folded(self, locks: Iterable[Lock]) -> list[_Row]:
@@ -192,6 +200,7 @@ class _Page:
         if self._before is None:
             return {
                 "wait_s": lock.wait_s,
+                "idle_s": lock.idle_s,
                 "contended": lock.contended,
                 "acquisitions": lock.acquisitions,
                 "hold_s": lock.hold_s,
@@ -199,10 +208,14 @@ class _Page:
             }
         return json_.class_interval(self._members(lock), self._before)
 
+    def _contention_s(self, lock: _Row) -> float:
+        figures = self._figures(lock)
+        return figures["wait_s"] - figures["idle_s"]
+
     def _lock_row(self, lock: _Row) -> tuple[str, ...]:
         figures = self._figures(lock)
         return (
-            units.duration(figures["wait_s"]),
+            units.duration(self._contention_s(lock)),
             f"{figures['contended']:.0f}" if figures["contended"] else _waiting(lock) or "0",
             units.duration(lock.wait_max_s),
             f"{figures['acquisitions']:.0f}",
@@ -228,8 +241,8 @@ class _Page:
         yield f"{_counted(len(of.locks), 'lock')}{destroyed}"
         if with_waiters and of.waiters:
             yield _waiting(of)
-        worst = max(self._members(of), key=lambda lock: self._figures(lock)["wait_s"])
-        wait_s = self._figures(worst)["wait_s"]
+        worst = max(self._members(of), key=self._contention_s)
+        wait_s = self._contention_s(worst)
         if not wait_s:
             return
         single = lock_classes.within(worst, of).removeprefix("at ")
@@ -247,7 +260,7 @@ class _Page:
                 if not headed:
                     headed = True
                     yield from ("", "WHERE THE WAITS WERE")
-                whole = self._figures(lock)["wait_s"]
+                whole = self._contention_s(lock)
                 share = int(100 * min(wait_s / whole, 1.0)) if whole else 0
                 yield (
                     f"  {self._named(lock)}, {share} % of its wait:"
@@ -296,11 +309,16 @@ class _Page:
 
     def _stacks_of_one(self, lock: Lock) -> list[tuple[int, int, float]]:
         if self._before is None:
-            return [(entry.stack, entry.count, entry.wait_s) for entry in lock.wait_stacks]
+            return [
+                (entry.stack, entry.count, entry.wait_s)
+                for entry in lock.wait_stacks
+                if not entry.idle
+            ]
         changed = json_.stack_intervals(lock, self._before.get(lock.id))
         return [
             (entry.stack, part["count"], part["wait_s"])
             for entry, part in zip(lock.wait_stacks, changed, strict=True)
+            if not entry.idle
         ]
 
     # ---- misuse ----
@@ -357,31 +375,50 @@ class _Page:
 
     def _waiting_threads(self) -> Iterator[str]:
         waiting = [
-            (thread, thread.waiting_for)
-            for thread in self._snapshot.threads
-            if thread.waiting_for
-            and (thread.waiting_for.kind in CONTENTION_KINDS or self._is_wanted(thread))
+            (group, group.wait)
+            for group in self._groups
+            if group.wait and (not group.wait.idle or self._is_wanted(group.first))
         ]
+        yield from self._waits(f"THREADS WAITING {self._now}, longest first", waiting, _MOST_FRAMES)
+
+    def _idle_threads(self) -> Iterator[str]:
+        idle = [(group, group.wait) for group in self._groups if group.wait and group.wait.idle]
+        yield from self._waits(f"THREADS WAITING FOR WORK {self._now}, longest first", idle, 1)
+
+    def _waits(
+        self, heading: str, waiting: list[tuple[ThreadGroup, Wait]], most_frames: int
+    ) -> Iterator[str]:
         waiting.sort(key=lambda entry: -entry[1].for_s)
         if waiting:
-            yield from ("", f"THREADS WAITING {self._now}, longest first")
-        for thread, wait in waiting[:_MOST_THREADS]:
-            yield from self._waiting_thread(thread, wait)
-        if len(waiting) > _MOST_THREADS:
-            yield f"  and {len(waiting) - _MOST_THREADS} more"
+            yield from ("", heading)
+        for group, wait in waiting[:_MOST_THREADS]:
+            yield from self._waiting_group(group, wait, most_frames)
+        left = sum(len(group.threads) for group, _ in waiting[_MOST_THREADS:])
+        if left:
+            yield f"  and {left} more"
 
     def _is_wanted(self, thread: Thread) -> bool:
         """Whether somebody waits for what it holds."""
         locks = (self._locks.get(held.lock) for held in thread.holds)
         return any(lock.waiters for lock in locks if lock is not None)
 
-    def _waiting_thread(self, thread: Thread, wait: Wait) -> Iterator[str]:
+    def _waiting_group(self, group: ThreadGroup, wait: Wait, most_frames: int) -> Iterator[str]:
+        """Those that wait for the same in the same place are told once, with all that they are."""
+        many = len(group.threads) > 1
+        who = self._many_threads(group) if many else self._thread(group.first.tid)
+        longest = "up to " if many else ""
+        named = self._lock(group.lock) if group.lock else f"one {wait.kind} each"
+        if group.lock_name and not group.lock:
+            named = f"{_with_kind_of(wait.kind, group.lock_name)}, one lock each"
         held = f", held by {self._holders(wait)}" if wait.holders else ""
-        yield (
-            f"  {self._thread(thread.tid)} for {units.duration(wait.for_s)}:"
-            f" {self._lock(wait.lock)}{held}"
-        )
-        yield from self._stack(wait.stack, "      ")
+        yield f"  {who} for {longest}{units.duration(wait.for_s)}: {named}{held}"
+        yield from self._stack(wait.stack, "      ", most_frames)
+
+    def _many_threads(self, group: ThreadGroup) -> str:
+        tids = ", ".join(map(str, group.tids[:_MOST_TIDS]))
+        more = len(group.tids) - _MOST_TIDS
+        listed = f"{tids} and {more} more" if more > 0 else tids
+        return f"{len(group.tids)} threads ({group.name}: {listed})"
 
     def _holders(self, wait: Wait) -> str:
         """Who holds what is waited for; of a single holder also for how long and since where."""
@@ -402,12 +439,12 @@ class _Page:
         )
         return f"{named}{since}{where}{itself}"
 
-    def _stack(self, stack: int, indent: str) -> Iterator[str]:
+    def _stack(self, stack: int, indent: str, most: int = _MOST_FRAMES) -> Iterator[str]:
         frames = self._snapshot.stacks.get(stack, ())
-        for frame in frames[:_MOST_FRAMES]:
+        for frame in frames[:most]:
             yield indent + _place(frame) + (" (inlined)" if frame.inlined else "")
-        if len(frames) > _MOST_FRAMES:
-            yield f"{indent}and {len(frames) - _MOST_FRAMES} frames more"
+        if len(frames) > most > 1:
+            yield f"{indent}and {len(frames) - most} frames more"
 
     def _marks(self) -> Iterator[str]:
         """What the program said of itself; the newest last, as in a log."""
@@ -439,8 +476,12 @@ class _Page:
 
 
 def _with_kind(row: _Row, name: str) -> str:
+    return _with_kind_of(row.kind, name)
+
+
+def _with_kind_of(kind: Kind, name: str) -> str:
     """A name made from the kind begins with it."""
-    return name if name.startswith(row.kind) else f"{row.kind} {name}"
+    return name if name.startswith(kind) else f"{kind} {name}"
 
 
 def _counted(number: int, thing: str) -> str:

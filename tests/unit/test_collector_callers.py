@@ -26,6 +26,7 @@ from locktop.collector.analysis.callers import (
     butterfly,
     tree,
 )
+from locktop.collector.analysis.classify import Classifier
 from locktop.collector.model import Blame, Frame, Kind, Snapshot, WaitStack
 
 
@@ -163,7 +164,7 @@ def snapshot(**more: object) -> Snapshot:
         ),
     )  # fmt: skip
     made = pictures.snapshot((), locks, stacks=stacks)
-    return replace(made, **more)  # type: ignore[arg-type]
+    return Classifier().told(replace(made, **more))  # type: ignore[arg-type]
 
 
 def test_a_frame_without_a_name_is_known_by_its_address() -> None:
@@ -193,6 +194,7 @@ def test_python_functions_of_one_name_are_told_apart_by_their_files() -> None:
         return (Frame(0x1, "run", file, 3, "python", 0),)
 
     found = snapshot(stacks={1: run("/a/jobs.py"), 2: run("/b/jobs.py"), 3: run("/a/jobs.py")})
+    found = replace(found, locks=tuple(one for one in found.locks if one.name == "a"))
     nodes = tree(branches(found, callers.WAIT)).children
     assert [(node.step.name, node.value) for node in nodes] == [("run", 5.0), ("run", 2.0)]
 

@@ -38,7 +38,7 @@ def full() -> Snapshot:
 
 @pytest.mark.parametrize("make", [full, pictures.normal, pictures.many, pictures.empty])
 def test_what_was_saved_is_read_back(make: Callable[[], Snapshot]) -> None:
-    whole = document(make())
+    whole = document(pictures.told(make)())
     for data in (json.dumps(whole, indent=1).encode(), bytes(msgpack.packb(whole))):
         assert is_one(data)
         assert document(parse(data, "x")) == whole

@@ -11,6 +11,7 @@ import pictures
 import pytest
 from pictures import PID
 
+from locktop.collector.analysis.classify import Classifier
 from locktop.collector.export import json_, text, units
 from locktop.collector.model import (
     Deadlock,
@@ -58,6 +59,9 @@ def test_nothing_harmful_is_left_of_any_character() -> None:
             assert character not in "\u2028\u2029"
 
 
+told = Classifier().told
+
+
 def snapshot(contended: int = 7, wait_s: float = 0.8, duration_s: float = 10.0) -> Snapshot:
     waiter = Thread(
         tid=PID + 1, name="worker", alive=True, state=ThreadState.WAITING,
@@ -87,7 +91,7 @@ def snapshot(contended: int = 7, wait_s: float = 0.8, duration_s: float = 10.0) 
 
 
 def test_the_document_has_the_keys_others_rely_on() -> None:
-    document = json_.document(snapshot())
+    document = json_.document(told(snapshot()))
     assert {
         "format", "version", "taken_at", "host", "source", "duration_s", "lost_events", "process",
         "threads", "locks", "deadlocks", "lock_order", "stacks",
@@ -96,7 +100,7 @@ def test_the_document_has_the_keys_others_rely_on() -> None:
     assert {"pid", "comm", "cmdline", "exe", "started_at"} <= document["process"].keys()
     assert document["threads"][1]["waiting_for"] | {"site": 0, "timed": 0, "shared": 0} == {
         "lock": 7, "kind": "mutex", "since_s": 1.2, "holders": [PID], "stack": 5,
-        "site": 0, "timed": 0, "shared": 0,
+        "site": 0, "timed": 0, "shared": 0, "idle": False, "why": "mutex",
     }  # fmt: skip
     assert document["complete"] is True
     assert document["threads"][0]["waiting_for"] is None
@@ -112,7 +116,9 @@ def test_the_document_has_the_keys_others_rely_on() -> None:
         "blame", "signals",
     } <= document["locks"][0].keys()  # fmt: skip
     assert document["locks"][0]["address"] == "0x55aa"
-    assert document["locks"][0]["wait_stacks"] == [{"stack": 5, "count": 7, "wait_s": 0.8}]
+    assert document["locks"][0]["wait_stacks"] == [
+        {"stack": 5, "count": 7, "wait_s": 0.8, "idle": False}
+    ]
     frame = document["stacks"]["5"][0]
     assert (frame["function"], frame["file"], frame["line"]) == ("put", "cache.c", 42)
     assert (frame["module"], frame["address"]) == ("x", "0x55bb")
@@ -254,11 +260,12 @@ def test_the_page_without_waits_claims_no_more_than_was_seen() -> None:
 
 def test_the_page_tells_waits_of_other_kinds() -> None:
     seen = snapshot()
-    futex = replace(seen.locks[0], kind=Kind.FUTEX, wait_s=2.5)
-    page = text.render(replace(seen, locks=(*seen.locks, futex, replace(futex, wait_s=0.5))))
+    futex = replace(seen.locks[0], id=8, kind=Kind.FUTEX, wait_s=2.5)
+    other = replace(futex, id=9, wait_s=0.5)
+    page = text.render(told(replace(seen, threads=(), locks=(*seen.locks, futex, other))))
     assert "g_cache_lock" in page
     assert "for work: futex 3.00 s" in page
-    page = text.render(replace(seen, locks=(futex,)))
+    page = text.render(told(replace(seen, threads=(), locks=(futex,))))
     assert "no wait for a mutex or rwlock was seen" in page
     assert "for work: futex 2.50 s" in page
 
@@ -269,7 +276,7 @@ def test_the_page_says_how_often_what_is_waited_for_was_signalled() -> None:
     more = waited_for(PID + 1, PID, signals=0, name="g_never", id=9)
     left = waited_for(signals=5, name="g_left", id=10)
     seen = snapshot()
-    seen = replace(seen, locks=(*seen.locks, some, more, left))
+    seen = told(replace(seen, locks=(*seen.locks, some, more, left)))
     lines = text.render(seen).splitlines()
     at = lines.index(SIGNAL_TABLE)
     table = [line.split() for line in lines[at + 1 : at + 4]]
@@ -354,7 +361,11 @@ def test_a_class_of_locks_is_one_line_with_its_worst() -> None:
     assert "with 20.0 s, held by thread 4714 (worker-2)" in joined
     assert "cache.c: shards[].mu, 8 locks, the worst cache.c: shards[7].mu with 570 ms" in joined
     assert "mutex conn::mu, 212 locks, 50 % of its wait: 16 min 50 s in 10600 waits" in page
-    assert "mutex conn::mu at 0x55d000010a00, held by thread 4714" in page, "who waits for it"
+    joined = " ".join(page.split())
+    assert (
+        "2 threads (worker-#: 4712, 4713) for up to 100 ms: mutex conn::mu at 0x55d000010a00, "
+        "held by thread 4714" in joined
+    ), "who waits for it"
     assert all(len(line) <= 100 for line in page.splitlines())
 
 

@@ -28,6 +28,7 @@ async def test_says_first_what_is_stuck_for_how_long_because_of_whom_and_where()
 
 async def test_locks_are_sorted_by_wait_and_idle_ones_are_below() -> None:
     async with opened() as screen:
+        await screen.keys("i")
         assert [name.split()[0] for name in screen.names("LOCK")] == [
             *("g_cache_lock", "g_table_lock", "stats_mutex", "journal_mutex"),
             *("pool_ready", "thread"),
@@ -38,7 +39,9 @@ async def test_sort_goes_through_all_orders_and_round() -> None:
     async with opened() as screen:
         seen = []
         for _ in range(6):
-            seen.append(next(line for line in screen.lines if "Locks by " in line).split()[3])
+            seen.append(
+                next(line for line in screen.lines if "Locks by " in line).split()[3].strip(",")
+            )
             await screen.keys("s")
         assert seen == ["wait", "contended", "rate", "hold", "name", "wait"]
 
@@ -47,13 +50,16 @@ async def test_sort_leaves_out_what_is_not_shown() -> None:
     async with opened(size=(80, 24)) as screen:
         seen = []
         for _ in range(4):
-            seen.append(next(line for line in screen.lines if "Locks by " in line).split()[3])
+            seen.append(
+                next(line for line in screen.lines if "Locks by " in line).split()[3].strip(",")
+            )
             await screen.keys("s")
         assert seen == ["wait", "rate", "name", "wait"]
 
 
 async def test_reverse_turns_the_order_around_but_keeps_idle_below() -> None:
     async with opened() as screen:
+        await screen.keys("i")
         before = screen.names("LOCK")
         await screen.keys("S")
         after = screen.names("LOCK")
@@ -71,7 +77,7 @@ async def test_filter_is_live_and_escape_shows_everything_again() -> None:
         assert screen.locks.has_focus
         assert "with “TABLE”" in screen.text
         await screen.keys("escape")
-        assert len(screen.names("LOCK")) == 6
+        assert len(screen.names("LOCK")) == 4
 
 
 async def test_keys_that_arrive_in_one_burst_reach_the_filter() -> None:
@@ -146,6 +152,7 @@ async def test_before_anything_is_chosen_the_cursor_stays_on_top() -> None:
 
 async def test_the_order_changes_at_most_once_a_second() -> None:
     async with opened() as screen:
+        await screen.keys("i")
         before = screen.names("LOCK")
         changed = with_lock(pictures.normal(), 3, wait_s=99_999.0)
         await screen.show(changed, after_s=0.4)
@@ -205,14 +212,37 @@ async def test_no_deadlock_says_so() -> None:
         await screen.says("There is no deadlock.")
 
 
-async def test_idle_threads_are_hidden_and_shown() -> None:
+async def test_what_is_idle_is_hidden_until_it_is_asked_for() -> None:
     async with opened() as screen:
-        assert "pool-1" in screen.text
+        assert "pool-" not in screen.text
+        assert "by wait, 2 idle hidden (i)" in screen.text, "locks"
+        assert "by state, 4 idle hidden (i)" in screen.text
         await screen.keys("i")
-        assert "pool-1" not in screen.text
-        assert "4 hidden" in screen.text
+        assert "▸ pool-# x3" in screen.text
+        assert "hidden" not in screen.text
         await screen.keys("i")
-        assert "pool-1" in screen.text
+        assert "pool-" not in screen.text
+
+
+async def test_nothing_is_called_idle_where_that_is_not_known() -> None:
+    for changed in ({"level": "dormant"}, {"ended": True}):
+        async with opened(replace(pictures.normal(), **changed)) as screen:
+            assert "pool_ready" in screen.text
+            assert "hidden" not in screen.text
+
+
+async def test_who_is_in_a_deadlock_is_never_hidden() -> None:
+    ring = pictures.deadlock()
+    calm = tuple(
+        replace(one, state=pictures.ThreadState.IDLE, holds=(), wait_share=0.0)
+        for one in ring.threads
+    )
+    locks = tuple(replace(one, idle=True) for one in ring.locks)
+    async with opened(replace(ring, threads=calm, locks=locks)) as screen:
+        assert [name.split()[0] for name in screen.names("THREAD")] == [
+            *("philosopher-0", "philosopher-1", "philosopher-2"),
+        ]
+        assert [name for name in screen.names("LOCK") if name] == ["▸ fork[]"]
 
 
 async def test_a_thread_that_sleeps_while_it_holds_a_lock_is_not_idle() -> None:
@@ -221,7 +251,6 @@ async def test_a_thread_that_sleeps_while_it_holds_a_lock_is_not_idle() -> None:
         replace(t, state=pictures.ThreadState.IDLE) if t.tid == 4714 else t for t in calm.threads
     )
     async with opened(replace(calm, threads=asleep)) as screen:
-        await screen.keys("i")
         assert "worker-2" in "\n".join(screen.names("THREAD"))
         assert "pool-1" not in screen.text
 

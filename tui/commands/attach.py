@@ -6,7 +6,13 @@ import argparse
 import gc
 from typing import TYPE_CHECKING
 
-from locktop.tui.commands.options import add_pid_of_screen, add_screen, no_terminal
+from locktop.tui.commands.options import (
+    add_idle_matching,
+    add_pid_of_screen,
+    add_screen,
+    no_terminal,
+    rules,
+)
 
 if TYPE_CHECKING:
     from locktop.collector.source import Source
@@ -16,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_pid_of_screen(parser)
     add_screen(parser)
+    add_idle_matching(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -29,10 +36,10 @@ def execute(arguments: argparse.Namespace) -> int:
     if pid is not None:
         from locktop.collector.attach import attach
 
-        return watch(attach(pid), arguments)
+        return watch(attach(pid, rules(arguments)), arguments)
     from locktop.tui.picker import pick
 
-    source = pick(arguments.theme)
+    source = pick(arguments.theme, rules(arguments))
     return watch(source, arguments) if source is not None else 0
 
 

@@ -7,7 +7,13 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
-from locktop.tui.commands.options import add_pid_or, add_screen, has_terminal
+from locktop.tui.commands.options import (
+    add_idle_matching,
+    add_pid_or,
+    add_screen,
+    has_terminal,
+    rules,
+)
 from locktop.tui.commands.output import add_output, destination, write
 
 if TYPE_CHECKING:
@@ -46,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=FORMATS,
         help="text (the default), json, or csv: a caller/callee summary report",
     )
+    add_idle_matching(parser)
     add_output(parser)
     add_screen(parser)
 
@@ -70,8 +77,10 @@ def _show(arguments: argparse.Namespace) -> int:
         from locktop.tui.commands.attach import watch
 
         weight = profile.weight_of(profile.SNAPSHOT_WEIGHTS, arguments.weight)
-        return watch(attach(arguments.pid), arguments, (weight.name, arguments.idle))
-    found = profile.read(arguments.file)
+        return watch(
+            attach(arguments.pid, rules(arguments)), arguments, (weight.name, arguments.idle)
+        )
+    found = profile.read(arguments.file, rules(arguments))
     weight = profile.weight_of(found.weights, arguments.weight)
     from locktop.tui.app import CallersApp, run_app
 
@@ -88,10 +97,10 @@ def _profile(arguments: argparse.Namespace) -> Profile:
     from locktop.collector import profile
 
     if arguments.file is not None:
-        return profile.read(arguments.file)
+        return profile.read(arguments.file, rules(arguments))
     from locktop.collector.attach import attach
 
-    source = attach(arguments.pid)
+    source = attach(arguments.pid, rules(arguments))
     try:
         return profile.SnapshotProfile(source.look(resolve=True))
     finally:

@@ -7,7 +7,7 @@ import os
 import time
 from pathlib import Path
 
-from locktop.tui.commands.options import add_screen, has_terminal, seconds
+from locktop.tui.commands.options import add_screen, has_terminal, rules, seconds
 
 NAME = "demo"
 HELP = "watch a small program that is in trouble"
@@ -42,7 +42,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from locktop.tui.started import Started
 
     with Started(command[0], command, output=os.devnull) as started:
-        watch(started.source(), arguments)
+        watch(started.source(rules(arguments)), arguments)
     return started.status
 
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from locktop.tui import levels
+
+if TYPE_CHECKING:
+    from locktop.collector.analysis.idle_rules import Rules
 
 _NO_TERMINAL = ("dumb", "unknown")
 
@@ -83,7 +87,7 @@ def _add_pid(parser: argparse.ArgumentParser, name: str, required: bool) -> None
 
 
 def add_screen(parser: argparse.ArgumentParser) -> None:
-    """What the screen looks like; set_screen_defaults() says what it is when not given."""
+    """What the screen looks like; set_defaults() says what it is when not given."""
     # Without a default of its own a command does not undo what stands before it.
     parser.add_argument(
         "--theme",
@@ -101,9 +105,28 @@ def add_screen(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def set_screen_defaults(parser: argparse.ArgumentParser) -> None:
-    """For the parser of the whole command line."""
-    parser.set_defaults(theme=None, rate=2.0)
+def set_defaults(parser: argparse.ArgumentParser) -> None:
+    """For the parser of the whole command line: of what has none of its own."""
+    parser.set_defaults(theme=None, rate=2.0, idle_matching=[])
+
+
+def add_idle_matching(parser: argparse.ArgumentParser) -> None:
+    """What is a wait for work; rules() gives it with the rest."""
+    parser.add_argument(
+        "--idle-matching",
+        action="append",
+        default=argparse.SUPPRESS,
+        metavar="GLOB",
+        help="waits under a function that matches are for work, with ! before it they are not; may "
+        "be given again",
+    )
+
+
+def rules(arguments: argparse.Namespace) -> Rules:
+    """By what waits are told apart. Raises LocktopError."""
+    from locktop.collector import idle_config
+
+    return idle_config.load(arguments.idle_matching)
 
 
 def add_level(parser: argparse.ArgumentParser) -> None:

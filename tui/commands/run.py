@@ -6,7 +6,13 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from locktop.tui.commands.options import add_level, add_screen, no_terminal
+from locktop.tui.commands.options import (
+    add_idle_matching,
+    add_level,
+    add_screen,
+    no_terminal,
+    rules,
+)
 
 if TYPE_CHECKING:
     from locktop.collector.errors import LocktopError
@@ -29,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_level(parser)
     add_screen(parser)
+    add_idle_matching(parser)
     parser.add_argument("--output", metavar="FILE", help="where CMD's output goes: a new file")
     parser.add_argument(
         "--keep", action="store_true", help="leave CMD running when the screen is closed"
@@ -62,9 +69,10 @@ def watch_started(program: str, command: list[str], arguments: argparse.Namespac
     from locktop.tui.started import Started
 
     unseen = None
+    told_apart = rules(arguments)
     with Started(program, command, arguments.level, arguments.output, arguments.keep) as started:
         try:
-            watch(started.source(), arguments)
+            watch(started.source(told_apart), arguments)
         except LocktopError as error:
             unseen = error
     return tell_end(started, unseen)

@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 
-from locktop.tui.commands.options import add_pid, seconds
+from locktop.tui.commands.options import add_idle_matching, add_pid, rules, seconds
 from locktop.tui.commands.output import add_output, destination, write
 
 NAME = "snapshot"
@@ -25,8 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-d", "--duration", type=seconds, metavar="SECONDS", help="look again after so long"
     )
+    add_idle_matching(parser)
     add_output(parser)
     parser.add_argument("--format", choices=FORMATS, default="json", help="default json")
+    parser.add_argument(
+        "--idle", action="store_true", help="in text also the threads that wait for work"
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -38,7 +42,7 @@ def execute(arguments: argparse.Namespace) -> int:
     path = destination(arguments)
     if path is None and arguments.format == "msgpack" and sys.stdout.isatty():
         raise LocktopError("msgpack is not for a terminal; give -o FILE or a pipe")
-    source = attach(arguments.pid)
+    source = attach(arguments.pid, rules(arguments))
     try:
         before = source.look() if arguments.duration else None
         if arguments.duration:
@@ -46,7 +50,8 @@ def execute(arguments: argparse.Namespace) -> int:
         snapshot = source.look(resolve=True)
     finally:
         source.close()
-    write(saving.render(snapshot, arguments.format, before, _width()), path, arguments)
+    page = saving.render(snapshot, arguments.format, before, _width(), arguments.idle)
+    write(page, path, arguments)
     return 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from locktop.collector.model import CONTENTION_KINDS, Kind, Lock, Thread
+from locktop.collector.model import Kind, Lock, Thread
 from locktop.tui.lines.figures import duration
 from locktop.tui.lines.picture import Picture, short_place
 from locktop.tui.lines.runs import Line, Run, line_text, say
@@ -74,7 +74,7 @@ def _most_waited_now(picture: Picture) -> Lock | None:
 
 
 def _busiest(picture: Picture) -> Lock | None:
-    contended = [lock for lock in picture.snapshot.locks if lock.kind in CONTENTION_KINDS]
+    contended = [lock for lock in picture.snapshot.locks if not lock.idle]
     busiest = max(contended, key=lambda lock: lock.rates.wait, default=None)
     return busiest if busiest is not None and busiest.rates.wait >= _CALM_WAIT else None
 

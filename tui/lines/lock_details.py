@@ -6,11 +6,11 @@ from collections.abc import Container, Iterator, Sequence
 from itertools import islice
 
 from locktop.collector.export import misuse_text
-from locktop.collector.model import Blame, Kind, Lock, WaitStack
+from locktop.collector.model import CONTENTION_KINDS, Blame, Kind, Lock, WaitStack
 from locktop.tui.lines.figures import count, duration, exact, percent
 from locktop.tui.lines.lock_list import LockRow, mean_hold
 from locktop.tui.lines.parts import blank, heading, labelled, latest_events, stack_of
-from locktop.tui.lines.picture import Picture, is_contention
+from locktop.tui.lines.picture import Picture
 from locktop.tui.lines.runs import Line, Run, say
 from locktop.tui.lines.thread_list import state_word
 
@@ -40,7 +40,7 @@ def lock_details(picture: Picture, lock: Lock) -> Iterator[Line]:
 
 
 def _holders(picture: Picture, lock: Lock) -> Iterator[Line]:
-    if not lock.holders and is_contention(lock):
+    if not lock.holders and lock.kind in CONTENTION_KINDS:
         # Between one holder and the next it is free, or the next one is not seen yet.
         free = not lock.waiters and picture.snapshot.complete
         yield labelled("held by", ("nobody" if free else "not known", "dim"))
@@ -104,9 +104,12 @@ def figures(picture: Picture, lock: LockRow, ids: Container[int]) -> Iterator[Li
             signalled, f"{exact(lock.signals)} times{missed}", ("  by this process", "dim")
         )
     mean = _mean_wait(picture, lock, ids)
+    work = f"  {duration(lock.idle_s)} of it for work" if lock.idle_s and not lock.idle else ""
     each = f" {duration(mean)} each," if mean is not None else ""
     yield labelled(
-        "waited", f"{duration(lock.wait_s)} in all,{each} {duration(lock.wait_max_s)} at most"
+        "waited",
+        f"{duration(lock.wait_s)} in all,{each} {duration(lock.wait_max_s)} at most",
+        (work, "dim"),
     )
     if lock.hold_timed:
         timed = "every hold timed"
@@ -188,4 +191,7 @@ def _wait_stack_title(number: int, stack: WaitStack, total: float, of: int) -> L
     share = percent(stack.wait_s / total) if total > 0 else "-"
     which = f"{number + 1} of {of}: " if of > 1 else ""
     waits = f" in {exact(stack.count)} waits" if stack.count else ", still waiting"
-    return heading("Waited here  ", f"{which}{share} of the wait, {duration(stack.wait_s)}{waits}")
+    work = ", for work" if stack.idle else ""
+    return heading(
+        "Waited here  ", f"{which}{share} of the wait, {duration(stack.wait_s)}{waits}{work}"
+    )

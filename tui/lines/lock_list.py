@@ -5,29 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from rich.cells import cell_len
-
 from locktop.collector.analysis import lock_classes
+from locktop.collector.analysis.classify import wait_s
 from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.model import Lock
-from locktop.tui.lines.figures import count, duration, fit, fit_right, percent
+from locktop.tui.lines import folds
+from locktop.tui.lines.figures import count, duration, fit_right, percent
 from locktop.tui.lines.order import Order
 from locktop.tui.lines.picture import Picture, is_contention
-from locktop.tui.lines.shorten import fit_middle, middle, place_in
+from locktop.tui.lines.shorten import fit_middle, place_in
 from locktop.tui.lines.table import Cell, Column
 
 LockRow = Lock | LockClass
 
 _PLACE_WIDTH = 24
-_MARKS = ("▸ ", "▾ ")  # closed, open
-_LOCKS = " locks"
-_INSIDE = "  "
 #: A name made of a place: the function and the line.
 _PLACE = re.compile(r"^\w+ (?:made )?in (.*?)(?: \([^()]*(:\d+)\))?(?=  |$)")
 
 #: The orders in the order of the key; each with the title of its column.
 ORDERS: tuple[Order[LockRow], ...] = (
-    Order("wait", "WAIT", lambda lock: (-lock.wait_s, -lock.contended)),
+    Order("wait", "WAIT", lambda lock: (-wait_s(lock), -lock.contended)),
     Order("contended", "CONTEND", lambda lock: (-lock.contended, -lock.wait_s)),
     Order("rate", "WAIT/s", lambda lock: (-lock.rates.wait, -lock.rates.contended, -lock.wait_s)),
     Order("hold", "HELD%", lambda lock: (-lock.rates.hold, -lock.hold_s)),
@@ -58,7 +55,7 @@ def columns(
         _figure("CONT/s", 6, lambda lock: picture.counted(count(lock.rates.contended))),
         _figure("WAIT/s", 6, lambda lock: picture.counted(duration(lock.rates.wait))),
         _figure("HELD%", 5, lambda lock: picture.counted(_held_share(lock)), 100),
-        _figure("WAIT", 6, lambda lock: duration(lock.wait_s)),
+        _figure("WAIT", 6, lambda lock: duration(wait_s(lock))),
         _figure("MAX", 6, lambda lock: duration(lock.wait_max_s)),
         _figure("CONTEND", 7, lambda lock: count(lock.contended), 112),
         _figure("HOLD~", 6, lambda lock: duration(mean_hold(lock)), 106),
@@ -105,24 +102,16 @@ def _name(picture: Picture, lock: LockRow, is_open: Callable[[LockClass], bool])
 
 def _label(picture: Picture, lock: LockRow, is_open: Callable[[LockClass], bool]) -> str:
     if isinstance(lock, LockClass):
-        return f"{_MARKS[is_open(lock)]}{lock.name}  {len(lock.locks)}{_LOCKS}"
+        return folds.label(lock.name, len(lock.locks), "locks", is_open(lock))
     of = picture.class_of.get(lock.id)
     if of is None:
         return lock.name
-    return _INSIDE + lock_classes.within(lock, of)
+    return folds.INSIDE + lock_classes.within(lock, of)
 
 
 def _fit_name(text: str, width: int) -> str:
-    """``text`` in exactly ``width`` cells; how many locks a class has stays whole. What is made of
-    a place in the code becomes ``function:line`` where there is little room."""
-    mark, name = (text[:2], text[2:]) if text[:2] in _MARKS else ("", text)
-    if cell_len(text) > width:
-        name = _PLACE.sub(r"\1\2", name)
-    if not mark or cell_len(mark + name) <= width:
-        return fit_middle(mark + name, width)
-    name, _, number = name.rpartition("  ")
-    number = f" x{number.removesuffix(_LOCKS)}"
-    return fit(mark + middle(name, width - cell_len(mark + number)) + number, width)
+    """What is made of a place in the code becomes ``function:line`` where there is little room."""
+    return folds.fit_label(text, width, lambda name: _PLACE.sub(r"\1\2", name))
 
 
 def _holder(picture: Picture, lock: LockRow) -> Cell:

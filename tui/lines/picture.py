@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from functools import cached_property
 
-from locktop.collector.analysis import lock_classes
+from locktop.collector.analysis import lock_classes, thread_groups
 from locktop.collector.analysis.lock_classes import LockClass
+from locktop.collector.analysis.thread_groups import ThreadGroup
 from locktop.collector.model import (
-    CONTENTION_KINDS,
     Frame,
     Held,
     Kind,
@@ -23,6 +23,10 @@ from locktop.collector.symbols.wrappers import whose
 
 #: Characters kept of a name that several threads have, so that the tid after it has room.
 _SHARED_NAME = 8
+#: A wait this long is a matter of its own; a shorter one is one of many.
+LONG_WAIT_S = 1.0
+#: Two that do the same are clearer as two rows.
+_LEAST_OF_A_GROUP = 3
 
 
 class Picture:
@@ -34,7 +38,7 @@ class Picture:
         self.locks: dict[int, Lock] = {lock.id: _named(lock) for lock in snapshot.locks}
 
     @cached_property
-    def classes(self) -> dict[tuple[Kind, str], LockClass]:
+    def classes(self) -> dict[Hashable, LockClass]:
         """The classes of locks, by kind and name."""
         return {
             (found.kind, found.name): found
@@ -45,6 +49,20 @@ class Picture:
     def class_of(self) -> dict[int, LockClass]:
         """The class of each lock that is in one, by the lock's id."""
         return lock_classes.by_lock(self.classes.values())
+
+    @cached_property
+    def groups(self) -> dict[Hashable, ThreadGroup]:
+        """The groups of threads that have one row, by their keys. Who is stuck is in none."""
+        restless = {thread.tid for thread in self.snapshot.threads if _is_restless(thread)}
+        folded = thread_groups.fold(
+            self.snapshot.threads, self.locks, self.class_of, self.stuck_threads, restless
+        )
+        return {group.key: group for group in folded if len(group.threads) >= _LEAST_OF_A_GROUP}
+
+    @cached_property
+    def group_of(self) -> dict[int, ThreadGroup]:
+        """The group of each thread that is in one, by tid."""
+        return {tid: group for group in self.groups.values() for tid in group.tids}
 
     @cached_property
     def stuck_threads(self) -> frozenset[int]:
@@ -178,6 +196,11 @@ def _named(lock: Lock) -> Lock:
     return lock
 
 
+def _is_restless(thread: Thread) -> bool:
+    """Whether it may do something else at the next look: rows that followed that would jump."""
+    return thread.alive and _waited(thread) < LONG_WAIT_S
+
+
 def is_stuck_waiting(thread: Thread) -> bool:
     """Whether the thread waits for something that another one holds."""
     return thread.waiting_for is not None and thread.state is ThreadState.WAITING
@@ -185,7 +208,7 @@ def is_stuck_waiting(thread: Thread) -> bool:
 
 def is_contention(lock: Lock | LockClass) -> bool:
     """Whether waiting for this lock is contention, not waiting for work."""
-    return lock.kind in CONTENTION_KINDS
+    return not lock.idle
 
 
 def place(frame: Frame) -> str:

@@ -24,6 +24,7 @@ def thread_details(picture: Picture, thread: Thread) -> Iterator[Line]:
         f"  {state_word(picture, thread)}",
     )
     yield from _waits(picture, thread)
+    yield from rule_told(picture, thread)
     yield from _because(picture, thread)
     if thread.waiting_for is not None:
         yield from stack_of(picture, thread.waiting_for.stack, thread.waiting_for.site)
@@ -50,6 +51,14 @@ def _waits(picture: Picture, thread: Thread) -> Iterator[Line]:
     if holders:
         said += [", held by ", (", ".join(holders[:4]), "holder")]
     yield labelled("waits for", *said)
+
+
+def rule_told(picture: Picture, thread: Thread) -> Iterator[Line]:
+    """Which rule tells whether its wait is for work."""
+    why = picture.snapshot.why.get(thread.tid)
+    if why and thread.waiting_for is not None:
+        verdict = "idle" if thread.waiting_for.idle else "contended"
+        yield labelled("", (f"{verdict}, by the rule {why}", "dim"))
 
 
 def _because(picture: Picture, thread: Thread) -> Iterator[Line]:

@@ -1,13 +1,15 @@
-"""The list of threads: its columns and its orders."""
+"""The list of threads: its columns and its orders. A group of threads has a row as one has."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from locktop.collector.analysis.thread_groups import ThreadGroup
 from locktop.collector.model import CONTENTION_KINDS, Thread, ThreadState
+from locktop.tui.lines import folds
 from locktop.tui.lines.figures import bar, count, duration, fit_right, percent
 from locktop.tui.lines.order import Order
-from locktop.tui.lines.picture import Picture
+from locktop.tui.lines.picture import LONG_WAIT_S, Picture
 from locktop.tui.lines.shorten import fit_middle, place_in
 from locktop.tui.lines.table import Cell, Column
 
@@ -27,20 +29,33 @@ _STATE_STYLE = {
     ThreadState.IDLE: "text",
 }
 
-#: A wait this long is a matter of its own; a shorter one is one of many.
-_LONG_WAIT_S = 1.0
 #: Of the last interval: from here on a thread counts as one that contends.
 _SOME_SHARE = 0.05
 
 _PLACE_WIDTH = 24
 
+ThreadRow = Thread | ThreadGroup
+
+
+def threads_of(row: ThreadRow) -> tuple[Thread, ...]:
+    """The threads of a row; the first is the one that waits longest."""
+    return row.threads if isinstance(row, ThreadGroup) else (row,)
+
+
+def _order(
+    name: str, column: str, key: Callable[[Thread], tuple[float | str, ...]]
+) -> Order[ThreadRow]:
+    """A group is where the first of its threads would be."""
+    return Order(name, column, lambda row: min(map(key, threads_of(row))))
+
+
 #: The orders in the order of the key; each with the title of its column.
-ORDERS: tuple[Order[Thread], ...] = (
-    Order("state", "STATE", lambda thread: _by_state(thread)),
-    Order("wait", "WAITED", lambda thread: (-contention_wait(thread), thread.tid)),
-    Order("share", "WAIT%", lambda thread: (-round(thread.wait_share, 2), thread.tid)),
-    Order("cpu", "CPU%", lambda thread: (-round(thread.cpu_share, 2), -thread.cpu_s, thread.tid)),
-    Order("name", "THREAD", lambda thread: (thread.name.lower(), thread.tid)),
+ORDERS: tuple[Order[ThreadRow], ...] = (
+    _order("state", "STATE", lambda thread: _by_state(thread)),
+    _order("wait", "WAITED", lambda thread: (-contention_wait(thread), thread.tid)),
+    _order("share", "WAIT%", lambda thread: (-round(thread.wait_share, 2), thread.tid)),
+    _order("cpu", "CPU%", lambda thread: (-round(thread.cpu_share, 2), -thread.cpu_s, thread.tid)),
+    _order("name", "THREAD", lambda thread: (thread.name.lower(), thread.tid)),
 )
 
 
@@ -54,15 +69,16 @@ def _by_state(thread: Thread) -> tuple[float, ...]:
     rank, since = float(_STATE_RANK[thread.state]), 0.0
     if is_idle(thread):
         rank = 4.0
-    elif wait is not None and thread.state is ThreadState.WAITING and wait.for_s >= _LONG_WAIT_S:
+    elif wait is not None and thread.state is ThreadState.WAITING and wait.for_s >= LONG_WAIT_S:
         rank, since = 0.0, -wait.for_s
     elif thread.state is ThreadState.WAITING or thread.wait_share >= _SOME_SHARE:
         rank = 1.0
     return (rank, since, -round(thread.wait_share, 1), -round(thread.cpu_share, 1), thread.tid)
 
 
-def mark(picture: Picture, thread: Thread) -> Cell:
-    """The one character before a thread: ! in a deadlock, * waiting for a lock."""
+def mark(picture: Picture, row: ThreadRow) -> Cell:
+    """The one character before a row: ! in a deadlock, * waiting for a lock."""
+    thread = threads_of(row)[0]
     if thread.tid in picture.stuck_threads:
         return "!", "stuck"
     if thread.state is ThreadState.WAITING:
@@ -70,45 +86,59 @@ def mark(picture: Picture, thread: Thread) -> Cell:
     return " ", "text"
 
 
-def columns(picture: Picture) -> tuple[Column[Thread], ...]:
-    """All columns, in order from the left; the narrow screen drops some."""
+def columns(
+    picture: Picture, is_open: Callable[[ThreadGroup], bool] = lambda _: False
+) -> tuple[Column[ThreadRow], ...]:
+    """All columns, in order from the left; the narrow screen drops some. ``is_open``: whether the
+    threads of a group have rows of their own."""
     return (
-        Column("THREAD", 15, lambda thread: _name(picture, thread), fit_middle),
-        _figure("TID", 7, lambda thread: str(thread.tid), 90),
-        Column("STATE", 8, lambda thread: _state(picture, thread)),
+        Column("THREAD", 15, lambda row: _name(picture, row, is_open), folds.fit_label),
+        _figure("TID", 7, lambda row: str(row.tid) if isinstance(row, Thread) else "", 90),
+        Column("STATE", 8, lambda row: _state(picture, row)),
         Column(
             "WAITS FOR",
             14,
-            lambda thread: _waits_for(picture, thread),
+            lambda row: _waits_for(picture, row),
             fit_middle,
             grow=3,
             limit=36,
         ),
         _figure("SINCE", 6, _since),
-        Column(
-            "HELD BY", 12, lambda thread: _held_by(picture, thread), fit_middle, grow=2, limit=19
-        ),
-        _figure("WAIT%", 5, lambda thread: picture.counted(percent(thread.wait_share))),
-        Column("", 6, lambda thread: (bar(thread.wait_share, 6), "waiting")),
-        _figure("CPU%", 4, lambda thread: picture.lately(percent(thread.cpu_share)), 96),
+        Column("HELD BY", 12, lambda row: _held_by(picture, row), fit_middle, grow=2, limit=19),
+        _figure("WAIT%", 5, lambda row: picture.counted(percent(_wait_share(row)))),
+        Column("", 6, lambda row: (bar(_wait_share(row), 6), "waiting")),
+        _figure("CPU%", 4, lambda row: picture.lately(percent(_sum(row, _cpu_share))), 96),
         Column("HOLDS", 5, _holds, place=fit_right, from_width=104),
-        _figure("WAITED", 6, lambda thread: duration(contention_wait(thread)), 112),
-        _figure("CONTEND", 7, lambda thread: count(thread.contended), 120),
-        Column("AT", _PLACE_WIDTH, lambda thread: _where(picture, thread), grow=4, from_width=132),
+        _figure("WAITED", 6, lambda row: duration(_sum(row, contention_wait)), 112),
+        _figure("CONTEND", 7, lambda row: count(_sum(row, _contended)), 120),
+        Column("AT", _PLACE_WIDTH, lambda row: _where(picture, row), grow=4, from_width=132),
     )
 
 
 def _figure(
-    title: str, width: int, text: Callable[[Thread], str], from_width: int = 0
-) -> Column[Thread]:
-    """A column of figures, grey for a thread that only waits for work."""
+    title: str, width: int, text: Callable[[ThreadRow], str], from_width: int = 0
+) -> Column[ThreadRow]:
+    """A column of figures, grey for what only waits for work."""
     return Column(
-        title,
-        width,
-        lambda thread: (text(thread), _quiet(thread)),
-        fit_right,
-        from_width=from_width,
+        title, width, lambda row: (text(row), _quiet(row)), fit_right, from_width=from_width
     )
+
+
+def _sum(row: ThreadRow, figure: Callable[[Thread], float]) -> float:
+    return sum(map(figure, threads_of(row)))
+
+
+def _wait_share(row: ThreadRow) -> float:
+    """Of a group the mean."""
+    return _sum(row, lambda thread: thread.wait_share) / len(threads_of(row))
+
+
+def _cpu_share(thread: Thread) -> float:
+    return thread.cpu_share
+
+
+def _contended(thread: Thread) -> int:
+    return thread.contended
 
 
 def contention_wait(thread: Thread) -> float:
@@ -124,53 +154,78 @@ def state_word(picture: Picture, thread: Thread) -> str:
     return thread.state.value if thread.alive else "ended"
 
 
-def is_idle(thread: Thread) -> bool:
-    """Whether it only waits for work.
+def states_word(picture: Picture, row: ThreadRow) -> str:
+    """What the threads of a row do: where they differ how many wait, else how many run."""
+    threads = threads_of(row)
+    if len({thread.state for thread in threads}) > 1:
+        for state, verb in ((ThreadState.WAITING, "wait"), (ThreadState.RUNNING, "run")):
+            number = sum(thread.state is state for thread in threads)
+            if number:
+                return f"{number} {verb}"
+    return state_word(picture, threads[0])
+
+
+def is_idle(row: ThreadRow) -> bool:
+    """Whether it only waits for work: of a group whether all do.
 
     One that sleeps while it holds a lock does not, nor one that lately waited for locks.
     """
+    return all(map(_is_idle, threads_of(row)))
+
+
+def _is_idle(thread: Thread) -> bool:
     if not thread.alive:  # but what a killed process was stuck on stays to be seen
         return thread.state is not ThreadState.WAITING
     return thread.state is ThreadState.IDLE and not thread.holds and thread.wait_share < _SOME_SHARE
 
 
-def _quiet(thread: Thread) -> str:
-    return "dim" if is_idle(thread) else "text"
+def _quiet(row: ThreadRow) -> str:
+    return "dim" if is_idle(row) else "text"
 
 
-def _where(picture: Picture, thread: Thread) -> Cell:
-    frame = picture.wait_frame(thread)
+def _where(picture: Picture, row: ThreadRow) -> Cell:
+    frame = picture.wait_frame(threads_of(row)[0])
     text = place_in(frame, _PLACE_WIDTH) if frame is not None else ""
-    return text, "dim" if _quiet(thread) == "dim" else "where"
+    return text, "dim" if is_idle(row) else "where"
 
 
-def _name(picture: Picture, thread: Thread) -> Cell:
-    if thread.tid in picture.stuck_threads:
-        return picture.thread_name(thread.tid), "stuck"
-    return picture.thread_name(thread.tid), "dim" if _quiet(thread) == "dim" else "strong"
+def _name(picture: Picture, row: ThreadRow, is_open: Callable[[ThreadGroup], bool]) -> Cell:
+    style = "dim" if is_idle(row) else "strong"
+    if isinstance(row, ThreadGroup):
+        return folds.label(row.name, len(row.threads), "threads", is_open(row)), style
+    inside = folds.INSIDE if row.tid in picture.group_of else ""
+    stuck = row.tid in picture.stuck_threads
+    return inside + picture.thread_name(row.tid), "stuck" if stuck else style
 
 
-def _state(picture: Picture, thread: Thread) -> Cell:
-    return state_word(picture, thread), "dim" if is_idle(thread) else _STATE_STYLE[thread.state]
+def _state(picture: Picture, row: ThreadRow) -> Cell:
+    state = threads_of(row)[0].state
+    return states_word(picture, row), "dim" if is_idle(row) else _STATE_STYLE[state]
 
 
-def _waits_for(picture: Picture, thread: Thread) -> Cell:
-    wait = thread.waiting_for
+def _waits_for(picture: Picture, row: ThreadRow) -> Cell:
+    wait = threads_of(row)[0].waiting_for
     if wait is None:
         return "", "text"
-    return picture.lock_name(wait.lock), "dim" if _quiet(thread) == "dim" else "strong"
+    name = picture.lock_name(wait.lock)
+    if isinstance(row, ThreadGroup) and len(row.locks) > 1:
+        name = row.lock_name or f"{name} +{len(row.locks) - 1}"
+    return name, "dim" if is_idle(row) else "strong"
 
 
-def _since(thread: Thread) -> str:
-    return duration(thread.waiting_for.for_s) if thread.waiting_for is not None else ""
+def _since(row: ThreadRow) -> str:
+    wait = threads_of(row)[0].waiting_for
+    return duration(wait.for_s) if wait is not None else ""
 
 
-def _held_by(picture: Picture, thread: Thread) -> Cell:
-    wait = thread.waiting_for
-    return (
-        (picture.holders(wait.holders, wait.lock), "holder") if wait is not None else ("", "text")
-    )
+def _held_by(picture: Picture, row: ThreadRow) -> Cell:
+    wait = threads_of(row)[0].waiting_for
+    if wait is None:
+        return "", "text"
+    holders = row.holders if isinstance(row, ThreadGroup) else wait.holders
+    return picture.holders(holders, wait.lock), "holder"
 
 
-def _holds(thread: Thread) -> Cell:
-    return (str(len(thread.holds)), "holder") if thread.holds else ("-", "dim")
+def _holds(row: ThreadRow) -> Cell:
+    holds = threads_of(row)[0].holds
+    return (str(len(holds)), "holder") if holds else ("-", "dim")

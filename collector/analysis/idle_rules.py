@@ -1,0 +1,226 @@
+"""Rules that tell waits for work from contention: data, in order, the first that fits counts.
+
+docs/idle.md has the format; those that come with locktop are in idle.rules beside this file.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.model import CONTENTION_KINDS, Frame, Kind
+
+_SHIPPED = Path(__file__).with_name("idle.rules")
+_VERDICTS = {"idle": True, "contended": False}
+_REASON = " -- "
+#: Functions are looked at again when so many are known.
+_MOST_KEPT = 100_000
+
+_Found = Callable[[str], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule: all that is given has to fit; of several functions one."""
+
+    idle: bool
+    name: str
+    reason: str = ""
+    kinds: frozenset[Kind] = frozenset(Kind)
+    functions: tuple[str, ...] = ()  # globs, each perhaps with @ and a glob of file or module
+    innermost: int = 0  # only so many frames are looked at, 0 = all
+    thread: str = ""  # a glob, "" = any
+    lock: str = ""  # a glob, "" = any
+    held: bool = False  # somebody is known to hold it
+
+    @property
+    def of_one_wait(self) -> bool:
+        """Whether it asks for more than a stack and a lock: it fits no sum over many waits."""
+        return bool(self.thread) or self.held
+
+
+def parse(text: str, origin: str) -> tuple[Rule, ...]:
+    """Return the rules in a text. Raises LocktopError, which names ``origin`` and the line."""
+    rules = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            try:
+                rules.append(_rule(line))
+            except ValueError as error:
+                raise LocktopError(f"{origin}, line {number}: {error}") from None
+    return tuple(rules)
+
+
+def matching(glob: str) -> Rule:
+    """Return the rule of ``--idle-matching``: a glob of functions, after a ``!`` of contended
+    ones. Raises LocktopError where it is empty."""
+    functions = glob.removeprefix("!")
+    if not functions.strip():
+        raise LocktopError("--idle-matching needs a function, such as 'pool::*' or '!take_turn'")
+    return Rule(functions == glob, f"--idle-matching {glob}", functions=(functions,))
+
+
+@cache
+def shipped() -> tuple[Rule, ...]:
+    """Return the rules that come with locktop."""
+    return parse(_SHIPPED.read_text("utf-8"), str(_SHIPPED))
+
+
+def _rule(line: str) -> Rule:
+    line, _, reason = line.partition(_REASON)
+    words = shlex.split(line) if "'" in line or '"' in line else line.split()
+    if words[0] not in _VERDICTS:
+        raise ValueError(f"{words[0]!r} is neither idle nor contended")
+    if len(words) < 2 or "=" in words[1]:
+        raise ValueError("the rule needs a name after its first word")
+    given = _Given()
+    for word in words[2:]:
+        given.take(word)
+    return Rule(
+        _VERDICTS[words[0]], words[1], reason.strip(), frozenset(given.kinds or Kind),
+        tuple(given.functions), given.innermost, given.thread, given.lock, given.held,
+    )  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Given:
+    """The conditions of a line, word by word."""
+
+    kinds: list[Kind] = field(default_factory=list)
+    functions: list[str] = field(default_factory=list)
+    innermost: int = 0
+    thread: str = ""
+    lock: str = ""
+    held: bool = False
+
+    def take(self, word: str) -> None:
+        key, equals, value = word.partition("=")
+        if word == "held":
+            self.held = True
+        elif key not in ("kind", "function", "innermost", "thread", "lock") or not equals:
+            raise ValueError(
+                f"{word!r} is no condition; there are kind=, function=, innermost=, thread=, lock="
+                " and held"
+            )
+        elif not value:
+            raise ValueError(f"{key}= needs a value")
+        elif key == "kind":
+            self.kinds += [_kind(one) for one in value.split(",")]
+        elif key == "function":
+            self.functions.append(value)
+        elif key == "innermost":
+            self.innermost = _count(value)
+        elif key == "thread":
+            self.thread = value
+        else:
+            self.lock = value
+
+
+def _kind(word: str) -> Kind:
+    try:
+        return Kind(word)
+    except ValueError:
+        raise ValueError(f"{word!r} is no kind; there are {', '.join(Kind)}") from None
+
+
+def _count(word: str) -> int:
+    if not word.isdecimal() or not 0 < int(word) < 1000:
+        raise ValueError(f"innermost={word} is not a number of frames")
+    return int(word)
+
+
+class Rules:
+    """Rules made ready: first those given, then those that come with locktop."""
+
+    def __init__(self, own: Iterable[Rule] = ()) -> None:
+        self._globs: dict[str, int] = {}  # of functions, by their bit
+        self._tests: list[tuple[_Found, _Found | None]] = []  # of each of these
+        self._bits: dict[tuple[str, str | None, str], int] = {}  # by function, file, module
+        self._of_kind: dict[Kind, list[tuple[Rule, int]]] = {kind: [] for kind in Kind}
+        for rule in (*own, *shipped(), *_LAST):
+            bits = sum({self._bit(glob) for glob in rule.functions})
+            for kind in rule.kinds:
+                self._of_kind[kind].append((rule, bits))
+
+    def candidates(self, kind: Kind, frames: Sequence[Frame]) -> tuple[Rule, ...]:
+        """Return the rules that a wait of this kind in this stack (innermost first) may fit, in
+        order, the last being one that it fits whatever its thread and its lock."""
+        seen = [self._bits_of(frame) for frame in frames]
+        anywhere = 0
+        for bits in seen:
+            anywhere |= bits
+        found = []
+        for rule, bits in self._of_kind[kind]:
+            if bits and not bits & anywhere:
+                continue
+            if rule.innermost and not any(bits & one for one in seen[: rule.innermost]):
+                continue
+            found.append(rule)
+            if not rule.of_one_wait and not rule.lock:
+                break
+        return tuple(found)
+
+    def _bit(self, glob: str) -> int:
+        if glob not in self._globs:
+            self._globs[glob] = 1 << len(self._globs)
+            function, _, where = glob.partition("@")
+            self._tests.append((_function_test(function), _test(where) if where else None))
+        return self._globs[glob]
+
+    def _bits_of(self, frame: Frame) -> int:
+        key = frame.function, frame.file, frame.module
+        bits = self._bits.get(key)
+        if bits is None:
+            if len(self._bits) >= _MOST_KEPT:
+                self._bits.clear()
+            bits = self._bits[key] = sum(
+                1 << number
+                for number, (function, where) in enumerate(self._tests)
+                if function(frame.function)
+                and (where is None or where(frame.file or "") or where(frame.module))
+            )
+        return bits
+
+
+def choose(candidates: Sequence[Rule], lock: str, thread: str | None, held: bool) -> Rule:
+    """Return the first of ``candidates`` that a wait fits, by the name of its lock and of its
+    thread; ``thread`` is None for a sum over many waits."""
+    for rule in candidates:
+        if rule.of_one_wait and thread is None:
+            continue
+        if rule.held and not held:
+            continue
+        if rule.lock and not _test(rule.lock)(lock):
+            continue
+        if rule.thread and not _test(rule.thread)(thread or ""):
+            continue
+        return rule
+    return candidates[-1]
+
+
+#: Whatever is in a file, each wait fits one of these.
+_LAST = (
+    Rule(False, "held", "somebody holds what is waited for", CONTENTION_KINDS),
+    Rule(
+        True, "signalled", "nobody holds it: somebody signals", frozenset(Kind) - CONTENTION_KINDS
+    ),
+)
+
+
+@cache
+def _test(glob: str) -> _Found:
+    """``*`` stands for any text and ``?`` for any character; brackets are what they are, for names
+    have them too."""
+    parts = [{"*": ".*", "?": "."}.get(one, re.escape(one)) for one in glob]
+    return re.compile("".join(parts), re.DOTALL).fullmatch
+
+
+def _function_test(glob: str) -> _Found:
+    """A function fits with and without its arguments."""
+    whole, bare = _test(glob), _test(glob + "(*")
+    return lambda name: bool(name) and (whole(name) or bare(name))

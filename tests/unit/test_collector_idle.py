@@ -1,0 +1,329 @@
+"""Waits told apart: the rules, their file, and what follows for threads, locks and sums."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pictures
+import pytest
+
+from locktop.collector import idle_config
+from locktop.collector.analysis import callers, idle_rules
+from locktop.collector.analysis.classify import Classifier, wait_s
+from locktop.collector.analysis.idle_rules import Rules, choose, matching, parse, shipped
+from locktop.collector.errors import LocktopError
+from locktop.collector.export import json_
+from locktop.collector.model import Frame, Kind, Lock, Snapshot, Thread, ThreadState, WaitStack
+from locktop.collector.symbols.python_merge import PYTHON
+from locktop.tui import cli
+
+
+def frames(*functions: str) -> tuple[Frame, ...]:
+    return tuple(Frame(0x10 + i, name, None, None, "app", i) for i, name in enumerate(functions))
+
+
+def python(function: str, file: str) -> Frame:
+    return Frame(0x1, function, file, 1, PYTHON, 0)
+
+
+def verdict(rules: Rules, kind: Kind, *stack: Frame, held: bool = False, **names: str) -> str:
+    candidates = rules.candidates(kind, stack)
+    found = choose(candidates, names.get("lock", ""), names.get("thread", ""), held)
+    return f"{'idle' if found.idle else 'contended'} {found.name}"
+
+
+def told_by(text: str, kind: Kind, *functions: str, **names: str) -> str:
+    return verdict(Rules(parse(text, "x")), kind, *frames(*functions), **names)
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_without_more_to_go_by_the_kind_tells(kind: Kind) -> None:
+    contended = {Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.ONCE, Kind.CUSTOM}
+    found = verdict(Rules(), kind)
+    assert found.split()[0] == ("contended" if kind in contended else "idle")
+
+
+@pytest.mark.parametrize(
+    ("kind", "stack", "says"),
+    [
+        (Kind.COND, frames("take_gil", "PyEval_RestoreThread"), "contended python-gil"),
+        (Kind.SEM, (python("work", "/a/jobs.py"),), "contended python-lock"),
+        (Kind.SEM, (python("wait", "/usr/lib/python3.11/threading.py"),), "idle python-condition"),
+        (Kind.SEM, (python("wait", "/a/jobs.py"),), "contended python-lock"),
+        (Kind.SEM, (python("_acquire_restore", "/usr/lib/python3.11/threading.py"),),
+         "contended python-lock"),
+        (Kind.SEM, frames("_queue_SimpleQueue_get_impl", "_worker"), "idle python-queue"),
+        (Kind.COND, frames("os::PlatformEvent::park()", "ObjectMonitor::EnterI(JavaThread*)"),
+         "contended java-monitor-enter"),
+        (Kind.COND, frames("os::PlatformEvent::park()", "ObjectMonitor::wait(long, bool)",
+                           "ObjectSynchronizer::wait", "JVM_MonitorWait"), "idle java-wait"),
+        (Kind.FUTEX, frames("std::sys::sync::mutex::futex::Mutex::lock_contended", "app::put"),
+         "contended rust-mutex"),
+        (Kind.FUTEX, frames("std::sys::sync::condvar::futex::Condvar::wait", "app::pop"),
+         "idle rust-condvar"),
+        (Kind.FUTEX, frames("std::sys::sync::thread_parking::futex::Parker::park",
+                            "tokio::runtime::park::Inner::park"), "idle rust-park"),
+        (Kind.FUTEX, frames("absl::lts_20240116::Mutex::Block(x)",
+                            "absl::lts_20240116::Mutex::LockSlowLoop(x)",
+                            "absl::lts_20240116::Mutex::LockSlow(x)"), "contended absl-mutex"),
+        (Kind.FUTEX, frames("absl::lts_20240116::Mutex::DecrementSynchSem(x)",
+                            "absl::lts_20240116::CondVar::WaitCommon(x)",
+                            "absl::lts_20240116::CondVar::Wait(x)"), "idle absl-await"),
+        (Kind.MUTEX, frames("IOThreadMain", "start_thread"), "idle redis-io-threads"),
+        (Kind.MUTEX, frames("work", "IOThreadMain_helper", "IOThreadMain"), "contended mutex"),
+        (Kind.COND, frames("std::condition_variable::wait(lock&)", "app::ThreadPool::run()"),
+         "idle pool"),
+        (Kind.COND, frames("app::flush()", "main"), "idle condition"),
+    ],
+)  # fmt: skip
+def test_places_that_are_known(kind: Kind, stack: tuple[Frame, ...], says: str) -> None:
+    assert verdict(Rules(), kind, *stack) == says
+
+
+def test_a_semaphore_that_somebody_holds_is_a_lock() -> None:
+    assert verdict(Rules(), Kind.SEM, *frames("f"), held=True) == "contended used-as-lock"
+    assert verdict(Rules(), Kind.SEM, *frames("f")) == "idle semaphore"
+
+
+def test_every_rule_that_ships_has_a_reason_and_can_be_reached() -> None:
+    assert all(rule.reason and rule.name for rule in shipped())
+    reached = {
+        rule.name
+        for kind in Kind
+        for rule in Rules().candidates(kind, ())
+        if not rule.functions
+    }  # fmt: skip
+    by_kind = {"mutex", "once", "condition", "semaphore", "barrier", "join", "futex"}
+    assert by_kind <= reached
+    # A rule below one that fits every wait of its kinds would never be asked.
+    for number, rule in enumerate(shipped()):
+        if not (rule.functions or rule.thread or rule.lock or rule.held):
+            after = shipped()[number + 1 :]
+            assert not any(later.kinds & rule.kinds for later in after), rule.name
+
+
+def test_the_first_rule_that_fits_counts() -> None:
+    text = "idle one kind=mutex function=pool::*\ncontended two function=pool::take\n"
+    assert told_by(text, Kind.MUTEX, "pool::take") == "idle one"
+    assert told_by(text, Kind.COND, "pool::take") == "contended two"
+    assert told_by(text, Kind.COND, "pool::rest") == "idle condition"
+
+
+@pytest.mark.parametrize(
+    ("condition", "fits", "not_"),
+    [
+        ("function=get", ("get", "get(int, char)"), ("get2", "a::get", "GET")),
+        ("function=*get", ("get", "a::get(int)"), ("get_all",)),
+        ("function=g?t", ("get", "got"), ("gt", "geet")),
+        ("function=a[1]*", ("a[1]b",), ("a1", "a1b")),
+        ("function='operator new(*'", ("operator new(unsigned long)",), ("operator new[]",)),
+        ("function=get@app", ("get",), ("put",)),
+        ("function=get@lib*", (), ("get",)),
+    ],
+)
+def test_what_a_glob_fits(condition: str, fits: tuple[str, ...], not_: tuple[str, ...]) -> None:
+    text = f"contended mine kind=cond {condition}"
+    for name in fits:
+        assert told_by(text, Kind.COND, "outer", name) == "contended mine", name
+    for name in not_:
+        assert told_by(text, Kind.COND, "outer", name) == "idle condition", name
+
+
+def test_only_so_many_innermost_frames_are_looked_at() -> None:
+    text = "contended mine function=a function=b innermost=2"
+    assert told_by(text, Kind.COND, "x", "b", "y") == "contended mine"
+    assert told_by(text, Kind.COND, "x", "y", "a") == "idle condition"
+
+
+def test_names_of_threads_and_locks() -> None:
+    text = 'idle gc thread="GC Thread#*"\nidle accept lock=g_accept*\n'
+    assert told_by(text, Kind.MUTEX, thread="GC Thread#3") == "idle gc"
+    assert told_by(text, Kind.MUTEX, thread="main", lock="g_accept_mutex") == "idle accept"
+    assert told_by(text, Kind.MUTEX, thread="main", lock="g_other") == "contended mutex"
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("sleepy x", "'sleepy' is neither idle nor contended"),
+        ("idle", "needs a name"),
+        ("idle function=x", "needs a name"),
+        ("idle x where=y", "'where=y' is no condition"),
+        ("idle x y", "'y' is no condition"),
+        ("idle x kind=door", "'door' is no kind; there are mutex, rwlock"),
+        ("idle x kind=", "kind= needs a value"),
+        ("idle x innermost=0", "innermost=0 is not a number of frames"),
+        ("idle x innermost=two", "innermost=two is not a number of frames"),
+        ("idle x function='a", "No closing quotation"),
+    ],
+)
+def test_a_malformed_rule_is_named_by_file_and_line(
+    line: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    file = idle_config.path()
+    assert file == tmp_path / "locktop" / "idle.rules"
+    file.parent.mkdir()
+    file.write_text(f"# mine\n\nidle fine kind=cond -- why not\n{line}\n")
+    assert cli.main(["snapshot", "-p", "1"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"locktop: {file}, line 4: ")
+    assert says in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("kind", ["directory", "binary", "large"])
+def test_a_file_that_cannot_be_read_is_one_line(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    file = idle_config.path()
+    file.parent.mkdir()
+    if kind == "directory":
+        file.mkdir()
+    else:
+        file.write_bytes(b"\xff\xfe" if kind == "binary" else b"#" * (2 << 20))
+    with pytest.raises(LocktopError, match=r"idle\.rules"):
+        idle_config.load()
+
+
+def test_without_a_file_there_are_the_shipped_rules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    assert verdict(idle_config.load(), Kind.COND) == "idle condition"
+
+
+def test_the_command_line_goes_before_the_file_and_that_before_the_shipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    idle_config.path().parent.mkdir()
+    idle_config.path().write_text("contended file function=take function=rest function=go\n")
+    rules = idle_config.load(["take", "!go"])
+    assert verdict(rules, Kind.MUTEX, *frames("take")) == "idle --idle-matching take"
+    assert verdict(rules, Kind.COND, *frames("go")) == "contended --idle-matching !go"
+    assert verdict(rules, Kind.COND, *frames("rest")) == "contended file"
+    for empty in ("", "!", " "):
+        with pytest.raises(LocktopError, match="needs a function"):
+            matching(empty)
+
+
+# ---- what follows ----
+
+
+def told(snapshot: Snapshot, *own: str) -> Snapshot:
+    return Classifier(Rules(parse("\n".join(own), "x"))).told(snapshot)
+
+
+def thread_of(snapshot: Snapshot, name: str) -> Thread:
+    return next(thread for thread in snapshot.threads if thread.name == name)
+
+
+def lock_of(snapshot: Snapshot, name: str) -> Lock:
+    return next(lock for lock in snapshot.locks if lock.name == name)
+
+
+def test_what_is_as_its_kind_stays_the_object_that_it_is() -> None:
+    before = pictures.normal()
+    after = told(before)
+    assert all(a is b for a, b in zip(before.threads, after.threads, strict=True))
+    assert all(a is b for a, b in zip(before.locks, after.locks, strict=True))
+    assert after.why == {
+        4711: "join", 4712: "mutex", 4713: "mutex", 4715: "mutex",
+        4720: "pool", 4721: "pool", 4722: "pool",
+    }  # fmt: skip
+
+
+def test_a_wait_for_a_mutex_that_is_for_work() -> None:
+    after = told(pictures.normal(), "idle serving kind=mutex function=serve_get")
+    worker = thread_of(after, "worker-0")  # in stack 1, under serve_get
+    assert worker.waiting_for is not None
+    assert (worker.state, worker.waiting_for.idle) == (ThreadState.IDLE, True)
+    assert after.why[worker.tid] == "serving"
+    # Of the last half second its wait took 0.234 s.
+    assert worker.wait_share == pytest.approx(0.97 - 0.234 / 0.5)
+    assert worker.idle_share == pytest.approx(0.234 / 0.5)
+    other = thread_of(after, "worker-1")
+    assert other.state is ThreadState.WAITING
+    lock = lock_of(after, "g_cache_lock")
+    assert [entry.idle for entry in lock.wait_stacks] == [True, False]
+    assert not lock.idle
+    assert lock.idle_s == 3720.5
+    assert wait_s(lock) == pytest.approx(1467.6)
+
+
+def test_a_lock_whose_waits_were_all_for_work_is_idle_and_last() -> None:
+    before = pictures.normal()
+    after = told(before, "idle all lock=g_table_lock", "idle cache lock=g_cache_lock")
+    for name in ("g_table_lock", "g_cache_lock"):
+        lock = lock_of(after, name)
+        assert (lock.idle, lock.idle_s) == (True, lock.wait_s)
+    assert [lock.idle for lock in after.locks] == [False, False, True, True, True, True]
+    assert after.locks[0].name == "stats_mutex"
+    again = told(after)
+    assert again.locks == before.locks
+    assert [t.state for t in again.threads] == [t.state for t in before.threads]
+
+
+def test_a_condition_that_is_contention() -> None:
+    normal = pictures.normal()
+    stacks = (WaitStack(3, 10, 10_801.0),)
+    locks = tuple(
+        replace(lock, wait_stacks=stacks) if lock.name == "pool_ready" else lock
+        for lock in normal.locks
+    )
+    after = told(replace(normal, locks=locks), "contended turn function=queue_take")
+    lock = lock_of(after, "pool_ready")
+    assert (lock.idle, lock.idle_s) == (False, 0.0)
+    assert after.locks[0] is lock, "most wait"
+    assert thread_of(after, "pool-1").state is ThreadState.WAITING
+    assert thread_of(after, "pool-1").wait_share == 1.0
+    root = callers.tree(callers.branches(after, callers.WAIT))
+    assert root.value == pytest.approx(3720.5 + 1467.6 + 310.4 + 0.0213 + 10_801.0)
+    plain = callers.tree(callers.branches(told(after), callers.WAIT))
+    assert (plain.value, plain.idle) == pytest.approx((root.value - 10_801.0, 10_801.0 + 3720.0))
+
+
+def test_a_rule_on_a_thread_says_nothing_of_sums() -> None:
+    after = told(pictures.normal(), "idle mine thread=worker-0")
+    assert thread_of(after, "worker-0").state is ThreadState.IDLE
+    assert lock_of(after, "g_cache_lock") is not None
+    assert lock_of(after, "g_cache_lock").idle_s == 0.0
+
+
+def test_who_waits_in_a_circle_is_not_idle_whatever_the_rules_say() -> None:
+    after = told(pictures.deadlock(), "idle everything")
+    for thread in after.threads:
+        if thread.waiting_for is not None:
+            stuck = thread.name.startswith("philosopher")
+            assert thread.waiting_for.idle is not stuck
+            assert after.why[thread.tid] == ("deadlock" if stuck else "everything")
+
+
+def test_names_that_come_later_are_looked_at_again() -> None:
+    classifier = Classifier(Rules(parse("contended turn function=queue_take", "x")))
+    normal = pictures.normal()
+    nameless = tuple(replace(frame, function="") for frame in normal.stacks[3])
+    first = classifier.told(replace(normal, stacks={**normal.stacks, 3: nameless}))
+    assert thread_of(first, "pool-1").state is ThreadState.IDLE
+    assert thread_of(classifier.told(normal), "pool-1").state is ThreadState.WAITING
+
+
+def test_of_an_interval_what_was_for_work_is_told_apart() -> None:
+    def look(queue: float, turn: float) -> Snapshot:
+        stacks = (WaitStack(3, 5, queue), WaitStack(1, 5, turn))
+        made = pictures.lock(9, "c", Kind.COND, wait_s=queue + turn, wait_stacks=stacks)
+        return pictures.snapshot((), (made,))
+
+    classifier = Classifier(Rules(parse("contended turn function=cache_get", "x")))
+    before, after = classifier.told(look(10.0, 1.0)), classifier.told(look(14.0, 2.5))
+    assert after.locks[0].rates.wait == pytest.approx(1.5 / 0.5), "contention alone"
+    interval = json_.document(after, before)["locks"][0]["interval"]
+    assert (interval["wait_s"], interval["idle_s"]) == (5.5, 4.0)
+
+
+def test_the_file_that_ships_is_read_once() -> None:
+    assert idle_rules.shipped() is idle_rules.shipped()

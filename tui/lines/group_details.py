@@ -1,0 +1,81 @@
+"""Everything about threads that do the same: what they wait for, where, and which they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from locktop.collector.analysis.thread_groups import ThreadGroup
+from locktop.tui.lines.figures import duration, exact, percent
+from locktop.tui.lines.parts import blank, heading, labelled, stack_of
+from locktop.tui.lines.picture import Picture
+from locktop.tui.lines.runs import Line, Run, say
+from locktop.tui.lines.thread_details import rule_told
+from locktop.tui.lines.thread_list import contention_wait, states_word
+
+_MOST_HOLDERS = 4
+_MOST_THREADS = 200
+
+
+def group_details(picture: Picture, group: ThreadGroup) -> Iterator[Line]:
+    """The lines of the details panel for ``group``."""
+    yield say(
+        (f" {group.name}", "strong"),
+        f"  {exact(len(group.threads))} threads",
+        f"  {states_word(picture, group)}",
+    )
+    yield from _waits(picture, group)
+    if group.wait is not None:
+        yield from stack_of(picture, group.wait.stack, group.wait.site)
+    yield from _figures(picture, group)
+    yield from _threads(picture, group)
+
+
+def _waits(picture: Picture, group: ThreadGroup) -> Iterator[Line]:
+    wait = group.wait
+    if wait is None:
+        yield labelled("waits for", ("not known" if picture.dormant else "nothing", "dim"))
+        return
+    several = f", {exact(len(group.locks))} locks" if len(group.locks) > 1 else ""
+    name = group.lock_name if several else ""
+    said: list[Run | str] = [
+        (name or picture.lock_name(wait.lock), "strong"),
+        f" ({wait.kind.value}{several})",
+        (f", the longest {duration(wait.for_s)}", "waiting"),
+    ]
+    if group.holders:
+        holders = [picture.holders((tid,), wait.lock) for tid in group.holders[:_MOST_HOLDERS]]
+        said += [", held by ", (", ".join(holders), "holder")]
+    yield labelled("waits for", *said)
+    yield from rule_told(picture, group.first)
+
+
+def _figures(picture: Picture, group: ThreadGroup) -> Iterator[Line]:
+    threads = group.threads
+    waited = sum(map(contention_wait, threads))
+    cpu_share = sum(thread.cpu_share for thread in threads)
+    share = sum(thread.wait_share for thread in threads) / len(threads)
+    yield labelled("waited", f"{duration(waited)} for locks, all together")
+    yield labelled(
+        "acquired",
+        f"{exact(sum(thread.acquisitions for thread in threads))}, "
+        f"contended {exact(sum(thread.contended for thread in threads))}",
+    )
+    yield labelled(
+        "lately",
+        f"lock wait {picture.counted(percent(share))} each, "
+        f"cpu {picture.lately(percent(cpu_share))} together",
+    )
+
+
+def _threads(picture: Picture, group: ThreadGroup) -> Iterator[Line]:
+    yield blank()
+    yield heading("Threads")
+    for thread in group.threads[:_MOST_THREADS]:
+        wait = thread.waiting_for
+        since = f"{duration(wait.for_s):>6}" if wait is not None else " " * 6
+        own = (
+            f"  {picture.lock_name(wait.lock)}" if wait is not None and len(group.locks) > 1 else ""
+        )
+        yield say((f"  {since} ", "waiting"), f" {thread.name}", (f"  {thread.tid}", "dim"), own)
+    if len(group.threads) > _MOST_THREADS:
+        yield say((f"   and {len(group.threads) - _MOST_THREADS} more", "dim"))
