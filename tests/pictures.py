@@ -32,6 +32,8 @@ from locktop.collector.model import (
 
 PID = 4711
 
+_POOLS = ("accept", "http", "db", "cache", "log", "gc")
+
 Made = ParamSpec("Made")
 
 
@@ -478,6 +480,32 @@ def fleet(connections: int = 212, tick: int = 0) -> Snapshot:
     calm_locks = tuple(replace(one, holders=(), waiters=()) for one in calm.locks if one.id == 1)
     rest = tuple(one for one in calm.locks if one.id != 1)
     return replace(calm, threads=threads, locks=calm_locks + made + shards + rest)
+
+
+@told
+def pools(each: int = 83, for_s: float = 2.0) -> Snapshot:
+    """Six pools and two threads more: of each two one waits for its lock, of the others for
+    work."""
+    locks = tuple(
+        lock(
+            10 + n, f"g_{name}_lock", Kind.MUTEX if n % 2 == 0 else Kind.COND,
+            wait_s=100.0, waiters=tuple(range(1000 * n, 1000 * n + each)),
+        )
+        for n, name in enumerate(_POOLS)
+    )  # fmt: skip
+    threads = tuple(
+        thread(
+            1000 * n + i,
+            f"{name}-{i}",
+            ThreadState.WAITING if n % 2 == 0 else ThreadState.IDLE,
+            waiting_for=wait(10 + n, locks[n].kind, for_s + i, stack=1 + n % 3),
+            wait_share=1.0 if n % 2 == 0 else 0.0,
+        )
+        for n, name in enumerate(_POOLS)
+        for i in range(each)
+    )
+    more = tuple(thread(n, f"main{n}", ThreadState.RUNNING) for n in (9001, 9002))
+    return snapshot(threads + more, locks)
 
 
 @told

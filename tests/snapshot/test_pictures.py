@@ -92,6 +92,16 @@ def test_class_of_locks(
     assert snap_compare(app_over(pictures.fleet()), terminal_size=size, press=keys)
 
 
+@pytest.mark.parametrize("size", [(80, 24), (200, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize(
+    ("name", "keys"), [("closed", ["tab"]), ("open", ["tab", "i", "right", "down"])]
+)
+def test_group_of_threads(
+    name: str, keys: list[str], size: tuple[int, int], snap_compare: SnapCompare
+) -> None:
+    assert snap_compare(app_over(pictures.pools()), terminal_size=size, press=keys)
+
+
 @pytest.mark.parametrize("theme", shipped_names())
 def test_choice_of_a_level(theme: str, snap_compare: SnapCompare) -> None:
     assert snap_compare(app_over(pictures.normal(), theme), terminal_size=(80, 24), press=["L"])

@@ -10,34 +10,6 @@ from support.driven import Screen, opened
 
 from locktop.collector.model import Kind, Snapshot, ThreadState
 
-POOLS = ("accept", "http", "db", "cache", "log", "gc")
-
-
-@pictures.told
-def pools(each: int = 83, for_s: float = 2.0) -> Snapshot:
-    """Six pools and two threads more: of each two one waits for its lock, of the others for
-    work."""
-    locks = tuple(
-        pictures.lock(
-            10 + n, f"g_{name}_lock", Kind.MUTEX if n % 2 == 0 else Kind.COND,
-            wait_s=100.0, waiters=tuple(range(1000 * n, 1000 * n + each)),
-        )
-        for n, name in enumerate(POOLS)
-    )  # fmt: skip
-    threads = tuple(
-        pictures.thread(
-            1000 * n + i,
-            f"{name}-{i}",
-            ThreadState.WAITING if n % 2 == 0 else ThreadState.IDLE,
-            waiting_for=pictures.wait(10 + n, locks[n].kind, for_s + i, stack=1 + n % 3),
-            wait_share=1.0 if n % 2 == 0 else 0.0,
-        )
-        for n, name in enumerate(POOLS)
-        for i in range(each)
-    )
-    more = tuple(pictures.thread(n, f"main{n}", ThreadState.RUNNING) for n in (9001, 9002))
-    return pictures.snapshot(threads + more, locks)
-
 
 def rows(screen: Screen) -> list[str]:
     """The rows of the list of threads."""
@@ -48,7 +20,7 @@ def rows(screen: Screen) -> list[str]:
 
 
 async def test_five_hundred_threads_of_six_pools_fit_on_a_small_screen() -> None:
-    async with opened(pools(), size=(80, 24)) as screen:
+    async with opened(pictures.pools(), size=(80, 24)) as screen:
         await screen.keys("tab")
         assert [row[:16].strip() for row in rows(screen)] == [
             "*▸ accept-# x83", "*▸ db-# x83", "*▸ log-# x83", "main9001", "main9002",
@@ -62,7 +34,7 @@ async def test_five_hundred_threads_of_six_pools_fit_on_a_small_screen() -> None
 
 
 async def test_a_group_is_opened_and_closed_and_the_cursor_stays() -> None:
-    async with opened(pools(each=4), size=(120, 50)) as screen:
+    async with opened(pictures.pools(each=4), size=(120, 50)) as screen:
         await screen.keys("tab", "right")
         assert [row.split()[0] for row in rows(screen)][:6] == [
             "*▾", "*", "*", "*", "*", "*▸",
@@ -71,7 +43,7 @@ async def test_a_group_is_opened_and_closed_and_the_cursor_stays() -> None:
         await screen.keys("right", "down")
         assert screen.threads.current == 2
         assert "of a thread" in screen.text
-        await screen.show(replace(pools(each=4, for_s=3.0)))
+        await screen.show(replace(pictures.pools(each=4, for_s=3.0)))
         assert screen.threads.current == 2
         await screen.keys("left")
         assert "of threads that do the same" in screen.text
@@ -80,13 +52,13 @@ async def test_a_group_is_opened_and_closed_and_the_cursor_stays() -> None:
 
 
 async def test_of_a_large_group_some_have_rows() -> None:
-    async with opened(pools(), size=(120, 150)) as screen:
+    async with opened(pictures.pools(), size=(120, 150)) as screen:
         await screen.keys("tab", "right", *["down"] * 51)
         assert any("and 33 more" in row for row in rows(screen))
 
 
 async def test_the_details_of_a_group_tell_all_its_threads() -> None:
-    async with opened(pools(each=4), size=(200, 60)) as screen:
+    async with opened(pictures.pools(each=4), size=(200, 60)) as screen:
         await screen.keys("tab")
         text = screen.text
         assert "accept-#  4 threads  waiting" in text
@@ -97,7 +69,7 @@ async def test_the_details_of_a_group_tell_all_its_threads() -> None:
 
 
 async def test_a_filter_finds_one_thread_of_a_group() -> None:
-    async with opened(pools(), size=(120, 40)) as screen:
+    async with opened(pictures.pools(), size=(120, 40)) as screen:
         await screen.keys("tab", "slash", *"log-17", "enter")
         found = rows(screen)
         assert [row.split()[0] for row in found] == ["*▾", "*"]
@@ -136,6 +108,6 @@ async def test_who_is_in_a_deadlock_has_a_row_of_its_own() -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (40, 10), (200, 60)])
 async def test_no_line_is_too_long(size: tuple[int, int]) -> None:
-    async with opened(pools(), size=size) as screen:
+    async with opened(pictures.pools(), size=size) as screen:
         await screen.keys("tab", "i", "right", "down")
         assert all(len(line) <= size[0] for line in screen.lines)
