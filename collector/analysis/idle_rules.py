@@ -181,8 +181,7 @@ class Rules:
             bits = self._bits[key] = sum(
                 1 << number
                 for number, (function, where) in enumerate(self._tests)
-                if function(frame.function)
-                and (where is None or where(frame.file or "") or where(frame.module))
+                if function(frame.function) and (where is None or _is_in(frame, where))
             )
         return bits
 
@@ -220,7 +219,15 @@ def _test(glob: str) -> _Found:
     return re.compile("".join(parts), re.DOTALL).fullmatch
 
 
+def _is_in(frame: Frame, where: _Found) -> bool:
+    """A file fits with and without its directory."""
+    file = frame.file or ""
+    return any(where(one) for one in (frame.module, file, file.rpartition("/")[2]) if one)
+
+
 def _function_test(glob: str) -> _Found:
-    """A function fits with and without its arguments."""
+    """A function fits with and without its arguments; without a glob one without a name too."""
+    if not glob:
+        return lambda name: True
     whole, bare = _test(glob), _test(glob + "(*")
     return lambda name: bool(name) and (whole(name) or bare(name))

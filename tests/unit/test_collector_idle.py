@@ -48,6 +48,9 @@ def test_without_more_to_go_by_the_kind_tells(kind: Kind) -> None:
     ("kind", "stack", "says"),
     [
         (Kind.COND, frames("take_gil", "PyEval_RestoreThread"), "contended python-gil"),
+        (Kind.COND, (Frame(0x1, "", None, None, "python3.11", 1),), "contended python-gil"),
+        (Kind.SEM, (python("wait", "threading.py"),), "idle python-condition"),
+        (Kind.COND, (Frame(0x1, "", None, None, "_ext.so", 1), *frames("work")), "idle condition"),
         (Kind.SEM, (python("work", "/a/jobs.py"),), "contended python-lock"),
         (Kind.SEM, (python("wait", "/usr/lib/python3.11/threading.py"),), "idle python-condition"),
         (Kind.SEM, (python("wait", "/a/jobs.py"),), "contended python-lock"),
@@ -120,6 +123,8 @@ def test_the_first_rule_that_fits_counts() -> None:
         ("function='operator new(*'", ("operator new(unsigned long)",), ("operator new[]",)),
         ("function=get@app", ("get",), ("put",)),
         ("function=get@lib*", (), ("get",)),
+        ("function=@app", ("get", ""), ()),
+        ("function=*", ("get",), ("",)),
     ],
 )
 def test_what_a_glob_fits(condition: str, fits: tuple[str, ...], not_: tuple[str, ...]) -> None:
@@ -127,7 +132,7 @@ def test_what_a_glob_fits(condition: str, fits: tuple[str, ...], not_: tuple[str
     for name in fits:
         assert told_by(text, Kind.COND, "outer", name) == "contended mine", name
     for name in not_:
-        assert told_by(text, Kind.COND, "outer", name) == "idle condition", name
+        assert told_by(text, Kind.COND, name) == "idle condition", name
 
 
 def test_only_so_many_innermost_frames_are_looked_at() -> None:
