@@ -25,7 +25,7 @@ ACTIONS: dict[str, Action] = {
     "sort": Action("sort", "sort by the next column", "sort"),
     "reverse": Action("reverse", "turn the order around", "reverse"),
     "filter": Action("filter", "show only what has these words in it", "filter"),
-    "idle": Action("idle", "hide or show what only waits for work", "idle"),
+    "idle": Action("idle", "show or hide what only waits for work", "idle"),
     "callers": Action("callers", "where the waiting comes from: callers", "callers"),
     "level": Action("level", "how much the library does in the program", "level"),
     "pause": Action("pause", "hold the picture still; the counting goes on", "pause"),

@@ -214,7 +214,7 @@ def _blamed(snapshot: Snapshot) -> Iterator[Branch]:
             frame = snapshot.sites.get(blame.site)
             site = (_call(frame),) if frame is not None else ()
             if blame.wait_s > 0:
-                yield Branch((holder, *site, end), blame.wait_s)
+                yield Branch((holder, *site, end), blame.wait_s, lock.idle)
 
 
 def _calls(frames: tuple[Frame, ...], known: dict[int, Call]) -> tuple[Call, ...]:

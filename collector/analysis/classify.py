@@ -107,6 +107,8 @@ class Classifier:
             candidates = self._rules.candidates(wait.kind, (snapshot.sites[wait.site],))
         else:
             candidates = self._fitting(wait.kind, wait.stack)
+            if len(candidates) == 1:
+                return candidates[0]
         return idle_rules.choose(candidates, lock, thread.name, bool(wait.holders))
 
     def _fitting(self, kind: Kind, stack: int) -> tuple[Rule, ...]:
@@ -167,9 +169,9 @@ class Classifier:
 def _told(thread: Thread, wait: Wait, idle: bool, interval_s: float) -> Thread:
     """The thread in this wait. What the wait is of the last interval goes from one share to the
     other; waits that are over stay where their kind puts them."""
-    now = thread.state
-    if now in (ThreadState.WAITING, ThreadState.IDLE):
-        now = ThreadState.IDLE if idle else ThreadState.WAITING
+    now = ThreadState.IDLE if idle else ThreadState.WAITING
+    if thread.state is not ThreadState.WAITING and thread.state is not ThreadState.IDLE:
+        now = thread.state
     if wait.idle is idle:
         return thread if now is thread.state else replace(thread, state=now)
     moved = min(wait.for_s / interval_s, 1.0) if interval_s and thread.alive else 0.0

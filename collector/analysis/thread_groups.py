@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import takewhile
 
 from locktop.collector.analysis.lock_classes import LockClass, is_unnamed
@@ -17,7 +17,7 @@ _DIGITS = re.compile(r"(\d+)")
 _LEAST_PREFIX = 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: what is asked for again and again is kept
 class ThreadGroup:
     """One or more threads that do the same."""
 
@@ -37,12 +37,22 @@ class ThreadGroup:
         """Of each of them, of restless ones the first one's."""
         return self.first.state
 
+    @cached_property
+    def states(self) -> frozenset[ThreadState]:
+        """Those of all of them, of which there may be several where they are restless."""
+        return frozenset(thread.state for thread in self.threads)
+
+    @cached_property
+    def most_wait_share(self) -> float:
+        """The largest of their shares, 0..1."""
+        return max(thread.wait_share for thread in self.threads)
+
     @property
     def wait(self) -> Wait | None:
         """The longest."""
         return self.first.waiting_for
 
-    @property
+    @cached_property
     def tids(self) -> tuple[int, ...]:
         """Their ids."""
         return tuple(thread.tid for thread in self.threads)
@@ -52,13 +62,13 @@ class ThreadGroup:
         """What kind of lock they wait for."""
         return self.wait.kind if self.wait is not None else None
 
-    @property
+    @cached_property
     def locks(self) -> tuple[int, ...]:
         """The ids of all that they wait for, that of the first first."""
         waits = (thread.waiting_for for thread in self.threads)
         return tuple(dict.fromkeys(wait.lock for wait in waits if wait is not None))
 
-    @property
+    @cached_property
     def holders(self) -> tuple[int, ...]:
         """Who holds what they wait for, tids, each once."""
         waits = (thread.waiting_for for thread in self.threads)
@@ -103,9 +113,8 @@ def common_name(names: Sequence[str]) -> str:
     different = list(dict.fromkeys(names))
     if len(different) == 1:
         return different[0]
-    parts = [_DIGITS.split(name) for name in different]
-    if len({shape(name) for name in different}) == 1:
-        columns = zip(*parts, strict=True)
+    if len(set(map(shape, different))) == 1:
+        columns = zip(*map(_parts, different), strict=True)
         return "".join(column[0] if len(set(column)) == 1 else "#" for column in columns)
     low, high = min(different), max(different)
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(low, high, strict=False)))
@@ -117,6 +126,12 @@ def common_name(names: Sequence[str]) -> str:
 def shape(name: str) -> str:
     """Return the name with ``#`` for each number in it."""
     return _DIGITS.sub("#", name)
+
+
+@lru_cache(1 << 15)
+def _parts(name: str) -> tuple[str, ...]:
+    """Texts and numbers in turn."""
+    return tuple(_DIGITS.split(name))
 
 
 def _place(wait: Wait, lock: Lock | None, class_of: Mapping[int, LockClass]) -> Hashable:

@@ -13,7 +13,7 @@ from locktop.tui.lines.thread_details import rule_told
 from locktop.tui.lines.thread_list import contention_wait, states_word
 
 _MOST_HOLDERS = 4
-_MOST_THREADS = 200
+_MOST_THREADS = 100
 
 
 def group_details(picture: Picture, group: ThreadGroup) -> Iterator[Line]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
 from locktop.collector.analysis.thread_groups import ThreadGroup
 from locktop.collector.model import CONTENTION_KINDS, Thread, ThreadState
@@ -157,7 +157,7 @@ def state_word(picture: Picture, thread: Thread) -> str:
 def states_word(picture: Picture, row: ThreadRow) -> str:
     """What the threads of a row do: where they differ how many wait, else how many run."""
     threads = threads_of(row)
-    if len({thread.state for thread in threads}) > 1:
+    if isinstance(row, ThreadGroup) and len(row.states) > 1:
         for state, verb in ((ThreadState.WAITING, "wait"), (ThreadState.RUNNING, "run")):
             number = sum(thread.state is state for thread in threads)
             if number:
@@ -170,13 +170,16 @@ def is_idle(row: ThreadRow) -> bool:
 
     One that sleeps while it holds a lock does not, nor one that lately waited for locks.
     """
-    return all(map(_is_idle, threads_of(row)))
+    if isinstance(row, ThreadGroup):
+        return _is_idle(row.first, row.states, row.most_wait_share)
+    return _is_idle(row, {row.state}, row.wait_share)
 
 
-def _is_idle(thread: Thread) -> bool:
+def _is_idle(thread: Thread, states: Set[ThreadState], wait_share: float) -> bool:
+    """Of a thread, or of threads that all are alive or dead, and hold what it holds."""
     if not thread.alive:  # but what a killed process was stuck on stays to be seen
-        return thread.state is not ThreadState.WAITING
-    return thread.state is ThreadState.IDLE and not thread.holds and thread.wait_share < _SOME_SHARE
+        return ThreadState.WAITING not in states
+    return states == {ThreadState.IDLE} and not thread.holds and wait_share < _SOME_SHARE
 
 
 def _quiet(row: ThreadRow) -> str:
