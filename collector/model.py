@@ -239,22 +239,39 @@ class Deadlock:
     stuck: tuple[int, ...] = ()  # tids that wait for the cycle to go on, in order
 
 
+class Confidence(StrEnum):
+    """How sure it is that a potential deadlock can come about."""
+
+    HIGH = "high"  # the same locks, by threads that could have met
+    MEDIUM = "medium"  # if one thing is so that cannot be known
+    LOW = "low"  # if several are, or one that often is not
+
+
 @dataclass(frozen=True, slots=True)
 class OrderEdge:
-    """``to`` was taken while ``from_`` was held."""
+    """``to`` was taken, or waited for, while ``from_`` was held."""
 
-    from_: int
-    to: int
-    tid: int
-    stack: int
+    from_: int  # lock id
+    to: int  # lock id
+    tid: int  # of a thread that did so, which may have ended since
+    stack: int  # where ``to`` was taken
+    site: int = 0  # where ``from_`` had been taken: return address, 0 unknown
+    shared: bool = False  # ``to`` was wanted for reading
+    from_shared: bool = False  # ``from_`` was held for reading
 
 
 @dataclass(frozen=True, slots=True)
 class OrderCycle:
-    """A cycle in the lock order: a potential deadlock."""
+    """A cycle in the lock order: a potential deadlock. Each edge's ``to`` is the next one's
+    ``from_``; each edge is another thread's, all of which could have been there at once."""
 
     locks: tuple[int, ...]
     edges: tuple[OrderEdge, ...]
+    confidence: Confidence = Confidence.HIGH
+    why: str = ""  # what is not known, where the confidence is not high
+    #: Where no such cycle of locks was seen, only one of classes (analysis/lock_classes.py): their
+    #: names. There an edge's ``to`` and the next one's ``from_`` may be two locks of one class.
+    classes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +356,8 @@ class Snapshot:
     threads: tuple[Thread, ...]
     locks: tuple[Lock, ...]
     deadlocks: tuple[Deadlock, ...] = ()
-    lock_order: tuple[OrderCycle, ...] = ()
+    lock_order: tuple[OrderCycle, ...] = ()  # the surest first, of these the shortest
+    lock_order_suppressed: int = 0  # left out, for a suppression file says that they cannot be
     stacks: Mapping[int, tuple[Frame, ...]] = field(default_factory=dict)
     sites: Mapping[int, Frame] = field(default_factory=dict)
     events: tuple[Event, ...] = ()  # the newest, newest first, at most a few hundred

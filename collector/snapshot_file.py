@@ -17,6 +17,7 @@ from locktop.collector.export.json_ import FORMAT, VERSION
 from locktop.collector.model import (
     CONTENTION_KINDS,
     Blame,
+    Confidence,
     Deadlock,
     DeadlockEdge,
     Event,
@@ -257,6 +258,7 @@ def _snapshot(top: _Fields) -> Snapshot:
         locks=top.all("locks", _lock, _NEEDED),
         deadlocks=top.all("deadlocks", _deadlock),
         lock_order=top.all("lock_order", _order),
+        lock_order_suppressed=top.integer("lock_order_suppressed"),
         stacks=top.stacks("stacks"),
         sites=top.sites("sites"),
         events=top.all("events", _event),
@@ -379,13 +381,17 @@ def _edge(one: _Fields) -> DeadlockEdge:
 
 
 def _order(one: _Fields) -> OrderCycle:
-    return OrderCycle(one.integers("locks"), one.all("edges", _order_edge))
+    return OrderCycle(
+        one.integers("locks"), one.all("edges", _order_edge),
+        one.one_of("confidence", Confidence, "high"), one.text("why"), one.texts("classes"),
+    )  # fmt: skip
 
 
 def _order_edge(one: _Fields) -> OrderEdge:
     return OrderEdge(
         one.integer("from", _NEEDED), one.integer("to", _NEEDED), one.integer("tid"),
-        one.integer("stack"),
+        one.integer("stack"), one.address("from_site"), one.flag("shared"),
+        one.flag("from_shared"),
     )  # fmt: skip
 
 

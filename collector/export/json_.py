@@ -73,6 +73,7 @@ def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, An
         "lock_classes": [_lock_class(found, by_id, taken_before) for found in classes],
         "deadlocks": [_deadlock(found) for found in snapshot.deadlocks],
         "lock_order": [_order(cycle) for cycle in snapshot.lock_order],
+        "lock_order_suppressed": snapshot.lock_order_suppressed,
         "stacks": {str(n): [_frame(f) for f in frames] for n, frames in snapshot.stacks.items()},
         "sites": {hex(address): _frame(frame) for address, frame in snapshot.sites.items()},
         "events": [_event(event) for event in snapshot.events],
@@ -348,9 +349,20 @@ def _order(cycle: OrderCycle) -> dict[str, Any]:
     return {
         "locks": list(cycle.locks),
         "edges": [
-            {"from": edge.from_, "to": edge.to, "tid": edge.tid, "stack": edge.stack}
+            {
+                "from": edge.from_,
+                "to": edge.to,
+                "tid": edge.tid,
+                "stack": edge.stack,
+                "from_site": hex(edge.site),
+                "shared": edge.shared,
+                "from_shared": edge.from_shared,
+            }
             for edge in cycle.edges
         ],
+        "confidence": str(cycle.confidence),
+        "why": cycle.why,
+        "classes": list(cycle.classes),
     }
 
 

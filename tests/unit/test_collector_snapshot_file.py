@@ -15,7 +15,16 @@ import pytest
 from locktop.collector import profile
 from locktop.collector.errors import LocktopError
 from locktop.collector.export.json_ import document
-from locktop.collector.model import Frame, Kind, Mark, OrderCycle, OrderEdge, Snapshot, WaitStack
+from locktop.collector.model import (
+    Confidence,
+    Frame,
+    Kind,
+    Mark,
+    OrderCycle,
+    OrderEdge,
+    Snapshot,
+    WaitStack,
+)
 from locktop.collector.snapshot_file import is_one, parse
 
 
@@ -23,7 +32,17 @@ def full() -> Snapshot:
     """Something of everything."""
     return pictures.replace(
         pictures.deadlock(),
-        lock_order=(OrderCycle((1, 2), (OrderEdge(1, 2, 4711, 3),)),),
+        lock_order=(
+            OrderCycle((1, 2), (OrderEdge(1, 2, 4711, 3),)),
+            OrderCycle(
+                (1, 2),
+                (OrderEdge(1, 2, 4711, 3, 0x5500, True, True),),
+                Confidence.LOW,
+                "not known",
+                ("pool[].mu", "g_lock"),
+            ),
+        ),
+        lock_order_suppressed=2,
         marks=(Mark(4711, 1.5, "reload"),),
         notes=("one", "two"),
         stacks=pictures.STACKS | {9: (Frame(0x1, "f", "a.c", 2, "x", 0x2, inlined=True),)},
