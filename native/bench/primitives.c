@@ -89,6 +89,18 @@ static void shared_set_up(void)
 
 LOCK(mutex, guarded, pthread_mutex_lock(&mutex), pthread_mutex_unlock(&mutex))
 
+static _Alignas(CACHE_LINE) pthread_mutex_t outer = PTHREAD_MUTEX_INITIALIZER;
+
+static void nested_batch(unsigned n)
+{
+    pthread_mutex_lock(&outer);
+    while (n--) {
+        pthread_mutex_lock(&mutex);
+        pthread_mutex_unlock(&mutex);
+    }
+    pthread_mutex_unlock(&outer);
+}
+
 LOCK(trylock, own, bool got = !pthread_mutex_trylock(&mutex), if (got) pthread_mutex_unlock(&mutex))
 
 enum { HUNDRED = 100, NEIGHBOURS_MAX = 256 };
@@ -281,6 +293,7 @@ static void barrier_turn(int side)
 
 const struct primitive primitives[] = {
     {"mutex", "plain mutex: lock, unlock", BOTH(mutex)},
+    {"nested", "plain mutex, while another one is held: lock, unlock", .batch = nested_batch},
     {"recursive", "recursive mutex: lock, unlock", recursive_set_up, BOTH(mutex)},
     {"errorcheck", "error-checking mutex: lock, unlock", errorcheck_set_up, BOTH(mutex)},
     {"robust", "robust mutex: lock, unlock", robust_set_up, BOTH(mutex)},

@@ -6,6 +6,7 @@
 
 #include "clock.h"
 #include "names.h"
+#include "order.h"
 #include "record.h"
 #include "shm.h"
 #include "wait.h"
@@ -160,6 +161,7 @@ static void begin(const void *lock, bool wants_shared, const uintptr_t *frame)
     struct pending *left = pending_find(key);
     if (left || pending_count == PENDING_MAX)
         pending_drop(left ? left : pending);
+    order_before(t, key, 0, wants_shared, frame);
     struct pending now = look(t, key, wants_shared);
     wait_begin(t, &now.waiting,
                &(struct wait_for){.key = key, .flags = wants_shared ? LT_WAIT_SHARED : 0}, frame);

@@ -38,9 +38,11 @@ EXPORT int mtx_lock(mtx_t *m)
     uint32_t mode = current_mode();
     if (at_rest(mode))
         return real_mtx_lock(m);
-    if (LIKELY(mutex_take_now(mutex_of(m), mode, __builtin_return_address(0)) == MUTEX_TAKEN))
-        return thrd_success;
-    return thrd_result(mutex_lock_any(mutex_of(m), NULL, FRAME()));
+    switch (mutex_take_now(mutex_of(m), mode, __builtin_return_address(0), true)) {
+    case MUTEX_TAKEN: return thrd_success;
+    case MUTEX_NESTED: return mutex_taken_nested(mutex_of(m), FRAME()); /* 0: thrd_success */
+    default: return thrd_result(mutex_lock_any(mutex_of(m), NULL, FRAME()));
+    }
 }
 
 EXPORT int mtx_timedlock(mtx_t *m, const struct timespec *until)
@@ -55,7 +57,7 @@ EXPORT int mtx_trylock(mtx_t *m)
     if (at_rest(mode))
         return real_mtx_trylock(m);
     const void *site = __builtin_return_address(0);
-    if (LIKELY(mutex_take_now(mutex_of(m), mode, site) == MUTEX_TAKEN))
+    if (LIKELY(mutex_take_now(mutex_of(m), mode, site, false) == MUTEX_TAKEN))
         return thrd_success;
     return thrd_result(mutex_trylock_any(mutex_of(m), site));
 }

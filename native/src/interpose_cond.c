@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "misuse.h"
+#include "order.h"
 #include "posix_hooks.h"
 #include "real.h"
 #include "signalled.h"
@@ -60,6 +61,8 @@ static void begin(struct lt_thread *t, struct wait_call *call, pthread_cond_t *c
     if (is_new)
         check_mutex(t, c, mutex_id, frame);
     release_begin(t, call->mutex, &call->release);
+    if (call->release.listed) /* it will be taken again, with what is held besides */
+        order_before(t, call->mutex, call->type, false, frame);
     wait_begin(t, &call->waiting,
                &(struct wait_for){.key = key_of(c), .flags = flags, .mutex = mutex_id}, frame);
     release_charge(t, &call->release); /* it may sleep for long */

@@ -7,6 +7,7 @@
 
 #include "misuse.h"
 #include "mutex_hooks.h"
+#include "order.h"
 #include "real.h"
 #include "wait.h"
 
@@ -98,7 +99,11 @@ static NOINLINE int lock_any(pthread_mutex_t *m, const struct call *call, const 
     if (!t)
         return call_real(m, call);
     int result = EINVAL;
-    if (is_looked_at(m) ? !looks_free(m) : (result = real_pthread_mutex_trylock(m)) == EBUSY)
+    bool waits =
+        is_looked_at(m) ? !looks_free(m) : (result = real_pthread_mutex_trylock(m)) == EBUSY;
+    if (call->form == LOCK)
+        order_before(t, mutex_key(m), (uint32_t)m->__data.__kind, false, frame);
+    if (waits)
         return wait_for(t, m, call, frame);
     if (!holds(result))
         result = call_real(m, call);
@@ -119,7 +124,31 @@ static NOINLINE int lock_not_free(pthread_mutex_t *m, const uintptr_t *frame)
 {
     struct lt_thread *t = watched();
     bool may_be_own = (m->__data.__kind & MUTEX_TYPE) == PTHREAD_MUTEX_RECURSIVE_NP;
-    return t && !may_be_own ? wait_for(t, m, &lock_call, frame) : lock_any(m, &lock_call, frame);
+    if (!t || may_be_own)
+        return lock_any(m, &lock_call, frame);
+    order_before(t, mutex_key(m), (uint32_t)m->__data.__kind, false, frame);
+    return wait_for(t, m, &lock_call, frame);
+}
+
+static NOINLINE int taken_in_new_order(pthread_mutex_t *m, const uintptr_t *frame)
+{
+    struct lt_thread *t = watched();
+    uint32_t kind = (uint32_t)m->__data.__kind;
+    if (UNLIKELY(!t))
+        return 0;
+    order_before(t, mutex_key(m), kind, false, frame);
+    acquired(t, mutex_key(m), kind, return_address(frame), 0);
+    return 0;
+}
+
+/* These two are functions of their own, or a hook in which nothing is new would save registers. */
+NOINLINE int mutex_taken_nested(pthread_mutex_t *m, const uintptr_t *frame)
+{
+    struct lt_thread *t = ready(current_mode());
+    if (UNLIKELY(!t || !order_is_known(t, order_hash(t, mutex_key(m), false))))
+        return taken_in_new_order(m, frame);
+    acquired(t, mutex_key(m), (uint32_t)m->__data.__kind, return_address(frame), 0);
+    return 0;
 }
 
 EXPORT int pthread_mutex_lock(pthread_mutex_t *m)
@@ -127,9 +156,10 @@ EXPORT int pthread_mutex_lock(pthread_mutex_t *m)
     uint32_t mode = current_mode();
     if (at_rest(mode))
         return real_pthread_mutex_lock(m);
-    switch (mutex_take_now(m, mode, __builtin_return_address(0))) {
+    switch (mutex_take_now(m, mode, __builtin_return_address(0), true)) {
     case MUTEX_TAKEN: return 0;
     case MUTEX_NOT_FREE: return lock_not_free(m, FRAME());
+    case MUTEX_NESTED: return mutex_taken_nested(m, FRAME());
     default: return lock_any(m, &lock_call, FRAME());
     }
 }
@@ -167,7 +197,7 @@ EXPORT int pthread_mutex_trylock(pthread_mutex_t *m)
     if (at_rest(mode))
         return real_pthread_mutex_trylock(m);
     const void *site = __builtin_return_address(0);
-    return mutex_take_now(m, mode, site) == MUTEX_TAKEN ? 0 : mutex_trylock_any(m, site);
+    return mutex_take_now(m, mode, site, false) == MUTEX_TAKEN ? 0 : mutex_trylock_any(m, site);
 }
 
 static int unlock(void *m)

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <threads.h>
 
+#include "order.h"
 #include "real.h"
 #include "wait.h"
 
@@ -86,6 +87,7 @@ static NOINLINE int once_watched(struct lt_thread *t, once_function real, void *
 {
     __attribute__((cleanup(call_ended))) struct once_call call = {.outer = innermost,
                                                                   .routine = routine};
+    order_before(t, key_of(control), 0, false, frame);
     wait_begin(t, &call.waiting, &(struct wait_for){.key = key_of(control)}, frame);
     innermost = &call;
     int result = real(control, run_routine);

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "misuse.h"
+#include "order.h"
 #include "real.h"
 #include "wait.h"
 
@@ -100,6 +101,8 @@ static inline int lock_any(pthread_rwlock_t *l, const struct call *call, const u
     if (!t || refused)
         return call_real(l, call);
     int tried = call->shared ? real_pthread_rwlock_tryrdlock(l) : real_pthread_rwlock_trywrlock(l);
+    if (call->form == LOCK)
+        order_before(t, key_of(l), type_of(l), call->shared, frame);
     if (UNLIKELY(tried))
         return wait_for(t, l, call, frame);
     taken(t, l, call->shared, return_address(frame));

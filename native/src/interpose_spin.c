@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "order.h"
 #include "real.h"
 #include "wait.h"
 
@@ -27,7 +28,9 @@ EXPORT int pthread_spin_lock(pthread_spinlock_t *l)
     struct lt_thread *t = watched();
     if (!t)
         return real_pthread_spin_lock(l);
-    if (UNLIKELY(real_pthread_spin_trylock(l) != 0))
+    bool is_free = real_pthread_spin_trylock(l) == 0;
+    order_before(t, key_of(l), 0, false, FRAME());
+    if (UNLIKELY(!is_free))
         return wait_for(t, l, FRAME());
     acquired(t, key_of(l), 0, __builtin_return_address(0), 0);
     return 0;

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "lineage.h"
 #include "posix_hooks.h"
 #include "real.h"
 #include "wait.h"
@@ -46,6 +47,7 @@ static struct lt_thread *prepare(void *(*start)(void *), void *argument, const v
     block->start = (uint64_t)(uintptr_t)start;
     block->created_at = (uint64_t)(uintptr_t)site;
     block->creator = t->tid;
+    lineage_creates(t, block);
     return block;
 }
 
@@ -121,11 +123,15 @@ static inline int join_any(pthread_t thread, void **value, const struct call *ca
     struct lt_thread *t = watched();
     if (!t)
         return call_real(thread, value, call);
+    struct lt_life *known = lineage_find(thread);
     int tried = call->form == CLOCK ? EBUSY : real_pthread_tryjoin_np(thread, value);
     if (tried != 0)
-        return wait_for(t, thread, value, call, frame);
-    passed(t, join_key, return_address(frame));
-    return 0;
+        tried = wait_for(t, thread, value, call, frame);
+    else
+        passed(t, join_key, return_address(frame));
+    if (tried == 0)
+        lineage_joins(thread, known);
+    return tried;
 }
 
 EXPORT int pthread_join(pthread_t thread, void **value)

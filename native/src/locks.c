@@ -5,6 +5,7 @@
 
 #include "births.h"
 #include "names.h"
+#include "order.h"
 #include "shm.h"
 #include "stack.h"
 #include "thread.h"
@@ -185,16 +186,19 @@ void locks_begin_as(uint64_t key, uint32_t type, const void *site)
         __atomic_store_n(&lock->foreign_releases, 0, __ATOMIC_RELAXED);
     __atomic_fetch_add(&lock->generation, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&lock->destroyed, 0, __ATOMIC_RELEASE);
+    order_life_changed(key);
 }
 
 void locks_end(uint64_t key)
 {
     names_forget(key);
     struct lt_lock *lock = locks_find(key);
-    if (lock)
-        __atomic_store_n(&lock->destroyed, 1, __ATOMIC_RELEASE);
-    else
+    if (!lock) {
         births_forget(key);
+        return;
+    }
+    __atomic_store_n(&lock->destroyed, 1, __ATOMIC_RELEASE);
+    order_life_changed(key);
 }
 
 void locks_distrust(uint64_t key)

@@ -22,6 +22,9 @@ int mutex_lock_any(pthread_mutex_t *m, const struct timespec *until, const uintp
 int mutex_trylock_any(pthread_mutex_t *m, const void *site);
 int mutex_unlock_any(pthread_mutex_t *m, const uintptr_t *frame);
 
+/* Counts a mutex that was taken while others are held. Returns 0. */
+int mutex_taken_nested(pthread_mutex_t *m, const uintptr_t *frame);
+
 /* Its address begins or ends a life. */
 void mutex_begins(pthread_mutex_t *m, const void *site);
 void mutex_ends(pthread_mutex_t *m);
@@ -32,11 +35,15 @@ void mutex_check_end(const pthread_mutex_t *m, const uintptr_t *frame);
 enum mutex_taken {
     MUTEX_TAKEN,    /* and counted */
     MUTEX_NOT_FREE, /* somebody has it; if it is recursive, perhaps the caller */
+    MUTEX_NESTED,   /* taken while others are held, and not counted yet */
     MUTEX_UNUSUAL   /* another kind, a thread's first lock, a change of level: not looked at */
 };
 
-/* Takes a mutex that is plain and free, at a level that is not dormant: calls nothing. */
-static inline enum mutex_taken mutex_take_now(pthread_mutex_t *m, uint32_t mode, const void *site)
+/* Takes a mutex that is plain and free, at a level that is not dormant: calls nothing. `waits`: the
+ * caller would wait for it, so that the order in which locks are taken is of interest; whether
+ * others are held is asked afterwards, where the answer is loaded anyway. */
+static ALWAYS_INLINE enum mutex_taken mutex_take_now(pthread_mutex_t *m, uint32_t mode,
+                                                     const void *site, bool waits)
 {
     struct lt_thread *t = ready(mode);
     uint32_t tid = lt_own.tid;
@@ -45,6 +52,8 @@ static inline enum mutex_taken mutex_take_now(pthread_mutex_t *m, uint32_t mode,
         return MUTEX_UNUSUAL;
     if (UNLIKELY(!mutex_take(m, kind, tid)))
         return MUTEX_NOT_FREE;
+    if (waits && UNLIKELY(t->held_top))
+        return MUTEX_NESTED;
     acquired(t, mutex_key(m), (uint32_t)m->__data.__kind, site, 0);
     return MUTEX_TAKEN;
 }

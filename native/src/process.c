@@ -15,6 +15,7 @@
 #include "locks.h"
 #include "misuse.h"
 #include "names.h"
+#include "order.h"
 #include "real.h"
 #include "settings.h"
 #include "shm.h"
@@ -76,6 +77,7 @@ static bool watch_begin(void)
     names_init();
     custom_init();
     misuses_init();
+    orders_init();
     if (threads_init(take_free) == 0 && locks_init() == 0 && stacks_init() == 0 && publish())
         return true;
     shm_remove();

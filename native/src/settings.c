@@ -9,6 +9,7 @@ struct settings lt_settings = {.directory = "/dev/shm",
                                .level = LT_LEVEL_CONTENDED,
                                .ring_records = RING_RECORDS,
                                .children = "all",
+                               .order = true,
                                .quiet = true};
 
 /* getenv() does not work yet: this runs before libc's own constructor. */
@@ -82,10 +83,21 @@ static bool read_children(const char *value)
     return *value != 0;
 }
 
+/* Anything but "0" is as "1", and anything but the two is none. */
+static bool read_switch(const char *value, bool *on)
+{
+    *on = strcmp(value, "0") != 0;
+    return !*on || !strcmp(value, "1");
+}
+
+static bool read_order(const char *value)
+{
+    return read_switch(value, &lt_settings.order);
+}
+
 static bool read_quiet(const char *value)
 {
-    lt_settings.quiet = strcmp(value, "0") != 0;
-    return !strcmp(value, "0") || !strcmp(value, "1");
+    return read_switch(value, &lt_settings.quiet);
 }
 
 static const struct {
@@ -98,6 +110,7 @@ static const struct {
     {"LOCKTOP_RING", read_ring, "16 to 1048576 records"},
     {"LOCKTOP_MEMORY", read_memory, "bytes, or 64M, or 2G"},
     {"LOCKTOP_CHILDREN", read_children, "all, none, or names with commas"},
+    {"LOCKTOP_ORDER", read_order, "0 or 1"},
     {"LOCKTOP_QUIET", read_quiet, "0 or 1"},
 };
 

@@ -5,6 +5,7 @@
 
 #include "clock.h"
 #include "held.h"
+#include "lineage.h"
 #include "misuse.h"
 #include "process.h"
 #include "real.h"
@@ -237,6 +238,7 @@ void thread_adopt(struct lt_thread *t)
     t->birth = __atomic_add_fetch(&births, 1, __ATOMIC_RELAXED);
     t->mode = current_mode();
     local_of(t)->jitter = (uint32_t)(lock_hash(t->birth) >> 32) | 1;
+    lineage_begin(t);
     __atomic_store_n(&t->state, LT_THREAD_LIVE, __ATOMIC_RELEASE);
     lt_own.block = t;
     lt_own.tid = may_take_free ? t->tid : 0;
@@ -251,6 +253,7 @@ static struct lt_thread *thread_register(void)
     registering = true;
     struct lt_thread *t = thread_reserve();
     if (t) {
+        local_of(t)->order.creator = 0;
         thread_adopt(t);
     } else {
         unwatched = true;
@@ -282,6 +285,7 @@ struct lt_thread *thread_enter(uint32_t mode)
     }
     slots_time_next(t); /* another level times other holds */
     lt_own.mode = t->mode = mode;
+    lineage_look_again(t);
     return t;
 }
 

@@ -66,6 +66,15 @@ struct local {
     struct detail deferred[DEFERRED_MAX];
     uint64_t slot_places[TABLE_SIZES]; /* where the block's tables of each size lie, see tables.c */
     uint64_t site_places[TABLE_SIZES];
+    struct {
+        uint32_t *known; /* orders that need no further look, see order.c */
+        uint64_t seed;   /* differs for each thread and each of its segments */
+        uint32_t skipped;
+        uint32_t segment;    /* see struct lt_life */
+        uint32_t life;       /* index + 1 in lt_header.lives, 0 none */
+        uint32_t creator;    /* birth, 0 unknown */
+        uint32_t created_in; /* its segment */
+    } order;
 };
 
 /* What the thread knows of itself. Initial-exec: set up with the thread, so reading it is one

@@ -30,6 +30,9 @@ static void taken(void)
     CHECK_EQUAL(lt_settings.memory, 4096);
     read_one("LOCKTOP_QUIET=0");
     CHECK(!*wrong && !lt_settings.quiet);
+    CHECK(lt_settings.order);
+    read_one("LOCKTOP_ORDER=0");
+    CHECK(!*wrong && !lt_settings.order);
 }
 
 static void refused(void)
@@ -38,7 +41,7 @@ static void refused(void)
         "LOCKTOP_DIR=here",      "LOCKTOP_LEVEL=loud", "LOCKTOP_RING=3",
         "LOCKTOP_RING=99999999", "LOCKTOP_RING=64K",   "LOCKTOP_MEMORY=",
         "LOCKTOP_MEMORY=-1",     "LOCKTOP_MEMORY=1MB", "LOCKTOP_MEMORY=99999999999999999999",
-        "LOCKTOP_QUIET=yes",     "LOCKTOP_CHILDREN=",
+        "LOCKTOP_QUIET=yes",     "LOCKTOP_CHILDREN=",  "LOCKTOP_ORDER=on",
     };
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         read_one(variables[i]);

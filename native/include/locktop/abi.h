@@ -141,6 +141,9 @@ struct lt_header {
 
     struct lt_array misuses;  /* of struct lt_misuse; at most LT_MISUSES */
     uint64_t misuses_changed; /* grows with each misuse that was seen, noted or not */
+    struct lt_array orders;  /* of struct lt_order */
+    struct lt_array lives;   /* of struct lt_life */
+    uint64_t orders_changed; /* grows with each change of either */
 };
 
 /* The only page a reader writes. `mode` is what the hooks look at:
@@ -403,6 +406,53 @@ struct lt_stack {
     uint32_t next;  /* next stack id in the hash chain */
     uint32_t depth; /* frames that follow, and LT_STACK_CUT */
     /* uint64_t frame[depth]; */
+};
+
+enum {
+    LT_ORDER_HELD = 8, /* locks of one struct lt_order */
+    LT_ORDER_SEEN = 11 /* threads of one */
+};
+
+enum lt_order_flags {
+    /* 1 << n: held[n] was held for reading */
+    LT_ORDER_SHARED = 256, /* and the lock was wanted for reading */
+    LT_ORDER_CUT = 512     /* more were held than are named, which are the ones taken last */
+};
+
+/* A lock was asked for, in a way that may wait without end, while others were held. One entry for
+ * each set of these locks, whoever held them. A lock's "life" is 2 * generation + destroyed
+ * (struct lt_lock): another one, another lock. */
+struct lt_order {
+    uint64_t hash;  /* of epoch to held_life; 0: no entry (yet) */
+    uint32_t next;  /* next order + 1 in the hash chain */
+    uint32_t stack; /* of the first who did so, 0 unknown */
+    uint32_t epoch; /* of the mode, see struct lt_control: in another one, joins may have been
+                            missed in between */
+    uint32_t lock;  /* id of the one asked for */
+    uint32_t life;  /* its life then */
+    uint32_t flags; /* enum lt_order_flags */
+    uint32_t held_count;
+    uint32_t reserved;
+    uint32_t held[8];      /* ids, in the order in which they had been taken */
+    uint32_t held_life[8]; /* their lives then */
+    uint64_t site[8];      /* where each had been taken: return address */
+    uint64_t seen[11];     /* who did so: (birth << 32) | segment, see struct lt_life; 0 none. The
+                              first ones and the latest */
+};
+
+/* What is known of a thread's beginning and end, of threads that took locks while they held others,
+ * and of all by whom they were created. A thread's life is a row of segments, counted from 0: each
+ * thread that it creates or joins begins a new one. */
+struct lt_life {
+    uint64_t pthread;
+    uint32_t birth; /* lt_thread.birth; 0: no entry yet */
+    uint32_t tid;
+    uint32_t creator;    /* that one's birth, 0 unknown */
+    uint32_t created_in; /* the creator's segment that ended with it */
+    uint32_t joiner;     /* that one's birth, 0: not joined yet */
+    uint32_t joined_in;  /* the joiner's segment that began with it */
+    uint32_t next;       /* the next life + 1 in a hash chain */
+    uint32_t reserved;
 };
 
 /* A record of the ring: one msgpack array that fills LT_RECORD_SIZE bytes exactly,
