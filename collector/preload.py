@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from locktop.collector import control, discover, ending, procfs, unseen
-from locktop.collector.abi import lib
+from locktop.collector.abi import LockRow, lib
 from locktop.collector.analysis import deadlock, waitgraph
 from locktop.collector.analysis.classify import Classifier
 from locktop.collector.analysis.idle_rules import Rules
@@ -22,7 +22,17 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.frames import StackFrames
 from locktop.collector.given_names import GivenNames
 from locktop.collector.misuses import Misuses
-from locktop.collector.model import Deadlock, Event, Frame, Lock, Misuse, Snapshot, Thread
+from locktop.collector.model import (
+    Deadlock,
+    Event,
+    Frame,
+    Lock,
+    Misuse,
+    OrderCycle,
+    Snapshot,
+    Thread,
+)
+from locktop.collector.orders import LockOrders
 from locktop.collector.picture import Picture, locks_now
 from locktop.collector.process import ProcessFigures, iso
 from locktop.collector.python_stacks import PythonStacks, Waits
@@ -96,6 +106,8 @@ class _File:
         self.waits: Waits = {}  # of the last look
         self.given = GivenNames(memory)
         self.misuses = Misuses(memory, self.clock)
+        self.orders = LockOrders(memory, resolver)
+        self.rows: dict[int, LockRow] = {}  # of the last look
         self.picture = Picture(self.clock, resolver, self.given, self._merged)
         self.claim = control.Claim(memory, self.clock)
         self.asleep: frozenset[tuple[int, int]] = frozenset()  # stuck waits: tid, seq
@@ -243,7 +255,9 @@ class PreloadSource:
             raise file.memory.broken(f"{file.memory.size} bytes are left of {file.header.limit}")
         file.clock.calibrate()
         file.python.begin()
-        reading = file.reader.read()
+        file.orders.refresh()
+        reading = file.reader.read(file.orders.locks)
+        file.rows = {row.lock: row for row in reading.rows}
         file.waits = _waits(reading.newest)
         if file.unloads != reading.header.unloads:
             file.unloads = reading.header.unloads
@@ -262,7 +276,8 @@ class PreloadSource:
         locks = file.picture.locks(reading, now, file.frames)
         file.recorder.read(reading.threads, _EVENTS_BUDGET_S)
         deadlocks = self._deadlocks(threads, locks, tasks, reading.handed_over, ended)
-        snapshot = self._snapshot(reading, tasks, threads, locks, deadlocks)
+        order = file.orders.cycles(locks, file.rows)
+        snapshot = self._snapshot(reading, tasks, threads, locks, deadlocks, order)
         if state in _STOPPED:
             note = _STOPPED[state].format(pid=self._target.pid)
             snapshot = replace(snapshot, notes=(*snapshot.notes, note))
@@ -316,6 +331,7 @@ class PreloadSource:
         threads: tuple[Thread, ...],
         locks: tuple[Lock, ...],
         deadlocks: tuple[Deadlock, ...],
+        order: tuple[OrderCycle, ...],
     ) -> Snapshot:
         file, now = self._file, time.time()
         events = [file.picture.event(raw, reading.now) for raw in file.recorder.newest]
@@ -334,8 +350,9 @@ class PreloadSource:
             threads=threads,
             locks=locks,
             deadlocks=deadlocks,
-            stacks=self._stacks(threads, locks, seen, deadlocks, misuses),
-            sites=self._sites(threads, locks, seen, deadlocks),
+            lock_order=order,
+            stacks=self._stacks(threads, locks, seen, deadlocks, misuses, order),
+            sites=self._sites(threads, locks, seen, deadlocks, order),
             events=seen,
             marks=tuple(file.picture.mark(raw, reading.now) for raw in file.recorder.marks),
             misuses=misuses,
@@ -353,12 +370,14 @@ class PreloadSource:
         events: tuple[Event, ...],
         deadlocks: tuple[Deadlock, ...],
         misuses: tuple[Misuse, ...],
+        order: tuple[OrderCycle, ...],
     ) -> dict[int, tuple[Frame, ...]]:
         wanted = {thread.waiting_for.stack for thread in threads if thread.waiting_for}
         wanted.update(entry.stack for lock in locks for entry in lock.wait_stacks)
         wanted.update(event.stack for event in events)
         wanted.update(edge.stack for found in deadlocks for edge in found.cycle)
         wanted.update(misuse.stack for misuse in misuses)
+        wanted.update(edge.stack for cycle in order for edge in cycle.edges)
         wanted.discard(0)
         return {stack: self._file.frames.of(stack) for stack in sorted(wanted)}
 
@@ -368,12 +387,14 @@ class PreloadSource:
         locks: tuple[Lock, ...],
         events: tuple[Event, ...],
         deadlocks: tuple[Deadlock, ...],
+        order: tuple[OrderCycle, ...],
     ) -> dict[int, Frame]:
         wanted = {held.site for thread in threads for held in thread.holds}
         wanted.update(thread.waiting_for.site for thread in threads if thread.waiting_for)
         wanted.update(blame.site for lock in locks for blame in lock.blame)
         wanted.update(event.site for event in events)
         wanted.update(edge.site for found in deadlocks for edge in found.cycle)
+        wanted.update(edge.site for cycle in order for edge in cycle.edges)
         wanted.discard(0)
         return {site: self._file.resolver.site(site) for site in sorted(wanted)}
 
@@ -402,11 +423,18 @@ class PreloadSource:
             file.resolver.wait(patience_s)
             known = file.resolver.version
             locks = file.picture.renamed(snapshot.locks, file.frames)
+            order = file.orders.cycles(locks, file.rows)  # classes go by name
+            edges = [edge for cycle in order for edge in cycle.edges]
+            stacks = dict.fromkeys(
+                [*snapshot.stacks, *(edge.stack for edge in edges if edge.stack)]
+            )
+            sites = dict.fromkeys([*snapshot.sites, *(edge.site for edge in edges if edge.site)])
             snapshot = replace(
                 snapshot,
                 locks=locks,
-                stacks={stack: file.python.of(stack) for stack in snapshot.stacks},
-                sites={site: file.resolver.site(site) for site in snapshot.sites},
+                lock_order=order,
+                stacks={stack: file.python.of(stack) for stack in sorted(stacks)},
+                sites={site: file.resolver.site(site) for site in sorted(sites)},
             )
             if file.resolver.wait(0) and file.resolver.version == known:
                 break  # nothing more was asked

@@ -7,7 +7,7 @@ belonged together, and copies again what did not (the rules stand in abi.h).
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -106,8 +106,9 @@ class Reader:
         self._retired_at = -1
         self._mode = 0
 
-    def read(self) -> Reading:
-        """Return what the file says now. Raises LocktopError for a damaged file."""
+    def read(self, wanted: Iterable[int] = ()) -> Reading:
+        """Return what the file says now, with the locks of the ids ``wanted`` in any case. Raises
+        LocktopError for a damaged file."""
         for attempt in range(_ATTEMPTS):
             before = self._memory.retire_seq()
             if before & 1 and attempt < _ATTEMPTS - 1:
@@ -121,7 +122,7 @@ class Reader:
             if not torn:
                 break
         self._forget_retired_sites(before)
-        return self._finished(cycle, count, torn)
+        return self._finished(cycle, count, torn, wanted)
 
     def read_threads(self) -> dict[int, RawThread]:
         """Return the threads alone, by tid, for a second look at who waits for whom."""
@@ -220,8 +221,11 @@ class Reader:
 
     # ---- locks ----
 
-    def _finished(self, cycle: _Cycle, count: int, torn: bool) -> Reading:
+    def _finished(self, cycle: _Cycle, count: int, torn: bool, ordered: Iterable[int]) -> Reading:
         wanted = bytearray(max(count, 1))
+        for lock in ordered:
+            if lock < count:
+                wanted[lock] = 1
         for thread in cycle.threads:
             if thread.wait is not None and thread.wait.lock < count:
                 wanted[thread.wait.lock] = 1

@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 enum {
-    LT_ABI_VERSION = 5,
+    LT_ABI_VERSION = 6,
     LT_BYTE_ORDER = 16909060, /* 0x01020304 as the writer stored it */
     LT_PAGE = 4096,
     LT_CONTROL_OFFSET = 4096,

@@ -1,0 +1,121 @@
+"""The orders in which locks were taken, out of the shared memory, and what may come of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from locktop.collector import abi
+from locktop.collector.abi import LockRow, ffi, lib
+from locktop.collector.analysis import lock_classes, lock_order
+from locktop.collector.analysis.lock_order import About, HeldThen, Identity, Life, Order
+from locktop.collector.model import Lock, OrderCycle
+from locktop.collector.shm import GrowingArray, SharedMemory
+from locktop.collector.symbols.resolver import Resolver
+
+#: A look rests for so many times what it took.
+_REST = 20
+
+
+class LockOrders:
+    """Read anew when they changed, but for where that takes long: then less often."""
+
+    def __init__(self, memory: SharedMemory, resolver: Resolver) -> None:
+        self._memory = memory
+        self._resolver = resolver
+        self._orders_read = GrowingArray(memory, abi.ORDERS_AT, abi.ORDER_SIZE)
+        self._lives_read = GrowingArray(memory, abi.LIVES_AT, abi.LIFE_SIZE)
+        self._orders: tuple[Order, ...] = ()
+        self._lives: dict[int, Life] = {}
+        self._stacks: tuple[int, ...] = ()  # pthread_t of threads, which lie in their stacks
+        self._changed = 0
+        self._rests_until = 0.0
+        self._known: tuple[object, tuple[OrderCycle, ...]] = (None, ())
+        #: Ids of the locks that a cycle may consist of.
+        self.locks: frozenset[int] = frozenset()
+
+    def refresh(self) -> None:
+        """Read what changed since. Raises LocktopError for a damaged file."""
+        raw = self._memory.read(abi.ORDERS_CHANGED_AT, 8)
+        changed = int.from_bytes(raw, abi.BYTE_ORDER)
+        begun = time.monotonic()
+        if changed == self._changed or begun < self._rests_until:
+            return
+        self._changed = changed
+        lives = [entry for entry in _read(self._lives_read, "lt_life") if entry.birth]
+        self._lives = {entry.birth: _life(entry) for entry in lives}
+        self._stacks = tuple({entry.pthread for entry in lives})
+        self._orders = tuple(
+            _order(entry) for entry in _read(self._orders_read, "lt_order") if entry.hash
+        )
+        self.locks = lock_order.in_cycles(self._orders)
+        self._rest(begun)
+
+    def _rest(self, begun: float) -> None:
+        now = time.monotonic()
+        self._rests_until = max(self._rests_until, now + _REST * (now - begun))
+
+    def cycles(self, locks: Sequence[Lock], rows: Mapping[int, LockRow]) -> tuple[OrderCycle, ...]:
+        """Return the potential deadlocks among ``locks``, of which ``rows`` says more."""
+        if not self._orders:
+            return ()
+        known, found = self._known
+        handed_over = tuple(lock.id for lock in locks if lock.foreign_releases)
+        state = (self._changed, self._resolver.version, handed_over)
+        if known != state:
+            begun = time.monotonic()
+            found = lock_order.cycles(self._orders, self._lives, self._about(locks, rows))
+            self._known = (state, found)
+            self._rest(begun)
+        return found
+
+    def _about(self, locks: Sequence[Lock], rows: Mapping[int, LockRow]) -> dict[int, About]:
+        class_of = lock_classes.by_lock(lock_classes.fold(locks))
+        return {
+            lock.id: About(
+                identity=self._identity(rows[lock.id]),
+                writers_first=lock.writers_first,
+                handed_over=lock.foreign_releases,
+                class_name=class_of[lock.id].name if lock.id in class_of else "",
+            )
+            for lock in locks
+            if lock.id in rows
+        }
+
+    def _identity(self, row: LockRow) -> Identity:
+        """A lock that a call initialised has a life that is known, and a file's data is not freed.
+        Of others it is not known when their memory became another lock's."""
+        if row.made_at or row.generation or self._resolver.is_of_a_file(row.address):
+            return Identity.CERTAIN
+        on_a_stack = self._resolver.is_on_a_stack(row.address, self._stacks)
+        return Identity.ON_A_STACK if on_a_stack else Identity.FREED_UNSEEN
+
+
+def _read(array: GrowingArray, name: str) -> Iterable[Any]:
+    array.refresh()
+    array.copy()
+    # Not of a memoryview: collecting a cycle with both would crash the interpreter (cffi 2.1).
+    entries = ffi.from_buffer(f"struct {name}[]", array.data)
+    return (entries[i] for i in range(array.count))
+
+
+def _life(entry: Any) -> Life:
+    return Life(entry.tid, entry.creator, entry.created_in, entry.joiner, entry.joined_in)
+
+
+def _order(entry: Any) -> Order:
+    count = min(entry.held_count, lib.LT_ORDER_HELD)
+    return Order(
+        epoch=entry.epoch,
+        lock=entry.lock,
+        life=entry.life,
+        shared=bool(entry.flags & lib.LT_ORDER_SHARED),
+        cut=bool(entry.flags & lib.LT_ORDER_CUT),
+        stack=entry.stack,
+        held=tuple(
+            HeldThen(entry.held[i], entry.held_life[i], bool(entry.flags >> i & 1), entry.site[i])
+            for i in range(count)
+        ),
+        seen=tuple((who >> 32, who & 0xFFFFFFFF) for who in entry.seen if who),
+    )

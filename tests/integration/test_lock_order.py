@@ -1,0 +1,162 @@
+"""Potential deadlocks: told where one can come about, and not where it only looks like it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from support.targets import StartTarget, Target
+
+from locktop.collector.attach import attach
+from locktop.collector.model import Confidence, OrderCycle, Snapshot
+
+HIGH, MEDIUM, LOW = Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW
+
+#: By scenario of tests/targets/orders.c: how sure, and how many locks.
+REAL = {
+    "inversion": (HIGH, 2),
+    "same_thread_and_another": (HIGH, 2),
+    "tried_first": (HIGH, 2),
+    "three": (HIGH, 3),
+    "three_at_once_by_two_threads": (HIGH, 2),
+    "ring": (HIGH, 6),
+    "gate_of_one": (HIGH, 2),
+    "gate_left_out_once": (HIGH, 2),
+    "gate_of_readers": (HIGH, 2),
+    "while_it_lives": (HIGH, 2),
+    "beside_another": (HIGH, 2),
+    "readers_that_write": (HIGH, 2),
+    "readers_behind_writers": (MEDIUM, 2),
+    "spins": (HIGH, 2),
+    "waiting": (HIGH, 2),
+    "initialised": (HIGH, 2),
+    "classes": (LOW, 2),
+    # Not to be told from one that can come about: so it is said what is not known.
+    "freed_unseen": (MEDIUM, 2),
+    "on_a_stack_that_returned": (LOW, 2),
+}
+NONE = (
+    "same_thread",
+    "tried_second",
+    "timed_second",
+    "three_by_two_threads",
+    "hand_over_hand",
+    "gate",
+    "gate_of_a_writer",
+    "before_it_was_created",
+    "before_its_creator_was_created",
+    "after_it_was_joined",
+    "before_and_after",
+    "readers",
+    "a_writer_that_reads",
+    "recursive",
+    "waiting_before",
+    "handed_over",
+    "initialised_again",
+    "initialised_over",
+    "destroyed",
+    "classes_with_gates",
+)
+
+Look = Callable[..., Snapshot]
+
+
+def look(target: Target) -> Snapshot:
+    source = attach(target.pid)
+    try:
+        return source.look(resolve=True)
+    finally:
+        source.close()
+
+
+@pytest.fixture
+def orders(start_target: StartTarget) -> Look:
+    """What is seen of a scenario that is over."""
+
+    def run(scenario: str, **how: object) -> Snapshot:
+        target = start_target("orders", scenario, **how)
+        target.expect("ok")
+        return look(target)
+
+    return run
+
+
+def told(snapshot: Snapshot) -> list[tuple[Confidence, int]]:
+    return [(cycle.confidence, len(cycle.locks)) for cycle in snapshot.lock_order]
+
+
+@pytest.mark.parametrize("scenario", REAL)
+def test_what_can_come_about_is_told(scenario: str, orders: Look) -> None:
+    snapshot = orders(scenario)
+    assert told(snapshot) == [REAL[scenario]]
+    (cycle,) = snapshot.lock_order
+    assert bool(cycle.why) == (cycle.confidence is not HIGH)
+    assert snapshot.deadlocks == ()
+    check_whole(cycle, snapshot)
+
+
+@pytest.mark.parametrize("scenario", NONE)
+def test_what_cannot_is_not(scenario: str, orders: Look) -> None:
+    assert told(orders(scenario)) == []
+
+
+def check_whole(cycle: OrderCycle, snapshot: Snapshot) -> None:
+    """Each edge is another thread's, and leads to the next; all of it has a stack and a name."""
+    assert len({edge.tid for edge in cycle.edges}) == len(cycle.edges)
+    assert cycle.locks == tuple(edge.from_ for edge in cycle.edges)
+    names = {lock.id: lock.name for lock in snapshot.locks}
+    for edge, following in zip(cycle.edges, (*cycle.edges[1:], cycle.edges[0]), strict=True):
+        if not cycle.classes:
+            assert edge.to == following.from_
+        assert {edge.from_, edge.to} <= set(names)
+        assert snapshot.stacks[edge.stack][-1].function
+        assert snapshot.sites[edge.site].function
+        assert edge.tid
+
+
+def test_where_and_by_whom(orders: Look) -> None:
+    snapshot = orders("inversion")
+    (cycle,) = snapshot.lock_order
+    names = {lock.id: lock.name for lock in snapshot.locks}
+    assert {names[lock] for lock in cycle.locks} == {"g_a", "g_b"}
+    for edge in cycle.edges:
+        wanted = "a_b" if names[edge.from_] == "g_a" else "b_a"
+        functions = [frame.function for frame in snapshot.stacks[edge.stack]]
+        assert functions[:3] == ["take", "both", wanted]
+        assert snapshot.sites[edge.site].function == "take"
+
+
+def test_classes_are_named(orders: Look) -> None:
+    (cycle,) = orders("classes").lock_order
+    assert {name.removeprefix("orders.c: ") for name in cycle.classes} == {
+        "g_pool[].first",
+        "g_pool[].second",
+    }
+    assert "class" in cycle.why
+
+
+def test_what_is_not_known_is_said(orders: Look) -> None:
+    assert "freed" in orders("freed_unseen").lock_order[0].why
+    assert "stack" in orders("on_a_stack_that_returned").lock_order[0].why
+    assert "writer" in orders("readers_behind_writers").lock_order[0].why
+
+
+@pytest.mark.parametrize("level", ["counting", "blocks", "all"])
+def test_at_which_levels(level: str, orders: Look) -> None:
+    assert told(orders("inversion", level=level)) == ([] if level == "counting" else [(HIGH, 2)])
+
+
+def test_it_can_be_turned_off(orders: Look) -> None:
+    assert told(orders("inversion", environment={"LOCKTOP_ORDER": "0"})) == []
+
+
+def test_a_dead_process_shows_them_too(start_target: StartTarget) -> None:
+    target = start_target("orders", "inversion")
+    target.expect("ok")
+    source = attach(target.pid)
+    try:
+        source.look()
+        target.kill()
+        assert told(source.look(resolve=True)) == [(HIGH, 2)]
+    finally:
+        source.close()

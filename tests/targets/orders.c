@@ -1,0 +1,721 @@
+/* Locks taken in orders that may deadlock one day, and in orders that only look like it: one scenario
+ * each. Workers are threads that live until the end; nobody ever waits for a lock. */
+#include <semaphore.h>
+
+#include "target.h"
+
+enum { WORKERS = 6 };
+
+typedef void work(void);
+
+static struct worker {
+    sem_t wanted, done;
+    work *job;
+    pthread_t thread;
+} workers[WORKERS];
+
+static pthread_mutex_t g_a = PTHREAD_MUTEX_INITIALIZER, g_b = PTHREAD_MUTEX_INITIALIZER,
+                       g_c = PTHREAD_MUTEX_INITIALIZER, g_gate = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t g_r = PTHREAD_RWLOCK_INITIALIZER, g_s = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_spinlock_t g_spin, g_turn;
+static pthread_mutex_t g_ring[WORKERS];
+static pthread_cond_t g_cond = PTHREAD_COND_INITIALIZER;
+static pthread_mutex_t g_recursive;
+static struct {
+    pthread_mutex_t gate, first, second;
+} g_pool[2];
+static pthread_mutex_t *x; /* of the scenario */
+
+static void *work_when_told(void *argument)
+{
+    struct worker *self = argument;
+    for (;;) {
+        while (sem_wait(&self->wanted) != 0)
+            continue;
+        self->job();
+        sem_post(&self->done);
+    }
+    return NULL;
+}
+
+static void employ(void)
+{
+    for (int i = 0; i < WORKERS; i++) {
+        sem_init(&workers[i].wanted, 0, 0);
+        sem_init(&workers[i].done, 0, 0);
+        workers[i].thread = start(work_when_told, &workers[i], NULL);
+    }
+}
+
+/* Done, by that worker, when it returns. */
+static void on(int worker, work *job)
+{
+    workers[worker].job = job;
+    sem_post(&workers[worker].wanted);
+    while (sem_wait(&workers[worker].done) != 0)
+        continue;
+}
+
+static KEPT void take(pthread_mutex_t *m)
+{
+    must(pthread_mutex_lock(m), "lock");
+}
+
+static void give(pthread_mutex_t *m)
+{
+    must(pthread_mutex_unlock(m), "unlock");
+}
+
+static KEPT void both(pthread_mutex_t *first, pthread_mutex_t *second)
+{
+    take(first);
+    take(second);
+    give(second);
+    give(first);
+}
+
+static KEPT void a_b(void)
+{
+    both(&g_a, &g_b);
+}
+
+static KEPT void b_a(void)
+{
+    both(&g_b, &g_a);
+}
+
+static void b_c(void)
+{
+    both(&g_b, &g_c);
+}
+
+static void c_a(void)
+{
+    both(&g_c, &g_a);
+}
+
+static void *run(void *job)
+{
+    (*(work **)job)();
+    return NULL;
+}
+
+static void in_a_thread(work *job)
+{
+    pthread_t thread = start(run, &job, NULL);
+    must(pthread_join(thread, NULL), "join");
+}
+
+/* ---- two mutexes ---- */
+
+static void inversion(void)
+{
+    employ();
+    on(0, a_b);
+    on(1, b_a);
+}
+
+static void same_thread(void)
+{
+    employ();
+    on(0, a_b);
+    on(0, b_a);
+}
+
+static void same_thread_and_another(void)
+{
+    same_thread();
+    on(1, a_b);
+}
+
+static void b_tries_a(void)
+{
+    take(&g_b);
+    must(pthread_mutex_trylock(&g_a), "trylock");
+    give(&g_a);
+    give(&g_b);
+}
+
+static void tried_second(void)
+{
+    employ();
+    on(0, a_b);
+    on(1, b_tries_a);
+}
+
+static void b_tried_a(void)
+{
+    must(pthread_mutex_trylock(&g_b), "trylock");
+    take(&g_a);
+    give(&g_a);
+    give(&g_b);
+}
+
+static void tried_first(void)
+{
+    employ();
+    on(0, a_b);
+    on(1, b_tried_a);
+}
+
+static void b_a_for_a_time(void)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 60;
+    take(&g_b);
+    must(pthread_mutex_timedlock(&g_a, &until), "timedlock");
+    give(&g_a);
+    give(&g_b);
+}
+
+static void timed_second(void)
+{
+    employ();
+    on(0, a_b);
+    on(1, b_a_for_a_time);
+}
+
+/* ---- three and more ---- */
+
+static void three(void)
+{
+    employ();
+    on(0, a_b);
+    on(1, b_c);
+    on(2, c_a);
+}
+
+static void three_by_two_threads(void)
+{
+    employ();
+    on(0, a_b);
+    on(0, b_c);
+    on(1, c_a);
+}
+
+static void a_b_c(void)
+{
+    take(&g_a);
+    take(&g_b);
+    take(&g_c);
+    give(&g_c);
+    give(&g_b);
+    give(&g_a);
+}
+
+static void three_at_once_by_two_threads(void)
+{
+    employ();
+    on(0, a_b_c);
+    on(1, c_a);
+}
+
+static void a_then_b_then_c(void)
+{
+    take(&g_a);
+    take(&g_b);
+    give(&g_a);
+    take(&g_c);
+    give(&g_b);
+    give(&g_c);
+}
+
+static void hand_over_hand(void)
+{
+    employ();
+    on(0, a_then_b_then_c);
+    on(1, c_a);
+}
+
+static int place;
+
+static void next_in_ring(void)
+{
+    both(&g_ring[place], &g_ring[(place + 1) % WORKERS]);
+}
+
+static void ring(void)
+{
+    employ();
+    for (place = 0; place < WORKERS; place++)
+        on(place, next_in_ring);
+}
+
+/* ---- a gate ---- */
+
+static void gate_a_b(void)
+{
+    take(&g_gate);
+    a_b();
+    give(&g_gate);
+}
+
+static void gate_b_a(void)
+{
+    take(&g_gate);
+    b_a();
+    give(&g_gate);
+}
+
+static void gate(void)
+{
+    employ();
+    on(0, gate_a_b);
+    on(1, gate_b_a);
+}
+
+static void gate_of_one(void)
+{
+    employ();
+    on(0, gate_a_b);
+    on(1, b_a);
+}
+
+static void gate_left_out_once(void)
+{
+    gate();
+    on(1, b_a);
+}
+
+static void read_a_b(void)
+{
+    pthread_rwlock_rdlock(&g_r);
+    a_b();
+    pthread_rwlock_unlock(&g_r);
+}
+
+static void read_b_a(void)
+{
+    pthread_rwlock_rdlock(&g_r);
+    b_a();
+    pthread_rwlock_unlock(&g_r);
+}
+
+static void write_b_a(void)
+{
+    pthread_rwlock_wrlock(&g_r);
+    b_a();
+    pthread_rwlock_unlock(&g_r);
+}
+
+static void gate_of_readers(void)
+{
+    employ();
+    on(0, read_a_b);
+    on(1, read_b_a);
+}
+
+static void gate_of_a_writer(void)
+{
+    employ();
+    on(0, read_a_b);
+    on(1, write_b_a);
+}
+
+/* ---- threads that come and go ---- */
+
+static void before_it_was_created(void)
+{
+    a_b();
+    in_a_thread(b_a);
+}
+
+static void created_by_a_child(void)
+{
+    in_a_thread(b_a);
+}
+
+static void before_its_creator_was_created(void)
+{
+    a_b();
+    in_a_thread(created_by_a_child);
+}
+
+static void while_it_lives(void)
+{
+    employ();
+    a_b();
+    on(0, b_a);
+}
+
+static void after_it_was_joined(void)
+{
+    in_a_thread(a_b);
+    in_a_thread(b_a);
+}
+
+static void before_and_after(void)
+{
+    a_b();
+    in_a_thread(b_a);
+    a_b();
+}
+
+static void beside_another(void)
+{
+    employ();
+    on(0, b_a);
+    in_a_thread(a_b);
+}
+
+/* ---- readers and writers ---- */
+
+static void two(pthread_rwlock_t *first, int (*how)(pthread_rwlock_t *), pthread_rwlock_t *second,
+                int (*how_second)(pthread_rwlock_t *))
+{
+    must(how(first), "rwlock");
+    must(how_second(second), "rwlock");
+    pthread_rwlock_unlock(second);
+    pthread_rwlock_unlock(first);
+}
+
+static void read_read_r_s(void)
+{
+    two(&g_r, pthread_rwlock_rdlock, &g_s, pthread_rwlock_rdlock);
+}
+
+static void read_read_s_r(void)
+{
+    two(&g_s, pthread_rwlock_rdlock, &g_r, pthread_rwlock_rdlock);
+}
+
+static void read_write_r_s(void)
+{
+    two(&g_r, pthread_rwlock_rdlock, &g_s, pthread_rwlock_wrlock);
+}
+
+static void read_write_s_r(void)
+{
+    two(&g_s, pthread_rwlock_rdlock, &g_r, pthread_rwlock_wrlock);
+}
+
+static void write_read_r_s(void)
+{
+    two(&g_r, pthread_rwlock_wrlock, &g_s, pthread_rwlock_rdlock);
+}
+
+static void readers(void)
+{
+    employ();
+    on(0, read_read_r_s);
+    on(1, read_read_s_r);
+}
+
+static void readers_that_write(void)
+{
+    employ();
+    on(0, read_write_r_s);
+    on(1, read_write_s_r);
+}
+
+static void a_writer_that_reads(void)
+{
+    employ();
+    on(0, write_read_r_s);
+    on(1, read_write_s_r);
+}
+
+static void readers_behind_writers(void)
+{
+    pthread_rwlockattr_t attributes;
+    pthread_rwlockattr_init(&attributes);
+    pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(&g_r, &attributes);
+    pthread_rwlock_init(&g_s, &attributes);
+    readers();
+}
+
+/* ---- other locks ---- */
+
+static void spin_turn(void)
+{
+    pthread_spin_lock(&g_spin);
+    pthread_spin_lock(&g_turn);
+    pthread_spin_unlock(&g_turn);
+    pthread_spin_unlock(&g_spin);
+}
+
+static void turn_spin(void)
+{
+    pthread_spin_lock(&g_turn);
+    pthread_spin_lock(&g_spin);
+    pthread_spin_unlock(&g_spin);
+    pthread_spin_unlock(&g_turn);
+}
+
+static void spins(void)
+{
+    pthread_spin_init(&g_spin, PTHREAD_PROCESS_PRIVATE);
+    pthread_spin_init(&g_turn, PTHREAD_PROCESS_PRIVATE);
+    employ();
+    on(0, spin_turn);
+    on(1, turn_spin);
+}
+
+static void recursively(void)
+{
+    take(&g_recursive);
+    take(&g_b);
+    take(&g_recursive);
+    give(&g_recursive);
+    give(&g_b);
+    give(&g_recursive);
+}
+
+static void recursive(void)
+{
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&g_recursive, &attributes);
+    employ();
+    on(0, recursively);
+    on(1, recursively);
+}
+
+static void wait_a_moment(void)
+{
+    struct timespec past = {.tv_sec = 1};
+    pthread_cond_timedwait(&g_cond, &g_b, &past);
+}
+
+/* Given up and taken again while the other one is held. */
+static void wait_in_b_a(void)
+{
+    take(&g_b);
+    take(&g_a);
+    wait_a_moment();
+    give(&g_a);
+    give(&g_b);
+}
+
+static void wait_in_b(void)
+{
+    take(&g_b);
+    wait_a_moment();
+    take(&g_a);
+    give(&g_a);
+    give(&g_b);
+}
+
+static void waiting(void)
+{
+    employ();
+    on(0, wait_in_b_a);
+    on(1, wait_in_b_a);
+}
+
+static void waiting_before(void)
+{
+    employ();
+    on(0, wait_in_b);
+    on(1, wait_in_b);
+}
+
+static void give_b(void)
+{
+    give(&g_b);
+}
+
+static void take_b_only(void)
+{
+    take(&g_b);
+}
+
+/* As a semaphore: who has taken it, and who gives it back, are different threads. */
+static void handed_over(void)
+{
+    employ();
+    on(0, take_b_only);
+    on(1, give_b);
+    on(0, a_b);
+    on(1, b_a);
+}
+
+/* ---- addresses used again ---- */
+
+static void a_x(void)
+{
+    both(&g_a, x);
+}
+
+static void x_a(void)
+{
+    both(x, &g_a);
+}
+
+static void initialised(void)
+{
+    x = malloc(sizeof *x);
+    pthread_mutex_init(x, NULL);
+    employ();
+    on(0, a_x);
+    on(1, x_a);
+}
+
+static void initialised_again(void)
+{
+    x = malloc(sizeof *x);
+    pthread_mutex_init(x, NULL);
+    employ();
+    on(0, a_x);
+    pthread_mutex_destroy(x);
+    pthread_mutex_init(x, NULL);
+    on(1, x_a);
+}
+
+/* As in memory that was freed without more ado. */
+static void initialised_over(void)
+{
+    x = malloc(sizeof *x);
+    pthread_mutex_init(x, NULL);
+    employ();
+    on(0, a_x);
+    pthread_mutex_init(x, NULL);
+    on(1, x_a);
+}
+
+static void destroyed(void)
+{
+    x = malloc(sizeof *x);
+    pthread_mutex_init(x, NULL);
+    employ();
+    on(0, a_x);
+    pthread_mutex_destroy(x);
+    *x = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* as a constructor of C++ does */
+    on(1, x_a);
+}
+
+/* As std::mutex: its constructor calls nothing, its destructor neither. */
+static void freed_unseen(void)
+{
+    x = malloc(sizeof *x);
+    pthread_mutex_t *before = x;
+    *x = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    employ();
+    on(0, a_x);
+    free(x);
+    x = malloc(sizeof *x);
+    check_equal("the same address", x == before, 1);
+    *x = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    on(1, x_a);
+}
+
+static KEPT void with_one_on_the_stack(int worker, work *job)
+{
+    pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
+    x = &own;
+    on(worker, job);
+}
+
+static void on_a_stack_that_returned(void)
+{
+    employ();
+    with_one_on_the_stack(0, a_x);
+    pthread_mutex_t *before = x;
+    with_one_on_the_stack(1, x_a);
+    check_equal("the same address", x == before, 1);
+}
+
+/* ---- classes ---- */
+
+static int member;
+
+static void first_second(void)
+{
+    both(&g_pool[member].first, &g_pool[member].second);
+}
+
+static void second_first(void)
+{
+    both(&g_pool[member].second, &g_pool[member].first);
+}
+
+static void classes(void)
+{
+    employ();
+    on(0, first_second);
+    member = 1;
+    on(1, second_first);
+}
+
+static void gate_first_second(void)
+{
+    take(&g_pool[member].gate);
+    first_second();
+    give(&g_pool[member].gate);
+}
+
+static void gate_second_first(void)
+{
+    take(&g_pool[member].gate);
+    second_first();
+    give(&g_pool[member].gate);
+}
+
+static void classes_with_gates(void)
+{
+    employ();
+    on(0, gate_first_second);
+    member = 1;
+    on(1, gate_second_first);
+}
+
+#define SCENARIO(name) {#name, name}
+
+static const struct {
+    const char *name;
+    work *run;
+} scenarios[] = {
+    SCENARIO(inversion),
+    SCENARIO(same_thread),
+    SCENARIO(same_thread_and_another),
+    SCENARIO(tried_second),
+    SCENARIO(tried_first),
+    SCENARIO(timed_second),
+    SCENARIO(three),
+    SCENARIO(three_by_two_threads),
+    SCENARIO(three_at_once_by_two_threads),
+    SCENARIO(hand_over_hand),
+    SCENARIO(ring),
+    SCENARIO(gate),
+    SCENARIO(gate_of_one),
+    SCENARIO(gate_left_out_once),
+    SCENARIO(gate_of_readers),
+    SCENARIO(gate_of_a_writer),
+    SCENARIO(before_it_was_created),
+    SCENARIO(before_its_creator_was_created),
+    SCENARIO(while_it_lives),
+    SCENARIO(after_it_was_joined),
+    SCENARIO(before_and_after),
+    SCENARIO(beside_another),
+    SCENARIO(readers),
+    SCENARIO(readers_that_write),
+    SCENARIO(a_writer_that_reads),
+    SCENARIO(readers_behind_writers),
+    SCENARIO(spins),
+    SCENARIO(recursive),
+    SCENARIO(waiting),
+    SCENARIO(waiting_before),
+    SCENARIO(handed_over),
+    SCENARIO(initialised),
+    SCENARIO(initialised_again),
+    SCENARIO(initialised_over),
+    SCENARIO(destroyed),
+    SCENARIO(freed_unseen),
+    SCENARIO(on_a_stack_that_returned),
+    SCENARIO(classes),
+    SCENARIO(classes_with_gates),
+};
+
+int main(int argc, char **argv)
+{
+    const char *wanted = argc > 1 ? argv[1] : "";
+    for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
+        if (strcmp(scenarios[i].name, wanted) == 0) {
+            scenarios[i].run();
+            return verdict_to_look_at();
+        }
+    return 2;
+}
