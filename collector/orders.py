@@ -30,7 +30,7 @@ class LockOrders:
         self._lives: dict[int, Life] = {}
         self._stacks: tuple[int, ...] = ()  # pthread_t of threads, which lie in their stacks
         self._changed = 0
-        self._rests_until = 0.0
+        self._next_reading = self._next_search = 0.0  # not before
         self._known: tuple[object, tuple[OrderCycle, ...]] = (None, ())
         #: Ids of the locks that a cycle may consist of.
         self.locks: frozenset[int] = frozenset()
@@ -40,7 +40,7 @@ class LockOrders:
         raw = self._memory.read(abi.ORDERS_CHANGED_AT, 8)
         changed = int.from_bytes(raw, abi.BYTE_ORDER)
         begun = time.monotonic()
-        if changed == self._changed or begun < self._rests_until:
+        if changed == self._changed or begun < self._next_reading:
             return
         self._changed = changed
         lives = [entry for entry in _read(self._lives_read, "lt_life") if entry.birth]
@@ -50,24 +50,23 @@ class LockOrders:
             _order(entry) for entry in _read(self._orders_read, "lt_order") if entry.hash
         )
         self.locks = lock_order.in_cycles(self._orders)
-        self._rest(begun)
+        self._next_reading = _rested(begun)
 
-    def _rest(self, begun: float) -> None:
-        now = time.monotonic()
-        self._rests_until = max(self._rests_until, now + _REST * (now - begun))
-
-    def cycles(self, locks: Sequence[Lock], rows: Mapping[int, LockRow]) -> tuple[OrderCycle, ...]:
-        """Return the potential deadlocks among ``locks``, of which ``rows`` says more."""
+    def cycles(
+        self, locks: Sequence[Lock], rows: Mapping[int, LockRow], final: bool = False
+    ) -> tuple[OrderCycle, ...]:
+        """Return the potential deadlocks among ``locks``, of which ``rows`` says more: as of now,
+        if ``final``, else perhaps as of some looks ago."""
         if not self._orders:
             return ()
         known, found = self._known
         handed_over = tuple(lock.id for lock in locks if lock.foreign_releases)
         state = (self._changed, self._resolver.version, handed_over)
-        if known != state:
-            begun = time.monotonic()
+        begun = time.monotonic()
+        if known != state and (final or begun >= self._next_search):
             found = lock_order.cycles(self._orders, self._lives, self._about(locks, rows))
             self._known = (state, found)
-            self._rest(begun)
+            self._next_search = _rested(begun)
         return found
 
     def _about(self, locks: Sequence[Lock], rows: Mapping[int, LockRow]) -> dict[int, About]:
@@ -90,6 +89,11 @@ class LockOrders:
             return Identity.CERTAIN
         on_a_stack = self._resolver.is_on_a_stack(row.address, self._stacks)
         return Identity.ON_A_STACK if on_a_stack else Identity.FREED_UNSEEN
+
+
+def _rested(begun: float) -> float:
+    now = time.monotonic()
+    return now + _REST * (now - begun)
 
 
 def _read(array: GrowingArray, name: str) -> Iterable[Any]:

@@ -423,7 +423,7 @@ class PreloadSource:
             file.resolver.wait(patience_s)
             known = file.resolver.version
             locks = file.picture.renamed(snapshot.locks, file.frames)
-            order = file.orders.cycles(locks, file.rows)  # classes go by name
+            order = file.orders.cycles(locks, file.rows, final=True)  # classes go by name
             edges = [edge for cycle in order for edge in cycle.edges]
             stacks = dict.fromkeys(
                 [*snapshot.stacks, *(edge.stack for edge in edges if edge.stack)]
