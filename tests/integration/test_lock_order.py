@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from support import tool
 from support.targets import StartTarget, Target
 
 from locktop.collector.attach import attach
@@ -160,3 +162,27 @@ def test_a_dead_process_shows_them_too(start_target: StartTarget) -> None:
         assert told(source.look(resolve=True)) == [(HIGH, 2)]
     finally:
         source.close()
+
+
+def test_the_page_for_a_ticket_tells_them_last(start_target: StartTarget) -> None:
+    target = start_target("orders", "readers_that_write")
+    target.expect("ok")
+    done = tool.run("snapshot", "-p", target.pid, "--format", "text")
+    page = done.stdout[done.stdout.index("POTENTIAL DEADLOCKS") :]
+    assert "high confidence" in page
+    assert "wanted rwlock g_s while it held rwlock g_r, to read," in page
+    assert "read_write_r_s" in page
+    assert done.stdout.index("LOCKS") < done.stdout.index("POTENTIAL")
+
+
+def test_what_a_file_leaves_out(start_target: StartTarget, tmp_path: Path) -> None:
+    target = start_target("orders", "inversion")
+    target.expect("ok")
+    rules = tmp_path / "rules"
+    rules.write_text("a_b AND b_a  # they never run at once\n")
+    document = tool.snapshot(target.pid, "--suppressions", str(rules))
+    assert (document["lock_order"], document["lock_order_suppressed"]) == ([], 1)
+    rules.write_text("# why not\na_b\n")
+    done = tool.run("snapshot", "-p", target.pid, "--suppressions", str(rules))
+    assert done.returncode == 2
+    assert f"{rules}:2: there is no reason" in done.stderr
