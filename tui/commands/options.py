@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from locktop.tui import levels
@@ -136,6 +137,16 @@ def add_level(parser: argparse.ArgumentParser) -> None:
         choices=levels.NAMES,
         help="what the library does in the program: nothing yet, counters, or also stacks and "
         "records of contended waits (the default), of all holds that somebody waited for, of all",
+    )
+
+
+def add_suppressions(parser: argparse.ArgumentParser) -> None:
+    """--suppressions FILE; see collector/suppressions.py."""
+    parser.add_argument(
+        "--suppressions",
+        type=Path,
+        metavar="FILE",
+        help="potential deadlocks to leave out (default .locktop-suppressions, if it is here)",
     )
 
 

@@ -7,7 +7,13 @@ import shutil
 import sys
 import time
 
-from locktop.tui.commands.options import add_idle_matching, add_pid, rules, seconds
+from locktop.tui.commands.options import (
+    add_idle_matching,
+    add_pid,
+    add_suppressions,
+    rules,
+    seconds,
+)
 from locktop.tui.commands.output import add_output, destination, write
 
 NAME = "snapshot"
@@ -27,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_idle_matching(parser)
     add_output(parser)
+    add_suppressions(parser)
     parser.add_argument("--format", choices=FORMATS, default="json", help="default json")
     parser.add_argument(
         "--idle", action="store_true", help="in text also the threads that wait for work"
@@ -35,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Take it and write it."""
+    from locktop.collector import suppressions
     from locktop.collector.attach import attach
     from locktop.collector.errors import LocktopError
     from locktop.tui import saving
@@ -42,12 +50,13 @@ def execute(arguments: argparse.Namespace) -> int:
     path = destination(arguments)
     if path is None and arguments.format == "msgpack" and sys.stdout.isatty():
         raise LocktopError("msgpack is not for a terminal; give -o FILE or a pipe")
+    left_out = suppressions.load(arguments.suppressions)
     source = attach(arguments.pid, rules(arguments))
     try:
         before = source.look() if arguments.duration else None
         if arguments.duration:
             time.sleep(arguments.duration)
-        snapshot = source.look(resolve=True)
+        snapshot = suppressions.applied(source.look(resolve=True), left_out)
     finally:
         source.close()
     page = saving.render(snapshot, arguments.format, before, _width(), arguments.idle)
