@@ -282,7 +282,7 @@ class _Search:
             return births
         for who in links[len(chosen)].order.seen:
             self._steps += 1
-            if who[0] in births or not all(self._lineage.at_once(who, one) for one in chosen):
+            if not all(self._lineage.at_once(who, one) for one in chosen):
                 continue
             found = self._threads(links, (*chosen, who), (*births, who[0]))
             if found is not None or self._steps > _MOST_STEPS:
@@ -389,8 +389,8 @@ class _Lineage:
         self._reached: dict[tuple[int, int], dict[int, int]] = {}
 
     def at_once(self, one: tuple[int, int], other: tuple[int, int]) -> bool:
-        """Whether what two threads did, each in a segment of its life, was not one after the
-        other."""
+        """Whether two threads did something, each in a segment of its life, that was not one after
+        the other; what one thread alone does is."""
         return not self._before(one, other) and not self._before(other, one)
 
     def _before(self, one: tuple[int, int], other: tuple[int, int]) -> bool:
