@@ -1,9 +1,11 @@
 /* Taking a stack on x86-64: the unwinder finds it once, after that it is known again by the words that led
  * the unwinder. */
 #if defined(__x86_64__)
+#include <link.h>
 #include <string.h>
 #include <unwind.h>
 
+#include "held.h"
 #include "stack.h"
 
 enum { CACHE_SET_BITS = 2, CACHE_WAYS = 8, ANCHORS = 8 };
@@ -65,9 +67,41 @@ static _Unwind_Reason_Code nothing(struct _Unwind_Context *context, void *argume
     return _URC_NO_REASON;
 }
 
+/* Where the unwinder's code lies. */
+static uintptr_t unwinder_begin, unwinder_end;
+
+static int find_unwinder(struct dl_phdr_info *object, size_t size, void *unused)
+{
+    (void)size;
+    (void)unused;
+    for (const ElfW(Phdr) *part = object->dlpi_phdr; part < object->dlpi_phdr + object->dlpi_phnum;
+         part++) {
+        uintptr_t begin = object->dlpi_addr + part->p_vaddr;
+        uintptr_t inside = (uintptr_t)&_Unwind_Backtrace - begin;
+        if (part->p_type != PT_LOAD || inside >= part->p_memsz)
+            continue;
+        unwinder_begin = begin;
+        unwinder_end = begin + part->p_memsz;
+        return 1;
+    }
+    return 0;
+}
+
 void stack_capture_init(void)
 {
+    if (!unwinder_end)
+        dl_iterate_phdr(find_unwinder, NULL);
     _Unwind_Backtrace(nothing, NULL);
+}
+
+/* Where code is registered with it (__register_frame) the unwinder takes a lock of its own, and may
+ * allocate while it holds it: what the allocator locks then must not lead into it again. */
+static bool is_unwinding(struct lt_thread *t)
+{
+    for (uint32_t at = 0; at < t->held_top; at += (uint32_t)sizeof(struct lt_held))
+        if (held_at(t, at)->site - unwinder_begin < unwinder_end - unwinder_begin)
+            return true;
+    return false;
 }
 
 /* At the callback for a frame the unwinder's CFA is still that of the frame it came from, so on
@@ -335,12 +369,20 @@ static NOINLINE uint32_t unwind_without_cache(const uintptr_t *frame)
     return entered(&walk, frame);
 }
 
+static uint32_t caller_alone(const uintptr_t *frame)
+{
+    uint64_t caller = frame[1];
+    return stack_id(&caller, 1);
+}
+
 uint32_t stack_capture(struct lt_thread *t, const uintptr_t *frame)
 {
     struct stack_cache *cache = cache_of(t);
-    if (!cache)
-        return unwind_without_cache(frame);
-    uint32_t id = cache_find(cache->entry[cache_set(frame)], frame);
-    return id ? id : unwind(frame, cache);
+    uint32_t id = cache ? cache_find(cache->entry[cache_set(frame)], frame) : 0;
+    if (id)
+        return id;
+    if (UNLIKELY(is_unwinding(t)))
+        return caller_alone(frame);
+    return cache ? unwind(frame, cache) : unwind_without_cache(frame);
 }
 #endif

@@ -47,6 +47,12 @@ def test_with_another_allocator(name: str, target: str, start_target: StartTarge
         assert running.finish() == (0, ["ok"]), preload
 
 
+@pytest.mark.parametrize("level", [None, "contended", "all"])
+def test_an_unwinder_that_locks_and_allocates(level: str | None, start_target: StartTarget) -> None:
+    running = start_target("registered", level=level)
+    assert running.finish() == (0, ["ok"])
+
+
 #: None that forks among threads: AddressSanitizer's own locks hang in the child then, bare too.
 SANITIZED = ["handlerposts", "exiting"]
 
