@@ -136,7 +136,8 @@ static NOINLINE int taken_in_new_order(pthread_mutex_t *m, const uintptr_t *fram
     uint32_t kind = (uint32_t)m->__data.__kind;
     if (UNLIKELY(!t))
         return 0;
-    order_before(t, mutex_key(m), kind, false, frame);
+    if (LIKELY(t->held_top)) /* not of a new epoch */
+        order_note(t, mutex_key(m), kind, false, frame);
     acquired(t, mutex_key(m), kind, return_address(frame), 0);
     return 0;
 }

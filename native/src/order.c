@@ -15,7 +15,7 @@ enum {
     BUCKET_BITS = 11,
     PATH_BITS = 12,
     PATH_MAX = 128,         /* orders of locks that are taken at the same places */
-    LOOK_ALL_THE_SAME = 16, /* at one in so many of those beyond */
+    LOOK_ALL_THE_SAME = 64, /* at one in so many of those beyond */
     SEEN_OF_ONE = 4,        /* segments of one thread in lt_order.seen */
     SEEN_FIRST = 5          /* of lt_order.seen stay: the others make way for later ones */
 };
@@ -207,31 +207,13 @@ static bool describe_lock(struct lt_thread *t, const struct want *want, struct l
     return true;
 }
 
-static uint8_t *path_of(const struct lt_order *order, const uintptr_t *frame)
-{
-    uint64_t hash = frame[1];
-    for (uint32_t i = 0; i < order->held_count; i++)
-        hash = (hash ^ order->site[i]) * FACTOR;
-    return &path[hash * FACTOR >> (64 - PATH_BITS)];
-}
-
-/* Of locks that are many, some are enough: what is taken at the same places belongs to one class. */
-static bool is_one_too_many(struct lt_thread *t, const uint8_t *count)
-{
-    return *count >= PATH_MAX && ++local_of(t)->order.skipped % LOOK_ALL_THE_SAME;
-}
-
-/* False if it is to be looked at again. */
-static bool entered(struct lt_thread *t, const struct want *want)
+static void enter_new(struct lt_thread *t, const struct want *want, uint8_t *count)
 {
     struct lt_order new = {.held_count = 0};
     describe_held(t, &new);
-    uint8_t *count = path_of(&new, want->frame);
-    if (new.held_count && is_one_too_many(t, count))
-        return false;
     /* Nobody waits for a lock that is his already. */
     if (!new.held_count || held_find(t, want->key) || !describe_lock(t, want, &new))
-        return true;
+        return;
     uint32_t *chain = &bucket[new.hash >> (64 - BUCKET_BITS)];
     uint32_t head = __atomic_load_n(chain, __ATOMIC_ACQUIRE);
     struct lt_order *order = find(&new, head, 0);
@@ -245,16 +227,36 @@ static bool entered(struct lt_thread *t, const struct want *want)
         lineage_keep(t);
         see(order, (uint32_t)t->birth, local_of(t)->order.segment);
     }
-    return true;
+}
+
+/* How many orders have been noted of locks that are taken at these places. */
+static uint8_t *path_of(struct lt_thread *t, const uintptr_t *frame)
+{
+    uint32_t top = t->held_top;
+    uint64_t hash = frame[1];
+    for (uint32_t at = order_first(top); at < top; at += (uint32_t)sizeof(struct lt_held))
+        hash = (hash ^ held_at(t, at)->site) * FACTOR;
+    return &path[hash * FACTOR >> (64 - PATH_BITS)];
+}
+
+/* Of locks that are many, some are enough: what is taken at the same places belongs to one class. Who
+ * else takes them in the orders that are noted is asked from time to time. */
+static bool is_one_too_many(struct lt_thread *t, const uint8_t *count)
+{
+    return UNLIKELY(*count >= PATH_MAX) && ++local_of(t)->order.skipped % LOOK_ALL_THE_SAME;
 }
 
 void order_note(struct lt_thread *t, uint64_t key, uint32_t type, bool shared,
                 const uintptr_t *frame)
 {
-    uint64_t hash = order_hash(t, key, shared);
+    uint8_t *count = path_of(t, frame);
+    if (is_one_too_many(t, count))
+        return;
     uint32_t mode = thread_busy(t);
-    bool is_wanted = lt_settings.order && (mode & LEVEL_MASK) >= LT_LEVEL_CONTENDED;
-    if (!shm_is_strangers() && (!is_wanted || entered(t, &(struct want){key, type, shared, frame})))
-        remember(t, hash);
+    if (!shm_is_strangers()) {
+        if (lt_settings.order && (mode & LEVEL_MASK) >= LT_LEVEL_CONTENDED)
+            enter_new(t, &(struct want){key, type, shared, frame}, count);
+        remember(t, order_hash(t, key, shared));
+    }
     thread_ready(t, mode);
 }
