@@ -33,6 +33,7 @@ REAL = {
     "waiting": (HIGH, 2),
     "initialised": (HIGH, 2),
     "classes": (LOW, 2),
+    "accounts": (HIGH, 2),
     # Not to be told from one that can come about: so it is said what is not known.
     "freed_unseen": (MEDIUM, 2),
     "on_a_stack_that_returned": (LOW, 2),
@@ -58,6 +59,7 @@ NONE = (
     "initialised_over",
     "destroyed",
     "classes_with_gates",
+    "accounts_of_one",
 )
 
 Look = Callable[..., Snapshot]

@@ -662,6 +662,33 @@ static void classes_with_gates(void)
     on(1, gate_second_first);
 }
 
+/* More pairs than are noted of one place, first by one thread, then by another. */
+static pthread_mutex_t g_accounts[40];
+
+static void transfers(void)
+{
+    unsigned random = 1;
+    for (int i = 0; i < 20000; i++) {
+        random = random * 1664525u + 1013904223u;
+        unsigned from = (random >> 8) % 40, to = (random >> 16) % 40;
+        if (from != to)
+            both(&g_accounts[from], &g_accounts[to]);
+    }
+}
+
+static void accounts(void)
+{
+    employ();
+    on(0, transfers);
+    on(1, transfers);
+}
+
+static void accounts_of_one(void)
+{
+    employ();
+    on(0, transfers);
+}
+
 #define SCENARIO(name) {#name, name}
 
 static const struct {
@@ -707,6 +734,8 @@ static const struct {
     SCENARIO(on_a_stack_that_returned),
     SCENARIO(classes),
     SCENARIO(classes_with_gates),
+    SCENARIO(accounts),
+    SCENARIO(accounts_of_one),
 };
 
 int main(int argc, char **argv)
