@@ -260,3 +260,10 @@ void order_note(struct lt_thread *t, uint64_t key, uint32_t type, bool shared,
     }
     thread_ready(t, mode);
 }
+
+void order_look(struct lt_thread *t, uint64_t key, uint32_t type, bool shared,
+                const uintptr_t *frame)
+{
+    if (!order_is_known(t, order_hash(t, key, shared)))
+        order_note(t, key, type, shared, frame);
+}

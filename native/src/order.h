@@ -61,8 +61,12 @@ static inline bool order_is_known(struct lt_thread *t, uint64_t hash)
     return LIKELY(known && *order_known_at(known, hash) == (uint32_t)(hash >> 16));
 }
 
-/* Notes what is new. */
+/* Notes what is new, of a thread that holds other locks. */
 NOINLINE void order_note(struct lt_thread *t, uint64_t key, uint32_t type, bool shared,
+                         const uintptr_t *frame);
+
+/* As order_before(), of a thread that holds other locks. */
+NOINLINE void order_look(struct lt_thread *t, uint64_t key, uint32_t type, bool shared,
                          const uintptr_t *frame);
 
 /* The thread wants a lock, or has just got it and not listed it yet, in a way that would wait for it
@@ -70,8 +74,8 @@ NOINLINE void order_note(struct lt_thread *t, uint64_t key, uint32_t type, bool 
 static inline void order_before(struct lt_thread *t, uint64_t key, uint32_t type, bool shared,
                                 const uintptr_t *frame)
 {
-    if (UNLIKELY(t->held_top) && !order_is_known(t, order_hash(t, key, shared)))
-        order_note(t, key, type, shared, frame);
+    if (UNLIKELY(t->held_top))
+        order_look(t, key, type, shared, frame);
 }
 
 #endif
