@@ -131,23 +131,26 @@ static struct lt_order *find(const struct lt_order *wanted, uint32_t head, uint3
     return NULL;
 }
 
-static struct lt_order *make(const struct lt_order *from, uint32_t *index)
+/* The stack is taken last: where there is no room none is needed. */
+static struct lt_order *make(struct lt_thread *t, const struct lt_order *from,
+                             const uintptr_t *frame, uint32_t *index)
 {
     if (__atomic_load_n(&lt_shm->orders.count, __ATOMIC_RELAXED) >= ORDERS_MAX)
         return NULL;
     struct lt_order *order = array_push(&lt_shm->orders, index);
     if (!order)
         return NULL;
-    order->stack = from->stack;
+    order->stack = stack_capture(t, frame);
     memcpy((char *)order + IDENTITY, (const char *)from + IDENTITY, sizeof *order - IDENTITY);
     __atomic_store_n(&order->hash, from->hash, __ATOMIC_RELEASE);
     return order;
 }
 
-static struct lt_order *enter(const struct lt_order *from, uint32_t *chain, uint32_t head)
+static struct lt_order *enter(struct lt_thread *t, const struct lt_order *from,
+                              const uintptr_t *frame, uint32_t *chain, uint32_t head)
 {
     uint32_t index;
-    struct lt_order *order = make(from, &index);
+    struct lt_order *order = make(t, from, frame, &index);
     if (!order)
         return NULL;
     for (;;) {
@@ -219,8 +222,7 @@ static void enter_new(struct lt_thread *t, const struct want *want, uint8_t *cou
     struct lt_order *order = find(&new, head, 0);
     if (!order && *count < PATH_MAX) {
         is_used = true;
-        new.stack = stack_capture(t, want->frame);
-        order = enter(&new, chain, head);
+        order = enter(t, &new, want->frame, chain, head);
         ++*count; /* two at once may count as one */
     }
     if (order) {

@@ -2,6 +2,7 @@
  * the unwinder. */
 #if defined(__x86_64__)
 #include <link.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unwind.h>
 
@@ -67,39 +68,57 @@ static _Unwind_Reason_Code nothing(struct _Unwind_Context *context, void *argume
     return _URC_NO_REASON;
 }
 
-/* Where the unwinder's code lies. */
-static uintptr_t unwinder_begin, unwinder_end;
+/* Where the unwinder's code lies, and the allocator's if that is a library of its own: each of the two may
+ * call the other one. */
+static struct code {
+    uintptr_t inside; /* one of its functions */
+    uintptr_t begin, end;
+} unwinder, allocator;
 
-static int find_unwinder(struct dl_phdr_info *object, size_t size, void *unused)
+static void find_in(const struct dl_phdr_info *object, struct code *code)
+{
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        uintptr_t begin = object->dlpi_addr + part->p_vaddr;
+        if (part->p_type == PT_LOAD && code->inside - begin < part->p_memsz) {
+            code->begin = begin;
+            code->end = begin + part->p_memsz;
+        }
+    }
+}
+
+static int find_code(struct dl_phdr_info *object, size_t size, void *unused)
 {
     (void)size;
     (void)unused;
-    for (const ElfW(Phdr) *part = object->dlpi_phdr; part < object->dlpi_phdr + object->dlpi_phnum;
-         part++) {
-        uintptr_t begin = object->dlpi_addr + part->p_vaddr;
-        uintptr_t inside = (uintptr_t)&_Unwind_Backtrace - begin;
-        if (part->p_type != PT_LOAD || inside >= part->p_memsz)
-            continue;
-        unwinder_begin = begin;
-        unwinder_end = begin + part->p_memsz;
-        return 1;
-    }
+    find_in(object, &unwinder);
+    if (object
+            ->dlpi_name[0]) /* not the program, which has more locks than those of its allocator */
+        find_in(object, &allocator);
     return 0;
 }
 
 void stack_capture_init(void)
 {
-    if (!unwinder_end)
-        dl_iterate_phdr(find_unwinder, NULL);
+    if (!unwinder.inside) { /* not in a forked child, which others may have left in the loader */
+        unwinder.inside = (uintptr_t)&_Unwind_Backtrace;
+        allocator.inside = (uintptr_t)&malloc;
+        dl_iterate_phdr(find_code, NULL);
+    }
     _Unwind_Backtrace(nothing, NULL);
 }
 
+static inline bool lies_in(uintptr_t address, const struct code *code)
+{
+    return address - code->begin < code->end - code->begin;
+}
+
 /* Where code is registered with it (__register_frame) the unwinder takes a lock of its own, and may
- * allocate while it holds it: what the allocator locks then must not lead into it again. */
-static bool is_unwinding(struct lt_thread *t)
+ * allocate: neither while it does so, nor while the allocator has a lock, must it be entered. */
+static bool must_not_unwind(struct lt_thread *t)
 {
     for (uint32_t at = 0; at < t->held_top; at += (uint32_t)sizeof(struct lt_held))
-        if (held_at(t, at)->site - unwinder_begin < unwinder_end - unwinder_begin)
+        if (lies_in(held_at(t, at)->site, &unwinder) || lies_in(held_at(t, at)->site, &allocator))
             return true;
     return false;
 }
@@ -381,7 +400,7 @@ uint32_t stack_capture(struct lt_thread *t, const uintptr_t *frame)
     uint32_t id = cache ? cache_find(cache->entry[cache_set(frame)], frame) : 0;
     if (id)
         return id;
-    if (UNLIKELY(is_unwinding(t)))
+    if (UNLIKELY(must_not_unwind(t)))
         return caller_alone(frame);
     return cache ? unwind(frame, cache) : unwind_without_cache(frame);
 }

@@ -53,6 +53,14 @@ def test_an_unwinder_that_locks_and_allocates(level: str | None, start_target: S
     assert running.finish() == (0, ["ok"])
 
 
+def test_an_allocator_that_locks_twice_under_the_unwinder(
+    compiler: Compiler, start_target: StartTarget
+) -> None:
+    allocator = compiler.program("registered", "-shared", "-fPIC", "-DALLOCATOR")
+    running = start_target("registered", flags=("-DPROGRAM", str(allocator)))
+    assert running.finish() == (0, ["ok"])
+
+
 #: None that forks among threads: AddressSanitizer's own locks hang in the child then, bare too.
 SANITIZED = ["handlerposts", "exiting"]
 

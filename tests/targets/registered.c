@@ -1,5 +1,6 @@
 /* Code without a file, registered as compilers at run time do, over an allocator that locks: the unwinder
- * allocates while it holds a lock of its own, which is a lock taken while another one is held.
+ * allocates while it holds a lock of its own, and so where it is called for locks that the allocator
+ * takes. Also built in two parts: -DALLOCATOR is a library, -DPROGRAM the rest.
  */
 #include <unwind.h>
 
@@ -9,15 +10,26 @@ enum { CODES = 50, POOL = 16 << 20 };
 
 void __register_frame(void *begin);
 
+#ifndef PROGRAM
 static _Alignas(16) char pool[POOL];
 static size_t used;
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
+#ifdef ALLOCATOR
+static pthread_mutex_t size_lock[1000];
+#endif
 
 void *malloc(size_t size)
 {
     pthread_mutex_lock(&pool_lock);
+#ifdef ALLOCATOR
+    pthread_mutex_t *another = &size_lock[used / 16 % 1000];
+    pthread_mutex_lock(another);
+#endif
     size_t at = used + 16;
     used = (at + size + 15) & ~(size_t)15;
+#ifdef ALLOCATOR
+    pthread_mutex_unlock(another);
+#endif
     pthread_mutex_unlock(&pool_lock);
     if (used > sizeof pool)
         _exit(3);
@@ -44,6 +56,9 @@ void *realloc(void *old, size_t size)
     return new;
 }
 
+#endif
+
+#ifndef ALLOCATOR
 /* A CIE, one FDE and the end, as .eh_frame has them (Linux Standard Base, 10.6). */
 struct unwind_table {
     uint32_t cie_length, cie_id;
@@ -54,6 +69,7 @@ struct unwind_table {
 } __attribute__((packed));
 
 static char code[CODES][16];
+static void *volatile memory[CODES];
 
 static void compile(int number)
 {
@@ -85,8 +101,10 @@ int main(void)
     for (int i = 0; i < CODES; i++) {
         int frames = 0;
         compile(i);
+        memory[i] = malloc(100); /* before anybody unwinds */
         _Unwind_Backtrace(count, &frames);
         check_equal("frames of main()", frames > 0, 1);
     }
     return verdict();
 }
+#endif
