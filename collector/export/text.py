@@ -6,16 +6,14 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from locktop.collector.analysis import lock_classes, thread_groups
+from locktop.collector.analysis import deadlock_report, lock_classes, thread_groups
 from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.analysis.thread_groups import ThreadGroup
-from locktop.collector.export import json_, misuse_text, units
+from locktop.collector.export import deadlock_text, json_, misuse_text, units
+from locktop.collector.export.places import place, spot
 from locktop.collector.model import (
     SIGNALLED_KINDS,
     Blame,
-    Deadlock,
-    DeadlockEdge,
-    Frame,
     Kind,
     Lock,
     OrderCycle,
@@ -83,9 +81,9 @@ class _Page:
 
     def lines(self) -> Iterator[str]:
         yield from self._head()
-        for deadlock in self._snapshot.deadlocks:
+        for report in deadlock_report.reports(self._snapshot):
             yield ""
-            yield from self._deadlock(deadlock)
+            yield from deadlock_text.lines(report)
         yield ""
         yield from self._lock_table()
         yield from self._signal_table()
@@ -137,28 +135,6 @@ class _Page:
         verb = "waits" if len(unseen) == 1 else "wait"
         return f"{self._threads_named(unseen)} {verb} for something that is not seen: see the notes"
 
-    # ---- deadlocks ----
-
-    def _deadlock(self, deadlock: Deadlock) -> Iterator[str]:
-        certainty = "DEADLOCK" if deadlock.certain else "POSSIBLE DEADLOCK"
-        count = len(deadlock.cycle)
-        threads = "1 thread waits" if count == 1 else f"{count} threads wait"
-        yield (
-            f"{certainty}: {threads} in a circle, for {units.duration(deadlock.since_s)} already"
-        )
-        if deadlock.doubt:
-            yield f"  not certain: {deadlock.doubt}"
-        for edge in deadlock.cycle:
-            yield from self._deadlock_edge(edge)
-
-    def _deadlock_edge(self, edge: DeadlockEdge) -> Iterator[str]:
-        holder = "itself" if edge.held_by == edge.tid else self._thread(edge.held_by)
-        why = f"behind {holder}, which waits to write" if edge.behind else f"held by {holder}"
-        yield f"  {self._thread(edge.tid)} waits for {self._lock(edge.waits_for)} {why}"
-        yield from self._stack(edge.stack, "      ")
-        if edge.site in self._snapshot.sites:
-            yield f"    taken there by {holder} in {_place(self._snapshot.sites[edge.site])}"
-
     # ---- potential deadlocks ----
 
     def _potential_deadlocks(self) -> Iterator[str]:
@@ -185,7 +161,7 @@ class _Page:
             yield f"    {self._thread(edge.tid)} wanted {wanted} while it held {held}"
             yield from self._stack(edge.stack, "        ")
             if edge.site in self._snapshot.sites:
-                where = _place(self._snapshot.sites[edge.site])
+                where = place(self._snapshot.sites[edge.site])
                 yield f"      {self._lock(edge.from_)} was taken in {where}"
 
     # ---- locks ----
@@ -462,7 +438,7 @@ class _Page:
             return named
         since = f" for {units.duration(taken.for_s)}" if taken.for_s is not None else ""
         frame = self._snapshot.sites.get(taken.site)
-        where = f", taken at {_spot(frame)}" if frame else ""
+        where = f", taken at {spot(frame)}" if frame else ""
         own = holder.waiting_for if holder else None
         itself = (
             f", itself waiting for {self._lock(own.lock)} for {units.duration(own.for_s)}"
@@ -474,7 +450,7 @@ class _Page:
     def _stack(self, stack: int, indent: str, most: int = _MOST_FRAMES) -> Iterator[str]:
         frames = self._snapshot.stacks.get(stack, ())
         for frame in frames[:most]:
-            yield indent + _place(frame) + (" (inlined)" if frame.inlined else "")
+            yield indent + place(frame) + (" (inlined)" if frame.inlined else "")
         if len(frames) > most > 1:
             yield f"{indent}and {len(frames) - most} frames more"
 
@@ -522,19 +498,6 @@ def _counted(number: int, thing: str) -> str:
 
 def _waiting(lock: _Row) -> str:
     return f"{len(lock.waiters)} waiting" if lock.waiters else ""
-
-
-def _place(frame: Frame) -> str:
-    name = _function(frame)
-    return f"{name} at {frame.file}:{frame.line}" if frame.file else f"{name} in {frame.module}"
-
-
-def _spot(frame: Frame) -> str:
-    return f"{_function(frame)} {frame.file}:{frame.line}" if frame.file else _function(frame)
-
-
-def _function(frame: Frame) -> str:
-    return frame.function or f"{frame.module or '?'}+{frame.offset:#x}"
 
 
 def _table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:

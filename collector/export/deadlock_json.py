@@ -1,0 +1,94 @@
+"""A deadlock's report as a JSON object: times in seconds, names and places as text and as parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from locktop.collector.analysis.avoidance import Step
+from locktop.collector.analysis.deadlock_report import (
+    DeadlockReport,
+    Follower,
+    LockName,
+    Member,
+    Taken,
+)
+from locktop.collector.export import deadlock_words as words
+from locktop.collector.export.places import place
+from locktop.collector.model import Frame
+
+
+def document(report: DeadlockReport) -> dict[str, Any]:
+    """Return the object. Keys may be added; those that are there keep their meaning.
+
+    "order" has the ids of the locks in the order that would avoid it, [] where there is none;
+    "advice" and "to_do" are sentences for a person.
+    """
+    found = report.avoidance
+    return {
+        "certain": report.certain,
+        "doubt": report.doubt,
+        "since_s": report.since_s,
+        "since": report.since,
+        "headline": words.headline(report),
+        "threads": [_member(member) for member in report.circle],
+        "behind": [_follower(follower) for follower in report.behind],
+        "order": list(found.order),
+        "change": _step(found.change) if found.change is not None else None,
+        "advice": list(words.avoiding(report)),
+        "to_do": list(words.to_do(report)),
+    }
+
+
+def _member(member: Member) -> dict[str, Any]:
+    return {
+        "tid": member.tid,
+        "name": member.name,
+        "waits_for": _lock(member.waits_for),
+        "for_s": member.for_s,
+        "at": _place(member.at),
+        "stack": member.stack_id,
+        "held_by": member.held_by,
+        "behind": member.behind,
+        "taken_at": _place(member.taken_at),
+        "has": [_taken(taken) for taken in member.has],
+    }
+
+
+def _taken(taken: Taken) -> dict[str, Any]:
+    return {
+        "lock": _lock(taken.lock),
+        "for_s": taken.for_s,
+        "at": _place(taken.at),
+        "shared": taken.shared,
+        "wanted_by": list(taken.wanted_by),
+    }
+
+
+def _follower(follower: Follower) -> dict[str, Any]:
+    return {
+        "tid": follower.tid,
+        "name": follower.name,
+        "waits_for": _lock(follower.waits_for) if follower.waits_for is not None else None,
+        "held_by": list(follower.holders),
+        "for_s": follower.for_s,
+        "at": _place(follower.at),
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    return {
+        "tid": step.tid,
+        "has": step.has,
+        "has_at": _place(step.has_at),
+        "wants": step.wants,
+        "wants_at": _place(step.wants_at),
+    }
+
+
+def _lock(lock: LockName) -> dict[str, Any]:
+    kind = str(lock.kind) if lock.kind is not None else None
+    return {"id": lock.id, "kind": kind, "name": lock.name}
+
+
+def _place(frame: Frame | None) -> str | None:
+    return place(frame) if frame is not None else None

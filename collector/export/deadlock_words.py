@@ -1,0 +1,259 @@
+"""What there is to say of a deadlock, in sentences: the page, the screen and JSON say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from locktop.collector.analysis.avoidance import Means, Step
+from locktop.collector.analysis.deadlock_report import (
+    DeadlockReport,
+    Follower,
+    LockName,
+    Member,
+    Taken,
+)
+from locktop.collector.export.places import place
+from locktop.collector.export.units import duration
+from locktop.collector.model import Deadlock, Frame, Kind
+
+#: Of the threads behind a circle, or of those that wait for one lock.
+MOST_NAMED = 3
+#: What stands where the locks of one place in the code are to be taken in one order.
+_ONE_PLACE = (
+    "One place in the code takes all of these locks, so it needs a rule: every thread takes them in"
+    " one order, that of their addresses, say. That is"
+)
+
+
+def who_for_whom(deadlocks: Sequence[Deadlock]) -> tuple[int, str]:
+    """How many threads wait in circles, and for whom: one that is a circle of its own waits for
+    itself."""
+    count = len({edge.tid for deadlock in deadlocks for edge in deadlock.cycle})
+    alone = [len(deadlock.cycle) == 1 for deadlock in deadlocks]
+    selves = "itself" if count == 1 else "themselves"
+    return count, " or ".join(["each other"] * (not all(alone)) + [selves] * any(alone))
+
+
+def counted_threads(count: int) -> str:
+    """``1 thread``, ``2 threads``."""
+    return f"{count} thread{'s' * (count != 1)}"
+
+
+def headline(report: DeadlockReport) -> str:
+    """Return what it is, of how many threads, since when."""
+    what = "DEADLOCK" if report.certain else "POSSIBLE DEADLOCK"
+    count = len(report.circle)
+    verb = "waited" if report.ended else "waits" if count == 1 else "wait"
+    whom = "itself" if count == 1 else "each other"
+    for_s = f"for {duration(report.since_s)}{'' if report.ended else ' already'}"
+    since = f" (since {report.since})" if report.since else ""
+    return f"{what}: {counted_threads(count)} {verb} for {whom}, {for_s}{since}{_more(report)}"
+
+
+def _more(report: DeadlockReport) -> str:
+    count = len(report.behind)
+    if not count:
+        return ""
+    be = "was" if report.ended else "is"
+    if count > 1:
+        be = "were" if report.ended else "are"
+    whom = "it" if len(report.circle) == 1 else "them"
+    return f"; {counted_threads(count)} more {be} stuck behind {whom}"
+
+
+def circle(report: DeadlockReport, arrow: str = " -> ") -> str:
+    """Return who waits for whom: ``alice -> bob -> alice``."""
+    names = [member.name or str(member.tid) for member in report.circle]
+    if len(set(names)) < len(names):
+        names = [f"{member.name}:{member.tid}".lstrip(":") for member in report.circle]
+    return arrow.join([*names, *names[:1]])
+
+
+def thread(report: DeadlockReport, tid: int) -> str:
+    """Return a thread's name and id: ``alice (4711)``."""
+    name = report.name_of(tid)
+    return f"{name} ({tid})" if name else f"thread {tid}"
+
+
+def lock(name: LockName) -> str:
+    """Return a lock with its kind; a name made from the kind begins with it."""
+    if name.kind is None or name.name.startswith(name.kind):
+        return name.name
+    return f"{name.kind} {name.name}"
+
+
+def waits_for(report: DeadlockReport, member: Member | Follower) -> str:
+    """Return what a thread waits for: ``mutex g_lock``, ``the end of bob (4712)``."""
+    if member.waits_for is None:
+        return "what one of them has"
+    if member.waits_for.kind is Kind.JOIN and isinstance(member, Member):
+        return f"the end of {'itself' if _self(member) else thread(report, member.held_by)}"
+    return lock(member.waits_for) + reading(member)
+
+
+def reading(member: Member | Follower) -> str:
+    """Return whether it wants a reader-writer lock for reading or for writing."""
+    if not isinstance(member, Member) or member.waits_for.kind is not Kind.RWLOCK:
+        return ""
+    return " (to read)" if member.shared else " (to write)"
+
+
+def whose(report: DeadlockReport, member: Member) -> str:
+    """Return who has what a thread waits for; "" where that was said with what it waits for."""
+    holder = "itself" if _self(member) else thread(report, member.held_by)
+    kind = member.waits_for.kind
+    if member.behind:
+        return f"behind {holder}, which waits to write and goes first"
+    if kind is Kind.JOIN:
+        return ""
+    if kind is Kind.BARRIER:
+        return f"where {holder} has not arrived"
+    if kind is Kind.ONCE:
+        return f"being run by {holder}"
+    return f"held by {holder}"
+
+
+def _self(member: Member) -> bool:
+    return member.held_by == member.tid
+
+
+def taken_at(member: Member) -> str:
+    """Return where the holder took it, with the words before it, "" if that is not known."""
+    return f"taken in {place(member.taken_at)}" if member.taken_at is not None else ""
+
+
+def has(
+    report: DeadlockReport, taken: Taken, of: Member, say_place: Callable[[Frame], str] = place
+) -> str:
+    """Return what a thread has, for how long, from where, and who wants it."""
+    parts = [f"has {lock(taken.lock)}{' (to read)' * taken.shared}"]
+    if taken.for_s is not None:
+        parts.append(f" for {duration(taken.for_s)}")
+    if taken.at is not None:
+        parts.append(f", taken in {say_place(taken.at)}")
+    wanted = [tid for tid in taken.wanted_by if tid != of.tid]
+    # Those of the circle first: it is because of them that they are told.
+    wanted.sort(key=lambda tid: all(member.tid != tid for member in report.circle))
+    if wanted:
+        verb = "wants" if len(wanted) == 1 else "want"
+        parts.append(f"; {threads(report, wanted)} {verb} it")
+    return "".join(parts)
+
+
+def threads(report: DeadlockReport, tids: Sequence[int]) -> str:
+    """Return the first few of them by name, and how many more there are."""
+    named = [thread(report, tid) for tid in tids[:MOST_NAMED]]
+    if len(tids) > MOST_NAMED:
+        named.append(f"{len(tids) - MOST_NAMED} more")
+    return " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
+
+
+def avoiding(report: DeadlockReport) -> Iterator[str]:
+    """Yield what would have avoided it: the order of the locks, then what to change for it."""
+    found = report.avoidance
+    if found.means is Means.NONE or (found.change is None and not found.order):
+        yield "No order of locks would: it is not locks alone that these threads wait for."
+        return
+    order = ", then ".join(_lock_of(report, id_) for id_ in found.order)
+    if found.means is Means.ONE_PLACE:
+        yield f"{_ONE_PLACE}: {order}."
+    elif found.means is Means.ORDER:
+        yield f"Take {order}."
+    if found.change is not None:
+        yield _CHANGES[found.means](report, found.change)
+    if found.means is Means.ORDER:
+        yield _reason(report)
+
+
+def _reordered(report: DeadlockReport, step: Step) -> str:
+    first, second = _lock_of(report, step.has), _lock_of(report, step.wants)
+    kept = threads(report, report.avoidance.others)
+    does = "does" if len(report.avoidance.others) == 1 else "do"
+    return (
+        f"{kept} {does}. {thread(report, step.tid)} takes {first} first{_at(step.has_at)} and then"
+        f" wants {second}{_at(step.wants_at)}: it would have to take {second} before {first}, or"
+        f" give {first} back before it wants {second}."
+    )
+
+
+def _ruled(report: DeadlockReport, step: Step) -> str:
+    return f"Each has its first{_at(step.has_at)} and wants its second{_at(step.wants_at)}."
+
+
+def _once(report: DeadlockReport, step: Step) -> str:
+    name = _lock_of(report, step.has)
+    return (
+        f"{thread(report, step.tid)} took {name}{_at(step.has_at)} and wants it"
+        f" again{_at(step.wants_at)}: what is called with the lock held should not take it, or the"
+        " lock be given back before that."
+    )
+
+
+def _released(report: DeadlockReport, step: Step) -> str:
+    name = _lock_of(report, step.has)
+    return (
+        f"{thread(report, step.tid)} took {name}{_at(step.has_at)} and has it while it"
+        f" waits{_at(step.wants_at)}: give {name} back before that wait."
+    )
+
+
+_CHANGES = {
+    Means.ORDER: _reordered,
+    Means.ONE_PLACE: _ruled,
+    Means.ONCE_ONLY: _once,
+    Means.RELEASE: _released,
+}
+
+
+def _reason(report: DeadlockReport) -> str:
+    """Why this one: an order is a rule of the program, which we do not know."""
+    count = report.avoidance.elsewhere
+    if count:
+        verb = "takes" if count == 1 else "take"
+        return f"{counted_threads(count)} beside the circle {verb} these two in that order as well."
+    return (
+        "Nothing else tells which order was meant. This thread's wait closed the circle; any other"
+        " one's order could be turned instead."
+        if _closed_it(report)
+        else "Nothing else tells which order was meant; any other one's could be turned instead."
+    )
+
+
+def _closed_it(report: DeadlockReport) -> bool:
+    change = report.avoidance.change
+    return change is not None and change.for_s <= min(member.for_s for member in report.circle)
+
+
+def _lock_of(report: DeadlockReport, id_: int) -> str:
+    found = report.locks.get(id_)
+    return lock(found) if found is not None else f"lock {id_}"
+
+
+def _at(frame: Frame | None) -> str:
+    return f" (in {place(frame)})" if frame is not None else ""
+
+
+def to_do(report: DeadlockReport) -> Iterator[str]:
+    """Yield what can be done about it now."""
+    pid = report.process.pid
+    yield _look_first(report)
+    if report.ended:
+        return
+    if not report.certain:
+        yield (
+            f"It is not certain, see above: look again (`locktop check -p {pid}`) before anything"
+            " is ended because of it."
+        )
+        return
+    behind = ", nor does what is stuck behind" if report.behind else ""
+    yield (f"Nothing of this goes on by itself{behind}: ending the process is the only way out.")
+    yield f"Keep what there is to be seen before that: `locktop snapshot -p {pid} -o FILE`."
+
+
+def _look_first(report: DeadlockReport) -> str:
+    change = report.avoidance.change
+    if change is None:
+        return f"Look first at {thread(report, report.circle[0].tid)}."
+    if report.avoidance.means is Means.ONE_PLACE:
+        return f"Look first at {thread(report, change.tid)}; the others are in the same place."
+    return f"Look first at {thread(report, change.tid)}: what it does would have to change."
