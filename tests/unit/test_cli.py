@@ -155,13 +155,20 @@ def test_check_tells_who_waits_for_itself() -> None:
     edge = ring.deadlocks[0].cycle[0]
     alone = Deadlock(True, 1.0, (replace(edge, held_by=edge.tid),))
     lines = check.as_lines(replace(ring, deadlocks=(alone,)))
-    assert lines[0] == "deadlock: 1 thread of store 4711 waits for itself"
-    assert "held by itself" in lines[2]
+    assert lines[0] == (
+        "deadlock: 1 thread of store 4711 waits for itself,"
+        " for 1.00 s: philosopher-0 -> philosopher-0"
+    )
+    assert "    held by itself, taken in take_left at /src/store/ring.c:31" in lines
     both = check.as_lines(replace(ring, deadlocks=(alone, *ring.deadlocks)))
-    assert both[0] == "deadlock: 3 threads of store 4711 wait for each other or themselves"
-    assert check.as_lines(ring)[0] == "deadlock: 3 threads of store 4711 wait for each other"
+    said = "deadlock: 3 threads of store 4711"
+    assert both[0].startswith(
+        f"{said} wait for each other or themselves, 2 circles, the oldest for"
+    )
+    circle = "philosopher-0 -> philosopher-1 -> philosopher-2 -> philosopher-0"
+    assert check.as_lines(ring)[0] == f"{said} wait for each other, for 41.7 s: {circle}"
     gone = check.as_lines(replace(ring, ended=True))[0]
-    assert gone == "deadlock: 3 threads of store 4711 waited for each other when it ended"
+    assert gone == f"{said} waited for each other when it ended, for 41.7 s: {circle}"
 
 
 def test_options_of_the_screen_count_before_the_command_too() -> None:

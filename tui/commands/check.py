@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 from locktop.tui.commands.options import add_pid
+from locktop.tui.commands.output import add_output, destination, write
 
 if TYPE_CHECKING:
     from locktop.collector.errors import LocktopError
-    from locktop.collector.model import Deadlock, DeadlockEdge, Snapshot
-    from locktop.tui.lines.picture import Picture
+    from locktop.collector.model import Snapshot
 
 NAME = "check"
 HELP = "exit status 0: no deadlock, 1: deadlocked, 2: cannot tell"
 DESCRIPTION = """\
-Looks at a process twice and says whether threads of it are deadlocked.
+Looks at a process twice and says whether threads of it are deadlocked. The first line says it; of
+a deadlock the report follows: who waits for whom, where, what would have avoided it.
 
 exit status: 0 no deadlock among mutexes and reader-writer locks, 1 deadlocked, 2 could not look
 or cannot tell, as when the library was dormant while locks were taken, or when the process ended
 between the two looks. A circle in which an owner is not known for sure is told as possible and
 does not count as a deadlock."""
+
+FORMATS = ("text", "line", "json", "dot", "mermaid")
 
 #: Between the two looks that must show the same waits.
 _BETWEEN_S = 0.25
@@ -30,14 +35,46 @@ _BETWEEN_S = 0.25
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_pid(parser)
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        help="text (the default), line: the first line only, json, or a drawing of the circles"
+        " for Graphviz (dot) or Mermaid",
+    )
+    parser.add_argument("--json", action="store_true", help="the same as --format json")
+    parser.add_argument("-q", "--quiet", action="store_true", help="the exit status says it all")
+    add_output(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Look, say, exit."""
-    from locktop.collector.attach import attach
+    form = _form(arguments)
+    path = destination(arguments)
+    snapshot = _looked(arguments.pid)
+    if path is not None:
+        write(rendered(snapshot, form), path, arguments)
+        if not arguments.quiet:
+            write(rendered(snapshot, "line"), None, arguments)
+    elif not arguments.quiet:
+        write(rendered(snapshot, form), None, arguments)
+    return exit_status(snapshot)
 
-    source = attach(arguments.pid)
+
+def _form(arguments: argparse.Namespace) -> str:
+    from locktop.collector.errors import LocktopError
+
+    form: str = arguments.format or ("json" if arguments.json else "text")
+    if arguments.json and form != "json":
+        raise LocktopError(f"--json and --format {form} are two forms; ask for one")
+    return form
+
+
+def _looked(pid: int) -> Snapshot:
+    """The later of two looks. Raises LocktopError where they cannot tell."""
+    from locktop.collector.attach import attach
+    from locktop.collector.export import verdict
+
+    source = attach(pid)
     try:
         first = source.look()
         time.sleep(_BETWEEN_S)
@@ -46,16 +83,9 @@ def execute(arguments: argparse.Namespace) -> int:
             snapshot = source.look(resolve=True)
     finally:
         source.close()
-    if snapshot.ended and not is_deadlocked(snapshot):
+    if snapshot.ended and not verdict.is_deadlocked(snapshot):
         raise _ended(snapshot, first)
-    if arguments.json:
-        import json
-
-        print(json.dumps(as_document(snapshot), indent=1))
-    else:
-        for line in as_lines(snapshot):
-            print(line)
-    return exit_status(snapshot)
+    return snapshot
 
 
 def _ended(snapshot: Snapshot, first: Snapshot) -> LocktopError:
@@ -71,23 +101,36 @@ def _ended(snapshot: Snapshot, first: Snapshot) -> LocktopError:
 
 def exit_status(snapshot: Snapshot) -> int:
     """1 deadlocked, 2 when one could have been missed, else 0."""
-    if is_deadlocked(snapshot):
+    from locktop.collector.export import verdict
+
+    if verdict.is_deadlocked(snapshot):
         return 1
-    return 0 if is_complete(snapshot) else 2
+    return 0 if verdict.is_complete(snapshot) else 2
 
 
-def is_deadlocked(snapshot: Snapshot) -> bool:
-    """Whether threads wait in a circle for certain."""
-    return any(deadlock.certain for deadlock in snapshot.deadlocks)
+def rendered(snapshot: Snapshot, form: str) -> bytes:
+    """The finding in one of FORMATS."""
+    from locktop.tui import saving
 
+    if form == "json":
+        import json
 
-def is_complete(snapshot: Snapshot) -> bool:
-    """Whether all locks that are held are known: not those taken while nothing was recorded."""
-    return snapshot.level != "dormant" and snapshot.complete
+        return saving.encoded(json.dumps(as_document(snapshot), indent=1) + "\n")
+    if form in ("text", "line"):
+        lines = as_lines(snapshot) if form == "text" else as_lines(snapshot)[:1]
+        return saving.encoded("".join(f"{line}\n" for line in lines))
+    from locktop.collector.analysis.deadlock_report import reports
+    from locktop.collector.export import deadlock_dot, deadlock_mermaid
+
+    writer = deadlock_dot if form == "dot" else deadlock_mermaid
+    return saving.encoded(writer.render(reports(snapshot)))
 
 
 def as_document(snapshot: Snapshot) -> dict[str, Any]:
-    """The finding, with the deadlocks and what they refer to as in a snapshot."""
+    """The finding, with the deadlocks and what they refer to as in a snapshot, and "reports": one
+    for each deadlock."""
+    from locktop.collector.analysis.deadlock_report import reports
+    from locktop.collector.export import deadlock_json, verdict
     from locktop.collector.export.json_ import document
 
     whole = document(snapshot)
@@ -100,9 +143,11 @@ def as_document(snapshot: Snapshot) -> dict[str, Any]:
         "taken_at": whole["taken_at"],
         "host": whole["host"],
         "process": whole["process"],
-        "deadlocked": is_deadlocked(snapshot),
-        "complete": is_complete(snapshot),
+        "deadlocked": verdict.is_deadlocked(snapshot),
+        "complete": verdict.is_complete(snapshot),
+        "finding": verdict.line(snapshot),
         "deadlocks": whole["deadlocks"],
+        "reports": [deadlock_json.document(report) for report in reports(snapshot)],
         "threads": [thread for thread in whole["threads"] if thread["tid"] in tids],
         "locks": [lock for lock in whole["locks"] if lock["id"] in locks],
         "stacks": {key: stack for key, stack in whole["stacks"].items() if str(key) in stacks},
@@ -110,76 +155,18 @@ def as_document(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def as_lines(snapshot: Snapshot) -> list[str]:
-    """The finding in one line, and each circle indented below it."""
-    from locktop.tui.lines.figures import duration
-    from locktop.tui.lines.picture import Picture
+    """The finding in one line, and the report of each deadlock below it."""
+    from locktop.collector.analysis.deadlock_report import reports
+    from locktop.collector.export import deadlock_text, verdict
+    from locktop.collector.export.text import wrapped
 
-    picture = Picture(snapshot)
-    lines = [_finding(picture)]
-    for deadlock in snapshot.deadlocks:
-        names = [picture.thread_name(edge.tid) for edge in deadlock.cycle]
-        word = "deadlock" if deadlock.certain else "possible deadlock"
-        circle = " -> ".join([*names, *names[:1]])
-        lines.append(f"  {word} for {duration(deadlock.since_s)}: {circle}")
-        if deadlock.doubt:
-            lines.append(f"    not certain: {deadlock.doubt}")
-        for edge in deadlock.cycle:
-            lines += [f"    {line}" for line in _edge(picture, edge)]
+    lines = [verdict.line(snapshot)]
+    for report in reports(snapshot):
+        told = deadlock_text.lines(report)
+        lines += ["", *(part for line in told for part in wrapped(line, _width()))]
     return lines
 
 
-def _finding(picture: Picture) -> str:
-    from locktop.collector.model import Kind
-    from locktop.tui.lines.figures import plain, threads
-
-    snapshot = picture.snapshot
-    who = f"{snapshot.process.comm} {snapshot.process.pid}"
-    certain = [deadlock for deadlock in snapshot.deadlocks if deadlock.certain]
-    if certain:
-        return plain(f"deadlock: {_stuck(who, certain, snapshot.ended)}")
-    possible = len(snapshot.deadlocks)
-    maybe = f", {possible} possible" if possible else ""
-    alive = sum(thread.alive for thread in snapshot.threads)
-    if not is_complete(snapshot):
-        why = "; ".join(snapshot.notes) or "locks were taken while nothing was recorded"
-        return plain(f"cannot tell whether there is a deadlock{maybe}: {who}: {why}")
-    kinds = [thread.waiting_for.kind for thread in picture.waiting if thread.waiting_for]
-    waiting = sum(kind in (Kind.MUTEX, Kind.RWLOCK) for kind in kinds)
-    others = len(kinds) - waiting
-    unseen = len(snapshot.unseen_waiters)
-    return (
-        f"no deadlock among mutexes and rwlocks{maybe}: {who}, {threads(alive)}, "
-        f"{waiting} waiting for one"
-        + (f", {others} for a lock of another kind" if others else "")
-        + (f", {unseen} for something that is not seen" if unseen else "")
-    )
-
-
-def _stuck(who: str, deadlocks: list[Deadlock], ended: bool) -> str:
-    from locktop.tui.lines.banner import who_for_whom
-
-    count, whom = who_for_whom(deadlocks)
-    verb = "waited" if ended else "waits" if count == 1 else "wait"
-    then = " when it ended" if ended else ""
-    return f"{count} thread{'s' * (count > 1)} of {who} {verb} for {whom}{then}"
-
-
-def _edge(picture: Picture, edge: DeadlockEdge) -> list[str]:
-    from locktop.tui.lines.figures import plain
-    from locktop.tui.lines.picture import place
-
-    taken = picture.site(edge.site)
-    holder = f"{picture.thread_name(edge.held_by)} ({edge.held_by})"
-    if edge.behind:
-        why = f"behind {holder}, which waits to write"
-    else:
-        why = f"held by {'itself' if edge.held_by == edge.tid else holder}"
-    lines = [
-        f"{picture.thread_name(edge.tid)} ({edge.tid}) waits for "
-        f"{picture.lock_name(edge.waits_for)}, {why}" + (f", taken at {taken}" if taken else "")
-    ]
-    lines += [
-        f"  {n} {place(frame)}{' (inlined)' * frame.inlined}"
-        for n, frame in enumerate(picture.stack(edge.stack))
-    ]
-    return [plain(line) for line in lines]
+def _width() -> int:
+    """Of text: the terminal's, or enough for a ticket."""
+    return max(60, shutil.get_terminal_size().columns) if sys.stdout.isatty() else 100
