@@ -252,7 +252,7 @@ def test_the_banner_tells_behind_from_held_and_itself_from_each_other() -> None:
     title = line_text(banner(picture, 5, 120)[0])
     assert "POSSIBLE DEADLOCK for 41.7s: 1 thread waits for itself " in title
     text = [line_text(line) for line in deadlock_details(picture)]
-    assert text[0].startswith(" POSSIBLE DEADLOCK of 1 thread that waits for itself, for ")
+    assert text[0].startswith(" POSSIBLE DEADLOCK: 1 thread waits for itself, for ")
     assert text[1] == " not certain: who knows"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from rich.cells import cell_len
 
+from locktop.collector.export.deadlock_words import who_for_whom
 from locktop.collector.model import Deadlock, DeadlockEdge, Frame
 from locktop.tui.lines.figures import duration
 from locktop.tui.lines.picture import Picture, place, short_place
@@ -31,30 +32,17 @@ def banner(picture: Picture, most: int, width: int) -> tuple[Line, ...]:
     return tuple(lines)
 
 
-def word(deadlock: Deadlock) -> str:
-    """What to call it."""
-    return "DEADLOCK" if deadlock.certain else "POSSIBLE DEADLOCK"
-
-
-def who_for_whom(deadlocks: Sequence[Deadlock]) -> tuple[int, str]:
-    """How many threads wait in circles, and for whom: one that is a circle of its own waits for
-    itself."""
-    count = len({edge.tid for deadlock in deadlocks for edge in deadlock.cycle})
-    alone = [len(deadlock.cycle) == 1 for deadlock in deadlocks]
-    selves = "itself" if count == 1 else "themselves"
-    return count, " or ".join(["each other"] * (not all(alone)) + [selves] * any(alone))
-
-
-def _title(deadlocks: tuple[Deadlock, ...]) -> Line:
-    first = deadlocks[0]
-    count, whom = who_for_whom(deadlocks)
+def _title(deadlocks: Sequence[Deadlock]) -> Line:
+    """How many there are, and how old the oldest is. What is certain is not hidden among what is
+    not."""
+    certain = [deadlock for deadlock in deadlocks if deadlock.certain]
+    told = certain or deadlocks
+    count, whom = who_for_whom(told)
     wait = f"{count} threads wait" if count > 1 else "1 thread waits"
-    many = f" ({len(deadlocks)} of them)" if len(deadlocks) > 1 else ""
-    since = duration(max(deadlock.since_s for deadlock in deadlocks))
-    return say(
-        (f" !! {word(first)}{many} for {since}: {wait} for {whom}", "alarm"),
-        ("   d: their stacks ", "alarm"),
-    )
+    word = "DEADLOCK" if certain else "POSSIBLE DEADLOCK"
+    what = f"{len(told)} {word}S, the oldest" if len(told) > 1 else word
+    since = duration(max(deadlock.since_s for deadlock in told))
+    return say((f" !! {what} for {since}: {wait} for {whom}   d: their stacks ", "alarm"))
 
 
 def _edges(picture: Picture, edges: Sequence[DeadlockEdge], width: int) -> list[Line]:

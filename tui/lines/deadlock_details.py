@@ -1,60 +1,86 @@
-"""Everything about the deadlocks: each thread of a circle, where it waits, what it took."""
+"""Everything about the deadlocks, as a page to read and to scroll: each thread of a circle, who is
+stuck behind it, what would have avoided it, what to do."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from locktop.collector.model import Deadlock, DeadlockEdge
-from locktop.tui.lines.banner import who_for_whom, word
-from locktop.tui.lines.figures import duration
-from locktop.tui.lines.parts import blank, labelled, stack_of
-from locktop.tui.lines.picture import Picture
+from locktop.collector.analysis.deadlock_report import DeadlockReport, Follower, Member, reports
+from locktop.collector.export import deadlock_words as words
+from locktop.collector.export.units import duration
+from locktop.tui.lines.parts import blank, heading, labelled, stack_of
+from locktop.tui.lines.picture import Picture, place
 from locktop.tui.lines.runs import Line, say
+
+_MOST_BEHIND = 50
 
 
 def deadlock_details(picture: Picture) -> Iterator[Line]:
     """The lines of the details panel for all deadlocks."""
-    for deadlock in picture.snapshot.deadlocks:
-        yield from _deadlock(picture, deadlock)
+    for report in reports(picture.snapshot):
+        yield from _deadlock(picture, report)
         yield blank()
 
 
-def _deadlock(picture: Picture, deadlock: Deadlock) -> Iterator[Line]:
-    count, whom = who_for_whom([deadlock])
-    yield say(
-        (f" {word(deadlock)}", "stuck"),
-        f" of {count} thread{'s' * (count > 1)} that wait{'s' * (count == 1)} for {whom}",
-        f", for {duration(deadlock.since_s)}",
-    )
-    if deadlock.doubt:
-        yield say(" not certain: ", deadlock.doubt)
-    yield say(" ", (_circle(picture, deadlock), "strong"))
-    for edge in deadlock.cycle:
+def _deadlock(picture: Picture, report: DeadlockReport) -> Iterator[Line]:
+    what, _, rest = words.headline(report).partition(":")
+    yield say((f" {what}", "stuck"), f":{rest}")
+    if report.doubt:
+        yield say(" not certain: ", report.doubt)
+    yield say(" ", (words.circle(report, " → "), "strong"))
+    for member in report.circle:
         yield blank()
-        yield from _edge(picture, edge)
+        yield from _member(picture, report, member)
+    if report.behind:
+        yield blank()
+        yield heading("Stuck behind it" if len(report.circle) == 1 else "Stuck behind them")
+        yield from _followers(report)
+    yield from _said("What would avoid it", words.avoiding(report))
+    yield from _said("What to do now", words.to_do(report))
 
 
-def _circle(picture: Picture, deadlock: Deadlock) -> str:
-    names = [picture.thread_name(edge.tid) for edge in deadlock.cycle]
-    return " → ".join([*names, *names[:1]])
-
-
-def _edge(picture: Picture, edge: DeadlockEdge) -> Iterator[Line]:
-    yield labelled("thread", (picture.thread_name(edge.tid), "stuck"), f" ({edge.tid})")
-    thread = picture.threads.get(edge.tid)
+def _member(picture: Picture, report: DeadlockReport, member: Member) -> Iterator[Line]:
+    thread = picture.threads.get(member.tid)
     wait = thread.waiting_for if thread is not None else None
-    kind = picture.locks[edge.waits_for].kind.value if edge.waits_for in picture.locks else "lock"
+    yield labelled("thread", (member.name or "thread", "stuck"), f" ({member.tid})")
     yield labelled(
         "waits for",
-        (picture.lock_name(edge.waits_for), "strong"),
-        f" ({kind})",
-        (f" for {duration(wait.for_s)}" if wait is not None else "", "waiting"),
+        (words.waits_for(report, member), "strong"),
+        (f" for {duration(member.for_s)}" if wait is not None else "", "waiting"),
     )
-    yield labelled(
-        "behind" if edge.behind else "held by",
-        (picture.thread_name(edge.held_by), "holder"),
-        ", which waits to write and goes first" * edge.behind,
-        ", taken at " if edge.site else "",
-        (picture.site(edge.site), "where"),
+    whose = words.whose(report, member)
+    if whose:
+        yield labelled("", (whose, "holder"), *_taken_at(member))
+    for taken in member.has:
+        label, _, rest = words.has(report, taken, member, place).partition(" ")
+        yield labelled(label, rest)
+    yield from stack_of(picture, member.stack_id, wait.site if wait is not None else 0)
+
+
+def _taken_at(member: Member) -> Iterator[str | tuple[str, str]]:
+    if member.taken_at is not None:
+        yield from (", taken in ", (place(member.taken_at), "where"))
+
+
+def _followers(report: DeadlockReport) -> Iterator[Line]:
+    for follower in report.behind[:_MOST_BEHIND]:
+        yield _follower(report, follower)
+    if len(report.behind) > _MOST_BEHIND:
+        yield say((f"  and {len(report.behind) - _MOST_BEHIND} more", "dim"))
+
+
+def _follower(report: DeadlockReport, follower: Follower) -> Line:
+    return say(
+        "  ",
+        (words.thread(report, follower.tid), "stuck"),
+        f" waits for {words.waits_for(report, follower)}",
+        (f" for {duration(follower.for_s)}", "waiting"),
+        *((", in ", (place(follower.at), "where")) if follower.at is not None else ()),
     )
-    yield from stack_of(picture, edge.stack, wait.site if wait is not None else 0)
+
+
+def _said(title: str, sentences: Iterable[str]) -> Iterator[Line]:
+    yield blank()
+    yield heading(title)
+    for sentence in sentences:
+        yield say("  ", sentence)
