@@ -25,12 +25,13 @@ from locktop.tui.commands import (
     options,
     run,
     snapshot,
+    watch,
 )
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-_COMMANDS = (run, list_, snapshot, callers, check, ctl, env, bench, demo)
+_COMMANDS = (run, list_, snapshot, callers, check, watch, ctl, env, bench, demo)
 _DESCRIPTION = "Shows where the threads of a running process wait: for which locks, held by whom."
 _EPILOG = """\
 without a command:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +36,18 @@ def seconds(text: str) -> float:
         number = 0.0
     if not 0.0 < number < 1e9:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return number
+
+
+_UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def duration(text: str) -> float:
+    """A time above nought with its unit (500ms, 5s, 2m, 1h), in seconds."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)", text)
+    number = float(found[1]) * _UNITS[found[2]] if found else 0.0
+    if not 0.0 < number < 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time; 500ms, 5s and 2m are")
     return number
 
 

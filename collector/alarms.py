@@ -1,0 +1,108 @@
+"""What is worth an alarm in a snapshot, and has not been told yet.
+
+A wait is known again by its thread, its number and its lock. So what goes on is told once, however
+often it is looked at, and the next wait of the same thread for the same lock is another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from locktop.collector.model import CONTENTION_KINDS, Snapshot, Wait
+
+#: A thread's id, the number of its wait, the id of the lock.
+_Mark = tuple[int, int, int]
+
+
+class AlarmKind(StrEnum):
+    """The value is the word in output and environment."""
+
+    DEADLOCK = "deadlock"  # a certain one
+    WAIT = "wait"  # for a lock that somebody holds, longer than asked
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """A deadlock, or all waits for one lock that are too long and that were not told."""
+
+    kind: AlarmKind
+    tid: int  # of the thread that waits longest
+    lock: int  # id, of what it waits for
+    waited_s: float
+    marks: frozenset[_Mark]
+
+
+class Alarms:
+    """Keeps in mind what was told. ``wait_s``: how long a wait must be, None for no such alarm."""
+
+    def __init__(self, wait_s: float | None) -> None:
+        self._wait_s = wait_s
+        self._told: dict[AlarmKind, set[_Mark]] = {kind: set() for kind in AlarmKind}
+        self._pending: dict[AlarmKind, set[_Mark]] = {kind: set() for kind in AlarmKind}
+        #: How many deadlocks and waits were over before they were told.
+        self.missed: dict[AlarmKind, int] = dict.fromkeys(AlarmKind, 0)
+
+    def due(self, snapshot: Snapshot) -> list[Alarm]:
+        """Return what goes on and was not told: it is due again until told() is called."""
+        going_on = {
+            _mark(thread.tid, thread.waiting_for)
+            for thread in snapshot.threads
+            if thread.waiting_for is not None
+        }
+        for kind in AlarmKind:
+            self._told[kind] &= going_on
+            self.missed[kind] += len(self._pending[kind] - going_on)
+            self._pending[kind] &= going_on
+        found = [*self._deadlocks(snapshot), *self._waits(snapshot)]
+        for alarm in found:
+            # Of a deadlock one mark stands for all.
+            one = {min(alarm.marks)} if alarm.kind is AlarmKind.DEADLOCK else alarm.marks
+            self._pending[alarm.kind] |= one
+        return found
+
+    def told(self, alarm: Alarm) -> None:
+        """``alarm`` is not due any more."""
+        self._told[alarm.kind] |= alarm.marks
+        self._pending[alarm.kind] -= alarm.marks
+
+    def give_up(self) -> None:
+        """There is no look after this one: what is pending was missed."""
+        for kind, marks in self._pending.items():
+            self.missed[kind] += len(marks)
+            marks.clear()
+
+    def _deadlocks(self, snapshot: Snapshot) -> Iterator[Alarm]:
+        waits = {thread.tid: thread.waiting_for for thread in snapshot.threads}
+        for deadlock in snapshot.deadlocks:
+            ring = [(edge.tid, wait) for edge in deadlock.cycle if (wait := waits.get(edge.tid))]
+            marks = frozenset(_mark(tid, wait) for tid, wait in ring)
+            # Any thread of it told is enough: of one knot another circle may be seen next.
+            if deadlock.certain and marks and not marks & self._told[AlarmKind.DEADLOCK]:
+                tid, wait = max(ring, key=lambda one: one[1].for_s)
+                yield Alarm(AlarmKind.DEADLOCK, tid, wait.lock, wait.for_s, marks)
+
+    def _waits(self, snapshot: Snapshot) -> Iterator[Alarm]:
+        if self._wait_s is None:
+            return
+        by_lock: dict[int, list[tuple[int, Wait]]] = {}
+        for thread in snapshot.threads:
+            wait = thread.waiting_for
+            if wait is not None and self._is_long(thread.tid, wait, self._wait_s):
+                by_lock.setdefault(wait.lock, []).append((thread.tid, wait))
+        for lock, waits in by_lock.items():
+            tid, longest = max(waits, key=lambda one: one[1].for_s)
+            marks = frozenset(_mark(*one) for one in waits)
+            yield Alarm(AlarmKind.WAIT, tid, lock, longest.for_s, marks)
+
+    def _is_long(self, tid: int, wait: Wait, wait_s: float) -> bool:
+        return (
+            wait.kind in CONTENTION_KINDS
+            and wait.for_s > wait_s
+            and _mark(tid, wait) not in self._told[AlarmKind.WAIT]
+        )
+
+
+def _mark(tid: int, wait: Wait) -> _Mark:
+    return tid, wait.seq, wait.lock

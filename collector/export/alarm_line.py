@@ -1,0 +1,71 @@
+"""An alarm in one line: what happens, to whom, where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from locktop.collector.alarms import Alarm, AlarmKind
+from locktop.collector.analysis import lock_classes
+from locktop.collector.export import verdict
+from locktop.collector.export.places import place
+from locktop.collector.export.units import duration
+from locktop.collector.model import Lock, Snapshot, Thread
+from locktop.collector.sanitize import clean
+from locktop.collector.symbols.wrappers import whose
+
+_LONGEST = 1000
+
+
+def line(alarm: Alarm, snapshot: Snapshot) -> str:
+    """Return the line; ``snapshot`` is one taken after the alarm, with all names."""
+    if alarm.kind is AlarmKind.DEADLOCK and verdict.is_deadlocked(snapshot):
+        return verdict.line(snapshot)
+    threads = {thread.tid: thread for thread in snapshot.threads}
+    locks = {lock.id: lock for lock in snapshot.locks}
+    process = snapshot.process
+    said = (
+        f"{alarm.kind}: {_thread(alarm.tid, threads)} of {process.comm} {process.pid} has waited"
+        f" {duration(alarm.waited_s)} for {lock_name(alarm.lock, snapshot)}"
+        f"{_holder(alarm, locks, threads)}{_at(alarm, threads, snapshot)}{_others(alarm)}"
+    )
+    return clean(said, _LONGEST)
+
+
+def lock_name(lock: int, snapshot: Snapshot) -> str:
+    """Return what to call the lock, with its kind."""
+    found = next((one for one in snapshot.locks if one.id == lock), None)
+    if found is None:
+        return f"lock {lock}"
+    of = lock_classes.by_lock(lock_classes.fold(snapshot.locks)).get(lock)
+    name = lock_classes.single_name(found, of)
+    return name if name.startswith(found.kind) else f"{found.kind} {name}"
+
+
+def _thread(tid: int, threads: Mapping[int, Thread]) -> str:
+    thread = threads.get(tid)
+    return f"{thread.name} ({tid})" if thread is not None and thread.name else f"thread {tid}"
+
+
+def _holder(alarm: Alarm, locks: Mapping[int, Lock], threads: Mapping[int, Thread]) -> str:
+    lock = locks.get(alarm.lock)
+    if lock is None or not lock.holders:
+        return ""
+    more = f" and {len(lock.holders) - 1} more" if len(lock.holders) > 1 else ""
+    return f", held by {_thread(lock.holders[0], threads)}{more}"
+
+
+def _at(alarm: Alarm, threads: Mapping[int, Thread], snapshot: Snapshot) -> str:
+    """Only if it is the same wait still."""
+    thread = threads.get(alarm.tid)
+    wait = thread.waiting_for if thread is not None else None
+    if wait is None or (alarm.tid, wait.seq, wait.lock) not in alarm.marks:
+        return ", which is over"
+    frame = whose(snapshot.stacks.get(wait.stack, ())) or snapshot.sites.get(wait.site)
+    return f", in {place(frame)}" if frame is not None else ""
+
+
+def _others(alarm: Alarm) -> str:
+    others = len(alarm.marks) - 1
+    if not others:
+        return ""
+    return f"; so {'has' if others == 1 else 'have'} {others} more"

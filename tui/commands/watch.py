@@ -1,0 +1,153 @@
+"""``locktop watch``: alarms while it is happening, without a screen."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from locktop.tui.commands.options import add_pid, duration
+
+if TYPE_CHECKING:
+    from locktop.collector.source import Source
+    from locktop.tui.watching import Watching
+
+NAME = "watch"
+HELP = "say, save and run a command when threads deadlock or wait too long"
+DESCRIPTION = """\
+Watches a process without a screen and gives alarm: one line, a snapshot with --snapshot-dir, and
+the command given for it, which gets that line as its input. Certain deadlocks are always told; a
+wait counts if it is for a lock that somebody holds, not for work (condition variable, semaphore,
+join, barrier, futex). What goes on is told once.
+
+CMD is run by /bin/sh, with the variables LOCKTOP_ALARM (deadlock or wait), LOCKTOP_PID,
+LOCKTOP_TID, LOCKTOP_LOCK, LOCKTOP_WAITED (seconds) and LOCKTOP_SNAPSHOT. It is not started while
+it still runs, and ended, with all that it started, when its time is over or its first process ends.
+
+Goes on until the process ends, or SIGTERM or SIGINT. exit status: 0; 1 with --once, if an alarm
+was given; 2 could not look."""
+
+
+class _OnWait(argparse.Action):
+    """A duration and a command."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        assert values is not None
+        try:
+            setattr(namespace, self.dest, (duration(values[0]), values[1]))
+        except argparse.ArgumentTypeError as error:
+            raise argparse.ArgumentError(self, str(error)) from None
+
+
+def rate(text: str) -> tuple[int, float]:
+    """So many in so many seconds: 1/60s."""
+    count, _, period = text.partition("/")
+    if not re.fullmatch(r"[1-9]\d{0,5}", count) or not period:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a rate; 1/60s and 5/1h are")
+    return int(count), duration(period)
+
+
+def _number(text: str) -> int:
+    if not re.fullmatch(r"[1-9]\d{0,5}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above nought")
+    return int(text)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_pid(parser)
+    parser.add_argument("--on-deadlock", metavar="CMD", help="run it at a certain deadlock")
+    parser.add_argument(
+        "--on-wait",
+        nargs=2,
+        action=_OnWait,
+        metavar=("TIME", "CMD"),
+        help="run it when a thread has waited for a held lock for longer than TIME (500ms, 5s,"
+        ' 2m); with "" as CMD it is only told',
+    )
+    parser.add_argument(
+        "--snapshot-dir", type=Path, metavar="DIR", help="save a snapshot (JSON) at each alarm"
+    )
+    parser.add_argument(
+        "--keep",
+        type=_number,
+        default=20,
+        metavar="N",
+        help="of these snapshots in DIR, the newest (default 20; never more than 500 MB)",
+    )
+    parser.add_argument(
+        "--rate",
+        dest="alarm_rate",
+        type=rate,
+        default=(1, 60.0),
+        metavar="N/TIME",
+        help="of each kind at most N alarms in any such time (default 1/60s); what goes on"
+        " beyond that is told later, what is over by then is counted",
+    )
+    parser.add_argument(
+        "--limit",
+        type=duration,
+        default=60.0,
+        metavar="TIME",
+        help="how long a command may run (default 60s)",
+    )
+    parser.add_argument(
+        "--every", type=duration, default=0.5, metavar="TIME", help="between looks (default 500ms)"
+    )
+    parser.add_argument("--once", action="store_true", help="end after the first alarm")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Watch until it is over."""
+    from locktop.collector.attach import attach
+
+    _check_directory(arguments.snapshot_dir)
+    source = attach(arguments.pid)
+    try:
+        process = source.look().process
+        print(f"watching {process.comm} {process.pid}", file=sys.stderr, flush=True)
+        watching = _watching(source, arguments)
+        watching.run(arguments.every)
+    finally:
+        source.close()
+    return 1 if arguments.once and watching.count else 0
+
+
+def _check_directory(directory: Path | None) -> None:
+    """An alarm is no time to find that out."""
+    from locktop.collector.errors import LocktopError
+
+    if directory is not None and not directory.is_dir():
+        raise LocktopError(f"{directory}: no such directory")
+    if directory is not None and not os.access(directory, os.W_OK | os.X_OK):
+        raise LocktopError(f"{directory}: cannot be written to")
+
+
+def _watching(source: Source, arguments: argparse.Namespace) -> Watching:
+    from locktop.collector.alarms import AlarmKind, Alarms
+    from locktop.collector.rate_limit import RateLimit
+    from locktop.tui.alarm_command import AlarmCommand
+    from locktop.tui.alarm_snapshots import AlarmSnapshots
+    from locktop.tui.watching import Watching
+
+    wait_s, on_wait = arguments.on_wait or (None, None)
+    lines = {AlarmKind.DEADLOCK: arguments.on_deadlock, AlarmKind.WAIT: on_wait}
+    directory = arguments.snapshot_dir
+    return Watching(
+        source,
+        Alarms(wait_s),
+        {kind: AlarmCommand(line, arguments.limit) for kind, line in lines.items() if line},
+        {kind: RateLimit(*arguments.alarm_rate) for kind in AlarmKind},
+        AlarmSnapshots(directory.absolute(), arguments.keep) if directory is not None else None,
+        arguments.once,
+    )
