@@ -38,7 +38,7 @@ class Alarms:
     """Keeps in mind what was told. ``wait_s``: how long a wait must be, None for no such alarm."""
 
     def __init__(self, wait_s: float | None) -> None:
-        self._wait_s = wait_s
+        self.wait_s = wait_s
         self._told: dict[AlarmKind, set[_Mark]] = {kind: set() for kind in AlarmKind}
         self._pending: dict[AlarmKind, set[_Mark]] = {kind: set() for kind in AlarmKind}
         #: How many deadlocks and waits were over before they were told.
@@ -67,6 +67,10 @@ class Alarms:
         self._told[alarm.kind] |= alarm.marks
         self._pending[alarm.kind] -= alarm.marks
 
+    def is_pending(self, kind: AlarmKind) -> bool:
+        """Whether any such was due in the last look and was not told."""
+        return bool(self._pending[kind])
+
     def give_up(self) -> None:
         """There is no look after this one: what is pending was missed."""
         for kind, marks in self._pending.items():
@@ -84,12 +88,12 @@ class Alarms:
                 yield Alarm(AlarmKind.DEADLOCK, tid, wait.lock, wait.for_s, marks)
 
     def _waits(self, snapshot: Snapshot) -> Iterator[Alarm]:
-        if self._wait_s is None:
+        if self.wait_s is None:
             return
         by_lock: dict[int, list[tuple[int, Wait]]] = {}
         for thread in snapshot.threads:
             wait = thread.waiting_for
-            if wait is not None and self._is_long(thread.tid, wait, self._wait_s):
+            if wait is not None and self._is_long(thread.tid, wait, self.wait_s):
                 by_lock.setdefault(wait.lock, []).append((thread.tid, wait))
         for lock, waits in by_lock.items():
             tid, longest = max(waits, key=lambda one: one[1].for_s)

@@ -32,6 +32,7 @@ from locktop.collector.model import (
 )
 from locktop.collector.reading import RawThread, Reading
 from locktop.collector.sanitize import clean
+from locktop.collector.source import WaitNow
 from locktop.collector.symbols.lock_names import LockNames
 from locktop.collector.symbols.resolver import Resolver
 from locktop.collector.tasks import Task, Tasks
@@ -198,6 +199,11 @@ class Picture:
             for tid in raws.keys() | tasks.keys()
             for raw in (raws.get(tid),)
         )
+
+    def waits(self, raws: Mapping[int, RawThread]) -> dict[int, WaitNow]:
+        """Return by tid who waits for what, without the holders."""
+        waits = ((tid, self._wait(raw, {}, {}), raw) for tid, raw in raws.items())
+        return {tid: WaitNow(wait, bool(raw.held)) for tid, wait, raw in waits if wait is not None}
 
     def _thread_name(self, key: ThreadKey, raw: RawThread | None, task: Task | None) -> str:
         if task is not None:

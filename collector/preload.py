@@ -39,6 +39,7 @@ from locktop.collector.python_stacks import PythonStacks, Waits
 from locktop.collector.reading import RawThread, Reader, Reading
 from locktop.collector.sanitize import clean
 from locktop.collector.shm import SharedMemory
+from locktop.collector.source import WaitNow
 from locktop.collector.symbols.python_reader import PythonReader
 from locktop.collector.symbols.resolver import Resolver
 from locktop.collector.tasks import Task, Tasks
@@ -152,6 +153,17 @@ class PreloadSource:
                 snapshot = self._looked()
             self._last = self._classifier.told(self._resolved(snapshot) if resolve else snapshot)
             return self._last
+
+    def waits(self) -> Mapping[int, WaitNow] | None:
+        """See Source."""
+        with self._busy:
+            file = self._file
+            if not self._state() or file.memory.is_unlinked() or self._executable() != self._exe:
+                return None
+            file.memory.refresh()
+            if file.memory.size < file.header.limit:
+                return None
+            return file.picture.waits(file.reader.read_threads())
 
     def set_level(self, name: str) -> str:
         """See Source."""

@@ -13,12 +13,15 @@ class RateLimit:
         self._period_s = period_s
         self._times: deque[float] = deque()
 
-    def allows(self, now: float) -> bool:
-        """Say whether there may be one more at ``now`` (seconds, never less than before); if so, it
-        counts."""
+    def has_room(self, now: float) -> bool:
+        """Say whether there may be one more at ``now`` (seconds, never less than before)."""
         while self._times and self._times[0] <= now - self._period_s:
             self._times.popleft()
-        if len(self._times) >= self._count:
+        return len(self._times) < self._count
+
+    def allows(self, now: float) -> bool:
+        """The same; if there may be one, it counts."""
+        if not self.has_room(now):
             return False
         self._times.append(now)
         return True

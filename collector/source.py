@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
-from locktop.collector.model import Snapshot
+from locktop.collector.model import Snapshot, Wait
+
+
+@dataclass(frozen=True, slots=True)
+class WaitNow:
+    """A wait that goes on; who holds what is waited for is not known (``holders`` is empty)."""
+
+    wait: Wait
+    holds: bool  # whether the waiting thread holds anything itself
 
 
 class Source(Protocol):
@@ -17,6 +27,11 @@ class Source(Protocol):
         target with who waited for what and who held what, by threads that are dead. Later looks
         give the same again. Raises LocktopError when it can no longer be looked at.
         """
+        ...
+
+    def waits(self) -> Mapping[int, WaitNow] | None:
+        """Return by tid the waits that go on now, in far less time than a look takes. None where
+        only a look can tell, as when the target has ended."""
         ...
 
     def set_level(self, name: str) -> str:

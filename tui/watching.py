@@ -12,6 +12,7 @@ from types import FrameType
 
 from locktop.collector.alarms import Alarm, AlarmKind, Alarms
 from locktop.collector.export import alarm_line
+from locktop.collector.look_or_not import LookOrNot
 from locktop.collector.model import Snapshot
 from locktop.collector.rate_limit import RateLimit
 from locktop.collector.source import Source
@@ -41,6 +42,7 @@ class Watching:
     ) -> None:
         self._source = source
         self._alarms = alarms
+        self._look_or_not = LookOrNot(alarms.wait_s)
         self._commands = commands
         self._limits = limits
         self._snapshots = snapshots
@@ -72,6 +74,9 @@ class Watching:
         """Look once; return whether that was the last look."""
         for command in self._commands.values():
             _tell(command.look())
+        now = time.monotonic()
+        if not self._look_or_not.due(self._source.waits(), now) and not self._held_back(now):
+            return False
         snapshot = self._source.look()
         due = [alarm for alarm in self._alarms.due(snapshot) if self._allowed(alarm)]
         if due:
@@ -80,6 +85,13 @@ class Watching:
         if over:
             self._finish(snapshot)
         return over
+
+    def _held_back(self, now: float) -> bool:
+        """Whether there is what the rate did not allow, and does by now."""
+        return any(
+            self._alarms.is_pending(kind) and limit.has_room(now)
+            for kind, limit in self._limits.items()
+        )
 
     def _allowed(self, alarm: Alarm) -> bool:
         """What is not allowed now is due in the next look, if it still goes on."""
