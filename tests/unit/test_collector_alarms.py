@@ -1,0 +1,189 @@
+"""What is worth an alarm, and once; when a whole look is worth its time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pictures
+import pytest
+
+from locktop.collector.alarms import Alarm, AlarmKind, Alarms
+from locktop.collector.export import alarm_line
+from locktop.collector.look_or_not import LookOrNot
+from locktop.collector.model import CONTENTION_KINDS, Kind, Snapshot, ThreadState, Wait
+from locktop.collector.rate_limit import RateLimit
+from locktop.collector.source import WaitNow
+
+
+def wait(seq: int = 1, kind: Kind = Kind.MUTEX, lock: int = 1, for_s: float = 9.0) -> Wait:
+    return Wait(lock, kind, for_s, (4714,), 1, 0x401100, seq)
+
+
+def waiting(**by_name: Wait) -> Snapshot:
+    """Threads t1, t2, ... in these waits."""
+    threads = tuple(
+        pictures.thread(int(name[1:]), name, ThreadState.WAITING, waiting_for=one)
+        for name, one in by_name.items()
+    )
+    return replace(pictures.normal(), threads=threads)
+
+
+def test_a_deadlock_is_due_until_it_is_told_and_then_never() -> None:
+    alarms, ring = Alarms(None), pictures.deadlock()
+    (alarm,) = alarms.due(ring)
+    assert (alarm.kind, alarm.tid) == (AlarmKind.DEADLOCK, 4732), "which waits longest"
+    assert alarms.due(ring) == [alarm]
+    assert alarms.is_pending(AlarmKind.DEADLOCK)
+    alarms.told(alarm)
+    assert alarms.due(ring) == []
+    assert not alarms.is_pending(AlarmKind.DEADLOCK)
+    # Of the same knot another circle may be seen: one thread that was told is enough.
+    (whole,) = ring.deadlocks
+    other = replace(whole, cycle=(replace(whole.cycle[0], held_by=4730),))
+    assert alarms.due(replace(ring, deadlocks=(other,))) == []
+    assert alarms.due(pictures.normal()) == []
+    assert alarms.due(ring) == [alarm], "all of it was over: this is another one"
+    assert alarms.missed[AlarmKind.DEADLOCK] == 0
+
+
+def test_a_possible_deadlock_is_no_alarm() -> None:
+    ring = pictures.deadlock()
+    doubted = replace(ring.deadlocks[0], certain=False, doubt="who knows")
+    assert Alarms(None).due(replace(ring, deadlocks=(doubted,))) == []
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_waits_for_what_somebody_holds_count_and_no_others(kind: Kind) -> None:
+    found = Alarms(5.0).due(waiting(t1=wait(kind=kind)))
+    assert len(found) == (kind in CONTENTION_KINDS)
+    assert Alarms(None).due(waiting(t1=wait(kind=kind))) == []
+    assert Alarms(9.5).due(waiting(t1=wait(kind=kind))) == []
+
+
+def test_all_long_waits_for_a_lock_are_one_alarm_and_each_wait_is_told_once() -> None:
+    alarms = Alarms(5.0)
+    two = waiting(t1=wait(for_s=6.0), t2=wait(for_s=7.0), t3=wait(for_s=1.0), t4=wait(lock=2))
+    first, second = sorted(alarms.due(two), key=lambda alarm: alarm.lock)
+    assert (first.lock, first.tid, len(first.marks)) == (1, 2, 2)
+    assert (second.lock, second.tid) == (2, 4)
+    alarms.told(first)
+    assert alarms.due(two) == [second]
+    alarms.told(second)
+    # The third one's wait gets long; the first one's is another one by now.
+    later = waiting(t1=wait(seq=3, for_s=8.0), t2=wait(for_s=9.0), t3=wait(for_s=8.5))
+    (third,) = alarms.due(later)
+    assert (third.tid, len(third.marks)) == (3, 2)
+
+
+def test_what_is_over_before_it_was_told_is_counted() -> None:
+    alarms = Alarms(5.0)
+    alarms.due(waiting(t1=wait(), t2=wait()))
+    alarms.due(waiting(t1=wait(seq=2)))
+    assert alarms.missed[AlarmKind.WAIT] == 2
+    alarms.give_up()
+    assert alarms.missed[AlarmKind.WAIT] == 3
+    alarms.due(pictures.deadlock())
+    alarms.give_up()
+    assert alarms.missed[AlarmKind.DEADLOCK] == 1, "one deadlock of three threads"
+
+
+def test_the_line_names_thread_lock_holder_and_place() -> None:
+    snapshot = pictures.normal()
+    (alarm, *_) = sorted(Alarms(0.1).due(snapshot), key=lambda alarm: alarm.lock)
+    assert alarm_line.line(alarm, snapshot) == (
+        "wait: worker-0 (4712) of store 4711 has waited 234 ms for mutex g_cache_lock,"
+        " held by worker-2 (4714), in cache_get at /src/store/cache.c:42"
+    )
+    over = replace(alarm, marks=frozenset({(4712, 99, 1), (1, 2, 3)}))
+    assert alarm_line.line(over, snapshot).endswith(", which is over; so has 1 more")
+    gone = Alarm(AlarmKind.WAIT, 1, 999, 1.0, frozenset({(1, 1, 999)}))
+    assert "thread 1 of store 4711 has waited 1.00 s for lock 999" in alarm_line.line(
+        gone, snapshot
+    )
+    (deadlock,) = Alarms(None).due(pictures.deadlock())
+    assert alarm_line.line(deadlock, pictures.deadlock()).startswith("deadlock: 3 threads of store")
+
+
+def test_a_rate_counts_in_any_stretch_of_time() -> None:
+    limit = RateLimit(2, 10.0)
+    assert [limit.allows(at) for at in (0.0, 6.0, 9.0, 10.0, 15.0, 16.0)] == [
+        True,
+        True,
+        False,
+        True,
+        False,
+        True,
+    ]
+    assert not limit.has_room(19.0)
+    assert limit.has_room(20.0)
+
+
+class Looks:
+    """LookOrNot, asked each half second."""
+
+    def __init__(self, wait_s: float | None = None) -> None:
+        self.asked = LookOrNot(wait_s)
+        self.now = 100.0
+
+    def at(self, waits: dict[int, WaitNow] | None) -> bool:
+        self.now += 0.5
+        return self.asked.due(waits, self.now)
+
+
+HOLDING = {1: WaitNow(wait(for_s=0.1), True)}
+
+
+def test_it_looks_first_and_then_after_some_time_whatever_happens() -> None:
+    looks = Looks()
+    assert looks.at({})
+    assert [looks.at({}) for _ in range(20)] == [False] * 19 + [True]
+    assert looks.at(None), "only a look can tell"
+
+
+def test_a_wait_that_goes_on_while_something_is_held_is_worth_one_look() -> None:
+    looks = Looks()
+    looks.at({})
+    assert [looks.at(HOLDING) for _ in range(4)] == [False, True, False, False]
+    changing = [{1: WaitNow(wait(seq, for_s=0.1), True)} for seq in range(10, 14)]
+    assert not any(looks.at(waits) for waits in changing), "none goes on"
+
+
+def test_waiters_that_hold_nothing_are_in_no_circle() -> None:
+    looks = Looks()
+    looks.at({})
+    nothing = {2: WaitNow(wait(), False)}
+    assert not any(looks.at(nothing) for _ in range(4))
+    # Until one of them takes part: it was left aside, not looked at.
+    joins = {1: WaitNow(wait(kind=Kind.JOIN, for_s=0.1), True)}
+    assert [looks.at(nothing | joins) for _ in range(3)] == [False, True, False]
+
+
+def test_a_thread_joined_by_one_that_holds_a_lock_is_waited_for() -> None:
+    joins = {1: WaitNow(wait(kind=Kind.JOIN, for_s=0.1), True)}
+    looks = Looks()
+    looks.at(joins)
+    assert [looks.at(joins) for _ in range(2)] == [True, False]
+    nothing = {2: WaitNow(wait(), False)}
+    assert [looks.at(joins | nothing) for _ in range(3)] == [False, True, False]
+
+
+@pytest.mark.parametrize("kind", [Kind.RWLOCK, Kind.JOIN, Kind.ONCE, Kind.BARRIER])
+def test_some_waits_keep_others_without_a_lock(kind: Kind) -> None:
+    looks = Looks()
+    looks.at({})
+    waits = {1: WaitNow(wait(kind=kind), False)}
+    assert [looks.at(waits) for _ in range(3)] == [False, True, False]
+
+
+def test_a_wait_that_gets_too_long_is_worth_a_look_once() -> None:
+    looks = Looks(wait_s=5.0)
+    looks.at({})
+    short = {2: WaitNow(wait(for_s=4.9), False)}
+    assert [looks.at(short) for _ in range(3)] == [False] * 3
+    assert [looks.at({2: WaitNow(wait(for_s=5.1 + n), False)}) for n in range(3)] == [
+        True,
+        False,
+        False,
+    ]
+    idle = {3: WaitNow(wait(kind=Kind.COND), False)}
+    assert not any(looks.at(idle) for _ in range(3))
