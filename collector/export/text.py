@@ -289,7 +289,7 @@ class _Page:
             yield (
                 f"      {blame.nameless or self._thread(blame.tid)},"
                 f" {int(100 * wait_s / whole)} %: {units.duration(wait_s)}"
-                + (f", taken in {_place(taken)}" if taken else "")
+                + (f", taken in {place(taken)}" if taken else "")
             )
 
     def _blame_of(self, row: _Row) -> list[tuple[Blame, float]]:
