@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from locktop.collector.model import CONTENTION_KINDS, Kind, Wait
+from locktop.collector.model import CONTENTION_KINDS, Kind
 from locktop.collector.source import WaitNow
 
 #: Whatever the waits are: a look also sees that the process runs another program, or is stopped.
@@ -40,10 +40,10 @@ class LookOrNot:
         standing = {
             tid: one
             for tid, one in self._before.items()
-            if self._too_long(one.wait) or _goes_on(before.get(tid), one)
+            if self._too_long(one) or _goes_on(before.get(tid), one)
         }
         known, late = self._known, now >= self._looked_at + _AT_LEAST_EACH_S
-        self._known = frozenset(self._mark(tid, one.wait) for tid, one in standing.items())
+        self._known = frozenset(self._mark(tid, one) for tid, one in standing.items())
         if waits is not None and not late and not self._matters(standing, known):
             self._known &= known  # what was left aside is new still
             return False
@@ -52,32 +52,26 @@ class LookOrNot:
 
     def _matters(self, standing: Mapping[int, WaitNow], known: frozenset[_Standing]) -> bool:
         through_any = any(
-            _is_waited_for(one) and one.wait.kind in _UNLISTED for one in standing.values()
+            _is_waited_for(one) and one.kind in _UNLISTED for one in standing.values()
         )
         return any(
-            through_any
-            or _is_waited_for(one)
-            or one.wait.kind in _FOR_THREADS
-            or self._too_long(one.wait)
+            through_any or _is_waited_for(one) or one.kind in _FOR_THREADS or self._too_long(one)
             for tid, one in standing.items()
-            if self._mark(tid, one.wait) not in known
+            if self._mark(tid, one) not in known
         )
 
-    def _mark(self, tid: int, wait: Wait) -> _Standing:
+    def _mark(self, tid: int, wait: WaitNow) -> _Standing:
         return tid, wait.seq, wait.lock, self._too_long(wait)
 
-    def _too_long(self, wait: Wait) -> bool:
+    def _too_long(self, wait: WaitNow) -> bool:
         limit = self._wait_s
         return limit is not None and wait.kind in CONTENTION_KINDS and wait.for_s > limit
 
 
 def _is_waited_for(one: WaitNow) -> bool:
     """Whether a lock, or a lock's turn, may keep others behind this thread."""
-    return one.holds or one.wait.kind is Kind.RWLOCK
+    return one.holds or one.kind is Kind.RWLOCK
 
 
 def _goes_on(before: WaitNow | None, now: WaitNow) -> bool:
-    return before is not None and (before.wait.seq, before.wait.lock) == (
-        now.wait.seq,
-        now.wait.lock,
-    )
+    return before is not None and (before.seq, before.lock) == (now.seq, now.lock)

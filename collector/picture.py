@@ -201,9 +201,15 @@ class Picture:
         )
 
     def waits(self, raws: Mapping[int, RawThread]) -> dict[int, WaitNow]:
-        """Return by tid who waits for what, without the holders."""
-        waits = ((tid, self._wait(raw, {}, {}), raw) for tid, raw in raws.items())
-        return {tid: WaitNow(wait, bool(raw.held)) for tid, wait, raw in waits if wait is not None}
+        """Return by tid who waits for what, and nothing else."""
+        waits: dict[int, WaitNow] = {}
+        for tid, raw in raws.items():
+            wait = raw.wait
+            kind = KINDS.get(wait.key >> _KIND_SHIFT) if wait else None
+            if wait is not None and kind is not None:
+                for_s = self._clock.seconds(raw.now - wait.since)
+                waits[tid] = WaitNow(wait.lock, kind, for_s, wait.seq, bool(raw.held))
+        return waits
 
     def _thread_name(self, key: ThreadKey, raw: RawThread | None, task: Task | None) -> str:
         if task is not None:

@@ -6,14 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from locktop.collector.model import Snapshot, Wait
+from locktop.collector.model import Kind, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class WaitNow:
-    """A wait that goes on; who holds what is waited for is not known (``holders`` is empty)."""
+    """A wait that goes on, as little of it as tells whether it is worth a look."""
 
-    wait: Wait
+    lock: int  # id
+    kind: Kind
+    for_s: float  # how long already, seconds
+    seq: int  # differs for each wait of a thread
     holds: bool  # whether the waiting thread holds anything itself
 
 

@@ -19,6 +19,12 @@ def wait(seq: int = 1, kind: Kind = Kind.MUTEX, lock: int = 1, for_s: float = 9.
     return Wait(lock, kind, for_s, (4714,), 1, 0x401100, seq)
 
 
+def now(
+    holds: bool = False, seq: int = 1, kind: Kind = Kind.MUTEX, lock: int = 1, for_s: float = 9.0
+) -> WaitNow:
+    return WaitNow(lock, kind, for_s, seq, holds)
+
+
 def waiting(**by_name: Wait) -> Snapshot:
     """Threads t1, t2, ... in these waits."""
     threads = tuple(
@@ -130,7 +136,7 @@ class Looks:
         return self.asked.due(waits, self.now)
 
 
-HOLDING = {1: WaitNow(wait(for_s=0.1), True)}
+HOLDING = {1: now(True, for_s=0.1)}
 
 
 def test_it_looks_first_and_then_after_some_time_whatever_happens() -> None:
@@ -144,26 +150,26 @@ def test_a_wait_that_goes_on_while_something_is_held_is_worth_one_look() -> None
     looks = Looks()
     looks.at({})
     assert [looks.at(HOLDING) for _ in range(4)] == [False, True, False, False]
-    changing = [{1: WaitNow(wait(seq, for_s=0.1), True)} for seq in range(10, 14)]
+    changing = [{1: now(True, seq, for_s=0.1)} for seq in range(10, 14)]
     assert not any(looks.at(waits) for waits in changing), "none goes on"
 
 
 def test_waiters_that_hold_nothing_are_in_no_circle() -> None:
     looks = Looks()
     looks.at({})
-    nothing = {2: WaitNow(wait(), False)}
+    nothing = {2: now(False)}
     assert not any(looks.at(nothing) for _ in range(4))
     # Until one of them takes part: it was left aside, not looked at.
-    joins = {1: WaitNow(wait(kind=Kind.JOIN, for_s=0.1), True)}
+    joins = {1: now(True, kind=Kind.JOIN, for_s=0.1)}
     assert [looks.at(nothing | joins) for _ in range(3)] == [False, True, False]
 
 
 def test_a_thread_joined_by_one_that_holds_a_lock_is_waited_for() -> None:
-    joins = {1: WaitNow(wait(kind=Kind.JOIN, for_s=0.1), True)}
+    joins = {1: now(True, kind=Kind.JOIN, for_s=0.1)}
     looks = Looks()
     looks.at(joins)
     assert [looks.at(joins) for _ in range(2)] == [True, False]
-    nothing = {2: WaitNow(wait(), False)}
+    nothing = {2: now(False)}
     assert [looks.at(joins | nothing) for _ in range(3)] == [False, True, False]
 
 
@@ -171,19 +177,19 @@ def test_a_thread_joined_by_one_that_holds_a_lock_is_waited_for() -> None:
 def test_some_waits_keep_others_without_a_lock(kind: Kind) -> None:
     looks = Looks()
     looks.at({})
-    waits = {1: WaitNow(wait(kind=kind), False)}
+    waits = {1: now(False, kind=kind)}
     assert [looks.at(waits) for _ in range(3)] == [False, True, False]
 
 
 def test_a_wait_that_gets_too_long_is_worth_a_look_once() -> None:
     looks = Looks(wait_s=5.0)
     looks.at({})
-    short = {2: WaitNow(wait(for_s=4.9), False)}
+    short = {2: now(False, for_s=4.9)}
     assert [looks.at(short) for _ in range(3)] == [False] * 3
-    assert [looks.at({2: WaitNow(wait(for_s=5.1 + n), False)}) for n in range(3)] == [
+    assert [looks.at({2: now(False, for_s=5.1 + n)}) for n in range(3)] == [
         True,
         False,
         False,
     ]
-    idle = {3: WaitNow(wait(kind=Kind.COND), False)}
+    idle = {3: now(False, kind=Kind.COND)}
     assert not any(looks.at(idle) for _ in range(3))
