@@ -15,7 +15,7 @@ from dataclasses import replace
 import pictures
 import pytest
 
-from locktop.collector.model import Deadlock, Kind
+from locktop.collector.model import Deadlock, Kind, OrderCycle, OrderEdge
 from locktop.tui import cli
 from locktop.tui.commands import check
 
@@ -169,6 +169,33 @@ def test_check_tells_who_waits_for_itself() -> None:
     assert check.as_lines(ring)[0] == f"{said} wait for each other, for 41.7 s: {circle}"
     gone = check.as_lines(replace(ring, ended=True))[0]
     assert gone == f"{said} waited for each other when it ended, for 41.7 s: {circle}"
+
+
+def test_check_tells_potential_deadlocks_only_when_asked() -> None:
+    edges = (OrderEdge(1, 2, 4712, 1), OrderEdge(2, 1, 4713, 2))
+    seen = replace(pictures.normal(), lock_order=(OrderCycle((1, 2), edges),))
+    assert check.exit_status(seen) == 0
+    assert check.exit_status(seen, potential=True) == 1
+    assert check.exit_status(pictures.normal(), potential=True) == 0
+    (line,) = check.as_lines(seen)
+    assert line.startswith("no deadlock")
+    first, _, title, *rest = check.as_lines(seen, potential=True)
+    assert first == (
+        "potential deadlock: store 4711 takes mutex g_cache_lock, rwlock g_table_lock in different"
+        " orders"
+    )
+    assert title.startswith("POTENTIAL DEADLOCKS")
+    wanted = "    worker-0 (4712) wanted rwlock g_table_lock while it held mutex g_cache_lock"
+    at = rest.index(wanted)
+    assert rest[at + 1] == "        cache_get at /src/store/cache.c:42"
+    document = check.as_document(seen, potential=True)
+    assert {lock["id"] for lock in document["locks"]} == {1, 2}
+    assert set(document["stacks"]) == {"1", "2"}
+    assert len(document["lock_order"]) == 1
+    assert document["deadlocked"] is False
+    assert "lock_order" not in check.as_document(seen)
+    both = replace(pictures.deadlock(), lock_order=seen.lock_order)
+    assert check.as_lines(both, potential=True)[0].startswith("deadlock: 3 threads")
 
 
 def test_options_of_the_screen_count_before_the_command_too() -> None:

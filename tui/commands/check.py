@@ -24,7 +24,9 @@ a deadlock the report follows: who waits for whom, where, what would have avoide
 exit status: 0 no deadlock among mutexes and reader-writer locks, 1 deadlocked, 2 could not look
 or cannot tell, as when the library was dormant while locks were taken, or when the process ended
 between the two looks. A circle in which an owner is not known for sure is told as possible and
-does not count as a deadlock."""
+does not count as a deadlock. With --potential the status is 1 too where locks were taken in
+different orders since the process started: that is for tests, not for probes, for it stays so and
+nothing hangs because of it."""
 
 FORMATS = ("text", "line", "json", "dot", "mermaid")
 
@@ -42,6 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " for Graphviz (dot) or Mermaid",
     )
     parser.add_argument("--json", action="store_true", help="the same as --format json")
+    parser.add_argument(
+        "--potential",
+        action="store_true",
+        help="also tell, with status 1, that locks were taken in different orders",
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="the exit status says it all")
     add_output(parser)
 
@@ -50,14 +57,14 @@ def execute(arguments: argparse.Namespace) -> int:
     """Look, say, exit."""
     form = _form(arguments)
     path = destination(arguments)
-    snapshot = _looked(arguments.pid)
+    snapshot = _looked(arguments.pid, arguments.potential)
     if path is not None:
-        write(rendered(snapshot, form), path, arguments)
+        write(rendered(snapshot, form, arguments.potential), path, arguments)
         if not arguments.quiet:
-            write(rendered(snapshot, "line"), None, arguments)
+            write(rendered(snapshot, "line", arguments.potential), None, arguments)
     elif not arguments.quiet:
-        write(rendered(snapshot, form), None, arguments)
-    return exit_status(snapshot)
+        write(rendered(snapshot, form, arguments.potential), None, arguments)
+    return exit_status(snapshot, arguments.potential)
 
 
 def _form(arguments: argparse.Namespace) -> str:
@@ -69,7 +76,7 @@ def _form(arguments: argparse.Namespace) -> str:
     return form
 
 
-def _looked(pid: int) -> Snapshot:
+def _looked(pid: int, potential: bool) -> Snapshot:
     """The later of two looks. Raises LocktopError where they cannot tell."""
     from locktop.collector.attach import attach
     from locktop.collector.export import verdict
@@ -79,7 +86,7 @@ def _looked(pid: int) -> Snapshot:
         first = source.look()
         time.sleep(_BETWEEN_S)
         snapshot = source.look()
-        if snapshot.deadlocks:
+        if snapshot.deadlocks or (potential and snapshot.lock_order):
             snapshot = source.look(resolve=True)
     finally:
         source.close()
@@ -99,25 +106,26 @@ def _ended(snapshot: Snapshot, first: Snapshot) -> LocktopError:
     return LocktopError(": ".join([f"cannot tell whether there is a deadlock: {ended}", *told]))
 
 
-def exit_status(snapshot: Snapshot) -> int:
-    """1 deadlocked, 2 when one could have been missed, else 0."""
+def exit_status(snapshot: Snapshot, potential: bool = False) -> int:
+    """1 deadlocked, 2 when one could have been missed, else 0; with ``potential`` 1 also for one
+    that could be."""
     from locktop.collector.export import verdict
 
-    if verdict.is_deadlocked(snapshot):
+    if verdict.is_deadlocked(snapshot) or (potential and snapshot.lock_order):
         return 1
     return 0 if verdict.is_complete(snapshot) else 2
 
 
-def rendered(snapshot: Snapshot, form: str) -> bytes:
+def rendered(snapshot: Snapshot, form: str, potential: bool = False) -> bytes:
     """The finding in one of FORMATS."""
     from locktop.tui import saving
 
     if form == "json":
         import json
 
-        return saving.encoded(json.dumps(as_document(snapshot), indent=1) + "\n")
+        return saving.encoded(json.dumps(as_document(snapshot, potential), indent=1) + "\n")
     if form in ("text", "line"):
-        lines = as_lines(snapshot) if form == "text" else as_lines(snapshot)[:1]
+        lines = as_lines(snapshot, potential)[: 1 if form == "line" else None]
         return saving.encoded("".join(f"{line}\n" for line in lines))
     from locktop.collector.analysis.deadlock_report import reports
     from locktop.collector.export import deadlock_dot, deadlock_mermaid
@@ -126,9 +134,9 @@ def rendered(snapshot: Snapshot, form: str) -> bytes:
     return saving.encoded(writer.render(reports(snapshot)))
 
 
-def as_document(snapshot: Snapshot) -> dict[str, Any]:
+def as_document(snapshot: Snapshot, potential: bool = False) -> dict[str, Any]:
     """The finding, with the deadlocks and what they refer to as in a snapshot, and "reports": one
-    for each deadlock."""
+    for each deadlock. With ``potential`` also "lock_order", as in a snapshot."""
     from locktop.collector.analysis.deadlock_report import reports
     from locktop.collector.export import deadlock_json, verdict
     from locktop.collector.export.json_ import document
@@ -137,6 +145,9 @@ def as_document(snapshot: Snapshot) -> dict[str, Any]:
     tids = {edge.tid for deadlock in snapshot.deadlocks for edge in deadlock.cycle}
     locks = {edge.waits_for for deadlock in snapshot.deadlocks for edge in deadlock.cycle}
     stacks = {str(edge.stack) for deadlock in snapshot.deadlocks for edge in deadlock.cycle}
+    orders = snapshot.lock_order if potential else ()
+    locks |= {lock for cycle in orders for lock in cycle.locks}
+    stacks |= {str(edge.stack) for cycle in orders for edge in cycle.edges}
     return {
         "format": "locktop.check",
         "version": 1,
@@ -145,8 +156,9 @@ def as_document(snapshot: Snapshot) -> dict[str, Any]:
         "process": whole["process"],
         "deadlocked": verdict.is_deadlocked(snapshot),
         "complete": verdict.is_complete(snapshot),
-        "finding": verdict.line(snapshot),
+        "finding": _finding(snapshot, potential),
         "deadlocks": whole["deadlocks"],
+        **({"lock_order": whole["lock_order"]} if potential else {}),
         "reports": [deadlock_json.document(report) for report in reports(snapshot)],
         "threads": [thread for thread in whole["threads"] if thread["tid"] in tids],
         "locks": [lock for lock in whole["locks"] if lock["id"] in locks],
@@ -154,15 +166,27 @@ def as_document(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def as_lines(snapshot: Snapshot) -> list[str]:
-    """The finding in one line, and the report of each deadlock below it."""
+def _finding(snapshot: Snapshot, potential: bool) -> str:
+    from locktop.collector.export import order_text, verdict
+
+    if potential and snapshot.lock_order and not verdict.is_deadlocked(snapshot):
+        return order_text.headline(snapshot, snapshot.lock_order)
+    return verdict.line(snapshot)
+
+
+def as_lines(snapshot: Snapshot, potential: bool = False) -> list[str]:
+    """The finding in one line, and below it the report of each deadlock, with ``potential`` also
+    of those that could be."""
     from locktop.collector.analysis.deadlock_report import reports
-    from locktop.collector.export import deadlock_text, verdict
+    from locktop.collector.export import deadlock_text, order_text
     from locktop.collector.export.text import wrapped
 
-    lines = [verdict.line(snapshot)]
+    lines = [_finding(snapshot, potential)]
     for report in reports(snapshot):
         told = deadlock_text.lines(report)
+        lines += ["", *(part for line in told for part in wrapped(line, _width()))]
+    if potential and snapshot.lock_order:
+        told = order_text.lines(snapshot, snapshot.lock_order)
         lines += ["", *(part for line in told for part in wrapped(line, _width()))]
     return lines
 
