@@ -114,7 +114,8 @@ def execute(arguments: argparse.Namespace) -> int:
     _check_directory(arguments.snapshot_dir)
     source = attach(arguments.pid)
     try:
-        process = source.look().process
+        # What was read for names now need not be read when there is an alarm.
+        process = source.look(resolve=True).process
         print(f"watching {process.comm} {process.pid}", file=sys.stderr, flush=True)
         watching = _watching(source, arguments)
         watching.run(arguments.every)
