@@ -12,7 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from locktop.collector.model import Deadlock, DeadlockEdge, Frame, Kind, Lock, Snapshot, Thread
+from locktop.collector.model import (
+    Deadlock,
+    DeadlockEdge,
+    Frame,
+    How,
+    Kind,
+    Lock,
+    Snapshot,
+    Thread,
+)
 from locktop.collector.symbols.wrappers import whose
 
 #: What a thread takes and gives back, so that it can be taken in another order. (A once is taken
@@ -27,6 +36,7 @@ class Means(Enum):
     ONE_PLACE = "one place"  # the same, but one place in the code takes all of them
     ONCE_ONLY = "once only"  # a thread wants what it has: it should take it once
     RELEASE = "release"  # a lock given back before a wait that is for no lock
+    GIVE_BACK = "give back"  # a lock given back before the thread that had it ends
     NONE = "none"  # no order of locks helps: threads wait for each other's end, say
 
 
@@ -61,18 +71,21 @@ class Avoidance:
 
 def avoidance(snapshot: Snapshot, deadlock: Deadlock) -> Avoidance:
     """Return what would have avoided ``deadlock``, which is one of ``snapshot``."""
+    if deadlock.cycle[-1].held_by != deadlock.cycle[0].tid:
+        abandoned = deadlock.cycle[0].how is How.ABANDONED
+        return Avoidance(Means.GIVE_BACK if abandoned else Means.NONE)
     locks = {lock.id: lock for lock in snapshot.locks}
     steps = list(_steps(snapshot, deadlock))
-    again = next((step for step in steps if step.has == step.wants), None)
-    if again is not None:
-        return Avoidance(Means.ONCE_ONLY, change=again)
     unordered = [step for step in steps if not _is_ordered(step.wants, locks)]
     if unordered:
         early = next((step for step in unordered if _is_ordered(step.has, locks)), None)
         return Avoidance(Means.RELEASE if early else Means.NONE, change=early)
+    again = next((step for step in steps if step.has == step.wants), None)
+    if again is not None:
+        return Avoidance(Means.ONCE_ONLY, change=again)
     if len({step.has for step in steps}) < max(len(steps), 2):
         return Avoidance(Means.NONE)
-    if len({step.place for step in steps}) == 1 and steps[0].wants_at is not None:
+    if len({step.place for step in steps}) == 1 and None not in steps[0].place:
         by_address = sorted((step.has for step in steps), key=lambda id_: _address(id_, locks))
         return Avoidance(Means.ONE_PLACE, tuple(by_address), steps[0])
     return _in_order(steps, _seen_elsewhere(snapshot, {step.tid for step in steps}))

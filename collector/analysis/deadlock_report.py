@@ -12,11 +12,11 @@ from datetime import UTC, datetime, timedelta
 from locktop.collector.analysis import lock_classes
 from locktop.collector.analysis.avoidance import Avoidance, avoidance, waited
 from locktop.collector.analysis.lock_classes import LockClass
-from locktop.collector.analysis.stuck_behind import stuck_behind
 from locktop.collector.model import (
     Deadlock,
     DeadlockEdge,
     Frame,
+    How,
     Kind,
     Lock,
     Process,
@@ -57,8 +57,8 @@ class Member:
     at: Frame | None  # the line of code that waits
     stack_id: int
     stack: tuple[Frame, ...]  # innermost first
-    held_by: int  # tid
-    behind: bool  # held_by does not hold it yet: it waits to write and goes first
+    held_by: int  # tid, 0 nobody
+    how: How  # held_by stands in its way
     taken_at: Frame | None  # where held_by took it
     has: tuple[Taken, ...]  # the lock that was taken first first
 
@@ -85,15 +85,13 @@ class DeadlockReport:
     doubt: str
     since_s: float
     since: str  # ISO 8601, UTC, seconds; "" where the time of the look is not known
-    circle: tuple[Member, ...]  # each waits for the next one, the last for the first
+    #: Each waits for the next one, the last for the first; or one alone, see is_circle.
+    circle: tuple[Member, ...]
+    is_circle: bool  # False: nobody is left who could end this thread's wait
     behind: tuple[Follower, ...]
     avoidance: Avoidance
     locks: Mapping[int, LockName]  # of the circle, by id
-
-    def name_of(self, tid: int) -> str:
-        """Return what to call a thread of the circle or behind it."""
-        everybody: tuple[Member | Follower, ...] = (*self.circle, *self.behind)
-        return next((one.name for one in everybody if one.tid == tid), "")
+    names: Mapping[int, str]  # of threads, by tid, as far as they have any
 
 
 def reports(snapshot: Snapshot) -> tuple[DeadlockReport, ...]:
@@ -110,6 +108,7 @@ class _Known:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._threads: dict[int, Thread] = {thread.tid: thread for thread in snapshot.threads}
+        self._names = {thread.tid: thread.name for thread in snapshot.threads if thread.name}
         self._locks: dict[int, Lock] = {lock.id: lock for lock in snapshot.locks}
         self._class_of: dict[int, LockClass] = lock_classes.by_lock(
             lock_classes.fold(snapshot.locks)
@@ -126,10 +125,21 @@ class _Known:
             since_s=deadlock.since_s,
             since=_earlier(snapshot.taken_at, deadlock.since_s),
             circle=circle,
-            behind=tuple(self._follower(tid) for tid in stuck_behind(snapshot, deadlock)),
+            is_circle=deadlock.cycle[-1].held_by == deadlock.cycle[0].tid,
+            behind=tuple(self._follower(tid) for tid in self._longest_first(deadlock)),
             avoidance=avoidance(snapshot, deadlock),
             locks={member.waits_for.id: member.waits_for for member in circle},
+            names=self._names,
         )
+
+    def _longest_first(self, deadlock: Deadlock) -> list[int]:
+        """Who has waited for longest came before the others."""
+        return sorted(deadlock.stuck, key=lambda tid: -self._waited(tid))
+
+    def _waited(self, tid: int) -> float:
+        thread = self._threads.get(tid)
+        wait = thread.waiting_for if thread is not None else None
+        return wait.for_s if wait is not None else 0.0
 
     def _member(self, edge: DeadlockEdge) -> Member:
         thread = self._threads.get(edge.tid)
@@ -145,7 +155,7 @@ class _Known:
             stack_id=edge.stack,
             stack=self._snapshot.stacks.get(edge.stack, ()),
             held_by=edge.held_by,
-            behind=edge.behind,
+            how=edge.how,
             taken_at=self._snapshot.sites.get(edge.site),
             has=self._taken(thread),
         )

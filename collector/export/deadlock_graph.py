@@ -13,13 +13,23 @@ from locktop.collector.analysis.deadlock_report import DeadlockReport, LockName,
 from locktop.collector.export import deadlock_words as words
 from locktop.collector.export.places import place
 from locktop.collector.export.units import duration
-from locktop.collector.model import Kind
+from locktop.collector.model import How
 from locktop.collector.sanitize import clean
 
 #: More threads behind one circle make no drawing that anybody reads.
 _MOST_BEHIND = 30
 #: Characters of a line on a drawing: the names of templates have thousands.
 _LONGEST = 80
+_HOW = {
+    How.HELD: "held by",
+    How.BEHIND: "goes first, to write",
+    How.GOT: "got by",
+    How.RUNS: "run by",
+    How.LIVES: "ends with",
+    How.ABSENT: "not reached by",
+    How.SIGNALS: "signalled by",
+    How.ABANDONED: "taken by",
+}
 
 
 class Part(Enum):
@@ -67,7 +77,10 @@ def graph(reports: Iterable[DeadlockReport]) -> Graph:
             _add(nodes, _thread(member.tid, member.name, Part.CIRCLE))
         for member in report.circle:
             _add(nodes, _lock(member.waits_for))
-            arrows |= dict.fromkeys(_arrows(report, member))
+            if member.how is How.ABANDONED and member.held_by:
+                name = report.names.get(member.held_by, "")
+                _add(nodes, _thread(member.held_by, name, Part.BEHIND, "has ended"))
+            arrows |= dict.fromkeys(_arrows(member))
     for report in found:
         _add_behind(report, nodes, arrows)
     title = "; ".join(words.headline(report) for report in found) or "no deadlock"
@@ -78,30 +91,21 @@ def _add(nodes: dict[str, Node], node: Node) -> None:
     nodes.setdefault(node.key, node)
 
 
-def _thread(tid: int, name: str, part: Part) -> Node:
-    return Node(f"thread_{tid}", part, _lines(name, f"thread {tid}"))
+def _thread(tid: int, name: str, part: Part, more: str = "") -> Node:
+    return Node(f"thread_{tid}", part, _lines(name, f"thread {tid}", more))
 
 
 def _lock(lock: LockName) -> Node:
     return Node(f"lock_{lock.id}", Part.LOCK, _lines(words.lock(lock)))
 
 
-def _arrows(report: DeadlockReport, member: Member) -> tuple[Arrow, Arrow]:
+def _arrows(member: Member) -> tuple[Arrow, ...]:
     thread, lock = f"thread_{member.tid}", f"lock_{member.waits_for.id}"
     at = place(member.at) if member.at is not None else ""
     taken = words.taken_at(member)
-    return (
-        Arrow(thread, lock, _lines(f"waits {duration(member.for_s)}", at)),
-        Arrow(lock, f"thread_{member.held_by}", _lines(_has(member), taken)),
-    )
-
-
-def _has(member: Member) -> str:
-    if member.behind:
-        return "goes first, to write"
-    by_kind = {Kind.JOIN: "ends with", Kind.BARRIER: "not reached by", Kind.ONCE: "run by"}
-    kind = member.waits_for.kind
-    return by_kind.get(kind, "held by") if kind is not None else "held by"
+    waits = Arrow(thread, lock, _lines(f"waits {duration(member.for_s)}", at))
+    has = Arrow(lock, f"thread_{member.held_by}", _lines(_HOW[member.how], taken))
+    return (waits, has) if member.held_by else (waits,)
 
 
 def _add_behind(report: DeadlockReport, nodes: dict[str, Node], arrows: dict[Arrow, None]) -> None:

@@ -48,7 +48,7 @@ def _member(member: Member) -> dict[str, Any]:
         "at": _place(member.at),
         "stack": member.stack_id,
         "held_by": member.held_by,
-        "behind": member.behind,
+        "how": str(member.how),
         "taken_at": _place(member.taken_at),
         "has": [_taken(taken) for taken in member.has],
     }

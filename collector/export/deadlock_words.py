@@ -14,10 +14,11 @@ from locktop.collector.analysis.deadlock_report import (
 )
 from locktop.collector.export.places import place
 from locktop.collector.export.units import duration
-from locktop.collector.model import Deadlock, Frame, Kind
+from locktop.collector.model import Deadlock, DeadlockEdge, Frame, How, Kind
 
 #: Of the threads behind a circle, or of those that wait for one lock.
 MOST_NAMED = 3
+_OTHERS, _NOBODY = "each other", "what nobody is left to give"
 #: What stands where the locks of one place in the code are to be taken in one order.
 _ONE_PLACE = (
     "One place in the code takes all of these locks, so it needs a rule: every thread takes them in"
@@ -25,13 +26,31 @@ _ONE_PLACE = (
 )
 
 
+_WHOSE = {
+    How.HELD: "held by {}",
+    How.BEHIND: "behind {}, which waits to write and goes first",
+    How.GOT: "got by {}, which has not posted it",
+    How.RUNS: "being run by {}",
+    How.LIVES: "",
+    How.ABSENT: "where {} has not arrived",
+    How.SIGNALS: "which {} would have to post or signal",
+    How.ABANDONED: "not given back by {}, which has ended",
+}
+
+
 def who_for_whom(deadlocks: Sequence[Deadlock]) -> tuple[int, str]:
-    """How many threads wait in circles, and for whom: one that is a circle of its own waits for
-    itself."""
+    """How many threads wait for good, and for whom: one that is a circle of its own waits for
+    itself, one that is in no circle for what nobody is left to give."""
     count = len({edge.tid for deadlock in deadlocks for edge in deadlock.cycle})
-    alone = [len(deadlock.cycle) == 1 for deadlock in deadlocks]
     selves = "itself" if count == 1 else "themselves"
-    return count, " or ".join(["each other"] * (not all(alone)) + [selves] * any(alone))
+    found = {_whom(deadlock.cycle, selves) for deadlock in deadlocks}
+    return count, " or ".join(word for word in (_OTHERS, selves, _NOBODY) if word in found)
+
+
+def _whom(cycle: Sequence[DeadlockEdge], selves: str) -> str:
+    if cycle[-1].held_by != cycle[0].tid:
+        return _NOBODY
+    return selves if len(cycle) == 1 else _OTHERS
 
 
 def counted_threads(count: int) -> str:
@@ -44,7 +63,7 @@ def headline(report: DeadlockReport) -> str:
     what = "DEADLOCK" if report.certain else "POSSIBLE DEADLOCK"
     count = len(report.circle)
     verb = "waited" if report.ended else "waits" if count == 1 else "wait"
-    whom = "itself" if count == 1 else "each other"
+    whom = _OTHERS if count > 1 else "itself" if report.is_circle else _NOBODY
     for_s = f"for {duration(report.since_s)}{'' if report.ended else ' already'}"
     since = f" (since {report.since})" if report.since else ""
     return f"{what}: {counted_threads(count)} {verb} for {whom}, {for_s}{since}{_more(report)}"
@@ -66,12 +85,20 @@ def circle(report: DeadlockReport, arrow: str = " -> ") -> str:
     names = [member.name or str(member.tid) for member in report.circle]
     if len(set(names)) < len(names):
         names = [f"{member.name}:{member.tid}".lstrip(":") for member in report.circle]
-    return arrow.join([*names, *names[:1]])
+    last = names[0] if report.is_circle else _holder(report, report.circle[-1])
+    return arrow.join([*names, last])
+
+
+def _holder(report: DeadlockReport, member: Member) -> str:
+    if not member.held_by:
+        return "nobody"
+    ended = ", which has ended" if member.how is How.ABANDONED else ""
+    return f"{thread(report, member.held_by)}{ended}"
 
 
 def thread(report: DeadlockReport, tid: int) -> str:
     """Return a thread's name and id: ``alice (4711)``."""
-    name = report.name_of(tid)
+    name = report.names.get(tid)
     return f"{name} ({tid})" if name else f"thread {tid}"
 
 
@@ -86,31 +113,27 @@ def waits_for(report: DeadlockReport, member: Member | Follower) -> str:
     """Return what a thread waits for: ``mutex g_lock``, ``the end of bob (4712)``."""
     if member.waits_for is None:
         return "what one of them has"
-    if member.waits_for.kind is Kind.JOIN and isinstance(member, Member):
+    if isinstance(member, Follower):
+        is_join = member.waits_for.kind is Kind.JOIN
+        return "the end of a thread" if is_join else lock(member.waits_for)
+    if member.how is How.LIVES and member.held_by:
         return f"the end of {'itself' if _self(member) else thread(report, member.held_by)}"
     return lock(member.waits_for) + reading(member)
 
 
-def reading(member: Member | Follower) -> str:
+def reading(member: Member) -> str:
     """Return whether it wants a reader-writer lock for reading or for writing."""
-    if not isinstance(member, Member) or member.waits_for.kind is not Kind.RWLOCK:
+    if member.waits_for.kind is not Kind.RWLOCK:
         return ""
     return " (to read)" if member.shared else " (to write)"
 
 
 def whose(report: DeadlockReport, member: Member) -> str:
     """Return who has what a thread waits for; "" where that was said with what it waits for."""
+    if not member.held_by:
+        return "and nobody is left who could end that wait"
     holder = "itself" if _self(member) else thread(report, member.held_by)
-    kind = member.waits_for.kind
-    if member.behind:
-        return f"behind {holder}, which waits to write and goes first"
-    if kind is Kind.JOIN:
-        return ""
-    if kind is Kind.BARRIER:
-        return f"where {holder} has not arrived"
-    if kind is Kind.ONCE:
-        return f"being run by {holder}"
-    return f"held by {holder}"
+    return _WHOSE[member.how].format(holder)
 
 
 def _self(member: Member) -> bool:
@@ -151,6 +174,9 @@ def threads(report: DeadlockReport, tids: Sequence[int]) -> str:
 def avoiding(report: DeadlockReport) -> Iterator[str]:
     """Yield what would have avoided it: the order of the locks, then what to change for it."""
     found = report.avoidance
+    if found.means is Means.GIVE_BACK:
+        yield _given_back(report)
+        return
     if found.means is Means.NONE or (found.change is None and not found.order):
         yield "No order of locks would: it is not locks alone that these threads wait for."
         return
@@ -190,10 +216,25 @@ def _once(report: DeadlockReport, step: Step) -> str:
 
 
 def _released(report: DeadlockReport, step: Step) -> str:
+    found = report.locks.get(step.has)
     name = _lock_of(report, step.has)
+    if found is not None and found.kind is Kind.ONCE:
+        change = "what runs once should not wait for who may call it"
+    else:
+        change = f"give {name} back before that wait"
     return (
         f"{thread(report, step.tid)} took {name}{_at(step.has_at)} and has it while it"
-        f" waits{_at(step.wants_at)}: give {name} back before that wait."
+        f" waits{_at(step.wants_at)}: {change}."
+    )
+
+
+def _given_back(report: DeadlockReport) -> str:
+    member = report.circle[0]
+    return (
+        f"{thread(report, member.held_by)} took {lock(member.waits_for)}{_at(member.taken_at)} and"
+        " ended: a thread should give back what it has before it ends, cancelled or not."
+        + " A robust mutex goes to whoever waits, and says so."
+        * (member.waits_for.kind is Kind.MUTEX)
     )
 
 

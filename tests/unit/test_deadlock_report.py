@@ -28,6 +28,7 @@ from locktop.collector.model import (
     DeadlockEdge,
     Frame,
     Held,
+    How,
     Kind,
     OrderCycle,
     OrderEdge,
@@ -53,8 +54,13 @@ def member(tid: int, wants: int, holder: int, for_s: float = 5.0, **more: object
     return Thread(tid, f"t{tid}", True, ThreadState.WAITING, wait, held, {}, 0.0, 1, 1)
 
 
-def seen(*threads: Thread, circle: int, kinds: dict[int, Kind] | None = None) -> Snapshot:
-    """The first ``circle`` threads wait for each other in a ring."""
+def seen(
+    *threads: Thread,
+    circle: int,
+    kinds: dict[int, Kind] | None = None,
+    how: dict[int, How] | None = None,
+) -> Snapshot:
+    """The first ``circle`` threads wait for each other in a ring, the others behind them."""
     ring = threads[:circle]
     cycle = tuple(
         DeadlockEdge(
@@ -63,6 +69,7 @@ def seen(*threads: Thread, circle: int, kinds: dict[int, Kind] | None = None) ->
             one.waiting_for.holders[0],
             one.tid,
             100 + one.waiting_for.holders[0],
+            (how or {}).get(one.tid, How.HELD),
         )
         for one in ring
         if one.waiting_for
@@ -71,7 +78,7 @@ def seen(*threads: Thread, circle: int, kinds: dict[int, Kind] | None = None) ->
     return pictures.snapshot(
         threads,
         locks,
-        deadlocks=(Deadlock(True, 3.0, cycle),),
+        deadlocks=(Deadlock(True, 3.0, cycle, stuck=tuple(one.tid for one in threads[circle:])),),
         stacks={one.tid: (site(200 + one.tid),) for one in threads},
         sites={n: site(n) for n in range(101, 300)},
     )
@@ -144,7 +151,7 @@ def test_a_writer_waited_behind_holds_nothing() -> None:
         kinds={1: Kind.RWLOCK},
     )
     edges = both.deadlocks[0].cycle
-    cycle = (replace(edges[0], behind=True, site=0), edges[1])
+    cycle = (replace(edges[0], how=How.BEHIND, site=0), edges[1])
     snapshot = replace(both, deadlocks=(Deadlock(True, 3.0, cycle),))
     assert found_for(snapshot).means is Means.ONCE_ONLY
     said = page(snapshot)
@@ -154,7 +161,11 @@ def test_a_writer_waited_behind_holds_nothing() -> None:
 
 def test_before_a_join_what_the_other_needs_is_given_back() -> None:
     snapshot = seen(
-        member(1, 2, 2, kind=Kind.JOIN), member(2, 1, 1), circle=2, kinds={2: Kind.JOIN}
+        member(1, 2, 2, kind=Kind.JOIN),
+        member(2, 1, 1),
+        circle=2,
+        kinds={2: Kind.JOIN},
+        how={1: How.LIVES},
     )
     found = found_for(snapshot)
     assert found.means is Means.RELEASE
@@ -169,6 +180,18 @@ def test_before_a_join_what_the_other_needs_is_given_back() -> None:
     )
     assert found_for(joins).means is Means.NONE
     assert "No order of locks would" in page(joins)
+    # Joins are told apart by their place in the code alone, if that.
+    joins = seen(
+        member(1, 1, 2, kind=Kind.JOIN), member(2, 1, 1, kind=Kind.JOIN), circle=2, kinds=kinds
+    )
+    assert found_for(joins).means is Means.NONE
+
+
+def test_what_runs_once_is_not_given_back() -> None:
+    kinds = {1: Kind.ONCE, 2: Kind.JOIN}
+    joins = member(1, 2, 2, kind=Kind.JOIN)
+    snapshot = seen(joins, member(2, 1, 1, kind=Kind.ONCE), circle=2, kinds=kinds)
+    assert "what runs once should not wait for who may call it" in page(snapshot)
 
 
 def test_one_place_that_takes_all_needs_a_rule_by_address() -> None:
@@ -176,28 +199,52 @@ def test_one_place_that_takes_all_needs_a_rule_by_address() -> None:
     assert (found.means, found.order) == (Means.ONE_PLACE, (10, 11, 12))
 
 
-def test_who_is_stuck_behind_for_good() -> None:
-    behind = member(5, 1, 1)
-    further = member(6, 5, 5)
-    gives_up = replace(member(7, 1, 1, timed=True))
-    idle = member(8, 1, 1, kind=Kind.COND)
-    snapshot = seen(*RING, behind, further, gives_up, idle, circle=3)
+def test_who_is_stuck_behind_is_told_the_longest_wait_first() -> None:
+    snapshot = seen(*RING, member(5, 1, 1, 1.0), member(6, 5, 5, 2.0), circle=3)
     (report,) = reports(snapshot)
-    assert [one.tid for one in report.behind] == [5, 6]
+    assert [one.tid for one in report.behind] == [6, 5]
     said = page(snapshot)
     assert "; 2 threads more are stuck behind them\n" in said
-    assert "  STUCK BEHIND THEM\n    t5 (5) waits for mutex g_1 for 5.00 s, in f205" in said
+    assert "  STUCK BEHIND THEM\n    t6 (6) waits for mutex g_5 for 2.00 s, in f206" in said
     assert "nor does what is stuck behind" in said
 
 
-def test_a_reader_is_not_stuck_behind_a_reader() -> None:
-    kinds = {1: Kind.RWLOCK}
-    reads = Held(1, 101, 9.0, shared=True)
-    ring = (replace(member(1, 2, 2), holds=(reads,)), member(2, 1, 1, kind=Kind.RWLOCK))
-    for shared in (True, False):
-        other = member(5, 1, 1, kind=Kind.RWLOCK, shared=shared)
-        (report,) = reports(seen(*ring, other, circle=2, kinds=kinds))
-        assert [one.tid for one in report.behind] == ([] if shared else [5])
+def test_a_lock_that_ended_with_its_thread_is_told_so() -> None:
+    snapshot = seen(member(1, 2, 9), member(3, 1, 1), circle=1, how={1: How.ABANDONED})
+    gone = replace(member(9, 1, 1), alive=False, waiting_for=None, holds=())
+    snapshot = replace(snapshot, threads=(*snapshot.threads, gone))
+    found = found_for(snapshot)
+    assert (found.means, found.change) == (Means.GIVE_BACK, None)
+    said = page(snapshot)
+    assert said.startswith("DEADLOCK: 1 thread waits for what nobody is left to give, for 3.00 s")
+    assert "\n  t1 -> t9 (9), which has ended\n" in said
+    assert "    not given back by t9 (9), which has ended, taken in f109 at a.c:109\n" in said
+    assert "t9 (9) took mutex g_2 (in f109 at a.c:109) and ended: a thread should" in said
+    line = "deadlock: 1 thread of store 4711 waits for what nobody is left to give, for 3.00 s: "
+    assert verdict.line(snapshot) == f"{line}t1 -> t9 (9), which has ended"
+    drawing = deadlock_dot.render(reports(snapshot))
+    assert 'thread_9 [label="t9\\nthread 9\\nhas ended"' in drawing
+    assert "lock_2 -> thread_9" in drawing
+
+
+def test_a_wait_that_nobody_can_end_has_no_holder() -> None:
+    kinds = {2: Kind.BARRIER}
+    snapshot = seen(member(1, 2, 0, kind=Kind.BARRIER), circle=1, kinds=kinds, how={1: How.ABSENT})
+    said = page(snapshot)
+    assert "\n  t1 -> nobody\n" in said
+    assert "    and nobody is left who could end that wait\n" in said
+    assert "thread_0" not in deadlock_dot.render(reports(snapshot))
+    assert found_for(snapshot).means is Means.NONE
+
+
+@pytest.mark.parametrize("how", list(How))
+def test_each_way_to_stand_in_the_way_has_its_words(how: How) -> None:
+    snapshot = seen(*RING, circle=3, how={1: how})
+    said = page(snapshot)
+    words = ("held by t2", "behind t2", "got by t2", "run by t2", "the end of t2",
+             "t2 (2) has not arrived", "which t2 (2) would have", "given back by t2")  # fmt: skip
+    assert sum(word in said for word in words) == 1
+    assert check_mermaid(deadlock_mermaid.render(reports(snapshot))) == 6
 
 
 def test_what_can_be_done_depends_on_certainty_and_on_the_end() -> None:

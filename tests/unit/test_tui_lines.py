@@ -247,7 +247,8 @@ def test_the_banner_tells_behind_from_held_and_itself_from_each_other() -> None:
         assert "behind" in first
         assert "held by" not in first
         assert "behind" not in second
-    alone = replace(whole, certain=False, doubt="who knows", cycle=whole.cycle[:1])
+    itself = replace(whole.cycle[0], held_by=whole.cycle[0].tid)
+    alone = replace(whole, certain=False, doubt="who knows", cycle=(itself,))
     picture = Picture(replace(stuck, deadlocks=(alone,)))
     title = line_text(banner(picture, 5, 120)[0])
     assert "POSSIBLE DEADLOCK for 41.7s: 1 thread waits for itself " in title
