@@ -20,16 +20,6 @@ from locktop.collector.sanitize import clean
 _MOST_BEHIND = 30
 #: Characters of a line on a drawing: the names of templates have thousands.
 _LONGEST = 80
-_HOW = {
-    How.HELD: "held by",
-    How.BEHIND: "goes first, to write",
-    How.GOT: "got by",
-    How.RUNS: "run by",
-    How.LIVES: "ends with",
-    How.ABSENT: "not reached by",
-    How.SIGNALS: "signalled by",
-    How.ABANDONED: "taken by",
-}
 
 
 class Part(Enum):
@@ -104,7 +94,7 @@ def _arrows(member: Member) -> tuple[Arrow, ...]:
     at = place(member.at) if member.at is not None else ""
     taken = words.taken_at(member)
     waits = Arrow(thread, lock, _lines(f"waits {duration(member.for_s)}", at))
-    has = Arrow(lock, f"thread_{member.held_by}", _lines(_HOW[member.how], taken))
+    has = Arrow(lock, f"thread_{member.held_by}", _lines(words.SHORTLY[member.how], taken))
     return (waits, has) if member.held_by else (waits,)
 
 

@@ -36,6 +36,17 @@ _WHOSE = {
     How.SIGNALS: "which {} would have to post or signal",
     How.ABANDONED: "not given back by {}, which has ended",
 }
+#: The same in few words, before a name.
+SHORTLY = {
+    How.HELD: "held by",
+    How.BEHIND: "behind",
+    How.GOT: "got by",
+    How.RUNS: "run by",
+    How.LIVES: "till the end of",
+    How.ABSENT: "without",
+    How.SIGNALS: "posted by",
+    How.ABANDONED: "not given back by",
+}
 
 
 def who_for_whom(deadlocks: Sequence[Deadlock]) -> tuple[int, str]:

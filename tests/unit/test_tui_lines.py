@@ -247,6 +247,14 @@ def test_the_banner_tells_behind_from_held_and_itself_from_each_other() -> None:
         assert "behind" in first
         assert "held by" not in first
         assert "behind" not in second
+    for how in How:
+        for held_by in (4731, 0):
+            edge = replace(whole.cycle[0], how=how, held_by=held_by)
+            seen = replace(stuck, deadlocks=(replace(whole, cycle=(edge,)),))
+            for width in (80, 200):
+                said = line_text(banner(Picture(seen), 5, width)[1])
+                assert ("philosopher-1" if held_by else "anybody") in said
+                assert ("held by" in said) == (how is How.HELD and width == 200)
     itself = replace(whole.cycle[0], held_by=whole.cycle[0].tid)
     alone = replace(whole, certain=False, doubt="who knows", cycle=(itself,))
     picture = Picture(replace(stuck, deadlocks=(alone,)))

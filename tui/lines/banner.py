@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from rich.cells import cell_len
 
-from locktop.collector.export.deadlock_words import who_for_whom
-from locktop.collector.model import Deadlock, DeadlockEdge, Frame
+from locktop.collector.export.deadlock_words import SHORTLY, who_for_whom
+from locktop.collector.model import Deadlock, DeadlockEdge, Frame, How
 from locktop.tui.lines.figures import duration
 from locktop.tui.lines.picture import Picture, place, short_place
 from locktop.tui.lines.runs import Line, say
@@ -56,7 +56,7 @@ def _edges(picture: Picture, edges: Sequence[DeadlockEdge], width: int) -> list[
 
 def _in_full(picture: Picture, edge: DeadlockEdge, say_place: Callable[[Frame], str]) -> str:
     thread, lock = picture.thread_name(edge.tid), picture.lock_name(edge.waits_for)
-    holder = f"{'behind' if edge.behind else 'held by'} {picture.thread_name(edge.held_by)}"
+    holder = _holder(picture, edge, SHORTLY[edge.how])
     frame, site = _waits_at(picture, edge), picture.snapshot.sites.get(edge.site)
     at = f"; at {say_place(frame)}" if frame else ""
     taken = f", taken at {say_place(site)}" if site else ""
@@ -66,13 +66,17 @@ def _in_full(picture: Picture, edge: DeadlockEdge, say_place: Callable[[Frame], 
 def _in_brief(picture: Picture, edge: DeadlockEdge, width: int) -> Line:
     """Thread, lock and holder always; then both places, as much of them as there is room for."""
     thread, lock = picture.thread_name(edge.tid), picture.lock_name(edge.waits_for)
-    holder = f"{'behind' if edge.behind else 'of'} {picture.thread_name(edge.held_by)}"
+    holder = _holder(picture, edge, "of" if edge.how is How.HELD else SHORTLY[edge.how])
     frame, site = _waits_at(picture, edge), picture.snapshot.sites.get(edge.site)
     room = width - cell_len(f" {thread} wants  {holder}")
     # A long name leaves half of the room to the places: both its ends are still to be seen.
     room = max(_LEAST_NAME, room // 2, room - cell_len(_places(frame, site, width)))
     text = f" {thread} wants {middle(lock, room)} {holder}"
     return say((text + _places(frame, site, width - cell_len(text)), "alarm"))
+
+
+def _holder(picture: Picture, edge: DeadlockEdge, how: str) -> str:
+    return f"{how} {picture.thread_name(edge.held_by) if edge.held_by else 'anybody'}"
 
 
 def _waits_at(picture: Picture, edge: DeadlockEdge) -> Frame | None:
