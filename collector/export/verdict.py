@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from locktop.collector.analysis.deadlock_report import DeadlockReport, reports
 from locktop.collector.export import deadlock_words as words
 from locktop.collector.export.units import duration
-from locktop.collector.model import Deadlock, Kind, Snapshot, ThreadState
+from locktop.collector.model import Deadlock, Snapshot, ThreadState
 from locktop.collector.sanitize import clean
 
 _LONGEST = 1000
@@ -57,17 +57,13 @@ def _not_certain(snapshot: Snapshot, who: str) -> str:
         why = "; ".join(snapshot.notes) or "locks were taken while nothing was recorded"
         return f"cannot tell whether there is a deadlock{maybe}: {who}: {why}"
     alive = sum(thread.alive for thread in snapshot.threads)
-    kinds = [
-        thread.waiting_for.kind
+    waiting = sum(
+        thread.waiting_for is not None and thread.state is ThreadState.WAITING
         for thread in snapshot.threads
-        if thread.waiting_for is not None and thread.state is ThreadState.WAITING
-    ]
-    waiting = sum(kind in (Kind.MUTEX, Kind.RWLOCK) for kind in kinds)
-    others = len(kinds) - waiting
+    )
     unseen = len(snapshot.unseen_waiters)
     return (
-        f"no deadlock among mutexes and rwlocks{maybe}: {who}, {words.counted_threads(alive)}, "
-        f"{waiting} waiting for one"
-        + (f", {others} for a lock of another kind" if others else "")
+        f"no deadlock found{maybe}: {who}, {words.counted_threads(alive)},"
+        f" {waiting} waiting for a lock"
         + (f", {unseen} for something that is not seen" if unseen else "")
     )

@@ -103,7 +103,7 @@ def test_without_a_deadlock_every_form_is_empty_and_whole(start_target: StartTar
         for form in ("text", "line", "json", "dot", "mermaid")
     }
     assert {done.returncode for done in said.values()} == {0}
-    assert said["text"].stdout.startswith("no deadlock among")
+    assert said["text"].stdout.startswith("no deadlock found: ")
     assert said["text"].stdout.count("\n") == said["line"].stdout.count("\n") == 1
     assert json.loads(said["json"].stdout)["reports"] == []
     assert '"no deadlock"' in said["dot"].stdout

@@ -21,12 +21,11 @@ DESCRIPTION = """\
 Looks at a process twice and says whether threads of it are deadlocked. The first line says it; of
 a deadlock the report follows: who waits for whom, where, what would have avoided it.
 
-exit status: 0 no deadlock among mutexes and reader-writer locks, 1 deadlocked, 2 could not look
-or cannot tell, as when the library was dormant while locks were taken, or when the process ended
-between the two looks. A circle in which an owner is not known for sure is told as possible and
-does not count as a deadlock. With --potential the status is 1 too where locks were taken in
-different orders since the process started: that is for tests, not for probes, for it stays so and
-nothing hangs because of it."""
+exit status: 0 no deadlock found, 1 deadlocked, 2 could not look or cannot tell, as when the
+library was dormant while locks were taken, or when the process ended between the two looks. A
+circle in which an owner is not known for sure is told as possible and does not count as a
+deadlock. With --potential the status is 1 too where locks were taken in different orders since the
+process started: that is for tests, not for probes, for it stays so and nothing hangs because of it."""
 
 FORMATS = ("text", "line", "json", "dot", "mermaid")
 
