@@ -25,7 +25,7 @@ exit status: 0 no deadlock found, 1 deadlocked, 2 could not look or cannot tell,
 library was dormant while locks were taken, or when the process ended between the two looks. A
 circle in which an owner is not known for sure is told as possible and does not count as a
 deadlock. With --potential the status is 1 too where locks were taken in different orders since the
-process started: that is for tests, not for probes, for it stays so and nothing hangs because of it."""
+process started: for tests, not for probes, for it stays so and nothing hangs because of it."""
 
 FORMATS = ("text", "line", "json", "dot", "mermaid")
 
