@@ -12,10 +12,9 @@ from collections.abc import Callable, Sequence
 
 from locktop.collector.abi import LockRow, Site, lib
 
-#: tid, return address of the call that took the lock (0 unknown), ticks
-Share = tuple[int, int, int]
-#: As :class:`Share` without the time: who holds the lock now.
-Holder = tuple[int, int]
+#: tid, return address of the call that took the lock (0 unknown), id of the lock that the thread
+#: waited for itself meanwhile (0: none)
+Holder = tuple[int, int, int]
 
 _BITS: int = lib.LT_WAITS_BITS
 _COUNT = (1 << _BITS) - 1
@@ -27,17 +26,18 @@ def shares(
     charged: Sequence[Site],
     pending: int,
     holders: Sequence[Holder],
-    site_of: Callable[[int], int],
-) -> list[Share]:
+    addresses_of: Callable[[int], Sequence[int]],
+) -> list[tuple[Holder, int]]:
     """Return whom ``waited`` ticks were waited for, the most first.
 
     ``charged``: what holders are charged with; ``pending``: ticks waited for those who hold it now,
-    which is shared among them; ``site_of`` gives the address in a stack of one frame. A tid of 0
-    is that of threads that ended; where the site is 0 too, nobody's.
+    which is shared among them; ``addresses_of`` gives the addresses of a stack. A tid of 0 is that
+    of threads that ended; where the site is 0 too, nobody's.
     """
     sums: dict[Holder, int] = {}
     for site in charged:
-        holder = site.holder, site_of(site.stack)
+        place, through, *_ = (*(addresses_of(site.stack) if site.stack else ()), 0, 0)
+        holder = site.holder, place, through
         sums[holder] = sums.get(holder, 0) + site.wait_ticks
     known = sum(sums.values())
     if known > waited:  # the two were read one after the other
@@ -49,9 +49,9 @@ def shares(
         for holder in holders:
             sums[holder] = sums.get(holder, 0) + each
             rest -= each
-    sums[0, 0] = sums.get((0, 0), 0) + rest
-    found = [(tid, site, ticks) for (tid, site), ticks in sums.items() if ticks]
-    return sorted(found, key=lambda share: (-share[2], share[0], share[1]))
+    sums[0, 0, 0] = sums.get((0, 0, 0), 0) + rest
+    found = [(holder, ticks) for holder, ticks in sums.items() if ticks]
+    return sorted(found, key=lambda share: (-share[1], share[0]))
 
 
 def pending(row: LockRow, now: int, shift: int) -> int:

@@ -156,6 +156,12 @@ class Blame:
     tid: int  # 0: threads that ended; with a site of 0: nobody, or nobody that is known
     site: int  # return address of the acquiring call, 0 unknown
     wait_s: float
+    through: int = 0  # id of the lock that the holder waited for itself meanwhile, 0: none
+
+    @property
+    def holder(self) -> tuple[int, int, int]:
+        """Who it is charged to."""
+        return self.tid, self.site, self.through
 
     @property
     def nameless(self) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
 from operator import itemgetter
 
 from locktop.collector import blame
@@ -87,7 +86,7 @@ class LockNow:
 
     waiters: list[tuple[int, int, int]] = field(default_factory=list)  # ticks, tid, stack
     holders: list[int] = field(default_factory=list)
-    sites: list[int] = field(default_factory=list)  # where the holders took it
+    held: list[blame.Holder] = field(default_factory=list)
     published: list[int] = field(default_factory=list)  # holders as the waiters saw them
     hold_ticks: int = 0  # of timed holds that go on
     hold_max: int = 0
@@ -359,7 +358,9 @@ class Picture:
             holders=tuple(holders),
             waiters=tuple([tid for _, tid, _ in sorted(now.waiters, reverse=True)]),
             wait_stacks=stacks,
-            blame=self._blame(row, kind, reading, waiting, _taken(holders, now.sites), frames),
+            blame=self._blame(
+                row, kind, reading, waiting, now.held or [(tid, 0, 0) for tid in holders], frames
+            ),
             destroyed=bool(row.destroyed),
             rates=rates.lock_rates(
                 interval_s,
@@ -403,24 +404,24 @@ class Picture:
         kind: Kind,
         reading: Reading,
         waiting: int,
-        holders: Sequence[tuple[int, int]],
+        holders: Sequence[blame.Holder],
         frames: StackFrames,
     ) -> tuple[Blame, ...]:
         waited = row.wait_ticks + waiting
         if not waited or not row.lock or kind not in CONTENTION_KINDS:
             return ()
 
-        def site_of(stack: int) -> int:
-            return next(iter(frames.addresses(stack)), 0) if stack else 0
-
         found = blame.shares(
             waited,
             reading.blame.get(row.lock, ()),
             blame.pending(row, reading.locks_now, reading.header.wait_shift),
             holders,
-            site_of,
+            frames.addresses,
         )
-        return tuple(Blame(tid, site, self._clock.seconds(ticks)) for tid, site, ticks in found)
+        return tuple(
+            Blame(tid, site, self._clock.seconds(ticks), through)
+            for (tid, site, through), ticks in found
+        )
 
     def renamed(self, locks: tuple[Lock, ...], frames: StackFrames) -> tuple[Lock, ...]:
         """Return the locks with the names known by now."""
@@ -487,11 +488,6 @@ class Picture:
         return Mark(raw.tid, self._clock.seconds(now - raw.start), clean(raw.text))
 
 
-def _taken(holders: Sequence[int], sites: Sequence[int]) -> list[tuple[int, int]]:
-    """Return who holds a lock and where it was taken, 0 where nobody lists it."""
-    return list(zip_longest(holders, sites[: len(holders)], fillvalue=0))
-
-
 def _largest_mean(sites: list[Site] | tuple[()]) -> int:
     """Return the largest mean of a stack's waits, ticks: a sum may be read before the maximum that
     belongs to it, and no mean is longer than the longest wait."""
@@ -521,7 +517,8 @@ def locks_now(threads: Iterable[RawThread], tasks: Mapping[int, Task]) -> dict[i
         held = now[lock] = LockNow()
         for thread, entry in listed:
             held.holders.append(thread.block.tid)
-            held.sites.append(entry.site)
+            own_wait = thread.wait.lock if thread.wait else 0
+            held.held.append((thread.block.tid, entry.site, own_wait))
             if entry.since:
                 ticks = max(0, thread.now - entry.since)
                 held.hold_ticks += ticks

@@ -361,7 +361,10 @@ def _wait_stack(one: _Fields) -> WaitStack:
 
 
 def _blame(one: _Fields) -> Blame:
-    return Blame(one.integer("tid", _NEEDED), one.address("site"), one.number("wait_s", _NEEDED))
+    return Blame(
+        one.integer("tid", _NEEDED), one.address("site"), one.number("wait_s", _NEEDED),
+        one.integer("through"),
+    )  # fmt: skip
 
 
 def _deadlock(one: _Fields) -> Deadlock:

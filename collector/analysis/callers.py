@@ -203,8 +203,9 @@ def _without_stack(lock: Lock, known: Iterable[WaitStack], weight: str) -> float
 
 
 def _blamed(snapshot: Snapshot) -> Iterator[Branch]:
-    """A hold is known by one frame only: where the lock was taken."""
+    """A hold is known by one frame only, where the lock was taken, and by what it waited for."""
     names = {thread.tid: thread.name for thread in snapshot.threads}
+    own = {lock.id: lock.name for lock in snapshot.locks}
     ends = _ends(snapshot)
     for lock in snapshot.locks:
         end = ends[lock.id]
@@ -213,8 +214,9 @@ def _blamed(snapshot: Snapshot) -> Iterator[Branch]:
             holder = Call(Step(name, part=Part.THREAD, number=blame.tid))
             frame = snapshot.sites.get(blame.site)
             site = (_call(frame),) if frame is not None else ()
+            own_wait = (_own_wait(own[blame.through]),) if blame.through in own else ()
             if blame.wait_s > 0:
-                yield Branch((holder, *site, end), blame.wait_s, lock.idle)
+                yield Branch((holder, *site, *own_wait, end), blame.wait_s, lock.idle)
 
 
 def _calls(frames: tuple[Frame, ...], known: dict[int, Call]) -> tuple[Call, ...]:
@@ -242,6 +244,10 @@ def function(frame: Frame) -> Step:
         return Step(frame.function, (frame.module == PYTHON and frame.file) or frame.module)
     name = f"{frame.module}+{frame.offset:#x}" if frame.module else f"{frame.address:#x}"
     return Step(name, frame.module, number=frame.address)
+
+
+def _own_wait(lock: str) -> Call:
+    return Call(Step(f"while it waited for {lock}", part=Part.UNKNOWN))
 
 
 def _ends(snapshot: Snapshot) -> dict[int, Call]:

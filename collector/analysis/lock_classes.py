@@ -91,12 +91,12 @@ def wait_stacks(locks: Iterable[Lock]) -> tuple[WaitStack, ...]:
 
 def blame(locks: Iterable[Lock]) -> tuple[Blame, ...]:
     """Return because of whom ``locks`` were waited for, most wait first."""
-    sums: dict[tuple[int, int], float] = {}
+    sums: dict[tuple[int, int, int], float] = {}
     for lock in locks:
         for one in lock.blame:
-            sums[one.tid, one.site] = sums.get((one.tid, one.site), 0.0) + one.wait_s
-    found = [Blame(tid, site, wait_s) for (tid, site), wait_s in sums.items()]
-    return tuple(sorted(found, key=lambda one: (-one.wait_s, one.tid, one.site)))
+            sums[one.holder] = sums.get(one.holder, 0.0) + one.wait_s
+    found = [Blame(tid, site, wait_s, through) for (tid, site, through), wait_s in sums.items()]
+    return tuple(sorted(found, key=lambda one: (-one.wait_s, one.holder)))
 
 
 @lru_cache(1 << 17)

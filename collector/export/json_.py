@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from locktop.collector.analysis import lock_classes, thread_groups
+from locktop.collector.analysis import blame_roots, lock_classes, thread_groups
 from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.analysis.thread_groups import ThreadGroup
 from locktop.collector.model import (
@@ -69,7 +69,9 @@ def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, An
         "thread_groups": [
             _thread_group(group) for group in thread_groups.fold(snapshot.threads, by_id, class_of)
         ],
-        "locks": [_lock(lock, class_of.get(lock.id), taken_before) for lock in snapshot.locks],
+        "locks": [
+            _lock(lock, class_of.get(lock.id), taken_before, by_id) for lock in snapshot.locks
+        ],
         "lock_classes": [_lock_class(found, by_id, taken_before) for found in classes],
         "deadlocks": [_deadlock(found) for found in snapshot.deadlocks],
         "lock_order": [_order(cycle) for cycle in snapshot.lock_order],
@@ -191,7 +193,9 @@ def _held(held: Held) -> dict[str, Any]:
     }
 
 
-def _lock(lock: Lock, of: LockClass | None, before: _Before | None) -> dict[str, Any]:
+def _lock(
+    lock: Lock, of: LockClass | None, before: _Before | None, by_id: Mapping[int, Lock]
+) -> dict[str, Any]:
     earlier = before.locks.get(lock.id) if before else None
     entry: dict[str, Any] = {
         "id": lock.id,
@@ -215,9 +219,15 @@ def _lock(lock: Lock, of: LockClass | None, before: _Before | None) -> dict[str,
         "waiters": list(lock.waiters),
         "wait_stacks": [_wait_stack(stack) for stack in lock.wait_stacks],
         "blame": [
-            {"tid": blame.tid, "site": hex(blame.site), "wait_s": blame.wait_s}
+            {
+                "tid": blame.tid,
+                "site": hex(blame.site),
+                "through": blame.through,
+                "wait_s": blame.wait_s,
+            }
             for blame in lock.blame
         ],
+        **_blame_roots(lock, by_id),
         "destroyed": lock.destroyed,
         "recursive": lock.recursive,
         "writers_first": lock.writers_first,
@@ -302,14 +312,26 @@ def stack_intervals(lock: Lock, before: Lock | None) -> list[dict[str, Any]]:
 
 def blame_intervals(lock: Lock, before: Lock | None) -> list[float]:
     """Return what each of ``lock.blame`` grew by, seconds."""
-    earlier = {(one.tid, one.site): one.wait_s for one in before.blame} if before else {}
-    return [_grown(earlier.get((one.tid, one.site), 0.0), one.wait_s) for one in lock.blame]
+    earlier = {one.holder: one.wait_s for one in before.blame} if before else {}
+    return [_grown(earlier.get(one.holder, 0.0), one.wait_s) for one in lock.blame]
 
 
 def _wait_stack(entry: WaitStack) -> dict[str, Any]:
     return {
         "stack": entry.stack, "count": entry.count, "wait_s": entry.wait_s, "idle": entry.idle,
     }  # fmt: skip
+
+
+def _blame_roots(lock: Lock, by_id: Mapping[int, Lock]) -> dict[str, Any]:
+    """Only where they are others than those in ``blame``."""
+    if not blame_roots.is_chained(lock, by_id):
+        return {}
+    return {
+        "blame_roots": [
+            {"tid": root.tid, "lock": root.lock, "site": hex(root.site), "wait_s": root.wait_s}
+            for root in blame_roots.roots(lock, by_id)
+        ]
+    }
 
 
 def _misuse(misuse: Misuse) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from locktop.collector.analysis import deadlock_report, lock_classes, thread_groups
+from locktop.collector.analysis import blame_roots, deadlock_report, lock_classes, thread_groups
 from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.analysis.thread_groups import ThreadGroup
 from locktop.collector.export import deadlock_text, json_, misuse_text, units
@@ -290,6 +291,23 @@ class _Page:
                 f"      {blame.nameless or self._thread(blame.tid)},"
                 f" {int(100 * wait_s / whole)} %: {units.duration(wait_s)}"
                 + (f", taken in {place(taken)}" if taken else "")
+                + (f", while it waited for {self._lock(blame.through)}" if blame.through else "")
+            )
+        if blamed:
+            yield from self._ends_of_chains(row)
+
+    def _ends_of_chains(self, row: _Row) -> Iterator[str]:
+        """Where a holder waited itself, for whom in the end."""
+        if isinstance(row, LockClass) or not blame_roots.is_chained(row, self._locks):
+            return
+        yield "    and at the ends of the chains by"
+        for root in blame_roots.roots(row, self._locks)[:_MOST_BLAMED]:
+            who = Blame(root.tid, root.site, root.wait_s)
+            taken = self._snapshot.sites.get(root.site)
+            yield (
+                f"      {who.nameless or self._thread(root.tid)},"
+                f" {int(100 * root.wait_s / row.wait_s)} %: {units.duration(root.wait_s)},"
+                f" with {self._lock(root.lock)}" + (f", taken in {place(taken)}" if taken else "")
             )
 
     def _blame_of(self, row: _Row) -> list[tuple[Blame, float]]:
@@ -297,12 +315,13 @@ class _Page:
         if self._before is None:
             found = [(one, one.wait_s) for one in lock_classes.blame(self._members(row))]
         else:
-            sums: dict[tuple[int, int], float] = {}
+            sums: dict[Blame, float] = {}
             for lock in self._members(row):
                 grown = json_.blame_intervals(lock, self._before.get(lock.id))
                 for one, wait_s in zip(lock.blame, grown, strict=True):
-                    sums[one.tid, one.site] = sums.get((one.tid, one.site), 0.0) + wait_s
-            found = [(Blame(tid, site, wait_s), wait_s) for (tid, site), wait_s in sums.items()]
+                    who = replace(one, wait_s=0.0)
+                    sums[who] = sums.get(who, 0.0) + wait_s
+            found = list(sums.items())
         return sorted(((one, s) for one, s in found if s > 0), key=lambda entry: -entry[1])
 
     def _stacks_of(self, row: _Row) -> list[tuple[int, int, float]]:

@@ -1,5 +1,6 @@
 #include "blame.h"
 
+#include "held.h"
 #include "stack.h"
 #include "tables.h"
 
@@ -28,12 +29,26 @@ uint64_t blame_take(uint32_t id, uint64_t now, uint64_t since)
     return (uint64_t)due << lt_clock.wait_shift;
 }
 
-/* Where it took the lock, as a stack of that one frame. */
-void blame_charge(struct lt_thread *t, uint32_t id, uint64_t site, uint64_t ticks)
+/* The place as a stack of that one frame; in front of it, as another one, the lock that it waited for. */
+void blame_charge(struct lt_thread *t, uint32_t id, uint64_t site, uint32_t through, uint64_t ticks)
 {
     if ((lt_own.mode & LEVEL_MASK) < LT_LEVEL_CONTENDED)
         return;
+    uint64_t frames[] = {site, through};
     uint32_t mode = thread_busy(t);
-    site_add(t, id | LT_SITE_BLAME, site ? stack_id(&site, 1) : 0, ticks);
+    site_add(t, id | LT_SITE_BLAME, site || through ? stack_id(frames, through ? 2 : 1) : 0, ticks);
     thread_ready(t, mode);
+}
+
+void blame_charge_held(struct lt_thread *t, uint32_t bytes, uint32_t through, uint64_t now)
+{
+    enum { MOST = 16 };
+    for (int i = 0; i < MOST && bytes; i++) {
+        bytes -= (uint32_t)sizeof(struct lt_held);
+        const struct lt_held *held = held_at(t, bytes);
+        uint64_t due =
+            blame_is_due(held->lock) ? blame_take(held->lock, now, blame_since(held)) : 0;
+        if (due)
+            blame_charge(t, held->lock, held->site, through, due);
+    }
 }

@@ -84,7 +84,21 @@ static inline bool blame_is_due(uint32_t id)
  * others may hold it too, not more than was waited since this one took it: `since`, 0 not known. */
 uint64_t blame_take(uint32_t id, uint64_t now, uint64_t since);
 
-/* Adds it to what the calling thread, which took the lock at `site`, is charged with. */
-void blame_charge(struct lt_thread *t, uint32_t id, uint64_t site, uint64_t ticks);
+/* When it was taken, where it may be held by several; else 0. */
+static inline uint64_t blame_since(const struct lt_held *held)
+{
+    enum { SINCE_IS_SET = LT_HELD_TIMED | LT_HELD_RECORDED | LT_HELD_MET };
+    return held->flags & LT_HELD_SHARED && held->flags & SINCE_IS_SET ? held->since : 0;
+}
+
+/* Adds it to what the calling thread, which took the lock at `site`, is charged with: while it waited
+ * itself for the lock `through`, 0: for none. */
+void blame_charge(struct lt_thread *t, uint32_t id, uint64_t site, uint32_t through,
+                  uint64_t ticks);
+
+/* The same with what is due by now of the locks that it lists in the first `bytes` of its held list: before
+ * a wait of its own, and after it. */
+NOINLINE void blame_charge_held(struct lt_thread *t, uint32_t bytes, uint32_t through,
+                                uint64_t now);
 
 #endif

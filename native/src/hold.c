@@ -150,13 +150,6 @@ static struct lt_lock *foreign(struct lt_thread *t, uint64_t key)
     return known || threads_hold(key, t) ? lock : NULL;
 }
 
-/* When it was taken, where it may be held by several; else 0. */
-static inline uint64_t taken_shared(const struct lt_held *held)
-{
-    enum { SINCE_IS_SET = LT_HELD_TIMED | LT_HELD_RECORDED | LT_HELD_MET };
-    return held->flags & LT_HELD_SHARED && held->flags & SINCE_IS_SET ? held->since : 0;
-}
-
 static bool is_to_be_recorded(const struct lt_held *held)
 {
     if (held->flags & LT_HELD_CONTENDED)
@@ -193,13 +186,13 @@ void release_begin(struct lt_thread *t, uint64_t key, struct release *release)
     bool timed = release->recorded || (release->held.flags & LT_HELD_TIMED) || due;
     release->end = timed ? lt_now() : 0;
     if (due)
-        release->due = blame_take(release->held.lock, release->end, taken_shared(&release->held));
+        release->due = blame_take(release->held.lock, release->end, blame_since(&release->held));
 }
 
 void release_charge(struct lt_thread *t, struct release *release)
 {
     if (release->due && t == lt_own.block)
-        blame_charge(t, release->held.lock, release->held.site, release->due);
+        blame_charge(t, release->held.lock, release->held.site, 0, release->due);
     release->due = 0;
 }
 
@@ -292,14 +285,14 @@ static ALWAYS_INLINE int release_last(struct lt_thread *t, const struct lt_held 
     struct detail detail = detail_of(last, contended);
     bool recorded = contended || is_to_be_recorded(last);
     uint64_t now = lt_now();
-    uint64_t due = blame_take(detail.lock, now, taken_shared(last));
+    uint64_t due = blame_take(detail.lock, now, blame_since(last));
     held_pop(t, below);
     detail.hold = hold_ticks(since, now);
     int result = unlock(lock);
     if (UNLIKELY(t != lt_own.block)) /* forked meanwhile: the block is the parent's */
         return result;
     if (due)
-        blame_charge(t, detail.lock, detail.site, due);
+        blame_charge(t, detail.lock, detail.site, 0, due);
     if (UNLIKELY(result != 0)) {
         list_again(t, key, since, flags, &detail);
         return result;

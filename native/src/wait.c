@@ -96,6 +96,9 @@ void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *w
     w->counted = NULL;
     if (w->within)
         return;
+    w->held_top = t->held_top;
+    if (w->held_top)
+        blame_charge_held(t, w->held_top, 0, w->start);
     struct lt_slot *slot = slot_of_waited(t, what->key, what->type);
     uint32_t lock = slot->lock;
     uint32_t mode = thread_busy(t);
@@ -169,6 +172,10 @@ static inline struct lt_slot *wait_end(struct waiting *w, uint64_t *waited, bool
     struct lt_slot *slot = slot_of(w->thread, w->key, w->type);
     if (w->within)
         return slot;
+    uint32_t held_top = w->thread->held_top;
+    if (w->held_top && held_top)
+        blame_charge_held(w->thread, held_top < w->held_top ? held_top : w->held_top, slot->lock,
+                          w->start + *waited);
     struct lt_waits *waits = waits_of(w->thread, slot);
     waits->wait_ticks += *waited;
     if (*waited > waits->wait_max)

@@ -16,6 +16,7 @@ struct waiting {
     uint32_t type;
     uint32_t stack;
     uint32_t holder;
+    uint32_t held_top;             /* of the held list when it began */
     struct lt_lock *counted;       /* the lock that it is counted in as waiting, NULL: none */
     struct lt_lock *outer_counted; /* the same of the outer wait */
     bool within; /* a wait for a lock of the program's own, which is what is shown */

@@ -168,8 +168,8 @@ static void charges_add_up_by_place(void)
     struct lt_thread *t = watched();
     fresh_lock(9);
     for (int i = 0; i < 3; i++) {
-        blame_charge(t, id, 0x1234, 10);
-        blame_charge(t, id, 0x5678, 100);
+        blame_charge(t, id, 0x1234, 0, 10);
+        blame_charge(t, id, 0x5678, 0, 100);
     }
     const struct lt_site *table = shm_ptr(t->sites);
     uint64_t found = 0;

@@ -152,3 +152,33 @@ def test_who_holds_it_now_is_to_blame_for_what_goes_on(start_target: StartTarget
     grown = blamed(second, after)[holder] - blamed(first, before)[holder]
     assert grown == pytest.approx(after["wait_s"] - before["wait_s"], rel=0.02)
     assert grown > 0
+
+
+def test_what_a_holder_waited_itself_goes_on_to_the_end_of_the_chain(
+    start_target: StartTarget,
+) -> None:
+    target = start_target("chain")
+    truth = target.truth()
+    document = tool.snapshot(target.pid)
+    near, far = (tool.lock_named(document, name) for name in ("g_near", "g_far"))
+    close = CLOSE * truth["first_waited"]
+
+    def place(one: dict[str, Any]) -> tuple[int, str, int]:
+        frame = document["sites"].get(one["site"])
+        return one["tid"], frame["function"] if frame else "", one["through"]
+
+    direct = {place(one): one["wait_s"] for one in near["blame"]}
+    assert sum(direct.values()) == pytest.approx(near["wait_s"], rel=1e-9)
+    middle = truth["middle"]
+    assert direct[middle, "take_near", 0] == pytest.approx(truth["before"], abs=close)
+    assert direct[middle, "take_near", far["id"]] == pytest.approx(
+        truth["middle_waited"], abs=close
+    )
+    roots = {(one["tid"], one["lock"]): one["wait_s"] for one in near["blame_roots"]}
+    assert sum(roots.values()) == pytest.approx(near["wait_s"], rel=1e-9)
+    assert roots[middle, near["id"]] == pytest.approx(truth["before"], abs=close)
+    assert roots[truth["last"], far["id"]] == pytest.approx(truth["middle_waited"], abs=close)
+    assert "blame_roots" not in far
+    page = tool.run("snapshot", "-p", target.pid, "--format", "text").stdout
+    assert "while it waited for mutex g_far" in " ".join(page.split())
+    assert "at the ends of the chains by" in page

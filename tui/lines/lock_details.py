@@ -169,7 +169,14 @@ def blamed(picture: Picture, because: Sequence[Blame]) -> Iterator[Line]:
             f"  {duration(blame.wait_s):>6}  ",
             (blame.nameless or picture.thread_name(blame.tid), "holder"),
             *_taken_at(picture, blame.site),
+            *_while_waiting(picture, blame.through),
         )
+
+
+def _while_waiting(picture: Picture, through: int) -> Iterator[str | tuple[str, str]]:
+    if through:
+        yield ", while it waited for "
+        yield picture.lock_name(through), "lock"
 
 
 def _taken_at(picture: Picture, site: int) -> Iterator[str | tuple[str, str]]:

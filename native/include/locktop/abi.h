@@ -293,8 +293,8 @@ struct lt_slot {
 enum { LT_SITE_BLAME = 0x40000000 };
 
 /* One thread's waits for one lock with one stack: open addressing, count 0 = empty. With LT_SITE_BLAME
- * in the lock's id: what other threads waited for the lock while this one held it; the stack is one
- * frame, where it was taken. */
+ * in the lock's id: what other threads waited for the lock while this one held it. Then the stack is one
+ * frame, where it was taken; or two, the second one the id of a lock: so long this one waited for that. */
 struct lt_site {
     uint32_t lock;
     uint32_t stack;
