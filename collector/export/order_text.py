@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from locktop.collector.analysis import lock_classes
 from locktop.collector.export.places import place
-from locktop.collector.model import OrderCycle, OrderEdge, Snapshot
+from locktop.collector.model import Confidence, OrderCycle, OrderEdge, Snapshot
 from locktop.collector.sanitize import clean
 
 _MOST_CYCLES = 10
@@ -14,31 +14,55 @@ _MOST_FRAMES = 30
 _LONGEST = 1000
 
 
-def headline(snapshot: Snapshot, cycles: Sequence[OrderCycle]) -> str:
-    """Return in one line how many there are and of which locks the first is."""
-    names = _Names(snapshot)
+def likely(snapshot: Snapshot) -> list[OrderCycle]:
+    """Return those of at least medium confidence: a check must not fail because of a guess."""
+    return [cycle for cycle in snapshot.lock_order if cycle.confidence is not Confidence.LOW]
+
+
+def headline(snapshot: Snapshot) -> str:
+    """Return in one line of which locks the first of likely() is, and how many more there are."""
+    names, cycles = _Names(snapshot), likely(snapshot)
     who = f"{snapshot.process.comm} {snapshot.process.pid}"
     more = f", and {len(cycles) - 1} more" if len(cycles) > 1 else ""
-    locks = ", ".join(names.lock(lock) for lock in cycles[0].locks)
-    return clean(f"potential deadlock: {who} takes {locks} in different orders{more}", _LONGEST)
+    locks = ", ".join(cycles[0].classes or map(names.lock, cycles[0].locks))
+    how = f"{cycles[0].confidence} confidence"
+    return clean(
+        f"potential deadlock: {who} took in different orders: {locks} ({how}){more}", _LONGEST
+    )
 
 
-def lines(snapshot: Snapshot, cycles: Sequence[OrderCycle]) -> Iterator[str]:
-    """Yield the cycles with their stacks; the lines are not wrapped."""
+def lines(snapshot: Snapshot) -> Iterator[str]:
+    """Yield all of them with their stacks, nothing where there are none; the lines are not
+    wrapped."""
+    found, suppressed = snapshot.lock_order, snapshot.lock_order_suppressed
+    if found or suppressed:
+        yield "POTENTIAL DEADLOCKS, none of which need ever come about"
     names = _Names(snapshot)
-    yield "POTENTIAL DEADLOCKS, none of which need ever come about"
-    for cycle in cycles[:_MOST_CYCLES]:
-        yield f"  {len(cycle.edges)} locks taken in different orders"
-        for edge in cycle.edges:
-            yield f"    {names.edge(edge)}"
-            yield from _stack(snapshot, edge.stack)
-    if len(cycles) > _MOST_CYCLES:
-        yield f"  and {len(cycles) - _MOST_CYCLES} more"
+    for cycle in found[:_MOST_CYCLES]:
+        yield from _cycle(snapshot, names, cycle)
+    if len(found) > _MOST_CYCLES:
+        yield f"  and {len(found) - _MOST_CYCLES} more"
+    if suppressed:
+        yield f"  {suppressed} left out, as a suppression file says"
 
 
-def _stack(snapshot: Snapshot, stack: int) -> Iterator[str]:
-    for frame in snapshot.stacks.get(stack, ())[:_MOST_FRAMES]:
-        yield f"        {place(frame)}{' (inlined)' * frame.inlined}"
+def _cycle(snapshot: Snapshot, names: _Names, cycle: OrderCycle) -> Iterator[str]:
+    why = f": {cycle.why}" if cycle.why else ""
+    count = len(cycle.edges)
+    yield (
+        f"  {count} lock{'s' * (count != 1)} taken in different orders,"
+        f" {cycle.confidence} confidence{why}"
+    )
+    for edge in cycle.edges:
+        yield f"    {names.edge(edge)}"
+        frames = snapshot.stacks.get(edge.stack, ())
+        for frame in frames[:_MOST_FRAMES]:
+            yield f"        {place(frame)}{' (inlined)' * frame.inlined}"
+        if len(frames) > _MOST_FRAMES:
+            yield f"        and {len(frames) - _MOST_FRAMES} frames more"
+        if edge.site in snapshot.sites:
+            where = place(snapshot.sites[edge.site])
+            yield f"      {names.lock(edge.from_)} was taken in {where}"
 
 
 class _Names:
@@ -56,5 +80,9 @@ class _Names:
 
     def edge(self, edge: OrderEdge) -> str:
         name = self._threads.get(edge.tid)
-        who = f"{name} ({edge.tid})" if name else f"thread {edge.tid}"
-        return f"{who} wanted {self.lock(edge.to)} while it held {self.lock(edge.from_)}"
+        who = f"thread {edge.tid} ({name})" if name else f"thread {edge.tid}"
+        wanted, held = (
+            self.lock(lock) + (", to read," if shared else "")
+            for lock, shared in ((edge.to, edge.shared), (edge.from_, edge.from_shared))
+        )
+        return f"{who} wanted {wanted} while it held {held}"

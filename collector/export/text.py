@@ -10,14 +10,13 @@ from dataclasses import replace
 from locktop.collector.analysis import blame_roots, deadlock_report, lock_classes, thread_groups
 from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.analysis.thread_groups import ThreadGroup
-from locktop.collector.export import deadlock_text, json_, misuse_text, units
+from locktop.collector.export import deadlock_text, json_, misuse_text, order_text, units
 from locktop.collector.export.places import place, spot
 from locktop.collector.model import (
     SIGNALLED_KINDS,
     Blame,
     Kind,
     Lock,
-    OrderCycle,
     Snapshot,
     Thread,
     Wait,
@@ -30,7 +29,6 @@ _MOST_THREADS = 50
 _MOST_FRAMES = 30
 _MOST_TIDS = 8
 _MOST_MARKS = 20
-_MOST_ORDER_CYCLES = 10
 #: Of where the waits were: of so many locks, so many stacks each.
 _MOST_PLACES = (5, 3)
 _MOST_BLAMED = 3
@@ -94,7 +92,8 @@ class _Page:
         yield from self._places()
         yield from self._misuses()
         yield from self._marks()
-        yield from self._potential_deadlocks()
+        potential = list(order_text.lines(self._snapshot))
+        yield from ["", *potential] if potential else ()
         if self._snapshot.notes:
             yield from ("", "NOTES", *(f"  {note}" for note in self._snapshot.notes))
 
@@ -135,35 +134,6 @@ class _Page:
         unseen = self._snapshot.unseen_waiters
         verb = "waits" if len(unseen) == 1 else "wait"
         return f"{self._threads_named(unseen)} {verb} for something that is not seen: see the notes"
-
-    # ---- potential deadlocks ----
-
-    def _potential_deadlocks(self) -> Iterator[str]:
-        """None of them is one now: so they come last."""
-        found, suppressed = self._snapshot.lock_order, self._snapshot.lock_order_suppressed
-        if found or suppressed:
-            yield from ("", "POTENTIAL DEADLOCKS, none of which need ever come about")
-        for cycle in found[:_MOST_ORDER_CYCLES]:
-            yield from self._order_cycle(cycle)
-        if len(found) > _MOST_ORDER_CYCLES:
-            yield f"  and {len(found) - _MOST_ORDER_CYCLES} more"
-        if suppressed:
-            yield f"  {suppressed} left out, as a suppression file says"
-
-    def _order_cycle(self, cycle: OrderCycle) -> Iterator[str]:
-        why = f": {cycle.why}" if cycle.why else ""
-        locks = _counted(len(cycle.edges), "lock")
-        yield f"  {locks} taken in different orders, {cycle.confidence} confidence{why}"
-        for edge in cycle.edges:
-            wanted, held = (
-                self._lock(lock) + (", to read," if shared else "")
-                for lock, shared in ((edge.to, edge.shared), (edge.from_, edge.from_shared))
-            )
-            yield f"    {self._thread(edge.tid)} wanted {wanted} while it held {held}"
-            yield from self._stack(edge.stack, "        ")
-            if edge.site in self._snapshot.sites:
-                where = place(self._snapshot.sites[edge.site])
-                yield f"      {self._lock(edge.from_)} was taken in {where}"
 
     # ---- locks ----
 

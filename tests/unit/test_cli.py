@@ -15,7 +15,7 @@ from dataclasses import replace
 import pictures
 import pytest
 
-from locktop.collector.model import Deadlock, OrderCycle, OrderEdge
+from locktop.collector.model import Confidence, Deadlock, OrderCycle, OrderEdge
 from locktop.tui import cli
 from locktop.tui.commands import check
 
@@ -172,11 +172,13 @@ def test_check_tells_potential_deadlocks_only_when_asked() -> None:
     assert line.startswith("no deadlock")
     first, _, title, *rest = check.as_lines(seen, potential=True)
     assert first == (
-        "potential deadlock: store 4711 takes mutex g_cache_lock, rwlock g_table_lock in different"
-        " orders"
+        "potential deadlock: store 4711 took in different orders: mutex g_cache_lock,"
+        " rwlock g_table_lock (high confidence)"
     )
     assert title.startswith("POTENTIAL DEADLOCKS")
-    wanted = "    worker-0 (4712) wanted rwlock g_table_lock while it held mutex g_cache_lock"
+    wanted = (
+        "    thread 4712 (worker-0) wanted rwlock g_table_lock while it held mutex g_cache_lock"
+    )
     at = rest.index(wanted)
     assert rest[at + 1] == "        cache_get at /src/store/cache.c:42"
     document = check.as_document(seen, potential=True)
@@ -185,6 +187,12 @@ def test_check_tells_potential_deadlocks_only_when_asked() -> None:
     assert len(document["lock_order"]) == 1
     assert document["deadlocked"] is False
     assert "lock_order" not in check.as_document(seen)
+    guess = replace(seen.lock_order[0], confidence=Confidence.LOW, why="who knows")
+    guessed = replace(seen, lock_order=(guess,))
+    assert check.exit_status(guessed, potential=True) == 0
+    said = check.as_lines(guessed, potential=True)
+    assert said[0].startswith("no deadlock found")
+    assert "  2 locks taken in different orders, low confidence: who knows" in said
     both = replace(pictures.deadlock(), lock_order=seen.lock_order)
     assert check.as_lines(both, potential=True)[0].startswith("deadlock: 3 threads")
 

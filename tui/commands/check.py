@@ -8,7 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from locktop.tui.commands.options import add_pid
+from locktop.tui.commands.options import add_pid, add_suppressions
 from locktop.tui.commands.output import add_output, destination, write
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ exit status: 0 no deadlock found, 1 deadlocked, 2 could not look or cannot tell,
 library was dormant while locks were taken, or when the process ended between the two looks. A
 circle in which an owner is not known for sure is told as possible and does not count as a
 deadlock. With --potential the status is 1 too where locks were taken in different orders since the
-process started: for tests, not for probes, for it stays so and nothing hangs because of it."""
+process started, with at least medium confidence: for tests, not for probes, for it stays so and
+nothing hangs because of it."""
 
 FORMATS = ("text", "line", "json", "dot", "mermaid")
 
@@ -48,15 +49,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also tell, with status 1, that locks were taken in different orders",
     )
+    add_suppressions(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="the exit status says it all")
     add_output(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Look, say, exit."""
+    from locktop.collector import suppressions
+
     form = _form(arguments)
     path = destination(arguments)
-    snapshot = _looked(arguments.pid, arguments.potential)
+    rules = suppressions.load(arguments.suppressions) if arguments.potential else ()
+    snapshot = suppressions.applied(_looked(arguments.pid, arguments.potential), rules)
     if path is not None:
         write(rendered(snapshot, form, arguments.potential), path, arguments)
         if not arguments.quiet:
@@ -108,9 +113,9 @@ def _ended(snapshot: Snapshot, first: Snapshot) -> LocktopError:
 def exit_status(snapshot: Snapshot, potential: bool = False) -> int:
     """1 deadlocked, 2 when one could have been missed, else 0; with ``potential`` 1 also for one
     that could be."""
-    from locktop.collector.export import verdict
+    from locktop.collector.export import order_text, verdict
 
-    if verdict.is_deadlocked(snapshot) or (potential and snapshot.lock_order):
+    if verdict.is_deadlocked(snapshot) or (potential and order_text.likely(snapshot)):
         return 1
     return 0 if verdict.is_complete(snapshot) else 2
 
@@ -168,8 +173,8 @@ def as_document(snapshot: Snapshot, potential: bool = False) -> dict[str, Any]:
 def _finding(snapshot: Snapshot, potential: bool) -> str:
     from locktop.collector.export import order_text, verdict
 
-    if potential and snapshot.lock_order and not verdict.is_deadlocked(snapshot):
-        return order_text.headline(snapshot, snapshot.lock_order)
+    if potential and order_text.likely(snapshot) and not verdict.is_deadlocked(snapshot):
+        return order_text.headline(snapshot)
     return verdict.line(snapshot)
 
 
@@ -184,9 +189,9 @@ def as_lines(snapshot: Snapshot, potential: bool = False) -> list[str]:
     for report in reports(snapshot):
         told = deadlock_text.lines(report)
         lines += ["", *(part for line in told for part in wrapped(line, _width()))]
-    if potential and snapshot.lock_order:
-        told = order_text.lines(snapshot, snapshot.lock_order)
-        lines += ["", *(part for line in told for part in wrapped(line, _width()))]
+    orders = list(order_text.lines(snapshot)) if potential else []
+    if orders:
+        lines += ["", *(part for line in orders for part in wrapped(line, _width()))]
     return lines
 
 
