@@ -112,6 +112,19 @@ def test_without_a_deadlock_every_form_is_empty_and_whole(start_target: StartTar
     assert (both.returncode, both.stdout) == (2, "")
 
 
+@pytest.mark.parametrize(("scenario", "status"), [("inversion", 1), ("gate", 0)])
+def test_what_may_deadlock_one_day_is_told_when_asked(
+    scenario: str, status: int, start_target: StartTarget
+) -> None:
+    target = start_target("orders", scenario)
+    target.expect("ok")
+    assert tool.run("check", "-p", target.pid).returncode == 0
+    done = tool.run("check", "-p", target.pid, "--potential")
+    assert done.returncode == status, done.stdout + done.stderr
+    told = "took in different orders: mutex g_a, mutex g_b (high confidence)" in done.stdout
+    assert told == bool(status)
+
+
 def test_the_snapshot_for_a_ticket_has_the_same_report(
     ring: tuple[Target, dict[str, int]],
 ) -> None:
@@ -130,18 +143,22 @@ def test_the_report_can_be_read_on_a_small_screen(
         screen.press("d", "Enter")
         screen.until(lambda seen: f"alice ({tids['alice']})" in seen, "the report's first page")
         assert "What to do now" not in screen.text()
-        seen = ""
-        while "What to do now" not in seen:
-            # The number of the first line is in the title of the panel.
-            at = first_line(screen.text())
+        while "What to do now" not in (seen := screen.text()):
+            at = first_line(seen)
             screen.press("PageDown")
-            seen = screen.until(lambda text, at=at: first_line(text) > at, "the next page")  # type: ignore[misc]
+            screen.until(lambda text, at=at: is_further(text, at), "the next page")  # type: ignore[misc]
         screen.press("End")
         screen.until(lambda text: "locktop snapshot -p" in text, "its end")
         screen.press("q")
         assert screen.status() == 0
 
 
+def is_further(text: str, at: int) -> bool:
+    """Whether the page begins after line ``at``, or shows the end: it may be half painted."""
+    return first_line(text) > at or "What to do now" in text
+
+
 def first_line(text: str) -> int:
+    """The number of the first line that is shown, in the title of the panel."""
     found = re.search(r" (\d+)-\d+ of \d+ ─", text)
     return int(found[1]) if found else 0
