@@ -4,7 +4,8 @@
 
 #include "shm.h"
 
-enum { LIVES_FIRST = 16, LIVES_MAX = 1 << 14, BUCKET_BITS = 10 };
+enum { LIVES_FIRST = 16, LIVES_MAX = 1 << 14, BUCKET_BITS = 12 };
+enum { CHAIN_MAX = 256 }; /* looked at: threads that end and begin in one place make chains long */
 
 static bool is_used;
 static uint32_t bucket[1u << BUCKET_BITS]; /* index + 1 of the newest */
@@ -94,12 +95,14 @@ void lineage_creates(struct lt_thread *t, struct lt_thread *created)
     segment_begin(t, local_of(t)->order.segment + 1);
 }
 
+/* The newest of this pthread_t is the one: the others have ended, or it would not be used again. */
 struct lt_life *lineage_find(pthread_t thread)
 {
-    for (uint32_t at = __atomic_load_n(bucket_of((uint64_t)thread), __ATOMIC_ACQUIRE); at;) {
+    uint32_t at = __atomic_load_n(bucket_of((uint64_t)thread), __ATOMIC_ACQUIRE);
+    for (int i = 0; at && i < CHAIN_MAX; i++) {
         struct lt_life *life = array_at(&lt_shm->lives, at - 1);
-        if (life->pthread == (uint64_t)thread && !__atomic_load_n(&life->joiner, __ATOMIC_ACQUIRE))
-            return life;
+        if (life->pthread == (uint64_t)thread)
+            return __atomic_load_n(&life->joiner, __ATOMIC_ACQUIRE) ? NULL : life;
         at = life->next;
     }
     return NULL;

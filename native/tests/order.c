@@ -203,6 +203,7 @@ static void by_whom(struct lt_thread *t)
         CHECK_EQUAL(life_of(birth)->joiner, t->birth);
         CHECK_EQUAL(life_of(birth)->joined_in, segment + 1);
         CHECK_EQUAL(local_of(t)->order.segment, segment + 1);
+        CHECK(!lineage_find(thread)); /* whoever has its pthread_t next is another one */
     }
     CHECK_EQUAL(last()->lock, id(key_number(200)));
     CHECK_EQUAL(seen_by(last(), first), 1);
