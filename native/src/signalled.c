@@ -36,8 +36,9 @@ struct lt_counts *signalled_slowly(uint64_t key, uint32_t mode)
     struct lt_slot *slot = t && !lt_own.busy ? slot_find_or_fit(t, key, 0) : NULL;
     if (!slot)
         return count_beside_tables(key);
+    bool unheld = is_unheld(&slot->counts, key);
     signalled_once(&slot->counts.signals);
-    if (is_unheld(&slot->counts, key))
+    if (unheld)
         signalled_unheld(&slot->counts, key);
     return &slot->counts;
 }

@@ -17,11 +17,11 @@ static inline void signalled_once(uint64_t *count)
 #endif
 }
 
-/* A semaphore that is a lock is posted by threads that got it. Told of the counts of a thread that has
- * just counted a post: nobody's semaphore is asked about twice in one thread. */
+/* A semaphore that is a lock is posted by threads that got it. Asked before a post is counted; no
+ * thread is told of twice. */
 static inline bool is_unheld(const struct lt_counts *counts, uint64_t key)
 {
-    return key >> LT_KIND_SHIFT == LT_KIND_SEM && counts->signals > counts->acquisitions &&
+    return key >> LT_KIND_SHIFT == LT_KIND_SEM && counts->signals >= counts->acquisitions &&
            !counts->unheld;
 }
 
@@ -73,10 +73,11 @@ static inline int signalled_if(int result, struct lt_counts *counted)
         struct lt_counts *counts = signal_counts(lock_key(kind, lock), mode);                      \
         if (UNLIKELY(!counts))                                                                     \
             return name##_slowly(lock, mode);                                                      \
+        bool unheld = is_unheld(counts, lock_key(kind, lock));                                     \
         signalled_once(&counts->signals);                                                          \
         if (!is_heard(lock))                                                                       \
             signalled_once(&counts->unheard);                                                      \
-        if (UNLIKELY(is_unheld(counts, lock_key(kind, lock))))                                     \
+        if (UNLIKELY(unheld))                                                                      \
             return name##_unheld(lock, counts);                                                    \
         return signalled_if(real(lock), counts);                                                   \
     }

@@ -20,8 +20,9 @@ static struct lt_counts *signal_now(uint64_t key)
     struct lt_counts *counts = signal_counts(key, current_mode());
     if (!counts)
         return signalled_slowly(key, current_mode());
+    bool unheld = is_unheld(counts, key);
     signalled_once(&counts->signals);
-    if (is_unheld(counts, key))
+    if (unheld)
         signalled_unheld(counts, key);
     return counts;
 }
