@@ -331,6 +331,8 @@ class _Look:
             doubt = NOT_GIVEN_BACK
         else:
             return
+        if doubt and waiter in holders:
+            return  # as in a queue, or a condition made of semaphores: anybody may post it
         how = How.GOT if holders & self.living else How.ABANDONED
         alone = lock.first_value == 1 and not doubt
         yield from self._among(how, wait, holders if alone else holders | posters, doubt)

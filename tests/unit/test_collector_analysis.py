@@ -328,6 +328,8 @@ def test_who_never_gave_a_semaphore_back_may_have_a_place_in_a_queue() -> None:
     assert verdict(user(1, wait(2), 1, 0, signals=True), waiter, locks=sem(1)) == [False]
     assert verdict(user(1, gets(), 1, 0), locks=sem(1)) == [], "a queue that is full"
     assert verdict(user(1, gets(), 2, 1), locks=sem(1)) == [True]
+    again = user(1, gets(), 2, 1)
+    assert verdict(again, thread(2, wait(1)), locks=sem(1, generation=1)) == []
 
 
 def test_of_several_units_whoever_posted_one_may_post_again() -> None:
