@@ -25,7 +25,7 @@ from locktop.collector.model import Deadlock, DeadlockEdge, How
 #: thousands must not take long.
 _STEPS = 4_000
 #: A knot in which nobody has a lock is threads that wait for work.
-_LOCKED = frozenset({How.HELD, How.BEHIND, How.RUNS})
+_LOCKED = frozenset({How.HELD, How.BEHIND, How.RUNS, How.GOT})
 
 #: A thread that waits may then be waiting for another one's release of what it took itself.
 HANDED_OVER = (
@@ -174,7 +174,7 @@ class _Knots:
         wait for work."""
         needs = [self._needs[node] for node in knot if node < 0]
         if len(knot) < 2 or not (
-            all(not need.doubt for need in needs) or any(_is_lock(need) for need in needs)
+            all(not need.doubt for need in needs) or any(need.how in _LOCKED for need in needs)
         ):
             return ()
         best: tuple[_Edge, ...] = ()
@@ -207,10 +207,6 @@ class _Knots:
             walked.append(_Edge(tid, self._needs[number], holder))
             holder = tid
         return tuple(reversed(walked)), len(came_by)
-
-
-def _is_lock(need: Need) -> bool:
-    return need.how in _LOCKED or (need.how is How.GOT and not need.doubt)
 
 
 def _turned(graph: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:

@@ -11,7 +11,8 @@ address used again), so what the waiter saw must not contradict it. A wait that 
 stops nobody for good and needs nothing.
 
 Nobody owns a semaphore. It is taken for a lock as long as each post was one of a thread that had
-got it, and while the threads that got it account for all that it was initialised to.
+got it, and while the threads that got it account for all that it was initialised to (also where its
+address was one of others before: what these left behind would be too much).
 """
 
 from __future__ import annotations
@@ -323,7 +324,7 @@ class _Look:
         gave_back = all(users[tid].signals for tid in holders)
         if wait.pshared:
             doubt = OTHER_PROCESS
-        elif lock.generation or lock.first_value < 0:
+        elif lock.first_value < 0:
             doubt = NOT_COUNTED
         elif gave_back or (lock.first_value == 1 and self._takes_it_for_a_lock(waiter, holders)):
             doubt = ""
@@ -334,7 +335,7 @@ class _Look:
         if doubt and waiter in holders:
             return  # as in a queue, or a condition made of semaphores: anybody may post it
         how = How.GOT if holders & self.living else How.ABANDONED
-        alone = lock.first_value == 1 and not doubt
+        alone = lock.first_value == 1
         yield from self._among(how, wait, holders if alone else holders | posters, doubt)
 
     def _takes_it_for_a_lock(self, waiter: int, holders: Set[int]) -> bool:

@@ -181,8 +181,10 @@ void locks_begin_as(uint64_t key, uint32_t type, const void *site)
     __atomic_store_n(&lock->made_at, stack_of(site), __ATOMIC_RELAXED);
     if (type)
         __atomic_store_n(&lock->type, type, __ATOMIC_RELAXED);
-    /* Lists that were stale in its last life may still be. */
-    if (__atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED) && !threads_hold(key, NULL))
+    /* Lists that were stale in its last life may still be; and who posts a semaphore unheld is asked
+     * only once. */
+    if (key >> LT_KIND_SHIFT != LT_KIND_SEM &&
+        __atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED) && !threads_hold(key, NULL))
         __atomic_store_n(&lock->foreign_releases, 0, __ATOMIC_RELAXED);
     __atomic_fetch_add(&lock->generation, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&lock->destroyed, 0, __ATOMIC_RELEASE);

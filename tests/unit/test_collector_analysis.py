@@ -314,7 +314,7 @@ def test_who_got_a_semaphore_has_it_while_only_such_threads_post_it() -> None:
     assert verdict(holder, waiter, locks=sem(2)) == [], "one is on its way"
     assert verdict(holder, waiter, user(3, None, 1, 0), locks=sem(2)) == [], "another one has one"
     assert verdict(holder, waiter, locks=sem(-1)) == [False], "how many there are is not known"
-    assert verdict(holder, waiter, locks=sem(1, generation=1)) == [False]
+    assert verdict(holder, waiter, locks=sem(1, generation=1)) == [True]
     shared = user(2, replace(gets(), pshared=True), 3, 3)
     assert verdict(holder, shared, locks=sem(1)) == [False]
     assert verdict(holder, waiter, thread(3), locks=sem(1)) == [True]
@@ -329,7 +329,7 @@ def test_who_never_gave_a_semaphore_back_may_have_a_place_in_a_queue() -> None:
     assert verdict(user(1, gets(), 1, 0), locks=sem(1)) == [], "a queue that is full"
     assert verdict(user(1, gets(), 2, 1), locks=sem(1)) == [True]
     again = user(1, gets(), 2, 1)
-    assert verdict(again, thread(2, wait(1)), locks=sem(1, generation=1)) == []
+    assert verdict(again, thread(2, wait(1)), locks=sem(-1)) == []
 
 
 def test_of_several_units_whoever_posted_one_may_post_again() -> None:
@@ -348,6 +348,8 @@ def test_a_semaphore_that_is_posted_unheld_is_no_lock() -> None:
         "somebody who has ended did, so others may come"
     )
     assert verdict(user(1, wait(2), 0, 1), waiter, locks=sem(1, signals=1)) == [False]
+    before = user(3, None, 2, 2)
+    assert verdict(user(1, wait(2), 1, 0, signals=True), waiter, before, locks=sem(1)) == [False]
     soon = user(2, gets(for_s=0.5), 0, 0)
     assert verdict(poster, soon, locks=sem(0, foreign_releases=True, signals=1)) == []
 
