@@ -137,6 +137,7 @@ class Thread:
     uses: tuple[Use, ...] | None = ()
     #: Whether, if there are such, it has signalled conditions or posted what it had not got.
     signals: bool = False
+    pid: int = 0  # of another process that shares locks with the one looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +227,7 @@ class DeadlockEdge:
     stack: int  # of this thread's wait
     site: int  # where held_by took the lock: return address, 0 unknown
     how: How = How.HELD  # held_by stands in its way
+    pid: int = 0  # that tid belongs to, 0: the process looked at
 
     @property
     def behind(self) -> bool:

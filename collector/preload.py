@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from locktop.collector import control, discover, ending, procfs, unseen
+from locktop.collector import control, discover, ending, neighbours, procfs, unseen
 from locktop.collector.abi import LockRow, lib
 from locktop.collector.analysis import deadlock, waitgraph
 from locktop.collector.analysis.classify import Classifier
@@ -134,6 +134,7 @@ class PreloadSource:
         memory = discover.open_memory(self._target)
         self._file = _File(pid, memory)
         self._tasks = Tasks(pid, self._target.own_pid)
+        self._neighbours = neighbours.Neighbours(self._target)
         self._process = ProcessFigures(self._target)
         self._exe = self._executable()
         self._host = clean(socket.gethostname())
@@ -145,6 +146,7 @@ class PreloadSource:
         """Let go of the process; a claim on it lapses by itself."""
         self._file.close()
         self._tasks.close()
+        self._neighbours.close()
 
     def look(self, resolve: bool = False) -> Snapshot:
         """See Source."""
@@ -320,8 +322,9 @@ class PreloadSource:
         once more at once: only what both looks show is one. A process that has ended cannot be
         asked; what it said before still holds."""
         file, by_id = self._file, {lock.id: lock for lock in locks}
-        doubt = deadlock.HANDED_OVER if handed_over else ""
-        first = waitgraph.waits(threads, by_id)
+        beside = () if ended else self._neighbours.threads(threads, by_id)
+        doubt = deadlock.HANDED_OVER if handed_over or self._neighbours.handed_over else ""
+        first = waitgraph.waits((*threads, *beside), by_id)
         suspects = waitgraph.of(first, deadlock.found(first))
         if not suspects.stops:
             return ()
@@ -333,8 +336,10 @@ class PreloadSource:
         awake = {tid for tid in asleep if states[tid] != "S"}
         awake |= {tid for tid in suspects.ended if states[tid]}
         again = file.picture.waiting_threads(file.reader.read_threads(), tasks)
+        beside = self._neighbours.threads(again, by_id)
         file.asleep = frozenset((tid, first.stops[tid].seq) for tid in asleep - awake)
-        return deadlock.confirmed(suspects, waitgraph.waits(again, by_id), awake, doubt)
+        now = waitgraph.waits((*again, *beside), by_id)
+        return neighbours.told(deadlock.confirmed(suspects, now, awake, doubt), beside)
 
     def _snapshot(
         self,

@@ -379,7 +379,7 @@ def _edge(one: _Fields) -> DeadlockEdge:
     how = How.BEHIND if one.flag("behind") else one.one_of("how", How, How.HELD)
     return DeadlockEdge(
         one.integer("tid", _NEEDED), one.integer("waits_for", _NEEDED), one.integer("held_by"),
-        one.integer("stack"), one.address("site"), how,
+        one.integer("stack"), one.address("site"), how, one.integer("pid"),
     )  # fmt: skip
 
 

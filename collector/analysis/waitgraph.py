@@ -167,6 +167,7 @@ class _Look:
             self._waiters.setdefault(wait.lock, []).append(tid)
         self._holders: dict[int, _Holders] = {}
         self._users: dict[int, dict[int, Use]] = {}
+        self._elsewhere = {thread.tid for thread in threads if thread.pid}
         self._signallers = {thread.tid for thread in threads if thread.signals}
         self._uses_known = all(thread.uses is not None for thread in threads)
         for thread in threads:
@@ -256,12 +257,12 @@ class _Look:
     ) -> bool:
         """A lock has one owner. Whoever has waited for longer than this thread took it before, so
         this thread saw it as the owner; so did a thread that waits for what it has itself, or for
-        what one has that ended."""
+        what one has that ended. Nobody tells of a release by another process."""
         if lock is not None and lock.foreign_releases:
             # Each release by another thread left an entry behind. Who lists what it waits for then
             # waits for such a release.
             return holder == wait.holder_seen != tid
-        if owners > 1 or holder == tid or holder not in self.living:
+        if owners > 1 or holder == tid or holder in self._elsewhere or holder not in self.living:
             if wait.kind in _UNSIGNED:
                 return owners == 1 and _is_in_its_first_life(lock)
             return wait.holder_seen == holder

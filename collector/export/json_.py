@@ -360,6 +360,7 @@ def _deadlock(deadlock: Deadlock) -> dict[str, Any]:
                 "site": hex(edge.site),
                 "behind": edge.behind,
                 "how": str(edge.how),
+                "pid": edge.pid,
             }
             for edge in deadlock.cycle
         ],

@@ -23,6 +23,7 @@ class Mapping:
     inode: int
     path: str
     deleted: bool
+    shared: bool = False  # what is written there others see
 
     @property
     def file(self) -> tuple[str, int, str]:
@@ -61,6 +62,7 @@ def _parse_line(line: bytes) -> Mapping | None:
             inode=int(fields[4]),
             path=path.removesuffix(_DELETED),
             deleted=path.endswith(_DELETED),
+            shared=b"s" in fields[1],
         )
     except (ValueError, IndexError):
         return None
