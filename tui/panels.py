@@ -65,7 +65,7 @@ class Panel(Generic[Row]):
         """How many things it stands for."""
         raise NotImplementedError
 
-    def idle(self, row: Row) -> bool:
+    def idle(self, picture: Picture, row: Row) -> bool:
         """Whether it only waits for work: such are below the others, or hidden."""
         raise NotImplementedError
 
@@ -173,7 +173,7 @@ class Panel(Generic[Row]):
         if picture.dormant or picture.snapshot.ended:
             return set()
         stuck = self._stuck(picture)
-        return {id_ for id_, row in rows.items() if self.idle(row) and id_ not in stuck}
+        return {id_ for id_, row in rows.items() if self.idle(picture, row) and id_ not in stuck}
 
     def _show_rows(self, picture: Picture, rows: Mapping[int, Row], table: Table[Row]) -> None:
         """Show ``rows``, in this order, with the rows of what is open."""
@@ -234,7 +234,7 @@ class Panel(Generic[Row]):
         # Whichever way the rest is turned, the deadlocked stay on top and the idle below.
         # Sorting is stable.
         stuck = self._stuck(picture)
-        return sorted(found, key=lambda id_: (id_ not in stuck, self.idle(rows[id_])))
+        return sorted(found, key=lambda id_: (id_ not in stuck, self.idle(picture, rows[id_])))
 
     def _said(self, wanted: str, left_out: int, idle: int) -> str:
         parts = [f"by {self.order}{', reversed' if self.reversed else ''}"]
@@ -274,7 +274,7 @@ class LockPanel(Panel[LockRow]):
         """See Panel: a class counts as one, as its row does."""
         return 1
 
-    def idle(self, row: LockRow) -> bool:
+    def idle(self, picture: Picture, row: LockRow) -> bool:
         """See Panel: a condition variable or a semaphore is where threads wait for work."""
         return not is_contention(row)
 
@@ -331,9 +331,9 @@ class ThreadPanel(Panel[ThreadRow]):
         """See Panel."""
         return len(thread_list.threads_of(row))
 
-    def idle(self, row: ThreadRow) -> bool:
+    def idle(self, picture: Picture, row: ThreadRow) -> bool:
         """See Panel."""
-        return thread_list.is_idle(row)
+        return picture.is_idle(row)
 
     def stuck(self, picture: Picture) -> frozenset[int]:
         """See Panel."""

@@ -43,9 +43,9 @@ class ThreadGroup:
         return frozenset(thread.state for thread in self.threads)
 
     @cached_property
-    def most_wait_share(self) -> float:
-        """The largest of their shares, 0..1."""
-        return max(thread.wait_share for thread in self.threads)
+    def holds(self) -> int:
+        """How many locks they hold together."""
+        return sum(len(thread.holds) for thread in self.threads)
 
     @property
     def wait(self) -> Wait | None:
@@ -84,27 +84,27 @@ def fold(
 ) -> tuple[ThreadGroup, ...]:
     """Return the groups, in the order of their first threads. Each thread is in one, those of
     ``alone`` each in one of its own; ``class_of`` gives the class of a lock by its id. Those of
-    ``restless`` are told apart by their names and what they hold alone: what they do at a moment
-    says little."""
+    ``restless`` are told apart by their names alone: what they do at a moment says little."""
     found: dict[Hashable, list[Thread]] = {}
     places: dict[int, Hashable] = {}  # by lock
     for thread in threads:
         wait = thread.waiting_for
-        what: Hashable
-        state: ThreadState | None = thread.state
+        key: Hashable
         if thread.tid in alone:
-            what = thread.tid
+            key = thread.tid
         elif thread.tid in restless:
-            state, what = None, shape(thread.name)
-        elif wait is None:
-            what = shape(thread.name)
+            key = family(thread.name)
         else:
-            place = places.get(wait.lock)
-            if place is None:
-                place = places[wait.lock] = _place(wait, locks.get(wait.lock), class_of)
-            what = place, wait.stack or wait.site
-        holds = tuple([held.lock for held in thread.holds]) if thread.holds else ()
-        found.setdefault((thread.alive, state, what, holds), []).append(thread)
+            holds = tuple([held.lock for held in thread.holds]) if thread.holds else ()
+            if wait is None:
+                what: Hashable = family(thread.name)
+            else:
+                place = places.get(wait.lock)
+                if place is None:
+                    place = places[wait.lock] = _place(wait, locks.get(wait.lock), class_of)
+                what = place, wait.stack or wait.site
+            key = thread.alive, thread.state, what, holds
+        found.setdefault(key, []).append(thread)
     return tuple([_group(key, alike, locks, class_of) for key, alike in found.items()])
 
 
@@ -113,8 +113,9 @@ def common_name(names: Sequence[str]) -> str:
     different = list(dict.fromkeys(names))
     if len(different) == 1:
         return different[0]
-    if len(set(map(shape, different))) == 1:
-        columns = zip(*map(_parts, different), strict=True)
+    parts = list(map(_parts, different))
+    if len({one[::2] for one in parts}) == 1:
+        columns = zip(*parts, strict=True)
         return "".join(column[0] if len(set(column)) == 1 else "#" for column in columns)
     low, high = min(different), max(different)
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(low, high, strict=False)))
@@ -123,14 +124,16 @@ def common_name(names: Sequence[str]) -> str:
 
 
 @lru_cache(1 << 15)
-def shape(name: str) -> str:
-    """Return the name with ``#`` for each number in it."""
-    return _DIGITS.sub("#", name)
+def family(name: str) -> str:
+    """Return the name with ``#`` for its last number, which tells those of one pool apart; the
+    ones before tell pools apart: pool-1-thread-#."""
+    parts = _parts(name)
+    return "".join((*parts[:-2], "#", parts[-1])) if len(parts) > 1 else name
 
 
 @lru_cache(1 << 15)
 def _parts(name: str) -> tuple[str, ...]:
-    """Texts and numbers in turn."""
+    """Texts and numbers in turn, texts at both ends."""
     return tuple(_DIGITS.split(name))
 
 

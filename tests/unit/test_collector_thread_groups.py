@@ -150,3 +150,12 @@ def test_restless_threads_are_told_apart_by_their_names_alone() -> None:
     assert (group.tids, io.tids) == ((2, 1, 3), (4,)), "who is blocked first"
     assert (group.lock, group.locks, group.lock_name) == (0, (2, 1), "")
     assert group.state is ThreadState.WAITING
+
+
+def test_who_waits_for_nothing_is_told_apart_by_the_name_of_its_pool() -> None:
+    names = {1: "pool-1-thread-1", 2: "pool-1-thread-2", 3: "pool-2-thread-1", 4: "gc", 5: "7"}
+    threads = [pictures.thread(tid, name, ThreadState.RUNNING) for tid, name in names.items()]
+    groups = fold([*threads, pictures.thread(6, "12", ThreadState.RUNNING)])
+    assert [(group.name, group.tids) for group in groups] == [
+        ("pool-1-thread-#", (1, 2)), ("pool-2-thread-1", (3,)), ("gc", (4,)), ("#", (5, 6)),
+    ]  # fmt: skip

@@ -88,6 +88,10 @@ async def test_of_short_waits_the_row_stays_though_each_thread_does_something_el
         )  # fmt: skip
         return pictures.snapshot(threads, (pictures.lock(1, "g_a"), pictures.lock(2, "g_b")))
 
+    few = replace(look(3), threads=look(3).threads[:7])
+    async with opened(few, size=(120, 40)) as screen:
+        await screen.keys("tab")
+        assert len(rows(screen)) == 7, "so few are clearer apart"
     async with opened(look(3), size=(120, 40)) as screen:
         await screen.keys("tab")
         (row,) = rows(screen)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from locktop.collector.analysis.thread_groups import ThreadGroup
 from locktop.tui.lines.figures import duration, exact, percent
 from locktop.tui.lines.parts import blank, heading, labelled, stack_of
-from locktop.tui.lines.picture import Picture
+from locktop.tui.lines.picture import LONG_WAIT_S, Picture
 from locktop.tui.lines.runs import Line, Run, say
 from locktop.tui.lines.thread_details import rule_told
 from locktop.tui.lines.thread_list import contention_wait, states_word
@@ -70,12 +70,15 @@ def _figures(picture: Picture, group: ThreadGroup) -> Iterator[Line]:
 def _threads(picture: Picture, group: ThreadGroup) -> Iterator[Line]:
     yield blank()
     yield heading("Threads")
-    for thread in group.threads[:_MOST_THREADS]:
+    threads = group.threads
+    if group.wait is None or group.wait.for_s < LONG_WAIT_S:
+        # What each does changes with every look; which they are does not.
+        threads = tuple(sorted(threads, key=lambda thread: thread.tid))
+    for thread in threads[:_MOST_THREADS]:
         wait = thread.waiting_for
-        since = f"{duration(wait.for_s):>6}" if wait is not None else " " * 6
-        own = (
-            f"  {picture.lock_name(wait.lock)}" if wait is not None and len(group.locks) > 1 else ""
-        )
+        known = wait if wait is not None and wait.for_s >= LONG_WAIT_S else None
+        since = f"{duration(known.for_s):>6}" if known else " " * 6
+        own = f"  {picture.lock_name(known.lock)}" if known and len(group.locks) > 1 else ""
         yield say((f"  {since} ", "waiting"), f" {thread.name}", (f"  {thread.tid}", "dim"), own)
     if len(group.threads) > _MOST_THREADS:
         yield say((f"   and {len(group.threads) - _MOST_THREADS} more", "dim"))

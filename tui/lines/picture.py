@@ -25,8 +25,12 @@ from locktop.collector.symbols.wrappers import whose
 _SHARED_NAME = 8
 #: A wait this long is a matter of its own; a shorter one is one of many.
 LONG_WAIT_S = 1.0
-#: Two that do the same are clearer as two rows.
-_LEAST_OF_A_GROUP = 3
+#: Of the last interval: from here on a thread counts as one that contends.
+SOME_SHARE = 0.05
+_MOST_OF_THE_TIME = 0.9
+#: Fewer are clearer as rows of their own: of threads that do the same, of those of one pool that
+#: come and go.
+_LEAST_OF_A_GROUP = (3, 8)
 
 
 class Picture:
@@ -57,12 +61,31 @@ class Picture:
         folded = thread_groups.fold(
             self.snapshot.threads, self.locks, self.class_of, self.stuck_threads, restless
         )
-        return {group.key: group for group in folded if len(group.threads) >= _LEAST_OF_A_GROUP}
+        return {
+            group.key: group
+            for group in folded
+            if len(group.threads) >= _LEAST_OF_A_GROUP[group.first.tid in restless]
+        }
 
     @cached_property
     def group_of(self) -> dict[int, ThreadGroup]:
         """The group of each thread that is in one, by tid."""
         return {tid: group for group in self.groups.values() for tid in group.tids}
+
+    @cached_property
+    def _idle_threads(self) -> frozenset[int]:
+        return frozenset(t.tid for t in self.snapshot.threads if only_waits_for_work(t))
+
+    @cached_property
+    def _idle_groups(self) -> frozenset[Hashable]:
+        idle = self._idle_threads
+        return frozenset(key for key, group in self.groups.items() if idle.issuperset(group.tids))
+
+    def is_idle(self, row: Thread | ThreadGroup) -> bool:
+        """Whether a thread only waits for work; of a group whether all do."""
+        if isinstance(row, ThreadGroup):
+            return row.key in self._idle_groups
+        return row.tid in self._idle_threads
 
     @cached_property
     def stuck_threads(self) -> frozenset[int]:
@@ -196,9 +219,26 @@ def _named(lock: Lock) -> Lock:
     return lock
 
 
+def only_waits_for_work(thread: Thread) -> bool:
+    """Whether a thread does nothing else, lately and now.
+
+    One that sleeps while it holds a lock does, and so does one that lately waited for locks.
+    """
+    if not thread.alive:  # but what a killed process was stuck on stays to be seen
+        return thread.state is not ThreadState.WAITING
+    if thread.idle_share >= _MOST_OF_THE_TIME and _is_restless(thread):
+        # A moment's work is no reason for a row to come and go.
+        return thread.waiting_for is None or not thread.holds
+    return thread.state is ThreadState.IDLE and not thread.holds and thread.wait_share < SOME_SHARE
+
+
 def _is_restless(thread: Thread) -> bool:
     """Whether it may do something else at the next look: rows that followed that would jump."""
-    return thread.alive and _waited(thread) < LONG_WAIT_S
+    return (
+        thread.alive
+        and _waited(thread) < LONG_WAIT_S
+        and not any(held.for_s and held.for_s >= LONG_WAIT_S for held in thread.holds)
+    )
 
 
 def is_stuck_waiting(thread: Thread) -> bool:

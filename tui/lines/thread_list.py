@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable
 
 from locktop.collector.analysis.thread_groups import ThreadGroup
 from locktop.collector.model import CONTENTION_KINDS, Thread, ThreadState
 from locktop.tui.lines import folds
 from locktop.tui.lines.figures import bar, count, duration, fit_right, percent
 from locktop.tui.lines.order import Order
-from locktop.tui.lines.picture import LONG_WAIT_S, Picture
+from locktop.tui.lines.picture import LONG_WAIT_S, SOME_SHARE, Picture, only_waits_for_work
 from locktop.tui.lines.shorten import fit_middle, place_in
 from locktop.tui.lines.table import Cell, Column
 
@@ -28,9 +28,6 @@ _STATE_STYLE = {
     ThreadState.OTHER: "text",
     ThreadState.IDLE: "text",
 }
-
-#: Of the last interval: from here on a thread counts as one that contends.
-_SOME_SHARE = 0.05
 
 _PLACE_WIDTH = 24
 
@@ -67,11 +64,11 @@ def _by_state(thread: Thread) -> tuple[float, ...]:
     """
     wait = thread.waiting_for
     rank, since = float(_STATE_RANK[thread.state]), 0.0
-    if is_idle(thread):
+    if only_waits_for_work(thread):
         rank = 4.0
     elif wait is not None and thread.state is ThreadState.WAITING and wait.for_s >= LONG_WAIT_S:
         rank, since = 0.0, -wait.for_s
-    elif thread.state is ThreadState.WAITING or thread.wait_share >= _SOME_SHARE:
+    elif thread.state is ThreadState.WAITING or thread.wait_share >= SOME_SHARE:
         rank = 1.0
     return (rank, since, -round(thread.wait_share, 1), -round(thread.cpu_share, 1), thread.tid)
 
@@ -93,7 +90,7 @@ def columns(
     threads of a group have rows of their own."""
     return (
         Column("THREAD", 15, lambda row: _name(picture, row, is_open), folds.fit_label),
-        _figure("TID", 7, lambda row: str(row.tid) if isinstance(row, Thread) else "", 90),
+        _figure(picture, "TID", 7, lambda row: str(row.tid) if isinstance(row, Thread) else "", 90),
         Column("STATE", 8, lambda row: _state(picture, row)),
         Column(
             "WAITS FOR",
@@ -103,24 +100,32 @@ def columns(
             grow=3,
             limit=36,
         ),
-        _figure("SINCE", 6, _since),
+        _figure(picture, "SINCE", 6, _since),
         Column("HELD BY", 12, lambda row: _held_by(picture, row), fit_middle, grow=2, limit=19),
-        _figure("WAIT%", 5, lambda row: picture.counted(percent(_wait_share(row)))),
+        _figure(picture, "WAIT%", 5, lambda row: picture.counted(percent(_wait_share(row)))),
         Column("", 6, lambda row: (bar(_wait_share(row), 6), "waiting")),
-        _figure("CPU%", 4, lambda row: picture.lately(percent(_sum(row, _cpu_share))), 96),
+        _figure(picture, "CPU%", 4, lambda row: picture.lately(percent(_sum(row, _cpu_share))), 96),
         Column("HOLDS", 5, _holds, place=fit_right, from_width=104),
-        _figure("WAITED", 6, lambda row: duration(_sum(row, contention_wait)), 112),
-        _figure("CONTEND", 7, lambda row: count(_sum(row, _contended)), 120),
+        _figure(picture, "WAITED", 6, lambda row: duration(_sum(row, contention_wait)), 112),
+        _figure(picture, "CONTEND", 7, lambda row: count(_sum(row, _contended)), 120),
         Column("AT", _PLACE_WIDTH, lambda row: _where(picture, row), grow=4, from_width=132),
     )
 
 
 def _figure(
-    title: str, width: int, text: Callable[[ThreadRow], str], from_width: int = 0
+    picture: Picture,
+    title: str,
+    width: int,
+    text: Callable[[ThreadRow], str],
+    from_width: int = 0,
 ) -> Column[ThreadRow]:
     """A column of figures, grey for what only waits for work."""
     return Column(
-        title, width, lambda row: (text(row), _quiet(row)), fit_right, from_width=from_width
+        title,
+        width,
+        lambda row: (text(row), _quiet(picture, row)),
+        fit_right,
+        from_width=from_width,
     )
 
 
@@ -165,35 +170,18 @@ def states_word(picture: Picture, row: ThreadRow) -> str:
     return state_word(picture, threads[0])
 
 
-def is_idle(row: ThreadRow) -> bool:
-    """Whether it only waits for work: of a group whether all do.
-
-    One that sleeps while it holds a lock does not, nor one that lately waited for locks.
-    """
-    if isinstance(row, ThreadGroup):
-        return _is_idle(row.first, row.states, row.most_wait_share)
-    return _is_idle(row, {row.state}, row.wait_share)
-
-
-def _is_idle(thread: Thread, states: Set[ThreadState], wait_share: float) -> bool:
-    """Of a thread, or of threads that all are alive or dead, and hold what it holds."""
-    if not thread.alive:  # but what a killed process was stuck on stays to be seen
-        return ThreadState.WAITING not in states
-    return states == {ThreadState.IDLE} and not thread.holds and wait_share < _SOME_SHARE
-
-
-def _quiet(row: ThreadRow) -> str:
-    return "dim" if is_idle(row) else "text"
+def _quiet(picture: Picture, row: ThreadRow) -> str:
+    return "dim" if picture.is_idle(row) else "text"
 
 
 def _where(picture: Picture, row: ThreadRow) -> Cell:
     frame = picture.wait_frame(threads_of(row)[0])
     text = place_in(frame, _PLACE_WIDTH) if frame is not None else ""
-    return text, "dim" if is_idle(row) else "where"
+    return text, "dim" if picture.is_idle(row) else "where"
 
 
 def _name(picture: Picture, row: ThreadRow, is_open: Callable[[ThreadGroup], bool]) -> Cell:
-    style = "dim" if is_idle(row) else "strong"
+    style = "dim" if picture.is_idle(row) else "strong"
     if isinstance(row, ThreadGroup):
         return folds.label(row.name, len(row.threads), "threads", is_open(row)), style
     inside = folds.INSIDE if row.tid in picture.group_of else ""
@@ -203,7 +191,7 @@ def _name(picture: Picture, row: ThreadRow, is_open: Callable[[ThreadGroup], boo
 
 def _state(picture: Picture, row: ThreadRow) -> Cell:
     state = threads_of(row)[0].state
-    return states_word(picture, row), "dim" if is_idle(row) else _STATE_STYLE[state]
+    return states_word(picture, row), "dim" if picture.is_idle(row) else _STATE_STYLE[state]
 
 
 def _waits_for(picture: Picture, row: ThreadRow) -> Cell:
@@ -213,7 +201,7 @@ def _waits_for(picture: Picture, row: ThreadRow) -> Cell:
     name = picture.lock_name(wait.lock)
     if isinstance(row, ThreadGroup) and len(row.locks) > 1:
         name = row.lock_name or f"{name} +{len(row.locks) - 1}"
-    return name, "dim" if is_idle(row) else "strong"
+    return name, "dim" if picture.is_idle(row) else "strong"
 
 
 def _since(row: ThreadRow) -> str:
@@ -230,5 +218,5 @@ def _held_by(picture: Picture, row: ThreadRow) -> Cell:
 
 
 def _holds(row: ThreadRow) -> Cell:
-    holds = threads_of(row)[0].holds
-    return (str(len(holds)), "holder") if holds else ("-", "dim")
+    holds = row.holds if isinstance(row, ThreadGroup) else len(row.holds)
+    return (str(holds), "holder") if holds else ("-", "dim")
