@@ -19,6 +19,34 @@ pytestmark = pytest.mark.big
 
 THREADS, ROUNDS = 6, 30000
 
+WAITS = """
+public class Waits {
+    public static void main(String[] arguments) throws Exception {
+        Object lock = new Object(), other = new Object();
+        synchronized (lock) {
+            Thread enters = new Thread(() -> { synchronized (lock) { } }, "enters");
+            Thread waits = new Thread(() -> {
+                synchronized (other) { try { other.wait(); } catch (InterruptedException e) { } }
+            }, "waits");
+            enters.start();
+            waits.start();
+            while (enters.getState() != Thread.State.BLOCKED
+                   || waits.getState() != Thread.State.WAITING)
+                Thread.sleep(10);
+            System.out.println("ready");
+            Thread.sleep(600_000);
+        }
+    }
+}
+"""
+#: By thread: the rule that tells what it waits for.
+WANTED = {
+    "enters": "java-monitor-enter",
+    "waits": "java-wait",
+    "C2 CompilerThre": "java-pool",
+    "GC Thread#0": "java-pool",
+}
+
 
 def test_threads_of_java(need: Need) -> None:
     command = [str(need("java", "default-jdk-headless")), str(SOURCES / "Parallel.java")]
@@ -31,6 +59,22 @@ def test_threads_of_java(need: Need) -> None:
     assert any(name.startswith("GC Thread") for name in names), names
     assert watched.total(seen.last, "acquisitions", "mutex") > 0
     assert watched.total(seen.last, "wait_s", "cond") > 0, "parked threads"
+
+
+def test_what_threads_of_java_wait_for(need: Need, tmp_path: Path) -> None:
+    source = tmp_path / "Waits.java"
+    source.write_text(WAITS)
+    command = [str(need("java", "default-jdk-headless")), str(source)]
+    with Target(command, preload_environment("contended")) as target:
+        target.expect("ready")
+        deadline = time.monotonic() + PATIENCE_S
+        with closing(attach(target.pid)) as source_:
+            while True:
+                found = source_.look(resolve=True)
+                why = {thread.name: found.why.get(thread.tid) for thread in found.threads}
+                if WANTED.items() <= why.items():
+                    break
+                assert time.monotonic() < deadline, why
 
 
 def test_compiled_code_has_the_names_of_the_perf_map(need: Need) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
-from support import watched
-from support.targets import SOURCES
+from support import tool, watched
+from support.targets import SOURCES, Target
 from support.watched import Need
 
 from locktop.collector import procfs
+from locktop.collector.launch import preload_environment
 from locktop.collector.symbols.jitdump import JitDump
 from locktop.collector.symbols.maps import parse
 from locktop.collector.symbols.perf_map import PerfMap
@@ -29,6 +31,27 @@ def test_workers_of_node(level: str, need: Need) -> None:
     assert watched.threads_seen(seen) > WORKERS
     assert watched.total(seen.last, "acquisitions", "mutex") > WORKERS * ROUNDS
     assert watched.total(seen.last, "wait_s", "cond") > 0, "Atomics.wait"
+
+
+def test_workers_of_node_without_work_are_idle(need: Need) -> None:
+    # With one task each thread of libuv's pool has been started.
+    script = (
+        "require('crypto').pbkdf2('a', 'b', 1, 1, 'sha1', () => console.log('ready'));"
+        "setInterval(() => {}, 1000)"
+    )
+    command = [str(need("node", "nodejs")), "-e", script]
+    with Target(command, preload_environment("contended")) as target:
+        target.expect("ready")
+
+        def all_wait(document: dict[str, Any]) -> bool:
+            whys = [one["waiting_for"]["why"] for one in document["threads"] if one["waiting_for"]]
+            return whys.count("node-pool") >= 8
+
+        found = tool.look_until(target.pid, all_wait, "both pools at rest")
+        waits = [one["waiting_for"] for one in found["threads"] if one["waiting_for"]]
+        assert all(wait["idle"] for wait in waits)
+        largest = max(found["thread_groups"], key=lambda group: len(group["threads"]))
+        assert (len(largest["threads"]), largest["idle"]) == (4, True)
 
 
 def test_both_files_of_v8_name_its_code_alike(need: Need, tmp_path: Path) -> None:

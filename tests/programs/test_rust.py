@@ -12,8 +12,19 @@ from support.watched import Need
 pytestmark = pytest.mark.big
 
 
-@pytest.mark.parametrize("primitive", ["mutex", "rwlock", "condvar", "channel", "once"])
-def test_locks_of_rust(primitive: str, need: Need, start_target: StartTarget) -> None:
+@pytest.mark.parametrize(
+    ("primitive", "state", "why"),
+    [
+        ("mutex", "waiting", "rust-mutex"),
+        ("rwlock", "waiting", "rust-mutex"),
+        ("once", "waiting", "rust-once"),
+        ("condvar", "idle", "rust-condvar"),
+        ("channel", "idle", "rust-park"),
+    ],
+)
+def test_locks_of_rust(
+    primitive: str, state: str, why: str, need: Need, start_target: StartTarget
+) -> None:
     need("rustc")
     target = start_target("rust", primitive)
     truth = target.truth()
@@ -26,7 +37,7 @@ def test_locks_of_rust(primitive: str, need: Need, start_target: StartTarget) ->
     thread = tool.thread_of(found, truth["waiter"])
     assert thread["waiting_for"]["kind"] == "futex"
     assert thread["waiting_for"]["holders"] == []
-    assert thread["state"] == "idle", "it may as well wait for work"
+    assert (thread["state"], thread["waiting_for"]["why"]) == (state, why)
     stack = " ".join(tool.functions(found, thread["waiting_for"]["stack"]))
     assert "rust::" in stack, "the waiter's own"
     target.go_on()
