@@ -213,6 +213,7 @@ class Lock:
     generation: int = 0  # how often its address was initialised again
     first_value: int = -1  # sem: what it was initialised to, -1 unknown
     freed_at_exit: bool = False  # mutex: the kernel frees it when its owner ends (robust, PI)
+    used_as_lock: bool = False  # sem: only threads that had got it have posted it, as far as known
     idle: bool = False  # all that is known of its waits is that they were for work
     idle_s: float = 0.0  # of wait_s, in waits for work
 

@@ -348,6 +348,7 @@ def _lock(one: _Fields) -> Lock:
         recursive=one.flag("recursive"),
         writers_first=one.flag("writers_first"),
         foreign_releases=one.flag("foreign_releases"),
+        used_as_lock=one.flag("used_as_lock"),
         idle=one.flag("idle", kind not in CONTENTION_KINDS),
         idle_s=one.number("idle_s"),
     )

@@ -23,8 +23,8 @@ from locktop.collector.model import (
 # proc_pid_stat(5). R may mean "wants a CPU" too; telling the two apart costs another file a thread.
 _BY_LETTER = {"R": ThreadState.RUNNING, "S": ThreadState.IDLE}
 
-#: Whatever the rules say: who waits in a circle does not wait for work.
-_DEADLOCKED = Rule(False, "deadlock", "waits in a circle")
+#: Whatever the rules say: who waits in a circle, or behind one, does not wait for work.
+_DEADLOCKED = Rule(False, "deadlock", "waits in a circle, or for one")
 #: Counters are read one after the other: what differs by less has a stack.
 _CLEARLY = 0.01
 
@@ -47,6 +47,29 @@ def most_wait_first(lock: Lock) -> tuple[bool, float, int, int, int]:
     return lock.idle, -wait_s(lock), -lock.contended, -lock.acquisitions, lock.id
 
 
+def used_as_locks(snapshot: Snapshot) -> frozenset[int]:
+    """Return the ids of the semaphores that are used as locks, as far as is known: some were free
+    at first, and only threads that had got one have given any back."""
+    found = {
+        lock.id: lock
+        for lock in snapshot.locks
+        if lock.kind is Kind.SEM and lock.first_value > 0 and not lock.generation
+    }
+    posts = dict.fromkeys(found, 0)
+    for thread in snapshot.threads if found else ():
+        for use in thread.uses or ():
+            if use.signals > use.acquisitions:
+                found.pop(use.lock, None)
+            elif use.lock in posts:
+                posts[use.lock] += use.signals
+    # What is not given back, or by threads that ended, may be anything.
+    return frozenset(
+        lock.id
+        for lock in found.values()
+        if 0 < lock.signals <= posts[lock.id] and not lock.foreign_releases
+    )
+
+
 class Classifier:
     """Applies rules to one look after the other."""
 
@@ -56,11 +79,15 @@ class Classifier:
         self._candidates: dict[tuple[Kind, int], tuple[Sequence[Frame], tuple[Rule, ...]]] = {}
         self._locks: dict[int, tuple[Lock, Lock]] = {}  # as they came, as they left
         self._stacks: Mapping[int, tuple[Frame, ...]] = {}
+        self._as_locks: frozenset[int] = frozenset()
 
     def told(self, snapshot: Snapshot) -> Snapshot:
         """Return the snapshot with each wait told apart, and what follows from that for threads and
         locks. What is so already stays the object that it is."""
         self._stacks = snapshot.stacks
+        as_locks, before = self._used_as_locks(snapshot), self._as_locks
+        if as_locks != before:
+            self._as_locks, self._locks = as_locks, {}
         self._candidates = {
             key: known
             for key, known in self._candidates.items()
@@ -83,10 +110,21 @@ class Classifier:
             locks.sort(key=most_wait_first)
         return replace(snapshot, threads=tuple(threads), locks=tuple(locks), why=why)
 
+    def _used_as_locks(self, snapshot: Snapshot) -> frozenset[int]:
+        """What threads did is told of those that are waited for now; the others stay what they were
+        known to be, those of a saved snapshot too."""
+        kept = (
+            lock.id
+            for lock in snapshot.locks
+            if lock.used_as_lock or (lock.id in self._as_locks and not lock.waiters)
+        )
+        return used_as_locks(snapshot).union(kept)
+
     # ---- threads ----
 
     def _threads(self, snapshot: Snapshot, why: dict[int, str]) -> list[Thread]:
         stuck = {edge.tid for found in snapshot.deadlocks for edge in found.cycle}
+        stuck.update(tid for found in snapshot.deadlocks if found.certain for tid in found.stuck)
         names = {lock.id: lock.name for lock in snapshot.locks}
         threads = []
         for thread in snapshot.threads:
@@ -109,7 +147,10 @@ class Classifier:
             candidates = self._fitting(wait.kind, wait.stack)
             if len(candidates) == 1:
                 return candidates[0]
-        return idle_rules.choose(candidates, lock, thread.name, bool(wait.holders))
+        return idle_rules.choose(candidates, lock, thread.name, self._is_held(wait))
+
+    def _is_held(self, wait: Wait) -> bool:
+        return bool(wait.holders) or wait.lock in self._as_locks
 
     def _fitting(self, kind: Kind, stack: int) -> tuple[Rule, ...]:
         known = self._candidates.get((kind, stack))
@@ -138,9 +179,12 @@ class Classifier:
             and (idle_s >= lock.wait_s if waited else self._without_stack(lock).idle)
             and all(entry.idle for entry in stacks)
         )
+        as_lock = lock.id in self._as_locks
         told = lock
-        if (idle, idle_s) != (lock.idle, lock.idle_s) or stacks != lock.wait_stacks:
-            told = replace(lock, idle=idle, idle_s=idle_s, wait_stacks=stacks)
+        if (idle, idle_s, as_lock, stacks) != (
+            lock.idle, lock.idle_s, lock.used_as_lock, lock.wait_stacks,
+        ):  # fmt: skip
+            told = replace(lock, idle=idle, idle_s=idle_s, wait_stacks=stacks, used_as_lock=as_lock)
         if known is not None and 0 < idle_s < lock.wait_s:
             grown = max(0.0, wait_s(told) - wait_s(known[1])) / interval_s if interval_s else 0.0
             told = replace(told, rates=replace(told.rates, wait=grown))
@@ -148,7 +192,7 @@ class Classifier:
 
     def _wait_stack(self, lock: Lock, entry: WaitStack) -> WaitStack:
         candidates = self._fitting(lock.kind, entry.stack)
-        idle = idle_rules.choose(candidates, lock.name, None, False).idle
+        idle = idle_rules.choose(candidates, lock.name, None, lock.id in self._as_locks).idle
         return entry if entry.idle is idle else replace(entry, idle=idle)
 
     def _idle_s(self, lock: Lock, stacks: Sequence[WaitStack]) -> float:
@@ -163,7 +207,8 @@ class Classifier:
         return min(lock.wait_s, idle_s + (max(rest, 0.0) if self._without_stack(lock).idle else 0))
 
     def _without_stack(self, lock: Lock) -> Rule:
-        return idle_rules.choose(self._fitting(lock.kind, 0), lock.name, None, False)
+        candidates = self._fitting(lock.kind, 0)
+        return idle_rules.choose(candidates, lock.name, None, lock.id in self._as_locks)
 
 
 def _told(thread: Thread, wait: Wait, idle: bool, interval_s: float) -> Thread:

@@ -36,12 +36,12 @@ class Rule:
     innermost: int = 0  # only so many frames are looked at, 0 = all
     thread: str = ""  # a glob, "" = any
     lock: str = ""  # a glob, "" = any
-    held: bool = False  # somebody is known to hold it
+    held: bool = False  # somebody is known to hold it, or it is a semaphore used as a lock
 
     @property
-    def of_one_wait(self) -> bool:
-        """Whether it asks for more than a stack and a lock: it fits no sum over many waits."""
-        return bool(self.thread) or self.held
+    def asks_more(self) -> bool:
+        """Whether it asks for more than a stack."""
+        return bool(self.thread or self.lock or self.held)
 
 
 def parse(text: str, origin: str) -> tuple[Rule, ...]:
@@ -161,7 +161,7 @@ class Rules:
             if rule.innermost and not any(bits & one for one in seen[: rule.innermost]):
                 continue
             found.append(rule)
-            if not rule.of_one_wait and not rule.lock:
+            if not rule.asks_more:
                 break
         return tuple(found)
 
@@ -188,15 +188,13 @@ class Rules:
 
 def choose(candidates: Sequence[Rule], lock: str, thread: str | None, held: bool) -> Rule:
     """Return the first of ``candidates`` that a wait fits, by the name of its lock and of its
-    thread; ``thread`` is None for a sum over many waits."""
+    thread; ``thread`` is None for a sum over the waits of many. ``held``: see Rule."""
     for rule in candidates:
-        if rule.of_one_wait and thread is None:
-            continue
         if rule.held and not held:
             continue
         if rule.lock and not _test(rule.lock)(lock):
             continue
-        if rule.thread and not _test(rule.thread)(thread or ""):
+        if rule.thread and (thread is None or not _test(rule.thread)(thread)):
             continue
         return rule
     return candidates[-1]

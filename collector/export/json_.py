@@ -232,6 +232,7 @@ def _lock(
         "recursive": lock.recursive,
         "writers_first": lock.writers_first,
         "foreign_releases": lock.foreign_releases,
+        "used_as_lock": lock.used_as_lock,
     }
     if before is not None:
         entry["interval"] = lock_interval(lock, earlier)

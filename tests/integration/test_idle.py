@@ -173,6 +173,30 @@ def test_of_a_saved_snapshot_waits_are_told_apart_anew(pools: Target, tmp_path: 
     assert {"accept_one", "next_query"} <= idle
 
 
+@pytest.mark.parametrize(
+    ("first_value", "holder", "state", "why"),
+    [
+        ("e=1", "get e, post e, get e, meet 1, stay", "waiting", "used-as-lock"),
+        ("e=0", "post e, get e, meet 1, stay", "idle", "semaphore"),
+        ("e=1", "get e, meet 1, stay", "idle", "semaphore"),  # it may never give it back
+    ],
+)
+def test_a_semaphore_used_as_a_lock_is_contention(
+    start_target: StartTarget, first_value: str, holder: str, state: str, why: str
+) -> None:
+    target = start_target("knots", first_value, holder, "meet 1, get e")
+    waiter = int(target.truth()["tids"][1])
+
+    def waits(document: dict[str, Any]) -> bool:
+        return any(one["tid"] == waiter and one["waiting_for"] for one in document["threads"])
+
+    document = tool.look_until(target.pid, waits, "a waiter")
+    thread = tool.thread_of(document, waiter)
+    assert (thread["state"], thread["waiting_for"]["why"]) == (state, why)
+    (lock,) = (one for one in document["locks"] if one["id"] == thread["waiting_for"]["lock"])
+    assert (lock["used_as_lock"], lock["idle"]) == (state == "waiting", state == "idle")
+
+
 PYTHON_WAITS = """
 import os, queue, sys, threading, time
 from concurrent.futures import ThreadPoolExecutor

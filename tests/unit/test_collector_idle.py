@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,17 @@ from locktop.collector.analysis.classify import Classifier, wait_s
 from locktop.collector.analysis.idle_rules import Rules, choose, matching, parse, shipped
 from locktop.collector.errors import LocktopError
 from locktop.collector.export import json_
-from locktop.collector.model import Frame, Kind, Lock, Snapshot, Thread, ThreadState, WaitStack
+from locktop.collector.model import (
+    Frame,
+    Kind,
+    Lock,
+    Snapshot,
+    Thread,
+    ThreadState,
+    Use,
+    WaitStack,
+)
+from locktop.collector.snapshot_file import parse as parse_snapshot
 from locktop.collector.symbols.python_merge import PYTHON
 from locktop.tui import cli
 
@@ -312,6 +323,68 @@ def test_who_waits_in_a_circle_is_not_idle_whatever_the_rules_say() -> None:
             stuck = thread.name.startswith("philosopher")
             assert thread.waiting_for.idle is not stuck
             assert after.why[thread.tid] == ("deadlock" if stuck else "everything")
+
+
+def sem(first_value: int, signals: int, **more: object) -> Lock:
+    return replace(
+        pictures.lock(9, "s", Kind.SEM, wait_s=5.0, waiters=(1,), signals=signals, **more),
+        first_value=first_value,
+        wait_stacks=(WaitStack(1, 1, 5.0),),
+    )
+
+
+def at_semaphore(lock: Lock, *uses: tuple[int, int]) -> Snapshot:
+    """One thread waits for it; the threads have got and posted it so often."""
+    threads = tuple(
+        pictures.thread(
+            1 + n, f"t{n}", ThreadState.IDLE, uses=(Use(lock.id, *use),),
+            waiting_for=pictures.wait(lock.id, Kind.SEM, 5.0) if n == 0 else None,
+        )
+        for n, use in enumerate(uses)
+    )  # fmt: skip
+    return pictures.snapshot(threads, (lock,))
+
+
+@pytest.mark.parametrize(
+    ("lock", "uses", "is_lock"),
+    [
+        (sem(1, 3), ((1, 1), (3, 2)), True),
+        (sem(4, 3), ((1, 1), (3, 2)), True),
+        (sem(1, 3), ((0, 3), (3, 0)), False),  # posted by one that never got it
+        (sem(0, 3), ((1, 1), (3, 2)), False),  # none was free: a queue
+        (sem(-1, 3), ((1, 1), (3, 2)), False),  # not known
+        (sem(1, 0), ((1, 0), (0, 0)), False),  # never given back
+        (sem(1, 9), ((1, 1), (3, 2)), False),  # by threads that ended
+        (sem(1, 3, generation=1), ((1, 1), (3, 2)), False),
+        (sem(1, 3, foreign_releases=True), ((1, 1), (3, 2)), False),
+    ],
+)
+def test_semaphores_used_as_locks(
+    lock: Lock, uses: tuple[tuple[int, int], ...], is_lock: bool
+) -> None:
+    classifier = Classifier()
+    after = classifier.told(at_semaphore(lock, *uses))
+    found = after.locks[0]
+    assert (found.used_as_lock, found.idle, found.idle_s) == (
+        is_lock, not is_lock, 0.0 if is_lock else 5.0,
+    )  # fmt: skip
+    assert after.why == {1: "used-as-lock" if is_lock else "semaphore"}
+    assert (after.threads[0].state is ThreadState.WAITING) is is_lock
+    # What threads did is told while somebody waits; it stays known afterwards, and in a file.
+    free = replace(lock, waiters=())
+    later = classifier.told(pictures.snapshot((), (free,)))
+    assert later.locks[0].idle is not is_lock
+    saved = parse_snapshot(json.dumps(json_.document(later)).encode(), "x")
+    assert saved.locks[0].idle is not is_lock
+
+
+def test_who_waits_behind_a_certain_deadlock_is_not_idle() -> None:
+    ring = pictures.deadlock()
+    (deadlock,) = ring.deadlocks
+    behind = replace(ring, deadlocks=(replace(deadlock, stuck=(4711,)),))
+    assert told(behind).why[4711] == "deadlock"
+    doubted = replace(behind, deadlocks=(replace(deadlock, stuck=(4711,), certain=False),))
+    assert told(doubted).why[4711] == "join"
 
 
 def test_names_that_come_later_are_looked_at_again() -> None:
