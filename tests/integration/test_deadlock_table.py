@@ -182,6 +182,11 @@ CERTAIN = {
         of("once o, meet 1, stay", "meet 1, once o"),
         {(1, "lives", 2), (2, "runs", 1)},
     ),
+    "a routine that wants a lock": Knot(
+        of("once o, meet 1, lock a", "lock a, meet 1, once o"),
+        of("once o, meet 1, timedlock a", "lock a, meet 1, once o"),
+        {(1, "held", 2), (2, "runs", 1)},
+    ),
     "a routine that runs itself": Knot(
         of("once o, once o"),
         of("once o, once p, stay", "after 1, once p"),

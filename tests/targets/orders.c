@@ -1,6 +1,7 @@
 /* Locks taken in orders that may deadlock one day, and in orders that only look like it: one scenario
  * each. Workers are threads that live until the end; nobody ever waits for a lock. */
 #include <semaphore.h>
+#include <sys/mman.h>
 
 #include "target.h"
 
@@ -230,6 +231,19 @@ static void hand_over_hand(void)
 
 static int place;
 
+static void next_with_an_end(void)
+{
+    int next = (place + 1) % WORKERS;
+    both(&g_ring[place < next ? place : next], &g_ring[place < next ? next : place]);
+}
+
+static void ring_with_an_end(void)
+{
+    employ();
+    for (place = 0; place < WORKERS; place++)
+        on(place, next_with_an_end);
+}
+
 static void next_in_ring(void)
 {
     both(&g_ring[place], &g_ring[(place + 1) % WORKERS]);
@@ -453,6 +467,23 @@ static void spins(void)
     on(1, turn_spin);
 }
 
+static void turn_tries_spin(void)
+{
+    pthread_spin_lock(&g_turn);
+    must(pthread_spin_trylock(&g_spin), "trylock");
+    pthread_spin_unlock(&g_spin);
+    pthread_spin_unlock(&g_turn);
+}
+
+static void spin_tried_second(void)
+{
+    pthread_spin_init(&g_spin, PTHREAD_PROCESS_PRIVATE);
+    pthread_spin_init(&g_turn, PTHREAD_PROCESS_PRIVATE);
+    employ();
+    on(0, spin_turn);
+    on(1, turn_tries_spin);
+}
+
 static void recursively(void)
 {
     take(&g_recursive);
@@ -618,6 +649,54 @@ static void on_a_stack_that_returned(void)
     check_equal("the same address", x == before, 1);
 }
 
+static KEPT void with_one_made_on_the_stack(int worker, work *job)
+{
+    pthread_mutex_t own;
+    pthread_mutex_init(&own, NULL);
+    x = &own;
+    on(worker, job);
+}
+
+static void made_on_a_stack_that_returned(void)
+{
+    employ();
+    with_one_made_on_the_stack(0, a_x);
+    pthread_mutex_t *before = x;
+    with_one_made_on_the_stack(1, x_a);
+    check_equal("the same address", x == before, 1);
+}
+
+/* In a page that is given back, and mapped again at the same address. */
+static void map_x(void *where)
+{
+    x = mmap(where, sizeof *x, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | (where ? MAP_FIXED : 0), -1, 0);
+    must(x == MAP_FAILED ? errno : 0, "mmap");
+    *x = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
+static void unmapped_unseen(void)
+{
+    map_x(NULL);
+    employ();
+    on(0, a_x);
+    munmap(x, sizeof *x);
+    map_x(x);
+    on(1, x_a);
+}
+
+static void unmapped_and_initialised(void)
+{
+    map_x(NULL);
+    pthread_mutex_init(x, NULL);
+    employ();
+    on(0, a_x);
+    munmap(x, sizeof *x);
+    map_x(x);
+    pthread_mutex_init(x, NULL);
+    on(1, x_a);
+}
+
 /* ---- classes ---- */
 
 static int member;
@@ -706,6 +785,7 @@ static const struct {
     SCENARIO(three_at_once_by_two_threads),
     SCENARIO(hand_over_hand),
     SCENARIO(ring),
+    SCENARIO(ring_with_an_end),
     SCENARIO(gate),
     SCENARIO(gate_of_one),
     SCENARIO(gate_left_out_once),
@@ -722,6 +802,7 @@ static const struct {
     SCENARIO(a_writer_that_reads),
     SCENARIO(readers_behind_writers),
     SCENARIO(spins),
+    SCENARIO(spin_tried_second),
     SCENARIO(recursive),
     SCENARIO(waiting),
     SCENARIO(waiting_before),
@@ -732,6 +813,9 @@ static const struct {
     SCENARIO(destroyed),
     SCENARIO(freed_unseen),
     SCENARIO(on_a_stack_that_returned),
+    SCENARIO(made_on_a_stack_that_returned),
+    SCENARIO(unmapped_unseen),
+    SCENARIO(unmapped_and_initialised),
     SCENARIO(classes),
     SCENARIO(classes_with_gates),
     SCENARIO(accounts),
