@@ -10,7 +10,7 @@ NATIVE := $(shell find native -type f) CMakeLists.txt
 TYPECHECK := build/typecheck/locktop
 
 .PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench bench-table programs \
-  programs-bench symbols-bench soak fuzz glibc-tests sizes wheel-test clean
+  programs-bench symbols-bench soak alarms fuzz glibc-tests sizes wheel-test clean
 
 setup: .venv/.built
 
@@ -45,6 +45,12 @@ MINUTES ?= 10
 soak: setup
 	LOCKTOP_SOAK_MINUTES=$(MINUTES) $(BIN)/pytest tests/soak -s
 
+# Healthy programs under load, one after the other: whatever is told of them is a false alarm. A few are
+# among the tests. SEED repeats the choice of a run; snapshots of alarms go to build/alarms.
+RUNS ?= 1000
+alarms: setup
+	PYTHONPATH=tests $(BIN)/python -m alarms --runs $(RUNS) $(if $(SEED),--seed $(SEED))
+
 # Names in a large program, made for it in MEGABYTES of build/big (docs/overhead.md).
 MEGABYTES ?= 200
 symbols-bench: setup
@@ -71,7 +77,7 @@ lint: setup $(TYPECHECK)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy -p locktop
-	$(BIN)/mypy tests/conftest.py tests/support tests/integration tests/glibc tests/programs tests/soak tests/fuzz
+	$(BIN)/mypy tests/conftest.py tests/support tests/integration tests/glibc tests/programs tests/soak tests/fuzz tests/alarms
 	$(BIN)/clang-format --dry-run -Werror $(C_FILES)
 	$(BIN)/lint-imports --no-logo
 

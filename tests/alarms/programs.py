@@ -1,0 +1,163 @@
+"""Programs in which nothing is wrong, and how to run them: our own targets, the near misses of the
+tables of deadlocks, and real programs as far as they are installed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from integration import test_deadlock_table as deadlocks
+from integration import test_lock_order as orders
+from programs.test_cpython import PROGRAM as PYTHON_PROGRAM
+from support.servers import free_port
+from support.targets import SOURCES, Compiler
+
+POSSIBLE, POTENTIAL, MISUSE = "possible", "potential", "misuse"
+_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin"
+
+
+@dataclass(frozen=True)
+class Healthy:
+    """A program that does nothing wrong. ``{port}`` in its commands is a free one's number."""
+
+    name: str
+    command: tuple[str, ...]
+    doubtful: frozenset[str] = frozenset()  # what may be told of it all the same
+    load: tuple[str, ...] = ()  # a command that puts load on it, again and again
+    ends_with_ok: bool = False  # when its stdin ends: that proves that it could go on
+    lives_s: float = 0.7  # how long it is looked at, on average
+
+    def ready(self) -> Healthy:
+        """Return it with a port of its own."""
+        port = str(free_port())
+        command = tuple(part.replace("{port}", port) for part in self.command)
+        load = tuple(part.replace("{port}", port) for part in self.load)
+        return replace(self, command=command, load=load)
+
+
+def all_healthy(compiler: Compiler) -> dict[str, list[Healthy]]:
+    """Return what there is here, by sort."""
+    return {
+        "fighting": list(_fighting(compiler)),
+        "near misses": [*_near_misses(compiler), *_orders(compiler)],
+        "real": list(_real()),
+    }
+
+
+# ---- targets ----
+
+#: Those that go on, or stay, until they are killed: arguments, and what may be told.
+_TARGETS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("contend_ok", ()),
+    ("many", ("20",)),
+    ("fleet", ()),
+    ("hold100", ()),
+    ("semaphores", ()),
+    ("barriers", ()),
+    ("condpool", ()),
+    ("onces", ()),
+    ("rwprefer", ("timed",)),
+    ("timed", ()),
+    ("spins", ()),
+    ("pifight", ()),
+    ("soak", ()),
+    ("pools", ("4",)),
+    ("condhold", ()),
+    *(("blamed", (kind,)) for kind in (
+        "mutex", "recursive", "robust", "inherit", "adaptive", "write", "read", "spin", "custom",
+        "cond", "many",
+    )),
+)  # fmt: skip
+
+
+def _fighting(compiler: Compiler) -> Iterator[Healthy]:
+    program = str(compiler.program("healthy"))
+    listed = re.findall(r"^    SCENARIO\((\w+)\)", (SOURCES / "healthy.c").read_text(), re.M)
+    for scenario in listed:
+        yield Healthy(f"healthy {scenario}", (program, scenario), ends_with_ok=True)
+    for name, arguments in _TARGETS:
+        command = (str(compiler.program(name)), *arguments)
+        yield Healthy(" ".join([name, *arguments]), command)
+
+
+def _near_misses(compiler: Compiler) -> Iterator[Healthy]:
+    knots = str(compiler.program("knots"))
+    tables = (deadlocks.CERTAIN, deadlocks.POSSIBLE, deadlocks.SPINNING)
+    near = {name: knot.near_miss for table in tables for name, knot in table.items()}
+    for name, program in {**near, **deadlocks.SILENT}.items():
+        # Threads that end and keep a lock; a mutex that says no to who has it.
+        wrong = any(word in " ".join(program.arguments) for word in ("exit", "checked"))
+        doubtful = frozenset({MISUSE} if wrong else ())
+        yield Healthy(f"knots: not {name}", (knots, *program.arguments), doubtful)
+
+
+def _orders(compiler: Compiler) -> Iterator[Healthy]:
+    program = str(compiler.program("orders"))
+    for scenario in orders.NONE:
+        doubtful = frozenset({MISUSE} if scenario == "handed_over" else ())
+        yield Healthy(f"orders {scenario}", (program, scenario), doubtful)
+
+
+# ---- real programs ----
+
+
+def _again(command: str) -> tuple[str, ...]:
+    return ("sh", "-c", f"while :; do {command}; sleep 0.05; done")
+
+
+def _real() -> Iterator[Healthy]:
+    yield Healthy("CPython", (sys.executable, "-c", PYTHON_PROGRAM), lives_s=1.0)
+    for needed, healthy in _INSTALLED:
+        if all(shutil.which(command, path=_PATH) for command in needed):
+            yield healthy
+
+
+_INSTALLED = (
+    (
+        ("memcached", "memcslap"),
+        Healthy(
+            "memcached",
+            ("memcached", "-u", "root", "-l", "127.0.0.1", "-p", "{port}", "-U", "0", "-t", "4"),
+            load=_again("memcslap --servers=127.0.0.1:{port} --concurrency=8 --execute-number=500"),
+            lives_s=1.2,
+        ),
+    ),
+    (
+        ("redis-server", "redis-benchmark"),
+        Healthy(
+            "redis",
+            ("redis-server", "--port", "{port}", "--bind", "127.0.0.1", "--save", "",
+             "--io-threads", "4", "--io-threads-do-reads", "yes", "--dir", "/tmp"),
+            load=_again("redis-benchmark -p {port} -t set,get,lpush -n 20000 -P 16 -c 50 -q"),
+            lives_s=1.2,
+        ),
+    ),
+    (
+        ("sysbench",),
+        Healthy(
+            "sysbench mutex",
+            ("sysbench", "mutex", "--threads=8", "--mutex-num=2", "--mutex-locks=10000000",
+             "--mutex-loops=100", "run"),
+        ),
+    ),
+    (
+        ("sysbench",),
+        Healthy(
+            "sysbench threads",
+            ("sysbench", "threads", "--threads=8", "--thread-locks=2", "--time=60", "run"),
+        ),
+    ),
+    (
+        ("stress-ng",),
+        Healthy(
+            "stress-ng",
+            ("stress-ng", "--pthread", "2", "--mutex", "1", "--sem", "1", "--timeout", "60"),
+        ),
+    ),
+    (("java",), Healthy("JVM", ("java", str(SOURCES / "Parallel.java")), lives_s=2.0)),
+    (("node",), Healthy("Node.js", ("node", str(SOURCES / "workers.js")), lives_s=1.0)),
+)  # fmt: skip

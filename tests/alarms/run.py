@@ -1,0 +1,171 @@
+"""One run: a healthy program is started, looked at at random moments, and ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, suppress
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+
+from support.targets import PATIENCE_S, remove_file_of, start_time
+
+from alarms.programs import MISUSE, POSSIBLE, POTENTIAL, Healthy
+from locktop.collector.attach import attach
+from locktop.collector.errors import LocktopError
+from locktop.collector.export.json_ import document
+from locktop.collector.launch import preload_environment
+from locktop.collector.model import Confidence, Snapshot
+from locktop.collector.source import Source
+from locktop.tui import cli
+
+_LOOKS = 5
+#: The usual one more often.
+_LEVELS = ("contended", "contended", "contended", "blocks", "all")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What came of a run."""
+
+    name: str
+    seed: str  # repeats what is random in it
+    looks: int
+    alarms: tuple[str, ...]
+
+
+def run(program: Healthy, seed: str, directory: Path) -> Ran:
+    """Run ``program``; what was seen at an alarm is kept in ``directory``."""
+    chance = random.Random(seed)
+    program = program.ready()
+    looks, alarms = 0, list[str]()
+    with _started(program.command, chance.choice(_LEVELS)) as process, _load(program.load):
+        source = _attached(process)
+        if source is None:
+            return Ran(program.name, seed, 0, ("it could not be looked at",))
+        try:
+            for snapshot in _looks(source, chance, program.lives_s):
+                looks += 1
+                told = _told(snapshot, program.doubtful)
+                if told:
+                    _keep(snapshot, directory / f"{program.name}-{seed}-{looks}.json")
+                alarms += told
+        finally:
+            source.close()
+        alarms += _check(process)
+        if program.ends_with_ok:
+            alarms += _ended_well(process)
+    return Ran(program.name, seed, looks, tuple(dict.fromkeys(alarms)))
+
+
+def _told(snapshot: Snapshot, doubtful: frozenset[str]) -> list[str]:
+    """What is told of a program in which nothing is wrong."""
+    told = []
+    for deadlock in snapshot.deadlocks:
+        if deadlock.certain:
+            told.append("certain deadlock")
+        elif POSSIBLE not in doubtful:
+            told.append(f"possible deadlock: {deadlock.doubt}")
+    for cycle in snapshot.lock_order:
+        if cycle.confidence is not Confidence.LOW and POTENTIAL not in doubtful:
+            told.append(f"potential deadlock: {cycle.confidence} {cycle.why}")
+    if MISUSE not in doubtful:
+        told += [f"misuse: {misuse.kind}" for misuse in snapshot.misuses]
+    return told
+
+
+def _looks(source: Source, chance: random.Random, lives_s: float) -> Iterator[Snapshot]:
+    """Looks at random moments, now and then two in a row; the last one with all names."""
+    for _ in range(_LOOKS - 1):
+        time.sleep(chance.choice((0.0, chance.expovariate((_LOOKS - 2) / lives_s))))
+        snapshot = source.look()
+        yield snapshot
+        if snapshot.ended:
+            return
+    yield source.look(resolve=True)
+
+
+def _check(process: subprocess.Popen[bytes]) -> list[str]:
+    """``locktop check``, which says 0 of a program that lives."""
+    with redirect_stderr(StringIO()):  # it says so if the program has ended
+        status = cli.main(["check", "-q", "-p", str(process.pid)])
+    return [f"exit status {status} of check"] if status and process.poll() is None else []
+
+
+def _ended_well(process: subprocess.Popen[bytes]) -> list[str]:
+    said, _ = process.communicate(timeout=PATIENCE_S)
+    return [] if said.endswith(b"ok\n") and process.returncode == 0 else [f"it said {said!r}"]
+
+
+def _keep(snapshot: Snapshot, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_name(path.name.replace(" ", "-")).write_text(json.dumps(document(snapshot), indent=1))
+
+
+# ---- processes ----
+
+
+@contextmanager
+def _started(command: tuple[str, ...], level: str) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(
+        command,
+        env={**os.environ, **preload_environment(level)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    started = start_time(process.pid)
+    try:
+        yield process
+    finally:
+        _end(process)
+        remove_file_of(process.pid, started)
+
+
+@contextmanager
+def _load(command: tuple[str, ...]) -> Iterator[None]:
+    if not command:
+        yield
+        return
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        yield
+    finally:
+        _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """With all that it started: its group is named by its pid, which is its own until it is
+    waited for."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(BrokenPipeError):
+                pipe.close()
+
+
+def _attached(process: subprocess.Popen[bytes]) -> Source | None:
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        with suppress(LocktopError):  # it has just begun
+            return attach(process.pid)
+        if process.poll() is not None:
+            return None
+        time.sleep(0.005)
+    return None
