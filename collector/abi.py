@@ -99,6 +99,7 @@ class Header(NamedTuple):
     retire_seq: int
     threads_unwatched: int
     unloads: int
+    forked_from: int
 
 
 # ``count`` is the C field's name; that tuple has a method of this name is of no use here.

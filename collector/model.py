@@ -318,6 +318,7 @@ class MisuseKind(StrEnum):
     DESTROYED_WAITED = "destroyed_waited"  # while it was waited for
     TWO_MUTEXES = "two_mutexes"  # waits for a condition with different mutexes at one time
     KEPT_AT_END = "kept_at_end"  # the thread ended and still had it
+    HELD_AT_FORK = "held_at_fork"  # by another thread of the parent: nobody gives it back here
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +328,9 @@ class Misuse:
     kind: MisuseKind
     lock: int  # id
     tid: int  # who did it first
-    other: int  # tid of who had it then, 0 unknown; TWO_MUTEXES: id of the other mutex
+    #: tid of who had it then, 0 unknown (HELD_AT_FORK: a thread of the parent); TWO_MUTEXES: id of
+    #: the other mutex.
+    other: int
     stack: int  # KEPT_AT_END: one frame, where it was taken
     count: int  # RELEASED_OTHERS: at least
     ago_s: float  # since the first time

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from locktop.collector import control, discover, ending, neighbours, procfs, unseen
+from locktop.collector import control, discover, ending, forked, neighbours, procfs, unseen
 from locktop.collector.abi import LockRow, lib
 from locktop.collector.analysis import deadlock, waitgraph
 from locktop.collector.analysis.classify import Classifier
@@ -356,7 +356,15 @@ class PreloadSource:
         interval_s = time.monotonic() - self._looked_at if self._looked_at else 0.0
         self._looked_at = time.monotonic()
         main = tasks.get(self._target.own_pid)
-        misuses = file.misuses.read(reading.now)
+        misuses = (
+            *file.misuses.read(reading.now),
+            *forked.held_at_fork(
+                self._target.pid,
+                reading.header.forked_from,
+                threads,
+                {lock.id: lock for lock in locks},
+            ),
+        )
         return Snapshot(
             taken_at=iso(now),
             host=self._host,

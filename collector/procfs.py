@@ -24,6 +24,7 @@ class Stat(NamedTuple):
 
     comm: str
     state: str  # one letter, see proc_pid_stat(5)
+    parent: int  # pid
     cpu_s: float
     start_time: int  # clock ticks since boot
 
@@ -56,7 +57,7 @@ def parse_stat(data: bytes) -> Stat:
     fields = data[end + 2 :].split(b" ", 20)
     cpu_ticks = int(fields[11]) + int(fields[12])
     name = clean(data[data.index(b"(") + 1 : end])
-    return Stat(name, fields[0].decode(), cpu_ticks * CLOCK_TICK_S, int(fields[19]))
+    return Stat(name, fields[0].decode(), int(fields[1]), cpu_ticks * CLOCK_TICK_S, int(fields[19]))
 
 
 def stat(pid: int) -> Stat:

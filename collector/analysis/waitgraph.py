@@ -41,7 +41,10 @@ MAY_SIGNAL = (
     "another thread may yet {verb} what is waited for; all that have done so until now are stuck"
 )
 MAY_COME = "another thread may yet come to the barrier; all that have done so until now are stuck"
-LIST_GONE = "the owner has ended, and it is not known whether it released the lock before"
+LIST_GONE = (
+    "the owner is gone (it ended, or was left behind by a fork), and it is not known whether it"
+    " released the lock before"
+)
 OTHER_PROCESS = "another process may post the semaphore"
 NOT_GIVEN_BACK = "the semaphore may be no lock: who has it has never given it back"
 NOT_COUNTED = "how often the semaphore can be got is not known"

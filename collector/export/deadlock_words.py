@@ -34,7 +34,7 @@ _WHOSE = {
     How.LIVES: "",
     How.ABSENT: "where {} has not arrived",
     How.SIGNALS: "which {} would have to post or signal",
-    How.ABANDONED: "not given back by {}, which has ended",
+    How.ABANDONED: "not given back by {}",
 }
 #: The same in few words, before a name.
 SHORTLY = {
@@ -103,8 +103,14 @@ def circle(report: DeadlockReport, arrow: str = " -> ") -> str:
 def _holder(report: DeadlockReport, member: Member) -> str:
     if not member.held_by:
         return "nobody"
-    ended = ", which has ended" if member.how is How.ABANDONED else ""
-    return f"{thread(report, member.held_by)}{ended}"
+    return thread(report, member.held_by) + _gone(member)
+
+
+def _gone(member: Member) -> str:
+    """Where it still lists the lock it has ended; else it may be in the parent of this process."""
+    if member.how is not How.ABANDONED:
+        return ""
+    return ", which has ended" if member.taken_at else ", which is gone"
 
 
 def thread(report: DeadlockReport, tid: int) -> str:
@@ -144,7 +150,7 @@ def whose(report: DeadlockReport, member: Member) -> str:
     if not member.held_by:
         return "and nobody is left who could end that wait"
     holder = "itself" if _self(member) else thread(report, member.held_by)
-    return _WHOSE[member.how].format(holder)
+    return _WHOSE[member.how].format(holder) + _gone(member)
 
 
 def _self(member: Member) -> bool:
@@ -241,6 +247,12 @@ def _released(report: DeadlockReport, step: Step) -> str:
 
 def _given_back(report: DeadlockReport) -> str:
     member = report.circle[0]
+    if not member.taken_at:
+        return (
+            f"{thread(report, member.held_by)} had {lock(member.waits_for)} and is gone: a thread"
+            " should give back what it has before it ends, and no other thread should have a lock"
+            " when a process forks (pthread_atfork)."
+        )
     return (
         f"{thread(report, member.held_by)} took {lock(member.waits_for)}{_at(member.taken_at)} and"
         " ended: a thread should give back what it has before it ends, cancelled or not."

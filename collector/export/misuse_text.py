@@ -14,6 +14,8 @@ _DID = {
     MisuseKind.DESTROYED_WAITED: "destroyed it while it was waited for",
     MisuseKind.TWO_MUTEXES: "waited for it with another mutex than others at that time: {other}",
     MisuseKind.KEPT_AT_END: "ended and still had it",
+    MisuseKind.HELD_AT_FORK: "waits for it for good: {other} of the parent process had it when"
+    " that forked this one, and nobody gives it back here",
 }
 
 

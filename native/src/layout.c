@@ -6,7 +6,7 @@
 #define SIZE(type, size) _Static_assert(sizeof(struct type) == (size), #type)
 
 SIZE(lt_array, 224);
-SIZE(lt_header, 2000);
+SIZE(lt_header, 2008);
 SIZE(lt_control, 24);
 SIZE(lt_lock, 64);
 SIZE(lt_name, 128);

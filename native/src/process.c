@@ -104,11 +104,14 @@ static void inherit_held(void)
 
 void process_start_child(void)
 {
+    uint32_t parent = lt_shm ? lt_shm->pid : 0;
     control_own(LT_LEVEL_DORMANT);
     shm_detach();
     threads_reset();
-    if (watch_begin())
-        inherit_held();
+    if (!watch_begin())
+        return;
+    lt_shm->forked_from = parent;
+    inherit_held();
 }
 
 static void before_fork(void)

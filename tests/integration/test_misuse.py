@@ -73,3 +73,31 @@ def test_signals_that_nobody_heard_are_counted(start_target: StartTarget) -> Non
     condition = tool.lock_named(document, "g_wrong_cond")
     assert (condition["signals"], condition["unheard"]) == (5, 4)
     assert document["misuses"] == []
+
+
+def test_a_lock_that_the_parent_had_when_it_forked(start_target: StartTarget) -> None:
+    target = start_target("forkheld")
+    truth = target.truth()
+
+    def waits(document: dict[str, Any]) -> bool:
+        return bool(document["misuses"] and document["deadlocks"])
+
+    document = tool.look_until(truth["child"], waits, "its wait")
+    (found,) = document["misuses"]
+    assert (found["kind"], found["other"]) == ("held_at_fork", truth["holder"])
+    assert tool.functions(document, found["stack"])[0] == "ask_in_child"
+    (deadlock,) = document["deadlocks"]
+    assert not deadlock["certain"]
+    assert "left behind by a fork" in deadlock["doubt"]
+    done = tool.run("check", "-p", truth["child"])
+    assert done.returncode == 0
+    assert "which is gone" in done.stdout
+    assert "has ended" not in done.stdout, "it has not: it is the parent's"
+    assert tool.snapshot(target.pid)["misuses"] == []
+
+
+def test_a_lock_that_was_taken_for_the_fork_is_the_childs(start_target: StartTarget) -> None:
+    target = start_target("forkheld", "handlers")
+    child = target.truth()["child"]
+    target.expect("got it")
+    assert tool.snapshot(child)["misuses"] == []

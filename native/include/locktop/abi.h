@@ -141,9 +141,11 @@ struct lt_header {
 
     struct lt_array misuses;  /* of struct lt_misuse; at most LT_MISUSES */
     uint64_t misuses_changed; /* grows with each misuse that was seen, noted or not */
-    struct lt_array orders;   /* of struct lt_order */
-    struct lt_array lives;    /* of struct lt_life */
-    uint64_t orders_changed;  /* grows with each change of either */
+    uint32_t forked_from; /* pid of the process that forked this one, 0: it executed a program */
+    uint32_t misuses_reserved;
+    struct lt_array orders;  /* of struct lt_order */
+    struct lt_array lives;   /* of struct lt_life */
+    uint64_t orders_changed; /* grows with each change of either */
 };
 
 /* The only page a reader writes. `mode` is what the hooks look at:
