@@ -181,6 +181,7 @@ class LockRates:
     wait: float = 0.0  # seconds waited, by all threads together, per second
     hold: float = 0.0  # seconds held per second
     signals: float = 0.0
+    unheld: float = 0.0  # of ``wait``, while nobody had it or nobody is known to
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,6 +337,35 @@ class Misuse:
     ago_s: float  # since the first time
 
 
+class PatternName(StrEnum):
+    """A shape of contention that is known (docs/patterns.md); the value is the word in JSON."""
+
+    CONVOY = "convoy"  # handing it on takes longer than what is done under it
+    SERIALISED = "serialised"  # by one lock
+    THUNDERING_HERD = "thundering_herd"  # many are woken where one is enough
+    STARVED_WRITER = "starved_writer"  # by readers that come later
+    LONG_HOLD = "long_hold"  # with a system call inside
+    FALSE_IDLE = "false_idle"  # whoever would give them work waits for a lock
+    OVERSUBSCRIBED = "oversubscribed"  # more threads than CPUs
+    HIGH_RATE = "high_rate"  # taken very often, without contention
+
+    @property
+    def words(self) -> str:
+        """As it is said."""
+        return self.value.replace("_", " ")
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One that was seen."""
+
+    name: PatternName
+    lock: int  # id; 0: no single lock's
+    tids: tuple[int, ...]  # of those it is seen by
+    evidence: str  # the figures that tell it
+    advice: str  # one sentence
+
+
 @dataclass(frozen=True, slots=True)
 class Process:
     """The process looked at."""
@@ -347,6 +377,7 @@ class Process:
     started_at: str  # ISO 8601, UTC
     cpu_share: float = 0.0  # cores used in the last interval
     rss_bytes: int = 0
+    cpus: int = 0  # that it may run on, 0 unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,6 +406,7 @@ class Snapshot:
     events: tuple[Event, ...] = ()  # the newest, newest first, at most a few hundred
     marks: tuple[Mark, ...] = ()  # the newest, newest first, at most a hundred
     misuses: tuple[Misuse, ...] = ()  # the first one first
+    patterns: tuple[Pattern, ...] = ()  # in the order of PatternName
     lost_events: int = 0  # since the process started, as far as known
     unseen_waiters: tuple[int, ...] = ()  # tids that wait in a futex unknown to the source
     locks_left_out: int = 0  # uncontended locks known but not in ``locks``

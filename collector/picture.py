@@ -340,6 +340,9 @@ class Picture:
         idle = kind not in CONTENTION_KINDS
         stacks = self._wait_stacks(sites, now, idle)
         seconds = self._clock.seconds
+        held = now.held or [(tid, 0, 0) for tid in holders]
+        because = self._blame(row, kind, reading, waiting, held, frames)
+        earlier = self._locks.get(row.lock)
         return Lock(
             id=row.lock,
             address=row.address,
@@ -358,9 +361,7 @@ class Picture:
             holders=tuple(holders),
             waiters=tuple([tid for _, tid, _ in sorted(now.waiters, reverse=True)]),
             wait_stacks=stacks,
-            blame=self._blame(
-                row, kind, reading, waiting, now.held or [(tid, 0, 0) for tid in holders], frames
-            ),
+            blame=because,
             destroyed=bool(row.destroyed),
             rates=rates.lock_rates(
                 interval_s,
@@ -369,6 +370,7 @@ class Picture:
                 seconds(row.changed_wait_ticks + waiting - wait_before),
                 seconds(row.changed_hold_ticks + holding - hold_before),
                 row.changed_signals,
+                _unheld_s(because) - (_unheld_s(earlier[2].blame) if earlier else 0.0),
             )
             if interval_s
             else LockRates(),
@@ -486,6 +488,10 @@ class Picture:
     def mark(self, raw: RawMark, now: int) -> Mark:
         """Return a mark as the model has it."""
         return Mark(raw.tid, self._clock.seconds(now - raw.start), clean(raw.text))
+
+
+def _unheld_s(blame: Sequence[Blame]) -> float:
+    return sum([one.wait_s for one in blame if not one.tid and not one.site])
 
 
 def _largest_mean(sites: list[Site] | tuple[()]) -> int:

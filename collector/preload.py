@@ -16,6 +16,7 @@ from locktop.collector.abi import LockRow, lib
 from locktop.collector.analysis import deadlock, waitgraph
 from locktop.collector.analysis.classify import Classifier
 from locktop.collector.analysis.idle_rules import Rules
+from locktop.collector.analysis.patterns import patterns
 from locktop.collector.clock import Clock
 from locktop.collector.decode import FlightRecorder
 from locktop.collector.errors import LocktopError
@@ -140,6 +141,7 @@ class PreloadSource:
         self._host = clean(socket.gethostname())
         self._last: Snapshot | None = None
         self._looked_at = 0.0
+        self._stopped = False
         self._busy = threading.Lock()  # levels are set by another thread
 
     def close(self) -> None:
@@ -153,7 +155,10 @@ class PreloadSource:
         with self._busy:
             with _nothing_collected():
                 snapshot = self._looked()
-            self._last = self._classifier.told(self._resolved(snapshot) if resolve else snapshot)
+            told = self._classifier.told(self._resolved(snapshot) if resolve else snapshot)
+            # Of a process that is stopped nothing can be said: nobody holds a lock for long.
+            found = () if self._stopped else patterns(told)
+            self._last = replace(told, patterns=found)
             return self._last
 
     def waits(self) -> Mapping[int, WaitNow] | None:
@@ -292,7 +297,8 @@ class PreloadSource:
         deadlocks = self._deadlocks(threads, locks, tasks, reading.handed_over, ended)
         order = file.orders.cycles(locks, file.rows)
         snapshot = self._snapshot(reading, tasks, threads, locks, deadlocks, order)
-        if state in _STOPPED:
+        self._stopped = state in _STOPPED
+        if self._stopped:
             note = _STOPPED[state].format(pid=self._target.pid)
             snapshot = replace(snapshot, notes=(*snapshot.notes, note))
         snapshot = file.python.shown(snapshot, file.waits)

@@ -59,7 +59,14 @@ class ProcessFigures:
             started_at=self._started_at,
             cpu_share=cpu_share,
             rss_bytes=rss,
+            cpus=self._cpus(),
         )
+
+    def _cpus(self) -> int:
+        try:
+            return len(os.sched_getaffinity(self._target.pid))
+        except OSError:
+            return 0
 
     def _share(self, now: float, used_s: float) -> float:
         before, self._cpu = self._cpu, (now, used_s)

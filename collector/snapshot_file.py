@@ -31,6 +31,8 @@ from locktop.collector.model import (
     MisuseKind,
     OrderCycle,
     OrderEdge,
+    Pattern,
+    PatternName,
     Process,
     Snapshot,
     Thread,
@@ -264,6 +266,7 @@ def _snapshot(top: _Fields) -> Snapshot:
         events=top.all("events", _event),
         marks=top.all("marks", _mark),
         misuses=top.all("misuses", _misuse),
+        patterns=top.all("patterns", _pattern),
         lost_events=top.integer("lost_events"),
         unseen_waiters=top.integers("unseen_waiters"),
         locks_left_out=top.integer("locks_left_out"),
@@ -278,6 +281,7 @@ def _process(one: _Fields) -> Process:
     return Process(
         one.integer("pid", _NEEDED), one.text("comm"), one.texts("cmdline"), one.text("exe"),
         one.text("started_at"), one.number("cpu_share"), one.integer("rss_bytes"),
+        one.integer("cpus"),
     )  # fmt: skip
 
 
@@ -430,4 +434,11 @@ def _misuse(one: _Fields) -> Misuse:
     return Misuse(
         one.one_of("kind", MisuseKind), one.integer("lock", _NEEDED), one.integer("tid"),
         one.integer("other"), one.integer("stack"), one.integer("count"), one.number("ago_s"),
+    )  # fmt: skip
+
+
+def _pattern(one: _Fields) -> Pattern:
+    return Pattern(
+        one.one_of("name", PatternName), one.integer_or_none("lock") or 0, one.integers("tids"),
+        one.text("evidence"), one.text("advice"),
     )  # fmt: skip

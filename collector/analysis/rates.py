@@ -21,6 +21,7 @@ def lock_rates(
     wait_s: float,
     hold_s: float,
     signals: float,
+    unheld_s: float,
 ) -> LockRates:
     """Return changes per second of the interval; what shrank (a wait seen going on that ended while
     it was read) counts as 0."""
@@ -32,6 +33,7 @@ def lock_rates(
         wait=max(wait_s, 0.0) / interval_s,
         hold=max(hold_s, 0.0) / interval_s,
         signals=max(signals, 0.0) / interval_s,
+        unheld=max(unheld_s, 0.0) / interval_s,
     )
 
 

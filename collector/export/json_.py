@@ -19,6 +19,7 @@ from locktop.collector.model import (
     Lock,
     Misuse,
     OrderCycle,
+    Pattern,
     Snapshot,
     Thread,
     Wait,
@@ -83,6 +84,7 @@ def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, An
             {"tid": mark.tid, "ago_s": mark.ago_s, "text": mark.text} for mark in snapshot.marks
         ],
         "misuses": [_misuse(misuse) for misuse in snapshot.misuses],
+        "patterns": [_pattern(pattern) for pattern in snapshot.patterns],
     }
 
 
@@ -104,6 +106,7 @@ def _process(snapshot: Snapshot) -> dict[str, Any]:
         "started_at": process.started_at,
         "cpu_share": process.cpu_share,
         "rss_bytes": process.rss_bytes,
+        "cpus": process.cpus,
     }
 
 
@@ -344,6 +347,16 @@ def _misuse(misuse: Misuse) -> dict[str, Any]:
         "stack": misuse.stack,
         "count": misuse.count,
         "ago_s": misuse.ago_s,
+    }
+
+
+def _pattern(pattern: Pattern) -> dict[str, Any]:
+    return {
+        "name": str(pattern.name),
+        "lock": pattern.lock or None,
+        "tids": list(pattern.tids),
+        "evidence": pattern.evidence,
+        "advice": pattern.advice,
     }
 
 

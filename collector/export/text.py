@@ -33,6 +33,7 @@ _MOST_MARKS = 20
 _MOST_PLACES = (5, 3)
 _MOST_BLAMED = 3
 _MOST_MISUSES = 10
+_MOST_PATTERNS = 10
 _LONGEST_LINE = 1000
 _HEADINGS = ("wait", "waited", "max wait", "taken", "held", "kind", "lock")
 _NO_WAIT_SEEN = "LOCKS: no wait for a mutex or rwlock was seen"
@@ -85,6 +86,7 @@ class _Page:
             yield from deadlock_text.lines(report)
         yield ""
         yield from self._lock_table()
+        yield from self._patterns()
         yield from self._signal_table()
         yield from self._waiting_threads()
         if self._with_idle:
@@ -317,6 +319,19 @@ class _Page:
             for entry, part in zip(lock.wait_stacks, changed, strict=True)
             if not entry.idle
         ]
+
+    # ---- patterns ----
+
+    def _patterns(self) -> Iterator[str]:
+        found = self._snapshot.patterns
+        if found:
+            yield from ("", "WHAT IT LOOKS LIKE")
+        for pattern in found[:_MOST_PATTERNS]:
+            at = f" at {self._lock(pattern.lock)}" if pattern.lock else ""
+            yield f"  {pattern.name.words}{at}: {pattern.evidence}"
+            yield f"    {pattern.advice}"
+        if len(found) > _MOST_PATTERNS:
+            yield f"  and {len(found) - _MOST_PATTERNS} more"
 
     # ---- misuse ----
 

@@ -10,7 +10,7 @@
 
 pthread_mutex_t g_kept = PTHREAD_MUTEX_INITIALIZER;
 static sem_t is_held, may_go;
-static int holder_tid;
+static int holder_tid, told[2]; /* that the parent has said its line */
 
 static void *hold(void *unused)
 {
@@ -47,6 +47,7 @@ int main(int argc, char **argv)
     if (argc > 1)
         pthread_atfork(prepare, after, after);
     (void)argv;
+    must(pipe(told) ? errno : 0, "pipe");
     pthread_t holder = start(hold, NULL, "holder");
     sem_wait(&is_held);
     int parent = getpid();
@@ -56,12 +57,15 @@ int main(int argc, char **argv)
         if (getppid() != parent)
             _exit(3);
         ask_in_child();
-        say("got it");
+        if (read(told[0], line, 1) == 1)
+            say("got it");
         hear();
         _exit(0);
     }
     snprintf(line, sizeof line, "{\"child\": %d, \"holder\": %d}", child, holder_tid);
     say(line);
+    if (write(told[1], "!", 1) != 1)
+        return 3;
     hear();
     kill(child, SIGKILL);
     sem_post(&may_go);

@@ -278,8 +278,8 @@ def test_states() -> None:
 
 
 def test_rates_and_shares() -> None:
-    assert rates.lock_rates(2.0, 10, 4, 1.0, -0.1, 6) == rates.LockRates(5, 2, 0.5, 0, 3)
-    assert rates.lock_rates(0.0, 10, 4, 1.0, 0.0, 6) == rates.LockRates()
+    assert rates.lock_rates(2.0, 10, 4, 1.0, -0.1, 6, 0.5) == rates.LockRates(5, 2, 0.5, 0, 3, 0.25)
+    assert rates.lock_rates(0.0, 10, 4, 1.0, 0.0, 6, 0.0) == rates.LockRates()
     assert [rates.share(part, 2.0) for part in (-1, 1, 3)] == [0, 0.5, 1]
     assert rates.share(1, 0) == 0
     assert rates.split({Kind.MUTEX: 1.0, Kind.RWLOCK: 2.0, Kind.COND: 4.0}) == (3.0, 4.0)

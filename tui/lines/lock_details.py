@@ -32,6 +32,7 @@ def lock_details(picture: Picture, lock: Lock) -> Iterator[Line]:
     yield from _holders(picture, lock)
     yield from _waiters(picture, lock)
     yield from figures(picture, lock, {lock.id})
+    yield from looks_like(picture, lock.id)
     yield from _misused(picture, lock.id)
     yield from blamed(picture, lock.blame)
     yield from waited_here(picture, lock.wait_stacks)
@@ -145,6 +146,15 @@ def _mean_wait(picture: Picture, lock: LockRow, ids: Container[int]) -> float | 
     going_on = sum(wait.for_s for wait in waits if wait is not None and wait.lock in ids)
     mean = (lock.wait_s - going_on) / lock.contended
     return mean if 0 < mean <= lock.wait_max_s else None
+
+
+def looks_like(picture: Picture, lock: int) -> Iterator[Line]:
+    """Each pattern that is seen at the lock, with its evidence and what to do."""
+    for pattern in picture.snapshot.patterns:
+        if pattern.lock == lock:
+            yield blank()
+            yield say((f" {pattern.name.words.capitalize()}: ", "waiting"), pattern.evidence)
+            yield say(f"   {pattern.advice}")
 
 
 def _misused(picture: Picture, lock: int) -> Iterator[Line]:
