@@ -389,8 +389,9 @@ def _computes(thread: Thread) -> bool:
 
 def _high_rates(seen: _Seen) -> Iterator[Pattern]:
     """A lock is taken a million times a second, and less than 0.1 % of that has to wait."""
+    least = _HIGH_RATE * seen.period_s  # there may be many locks, few of which are taken so often
     for lock in seen.snapshot.locks:
-        if not lock.id or lock.kind not in CONTENTION_KINDS:
+        if lock.acquisitions < least or not lock.id or lock.kind not in CONTENTION_KINDS:
             continue
         rates = seen.rates(lock)
         if (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from contextlib import closing
 
@@ -9,7 +11,7 @@ import pytest
 from support.targets import PATIENCE_S, StartTarget
 
 from locktop.collector.attach import attach
-from locktop.collector.model import Pattern, Snapshot
+from locktop.collector.model import Pattern, Snapshot, ThreadState
 from locktop.collector.source import Source
 
 #: By what the program is told to do: its pattern, the lock at which it is ("" none).
@@ -62,3 +64,16 @@ def test_what_only_looks_like_it_is_not_told(what: str, start_target: StartTarge
     with closing(attach(target.pid)) as source:
         looks = [source.look(), *(after_a_while(source) for _ in range(_LOOKS))]
     assert [of_name(snapshot, name) for snapshot in looks] == [None] * len(looks)
+
+
+def test_nobody_holds_a_lock_for_long_in_a_process_that_is_stopped(
+    start_target: StartTarget,
+) -> None:
+    target = start_target("patterns", "longhold-not")
+    target.expect("ready")
+    target.process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, target.pid, os.WSTOPPED | os.WNOWAIT)
+    with closing(attach(target.pid)) as source:
+        looks = [after_a_while(source) for _ in range(_LOOKS)]
+    assert {thread.state for thread in looks[-1].threads} >= {ThreadState.OTHER}
+    assert [snapshot.patterns for snapshot in looks] == [()] * len(looks)

@@ -138,7 +138,7 @@ def oversubscribed() -> Snapshot:
 
 
 def high_rate() -> Snapshot:
-    return look((), LockRates(acquisitions=1e6, contended=999))
+    return look((), LockRates(acquisitions=1e6, contended=999), acquisitions=500_000)
 
 
 PICTURES = {
@@ -172,12 +172,14 @@ NEAR_MISSES: list[tuple[PatternName, str, Callable[[Snapshot], Snapshot]]] = [
     (PatternName.CONVOY, "holds take long", lambda s: with_rates(s, hold=0.11)),
     (PatternName.CONVOY, "holds not timed", lambda s: with_lock(s, hold_timed=0)),
     (PatternName.CONVOY, "hardly a wait", lambda s: with_rates(s, wait=0.4, unheld=0.4)),
+    (PatternName.CONVOY, "hardly taken", lambda s: with_rates(
+        s, acquisitions=9, contended=9, hold=0.0001)),
     (PatternName.CONVOY, "given back by others", lambda s: with_lock(s, foreign_releases=True)),
     (PatternName.CONVOY, "of two processes", lambda s: with_waits(s, pshared=True)),
     (PatternName.CONVOY, "for work", lambda s: with_waits(s, idle=True)),
     (PatternName.CONVOY, "holders not known", lambda s: replace(s, level="counting")),
     (PatternName.CONVOY, "watched later", lambda s: replace(s, complete=False)),
-    (PatternName.SERIALISED, "two wait", lambda s: without(s, 13)),
+    (PatternName.SERIALISED, "two wait", lambda s: without(s, 13, 20, 21, 22, 23)),
     (PatternName.SERIALISED, "often free", lambda s: with_rates(s, hold=0.89)),
     (PatternName.SERIALISED, "seldom contended", lambda s: with_rates(s, contended=49)),
     (PatternName.SERIALISED, "one long hold", lambda s: with_rates(s, acquisitions=1, contended=1)),
@@ -191,6 +193,8 @@ NEAR_MISSES: list[tuple[PatternName, str, Callable[[Snapshot], Snapshot]]] = [
     (PatternName.THUNDERING_HERD, "no signal", lambda s: with_rates(s, signals=0)),
     (PatternName.THUNDERING_HERD, "too few to tell", lambda s: with_rates(
         s, acquisitions=998, signals=1)),
+    (PatternName.THUNDERING_HERD, "seldom", lambda s: replace(
+        with_rates(s, acquisitions=99, signals=9), interval_s=6.0)),
     (PatternName.THUNDERING_HERD, "time limits", lambda s: with_waits(s, timed=True)),
     (PatternName.THUNDERING_HERD, "they work", lambda s: with_thread(s, 11, cpu_share=0.1)),
     (PatternName.THUNDERING_HERD, "a semaphore", lambda s: with_lock(s, kind=Kind.SEM)),
