@@ -20,6 +20,8 @@ from alarms.many import Sums, chosen, run_all
 from alarms.programs import all_healthy
 from alarms.run import Ran
 
+_TOLD_EVERY = 50
+
 
 def main() -> int:
     """Return the exit status."""
@@ -30,7 +32,7 @@ def main() -> int:
         os.environ["LOCKTOP_CACHE"] = f"{built}/names"
         programs = all_healthy(Compiler(Path(built)))
         some = chosen(programs, arguments.runs, arguments.seed)
-        sums = run_all(some, arguments.seed, arguments.keep, _say)
+        sums = run_all(some, arguments.seed, arguments.keep, _Teller())
     _report(sums, time.monotonic() - begun)
     return 1 if sums.alarmed else 0
 
@@ -45,9 +47,19 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _say(ran: Ran) -> None:
-    if ran.alarms:
-        print(f"{ran.name} ({ran.seed}): {'; '.join(ran.alarms)}", flush=True)
+class _Teller:
+    """Tells of each alarm at once, and now and then how far it has come."""
+
+    def __init__(self) -> None:
+        self._runs = self._looks = 0
+
+    def __call__(self, ran: Ran) -> None:
+        self._runs += 1
+        self._looks += ran.looks
+        if ran.alarms:
+            print(f"{ran.name} ({ran.seed}): {'; '.join(ran.alarms)}", flush=True)
+        if self._runs % _TOLD_EVERY == 0:
+            print(f"{self._runs} runs, {self._looks} looks", flush=True)
 
 
 def _report(sums: Sums, took_s: float) -> None:

@@ -71,7 +71,7 @@ def run_all(
 def _busy() -> Iterator[None]:
     """As many processes as there are processors, each busy, and behind the others in the queue."""
     loops = [
-        subprocess.Popen(["nice", "-n", "10", sys.executable, "-c", "while True: pass"])
+        subprocess.Popen(["nice", "-n", "12", sys.executable, "-c", "while True: pass"])
         for _ in range(os.cpu_count() or 1)
     ]
     try:

@@ -116,6 +116,7 @@ def _started(command: tuple[str, ...], level: str) -> Iterator[subprocess.Popen[
     process = subprocess.Popen(
         command,
         env={**os.environ, **preload_environment(level)},
+        preexec_fn=_step_back,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -136,6 +137,7 @@ def _load(command: tuple[str, ...]) -> Iterator[None]:
         return
     process = subprocess.Popen(
         command,
+        preexec_fn=_step_back,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -145,6 +147,11 @@ def _load(command: tuple[str, ...]) -> Iterator[None]:
         yield
     finally:
         _end(process)
+
+
+def _step_back() -> None:
+    """Or hundreds of threads would leave no time to look at them."""
+    os.nice(8)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -32,19 +32,21 @@ def test_no_false_alarm(compiler: Compiler, tmp_path: Path) -> None:
     ("command", "alarms"),
     [
         (("knots", "stay", "lock a, meet 1, lock b", "lock b, meet 1, lock a"),
-         {"certain deadlock", POTENTIAL, "exit status 1 of check"}),
+         ["certain", "exit status 1 of check", POTENTIAL]),
         (("knots", "e=0", "stay", "lock a, meet 1, get e", "post e, get e, meet 1, lock a"),
-         {POSSIBLE}),
-        (("orders", "inversion"), {POTENTIAL}),
-        (("misuses", "others"), {MISUSE}),
+         [POSSIBLE]),
+        (("orders", "inversion"), [POTENTIAL]),
+        (("misuses", "others"), [MISUSE]),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_an_alarm(
-    command: tuple[str, ...], alarms: set[str], compiler: Compiler, tmp_path: Path
+    command: tuple[str, ...], alarms: list[str], compiler: Compiler, tmp_path: Path
 ) -> None:
     program, *arguments = command
-    wrong = Healthy("wrong", (str(compiler.program(program)), *arguments), lives_s=4.0)
-    told = run(wrong, "1", tmp_path).alarms
-    assert all(any(one.startswith(alarm) for one in told) for alarm in alarms), told
-    assert len(told) == len(alarms), told
+    told: tuple[str, ...] = ()
+    for lives_s in (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0):  # till it has come to that
+        if len(told) < len(alarms):
+            wrong = Healthy("wrong", (str(compiler.program(program)), *arguments), lives_s=lives_s)
+            told = run(wrong, "1", tmp_path).alarms
+    assert sorted(alarm.partition(":")[0].partition(" deadlock")[0] for alarm in told) == alarms
     assert list(tmp_path.glob("wrong-1-*.json"))
