@@ -53,7 +53,7 @@ def all_healthy(compiler: Compiler) -> dict[str, list[Healthy]]:
 #: Those that go on, or stay, until they are killed: arguments, and what may be told.
 _TARGETS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("contend_ok", ()),
-    ("many", ("20",)),
+    ("many", ("1",)),
     ("fleet", ()),
     ("hold100", ()),
     ("semaphores", ()),
