@@ -11,7 +11,7 @@
 
 #include "target.h"
 
-enum { THREADS = 6, LOCKS = 6, ONCES = 1 << 16, QUEUE = 3 };
+enum { THREADS = 6, LOCKS = 6, ONCES = 1 << 14, QUEUE = 3 };
 
 static pthread_mutex_t g_gate = PTHREAD_MUTEX_INITIALIZER, g_table = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t locks[LOCKS], g_recursive, g_robust;
@@ -309,6 +309,7 @@ static void meeting_with_locks(struct worker *self)
 static void *take_one(void *m)
 {
     take(m);
+    pause_ms(1);
     give(m);
     return NULL;
 }
@@ -330,7 +331,7 @@ static void routine(void)
 {
     take(&g_table);
     give(&g_table);
-    sched_yield();
+    pause_ms(1); /* the others run into it */
 }
 
 static void once(struct worker *self)
