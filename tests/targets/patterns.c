@@ -89,7 +89,7 @@ static KEPT void *waker(void *unused)
         tokens++;
         pthread_mutex_unlock(&g_lock);
         pthread_cond_broadcast(&g_cond);
-        pause_ms(is_not ? 20 : 5);
+        pause_ms(is_not ? 20 : 2);
     }
     return unused;
 }
