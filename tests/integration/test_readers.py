@@ -74,6 +74,8 @@ def test_the_banner_names_a_deadlock(start_target: StartTarget, need: Need) -> N
     target = start_target("ring3")
     target.expect("ready")
     with Screen(need("tmux"), "-p", target.pid, width=160, height=60) as screen:
+        screen.until(shows_lock("THREAD"), "the screen")
+        screen.press("i")  # they wait for their turn
         text = screen.until(shows_lock("alice"), "the threads")
         assert "DEADLOCK" not in text
         target.go_on()

@@ -9,7 +9,7 @@ import pictures
 import pytest
 from rich.cells import cell_len
 
-from locktop.collector.model import Event, Frame, How, Kind, ThreadState, Wait, WaitStack
+from locktop.collector.model import Blame, Event, Frame, How, Kind, ThreadState, Wait, WaitStack
 from locktop.tui.lines import figures, lock_list, thread_list
 from locktop.tui.lines.banner import banner
 from locktop.tui.lines.deadlock_details import deadlock_details
@@ -19,7 +19,7 @@ from locktop.tui.lines.lock_details import lock_details
 from locktop.tui.lines.order import Ordering, matches
 from locktop.tui.lines.parts import latest_events
 from locktop.tui.lines.picture import Picture
-from locktop.tui.lines.runs import changed_cells, cut, line_text, merge, say, wrap
+from locktop.tui.lines.runs import STYLES, changed_cells, cut, line_text, merge, say, wrap
 from locktop.tui.lines.shorten import middle, path_in, place_in, without_arguments
 from locktop.tui.lines.status import Pace, status_line
 from locktop.tui.lines.table import lay_out
@@ -403,7 +403,19 @@ def test_status_line_keeps_the_level_where_little_fits() -> None:
 
 
 def details(picture: Picture, lock_id: int) -> str:
-    return "\n".join(line_text(line) for line in lock_details(picture, picture.locks[lock_id]))
+    lines = list(lock_details(picture, picture.locks[lock_id]))
+    assert {style for line in lines for _, style in line} <= STYLES.keys()
+    return "\n".join(line_text(line) for line in lines)
+
+
+def test_blame_says_what_the_holder_waited_for_itself() -> None:
+    calm = pictures.normal()
+    because = (Blame(4714, 0x401100, 3.0, through=2), Blame(0, 0x401100, 1.0), Blame(0, 0, 0.5))
+    locks = tuple(replace(lock, blame=because if lock.id == 1 else ()) for lock in calm.locks)
+    text = details(Picture(replace(calm, locks=locks)), 1)
+    assert ", while it waited for " in text
+    assert "threads that ended  took it at " in text
+    assert "no holder known" in text
 
 
 def test_the_mean_wait_has_no_wait_that_goes_on_or_gave_up() -> None:

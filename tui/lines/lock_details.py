@@ -186,7 +186,7 @@ def blamed(picture: Picture, because: Sequence[Blame]) -> Iterator[Line]:
 def _while_waiting(picture: Picture, through: int) -> Iterator[str | tuple[str, str]]:
     if through:
         yield ", while it waited for "
-        yield picture.lock_name(through), "lock"
+        yield picture.lock_name(through), "strong"
 
 
 def _taken_at(picture: Picture, site: int) -> Iterator[str | tuple[str, str]]:
