@@ -401,6 +401,8 @@ class Snapshot:
     deadlocks: tuple[Deadlock, ...] = ()
     lock_order: tuple[OrderCycle, ...] = ()  # the surest first, of these the shortest
     lock_order_suppressed: int = 0  # left out, for a suppression file says that they cannot be
+    #: Left out too, for it is not known whether their locks are the same ones throughout.
+    lock_order_unproven: int = 0
     stacks: Mapping[int, tuple[Frame, ...]] = field(default_factory=dict)
     sites: Mapping[int, Frame] = field(default_factory=dict)
     events: tuple[Event, ...] = ()  # the newest, newest first, at most a few hundred

@@ -9,8 +9,8 @@ from typing import Any
 from locktop.collector import abi
 from locktop.collector.abi import LockRow, ffi, lib
 from locktop.collector.analysis import lock_classes, lock_order
-from locktop.collector.analysis.lock_order import About, HeldThen, Identity, Life, Order
-from locktop.collector.model import Lock, OrderCycle
+from locktop.collector.analysis.lock_order import About, Found, HeldThen, Life, Order
+from locktop.collector.model import Lock
 from locktop.collector.shm import GrowingArray, SharedMemory
 from locktop.collector.symbols.resolver import Resolver
 
@@ -28,10 +28,9 @@ class LockOrders:
         self._lives_read = GrowingArray(memory, abi.LIVES_AT, abi.LIFE_SIZE)
         self._orders: tuple[Order, ...] = ()
         self._lives: dict[int, Life] = {}
-        self._stacks: tuple[int, ...] = ()  # pthread_t of threads, which lie in their stacks
         self._changed = 0
         self._next_reading = self._next_search = 0.0  # not before
-        self._known: tuple[object, tuple[OrderCycle, ...]] = (None, ())
+        self._known: tuple[object, Found] = (None, Found())
         #: Ids of the locks that a cycle may consist of.
         self.locks: frozenset[int] = frozenset()
 
@@ -45,26 +44,25 @@ class LockOrders:
         self._changed = changed
         lives = [entry for entry in _read(self._lives_read, "lt_life") if entry.birth]
         self._lives = {entry.birth: _life(entry) for entry in lives}
-        self._stacks = tuple({entry.pthread for entry in lives})
         self._orders = tuple(
             _order(entry) for entry in _read(self._orders_read, "lt_order") if entry.hash
         )
         self.locks = lock_order.in_cycles(self._orders)
         self._next_reading = _rested(begun)
 
-    def cycles(
+    def potential(
         self, locks: Sequence[Lock], rows: Mapping[int, LockRow], final: bool = False
-    ) -> tuple[OrderCycle, ...]:
+    ) -> Found:
         """Return the potential deadlocks among ``locks``, of which ``rows`` says more: as of now,
         if ``final``, else perhaps as of some looks ago."""
         if not self._orders:
-            return ()
+            return Found()
         known, found = self._known
         handed_over = tuple(lock.id for lock in locks if lock.foreign_releases)
         state = (self._changed, self._resolver.version, handed_over)
         begun = time.monotonic()
         if known != state and (final or begun >= self._next_search):
-            found = lock_order.cycles(self._orders, self._lives, self._about(locks, rows))
+            found = lock_order.find(self._orders, self._lives, self._about(locks, rows))
             self._known = (state, found)
             self._next_search = _rested(begun)
         return found
@@ -73,7 +71,7 @@ class LockOrders:
         class_of = lock_classes.by_lock(lock_classes.fold(locks))
         return {
             lock.id: About(
-                identity=self._identity(rows[lock.id]),
+                lasts=self._lasts(rows[lock.id]),
                 writers_first=lock.writers_first,
                 handed_over=lock.foreign_releases,
                 class_name=class_of[lock.id].name if lock.id in class_of else "",
@@ -82,13 +80,10 @@ class LockOrders:
             if lock.id in rows
         }
 
-    def _identity(self, row: LockRow) -> Identity:
+    def _lasts(self, row: LockRow) -> bool:
         """A lock that a call initialised has a life that is known, and a file's data is not freed.
         Of others it is not known when their memory became another lock's."""
-        if row.made_at or row.generation or self._resolver.is_of_a_file(row.address):
-            return Identity.CERTAIN
-        on_a_stack = self._resolver.is_on_a_stack(row.address, self._stacks)
-        return Identity.ON_A_STACK if on_a_stack else Identity.FREED_UNSEEN
+        return bool(row.made_at or row.generation) or self._resolver.is_of_a_file(row.address)
 
 
 def _rested(begun: float) -> float:
@@ -118,8 +113,15 @@ def _order(entry: Any) -> Order:
         cut=bool(entry.flags & lib.LT_ORDER_CUT),
         stack=entry.stack,
         held=tuple(
-            HeldThen(entry.held[i], entry.held_life[i], bool(entry.flags >> i & 1), entry.site[i])
+            HeldThen(
+                lock=entry.held[i],
+                life=entry.held_life[i],
+                shared=bool(entry.flags >> i & 1),
+                site=entry.site[i],
+                marked=bool(entry.flags & lib.LT_ORDER_KNOWN << i),
+            )
             for i in range(count)
         ),
         seen=tuple((who >> 32, who & 0xFFFFFFFF) for who in entry.seen if who),
+        marked=bool(entry.flags & lib.LT_ORDER_KNOWN << lib.LT_ORDER_HELD),
     )

@@ -16,6 +16,7 @@ from locktop.collector.abi import LockRow, lib
 from locktop.collector.analysis import deadlock, waitgraph
 from locktop.collector.analysis.classify import Classifier
 from locktop.collector.analysis.idle_rules import Rules
+from locktop.collector.analysis.lock_order import Found
 from locktop.collector.analysis.patterns import patterns
 from locktop.collector.clock import Clock
 from locktop.collector.decode import FlightRecorder
@@ -295,7 +296,7 @@ class PreloadSource:
         locks = file.picture.locks(reading, now, file.frames)
         file.recorder.read(reading.threads, _EVENTS_BUDGET_S)
         deadlocks = self._deadlocks(threads, locks, tasks, reading.handed_over, ended)
-        order = file.orders.cycles(locks, file.rows)
+        order = file.orders.potential(locks, file.rows)
         snapshot = self._snapshot(reading, tasks, threads, locks, deadlocks, order)
         self._stopped = state in _STOPPED
         if self._stopped:
@@ -354,7 +355,7 @@ class PreloadSource:
         threads: tuple[Thread, ...],
         locks: tuple[Lock, ...],
         deadlocks: tuple[Deadlock, ...],
-        order: tuple[OrderCycle, ...],
+        order: Found,
     ) -> Snapshot:
         file, now = self._file, time.time()
         events = [file.picture.event(raw, reading.now) for raw in file.recorder.newest]
@@ -381,9 +382,10 @@ class PreloadSource:
             threads=threads,
             locks=locks,
             deadlocks=deadlocks,
-            lock_order=order,
-            stacks=self._stacks(threads, locks, seen, deadlocks, misuses, order),
-            sites=self._sites(threads, locks, seen, deadlocks, order),
+            lock_order=order.cycles,
+            lock_order_unproven=order.unproven,
+            stacks=self._stacks(threads, locks, seen, deadlocks, misuses, order.cycles),
+            sites=self._sites(threads, locks, seen, deadlocks, order.cycles),
             events=seen,
             marks=tuple(file.picture.mark(raw, reading.now) for raw in file.recorder.marks),
             misuses=misuses,
@@ -454,8 +456,8 @@ class PreloadSource:
             file.resolver.wait(patience_s)
             known = file.resolver.version
             locks = file.picture.renamed(snapshot.locks, file.frames)
-            order = file.orders.cycles(locks, file.rows, final=True)  # classes go by name
-            edges = [edge for cycle in order for edge in cycle.edges]
+            order = file.orders.potential(locks, file.rows, final=True)  # classes go by name
+            edges = [edge for cycle in order.cycles for edge in cycle.edges]
             stacks = dict.fromkeys(
                 [*snapshot.stacks, *(edge.stack for edge in edges if edge.stack)]
             )
@@ -463,7 +465,8 @@ class PreloadSource:
             snapshot = replace(
                 snapshot,
                 locks=locks,
-                lock_order=order,
+                lock_order=order.cycles,
+                lock_order_unproven=order.unproven,
                 stacks={stack: file.python.of(stack) for stack in sorted(stacks)},
                 sites={site: file.resolver.site(site) for site in sorted(sites)},
             )

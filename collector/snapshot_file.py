@@ -261,6 +261,7 @@ def _snapshot(top: _Fields) -> Snapshot:
         deadlocks=top.all("deadlocks", _deadlock),
         lock_order=top.all("lock_order", _order),
         lock_order_suppressed=top.integer("lock_order_suppressed"),
+        lock_order_unproven=top.integer("lock_order_unproven"),
         stacks=top.stacks("stacks"),
         sites=top.sites("sites"),
         events=top.all("events", _event),

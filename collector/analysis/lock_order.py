@@ -4,14 +4,14 @@ An ``Order`` says that a lock was asked for while others were held. A cycle of t
 only if each is another thread's, if these threads could have been there at once (none was created
 after or joined before another one's part), if no two of them held one lock besides, which would
 have kept them apart, and if each waits for what the next one's hold denies it. Whatever is not
-known lowers the confidence, and is said; where something tells against a cycle, it is none.
+known lowers the confidence, and is said; where something tells against a cycle, it is none. Nor is
+one told, only counted, of which it is not known that its locks are the same ones throughout.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum, auto
 from itertools import islice
 from typing import TypeVar
 
@@ -40,6 +40,7 @@ class HeldThen:
     life: int
     shared: bool  # for reading
     site: int  # where it had been taken: return address
+    marked: bool = False  # whatever has its id and life is this lock
 
     @property
     def instance(self) -> Instance:
@@ -59,6 +60,7 @@ class Order:
     stack: int
     held: tuple[HeldThen, ...]
     seen: tuple[tuple[int, int], ...]  # by whom, when: a thread's birth, a segment of its life
+    marked: bool = False  # as HeldThen.marked, of the lock that was asked for
 
     @property
     def instance(self) -> Instance:
@@ -77,36 +79,39 @@ class Life:
     joined_in: int  # the joiner's segment that began with it
 
 
-class Identity(Enum):
-    """Whether what lies at a lock's address now is the lock that lay there then."""
-
-    CERTAIN = auto()
-    FREED_UNSEEN = auto()  # no call initialised it, and nothing tells when memory is freed
-    ON_A_STACK = auto()  # the same, and memory that is used again and again
-
-
 @dataclass(frozen=True, slots=True)
 class About:
     """What is known of a lock besides."""
 
-    identity: Identity = Identity.CERTAIN
+    lasts: bool = True  # nothing else can have lain at its address in this life
     writers_first: bool = False  # readers queue behind a writer that waits
     handed_over: bool = False  # given back by threads that do not hold it: who has it is not known
     class_name: str = ""  # of the class that it is in, see lock_classes.py
 
 
-def cycles(
-    orders: Sequence[Order], lives: Mapping[int, Life], about: Mapping[int, About]
-) -> tuple[OrderCycle, ...]:
-    """Return the potential deadlocks, the surest first, of these the shortest. ``lives`` is by
-    birth, ``about`` by lock id; a lock that is not in it counts for nothing."""
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The potential deadlocks among some orders."""
+
+    cycles: tuple[OrderCycle, ...] = ()  # the surest first, of these the shortest
+    unproven: int = 0  # how many more there are if what has one address is one lock
+
+
+def find(orders: Sequence[Order], lives: Mapping[int, Life], about: Mapping[int, About]) -> Found:
+    """Return the potential deadlocks. ``lives`` is by birth, ``about`` by lock id; a lock that is
+    not in it counts for nothing."""
     search = _Search(lives, about)
     usable = [order for order in orders if search.is_usable(order)]
-    found = list(islice(search.cycles(usable, by_class=False), _MOST_CYCLES))
+    links = [_Link(order, held) for order in usable for held in order.held]
+    proven = [link for link in links if search.is_proven(link)]
+    found = list(islice(search.cycles(proven), _MOST_CYCLES))
     if any(one.class_name for one in about.values()):
-        found += islice(search.cycles(usable, by_class=True), _MOST_OF_CLASSES)
+        of_classes = [link for link in links if search.is_proven(link, by_class=True)]
+        found += islice(search.cycles(of_classes, by_class=True), _MOST_OF_CLASSES)
     rank = list(Confidence)
-    return tuple(sorted(found, key=lambda cycle: (rank.index(cycle.confidence), len(cycle.edges))))
+    found.sort(key=lambda cycle: (rank.index(cycle.confidence), len(cycle.edges)))
+    more = islice(search.cycles(links), _MOST_CYCLES) if len(proven) < len(links) else ()
+    return Found(tuple(found), sum(1 for _ in more))
 
 
 def in_cycles(orders: Sequence[Order]) -> frozenset[int]:
@@ -154,18 +159,25 @@ class _Search:
         locks = [order.lock, *(held.lock for held in order.held)]
         return all(lock in self._about and not self._about[lock].handed_over for lock in locks)
 
+    def is_proven(self, link: _Link, by_class: bool = False) -> bool:
+        """Whether it is known which locks these are; ``by_class``: or of which class."""
+        order, held = link.order, link.held
+        return all(
+            marked or self._about[lock].lasts or (by_class and self._about[lock].class_name)
+            for lock, marked in ((order.lock, order.marked), (held.lock, held.marked))
+        )
+
     # ---- cycles of locks ----
 
-    def cycles(self, orders: Sequence[Order], by_class: bool) -> Iterator[OrderCycle]:
-        """Return them, the shortest first. ``by_class``: of locks of which one stands for all of
-        its class, as far as they are no cycles of locks."""
+    def cycles(self, links: Iterable[_Link], by_class: bool = False) -> Iterator[OrderCycle]:
+        """Return those that were not returned yet, the shortest first. ``by_class``: of locks of
+        which one stands for all of its class, as far as they are no cycles of locks."""
         graph: dict[_Node, dict[_Node, list[_Link]]] = {}
-        for order in orders:
-            for held in order.held:
-                from_ = self._node(order.epoch, held.instance, by_class)
-                to = self._node(order.epoch, order.instance, by_class)
-                if from_ != to:
-                    graph.setdefault(from_, {}).setdefault(to, []).append(_Link(order, held))
+        for link in links:
+            from_ = self._node(link.order.epoch, link.held.instance, by_class)
+            to = self._node(link.order.epoch, link.order.instance, by_class)
+            if from_ != to:
+                graph.setdefault(from_, {}).setdefault(to, []).append(link)
         self._steps = 0
         for nodes in self._rings(graph):
             way = self._best_way([graph[a][b] for a, b in _pairs(nodes)], by_class)
@@ -297,16 +309,6 @@ class _Search:
         doubts: dict[str, Confidence] = {}
         if by_class:
             doubts["of different locks of these classes, not of the same ones"] = Confidence.LOW
-        identities = [self._about[link.held.lock].identity for link in links]
-        if Identity.ON_A_STACK in identities:
-            doubts[
-                "a lock lies on a stack, where another one may have lain before: nothing tells"
-            ] = Confidence.LOW
-        if Identity.FREED_UNSEEN in identities:
-            doubts[
-                "a lock lies in memory that may have been freed and used for another one in"
-                " between: nothing tells, for no call initialised it"
-            ] = Confidence.MEDIUM
         for waiter, holder in _pairs(links):
             if waiter.order.shared and holder.held.shared:
                 doubts["a reader waits for another one only while a writer waits too"] = (

@@ -77,6 +77,7 @@ def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, An
         "deadlocks": [_deadlock(found) for found in snapshot.deadlocks],
         "lock_order": [_order(cycle) for cycle in snapshot.lock_order],
         "lock_order_suppressed": snapshot.lock_order_suppressed,
+        "lock_order_unproven": snapshot.lock_order_unproven,
         "stacks": {str(n): [_frame(f) for f in frames] for n, frames in snapshot.stacks.items()},
         "sites": {hex(address): _frame(frame) for address, frame in snapshot.sites.items()},
         "events": [_event(event) for event in snapshot.events],

@@ -35,7 +35,8 @@ def lines(snapshot: Snapshot) -> Iterator[str]:
     """Yield all of them with their stacks, nothing where there are none; the lines are not
     wrapped."""
     found, suppressed = snapshot.lock_order, snapshot.lock_order_suppressed
-    if found or suppressed:
+    unproven = snapshot.lock_order_unproven
+    if found or suppressed or unproven:
         yield "POTENTIAL DEADLOCKS, none of which need ever come about"
     names = _Names(snapshot)
     for cycle in found[:_MOST_CYCLES]:
@@ -44,6 +45,11 @@ def lines(snapshot: Snapshot) -> Iterator[str]:
         yield f"  and {len(found) - _MOST_CYCLES} more"
     if suppressed:
         yield f"  {suppressed} left out, as a suppression file says"
+    if unproven:
+        yield (
+            f"  {unproven} left out, for other locks may have lain in their memory in between:"
+            " a run with LOCKTOP_ORDER=mark tells"
+        )
 
 
 def _cycle(snapshot: Snapshot, names: _Names, cycle: OrderCycle) -> Iterator[str]:

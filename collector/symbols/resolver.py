@@ -113,15 +113,6 @@ class Resolver:
         # Zeroed data, or memory that happens to follow it.
         return self._mapping_of_data(address) is not None and self.data(address) != ""
 
-    def is_on_a_stack(self, address: int, pthreads: Iterable[int]) -> bool:
-        """Tell whether the address lies in a stack of a thread's: where libc put one, the thread's
-        pthread_t lies in it."""
-        mapping = self._space.find(address)
-        if mapping is None:
-            return False
-        within = any(mapping.start <= pthread < mapping.end for pthread in pthreads)
-        return mapping.path == "[stack]" or (not mapping.path and within)
-
     def stack(self, stack: int, addresses: Iterable[int]) -> tuple[Frame, ...]:
         """Return a stack's frames, innermost first, without the library's own."""
         known = self._stacks.get(stack)

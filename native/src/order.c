@@ -4,6 +4,7 @@
 
 #include "held.h"
 #include "lineage.h"
+#include "mark.h"
 #include "settings.h"
 #include "shm.h"
 #include "stack.h"
@@ -52,6 +53,19 @@ struct want {
     bool shared;
     const uintptr_t *frame;
 };
+
+static uint64_t hash_of_mark(uint64_t key)
+{
+    return lock_hash(mark_at(key) + 1); /* none is not nothing: there may be one yet */
+}
+
+uint64_t order_hash_of_marks(struct lt_thread *t, uint64_t key)
+{
+    uint64_t hash = hash_of_mark(key);
+    for (uint32_t at = order_first(t->held_top); at < t->held_top; at += sizeof(struct lt_held))
+        hash += hash_of_mark(held_at(t, at)->key);
+    return hash;
+}
 
 static void remember(struct lt_thread *t, uint64_t hash)
 {
@@ -172,18 +186,26 @@ static struct lt_order *enter(struct lt_thread *t, const struct lt_order *from,
 
 static uint32_t life_now(const struct lt_lock *lock)
 {
-    return 2 * __atomic_load_n(&lock->generation, __ATOMIC_RELAXED) +
-           __atomic_load_n(&lock->destroyed, __ATOMIC_RELAXED);
+    uint32_t seen = 2 * __atomic_load_n(&lock->generation, __ATOMIC_RELAXED) +
+                    __atomic_load_n(&lock->destroyed, __ATOMIC_RELAXED);
+    return seen << 16 ^ __atomic_load_n(&lock->marked, __ATOMIC_RELAXED);
+}
+
+static bool is_marked(struct lt_lock *lock)
+{
+    return lt_settings.order == ORDER_MARKED && mark_lock(lock);
 }
 
 /* An entry of a lock that other threads give back may be stale. */
 static void add_held(struct lt_order *order, const struct lt_held *held)
 {
-    const struct lt_lock *lock = held->lock ? array_at(&lt_shm->locks, held->lock) : NULL;
+    struct lt_lock *lock = held->lock ? array_at(&lt_shm->locks, held->lock) : NULL;
     if (!lock || __atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED))
         return;
     if (held->flags & LT_HELD_SHARED)
         order->flags |= 1u << order->held_count;
+    if (is_marked(lock))
+        order->flags |= LT_ORDER_KNOWN << order->held_count;
     order->held[order->held_count] = held->lock;
     order->held_life[order->held_count] = life_now(lock);
     order->site[order->held_count++] = held->site;
@@ -201,9 +223,10 @@ static void describe_held(struct lt_thread *t, struct lt_order *order)
 static bool describe_lock(struct lt_thread *t, const struct want *want, struct lt_order *order)
 {
     order->lock = slot_of(t, want->key, want->type)->lock;
-    const struct lt_lock *lock = order->lock ? array_at(&lt_shm->locks, order->lock) : NULL;
+    struct lt_lock *lock = order->lock ? array_at(&lt_shm->locks, order->lock) : NULL;
     if (!lock)
         return false;
+    order->flags |= is_marked(lock) ? LT_ORDER_KNOWN << LT_ORDER_HELD : 0;
     order->life = life_now(lock);
     order->flags |= want->shared ? LT_ORDER_SHARED : 0;
     order->hash = hash_of(order);
@@ -258,7 +281,7 @@ void order_note(struct lt_thread *t, uint64_t key, uint32_t type, bool shared,
     if (!shm_is_strangers()) {
         if (lt_settings.order && (mode & LEVEL_MASK) >= LT_LEVEL_CONTENDED)
             enter_new(t, &(struct want){key, type, shared, frame}, count);
-        remember(t, order_hash(t, key, shared));
+        remember(t, order_hash(t, key, shared)); /* now that they are marked */
     }
     thread_ready(t, mode);
 }

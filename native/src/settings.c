@@ -9,7 +9,7 @@ struct settings lt_settings = {.directory = "/dev/shm",
                                .level = LT_LEVEL_CONTENDED,
                                .ring_records = RING_RECORDS,
                                .children = "all",
-                               .order = true,
+                               .order = ORDER_NOTED,
                                .quiet = true};
 
 /* getenv() does not work yet: this runs before libc's own constructor. */
@@ -92,7 +92,14 @@ static bool read_switch(const char *value, bool *on)
 
 static bool read_order(const char *value)
 {
-    return read_switch(value, &lt_settings.order);
+    bool on;
+    if (strcmp(value, "mark") == 0)
+        lt_settings.order = ORDER_MARKED;
+    else if (read_switch(value, &on))
+        lt_settings.order = on ? ORDER_NOTED : ORDER_NONE;
+    else
+        return false;
+    return true;
 }
 
 static bool read_quiet(const char *value)
@@ -110,7 +117,7 @@ static const struct {
     {"LOCKTOP_RING", read_ring, "16 to 1048576 records"},
     {"LOCKTOP_MEMORY", read_memory, "bytes, or 64M, or 2G"},
     {"LOCKTOP_CHILDREN", read_children, "all, none, or names with commas"},
-    {"LOCKTOP_ORDER", read_order, "0 or 1"},
+    {"LOCKTOP_ORDER", read_order, "0, 1 or mark"},
     {"LOCKTOP_QUIET", read_quiet, "0 or 1"},
 };
 

@@ -16,7 +16,7 @@ struct settings {
     uint64_t memory;       /* bytes that the file may take; 0: as many as there are */
     const char
         *children; /* "all", "none", or names with commas between; of use at the start only */
-    bool order;    /* note in which order locks are taken */
+    enum { ORDER_NONE, ORDER_NOTED, ORDER_MARKED } order; /* in which locks are taken (order.h) */
     bool quiet;
 };
 

@@ -117,7 +117,7 @@ static void a_list_that_may_be_stale_proves_nothing(struct lt_thread *t)
 
 static void a_new_life_is_another_lock(struct lt_thread *t)
 {
-    static const uint32_t lives[] = {0, 1, 2}; /* met, destroyed, initialised */
+    static const uint32_t lives[] = {0, 1 << 16, 2 << 16}; /* met, destroyed, initialised */
     for (int i = 0; i < 3; i++) {
         take(t, key_number(30), false);
         take(t, key_number(31), false);
@@ -230,12 +230,12 @@ static void in_which_segments(struct lt_thread *t)
 static void not_where_it_is_not_wanted(struct lt_thread *t)
 {
     uint32_t before = count();
-    lt_settings.order = false;
+    lt_settings.order = ORDER_NONE;
     take(t, key_number(300), false);
     take(t, key_number(301), false);
     give_all(t);
     CHECK_EQUAL(count(), before);
-    lt_settings.order = true;
+    lt_settings.order = ORDER_NOTED;
 }
 
 enum { TOGETHER = 2, ORDERS = 100, EACH_AT = 20 };

@@ -30,9 +30,13 @@ static void taken(void)
     CHECK_EQUAL(lt_settings.memory, 4096);
     read_one("LOCKTOP_QUIET=0");
     CHECK(!*wrong && !lt_settings.quiet);
-    CHECK(lt_settings.order);
+    CHECK_EQUAL(lt_settings.order, ORDER_NOTED);
     read_one("LOCKTOP_ORDER=0");
-    CHECK(!*wrong && !lt_settings.order);
+    CHECK(!*wrong);
+    CHECK_EQUAL(lt_settings.order, ORDER_NONE);
+    read_one("LOCKTOP_ORDER=mark");
+    CHECK(!*wrong);
+    CHECK_EQUAL(lt_settings.order, ORDER_MARKED);
 }
 
 static void refused(void)

@@ -8,7 +8,7 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, suppress
 from dataclasses import dataclass
 from io import StringIO
@@ -28,6 +28,8 @@ from locktop.tui import cli
 _LOOKS = 5
 #: The usual one more often.
 _LEVELS = ("contended", "contended", "contended", "blocks", "all")
+#: With marks it sees more potential deadlocks (docs/potential.md).
+_ORDERS = ("1", "mark")
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,9 @@ def run(program: Healthy, seed: str, directory: Path) -> Ran:
     chance = random.Random(seed)
     program = program.ready()
     looks, alarms = 0, list[str]()
-    with _started(program.command, chance.choice(_LEVELS)) as process, _load(program.load):
+    variables = preload_environment(chance.choice(_LEVELS))
+    variables["LOCKTOP_ORDER"] = chance.choice(_ORDERS)
+    with _started(program.command, variables) as process, _load(program.load):
         source = _attached(process)
         if source is None:
             return Ran(program.name, seed, 0, ("it could not be looked at",))
@@ -112,10 +116,12 @@ def _keep(snapshot: Snapshot, path: Path) -> None:
 
 
 @contextmanager
-def _started(command: tuple[str, ...], level: str) -> Iterator[subprocess.Popen[bytes]]:
+def _started(
+    command: tuple[str, ...], variables: Mapping[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
         command,
-        env={**os.environ, **preload_environment(level)},
+        env={**os.environ, **variables},
         preexec_fn=_step_back,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -141,7 +141,8 @@ def library_environment(level: str | None) -> Iterator[dict[str, str]]:
     Raises AssertionError when a program with them is not watched: then all would look alike.
     """
     with tempfile.TemporaryDirectory(prefix="locktop-glibc-", dir="/dev/shm") as directory:
-        variables = preload_environment(level) | {"LOCKTOP_DIR": directory}
+        # With marks, which write to the program's locks: what else it does, it does too.
+        variables = preload_environment(level) | {"LOCKTOP_DIR": directory, "LOCKTOP_ORDER": "mark"}
         with subprocess.Popen(
             ["cat"],
             env=bare_environment() | variables,

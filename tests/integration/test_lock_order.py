@@ -10,11 +10,13 @@ from support import tool
 from support.targets import StartTarget, Target
 
 from locktop.collector.attach import attach
+from locktop.collector.export import text
 from locktop.collector.model import Confidence, OrderCycle, Snapshot
 
 HIGH, MEDIUM, LOW = Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW
 
-#: By scenario of tests/targets/orders.c: how sure, how many locks, and the near miss, one of NONE.
+#: By scenario of tests/targets/orders.c or addresses.c: how sure, how many locks, the near miss,
+#: one of NONE.
 REAL = {
     "inversion": (HIGH, 2, "timed_second"),
     "same_thread_and_another": (HIGH, 2, "same_thread"),
@@ -34,11 +36,20 @@ REAL = {
     "initialised": (HIGH, 2, "initialised_again"),
     "classes": (LOW, 2, "classes_with_gates"),
     "accounts": (HIGH, 2, "accounts_of_one"),
-    # Not to be told from one that can come about: so it is said what is not known.
-    "freed_unseen": (MEDIUM, 2, "initialised_over"),
-    "unmapped_unseen": (MEDIUM, 2, "unmapped_and_initialised"),
-    "on_a_stack_that_returned": (LOW, 2, "made_on_a_stack_that_returned"),
 }
+#: The same of locks that no call initialised: told only where they carry a mark.
+REAL_WITH_MARKS = {
+    "on_the_heap": (HIGH, 2, "freed_unseen"),
+    "mapped": (HIGH, 2, "unmapped_unseen"),
+    "on_a_stack": (HIGH, 2, "on_a_stack_that_returned"),
+    "readers_on_the_heap": (HIGH, 2, "readers_freed_unseen"),
+}
+NONE_WITH_MARKS = (
+    "freed_unseen",
+    "unmapped_unseen",
+    "on_a_stack_that_returned",
+    "readers_freed_unseen",
+)
 NONE = (
     "same_thread",
     "tried_second",
@@ -67,6 +78,18 @@ NONE = (
     "accounts_of_one",
 )
 
+#: Of tests/targets/addresses.c.
+OF_ADDRESSES = {
+    *REAL_WITH_MARKS,
+    *NONE_WITH_MARKS,
+    "initialised",
+    "initialised_again",
+    "initialised_over",
+    "made_on_a_stack_that_returned",
+    "unmapped_and_initialised",
+    "destroyed",
+}
+
 Look = Callable[..., Snapshot]
 
 
@@ -83,7 +106,8 @@ def orders(start_target: StartTarget) -> Look:
     """What is seen of a scenario that is over."""
 
     def run(scenario: str, **how: object) -> Snapshot:
-        target = start_target("orders", scenario, **how)
+        program = "addresses" if scenario in OF_ADDRESSES else "orders"
+        target = start_target(program, scenario, **how)
         target.expect("ok")
         return look(target)
 
@@ -106,6 +130,38 @@ def test_what_can_come_about_is_told(scenario: str, orders: Look) -> None:
 
 def test_each_has_its_near_miss() -> None:
     assert {near_miss for _, _, near_miss in REAL.values()} <= set(NONE)
+    assert {near_miss for _, _, near_miss in REAL_WITH_MARKS.values()} == set(NONE_WITH_MARKS)
+
+
+def marked(scenario: str, orders: Look) -> Snapshot:
+    return orders(scenario, environment={"LOCKTOP_ORDER": "mark"})
+
+
+@pytest.mark.parametrize("scenario", REAL_WITH_MARKS)
+def test_what_has_a_mark_is_known_again(scenario: str, orders: Look) -> None:
+    snapshot = marked(scenario, orders)
+    assert told(snapshot) == [REAL_WITH_MARKS[scenario][:2]]
+    check_whole(snapshot.lock_order[0], snapshot)
+
+
+@pytest.mark.parametrize("scenario", NONE_WITH_MARKS)
+def test_an_address_used_again_is_another_lock(scenario: str, orders: Look) -> None:
+    snapshot = marked(scenario, orders)
+    assert (told(snapshot), snapshot.lock_order_unproven) == ([], 0)
+
+
+@pytest.mark.parametrize("scenario", [*REAL_WITH_MARKS, *NONE_WITH_MARKS])
+def test_without_marks_nobody_knows(scenario: str, orders: Look) -> None:
+    snapshot = orders(scenario)
+    assert (told(snapshot), snapshot.lock_order_unproven) == ([], 1)
+    assert "LOCKTOP_ORDER=mark" in text.render(snapshot)
+
+
+@pytest.mark.parametrize("scenario", [*REAL, *NONE])
+def test_marks_change_no_other_verdict(scenario: str, orders: Look) -> None:
+    snapshot = marked(scenario, orders)
+    assert told(snapshot) == ([REAL[scenario][:2]] if scenario in REAL else [])
+    assert snapshot.lock_order_unproven == 0
 
 
 @pytest.mark.parametrize("scenario", NONE)
@@ -149,8 +205,6 @@ def test_classes_are_named(orders: Look) -> None:
 
 
 def test_what_is_not_known_is_said(orders: Look) -> None:
-    assert "freed" in orders("freed_unseen").lock_order[0].why
-    assert "stack" in orders("on_a_stack_that_returned").lock_order[0].why
     assert "writer" in orders("readers_behind_writers").lock_order[0].why
 
 

@@ -1,19 +1,6 @@
 /* Locks taken in orders that may deadlock one day, and in orders that only look like it: one scenario
- * each. Workers are threads that live until the end; nobody ever waits for a lock. */
-#include <semaphore.h>
-#include <sys/mman.h>
-
-#include "target.h"
-
-enum { WORKERS = 6 };
-
-typedef void work(void);
-
-static struct worker {
-    sem_t wanted, done;
-    work *job;
-    pthread_t thread;
-} workers[WORKERS];
+ * each. */
+#include "scenarios.h"
 
 static pthread_mutex_t g_a = PTHREAD_MUTEX_INITIALIZER, g_b = PTHREAD_MUTEX_INITIALIZER,
                        g_c = PTHREAD_MUTEX_INITIALIZER, g_gate = PTHREAD_MUTEX_INITIALIZER;
@@ -25,55 +12,6 @@ static pthread_mutex_t g_recursive;
 static struct {
     pthread_mutex_t gate, first, second;
 } g_pool[2];
-static pthread_mutex_t *x; /* of the scenario */
-
-static void *work_when_told(void *argument)
-{
-    struct worker *self = argument;
-    for (;;) {
-        while (sem_wait(&self->wanted) != 0)
-            continue;
-        self->job();
-        sem_post(&self->done);
-    }
-    return NULL;
-}
-
-static void employ(void)
-{
-    for (int i = 0; i < WORKERS; i++) {
-        sem_init(&workers[i].wanted, 0, 0);
-        sem_init(&workers[i].done, 0, 0);
-        workers[i].thread = start(work_when_told, &workers[i], NULL);
-    }
-}
-
-/* Done, by that worker, when it returns. */
-static void on(int worker, work *job)
-{
-    workers[worker].job = job;
-    sem_post(&workers[worker].wanted);
-    while (sem_wait(&workers[worker].done) != 0)
-        continue;
-}
-
-static KEPT void take(pthread_mutex_t *m)
-{
-    must(pthread_mutex_lock(m), "lock");
-}
-
-static void give(pthread_mutex_t *m)
-{
-    must(pthread_mutex_unlock(m), "unlock");
-}
-
-static KEPT void both(pthread_mutex_t *first, pthread_mutex_t *second)
-{
-    take(first);
-    take(second);
-    give(second);
-    give(first);
-}
 
 static KEPT void a_b(void)
 {
@@ -564,139 +502,6 @@ static void handed_over(void)
     on(1, b_a);
 }
 
-/* ---- addresses used again ---- */
-
-static void a_x(void)
-{
-    both(&g_a, x);
-}
-
-static void x_a(void)
-{
-    both(x, &g_a);
-}
-
-static void initialised(void)
-{
-    x = malloc(sizeof *x);
-    pthread_mutex_init(x, NULL);
-    employ();
-    on(0, a_x);
-    on(1, x_a);
-}
-
-static void initialised_again(void)
-{
-    x = malloc(sizeof *x);
-    pthread_mutex_init(x, NULL);
-    employ();
-    on(0, a_x);
-    pthread_mutex_destroy(x);
-    pthread_mutex_init(x, NULL);
-    on(1, x_a);
-}
-
-/* As in memory that was freed without more ado. */
-static void initialised_over(void)
-{
-    x = malloc(sizeof *x);
-    pthread_mutex_init(x, NULL);
-    employ();
-    on(0, a_x);
-    pthread_mutex_init(x, NULL);
-    on(1, x_a);
-}
-
-static void destroyed(void)
-{
-    x = malloc(sizeof *x);
-    pthread_mutex_init(x, NULL);
-    employ();
-    on(0, a_x);
-    pthread_mutex_destroy(x);
-    *x = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* as a constructor of C++ does */
-    on(1, x_a);
-}
-
-/* As std::mutex: its constructor calls nothing, its destructor neither. */
-static void freed_unseen(void)
-{
-    x = malloc(sizeof *x);
-    pthread_mutex_t *before = x;
-    *x = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-    employ();
-    on(0, a_x);
-    free(x);
-    x = malloc(sizeof *x);
-    check_equal("the same address", x == before, 1);
-    *x = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-    on(1, x_a);
-}
-
-static KEPT void with_one_on_the_stack(int worker, work *job)
-{
-    pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
-    x = &own;
-    on(worker, job);
-}
-
-static void on_a_stack_that_returned(void)
-{
-    employ();
-    with_one_on_the_stack(0, a_x);
-    pthread_mutex_t *before = x;
-    with_one_on_the_stack(1, x_a);
-    check_equal("the same address", x == before, 1);
-}
-
-static KEPT void with_one_made_on_the_stack(int worker, work *job)
-{
-    pthread_mutex_t own;
-    pthread_mutex_init(&own, NULL);
-    x = &own;
-    on(worker, job);
-}
-
-static void made_on_a_stack_that_returned(void)
-{
-    employ();
-    with_one_made_on_the_stack(0, a_x);
-    pthread_mutex_t *before = x;
-    with_one_made_on_the_stack(1, x_a);
-    check_equal("the same address", x == before, 1);
-}
-
-/* In a page that is given back, and mapped again at the same address. */
-static void map_x(void *where)
-{
-    x = mmap(where, sizeof *x, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | (where ? MAP_FIXED : 0), -1, 0);
-    must(x == MAP_FAILED ? errno : 0, "mmap");
-    *x = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-}
-
-static void unmapped_unseen(void)
-{
-    map_x(NULL);
-    employ();
-    on(0, a_x);
-    munmap(x, sizeof *x);
-    map_x(x);
-    on(1, x_a);
-}
-
-static void unmapped_and_initialised(void)
-{
-    map_x(NULL);
-    pthread_mutex_init(x, NULL);
-    employ();
-    on(0, a_x);
-    munmap(x, sizeof *x);
-    map_x(x);
-    pthread_mutex_init(x, NULL);
-    on(1, x_a);
-}
-
 /* ---- classes ---- */
 
 static int member;
@@ -768,12 +573,7 @@ static void accounts_of_one(void)
     on(0, transfers);
 }
 
-#define SCENARIO(name) {#name, name}
-
-static const struct {
-    const char *name;
-    work *run;
-} scenarios[] = {
+static const struct scenario scenarios[] = {
     SCENARIO(inversion),
     SCENARIO(same_thread),
     SCENARIO(same_thread_and_another),
@@ -807,15 +607,6 @@ static const struct {
     SCENARIO(waiting),
     SCENARIO(waiting_before),
     SCENARIO(handed_over),
-    SCENARIO(initialised),
-    SCENARIO(initialised_again),
-    SCENARIO(initialised_over),
-    SCENARIO(destroyed),
-    SCENARIO(freed_unseen),
-    SCENARIO(on_a_stack_that_returned),
-    SCENARIO(made_on_a_stack_that_returned),
-    SCENARIO(unmapped_unseen),
-    SCENARIO(unmapped_and_initialised),
     SCENARIO(classes),
     SCENARIO(classes_with_gates),
     SCENARIO(accounts),
@@ -824,11 +615,6 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-    const char *wanted = argc > 1 ? argv[1] : "";
-    for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
-        if (strcmp(scenarios[i].name, wanted) == 0) {
-            scenarios[i].run();
-            return verdict_to_look_at();
-        }
-    return 2;
+    (void)argc;
+    return RUN_SCENARIO(scenarios, argv);
 }

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-
-import pytest
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from locktop.collector.analysis import lock_order
-from locktop.collector.analysis.lock_order import About, HeldThen, Identity, Life, Order
+from locktop.collector.analysis.lock_order import About, Found, HeldThen, Life, Order
 from locktop.collector.model import Confidence, OrderCycle
 
 MAIN = 1
+
+
+def cycles(
+    orders: Sequence[Order], lives: Mapping[int, Life], about: Mapping[int, About]
+) -> tuple[OrderCycle, ...]:
+    """Return those of locks that are known for sure."""
+    found = lock_order.find(orders, lives, about)
+    assert found.unproven == 0
+    return found.cycles
 
 
 # ---- random programs ----
@@ -173,7 +180,7 @@ def noted(program: Program) -> tuple[list[Order], dict[int, Life]]:
 
 def found(program: Program) -> tuple[OrderCycle, ...]:
     orders, lives = noted(program)
-    return lock_order.cycles(orders, lives, {lock: About() for lock in range(1, 5)})
+    return cycles(orders, lives, {lock: About() for lock in range(1, 5)})
 
 
 def test_told_exactly_where_some_schedule_deadlocks() -> None:
@@ -181,10 +188,10 @@ def test_told_exactly_where_some_schedule_deadlocks() -> None:
     nested = 0
     for seed in range(1500):
         program = made(seed)
-        cycles = found(program)
+        told = found(program)
         real = deadlocks(program)
-        assert bool(cycles) == real, f"seed {seed}: {program}"
-        assert all(cycle.confidence is Confidence.HIGH for cycle in cycles)
+        assert bool(told) == real, f"seed {seed}: {program}"
+        assert all(cycle.confidence is Confidence.HIGH for cycle in told)
         verdicts[real] += 1
         nested += not real and bool(noted(program)[0])
     assert min(verdicts.values()) > 100, verdicts
@@ -213,7 +220,7 @@ def certain(*locks: int) -> dict[int, About]:
 
 def test_an_edge_says_who_and_where() -> None:
     orders = [order([1], 2, 5, stack=7), order([2], 1, 6, stack=8)]
-    (cycle,) = lock_order.cycles(orders, LIVES, certain(1, 2))
+    (cycle,) = cycles(orders, LIVES, certain(1, 2))
     assert cycle.locks == (1, 2)
     first, second = cycle.edges
     assert (first.from_, first.to, first.tid, first.stack, first.site) == (1, 2, 1005, 7, 0x11)
@@ -223,30 +230,48 @@ def test_an_edge_says_who_and_where() -> None:
 
 def test_another_life_or_epoch_is_no_cycle() -> None:
     about = certain(1, 2)
-    assert not lock_order.cycles([order([1], 2, 5, life=2), order([2], 1, 6)], LIVES, about)
-    assert not lock_order.cycles([order([1], 2, 5, epoch=2), order([2], 1, 6)], LIVES, about)
+    assert not cycles([order([1], 2, 5, life=2), order([2], 1, 6)], LIVES, about)
+    assert not cycles([order([1], 2, 5, epoch=2), order([2], 1, 6)], LIVES, about)
 
 
 def test_threads_are_chosen_so_that_all_differ() -> None:
     orders = [order([1], 2, 5, 6), order([2], 3, 5), order([3], 1, 6, 5, 7)]
-    (cycle,) = lock_order.cycles(orders, LIVES, certain(1, 2, 3))
+    (cycle,) = cycles(orders, LIVES, certain(1, 2, 3))
     assert [edge.tid for edge in cycle.edges] == [1006, 1005, 1007]
 
 
-@pytest.mark.parametrize(
-    ("identity", "confidence"),
-    [(Identity.FREED_UNSEEN, Confidence.MEDIUM), (Identity.ON_A_STACK, Confidence.LOW)],
-)
-def test_doubt_about_one_lock_is_enough(identity: Identity, confidence: Confidence) -> None:
+def test_where_one_lock_may_have_been_another_it_is_only_counted() -> None:
     orders = [order([1], 2, 5), order([2], 1, 6)]
-    (cycle,) = lock_order.cycles(orders, LIVES, certain(1) | {2: About(identity)})
-    assert cycle.confidence is confidence
-    assert cycle.why
+    about = certain(1) | {2: About(lasts=False)}
+    assert lock_order.find(orders, LIVES, about) == Found((), unproven=1)
+    about[2] = About()
+    assert lock_order.find(orders, LIVES, about).unproven == 0
+
+
+def test_a_lock_is_known_by_its_mark_where_it_was_held_and_where_it_was_wanted() -> None:
+    about = certain(1) | {2: About(lasts=False)}
+    for wanted, held in ((True, True), (True, False), (False, True)):
+        first = replace(order([1], 2, 5), marked=wanted)
+        second = order([2], 1, 6)
+        second = replace(second, held=(replace(second.held[0], marked=held),))
+        found = lock_order.find([first, second], LIVES, about)
+        assert (len(found.cycles), found.unproven) == ((1, 0) if wanted and held else (0, 1))
+
+
+def test_what_is_proven_is_not_counted_again() -> None:
+    orders = [order([n], n + 100, 5, stack=1) for n in range(50)]
+    orders += [order([n + 100], n, 6, stack=2) for n in range(50)]
+    about = {
+        n: About(lasts=n % 100 == 7, class_name="left" if n < 100 else "right") for n in range(150)
+    }
+    found = lock_order.find(orders, LIVES, about)
+    assert [cycle.confidence for cycle in found.cycles] == [Confidence.HIGH]
+    assert found.unproven == 0
 
 
 def test_threads_of_which_nothing_is_kept_lower_the_confidence() -> None:
     orders = [order([1], 2, 5), order([2], 1, 4000)]
-    (cycle,) = lock_order.cycles(orders, LIVES, certain(1, 2))
+    (cycle,) = cycles(orders, LIVES, certain(1, 2))
     assert cycle.confidence is Confidence.LOW
     assert "created" in cycle.why
     assert cycle.edges[1].tid == 0
@@ -255,9 +280,9 @@ def test_threads_of_which_nothing_is_kept_lower_the_confidence() -> None:
 def test_the_surest_way_to_make_a_cycle_is_told() -> None:
     cut = Order(1, 2, 0, False, True, 9, (HeldThen(1, 0, False, 1),), ((5, 0),))
     orders = [cut, order([1, 3], 2, 5), order([2], 1, 6)]
-    (cycle,) = lock_order.cycles(orders, LIVES, certain(1, 2, 3))
+    (cycle,) = cycles(orders, LIVES, certain(1, 2, 3))
     assert cycle.confidence is Confidence.HIGH
-    (cycle,) = lock_order.cycles([cut, orders[2]], LIVES, certain(1, 2, 3))
+    (cycle,) = cycles([cut, orders[2]], LIVES, certain(1, 2, 3))
     assert cycle.confidence is Confidence.MEDIUM
 
 
@@ -265,26 +290,26 @@ def test_many_locks_of_the_same_code_are_told_once() -> None:
     orders = [order([n], n + 100, 5, stack=1) for n in range(50)]
     orders += [order([n + 100], n, 6, stack=2) for n in range(50)]
     about = {n: About(class_name="left" if n < 100 else "right") for n in range(150)}
-    (cycle,) = lock_order.cycles(orders, LIVES, about)
+    (cycle,) = cycles(orders, LIVES, about)
     assert cycle.confidence is Confidence.HIGH
 
 
 def test_a_long_ring_is_found_and_a_tangle_ends_in_time() -> None:
     ring = [order([n], (n + 1) % 200, n + 1, stack=n) for n in range(200)]
-    (cycle,) = lock_order.cycles(ring, LIVES, certain(*range(200)))
+    (cycle,) = cycles(ring, LIVES, certain(*range(200)))
     assert len(cycle.edges) == 200
     tangle = [
         order([n], m, n % 7 + 1, stack=n * 60 + m) for n in range(60) for m in range(60) if n != m
     ]
     begun = time.process_time()
-    assert lock_order.cycles(tangle, LIVES, certain(*range(60)))
+    assert cycles(tangle, LIVES, certain(*range(60)))
     assert time.process_time() - begun < 10, "one thread alone makes each: far more than it takes"
 
 
 def test_many_orders_without_a_cycle_take_no_time() -> None:
     orders = [order([n % 100], 100 + n, n % 5 + 1, stack=n) for n in range(15_000)]
     begun = time.process_time()
-    assert not lock_order.cycles(orders, LIVES, certain(*range(15_100)))
+    assert not cycles(orders, LIVES, certain(*range(15_100)))
     assert not lock_order.in_cycles(orders)
     assert time.process_time() - begun < 10
 

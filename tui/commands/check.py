@@ -30,6 +30,8 @@ nothing hangs because of it."""
 
 FORMATS = ("text", "line", "json", "dot", "mermaid")
 
+#: Of a snapshot, with --potential.
+_ORDER_KEYS = ("lock_order", "lock_order_suppressed", "lock_order_unproven")
 #: Between the two looks that must show the same waits.
 _BETWEEN_S = 0.25
 
@@ -140,7 +142,7 @@ def rendered(snapshot: Snapshot, form: str, potential: bool = False) -> bytes:
 
 def as_document(snapshot: Snapshot, potential: bool = False) -> dict[str, Any]:
     """The finding, with the deadlocks and what they refer to as in a snapshot, and "reports": one
-    for each deadlock. With ``potential`` also "lock_order", as in a snapshot."""
+    for each deadlock. With ``potential`` also _ORDER_KEYS, as in a snapshot."""
     from locktop.collector.analysis.deadlock_report import reports
     from locktop.collector.export import deadlock_json, verdict
     from locktop.collector.export.json_ import document
@@ -162,7 +164,7 @@ def as_document(snapshot: Snapshot, potential: bool = False) -> dict[str, Any]:
         "complete": verdict.is_complete(snapshot),
         "finding": _finding(snapshot, potential),
         "deadlocks": whole["deadlocks"],
-        **({"lock_order": whole["lock_order"]} if potential else {}),
+        **({key: whole[key] for key in _ORDER_KEYS} if potential else {}),
         "reports": [deadlock_json.document(report) for report in reports(snapshot)],
         "threads": [thread for thread in whole["threads"] if thread["tid"] in tids],
         "locks": [lock for lock in whole["locks"] if lock["id"] in locks],

@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 enum {
-    LT_ABI_VERSION = 6,
+    LT_ABI_VERSION = 7,
     LT_BYTE_ORDER = 16909060, /* 0x01020304 as the writer stored it */
     LT_PAGE = 4096,
     LT_CONTROL_OFFSET = 4096,
@@ -170,7 +170,8 @@ struct lt_lock {
     uint64_t key;        /* (kind << LT_KIND_SHIFT) | address; 0 while being built */
     uint32_t child[4];   /* lock ids */
     uint32_t generation; /* times this address was initialised again after a destroy */
-    uint32_t destroyed;  /* 1 between destroy and init */
+    uint16_t destroyed;  /* 1 between destroy and init */
+    uint16_t marked;     /* with LOCKTOP_ORDER=mark: times that it was given a mark; 0 never */
     uint32_t type;       /* mutex: type and flags (its __kind); rwlock: who goes first (its
                             __flags, PTHREAD_RWLOCK_PREFER_*); when first met. custom: index + 1
                             of its struct lt_custom. sem: its first value + 1, 0 not known */
@@ -417,13 +418,16 @@ enum {
 
 enum lt_order_flags {
     /* 1 << n: held[n] was held for reading */
-    LT_ORDER_SHARED = 256, /* and the lock was wanted for reading */
-    LT_ORDER_CUT = 512     /* more were held than are named, which are the ones taken last */
+    LT_ORDER_SHARED = 1 << 8, /* and the lock was wanted for reading */
+    LT_ORDER_CUT = 1 << 9,    /* more were held than are named, which are the ones taken last */
+    /* LT_ORDER_KNOWN << n: held[n] is known by its mark (mark.h): while it lives no other lock has its
+     * id and life; LT_ORDER_KNOWN << LT_ORDER_HELD: so is the lock */
+    LT_ORDER_KNOWN = 1 << 16
 };
 
 /* A lock was asked for, in a way that may wait without end, while others were held. One entry for
- * each set of these locks, whoever held them. A lock's "life" is 2 * generation + destroyed
- * (struct lt_lock): another one, another lock. */
+ * each set of these locks, whoever held them. A lock's "life" is made of its generation,
+ * destroyed and marked (struct lt_lock): another one, another lock. */
 struct lt_order {
     uint64_t hash;  /* of epoch to held_life; 0: no entry (yet) */
     uint32_t next;  /* next order + 1 in the hash chain */
