@@ -172,6 +172,29 @@ class Blame:
         return "threads that ended" if self.site else "no holder known"
 
 
+class Doing(StrEnum):
+    """What the holder of a lock does."""
+
+    WAITING = "waiting"  # for another lock, or for something else that the library knows of
+    BLOCKED = "blocked"  # in a system call, or in the kernel for another reason
+    RUNNING = "running"  # on a CPU, or wants one
+    STOPPED = "stopped"  # by a signal or a tracer
+    ENDED = "ended"  # and never gave it back
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class HolderNow:
+    """What the thread that holds a lock, for which others wait, does at this moment."""
+
+    tid: int
+    doing: Doing
+    call: str = ""  # blocked: the system call's name; "" where there is none, or it may not be seen
+    what: str = ""  # the call with what it is about, as far as known: "write(7 -> /var/lib/x/wal)"
+    for_s: float = 0.0  # blocked: how long at least, as the looks saw it, seconds
+    stack: int = 0  # id of its stack now, 0 unknown
+
+
 @dataclass(frozen=True, slots=True)
 class LockRates:
     """One lock in the last interval, per second of it."""
@@ -217,6 +240,7 @@ class Lock:
     used_as_lock: bool = False  # sem: only threads that had got it have posted it, as far as known
     idle: bool = False  # all that is known of its waits is that they were for work
     idle_s: float = 0.0  # of wait_s, in waits for work
+    holder_now: HolderNow | None = None  # where others wait for it and it is known who has it
 
 
 @dataclass(frozen=True, slots=True)

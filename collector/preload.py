@@ -23,6 +23,7 @@ from locktop.collector.decode import FlightRecorder
 from locktop.collector.errors import LocktopError
 from locktop.collector.frames import StackFrames
 from locktop.collector.given_names import GivenNames
+from locktop.collector.holder_now import Holders
 from locktop.collector.misuses import Misuses
 from locktop.collector.model import (
     Deadlock,
@@ -136,6 +137,7 @@ class PreloadSource:
         memory = discover.open_memory(self._target)
         self._file = _File(pid, memory)
         self._tasks = Tasks(pid, self._target.own_pid)
+        self._holders = Holders(pid, self._tasks)
         self._neighbours = neighbours.Neighbours(self._target)
         self._process = ProcessFigures(self._target)
         self._exe = self._executable()
@@ -157,6 +159,8 @@ class PreloadSource:
             with _nothing_collected():
                 snapshot = self._looked()
             told = self._classifier.told(self._resolved(snapshot) if resolve else snapshot)
+            if not told.ended:
+                told = replace(told, locks=self._holders.told(told.locks, told.threads))
             # Of a process that is stopped nothing can be said: nobody holds a lock for long.
             found = () if self._stopped else patterns(told)
             self._last = replace(told, patterns=found)

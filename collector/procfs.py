@@ -75,6 +75,18 @@ def thread_wchan(pid: int, tid: int) -> str:
     return read(f"/proc/{pid}/task/{tid}/wchan").decode("ascii", "replace")
 
 
+def thread_syscall(pid: int, tid: int) -> bytes:
+    """Return in which system call a thread is, see syscalls.parse(). To see it takes the right to
+    trace the process."""
+    return read(f"/proc/{pid}/task/{tid}/syscall")
+
+
+def thread_runs(pid: int, tid: int) -> int:
+    """Return how often a thread was put on a CPU: it slept all the time while that stays the
+    same."""
+    return int(read(f"/proc/{pid}/task/{tid}/schedstat").split()[2])
+
+
 def status(pid: int) -> Status:
     """Return a process's status."""
     fields: dict[bytes, list[bytes]] = {}

@@ -20,9 +20,11 @@ from locktop.collector.model import (
     Confidence,
     Deadlock,
     DeadlockEdge,
+    Doing,
     Event,
     Frame,
     Held,
+    HolderNow,
     How,
     Kind,
     Lock,
@@ -356,7 +358,15 @@ def _lock(one: _Fields) -> Lock:
         used_as_lock=one.flag("used_as_lock"),
         idle=one.flag("idle", kind not in CONTENTION_KINDS),
         idle_s=one.number("idle_s"),
+        holder_now=_holder_now(now) if (now := one.object_or_none("holder_now")) else None,
     )
+
+
+def _holder_now(one: _Fields) -> HolderNow:
+    return HolderNow(
+        one.integer("tid", _NEEDED), one.one_of("doing", Doing, Doing.UNKNOWN), one.text("call"),
+        one.text("what"), one.number("for_s"), one.integer("stack"),
+    )  # fmt: skip
 
 
 def _wait_stack(one: _Fields) -> WaitStack:

@@ -7,8 +7,9 @@ import resource
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from locktop.collector import procfs
+from locktop.collector import procfs, syscalls
 from locktop.collector.sanitize import clean
+from locktop.collector.syscalls import Call
 
 #: A thread that stays in one wait is asked again only every so many looks (its name may change).
 _ROUNDS = 16
@@ -110,6 +111,22 @@ class Tasks:
             return procfs.thread_wchan(self._pid, self._kernel_tids.get(tid, tid))
         except OSError:
             return ""
+
+    def call(self, tid: int) -> Call | None:
+        """Return the system call in which a thread sleeps; None while it runs. Raises OSError where
+        it has ended, PermissionError where that may not be seen."""
+        try:
+            return syscalls.parse(procfs.thread_syscall(self._pid, self._kernel_tids.get(tid, tid)))
+        except ValueError:
+            return None
+
+    def runs(self, tid: int) -> int:
+        """Return how often a thread was put on a CPU, 0 where the kernel does not count. Raises
+        OSError where it has ended."""
+        try:
+            return procfs.thread_runs(self._pid, self._kernel_tids.get(tid, tid))
+        except (ValueError, IndexError):
+            return 0
 
 
 def _parsed(line: bytes, before: Task | None) -> Task:

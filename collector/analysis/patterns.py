@@ -13,6 +13,8 @@ from functools import cached_property
 from locktop.collector.export.units import duration
 from locktop.collector.model import (
     CONTENTION_KINDS,
+    Doing,
+    HolderNow,
     Kind,
     Lock,
     LockRates,
@@ -290,25 +292,26 @@ def _long_holds(seen: _Seen) -> Iterator[Pattern]:
     that is known and which the kernel shows asleep; of the hold it was half on a CPU at most."""
     for lock, waiters in seen.contended:
         holder = seen.threads.get(lock.holders[0]) if len(lock.holders) == 1 else None
-        if holder is None or not _sleeps(seen.snapshot, holder):
+        now = lock.holder_now
+        if holder is None or now is None or not _sleeps(seen.snapshot, holder, now):
             continue
         for_s = _held_s(seen, lock, holder)
         on_cpu_s = holder.cpu_share * seen.snapshot.interval_s
         if for_s >= _LONG_HOLD_S and on_cpu_s <= for_s * _LONG_HOLD_ON_CPU:
             yield _pattern(
                 PatternName.LONG_HOLD, lock, [holder],
-                f"held for {duration(for_s)} by thread {holder.tid}, which sleeps in the kernel"
-                f" now; {_counted(len(waiters), 'thread')} {_verb(waiters, 'waits')} for it, for"
-                f" up to {duration(_longest(waiters))}",
+                f"held for {duration(for_s)} by thread {holder.tid}, which sleeps in"
+                f" {now.what or 'the kernel'} now; {_counted(len(waiters), 'thread')}"
+                f" {_verb(waiters, 'waits')} for it, for up to {duration(_longest(waiters))}",
             )  # fmt: skip
 
 
-def _sleeps(snapshot: Snapshot, thread: Thread) -> bool:
-    """Whether a thread sleeps in a system call that is no wait for a lock."""
+def _sleeps(snapshot: Snapshot, thread: Thread, now: HolderNow) -> bool:
+    """Whether the holder sleeps in a system call that is no wait for a lock."""
     return (
-        thread.alive
-        and thread.waiting_for is None
-        and thread.state in (ThreadState.IDLE, ThreadState.OTHER)
+        now.tid == thread.tid
+        and now.doing is Doing.BLOCKED
+        and not now.call.startswith("futex")
         and thread.tid not in snapshot.unseen_waiters
     )
 

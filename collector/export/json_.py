@@ -16,6 +16,7 @@ from locktop.collector.model import (
     Event,
     Frame,
     Held,
+    HolderNow,
     Lock,
     Misuse,
     OrderCycle,
@@ -235,6 +236,7 @@ def _lock(
         "destroyed": lock.destroyed,
         "recursive": lock.recursive,
         "writers_first": lock.writers_first,
+        "holder_now": _holder_now(lock.holder_now) if lock.holder_now else None,
         "foreign_releases": lock.foreign_releases,
         "used_as_lock": lock.used_as_lock,
     }
@@ -401,6 +403,17 @@ def _order(cycle: OrderCycle) -> dict[str, Any]:
         "confidence": str(cycle.confidence),
         "why": cycle.why,
         "classes": list(cycle.classes),
+    }
+
+
+def _holder_now(now: HolderNow) -> dict[str, Any]:
+    return {
+        "tid": now.tid,
+        "doing": str(now.doing),
+        "call": now.call,
+        "what": now.what,
+        "for_s": now.for_s,
+        "stack": now.stack,
     }
 
 

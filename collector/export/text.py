@@ -10,7 +10,14 @@ from dataclasses import replace
 from locktop.collector.analysis import blame_roots, deadlock_report, lock_classes, thread_groups
 from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.analysis.thread_groups import ThreadGroup
-from locktop.collector.export import deadlock_text, json_, misuse_text, order_text, units
+from locktop.collector.export import (
+    deadlock_text,
+    holder_words,
+    json_,
+    misuse_text,
+    order_text,
+    units,
+)
 from locktop.collector.export.places import place, spot
 from locktop.collector.model import (
     SIGNALLED_KINDS,
@@ -212,9 +219,17 @@ class _Page:
         if lock.holders:
             doubt = " (not certain)" if lock.foreign_releases else ""
             parts.append(f"held by {self._threads_named(lock.holders)}{doubt}")
+            parts += self._holder_does(lock)
         if with_waiters and lock.waiters:
             parts.append(_waiting(lock))
         return ", ".join(parts)
+
+    def _holder_does(self, lock: Lock) -> Iterator[str]:
+        now = lock.holder_now
+        doing = holder_words.doing(now, now.tid) if now is not None else ""
+        if now is not None and doing:
+            who = f"thread {now.tid} is " if len(lock.holders) > 1 else "which is now "
+            yield who + doing
 
     def _of_class(self, of: LockClass, with_waiters: bool) -> Iterator[str]:
         """How many there are, and which is the worst."""

@@ -17,7 +17,9 @@ from locktop.collector.model import (
     Blame,
     Deadlock,
     DeadlockEdge,
+    Doing,
     Held,
+    HolderNow,
     Kind,
     LockRates,
     PatternName,
@@ -116,7 +118,15 @@ def starved() -> Snapshot:
 
 
 def long_hold() -> Snapshot:
-    return look((waiter(11),), LockRates(acquisitions=5), holder(ThreadState.IDLE, for_s=0.1))
+    sleeps = HolderNow(HOLDER, Doing.BLOCKED, "fsync", "fsync(7 -> /var/lib/x/wal)", 0.09)
+    holding = holder(ThreadState.IDLE, for_s=0.1)
+    made = look((waiter(11),), LockRates(acquisitions=5), holding)
+    return with_lock(made, holder_now=sleeps)
+
+
+def holder_does(snapshot: Snapshot, **fields: Any) -> Snapshot:
+    now = snapshot.locks[0].holder_now
+    return with_lock(snapshot, holder_now=changed(now, **fields))
 
 
 def false_idle() -> Snapshot:
@@ -211,11 +221,12 @@ NEAR_MISSES: list[tuple[PatternName, str, Callable[[Snapshot], Snapshot]]] = [
         s, HOLDER, holds=(Held(1, 0, 0.099),))),
     (PatternName.LONG_HOLD, "not known since when", lambda s: with_thread(
         s, HOLDER, holds=(Held(1, 0, None),))),
-    (PatternName.LONG_HOLD, "it computes", lambda s: with_thread(
-        s, HOLDER, state=ThreadState.RUNNING)),
+    (PatternName.LONG_HOLD, "it computes", lambda s: holder_does(s, doing=Doing.RUNNING)),
+    (PatternName.LONG_HOLD, "it is stopped", lambda s: holder_does(s, doing=Doing.STOPPED)),
+    (PatternName.LONG_HOLD, "it waits for a futex", lambda s: holder_does(s, call="futex_wait")),
+    (PatternName.LONG_HOLD, "another one does", lambda s: holder_does(s, tid=HOLDER + 1)),
     (PatternName.LONG_HOLD, "it has computed", lambda s: with_thread(s, HOLDER, cpu_share=0.11)),
-    (PatternName.LONG_HOLD, "it waits itself", lambda s: with_thread(
-        s, HOLDER, waiting_for=pictures.wait(3, Kind.COND, 1.0))),
+    (PatternName.LONG_HOLD, "it waits itself", lambda s: holder_does(s, doing=Doing.WAITING)),
     (PatternName.LONG_HOLD, "it waits unseen", lambda s: replace(s, unseen_waiters=(HOLDER,))),
     (PatternName.LONG_HOLD, "nobody waits", lambda s: without(s, 11)),
     (PatternName.FALSE_IDLE, "not for long", lambda s: with_thread(

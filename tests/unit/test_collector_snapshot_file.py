@@ -17,7 +17,9 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.export.json_ import document
 from locktop.collector.model import (
     Confidence,
+    Doing,
     Frame,
+    HolderNow,
     Kind,
     Mark,
     OrderCycle,
@@ -30,8 +32,12 @@ from locktop.collector.snapshot_file import is_one, parse
 
 def full() -> Snapshot:
     """Something of everything."""
+    made = pictures.deadlock()
+    now = HolderNow(4711, Doing.BLOCKED, "read", "read(7 -> pipe:[9])", 1.5, 3)
     return pictures.replace(
-        pictures.deadlock(),
+        made,
+        locks=(pictures.replace(made.locks[0], holder_now=now), *made.locks[1:]),
+        lock_order_unproven=1,
         lock_order=(
             OrderCycle((1, 2), (OrderEdge(1, 2, 4711, 3),)),
             OrderCycle(

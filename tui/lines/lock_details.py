@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from itertools import islice
 
-from locktop.collector.export import misuse_text
+from locktop.collector.export import holder_words, misuse_text
 from locktop.collector.model import CONTENTION_KINDS, Blame, Kind, Lock, WaitStack
 from locktop.tui.lines.figures import count, duration, exact, percent
 from locktop.tui.lines.lock_list import LockRow, mean_hold
@@ -66,7 +66,8 @@ def _holder(picture: Picture, lock: Lock, tid: int) -> Iterator[Run | str]:
         return
     wait = thread.waiting_for
     if wait is None:
-        yield (f"; now {state_word(picture, thread)}", "dim")
+        now = holder_words.doing(lock.holder_now, tid) or state_word(picture, thread)
+        yield (f"; now {now}", "dim")
         return
     yield "; now waits for "
     yield picture.lock_name(wait.lock), "waiting"

@@ -1,0 +1,66 @@
+"""What a process's file descriptors are: files by their paths, sockets by their ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import struct
+import sys
+from collections.abc import Iterator
+
+from locktop.collector import procfs
+from locktop.collector.sanitize import clean
+
+_SOCKET = re.compile(r"socket:\[(\d+)\]")
+_LONGEST = 200
+_NATIVE = "<" if sys.byteorder == "little" else ">"
+
+
+def described(pid: int, fd: int) -> str:
+    """Return what a descriptor is, made harmless: "/var/lib/x/wal", "pipe:[123]", "tcp
+    10.0.0.1:80 -> 10.0.0.7:4711"; "" where it is not known."""
+    try:
+        target = os.readlink(f"/proc/{pid}/fd/{fd}")
+    except OSError:
+        return ""
+    found = _SOCKET.fullmatch(target)
+    return clean(_socket(pid, found[1].encode()) or target if found else target, _LONGEST)
+
+
+def _socket(pid: int, inode: bytes) -> str:
+    for protocol in ("tcp", "tcp6", "udp", "udp6"):
+        for fields in _rows(pid, protocol, inode, 9):
+            local, remote = _end(fields[1]), _end(fields[2])
+            name = protocol.rstrip("6")
+            if protocol.startswith("tcp") and fields[3] == b"0A":
+                return f"{name} listening at {local}"
+            is_connected = not remote.endswith(":0")
+            return f"{name} {local} -> {remote}" if is_connected else f"{name} {local}"
+    for fields in _rows(pid, "unix", inode, 6):
+        path = fields[7].decode("utf-8", "replace") if len(fields) > 7 else ""
+        return f"unix {path}" if path else f"unix socket {inode.decode()}"
+    return ""
+
+
+def _rows(pid: int, table: str, inode: bytes, at: int) -> Iterator[list[bytes]]:
+    """The fields of the lines of a table (proc_pid_net(5)) that have the inode in this column."""
+    try:
+        lines = procfs.read(f"/proc/{pid}/net/{table}").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        if inode in line:
+            fields = line.split()
+            if len(fields) > at and fields[at] == inode:
+                yield fields
+
+
+def _end(field: bytes) -> str:
+    """An address and port, as words of the machine in hexadecimal."""
+    address, _, port = field.decode("ascii", "replace").partition(":")
+    words = [int(address[at : at + 8], 16) for at in range(0, len(address), 8)]
+    packed = struct.pack(f"{_NATIVE}{len(words)}I", *words)
+    if len(packed) == 4:
+        return f"{socket.inet_ntop(socket.AF_INET, packed)}:{int(port, 16)}"
+    return f"[{socket.inet_ntop(socket.AF_INET6, packed)}]:{int(port, 16)}"

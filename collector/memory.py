@@ -1,0 +1,82 @@
+"""Another process's memory, read from outside: nothing stops, nothing is changed."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from collections.abc import Iterable
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_MOST_PIECES = 1024  # of one call: IOV_MAX
+
+
+class _Piece(ctypes.Structure):
+    """struct iovec."""
+
+    _fields_ = (("address", ctypes.c_void_p), ("size", ctypes.c_size_t))
+
+
+# Of libc: Python has none. It asks for the right at each call, and a process that has executed
+# another program since is another one for it, where an open /proc/PID/mem would show the old one.
+_readv = ctypes.CDLL(None, use_errno=True).process_vm_readv
+_readv.restype = ctypes.c_ssize_t
+_readv.argtypes = (
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_ulong,
+)  # fmt: skip
+
+
+def read(pid: int, address: int, size: int) -> bytes:
+    """Return up to ``size`` bytes, fewer where no more is mapped or may be read, b"" where nothing
+    is."""
+    if size <= 0 or not 0 < address < 1 << 63:
+        return b""
+    buffer = ctypes.create_string_buffer(size)
+    own = _Piece(ctypes.addressof(buffer), size)
+    # A piece is read whole or not at all: one for each page.
+    theirs = _pieces(address, size)
+    got = _readv(pid, ctypes.byref(own), 1, theirs, len(theirs), 0)
+    return buffer.raw[:got] if got > 0 else b""
+
+
+def _pieces(address: int, size: int) -> ctypes.Array[_Piece]:
+    bounds = [address, *range(address // _PAGE * _PAGE + _PAGE, address + size, _PAGE)]
+    ends = [*bounds[1:], address + size]
+    pieces = [_Piece(begin, end - begin) for begin, end in zip(bounds, ends, strict=True)]
+    return (_Piece * min(len(pieces), _MOST_PIECES))(*pieces[:_MOST_PIECES])
+
+
+def words(pid: int, wanted: Iterable[tuple[int, int]]) -> list[bytes]:
+    """Return what is at each (address, size), in one call for many; b"" for what cannot be read."""
+    return [part for batch in _batches(list(wanted)) for part in _read_batch(pid, batch)]
+
+
+def _batches(wanted: list[tuple[int, int]]) -> Iterable[list[tuple[int, int]]]:
+    return (wanted[at : at + _MOST_PIECES] for at in range(0, len(wanted), _MOST_PIECES))
+
+
+def _read_batch(pid: int, wanted: list[tuple[int, int]]) -> list[bytes]:
+    found: list[bytes] = []
+    while len(found) < len(wanted):
+        rest = wanted[len(found) :]
+        total = sum(size for _, size in rest)
+        buffer = ctypes.create_string_buffer(max(total, 1))
+        own = _Piece(ctypes.addressof(buffer), total)
+        theirs = (_Piece * len(rest))(*(_Piece(address, size) for address, size in rest))
+        got = _readv(pid, ctypes.byref(own), 1, theirs, len(rest), 0)
+        if got < 0 and ctypes.get_errno() != errno.EFAULT:
+            return found + [b""] * len(rest)  # the process is gone, or may not be read
+        raw, at = buffer.raw, 0
+        for _, size in rest:
+            if at + size > got:
+                break
+            found.append(raw[at : at + size])
+            at += size
+        if len(found) < len(wanted):
+            found.append(b"")  # that one cannot be read: what comes after it, perhaps
+    return found
+
+
+def text(pid: int, address: int, most: int) -> bytes:
+    """Return a string up to its NUL, or its first ``most`` bytes."""
+    return read(pid, address, most).split(b"\0", 1)[0]
