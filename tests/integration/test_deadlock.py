@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import closing
 from typing import Any
 
 import pytest
 from support import tool
 from support.targets import StartTarget
+
+from locktop.collector import procfs
+from locktop.collector.attach import attach
 
 RING = {"alice": "g_beta_lock", "bob": "g_gamma_lock", "carol": "g_alpha_lock"}
 HELD = {"alice": "g_alpha_lock", "bob": "g_beta_lock", "carol": "g_gamma_lock"}
@@ -115,3 +120,26 @@ def test_contention_alone_is_no_deadlock(run: int, start_target: StartTarget) ->
     document = tool.snapshot(target.pid)
     assert document["deadlocks"] == []
     assert sum(lock["contended"] for lock in document["locks"]) > 0, "else it shows nothing"
+
+
+def test_among_a_thousand_threads_the_next_look_finds_it(start_target: StartTarget) -> None:
+    target = start_target("hall")
+    target.expect("ready")
+    with closing(attach(target.pid)) as source:
+        assert source.look().deadlocks == source.look().deadlocks == ()
+        target.go_on()
+        truth = target.truth()
+        wait_until_stuck(target.pid, truth["tids"])
+        begun = time.process_time()
+        (deadlock,) = source.look().deadlocks
+        took_s = time.process_time() - begun
+    assert deadlock.certain
+    assert {edge.tid for edge in deadlock.cycle} == set(truth["tids"])
+    # Of a CPU: beside a look every half a second that is what it takes to know within one second.
+    assert took_s < 0.5
+
+
+def wait_until_stuck(pid: int, tids: list[int]) -> None:
+    """Until the kernel shows all of them asleep in a futex call."""
+    while not all(procfs.thread_wchan(pid, tid).startswith("futex") for tid in tids):
+        time.sleep(0.001)
