@@ -100,11 +100,12 @@ unit-c-sanitized: setup
 pytest: setup
 	$(BIN)/pytest
 
-# glibc's own thread tests (package glibc-source), bare and with the library at LEVEL: the same must
+# glibc's own thread tests (package glibc-source), bare and with the library at LEVEL (and LOCKTOP_ORDER as ORDER): the same must
 # come of each. Takes some minutes.
 LEVEL ?= contended
+ORDER ?= 1
 glibc-tests: setup
-	PYTHONPATH=tests $(BIN)/python -m glibc --level $(LEVEL)
+	PYTHONPATH=tests $(BIN)/python -m glibc --level $(LEVEL) --order $(ORDER)
 
 # Also those that take a large package or much time; a program that is missing is told and left out.
 programs: setup

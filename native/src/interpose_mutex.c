@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "mark.h"
 #include "misuse.h"
 #include "mutex_hooks.h"
 #include "order.h"
@@ -98,6 +99,7 @@ static NOINLINE int lock_any(pthread_mutex_t *m, const struct call *call, const 
     struct lt_thread *t = watched();
     if (!t)
         return call_real(m, call);
+    mark_taken(t, mutex_key(m), (uint32_t)m->__data.__kind);
     int result = EINVAL;
     bool waits =
         is_looked_at(m) ? !looks_free(m) : (result = real_pthread_mutex_trylock(m)) == EBUSY;
@@ -185,6 +187,7 @@ NOINLINE int mutex_trylock_any(pthread_mutex_t *m, const void *site)
     int result = real_pthread_mutex_trylock(m);
     if (!t)
         return result;
+    mark_taken(t, mutex_key(m), (uint32_t)m->__data.__kind);
     if (holds(with_owner_died(m, result)))
         taken(t, m, site);
     else if (result == EBUSY)

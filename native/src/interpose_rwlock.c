@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "mark.h"
 #include "misuse.h"
 #include "order.h"
 #include "real.h"
@@ -100,6 +101,7 @@ static inline int lock_any(pthread_rwlock_t *l, const struct call *call, const u
                         (call->clock != CLOCK_REALTIME && call->clock != CLOCK_MONOTONIC));
     if (!t || refused)
         return call_real(l, call);
+    mark_taken(t, key_of(l), type_of(l));
     int tried = call->shared ? real_pthread_rwlock_tryrdlock(l) : real_pthread_rwlock_trywrlock(l);
     if (call->form == LOCK)
         order_before(t, key_of(l), type_of(l), call->shared, frame);
@@ -144,6 +146,8 @@ EXPORT int pthread_rwlock_clockwrlock(pthread_rwlock_t *l, clockid_t clock,
 static inline int tried(pthread_rwlock_t *l, int result, bool shared, const void *site)
 {
     struct lt_thread *t = watched();
+    if (t)
+        mark_taken(t, key_of(l), type_of(l));
     if (t && result == 0)
         taken(t, l, shared, site);
     else if (t && result == EBUSY)

@@ -5,6 +5,8 @@
 
 #include "locks.h"
 #include "order.h"
+#include "shm.h"
+#include "tables.h"
 
 #define OURS 0x6c6f636bu /* the upper half: what else is there is the program's, and stays */
 
@@ -33,12 +35,6 @@ static uint64_t *word_of(uint64_t key)
     }
 }
 
-uint64_t mark_at(uint64_t key)
-{
-    uint64_t *word = word_of(key);
-    return word ? __atomic_load_n(word, __ATOMIC_RELAXED) : 0;
-}
-
 /* The address is in it: a copy of a lock is another one. */
 static uint64_t mark_of(uint64_t key, uint32_t generation, uint16_t marked)
 {
@@ -46,23 +42,46 @@ static uint64_t mark_of(uint64_t key, uint32_t generation, uint16_t marked)
     return (uint64_t)OURS << 32 | (uint32_t)((lock_hash(key) >> 32) ^ life);
 }
 
-bool mark_lock(struct lt_lock *lock)
+static void set(struct lt_lock *lock, uint16_t marked)
+{
+    __atomic_store_n(&lock->marked, marked, __ATOMIC_RELEASE);
+    order_life_changed(lock->key);
+}
+
+static void has_none(struct lt_lock *lock)
+{
+    if (__atomic_load_n(&lock->marked, __ATOMIC_RELAXED))
+        set(lock, 0);
+}
+
+void mark_lock(struct lt_lock *lock)
 {
     uint64_t *word = word_of(lock->key);
-    if (!word)
-        return false;
+    if (!word) {
+        has_none(lock);
+        return;
+    }
     uint32_t generation = __atomic_load_n(&lock->generation, __ATOMIC_RELAXED);
     uint16_t marked = __atomic_load_n(&lock->marked, __ATOMIC_ACQUIRE);
     uint64_t found = __atomic_load_n(word, __ATOMIC_RELAXED);
     if (marked && found == mark_of(lock->key, generation, marked))
-        return true;
-    if (found && found >> 32 != OURS)
-        return false;
-    uint16_t next = (uint16_t)(marked + 1) ? (uint16_t)(marked + 1) : 1;
-    if (!__atomic_compare_exchange_n(word, &found, mark_of(lock->key, generation, next), false,
-                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-        return false; /* another thread just did it: whoever looks again finds it marked */
-    __atomic_store_n(&lock->marked, next, __ATOMIC_RELEASE);
-    order_life_changed(lock->key);
-    return true;
+        return;
+    if (found && found >> 32 != OURS) {
+        has_none(lock);
+        return;
+    }
+    uint16_t next = marked == UINT16_MAX ? 1 : (uint16_t)(marked + 1);
+    /* Of two that come at once one does it: the other one finds it marked the next time. */
+    if (__atomic_compare_exchange_n(word, &found, mark_of(lock->key, generation, next), false,
+                                    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        set(lock, next);
+}
+
+void mark_met(struct lt_thread *t, uint64_t key, uint32_t type)
+{
+    if ((t->mode & LEVEL_MASK) < LT_LEVEL_CONTENDED || shm_is_strangers())
+        return;
+    struct lt_lock *lock = array_at(&lt_shm->locks, slot_of(t, key, type)->lock);
+    if (lock && lock->key == key)
+        mark_lock(lock);
 }

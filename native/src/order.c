@@ -54,19 +54,6 @@ struct want {
     const uintptr_t *frame;
 };
 
-static uint64_t hash_of_mark(uint64_t key)
-{
-    return lock_hash(mark_at(key) + 1); /* none is not nothing: there may be one yet */
-}
-
-uint64_t order_hash_of_marks(struct lt_thread *t, uint64_t key)
-{
-    uint64_t hash = hash_of_mark(key);
-    for (uint32_t at = order_first(t->held_top); at < t->held_top; at += sizeof(struct lt_held))
-        hash += hash_of_mark(held_at(t, at)->key);
-    return hash;
-}
-
 static void remember(struct lt_thread *t, uint64_t hash)
 {
     struct local *local = local_of(t);
@@ -193,7 +180,7 @@ static uint32_t life_now(const struct lt_lock *lock)
 
 static bool is_marked(struct lt_lock *lock)
 {
-    return lt_settings.order == ORDER_MARKED && mark_lock(lock);
+    return lt_settings.order == ORDER_MARKED && __atomic_load_n(&lock->marked, __ATOMIC_RELAXED);
 }
 
 /* An entry of a lock that other threads give back may be stale. */
@@ -281,7 +268,7 @@ void order_note(struct lt_thread *t, uint64_t key, uint32_t type, bool shared,
     if (!shm_is_strangers()) {
         if (lt_settings.order && (mode & LEVEL_MASK) >= LT_LEVEL_CONTENDED)
             enter_new(t, &(struct want){key, type, shared, frame}, count);
-        remember(t, order_hash(t, key, shared)); /* now that they are marked */
+        remember(t, order_hash(t, key, shared));
     }
     thread_ready(t, mode);
 }

@@ -3,7 +3,6 @@
 #define LOCKTOP_ORDER_H
 
 #include "held.h"
-#include "settings.h"
 
 /* Makes the tables. */
 void orders_init(void);
@@ -37,9 +36,6 @@ static inline uint32_t order_first(uint32_t top)
     return LIKELY(top <= WINDOW) ? 0 : top - WINDOW;
 }
 
-/* Of the marks of these locks: another one, another lock (mark.h). */
-NOINLINE uint64_t order_hash_of_marks(struct lt_thread *t, uint64_t key);
-
 /* Of what is asked for and all that is held, by one thread in one of its segments, at one level. */
 static inline uint64_t order_hash(struct lt_thread *t, uint64_t key, bool shared)
 {
@@ -48,8 +44,6 @@ static inline uint64_t order_hash(struct lt_thread *t, uint64_t key, bool shared
     uint64_t hash = local_of(t)->order.seed + order_hash_of(key, shared, 0xc13fa9a902a6328fu);
     for (; held < end; held++)
         hash += order_hash_of(held->key, held->flags & LT_HELD_SHARED, 0x9e3779b97f4a7c15u);
-    if (UNLIKELY(lt_settings.order == ORDER_MARKED))
-        hash += order_hash_of_marks(t, key);
     return hash;
 }
 

@@ -9,6 +9,7 @@
 #include "misuse.h"
 #include "process.h"
 #include "real.h"
+#include "settings.h"
 #include "shm.h"
 #include "sys.h"
 #include "tables.h"
@@ -241,7 +242,7 @@ void thread_adopt(struct lt_thread *t)
     lineage_begin(t);
     __atomic_store_n(&t->state, LT_THREAD_LIVE, __ATOMIC_RELEASE);
     lt_own.block = t;
-    lt_own.tid = may_take_free ? t->tid : 0;
+    lt_own.tid = may_take_free && lt_settings.order != ORDER_MARKED ? t->tid : 0;
     lt_own.mode = dormant(t->mode) ? MODE_NEVER : t->mode;
 }
 

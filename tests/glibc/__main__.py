@@ -32,7 +32,7 @@ def main() -> int:
         return 2
     for name, reason in built.errors.items():
         print(f"{name}: does not compile: {reason}")
-    with library_environment(arguments.level) as library:
+    with library_environment(arguments.level, arguments.order) as library:
         comparisons = _compare_all(Runner(built.programs, library), list(built.programs), arguments)
     return _report(arguments.level, comparisons)
 
@@ -41,6 +41,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="glibc-tests", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="TEST", help="tst-mutex1, ...; all if none")
     parser.add_argument("--level", choices=LEVELS, default="contended")
+    parser.add_argument("--order", choices=("0", "1", "mark"), default="1")
     parser.add_argument("--jobs", type=int, default=2 * (os.cpu_count() or 1), metavar="N")
     return parser.parse_args()
 

@@ -135,14 +135,14 @@ def end_session(leader: subprocess.Popen[bytes]) -> None:
 
 
 @contextmanager
-def library_environment(level: str | None) -> Iterator[dict[str, str]]:
+def library_environment(level: str | None, order: str = "1") -> Iterator[dict[str, str]]:
     """Give the variables that load the library into a test, with a directory for its files.
+    ``order``: LOCKTOP_ORDER.
 
     Raises AssertionError when a program with them is not watched: then all would look alike.
     """
     with tempfile.TemporaryDirectory(prefix="locktop-glibc-", dir="/dev/shm") as directory:
-        # With marks, which write to the program's locks: what else it does, it does too.
-        variables = preload_environment(level) | {"LOCKTOP_DIR": directory, "LOCKTOP_ORDER": "mark"}
+        variables = preload_environment(level) | {"LOCKTOP_DIR": directory, "LOCKTOP_ORDER": order}
         with subprocess.Popen(
             ["cat"],
             env=bare_environment() | variables,

@@ -38,6 +38,25 @@ FAMILIES = {
     "tls": "3",
 }
 QUICK = [f"tst-{family}{rest}" for family, names in FAMILIES.items() for rest in names.split()]
+#: Where locks are unmapped, copied, shared, taken over from the dead: these with marks, too.
+MARKED = [
+    "tst-mutex1",
+    "tst-mutex4",
+    "tst-mutex7",
+    "tst-mutexpi1",
+    "tst-cond12",
+    "tst-cond13",
+    "tst-cond19",
+    "tst-rwlock4",
+    "tst-rwlock12",
+    "tst-robust1",
+    "tst-robust7",
+    "tst-robustpi1",
+    "tst-fork4",
+    "tst-cancel17",
+    "tst-mtx-recursive",
+    "tst-minstack-cancel",
+]
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +74,17 @@ def built() -> Built:
 def runner(built: Built) -> Iterator[Runner]:
     with library_environment(level=None) as library:
         yield Runner(built.programs, library)
+
+
+@pytest.fixture(scope="module")
+def marking_runner(built: Built) -> Iterator[Runner]:
+    with library_environment(level=None, order="mark") as library:
+        yield Runner(built.programs, library)
+
+
+@pytest.mark.parametrize("name", MARKED)
+def test_of_glibc_with_marks(name: str, built: Built, marking_runner: Runner) -> None:
+    test_of_glibc(name, built, marking_runner)
 
 
 @pytest.mark.parametrize("name", QUICK)

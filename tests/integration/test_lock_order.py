@@ -150,6 +150,12 @@ def test_an_address_used_again_is_another_lock(scenario: str, orders: Look) -> N
     assert (told(snapshot), snapshot.lock_order_unproven) == ([], 0)
 
 
+def test_a_lock_that_is_held_is_not_looked_at(start_target: StartTarget) -> None:
+    for order in ("1", "mark"):
+        how = {"environment": {"LOCKTOP_ORDER": order}}
+        start_target("addresses", "unmapped_while_held", **how).expect("ok")
+
+
 @pytest.mark.parametrize("scenario", [*REAL_WITH_MARKS, *NONE_WITH_MARKS])
 def test_without_marks_nobody_knows(scenario: str, orders: Look) -> None:
     snapshot = orders(scenario)

@@ -138,6 +138,18 @@ static void unmapped_and_initialised(void)
     on(1, x_a);
 }
 
+/* Who has a lock may unmap it: nobody may look at it any more. */
+static void unmapped_while_held(void)
+{
+    map_x(NULL);
+    employ();
+    on(0, a_x);
+    take(x);
+    munmap(x, sizeof *x);
+    take(&g_a);
+    give(&g_a);
+}
+
 /* ---- one lock, which lasts ---- */
 
 static void on_the_heap(void)
@@ -222,6 +234,7 @@ static const struct scenario scenarios[] = {
     SCENARIO(made_on_a_stack_that_returned),
     SCENARIO(unmapped_unseen),
     SCENARIO(unmapped_and_initialised),
+    SCENARIO(unmapped_while_held),
     SCENARIO(on_the_heap),
     SCENARIO(mapped),
     SCENARIO(on_a_stack),
