@@ -100,8 +100,8 @@ unit-c-sanitized: setup
 pytest: setup
 	$(BIN)/pytest
 
-# glibc's own thread tests (package glibc-source), bare and with the library at LEVEL (and LOCKTOP_ORDER as ORDER): the same must
-# come of each. Takes some minutes.
+# glibc's own thread tests (package glibc-source), bare and with the library at LEVEL, LOCKTOP_ORDER as
+# ORDER says: the same must come of each. Takes some minutes.
 LEVEL ?= contended
 ORDER ?= 1
 glibc-tests: setup

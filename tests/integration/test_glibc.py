@@ -39,7 +39,7 @@ FAMILIES = {
 }
 QUICK = [f"tst-{family}{rest}" for family, names in FAMILIES.items() for rest in names.split()]
 #: Where locks are unmapped, copied, shared, taken over from the dead: these with marks, too.
-MARKED = [
+MARKED = (
     "tst-mutex1",
     "tst-mutex4",
     "tst-mutex7",
@@ -56,7 +56,7 @@ MARKED = [
     "tst-cancel17",
     "tst-mtx-recursive",
     "tst-minstack-cancel",
-]
+)
 
 
 @pytest.fixture(scope="module")
