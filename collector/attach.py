@@ -14,9 +14,16 @@ def attach(pid: int, rules: Rules | None = None) -> Source:
     """Return the source for a process. ``rules`` tell its waits apart, without them those that come
     with locktop.
 
-    Raises LocktopError when there is no such process, it is not ours, it was not preloaded (the
-    message says how to), or its shared memory is missing or damaged.
+    A process that runs with the library is watched exactly, any other one is sampled from outside.
+    Raises LocktopError when there is no such process, it may not be looked at, or its shared memory
+    is damaged.
     """
+    from locktop.collector.discover import NotPreloadedError
     from locktop.collector.preload import PreloadSource
 
-    return PreloadSource(pid, rules)
+    try:
+        return PreloadSource(pid, rules)
+    except NotPreloadedError as error:
+        from locktop.collector.proc import ProcSource
+
+        return ProcSource(pid, rules, error.why)

@@ -47,6 +47,14 @@ class Target:
         return f"{self.pid} ({self.comm})"
 
 
+class NotPreloadedError(LocktopError):
+    """The process has no shared memory; ``why`` says why, and what to do."""
+
+    def __init__(self, target: Target, why: str) -> None:
+        super().__init__(f"process {target} cannot be watched: {why}")
+        self.why = why
+
+
 def find(pid: int) -> Target:
     """Return the process; raises LocktopError when there is none to look at."""
     try:
@@ -76,7 +84,7 @@ def open_memory(target: Target) -> SharedMemory:
             refused = not_ours(target)
         except OSError as error:
             refused = LocktopError(f"cannot open {path}: {error.strerror}")
-    raise refused or LocktopError(f"process {target} cannot be watched: {why_none(target)}")
+    raise refused or NotPreloadedError(target, why_none(target))
 
 
 def paths(target: Target) -> list[str]:
@@ -177,6 +185,31 @@ def not_ours(target: Target) -> LocktopError:
     return LocktopError(
         f"process {target} belongs to user {who}; run locktop as that user or as root"
     )
+
+
+def not_ours_to_trace(target: Target) -> LocktopError:
+    """Return the error for a process that may be looked at, but not into."""
+    error = not_ours(target)
+    if os.geteuid() != target.uid:
+        return error
+    scope = _traced_by_few()
+    if scope:
+        return LocktopError(
+            f"process {target} runs without the library, and what its threads wait for may only be"
+            f" seen by root here (kernel.yama.ptrace_scope is {scope}): run locktop as root, or"
+            f" {HOW_TO_PRELOAD}"
+        )
+    return LocktopError(
+        f"process {target} runs without the library, and lets nobody but root look into it (it"
+        f" changed its user, or forbade it by prctl): run locktop as root, or {HOW_TO_PRELOAD}"
+    )
+
+
+def _traced_by_few() -> int:
+    try:
+        return int(procfs.read("/proc/sys/kernel/yama/ptrace_scope"))
+    except (OSError, ValueError):
+        return 0
 
 
 def why_none(target: Target) -> str:

@@ -240,6 +240,7 @@ class Lock:
     used_as_lock: bool = False  # sem: only threads that had got it have posted it, as far as known
     idle: bool = False  # all that is known of its waits is that they were for work
     idle_s: float = 0.0  # of wait_s, in waits for work
+    wait_error_s: float = 0.0  # of wait_s where it was sampled: one standard deviation
     holder_now: HolderNow | None = None  # where others wait for it and it is known who has it
 
 

@@ -1,0 +1,211 @@
+"""What lies at a futex that threads wait for: glibc's objects, known again by all that is in them.
+
+Layouts: glibc from 2.25 on, 64 bits (sysdeps/nptl/bits/thread-shared-types.h, struct_mutex.h,
+struct_rwlock.h, nptl/pthreadP.h, internaltypes.h). Only what can be told is told: where one field
+is not as it would be while a thread waits there, it is none of these.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Container
+from dataclasses import dataclass
+
+from locktop.collector.futex import FutexWait
+from locktop.collector.model import Kind
+
+#: Bytes before and after the word that are wanted.
+BEFORE = AFTER = 56
+
+_TID_MASK = 0x3FFFFFFF  # FUTEX_TID_MASK
+_ROBUST, _INHERIT, _PROTECT, _ELISION, _PSHARED = 16, 32, 64, 256 | 512, 128  # of __kind
+_TYPES = range(4)  # timed (plain), recursive, error-checking, adaptive
+_RECURSIVE = 1
+# lock, count, owner, users, kind, on x86-64 two shorts, elsewhere one int; a list follows.
+_MUTEX = struct.Struct("=IIIIi4x")
+# readers, writers, two futexes, two of padding, writer, shared, elision and padding, flags.
+_RWLOCK = struct.Struct("=IIIIIIIIb7xQI4x")
+_WRPHASE, _WRLOCKED, _RWAITING, _READER_SHIFT = 1, 2, 4, 3  # of __readers: pthread_rwlock_common.c
+_USED = 2  # PTHREAD_RWLOCK_FUTEX_USED
+# value, waiters, private, padding.
+_SEM = struct.Struct("=IIi4x")
+# in, current round, count, shared, out.
+_BARRIER = struct.Struct("=IIIiI")
+_ROUND_AT = 4
+# wseq, g1 start, two refs, two sizes, original size, refs, two signals.
+_COND = struct.Struct("=QQIIIIIIII")
+_SIGNALS_AT = 40
+_LAST_OF_THAT_LAYOUT = 40  # glibc 2.40: later ones have no refs
+#: More threads than any process has.
+_MOST_WAITERS = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """What threads wait for."""
+
+    kind: Kind
+    address: int
+    owner: int = 0  # tid, 0 nobody or not known; perhaps of another process, or one that ended
+    readers: int = 0  # how many have it for reading; who they are it does not say
+    writes: bool = True  # rwlock: the wait is one to write
+    recursive: bool = False
+    robust: bool = False
+    shared: bool = False  # between processes
+    parties: int = 0  # barrier: how many it lets go at once
+    awaits: int = 0  # join: tid
+
+
+def told(wait: FutexWait, around: bytes, tids: Container[int], glibc: int = 0) -> Object | None:
+    """Return the object that a thread waits for; None where it is none of glibc's, or may be none.
+
+    ``around``: memory from BEFORE bytes before the word to AFTER bytes behind it; ``tids``: of the
+    process, as it knows them; ``glibc``: 36 of version 2.36, 0 not known."""
+    if len(around) < BEFORE + AFTER:
+        return None
+    if wait.inherits:
+        return _inheriting(wait, around, tids)
+    found = next(filter(None, (look(wait, around, tids) for look in _LOOKS)), None)
+    if found is None and 0 < glibc <= _LAST_OF_THAT_LAYOUT:
+        return _cond(wait, around)
+    return found
+
+
+def _word(around: bytes) -> int:
+    return int.from_bytes(around[BEFORE : BEFORE + 4], "little")
+
+
+def _mutex(wait: FutexWait, around: bytes, tids: Container[int]) -> Object | None:
+    """Of a robust one the word is the owner's tid, of others 2: somebody waits."""
+    lock, count, owner, users, kind = _MUTEX.unpack_from(around, BEFORE)
+    robust, shared = bool(kind & _ROBUST), bool(kind & _PSHARED)
+    known = kind & ~(_ROBUST | _PSHARED | _ELISION | 3)
+    if known or wait.private is shared or wait.address % 8:
+        return None
+    if robust:
+        owner = lock & _TID_MASK
+        if wait.value & _TID_MASK != owner:
+            return None
+    elif lock != 2 or wait.value != 2 or not 0 < users <= _MOST_WAITERS:
+        return None
+    if not 0 < owner <= _MOST_WAITERS:  # one that is none of the process's may have ended
+        return None
+    recursive = kind & 3 == _RECURSIVE
+    if count > 1 and not recursive:
+        return None
+    return Object(
+        Kind.MUTEX, wait.address, owner, recursive=recursive, robust=robust, shared=shared
+    )
+
+
+def _inheriting(wait: FutexWait, around: bytes, tids: Container[int]) -> Object | None:
+    """The kernel knows of the owner: it wrote the tid into the word."""
+    lock, _, _, _, kind = _MUTEX.unpack_from(around, BEFORE)
+    owner = lock & _TID_MASK
+    if owner not in tids:
+        return None
+    if not kind & _INHERIT or kind & ~(_ROBUST | _INHERIT | _PSHARED | 3):
+        return Object(Kind.FUTEX, wait.address, owner)
+    return Object(
+        Kind.MUTEX, wait.address, owner, recursive=kind & 3 == _RECURSIVE,
+        robust=bool(kind & _ROBUST), shared=not wait.private,
+    )  # fmt: skip
+
+
+def _join(wait: FutexWait, around: bytes, tids: Container[int]) -> Object | None:
+    """The word is the tid of the thread that is joined, in its own struct pthread; the kernel
+    clears it at its end, and wakes as if it were shared."""
+    tid = _word(around)
+    if wait.private or wait.plain or wait.value != tid or tid not in tids:
+        return None
+    return Object(Kind.JOIN, wait.address, awaits=tid)
+
+
+def _sem(wait: FutexWait, around: bytes, tids: Container[int]) -> Object | None:
+    (
+        value,
+        waiters,
+        private,
+    ) = _SEM.unpack_from(around, BEFORE)
+    if wait.value or value or not waiters or wait.plain or wait.address % 8:
+        return None
+    if waiters > _MOST_WAITERS or private != (0 if wait.private else _PSHARED):
+        return None
+    return Object(Kind.SEM, wait.address, shared=not wait.private)
+
+
+def _barrier(wait: FutexWait, around: bytes, tids: Container[int]) -> Object | None:
+    """``in`` counts those that came since the round began to count: of them as many as are not out
+    again wait, and one is missing at least."""
+    came, turn, count, shared, out = _BARRIER.unpack_from(around, BEFORE - _ROUND_AT)
+    waiting = (came - turn) & 0xFFFFFFFF
+    if not wait.plain or wait.value != turn or wait.address % 8 != _ROUND_AT:
+        return None
+    if not 0 < waiting < count or count > _MOST_WAITERS or shared not in (0, _PSHARED):
+        return None
+    if out > came or wait.private is bool(shared):
+        return None
+    address = wait.address - _ROUND_AT
+    return Object(Kind.BARRIER, address, parties=count, shared=bool(shared))
+
+
+def _rwlock(wait: FutexWait, around: bytes, tids: Container[int]) -> Object | None:
+    if wait.plain:
+        return None
+    for at, is_one_of in _RWLOCK_WORDS.items():
+        found = _rwlock_at(wait, around, at, tids) if is_one_of(wait) else None
+        if found is not None:
+            return found
+    return None
+
+
+#: Where the words lie, and which waits are made there: of writers for another one's turn; of
+#: readers for the end of a write phase, of a writer for the readers; of readers that let a writer
+#: go first.
+_RWLOCK_WORDS: dict[int, Callable[[FutexWait], bool]] = {
+    12: lambda wait: wait.address % 8 == 4 and wait.value == _USED | 1,
+    8: lambda wait: wait.address % 8 == 0 and wait.value in (_USED, _USED | 1),
+    0: lambda wait: wait.address % 8 == 0 and bool(wait.value & _RWAITING),
+}
+
+
+def _rwlock_at(wait: FutexWait, around: bytes, at: int, tids: Container[int]) -> Object | None:
+    readers, _, _, _, pad3, pad4, writer, shared, elision, mark, flags = _RWLOCK.unpack_from(
+        around, BEFORE - at
+    )
+    if pad3 or pad4 or elision or flags > 2 or shared not in (0, 1) or wait.private is bool(shared):
+        return None
+    if mark and mark >> 32 != _OUR_MARK:
+        return None
+    count, phase = readers >> _READER_SHIFT, readers & (_WRPHASE | _WRLOCKED)
+    address = wait.address - at
+    if phase == _WRPHASE | _WRLOCKED and at and (writer in tids or shared):
+        owner = writer if writer in tids else 0
+        writes = at == 12 or wait.value == _USED
+        return Object(Kind.RWLOCK, address, owner, writes=writes, shared=bool(shared))
+    # A writer waits for the readers; others for the writer or behind it.
+    if phase == _WRLOCKED and 0 < count <= _MOST_WAITERS and (at or readers == wait.value):
+        return Object(Kind.RWLOCK, address, readers=count, writes=at != 0, shared=bool(shared))
+    return None
+
+
+_OUR_MARK = 0x6C6F636B  # native/src/mark.c: the upper half of what we may write into it
+
+
+def _cond(wait: FutexWait, around: bytes) -> Object | None:
+    at = _SIGNALS_AT + 4 if wait.address % 8 else _SIGNALS_AT
+    sequence, start, refs0, refs1, size0, size1, original, refs, _, _ = _COND.unpack_from(
+        around, BEFORE - at
+    )
+    waiters = refs >> 3
+    if wait.plain or not 0 < waiters <= _MOST_WAITERS or start >> 1 > sequence >> 1:
+        return None
+    # Bit 0 of __wrefs: shared between processes; bits of references: who was woken and is not out.
+    if wait.private is bool(refs & 1) or max(size0, size1, original >> 2) > _MOST_WAITERS:
+        return None
+    if refs0 >> 1 > waiters or refs1 >> 1 > waiters:
+        return None
+    return Object(Kind.COND, wait.address - at, shared=bool(refs & 1))
+
+
+_LOOKS = (_join, _mutex, _sem, _barrier, _rwlock)

@@ -1,0 +1,95 @@
+"""For what threads wait, as far as samples and the process's memory tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from locktop.collector import futex, glibc_objects, memory
+from locktop.collector.futex import FutexWait
+from locktop.collector.glibc_objects import AFTER, BEFORE, Object
+from locktop.collector.model import Kind
+from locktop.collector.samples import Sample
+
+#: Of these only the owner may change while a thread sleeps; what the others are stays.
+_OWNED = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.FUTEX})
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideWait:
+    """A thread that sleeps in a futex call."""
+
+    tid: int
+    seq: int  # of the sleep
+    since: float  # first seen: time.monotonic()
+    futex: FutexWait
+    what: Object  # of Kind.FUTEX where it cannot be told
+
+
+class OutsideWaits:
+    """Reads them, sample after sample."""
+
+    def __init__(self, pid: int, glibc: int) -> None:
+        """``glibc``: see glibc_objects.told()."""
+        self._pid = pid
+        self._glibc = glibc
+        self._known: dict[int, OutsideWait] = {}
+        self._told: dict[int, Object] = {}  # by address of the word, in the sample before
+
+    def of(self, samples: Mapping[int, Sample]) -> dict[int, OutsideWait]:
+        """Return the waits by tid."""
+        found: dict[int, OutsideWait] = {}
+        asked: dict[int, FutexWait] = {}
+        for tid, sample in samples.items():
+            known = self._known.get(tid)
+            if known is not None and known.seq == sample.seq:
+                if known.what.kind in _OWNED:
+                    asked[tid] = known.futex
+                else:
+                    found[tid] = known
+            elif sample.call is not None:
+                wait = futex.of(self._pid, sample.call)
+                if wait is not None:
+                    asked[tid] = wait
+        objects = self._objects(set(asked.values()), samples)
+        for tid, wait in asked.items():
+            sample, known = samples[tid], self._known.get(tid)
+            what = objects[wait]
+            if known is not None and known.seq == sample.seq and known.what == what:
+                found[tid] = known
+                continue
+            found[tid] = OutsideWait(tid, sample.seq, sample.since, wait, what)
+        self._known = found
+        return found
+
+    def _objects(
+        self, waits: set[FutexWait], tids: Mapping[int, Sample]
+    ) -> dict[FutexWait, Object]:
+        addresses = sorted({wait.address for wait in waits})
+        around = dict(zip(addresses, self._memory(addresses), strict=True))
+        found = {
+            wait: glibc_objects.told(wait, around[wait.address], tids, self._glibc)
+            or self._as_before(wait)
+            for wait in waits
+        }
+        self._told = {wait.address: what for wait, what in found.items()}
+        return found
+
+    def _as_before(self, wait: FutexWait) -> Object:
+        """Between two owners a mutex does not look like one."""
+        known = self._told.get(wait.address)
+        if known is not None and known.kind is not Kind.FUTEX:
+            return replace(known, owner=0, readers=0)
+        return Object(Kind.FUTEX, wait.address, shared=not wait.private)
+
+    def _memory(self, addresses: list[int]) -> list[bytes]:
+        """What lies around each. What lies before it may be another mapping, or none: then what can
+        be read is filled up, with what no object has there."""
+        halves = [
+            half for address in addresses for half in ((address - BEFORE, BEFORE), (address, AFTER))
+        ]
+        read = memory.words(self._pid, halves)
+        return [
+            (before or b"\xff" * BEFORE) + after if after else b""
+            for before, after in zip(read[::2], read[1::2], strict=True)
+        ]

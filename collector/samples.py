@@ -1,0 +1,134 @@
+"""Samples of what all threads of a process do, from outside: nothing stops, nothing is changed.
+
+Of a thread that has not been put on a CPU since the sample before (schedstat counts that) all is as
+it was: one short read tells. So a sample of a process whose threads mostly sleep is cheap.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from locktop.collector import procfs, syscalls
+from locktop.collector.sanitize import clean
+from locktop.collector.syscalls import Call
+from locktop.collector.task_files import TaskFiles
+
+#: A thread that does not run is asked for its name again every so many samples.
+_ROUNDS = 64
+_THIRD = 3  # three files are kept open for each thread
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What one thread did when it was looked at."""
+
+    tid: int  # as the process counts
+    name: str
+    state: str  # letter, see proc_pid_stat(5)
+    cpu_s: float
+    runnable_s: float  # waited for a CPU, in all
+    call: Call | None  # in which it sleeps, None while it runs
+    seq: int  # stays the same while it sleeps on, and only then
+    since: float  # when the first sample that saw it so was begun
+
+
+class Samples:
+    """The threads of one process, sample after sample."""
+
+    def __init__(self, pid: int, own_pid: int) -> None:
+        """``own_pid``: its pid as its own pid namespace counts."""
+        self._pid = pid
+        self._same_ids = pid == own_pid
+        self._own_tids: dict[int, int] = {}
+        self._known: dict[int, tuple[bytes, Sample]] = {}  # by the kernel's tid: schedstat
+        self._schedstats = TaskFiles(pid, "schedstat", _THIRD)
+        self._calls = TaskFiles(pid, "syscall", _THIRD)
+        self._stats = TaskFiles(pid, "stat", _THIRD)
+        self._round = self._seq = 0
+        self.at = 0.0  # when the last sample was begun: time.monotonic()
+
+    def close(self) -> None:
+        """Close what is kept open."""
+        for files in (self._schedstats, self._calls, self._stats):
+            files.close()
+
+    def take(self) -> Mapping[int, Sample]:
+        """Return the living threads by tid. Raises OSError when the process is gone,
+        PermissionError where it may not be looked into."""
+        self._round += 1
+        self.at = time.monotonic()
+        kernel_tids = procfs.tids(self._pid)
+        if len(kernel_tids) < len(self._known):
+            self._forget(set(kernel_tids))
+        found: dict[int, Sample] = {}
+        known: dict[int, tuple[bytes, Sample]] = {}
+        for kernel_tid in kernel_tids:
+            taken = self._sample(kernel_tid)
+            if taken is not None:
+                known[kernel_tid] = taken
+                found[taken[1].tid] = taken[1]
+        self._known = known
+        return found
+
+    def _forget(self, living: set[int]) -> None:
+        for files in (self._schedstats, self._calls, self._stats):
+            files.keep_only(living)
+        self._own_tids = {tid: own for tid, own in self._own_tids.items() if tid in living}
+
+    def _sample(self, kernel_tid: int) -> tuple[bytes, Sample] | None:
+        before = self._known.get(kernel_tid)
+        try:
+            schedstat = self._schedstats.read(kernel_tid)
+            if before is not None and before[0] == schedstat and before[1].call is not None:
+                due = (self._round + kernel_tid) % _ROUNDS == 0
+                return (schedstat, self._renamed(kernel_tid, before[1])) if due else before
+            return schedstat, self._new(kernel_tid, schedstat, before[1] if before else None)
+        except PermissionError:
+            raise
+        except (OSError, ValueError, IndexError):
+            return None  # it ended in between
+
+    def _new(self, kernel_tid: int, schedstat: bytes, before: Sample | None) -> Sample:
+        state, name = self._state(kernel_tid)
+        if state in "ZX":
+            raise ProcessLookupError
+        call = syscalls.parse(self._calls.read(kernel_tid))
+        # What was read together must belong together: it slept all the while, or it runs.
+        if call is not None and self._schedstats.read(kernel_tid) != schedstat:
+            call, state = None, "R"
+        run_ns, runnable_ns = schedstat.split()[:2]
+        if before is not None and before.call is None and call is None:
+            seq, since = before.seq, before.since
+        else:
+            self._seq += 1
+            seq, since = self._seq, self.at
+        return Sample(
+            tid=self._own_tid(kernel_tid),
+            name=name,
+            state=state,
+            cpu_s=int(run_ns) / 1e9,
+            runnable_s=int(runnable_ns) / 1e9,
+            call=call,
+            seq=seq,
+            since=since,
+        )
+
+    def _renamed(self, kernel_tid: int, sample: Sample) -> Sample:
+        state, name = self._state(kernel_tid)
+        same = (state, name) == (sample.state, sample.name)
+        return sample if same else replace(sample, state=state, name=name)
+
+    def _state(self, kernel_tid: int) -> tuple[str, str]:
+        line = self._stats.read(kernel_tid)
+        end = line.rindex(b")")
+        return chr(line[end + 2]), clean(line[line.index(b"(") + 1 : end])
+
+    def _own_tid(self, kernel_tid: int) -> int:
+        if self._same_ids:
+            return kernel_tid
+        tid = self._own_tids.get(kernel_tid)
+        if tid is None:
+            tid = self._own_tids[kernel_tid] = procfs.own_tid(self._pid, kernel_tid)
+        return tid
