@@ -438,8 +438,14 @@ class Snapshot:
     unseen_waiters: tuple[int, ...] = ()  # tids that wait in a futex unknown to the source
     locks_left_out: int = 0  # uncontended locks known but not in ``locks``
     ended: bool = False  # the process is gone; the figures are its last, its threads dead
-    level: str = "contended"  # one of launch.LEVELS
+    level: str = "contended"  # one of launch.LEVELS, "sampled"
     #: False: watching began later than the program; holds and waits from before are not known.
     complete: bool = True
     notes: tuple[str, ...] = ()  # one line each, what the user should know
     why: Mapping[int, str] = field(default_factory=dict)  # by tid: the rule that told its wait
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether it was taken from outside: then how often locks were taken and how long they were
+        held is not known, and waits are estimates."""
+        return self.source == "proc"

@@ -232,7 +232,10 @@ class ProcSource:
         return replace(snapshot, locks=named)
 
     def _notes(self, untold: bool) -> tuple[str, ...]:
-        notes = [f"sampled from outside: {self._without()}", _NOTE.format(every=1000 * self._every_s)]
+        notes = [
+            f"sampled from outside: {self._without()}",
+            _NOTE.format(every=1000 * self._every_s),
+        ]
         if untold:
             notes.append(_UNTOLD)
         return (*notes, *self._resolver.notes())

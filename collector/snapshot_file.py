@@ -117,7 +117,7 @@ class _Fields:
         found = self._found.get(key, default)
         if found is _NEEDED:
             raise _WrongError(f"{self._at(key)} is missing")
-        return found
+        return default if found is None and default is not _NEEDED else found  # not known
 
     def _wrong(self, key: str, wanted: str) -> _WrongError:
         return _WrongError(f"{self._at(key)} is not {wanted}")
@@ -342,6 +342,7 @@ def _lock(one: _Fields) -> Lock:
         trylock_failed=one.integer("trylock_failed"),
         wait_s=one.number("wait_s", _NEEDED),
         wait_max_s=one.number("wait_max_s"),
+        wait_error_s=one.number("wait_error_s"),
         hold_s=one.number("hold_s"),
         hold_timed=one.integer("hold_timed"),
         hold_max_s=one.number("hold_max_s"),

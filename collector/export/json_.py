@@ -11,6 +11,7 @@ from typing import Any
 from locktop.collector.analysis import blame_roots, lock_classes, thread_groups
 from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.analysis.thread_groups import ThreadGroup
+from locktop.collector.export import not_known
 from locktop.collector.model import (
     Deadlock,
     Event,
@@ -42,6 +43,8 @@ def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, An
     with most wait, 64 at most. A lock that is in a class has that one's name as its "class"; two
     classes of one name are of different kinds.
 
+    Of a process that is sampled what cannot be known is null (not_known.py).
+
     "thread_groups" are the threads that do the same (analysis/thread_groups.py), each thread in
     one; "lock" is null where they wait for none, or for several of the class "lock_name".
     """
@@ -49,7 +52,7 @@ def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, An
     classes = lock_classes.fold(snapshot.locks)
     class_of = lock_classes.by_lock(classes)
     by_id = {lock.id: lock for lock in snapshot.locks}
-    return {
+    whole = {
         "format": FORMAT,
         "version": VERSION,
         "taken_at": snapshot.taken_at,
@@ -88,6 +91,7 @@ def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, An
         "misuses": [_misuse(misuse) for misuse in snapshot.misuses],
         "patterns": [_pattern(pattern) for pattern in snapshot.patterns],
     }
+    return not_known.marked(whole) if snapshot.is_sampled else whole
 
 
 class _Before:
@@ -214,6 +218,7 @@ def _lock(
         "signals": lock.signals,
         "unheard": lock.unheard,
         "wait_s": lock.wait_s,
+        "wait_error_s": lock.wait_error_s,
         "wait_max_s": lock.wait_max_s,
         "idle": lock.idle,
         "idle_s": lock.idle_s,

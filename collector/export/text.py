@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -110,11 +111,12 @@ class _Page:
 
     def _head(self) -> Iterator[str]:
         snapshot, process = self._snapshot, self._snapshot.process
+        counts = self._before is None and not snapshot.is_sampled
         yield f"locktop {snapshot.taken_at} on {snapshot.host}, source {snapshot.source}"
         yield f"process {process.pid} {process.comm}: {' '.join(process.cmdline) or process.exe}"
         yield (
             f"started {process.started_at}, {units.bytes_(process.rss_bytes)} resident,"
-            f" {'counting' if self._before is None else 'looked at'} for"
+            f" {'counting' if counts else 'looked at'} for"
             f" {units.duration(self._span_s)}"
         )
         yield self._counts()
@@ -151,7 +153,9 @@ class _Page:
         if not rows:
             yield _NO_WAIT_SEEN
         else:
-            when = "in this time" if self._before is not None else "since the process started"
+            sampled = self._snapshot.is_sampled
+            whole = "while it was looked at" if sampled else "since the process started"
+            when = "in this time" if self._before is not None else whole
             yield f"LOCKS, most wait first, {when}"
             yield from _table(_HEADINGS if self._before is None else _HEADINGS_OF_AN_INTERVAL, rows)
         yield from self._other_waits()
@@ -202,6 +206,8 @@ class _Page:
 
     def _lock_row(self, lock: _Row) -> tuple[str, ...]:
         figures = self._figures(lock)
+        if self._snapshot.is_sampled:
+            return self._sampled_row(lock)
         return (
             units.duration(self._contention_s(lock)),
             f"{figures['contended']:.0f}" if figures["contended"] else _waiting(lock) or "0",
@@ -210,6 +216,19 @@ class _Page:
             units.duration(figures["hold_s"]),
             str(lock.kind),
             self._described(lock, bool(figures["contended"])),
+        )
+
+    def _sampled_row(self, lock: _Row) -> tuple[str, ...]:
+        """How often it was taken, and held for how long, is not known."""
+        error = math.hypot(*(one.wait_error_s for one in self._members(lock)))
+        return (
+            units.duration(self._contention_s(lock)) + f" +-{units.duration(error)}" * (error > 0),
+            _waiting(lock) or "-",
+            units.duration(lock.wait_max_s),
+            "-",
+            "-",
+            str(lock.kind),
+            self._described(lock, with_waiters=False),
         )
 
     def _described(self, lock: _Row, with_waiters: bool) -> str:

@@ -62,7 +62,7 @@ def _figures(picture: Picture, group: ThreadGroup) -> Iterator[Line]:
     )
     yield labelled(
         "lately",
-        f"lock wait {picture.counted(percent(share))} each, "
+        f"lock wait {picture.waited(percent(share))} each, "
         f"cpu {picture.lately(percent(cpu_share))} together",
     )
 

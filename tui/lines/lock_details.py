@@ -93,6 +93,9 @@ def _waiters(picture: Picture, lock: Lock) -> Iterator[Line]:
 
 def figures(picture: Picture, lock: LockRow, ids: Container[int]) -> Iterator[Line]:
     """What ``lock`` counted: one lock or a class, of which ``ids`` are the locks."""
+    if picture.snapshot.is_sampled:
+        yield from _sampled(lock)
+        return
     share = percent(lock.contended / lock.acquisitions) if lock.acquisitions else "0%"
     failed = f", trylock failed {exact(lock.trylock_failed)}" if lock.trylock_failed else ""
     yield labelled(
@@ -132,6 +135,19 @@ def figures(picture: Picture, lock: LockRow, ids: Container[int]) -> Iterator[Li
             f"{duration(rates.wait)} waited, {last}"
         ),
     )
+
+
+def _sampled(lock: LockRow) -> Iterator[Line]:
+    """What samples told of it."""
+    error_s = lock.wait_error_s if isinstance(lock, Lock) else 0.0
+    error = f" +-{duration(error_s)}" if error_s else ""
+    yield labelled("acquired", ("how often is not known from outside", "dim"))
+    yield labelled(
+        "waited",
+        f"{duration(lock.wait_s)}{error} in all, {duration(lock.wait_max_s)} at most",
+        (f"  {exact(lock.contended)} waits met by samples", "dim"),
+    )
+    yield labelled("a second", f"{duration(lock.rates.wait)} waited")
 
 
 def _mean_wait(picture: Picture, lock: LockRow, ids: Container[int]) -> float | None:

@@ -53,11 +53,11 @@ def columns(
         _figure("FOR", 6, lambda lock: _held_for(picture, lock), 100),
         Column("WAITERS", 7, _waiters, place=fit_right),
         _figure("CONT/s", 6, lambda lock: picture.counted(count(lock.rates.contended))),
-        _figure("WAIT/s", 6, lambda lock: picture.counted(duration(lock.rates.wait))),
+        _figure("WAIT/s", 6, lambda lock: picture.waited(duration(lock.rates.wait))),
         _figure("HELD%", 5, lambda lock: picture.counted(_held_share(lock)), 100),
         _figure("WAIT", 6, lambda lock: duration(wait_s(lock))),
         _figure("MAX", 6, lambda lock: duration(lock.wait_max_s)),
-        _figure("CONTEND", 7, lambda lock: count(lock.contended), 112),
+        _figure("CONTEND", 7, lambda lock: _contended(picture, lock), 112),
         _figure("HOLD~", 6, lambda lock: duration(mean_hold(lock)), 106),
         _figure("ACQ/s", 5, lambda lock: picture.counted(count(lock.rates.acquisitions)), 150),
         Column(
@@ -122,6 +122,10 @@ def _waiters(lock: LockRow) -> Cell:
     if not lock.waiters:
         return "-", "dim"
     return str(len(lock.waiters)), "waiting" if is_contention(lock) else "dim"
+
+
+def _contended(picture: Picture, lock: LockRow) -> str:
+    return "-" if picture.snapshot.is_sampled else count(lock.contended)
 
 
 def _held_for(picture: Picture, lock: LockRow) -> str:

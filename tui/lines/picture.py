@@ -125,6 +125,10 @@ class Picture:
 
     def counted(self, text: str) -> str:
         """``text``, which is about what was counted since the look before; "-" if nothing was."""
+        return "-" if self.snapshot.is_sampled else self.waited(text)
+
+    def waited(self, text: str) -> str:
+        """``text``, which is about waits since the look before; "-" if they are not known."""
         return "-" if self.dormant else self.lately(text)
 
     def lately(self, text: str) -> str:

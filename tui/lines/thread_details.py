@@ -121,8 +121,8 @@ def _figures(picture: Picture, thread: Thread) -> Iterator[Line]:
     yield labelled("acquired", f"{exact(thread.acquisitions)}, contended {exact(thread.contended)}")
     yield labelled(
         "lately",
-        f"lock wait {picture.counted(percent(thread.wait_share))}, "
-        f"idle wait {picture.counted(percent(thread.idle_share))}, "
+        f"lock wait {picture.waited(percent(thread.wait_share))}, "
+        f"idle wait {picture.waited(percent(thread.idle_share))}, "
         f"cpu {picture.lately(percent(thread.cpu_share))}",
     )
     yield labelled("cpu", f"{duration(thread.cpu_s)} in all")

@@ -102,7 +102,7 @@ def columns(
         ),
         _figure(picture, "SINCE", 6, _since),
         Column("HELD BY", 12, lambda row: _held_by(picture, row), fit_middle, grow=2, limit=19),
-        _figure(picture, "WAIT%", 5, lambda row: picture.counted(percent(_wait_share(row)))),
+        _figure(picture, "WAIT%", 5, lambda row: picture.waited(percent(_wait_share(row)))),
         Column("", 6, lambda row: (bar(_wait_share(row), 6), "waiting")),
         _figure(picture, "CPU%", 4, lambda row: picture.lately(percent(_sum(row, _cpu_share))), 96),
         Column("HOLDS", 5, _holds, place=fit_right, from_width=104),
