@@ -10,11 +10,12 @@ if TYPE_CHECKING:
     from locktop.collector.analysis.idle_rules import Rules
 
 
-def attach(pid: int, rules: Rules | None = None) -> Source:
+def attach(pid: int, rules: Rules | None = None, only_exact: bool = False) -> Source:
     """Return the source for a process. ``rules`` tell its waits apart, without them those that come
     with locktop.
 
-    A process that runs with the library is watched exactly, any other one is sampled from outside.
+    A process that runs with the library is watched exactly, any other one is sampled from outside,
+    but for where ``only_exact`` asks for the library.
     Raises LocktopError when there is no such process, it may not be looked at, or its shared memory
     is damaged.
     """
@@ -24,6 +25,8 @@ def attach(pid: int, rules: Rules | None = None) -> Source:
     try:
         return PreloadSource(pid, rules)
     except NotPreloadedError as error:
+        if only_exact:
+            raise
         from locktop.collector.proc import ProcSource
 
         return ProcSource(pid, rules, error.why)

@@ -105,7 +105,7 @@ class Started:
         tries = int(_ATTACH_WITHIN_S / _ATTACH_EVERY_S)
         for last in (n == tries - 1 for n in range(tries)):
             try:
-                return attach(self.pid, rules)
+                return attach(self.pid, rules, only_exact=True)
             except LocktopError:
                 if last:
                     raise

@@ -1,4 +1,4 @@
-"""What a process that is sampled from outside does not tell: null, where a number would be false."""
+"""What a process that is sampled from outside does not tell: null, not a number that is false."""
 
 from __future__ import annotations
 

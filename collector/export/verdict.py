@@ -66,4 +66,5 @@ def _not_certain(snapshot: Snapshot, who: str) -> str:
         f"no deadlock found{maybe}: {who}, {words.counted_threads(alive)},"
         f" {waiting} waiting for a lock"
         + (f", {unseen} for something that is not seen" if unseen else "")
+        + ("; sampled from outside, which shows not all that is held" * snapshot.is_sampled)
     )

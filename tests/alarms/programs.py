@@ -104,8 +104,8 @@ def _doubts(program: deadlocks.Program) -> frozenset[str]:
 
 
 def _orders(compiler: Compiler) -> Iterator[Healthy]:
-    program = str(compiler.program("orders"))
     for scenario in orders.NONE:
+        program = str(compiler.program(orders.program_of(scenario)))
         doubtful = frozenset({MISUSE} if scenario == "handed_over" else ())
         yield Healthy(f"orders {scenario}", (program, scenario), doubtful)
 

@@ -93,6 +93,11 @@ OF_ADDRESSES = {
 Look = Callable[..., Snapshot]
 
 
+def program_of(scenario: str) -> str:
+    """Return the program of tests/targets that has it."""
+    return "addresses" if scenario in OF_ADDRESSES else "orders"
+
+
 def look(target: Target) -> Snapshot:
     source = attach(target.pid)
     try:
@@ -106,8 +111,7 @@ def orders(start_target: StartTarget) -> Look:
     """What is seen of a scenario that is over."""
 
     def run(scenario: str, **how: object) -> Snapshot:
-        program = "addresses" if scenario in OF_ADDRESSES else "orders"
-        target = start_target(program, scenario, **how)
+        target = start_target(program_of(scenario), scenario, **how)
         target.expect("ok")
         return look(target)
 

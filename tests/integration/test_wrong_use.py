@@ -63,21 +63,12 @@ def test_no_pid_at_all(pid: str) -> None:
     refusal(tool.run("snapshot", f"--pid={pid}"))
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_not_preloaded(command: str, start_bare: StartTarget) -> None:
+def test_no_level_without_the_library(start_bare: StartTarget) -> None:
     target = start_bare("plain")
     target.expect("ready")
-    line = refusal(tool.run(command, "-p", target.pid))
+    line = refusal(tool.run("ctl", "-p", target.pid, "--level", "all"))
     assert "locktop run" in line, "says how to preload"
     assert target.finish() == (0, [])
-
-
-def test_not_preloaded_for_the_screen(start_bare: StartTarget, need: Callable[[str], Path]) -> None:
-    target = start_bare("plain")
-    target.expect("ready")
-    with Screen(need("tmux"), "-p", target.pid) as screen:
-        assert screen.status() == 2
-        assert "locktop run" in screen.text()
 
 
 def test_no_such_program() -> None:
@@ -179,7 +170,7 @@ def test_shared_memory_missing(start_target: StartTarget, tmp_path: Path) -> Non
     missing = str(tmp_path / "missing")
     target = start_target("late", environment={"LOCKTOP_DIR": missing})
     assert target.truth()["contended"] == 50, "the program runs on"
-    line = refusal(tool.run("snapshot", "-p", target.pid))
+    line = tool.snapshot(target.pid)["notes"][0]
     assert missing in line
     assert "no such directory" in line
     assert "set LOCKTOP_DIR" in line, "says what to do"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pty
 import shlex
@@ -214,7 +215,9 @@ def test_options_of_the_screen_count_before_the_command_too() -> None:
 def test_a_process_without_the_library_is_told_how_to_get_it() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as bare:
         try:
-            assert_one_line_error(locktop("snapshot", "-p", str(bare.pid)), "locktop run")
+            document = json.loads(locktop("snapshot", "-p", str(bare.pid)).stdout)
+            assert document["source"] == "proc"
+            assert "locktop run" in document["notes"][0]
         finally:
             bare.kill()
 

@@ -75,7 +75,7 @@ def test_the_file_of_the_program_before_is_not_taken_for_it(shell: tuple[Shell, 
     program, _ = shell
     program.execute()
     with pytest.raises(LocktopError, match="runs without the library"):
-        attach(program.process.pid)
+        attach(program.process.pid, only_exact=True)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")

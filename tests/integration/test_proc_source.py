@@ -1,0 +1,277 @@
+"""Programs that nobody prepared: what is seen of them from outside is so, or is not told."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+from integration.test_deadlock_table import CERTAIN, SILENT, Cycle, Program
+from support import tool
+from support.screen import Screen
+from support.targets import PATIENCE_S, Compiler, StartTarget, Target
+
+from locktop.collector.attach import attach
+from locktop.collector.model import Doing, Kind, Snapshot
+from locktop.collector.source import Source
+
+#: Of the table of deadlocks: those of which from outside all is known.
+FOUND = (
+    "two mutexes",
+    "two mutexes, one of them with an end",
+    "a ring of five",
+    "two rings",
+    "a mutex taken again",
+    "a mutex taken again, with priority inheritance",
+    "two writers",
+    "the end of one who wants the lock",
+    "three that join each other",
+    "the main thread",
+    "a barrier that one cannot reach",
+    "a barrier for more than there are",
+    "all that are stuck behind",
+)
+#: By the step that a thread of the table ends with.
+KINDS = {
+    "lock": Kind.MUTEX,
+    "timedlock": Kind.MUTEX,
+    "read": Kind.RWLOCK,
+    "timedread": Kind.RWLOCK,
+    "write": Kind.RWLOCK,
+    "timedwrite": Kind.RWLOCK,
+    "get": Kind.SEM,
+    "timedget": Kind.SEM,
+    "wait": Kind.COND,
+    "timedwait": Kind.COND,
+    "arrive": Kind.BARRIER,
+    "join": Kind.JOIN,
+    "timedjoin": Kind.JOIN,
+    "once": Kind.FUTEX,  # nothing in the word says so
+}
+
+
+class Bare:
+    """A program of the table, without the library."""
+
+    def __init__(self, compiler: Compiler, program: Program) -> None:
+        self.program = program
+        self.target = Target([compiler.program("knots"), *program.arguments])
+        self._tids: list[int] = []
+
+    def settled(self) -> Snapshot:
+        """Look when all that are to wait do."""
+        tids = self.tids
+        wanted = {tids[number] for number in self.program.waiters()}
+        deadline = time.monotonic() + PATIENCE_S
+        with closing(attach(self.target.pid)) as source:
+            while True:
+                seen = source.look()
+                if wanted <= {thread.tid for thread in seen.threads if thread.waiting_for}:
+                    return source.look(resolve=True)
+                assert time.monotonic() < deadline, "never seen to wait"
+
+    @property
+    def tids(self) -> list[int]:
+        if not self._tids:
+            self._tids = [int(tid) for tid in self.target.truth()["tids"]]
+        return self._tids
+
+    def cycles(self, seen: Snapshot) -> list[Cycle]:
+        number = {tid: number for number, tid in enumerate(self.tids)} | {0: -1}
+        return [
+            {(number[edge.tid], str(edge.how), number[edge.held_by]) for edge in found.cycle}
+            for found in seen.deadlocks
+            if found.certain
+        ]
+
+
+@pytest.fixture(scope="module")
+def bare(compiler: Compiler) -> Iterator[Callable[[Program], Bare]]:
+    with ExitStack() as stack:
+
+        def start(program: Program) -> Bare:
+            found = Bare(compiler, program)
+            stack.callback(found.target.stop)
+            return found
+
+        yield start
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_deadlock_is_found(name: str, bare: Callable[[Program], Bare]) -> None:
+    running = bare(CERTAIN[name].program)
+    seen = running.settled()
+    assert seen.source == "proc"
+    (cycle,) = running.cycles(seen)
+    how = {(how, by) for _, how, by in cycle}
+    assert how == {(how, by) for _, how, by in CERTAIN[name].cycle}
+
+
+@pytest.mark.parametrize("name", CERTAIN.keys() - set(FOUND))
+def test_of_the_others_none_is_called_certain(name: str, bare: Callable[[Program], Bare]) -> None:
+    running = bare(CERTAIN[name].program)
+    assert running.cycles(running.settled()) == []
+
+
+@pytest.mark.parametrize("name", CERTAIN)
+def test_a_near_miss_is_none(name: str, bare: Callable[[Program], Bare]) -> None:
+    running = bare(CERTAIN[name].near_miss)
+    assert running.settled().deadlocks == ()
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_nor_is_work_that_is_waited_for(name: str, bare: Callable[[Program], Bare]) -> None:
+    running = bare(SILENT[name])
+    assert running.settled().deadlocks == ()
+
+
+@pytest.mark.parametrize("name", CERTAIN)
+def test_each_wait_is_of_its_kind(name: str, bare: Callable[[Program], Bare]) -> None:
+    running = bare(CERTAIN[name].program)
+    seen = running.settled()
+    waits = {thread.tid: thread.waiting_for for thread in seen.threads}
+    for number in running.program.waiters():
+        step = running.program.scripts[number].rpartition(", ")[2].partition(" ")[0]
+        wait = waits[running.tids[number]]
+        assert wait is not None
+        if step != "spin":
+            assert wait.kind is KINDS[step], running.program.scripts[number]
+
+
+def test_who_has_a_mutex_and_what_it_is_called(start_bare: StartTarget) -> None:
+    target = start_bare("ring3")
+    target.expect("ready")
+    target.go_on()
+    tids = target.truth()
+    with closing(attach(target.pid)) as source:
+        seen = until(source, lambda seen: bool(seen.deadlocks))
+    names = {lock.id: lock.name for lock in seen.locks}
+    waits = {thread.tid: thread.waiting_for for thread in seen.threads}
+    wait = waits[tids["alice"]]
+    assert wait is not None
+    assert (names[wait.lock], wait.holders) == ("g_beta_lock", (tids["bob"],))
+    held = {thread.tid: [names[held.lock] for held in thread.holds] for thread in seen.threads}
+    assert held[tids["bob"]] == ["g_beta_lock"]
+    done = tool.run("check", "-p", target.pid)
+    assert done.returncode == 1, done.stdout
+    assert "g_beta_lock" in done.stdout
+
+
+def test_wait_times_are_right_within_their_error(start_bare: StartTarget) -> None:
+    target = start_bare("hold100")
+    with closing(attach(target.pid)) as source:
+        truth = target.truth()
+        target.go_on()
+        target.expect("held")
+        seen = source.look(resolve=True)
+        (lock,) = (lock for lock in seen.locks if lock.name == "g_slow_lock")
+        (holder,) = lock.holders
+    going_on = sum(
+        wait.for_s for thread in seen.threads if (wait := thread.waiting_for) and not wait.idle
+    )
+    assert holder == truth["holder"]
+    assert lock.wait_error_s > 0
+    # What it waits since it spoke is not in its sums.
+    assert abs(lock.wait_s - going_on - truth["wait_s"]) < 5 * lock.wait_error_s + 0.2
+    (most,) = (blame for blame in lock.blame[:1])
+    assert most.tid == holder
+
+
+def test_what_samples_cannot_tell_is_null(start_bare: StartTarget) -> None:
+    target = start_bare("ring3")
+    target.expect("ready")
+    target.go_on()
+    target.line()
+    document = tool.look_until(target.pid, lambda seen: bool(seen["deadlocks"]), "the deadlock")
+    for lock in document["locks"]:
+        assert lock["acquisitions"] is lock["hold_s"] is None
+        assert lock["wait_s"] > 0
+    page = tool.run("snapshot", "-p", target.pid, "--format", "text").stdout
+    assert "sampled from outside: it runs without the library" in " ".join(page.split())
+
+
+def test_what_a_holder_does_now(start_bare: StartTarget) -> None:
+    target = start_bare("holders", "receives")
+    about_to = target.line()
+    target.expect("ready")
+    with closing(attach(target.pid)) as source:
+        seen = until(source, lambda seen: any(lock.holder_now for lock in seen.locks))
+    (now,) = (lock.holder_now for lock in seen.locks if lock.holder_now)
+    assert (now.doing, now.what) == (Doing.BLOCKED, about_to)
+
+
+def test_a_program_that_is_executed_meanwhile(start_bare: StartTarget) -> None:
+    with (
+        subprocess.Popen(
+            ["sh", "-c", "read line; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as shell,
+        closing(attach(shell.pid)) as source,
+    ):
+        assert source.look().process.comm == "sh"
+        assert shell.stdin is not None
+        shell.stdin.write(b"\n")
+        shell.stdin.flush()
+        until(source, lambda seen: seen.process.comm == "cat")
+        shell.stdin.close()
+        shell.wait()
+        ended = source.look()
+        assert ended.ended
+        assert source.look() == ended
+
+
+def test_threads_that_come_and_go_do_no_harm(start_bare: StartTarget) -> None:
+    target = start_bare("exiting")
+    with closing(attach(target.pid)) as source:
+        for _ in range(30):
+            seen = source.look()
+            assert seen.deadlocks == ()
+            assert len({thread.tid for thread in seen.threads}) == len(seen.threads)
+
+
+def test_python_of_its_own_interpreter() -> None:
+    code = (
+        "import threading\n"
+        "a, b = threading.Lock(), threading.Lock()\n"
+        "def run(x, y, both):\n"
+        "    with x:\n"
+        "        both.wait()\n"
+        "        y.acquire()\n"
+        "both = threading.Barrier(3)\n"
+        "for x, y in ((a, b), (b, a)):\n"
+        "    threading.Thread(target=run, args=(x, y, both), daemon=True).start()\n"
+        "both.wait()\n"
+        "print('ready', flush=True)\n"
+        "input()\n"
+    )
+    with Target([sys.executable, "-c", code]) as target:
+        target.expect("ready")
+        with closing(attach(target.pid)) as source:
+            seen = until(
+                source, lambda seen: sum(t.waiting_for is not None for t in seen.threads) >= 2
+            )
+    kinds = {thread.waiting_for.kind for thread in seen.threads if thread.waiting_for}
+    assert kinds == {Kind.SEM}, "its locks are semaphores, which say nothing of who has them"
+    assert not any(found.certain for found in seen.deadlocks)
+
+
+def test_on_the_screen(start_bare: StartTarget, need: Callable[[str], Path]) -> None:
+    target = start_bare("ring3")
+    target.expect("ready")
+    target.go_on()
+    target.line()
+    with Screen(need("tmux"), "-p", target.pid) as screen:
+        text = screen.until(lambda text: "g_beta_lock" in text, "the lock")
+        text = screen.until(lambda text: "DEADLOCK" in text.upper(), "the deadlock")
+        assert "sampled" in text
+
+
+def until(source: Source, is_so: Callable[[Snapshot], bool]) -> Snapshot:
+    """Look until it is so."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_so(seen := source.look(resolve=True)):
+        assert time.monotonic() < deadline
+    return seen
