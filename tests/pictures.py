@@ -10,10 +10,12 @@ from typing import ParamSpec
 from textual.app import App
 
 from locktop.collector.analysis.classify import Classifier
+from locktop.collector.analysis.patterns import ADVICE
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import (
     CONTENTION_KINDS,
     Blame,
+    Confidence,
     Deadlock,
     DeadlockEdge,
     Event,
@@ -22,6 +24,10 @@ from locktop.collector.model import (
     Kind,
     Lock,
     LockRates,
+    OrderCycle,
+    OrderEdge,
+    Pattern,
+    PatternName,
     Process,
     Snapshot,
     Thread,
@@ -365,6 +371,28 @@ def deadlock() -> Snapshot:
         locks=forks + calm.locks,
         deadlocks=(Deadlock(True, 41.7, cycle),),
     )
+
+
+def orders(of: Snapshot | None = None, unproven: int = 3) -> Snapshot:
+    """Locks taken in different orders, beside ``of``; the names are a stranger's."""
+    calm = of or normal()
+    two = (OrderEdge(1, 2, 4712, 1, 0x401100), OrderEdge(2, 1, 4999, 2, 0x401300))
+    guess = (
+        OrderEdge(2, 3, 4713, 4, 0x401200, shared=True),
+        OrderEdge(3, 2, 4714, 0, from_shared=True),
+    )
+    why = "a third thread has to want to write at that moment"
+    cycles = (OrderCycle((1, 2), two), OrderCycle((2, 3), guess, Confidence.MEDIUM, why))
+    return replace(calm, lock_order=cycles, lock_order_unproven=unproven)
+
+
+def oversubscribed() -> Snapshot:
+    """More threads than CPUs."""
+    evidence = (
+        "5 threads want one of 2 CPUs, of which they had 1.9 lately; 3 threads wait for locks"
+    )
+    name = PatternName.OVERSUBSCRIBED
+    return replace(normal(), patterns=(Pattern(name, 0, (4712, 4713), evidence, ADVICE[name]),))
 
 
 @told

@@ -21,7 +21,9 @@ ACTIONS: dict[str, Action] = {
     "previous_panel": Action("panel(-1)", "previous panel"),
     "details": Action("details", "details of the chosen one; again: the whole screen", "open"),
     "back": Action("back", "back: from the details, from a filter", "back"),
-    "deadlock": Action("deadlock", "the deadlock with all its stacks", "deadlock"),
+    "deadlock": Action(
+        "deadlock", "the deadlock with its stacks; again: potential ones", "deadlock"
+    ),
     "sort": Action("sort", "sort by the next column", "sort"),
     "reverse": Action("reverse", "turn the order around", "reverse"),
     "filter": Action("filter", "show only what has these words in it", "filter"),

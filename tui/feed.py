@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from locktop.collector.model import Snapshot
 
 if TYPE_CHECKING:
     from locktop.collector.source import Source
+    from locktop.collector.suppressions import Rule
     from locktop.collector.worker import Worker
 
 Publish = Callable[[Snapshot], None]
@@ -46,6 +47,7 @@ class WorkerFeed:
 
     def __init__(self, source: Source) -> None:
         self._source = source
+        self.suppressions: Sequence[Rule] = ()  # what says which potential deadlocks to leave out
         self._worker: Worker | None = None
         self._looks = 0
 
@@ -78,7 +80,14 @@ class WorkerFeed:
         self._looks += 1
         if self._looks == _FIRST_LOOKS:
             self.set_interval(self._interval_s)
-        self._publish(snapshot)
+        self._publish(self._without_suppressed(snapshot))
+
+    def _without_suppressed(self, snapshot: Snapshot) -> Snapshot:
+        if not self.suppressions or not snapshot.lock_order:
+            return snapshot
+        from locktop.collector import suppressions
+
+        return suppressions.applied(snapshot, self.suppressions)
 
 
 class Slot:

@@ -23,10 +23,11 @@ from locktop.tui.feed import Slot, SnapshotFeed
 from locktop.tui.lines.banner import banner
 from locktop.tui.lines.deadlock_details import deadlock_details
 from locktop.tui.lines.headline import headline
+from locktop.tui.lines.order_details import has_orders, order_details
 from locktop.tui.lines.picture import Picture
 from locktop.tui.lines.runs import Line, say
 from locktop.tui.lines.shorten import path_in
-from locktop.tui.lines.status import status_line
+from locktop.tui.lines.status import notes, status_line
 from locktop.tui.pace import Pacer
 from locktop.tui.panels import AnyPanel, LockPanel, ThreadPanel
 from locktop.tui.saving import NotWrittenError, save_picture
@@ -195,7 +196,7 @@ class MonitorScreen(ListScreen):
         has = bool(picture.snapshot.deadlocks)
         if has and not self._had_deadlock and not self._details.has_focus:
             self._subject = ("deadlock", 0)
-        if not has and self._subject is not None and self._subject[0] == "deadlock":
+        if not has and self._shows("deadlock"):
             self._subject = None
         self._had_deadlock = has
 
@@ -212,9 +213,13 @@ class MonitorScreen(ListScreen):
     def _details_of(self, picture: Picture) -> tuple[str, Iterable[Line]]:
         kind, number = self._subject or ("", 0)
         if kind == "deadlock":
-            return "of the deadlock", deadlock_details(picture)
+            more = len(picture.snapshot.lock_order)
+            also = f"; d: {more} potential" if more else ""
+            return f"of the deadlock{also}", deadlock_details(picture)
+        if kind == "orders" and has_orders(picture):
+            return "of potential deadlocks", order_details(picture)
         panel = self._locks if kind == "lock" else self._threads
-        found = panel.details(picture, number) if kind else None
+        found = panel.details(picture, number) if kind in ("lock", "thread") else None
         if found is not None:
             return found
         gone = " It is no longer there." if kind else " Nothing is chosen."
@@ -249,13 +254,16 @@ class MonitorScreen(ListScreen):
 
     @on(ItemList.Moved)
     def _moved(self, event: ItemList.Moved) -> None:
-        if event.source is self._panel().widget and not self._reading_deadlock(event.source):
+        if event.source is self._panel().widget and not self._reading_page(event.source):
             self._subject = self._current_subject()
             self._draw_details()
 
-    def _reading_deadlock(self, moved: ItemList) -> bool:
-        """Whether the details show the deadlock and the list moved by itself."""
-        return self._subject is not None and self._subject[0] == "deadlock" and not moved.chosen
+    def _reading_page(self, moved: ItemList) -> bool:
+        """Whether the details show what is in no list, and the list moved by itself."""
+        return self._shows("deadlock", "orders") and not moved.chosen
+
+    def _shows(self, *kinds: str) -> bool:
+        return self._subject is not None and self._subject[0] in kinds
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Another panel is in use: the details follow it."""
@@ -263,7 +271,7 @@ class MonitorScreen(ListScreen):
         if isinstance(widget, ItemList):
             self.set_class(widget is self._locks.widget, "on-locks")
             self.set_class(widget is self._threads.widget, "on-threads")
-            if self._picture is not None and not self._reading_deadlock(widget):
+            if self._picture is not None and not self._reading_page(widget):
                 self._subject = None
             self.call_after_refresh(self._draw)
         elif isinstance(widget, Details):
@@ -291,8 +299,8 @@ class MonitorScreen(ListScreen):
 
     def action_help(self) -> None:
         """Show the keys and the columns."""
-        notes = self._picture.snapshot.notes if self._picture is not None else ()
-        self.app.push_screen(HelpScreen(notes))
+        told = notes(self._picture.snapshot) if self._picture is not None else ()
+        self.app.push_screen(HelpScreen(told))
 
     def action_panel(self, step: int) -> None:
         """Go to the next panel, or the one before."""
@@ -322,16 +330,23 @@ class MonitorScreen(ListScreen):
             self.filter.close()
         elif self.has_class("zoomed") or self._details.has_focus:
             self.remove_class("zoomed")
+            if self._shows("orders"):
+                self._subject = None
             self.call_after_refresh(self._panel().widget.focus)
         elif self.wanted:
             self.filter.value = ""
 
     def action_deadlock(self) -> None:
-        """Show the deadlock with all its stacks."""
-        if self._picture is None or not self._picture.snapshot.deadlocks:
-            self.tell("There is no deadlock.")
+        """Show the deadlock with all its stacks; there, or without one: those that could be."""
+        picture = self._picture
+        deadlocked = picture is not None and bool(picture.snapshot.deadlocks)
+        could_be = picture is not None and has_orders(picture)
+        if not deadlocked and not could_be:
+            self.tell("There is no deadlock. None is seen that could come about.")
             return
-        self._subject = ("deadlock", 0)
+        reads_it = self._details.has_focus and self._shows("deadlock")
+        go_on = could_be and (reads_it or not deadlocked)
+        self._subject = ("orders" if go_on else "deadlock", 0)
         self.set_class(self.has_class("small"), "zoomed")
         self._details.focus()
         self.call_after_refresh(self._draw)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from locktop.collector.analysis import lock_classes
+from locktop.collector.export import order_words
 from locktop.collector.export.places import place
 from locktop.collector.model import Confidence, OrderCycle, OrderEdge, Snapshot
 from locktop.collector.sanitize import clean
@@ -34,31 +35,20 @@ def headline(snapshot: Snapshot) -> str:
 def lines(snapshot: Snapshot) -> Iterator[str]:
     """Yield all of them with their stacks, nothing where there are none; the lines are not
     wrapped."""
-    found, suppressed = snapshot.lock_order, snapshot.lock_order_suppressed
-    unproven = snapshot.lock_order_unproven
-    if found or suppressed or unproven:
-        yield "POTENTIAL DEADLOCKS, none of which need ever come about"
+    found, left_out = snapshot.lock_order, list(order_words.left_out(snapshot))
+    if found or left_out:
+        yield f"POTENTIAL DEADLOCKS, {order_words.NEED_NOT}"
     names = _Names(snapshot)
     for cycle in found[:_MOST_CYCLES]:
         yield from _cycle(snapshot, names, cycle)
     if len(found) > _MOST_CYCLES:
         yield f"  and {len(found) - _MOST_CYCLES} more"
-    if suppressed:
-        yield f"  {suppressed} left out, as a suppression file says"
-    if unproven:
-        yield (
-            f"  {unproven} left out, for other locks may have lain in their memory in between:"
-            " a run with LOCKTOP_ORDER=mark tells"
-        )
+    for sentence in left_out:
+        yield f"  {sentence}"
 
 
 def _cycle(snapshot: Snapshot, names: _Names, cycle: OrderCycle) -> Iterator[str]:
-    why = f": {cycle.why}" if cycle.why else ""
-    count = len(cycle.edges)
-    yield (
-        f"  {count} lock{'s' * (count != 1)} taken in different orders,"
-        f" {cycle.confidence} confidence{why}"
-    )
+    yield f"  {order_words.cycle(cycle)}"
     for edge in cycle.edges:
         yield f"    {names.edge(edge)}"
         frames = snapshot.stacks.get(edge.stack, ())

@@ -102,6 +102,20 @@ def test_group_of_threads(
     assert snap_compare(app_over(pictures.pools()), terminal_size=size, press=keys)
 
 
+@pytest.mark.parametrize("size", [(80, 24), (200, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
+def test_potential_deadlocks(size: tuple[int, int], snap_compare: SnapCompare) -> None:
+    assert snap_compare(app_over(pictures.orders()), terminal_size=size, press=["d"])
+
+
+def test_potential_deadlocks_beside_one_that_is_there(snap_compare: SnapCompare) -> None:
+    app = app_over(pictures.orders(pictures.deadlock()))
+    assert snap_compare(app, terminal_size=(120, 40), press=["d", "d"])
+
+
+def test_a_pattern_of_no_lock(snap_compare: SnapCompare) -> None:
+    assert snap_compare(app_over(pictures.oversubscribed()), terminal_size=(80, 24))
+
+
 @pytest.mark.parametrize("theme", shipped_names())
 def test_choice_of_a_level(theme: str, snap_compare: SnapCompare) -> None:
     assert snap_compare(app_over(pictures.normal(), theme), terminal_size=(80, 24), press=["L"])

@@ -49,11 +49,13 @@ def watch(
     """Open the screen on ``source``; closes it. ``callers``: see LocktopApp."""
     # What is imported stays: to look for garbage in it takes a tenth of the time to the picture.
     gc.disable()
+    from locktop.collector import suppressions
     from locktop.tui.app import LocktopApp, run_app
     from locktop.tui.feed import WorkerFeed
 
     feed = WorkerFeed(source)
     try:
+        feed.suppressions = suppressions.load()
         return run_app(LocktopApp(feed, arguments.theme, rate=arguments.rate, callers=callers))
     finally:
         feed.stop()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from locktop.collector.model import Snapshot
+from locktop.collector.model import Pattern, Snapshot
 from locktop.tui.lines.figures import clock, exact, size, threads
 from locktop.tui.lines.runs import Line, Run, cut, line_text, merge, say
 
@@ -44,6 +44,17 @@ def status_line(snapshot: Snapshot, pace: Pace, paused: bool, width: int) -> Lin
     return merge((*line, (" " * (space - cell_len(line_text(line))), "text"), *right))
 
 
+def notes(snapshot: Snapshot) -> tuple[str, ...]:
+    """What there is to know of the whole picture, for the help: one text each."""
+    found = (f"{one.name.words}: {one.evidence}. {one.advice}" for one in _of_no_lock(snapshot))
+    return (*found, *snapshot.notes)
+
+
+def _of_no_lock(snapshot: Snapshot) -> list[Pattern]:
+    """The patterns that are the whole process's: the details of no lock tell them."""
+    return [pattern for pattern in snapshot.patterns if not pattern.lock]
+
+
 def _process(snapshot: Snapshot) -> list[Run | str]:
     """The parts at the left, the least important last."""
     process = snapshot.process
@@ -54,6 +65,7 @@ def _process(snapshot: Snapshot) -> list[Run | str]:
         f" {process.pid}",
         f"  {threads(alive)}",
         (f", {waiting} waiting" if waiting else "", "waiting"),
+        *((f"  {pattern.name.words}: ?", "waiting") for pattern in _of_no_lock(snapshot)),
         (f"  level {snapshot.level}", "waiting" if snapshot.level == "dormant" else "text"),
         f"  lost {exact(snapshot.lost_events)}" if snapshot.lost_events else "",
         f"  cpu {process.cpu_share:.2f}" if snapshot.interval_s else "  cpu -",
@@ -71,6 +83,8 @@ def _flags(snapshot: Snapshot, pace: Pace, paused: bool) -> Line:
         flags += [(" ENDED ", "flag"), " "]
     if paused:
         flags += [(" PAUSED ", "flag"), " "]
+    if snapshot.lock_order:
+        flags.append((f"{len(snapshot.lock_order)} potential: d  ", "dim"))
     if snapshot.notes:
         many = f"{len(snapshot.notes)} notes" if len(snapshot.notes) > 1 else "1 note"
         flags.append((f"{many}: ?  ", "waiting"))

@@ -36,6 +36,7 @@ COLUMNS: tuple[tuple[str, str], ...] = (
     ("HOLDS", "locks that it holds now"),
     ("WAITED", "for held locks, since the start"),
     ("IN ALL", "of a function: with all that it calls; ITSELF: waited in it"),
+    ("potential", "deadlocks that may come about one day; none of them is there"),
     ("lost", "single waits overwritten unread; counters have them all"),
 )
 
