@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from locktop.collector.model import CONTENTION_KINDS, Snapshot, Wait
+from locktop.collector.model import Snapshot, Wait
 
 #: A thread's id, the number of its wait, the id of the lock.
 _Mark = tuple[int, int, int]
@@ -20,7 +20,7 @@ class AlarmKind(StrEnum):
     """The value is the word in output and environment."""
 
     DEADLOCK = "deadlock"  # a certain one
-    WAIT = "wait"  # for a lock that somebody holds, longer than asked
+    WAIT = "wait"  # in contention, longer than asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Alarms:
         for kind in AlarmKind:
             self._told[kind] &= going_on
             self.missed[kind] += len(self._pending[kind] - going_on)
-            self._pending[kind] &= going_on
+            self._pending[kind].clear()
         found = [*self._deadlocks(snapshot), *self._waits(snapshot)]
         for alarm in found:
             # Of a deadlock one mark stands for all.
@@ -66,6 +66,17 @@ class Alarms:
         """``alarm`` is not due any more."""
         self._told[alarm.kind] |= alarm.marks
         self._pending[alarm.kind] -= alarm.marks
+
+    def is_idle(self, alarm: Alarm, snapshot: Snapshot) -> bool:
+        """Whether ``snapshot``, which has more names, tells all its waits to be for work."""
+        waits = {thread.tid: thread.waiting_for for thread in snapshot.threads}
+        now = (waits.get(tid) for tid, _, _ in alarm.marks)
+        going_on = [
+            wait
+            for (tid, *_), wait in zip(alarm.marks, now, strict=True)
+            if wait is not None and _mark(tid, wait) in alarm.marks
+        ]
+        return len(going_on) == len(alarm.marks) and all(wait.idle for wait in going_on)
 
     def is_pending(self, kind: AlarmKind) -> bool:
         """Whether any such was due in the last look and was not told."""
@@ -102,7 +113,7 @@ class Alarms:
 
     def _is_long(self, tid: int, wait: Wait, wait_s: float) -> bool:
         return (
-            wait.kind in CONTENTION_KINDS
+            not wait.idle
             and wait.for_s > wait_s
             and _mark(tid, wait) not in self._told[AlarmKind.WAIT]
         )

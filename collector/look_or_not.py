@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from locktop.collector.model import CONTENTION_KINDS, Kind
+from locktop.collector.model import Kind
 from locktop.collector.source import WaitNow
 
 #: Whatever the waits are: a look also sees that the process runs another program, or is stopped.
@@ -32,6 +32,9 @@ class LookOrNot:
         self._before: Mapping[int, WaitNow] = {}
         self._known: frozenset[_Standing] = frozenset()  # in the last look
         self._looked_at = float("-inf")
+        #: Whether a look that is due needs all names: there is a wait that is long, and the rules
+        #: may call it one for work.
+        self.needs_names = False
 
     def due(self, waits: Mapping[int, WaitNow] | None, now: float) -> bool:
         """Return whether to look at ``now`` (monotonic, seconds), which then is taken for done.
@@ -42,6 +45,10 @@ class LookOrNot:
             for tid, one in self._before.items()
             if self._too_long(one) or _goes_on(before.get(tid), one)
         }
+        self.needs_names = any(
+            self._too_long(one) and one.idle is None and self._mark(tid, one) not in self._known
+            for tid, one in standing.items()
+        )
         known, late = self._known, now >= self._looked_at + _AT_LEAST_EACH_S
         self._known = frozenset(self._mark(tid, one) for tid, one in standing.items())
         if waits is not None and not late and not self._matters(standing, known):
@@ -65,7 +72,7 @@ class LookOrNot:
 
     def _too_long(self, wait: WaitNow) -> bool:
         limit = self._wait_s
-        return limit is not None and wait.kind in CONTENTION_KINDS and wait.for_s > limit
+        return limit is not None and wait.idle is not True and wait.for_s > limit
 
 
 def _is_waited_for(one: WaitNow) -> bool:

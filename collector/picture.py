@@ -14,6 +14,7 @@ from locktop.collector.clock import Clock
 from locktop.collector.decode import RawEvent, RawMark
 from locktop.collector.frames import StackFrames
 from locktop.collector.given_names import GivenNames
+from locktop.collector.judged import Judged
 from locktop.collector.model import (
     CONTENTION_KINDS,
     Blame,
@@ -199,7 +200,7 @@ class Picture:
             for raw in (raws.get(tid),)
         )
 
-    def waits(self, raws: Mapping[int, RawThread]) -> dict[int, WaitNow]:
+    def waits(self, raws: Mapping[int, RawThread], judged: Judged) -> dict[int, WaitNow]:
         """Return by tid who waits for what, and nothing else."""
         waits: dict[int, WaitNow] = {}
         for tid, raw in raws.items():
@@ -207,7 +208,8 @@ class Picture:
             kind = KINDS.get(wait.key >> _KIND_SHIFT) if wait else None
             if wait is not None and kind is not None:
                 for_s = self._clock.seconds(raw.now - wait.since)
-                waits[tid] = WaitNow(wait.lock, kind, for_s, wait.seq, bool(raw.held))
+                idle = judged.idle(wait.lock, wait.stack, wait.site)
+                waits[tid] = WaitNow(wait.lock, kind, for_s, wait.seq, bool(raw.held), idle)
         return waits
 
     def _thread_name(self, key: ThreadKey, raw: RawThread | None, task: Task | None) -> str:

@@ -24,6 +24,7 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.frames import StackFrames
 from locktop.collector.given_names import GivenNames
 from locktop.collector.holder_now import Holders
+from locktop.collector.judged import Judged
 from locktop.collector.misuses import Misuses
 from locktop.collector.model import (
     Deadlock,
@@ -112,6 +113,7 @@ class _File:
         self.misuses = Misuses(memory, self.clock)
         self.orders = LockOrders(memory, resolver)
         self.rows: dict[int, LockRow] = {}  # of the last look
+        self.judged = Judged()
         self.picture = Picture(self.clock, resolver, self.given, self._merged)
         self.claim = control.Claim(memory, self.clock)
         self.asleep: frozenset[tuple[int, int]] = frozenset()  # stuck waits: tid, seq
@@ -119,6 +121,10 @@ class _File:
 
     def _merged(self, tid: int) -> tuple[Frame, ...]:
         return self.python.of_wait(tid, self.waits)
+
+    def hurry(self) -> None:
+        self.resolver.hurry()
+        self.python.hurry()
 
     def close(self) -> None:
         self.claim.close()
@@ -145,6 +151,7 @@ class PreloadSource:
         self._last: Snapshot | None = None
         self._looked_at = 0.0
         self._stopped = False
+        self._hurried = False
         self._busy = threading.Lock()  # levels are set by another thread
 
     def close(self) -> None:
@@ -163,6 +170,7 @@ class PreloadSource:
                 told = replace(told, locks=self._holders.told(told.locks, told.threads))
             # Of a process that is stopped nothing can be said: nobody holds a lock for long.
             found = () if self._stopped else patterns(told)
+            self._file.judged.learn(told, resolve and not self._hurried)
             self._last = replace(told, patterns=found)
             return self._last
 
@@ -175,7 +183,12 @@ class PreloadSource:
             file.memory.refresh()
             if file.memory.size < file.header.limit:
                 return None
-            return file.picture.waits(file.reader.read_threads())
+            return file.picture.waits(file.reader.read_threads(), file.judged)
+
+    def hurry(self) -> None:
+        """See Source."""
+        self._hurried = True
+        self._file.hurry()
 
     def set_level(self, name: str) -> str:
         """See Source."""
@@ -246,6 +259,8 @@ class PreloadSource:
             return None
         self._file.close()
         self._file = _File(self._target.pid, memory)
+        if self._hurried:
+            self._file.hurry()
         self._exe = exe
         self._process.identify()
         return None
@@ -474,7 +489,7 @@ class PreloadSource:
                 stacks={stack: file.python.of(stack) for stack in sorted(stacks)},
                 sites={site: file.resolver.site(site) for site in sorted(sites)},
             )
-            if file.resolver.wait(0) and file.resolver.version == known:
+            if self._hurried or (file.resolver.wait(0) and file.resolver.version == known):
                 break  # nothing more was asked
         if not snapshot.ended:
             snapshot = file.python.resolved(

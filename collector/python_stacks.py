@@ -48,6 +48,10 @@ class PythonStacks:
         #: By merged stack: the native one's frames when it was merged last, and what came of it.
         self._last: dict[int, tuple[tuple[Frame, ...], tuple[Frame, ...]]] = {}
 
+    def hurry(self) -> None:
+        """Wait for no answer any more. For a handler of signals."""
+        self._reader.hurry()
+
     def close(self) -> None:
         """End what reads the frames."""
         self._reader.close()

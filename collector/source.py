@@ -18,6 +18,7 @@ class WaitNow:
     for_s: float  # how long already, seconds
     seq: int  # differs for each wait of a thread
     holds: bool  # whether the waiting thread holds anything itself
+    idle: bool | None = None  # for work, as the rules have it; None: a look with all names tells
 
 
 class Source(Protocol):
@@ -35,6 +36,11 @@ class Source(Protocol):
     def waits(self) -> Mapping[int, WaitNow] | None:
         """Return by tid the waits that go on now, in far less time than a look takes. None where
         only a look can tell, as when the target has ended."""
+        ...
+
+    def hurry(self) -> None:
+        """Wait for names no longer: a look under way, and each one after it, has those that are
+        known by then. For a handler of signals."""
         ...
 
     def set_level(self, name: str) -> str:

@@ -69,6 +69,7 @@ class Watching:
 
     def _told_to_stop(self, number: int, frame: FrameType | None) -> None:
         self._stop.set()
+        self._source.hurry()
 
     def _look(self) -> bool:
         """Look once; return whether that was the last look."""
@@ -77,11 +78,10 @@ class Watching:
         now = time.monotonic()
         if not self._look_or_not.due(self._source.waits(), now) and not self._held_back(now):
             return False
-        snapshot = self._source.look()
+        snapshot = self._source.look(resolve=self._look_or_not.needs_names)
         due = [alarm for alarm in self._alarms.due(snapshot) if self._allowed(alarm)]
-        if due:
-            self._give(due)
-        over = snapshot.ended or (self._once and bool(due))
+        given = bool(due) and self._give(due)
+        over = snapshot.ended or (self._once and given)
         if over:
             self._finish(snapshot)
         return over
@@ -97,9 +97,13 @@ class Watching:
         """What is not allowed now is due in the next look, if it still goes on."""
         return self._limits[alarm.kind].allows(time.monotonic())
 
-    def _give(self, due: list[Alarm]) -> None:
-        snapshot = self._source.look(resolve=True)
+    def _give(self, due: list[Alarm]) -> bool:
+        """Tell those of ``due`` that are none for work now that all names are known; return whether
+        there were any."""
+        before, snapshot = self.count, self._source.look(resolve=True)
         for alarm in due:
+            if self._alarms.is_idle(alarm, snapshot):
+                continue
             self.count += 1
             self._alarms.told(alarm)
             line = alarm_line.line(alarm, snapshot)
@@ -107,8 +111,10 @@ class Watching:
             where = f"; snapshot {path}" if path else ""
             print(f"{_now()} {line}{where}{self._missed(alarm.kind)}", flush=True)
             command = self._commands.get(alarm.kind)
-            if command is not None:
+            # One that is started now would be ended at once.
+            if command is not None and not self._stop.is_set():
                 _tell(command.start(_variables(alarm, snapshot, path), line))
+        return self.count > before
 
     def _saved(self, snapshot: Snapshot, alarm: Alarm) -> str:
         """An alarm without its snapshot is still an alarm."""

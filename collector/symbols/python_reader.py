@@ -15,6 +15,7 @@ from locktop.collector.sanitize import clean
 
 #: Longer than any answer takes, even on a machine that has much else to do.
 _PATIENCE_S = 60.0
+_HURRY_S = 0.1  # so soon hurry() is heard
 _MOST_ANSWER = 64 << 20  # bytes
 #: In a row. Where threads come and go, every second reading meets one that is just gone.
 _MOST_FAILURES = 10
@@ -51,6 +52,7 @@ class PythonReader:
         self._buffer = b""
         self._asked_at = 0.0
         self._failures = 0
+        self._hurried = False
         self.asking = False
         self.gave_up = False
         self.took_s = 0.0  # the last answer
@@ -73,8 +75,10 @@ class PythonReader:
             return None
         deadline = time.monotonic() + timeout_s
         while True:
-            left = deadline - time.monotonic()
-            if not self._is_readable(max(0.0, left)):
+            left = max(0.0, deadline - time.monotonic())
+            if not self._is_readable(min(left, _HURRY_S)):
+                if left > _HURRY_S and not self._hurried:
+                    continue
                 if time.monotonic() - self._asked_at > _PATIENCE_S:
                     self._failed("ended")
                 return None
@@ -83,6 +87,10 @@ class PythonReader:
                 return self._taken(line)
             if not self.asking:
                 return None
+
+    def hurry(self) -> None:
+        """Let answer() wait no longer. For a handler of signals."""
+        self._hurried = True
 
     def close(self) -> None:
         """End the process that reads."""

@@ -33,6 +33,7 @@ _OUTERMOST = frozenset({"clone", "__clone", "clone3", "__clone3", "_start", "__c
 _LIBRARY = "liblocktop"
 _LONGEST_NOTE = 1000  # characters; a path alone may have more than most names
 _TRIES = 6  # for a name of code in no file, after 1, 2, 4, ... seconds
+_HURRY_S = 0.1  # so soon hurry() is heard
 _MAPS_AGE_S = 1.0  # a library loaded later is noticed this much later at most
 
 
@@ -59,6 +60,7 @@ class Resolver:
         self.version = 0  # grows with every name found
         self._busy = False
         self._closed = False
+        self._hurried = False
         self._keeps_maps = False
         self._thread: threading.Thread | None = None
         self._read_maps()
@@ -128,8 +130,21 @@ class Resolver:
 
     def wait(self, timeout_s: float = 30.0) -> bool:
         """Wait until everything asked for is worked out; return whether it was in time."""
+        deadline = time.monotonic() + timeout_s
         with self._changed:
-            return self._changed.wait_for(lambda: not self._has_work() or self._closed, timeout_s)
+            while not self._done():
+                left = deadline - time.monotonic()
+                if left <= 0 or self._hurried:
+                    return False
+                self._changed.wait_for(self._done, min(left, _HURRY_S))
+            return True
+
+    def _done(self) -> bool:
+        return not self._has_work() or self._closed
+
+    def hurry(self) -> None:
+        """Let nobody wait any more; names still come. For a handler of signals: takes no lock."""
+        self._hurried = True
 
     def notes(self) -> list[str]:
         """Return a line for each file whose symbols cannot be read."""

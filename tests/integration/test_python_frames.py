@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -180,6 +182,23 @@ def test_what_reads_becomes_the_user_whose_process_it_is(user: int, need: Need) 
             status = Path(f"/proc/{reader._child.pid}/status").read_text()
             (uids,) = re.findall(r"^Uid:(.*)$", status, re.MULTILINE)
             assert uids.split() == [str(user)] * 4
+
+
+def test_who_waits_for_an_answer_may_be_hurried(start_python: StartPython) -> None:
+    target = start_python("python_frames")
+    target.expect("ready")
+    with closing(PythonReader(target.pid)) as reader:
+        reader.ask()
+        assert reader._child is not None
+        reader._child.send_signal(signal.SIGSTOP)  # it may have answered, but for the second time
+        reader.answer(0.1)
+        reader.ask()
+        answers: list[object] = []
+        waiter = threading.Thread(target=lambda: answers.append(reader.answer(1e6)), daemon=True)
+        waiter.start()
+        reader.hurry()
+        waiter.join(PATIENCE_S)
+        assert answers == [None]
 
 
 def test_a_reader_that_dies_is_started_again_and_in_the_end_given_up(

@@ -9,20 +9,23 @@ import pytest
 
 from locktop.collector.alarms import Alarm, AlarmKind, Alarms
 from locktop.collector.export import alarm_line
+from locktop.collector.judged import Judged
 from locktop.collector.look_or_not import LookOrNot
 from locktop.collector.model import CONTENTION_KINDS, Kind, Snapshot, ThreadState, Wait
+from locktop.collector.python_stacks import FIRST_ID
 from locktop.collector.rate_limit import RateLimit
 from locktop.collector.source import WaitNow
 
 
 def wait(seq: int = 1, kind: Kind = Kind.MUTEX, lock: int = 1, for_s: float = 9.0) -> Wait:
-    return Wait(lock, kind, for_s, (4714,), 1, 0x401100, seq)
+    idle = kind not in CONTENTION_KINDS
+    return Wait(lock, kind, for_s, (4714,), 1, 0x401100, seq, idle=idle)
 
 
 def now(
     holds: bool = False, seq: int = 1, kind: Kind = Kind.MUTEX, lock: int = 1, for_s: float = 9.0
 ) -> WaitNow:
-    return WaitNow(lock, kind, for_s, seq, holds)
+    return WaitNow(lock, kind, for_s, seq, holds, idle=kind not in CONTENTION_KINDS)
 
 
 def waiting(**by_name: Wait) -> Snapshot:
@@ -193,3 +196,73 @@ def test_a_wait_that_gets_too_long_is_worth_a_look_once() -> None:
     ]
     idle = {3: now(False, kind=Kind.COND)}
     assert not any(looks.at(idle) for _ in range(3))
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("idle", [False, True])
+def test_the_rules_tell_which_waits_count_whatever_their_kind(kind: Kind, idle: bool) -> None:
+    found = Alarms(5.0).due(waiting(t1=replace(wait(kind=kind), idle=idle)))
+    assert len(found) == (not idle)
+
+
+def test_what_turns_out_to_be_for_work_is_due_no_more_and_was_not_missed() -> None:
+    alarms, idle = Alarms(5.0), replace(wait(), idle=True)
+    (alarm,) = alarms.due(waiting(t1=wait(), t2=wait()))
+    assert not alarms.is_idle(alarm, waiting(t1=wait(), t2=idle)), "one of them is held up"
+    assert not alarms.is_idle(alarm, waiting(t1=idle)), "the other one is over, and was none"
+    known = waiting(t1=idle, t2=idle)
+    assert alarms.is_idle(alarm, known)
+    assert alarms.due(known) == []
+    assert not alarms.is_pending(AlarmKind.WAIT)
+    alarms.due(waiting())
+    assert alarms.missed[AlarmKind.WAIT] == 0
+
+
+def test_a_long_wait_that_only_names_tell_is_worth_one_look_with_them() -> None:
+    looks = Looks(wait_s=5.0)
+    looks.at({})
+    unknown = replace(now(False, kind=Kind.COND), idle=None)
+    short = replace(unknown, for_s=1.0)
+    assert not looks.at({1: short})
+    assert looks.at({1: unknown})
+    assert looks.asked.needs_names
+    assert not looks.at({1: unknown})
+    # Another one at the same place, whose verdict that look has brought.
+    assert not looks.at({1: replace(unknown, idle=True, seq=2)})
+    assert looks.at({1: replace(unknown, idle=False, seq=3)})
+    assert not looks.asked.needs_names
+
+
+def test_without_a_time_for_waits_no_names_are_needed() -> None:
+    looks = Looks()
+    looks.at({})
+    assert not looks.at({1: replace(now(False, kind=Kind.COND), idle=None)})
+    assert not looks.asked.needs_names
+
+
+def test_verdicts_are_kept_by_lock_and_place_and_follow_later_looks() -> None:
+    judged, idle = Judged(), replace(wait(kind=Kind.SEM), idle=True)
+    place = (idle.lock, idle.stack, idle.site)
+    judged.learn(waiting(t1=idle), named=False)
+    assert judged.idle(*place) is None, "its names were not known"
+    judged.learn(waiting(t1=idle), named=True)
+    assert judged.idle(*place) is True
+    assert judged.idle(2, *place[1:]) is None
+    held = replace(idle, idle=False)
+    judged.learn(waiting(t1=held), named=False)
+    assert judged.idle(*place) is False
+    judged.learn(waiting(t1=held, t2=idle), named=True)
+    assert judged.idle(*place) is None, "something else than the place tells them apart"
+
+
+def test_no_verdict_is_kept_of_a_deadlock_and_of_what_python_ran() -> None:
+    ring, judged = pictures.deadlock(), Judged()
+    judged.learn(ring, named=True)
+    stuck = {edge.tid for edge in ring.deadlocks[0].cycle}
+    waits = [(one.tid, one.waiting_for) for one in ring.threads if one.waiting_for]
+    known = {tid for tid, one in waits if judged.idle(one.lock, one.stack, one.site) is not None}
+    assert known
+    assert not known & stuck
+    merged = replace(wait(), stack=FIRST_ID)
+    judged.learn(waiting(t1=merged), named=True)
+    assert judged.idle(merged.lock, merged.stack, merged.site) is None

@@ -119,6 +119,9 @@ class OneLook:
     def waits(self) -> None:
         return None
 
+    def hurry(self) -> None:
+        pass
+
     def set_level(self, name: str) -> str:
         return name
 

@@ -8,7 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from locktop.tui.commands.options import add_pid, add_suppressions
+from locktop.tui.commands.options import add_idle_matching, add_pid, add_suppressions, rules
 from locktop.tui.commands.output import add_output, destination, write
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ _BETWEEN_S = 0.25
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_pid(parser)
+    add_idle_matching(parser)
     parser.add_argument(
         "--format",
         choices=FORMATS,
@@ -62,8 +63,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
     form = _form(arguments)
     path = destination(arguments)
-    rules = suppressions.load(arguments.suppressions) if arguments.potential else ()
-    snapshot = suppressions.applied(_looked(arguments.pid, arguments.potential), rules)
+    left_out = suppressions.load(arguments.suppressions) if arguments.potential else ()
+    snapshot = suppressions.applied(_looked(arguments), left_out)
     if path is not None:
         write(rendered(snapshot, form, arguments.potential), path, arguments)
         if not arguments.quiet:
@@ -82,17 +83,19 @@ def _form(arguments: argparse.Namespace) -> str:
     return form
 
 
-def _looked(pid: int, potential: bool) -> Snapshot:
+def _looked(arguments: argparse.Namespace) -> Snapshot:
     """The later of two looks. Raises LocktopError where they cannot tell."""
     from locktop.collector.attach import attach
     from locktop.collector.export import verdict
 
-    source = attach(pid)
+    source = attach(arguments.pid, rules(arguments))
     try:
         first = source.look()
         time.sleep(_BETWEEN_S)
         snapshot = source.look()
-        if snapshot.deadlocks or (potential and snapshot.lock_order):
+        potential = arguments.potential and snapshot.lock_order
+        # Rules go by names, which to look for takes longer than a probe should otherwise.
+        if snapshot.deadlocks or potential or arguments.idle_matching:
             snapshot = source.look(resolve=True)
     finally:
         source.close()

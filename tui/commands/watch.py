@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from locktop.tui.commands.options import add_pid, duration
+from locktop.tui.commands.options import add_idle_matching, add_pid, duration, rules
 
 if TYPE_CHECKING:
     from locktop.collector.source import Source
@@ -21,8 +21,9 @@ HELP = "say, save and run a command when threads deadlock or wait too long"
 DESCRIPTION = """\
 Watches a process without a screen and gives alarm: one line, a snapshot with --snapshot-dir, and
 the command given for it, which gets that line as its input. Certain deadlocks are always told; a
-wait counts if it is for a lock that somebody holds, not for work (condition variable, semaphore,
-join, barrier, futex). What goes on is told once.
+wait counts if it is in contention, not for work, by the same rules as on the screen: those of
+--idle-matching, of ~/.config/locktop/idle.rules and those that come with locktop. What goes on is
+told once.
 
 CMD is run by /bin/sh, with the variables LOCKTOP_ALARM (deadlock or wait), LOCKTOP_PID,
 LOCKTOP_TID, LOCKTOP_LOCK, LOCKTOP_WAITED (seconds) and LOCKTOP_SNAPSHOT. It is not started while
@@ -66,13 +67,14 @@ def _number(text: str) -> int:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_pid(parser)
+    add_idle_matching(parser)
     parser.add_argument("--on-deadlock", metavar="CMD", help="run it at a certain deadlock")
     parser.add_argument(
         "--on-wait",
         nargs=2,
         action=_OnWait,
         metavar=("TIME", "CMD"),
-        help="run it when a thread has waited for a held lock for longer than TIME (500ms, 5s,"
+        help="run it when a thread has waited in contention for longer than TIME (500ms, 5s,"
         ' 2m); with "" as CMD it is only told',
     )
     parser.add_argument(
@@ -112,7 +114,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from locktop.collector.attach import attach
 
     _check_directory(arguments.snapshot_dir)
-    source = attach(arguments.pid)
+    source = attach(arguments.pid, rules(arguments))
     try:
         # What was read for names now need not be read when there is an alarm.
         process = source.look(resolve=True).process
