@@ -42,6 +42,7 @@ class ThemedApp(App[Result]):
     def __init__(self, theme: str | None, meter: Meter, environ: Mapping[str, str]) -> None:
         colourless = bool(environ.get("NO_COLOR"))
         self._themes, self._wrong = theme_files.load_all()
+        self.meter = meter
         super().__init__(
             driver_class=metered_driver(meter), ansi_color=True if colourless else None
         )
@@ -118,8 +119,7 @@ class LocktopApp(ThemedApp[int]):
         with; ``callers``: begin with the view of callers, by that weight and with idle waits or
         without; ``now``: a monotonic clock in seconds, which tests replace.
         """
-        self.meter = Meter()
-        super().__init__(theme, self.meter, environ)
+        super().__init__(theme, Meter(), environ)
         self._monitor = MonitorScreen(feed, self.meter, Pacer(rate), now, callers)
 
     def get_default_screen(self) -> MonitorScreen:
@@ -166,13 +166,14 @@ def run_app(app: ThemedApp[Any], environ: Mapping[str, str] = os.environ) -> int
     return app.return_code or 0
 
 
-def _close_when_told_to_end(app: App[Any], loop: asyncio.AbstractEventLoop) -> dict[int, Any]:
+def _close_when_told_to_end(app: ThemedApp[Any], loop: asyncio.AbstractEventLoop) -> dict[int, Any]:
     """Gives the handlers before. Not by the loop: at its end a signal would end the process on the
     spot, and a program that it started be left behind. A shell and the kernel may both send one."""
 
     def close(number: int, _: object) -> None:
         if loop.is_closed():
             raise SystemExit(128 + number)
+        app.meter.hurry()
         loop.call_soon_threadsafe(app.exit, None, 128 + number)
 
     return {number: signal.signal(number, close) for number in (signal.SIGTERM, signal.SIGHUP)}

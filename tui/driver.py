@@ -1,20 +1,30 @@
 """The terminal driver, with a meter: what was written, and whether the terminal has taken it.
 
 Textual hands its output to a thread whose queue blocks the event loop when it is full. Asking
-the meter before a picture is drawn keeps the queue from ever filling up.
+the meter before a picture is drawn keeps the queue from ever filling up. What is on its way when
+the app ends is waited for, but not for ever: nobody may read that terminal any more.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
+import termios
+import threading
 from collections.abc import Callable
+from types import FrameType
 from typing import IO, Any
 
 from textual.drivers.linux_driver import LinuxDriver
 
 from locktop.tui.sgr import Shortener
+
+#: How long the terminal may take for what is on its way when the app is to end.
+_PATIENCE_S = 3.0
+#: What it has not taken by then is thrown away, so often.
+_AGAIN_S = 0.1
 
 
 class Meter:
@@ -23,6 +33,9 @@ class Meter:
     def __init__(self) -> None:
         self.queued = 0  # bytes handed to the writer
         self.taken = 0  # bytes that the terminal has taken from it
+        #: The app is to end: let the terminal hold that up for a few seconds only. For a handler of
+        #: signals, too.
+        self.hurry: Callable[[], None] = lambda: None
 
     @property
     def drained(self) -> bool:
@@ -43,9 +56,11 @@ class _MeteredFile:
         self._meter = meter
         self._passed = 0
         self._gone = False
+        self.dropping = False  # what is written goes nowhere
 
     def write(self, text: str) -> int:
-        self._try(lambda: self._file.write(text))
+        if not self.dropping:
+            self._try(lambda: self._file.write(text))
         self._passed += len(text.encode())
         return len(text)
 
@@ -66,6 +81,41 @@ class _MeteredFile:
         return self._file.fileno()
 
 
+class _Patience:
+    """Once started, gives a writer that is blocked in its terminal so long and then frees it, as
+    often as it is blocked again. By a timer's signal: the main thread may be waiting for the writer
+    itself, and handlers run there all the same. Elsewhere it does nothing."""
+
+    def __init__(self, file: _MeteredFile, writer: Callable[[], threading.Thread | None]) -> None:
+        self._file = file
+        self._writer = writer
+        self._before: Any = None
+        self._started = False
+
+    def start(self) -> None:
+        if self._started or threading.current_thread() is not threading.main_thread():
+            return
+        self._started = True
+        self._before = signal.signal(signal.SIGALRM, self._over)
+        signal.setitimer(signal.ITIMER_REAL, _PATIENCE_S, _AGAIN_S)
+
+    def stop(self) -> None:
+        if not self._started:
+            return
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, self._before)
+        self._started = False
+
+    def _over(self, number: int, frame: FrameType | None) -> None:
+        self._file.dropping = True
+        with contextlib.suppress(termios.error):
+            termios.tcflush(self._file.fileno(), termios.TCOFLUSH)
+        writer = self._writer()
+        # That there is room again is told to nobody: the writer has to be sent to look.
+        if writer is not None and writer.ident is not None and writer.is_alive():
+            signal.pthread_kill(writer.ident, signal.SIGALRM)
+
+
 def metered_driver(meter: Meter) -> type[LinuxDriver]:
     """A driver class that reports to ``meter``."""
 
@@ -78,14 +128,41 @@ def metered_driver(meter: Meter) -> type[LinuxDriver]:
             screen = sys.__stdout__
             assert screen is not None  # it is a terminal
             screen.reconfigure(errors="backslashreplace")  # as there: nothing must raise
-            self._file: Any = _MeteredFile(screen, meter)
+            self._metered = _MeteredFile(screen, meter)
+            self._file: Any = self._metered
             self._shortener = Shortener()
+            self._patience = _Patience(self._metered, lambda: self._writer_thread)
+            self._last_words: list[str] | None = None  # since the end began
+            meter.hurry = self._patience.start
 
         def write(self, data: str) -> None:
             """Shorten, count, write."""
             short = self._shortener.shorten(data)
             meter.queued += len(short.encode())
+            if self._last_words is not None:
+                self._last_words.append(short)
             super().write(short)
+
+        def start_application_mode(self) -> None:
+            """Begin, or go on after a stop."""
+            self._metered.dropping, self._last_words = False, None
+            super().start_application_mode()  # type: ignore[no-untyped-call]
+
+        def stop_application_mode(self) -> None:
+            """Put the terminal in order, if it takes that."""
+            self._last_words = []
+            self._patience.start()
+            super().stop_application_mode()
+
+        def close(self) -> None:
+            """Wait for the writer; where it had to be freed, say once more what puts the terminal
+            in order: there is room for that now, and somebody may read it later."""
+            self._patience.start()
+            super().close()
+            if self._metered.dropping:
+                with contextlib.suppress(OSError):
+                    os.write(self.fileno, "".join(self._last_words or ()).encode())
+            self._patience.stop()
 
         def _get_terminal_size(self) -> tuple[int, int]:
             """Of a terminal that says 0 x 0 (a serial line, a container's first moment) Textual and

@@ -292,6 +292,33 @@ def test_sigterm_leaves_the_terminal_as_it_was(terminal: Terminal) -> None:
     terminal.wait_text("\x1b[?1049l", mark)
 
 
+@pytest.mark.parametrize("keys", ["", "t" * 80], ids=["a full terminal", "a full queue too"])
+def test_sigterm_ends_it_though_nobody_reads_the_terminal(terminal: Terminal, keys: str) -> None:
+    asked = terminal.tell("settle")["interval_s"]
+    terminal.hold()
+    mark = terminal.received
+    ticks = iter(range(1, 1000))
+    while terminal.tell(f"tick {next(ticks)}")["interval_s"] <= 4 * asked:
+        pass  # until the terminal takes no more
+    terminal.press(keys)  # each paints all of the screen
+    terminal.process.send_signal(signal.SIGTERM)
+    assert terminal.process.wait(LONG_ENOUGH_S) == 128 + signal.SIGTERM
+    terminal.go_on()
+    # Whoever reads on finds the terminal in order.
+    terminal.wait_text("\x1b[?1049l", mark)
+    terminal.wait_text("\x1b[?25h", mark)
+
+
+def test_quitting_ends_it_though_nobody_reads_the_terminal(terminal: Terminal) -> None:
+    asked = terminal.tell("settle")["interval_s"]
+    terminal.hold()
+    ticks = iter(range(1, 1000))
+    while terminal.tell(f"tick {next(ticks)}")["interval_s"] <= 4 * asked:
+        pass  # until the terminal takes no more
+    terminal.press("q")
+    assert terminal.process.wait(LONG_ENOUGH_S) == 0
+
+
 def test_a_terminal_that_hangs_up_ends_it(terminal: Terminal) -> None:
     """Though it is not the terminal that controls it: then no signal comes."""
     terminal.hang_up()
