@@ -16,6 +16,7 @@ from textual.geometry import Size
 from textual.message import Message
 
 from locktop.collector.errors import LocktopError
+from locktop.collector.export import order_words
 from locktop.collector.model import Snapshot
 from locktop.tui.bindings import bindings, footer_line
 from locktop.tui.driver import Meter
@@ -213,7 +214,7 @@ class MonitorScreen(ListScreen):
     def _details_of(self, picture: Picture) -> tuple[str, Iterable[Line]]:
         kind, number = self._subject or ("", 0)
         if kind == "deadlock":
-            more = len(picture.snapshot.lock_order)
+            more = len(order_words.not_there(picture.snapshot))
             also = f"; d: {more} potential" if more else ""
             return f"of the deadlock{also}", deadlock_details(picture)
         if kind == "orders" and has_orders(picture):

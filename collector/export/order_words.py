@@ -21,6 +21,14 @@ def cycle(found: OrderCycle) -> str:
     )
 
 
+def not_there(snapshot: Snapshot) -> list[OrderCycle]:
+    """Return those of which no deadlock is there now: what has come about is told as such."""
+    there = [
+        {edge.waits_for for edge in found.cycle} for found in snapshot.deadlocks if found.certain
+    ]
+    return [found for found in snapshot.lock_order if set(found.locks) not in there]
+
+
 def left_out(snapshot: Snapshot) -> Iterator[str]:
     """Yield how many are not told, and why."""
     suppressed, unproven = snapshot.lock_order_suppressed, snapshot.lock_order_unproven

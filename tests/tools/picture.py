@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-from locktop.collector.model import Snapshot
+from locktop.collector.model import Frame, Snapshot
 from locktop.tui.app import LocktopApp
 from locktop.tui.commands.demo import demo_program
 from locktop.tui.feed import Publish, WorkerFeed
@@ -19,6 +19,11 @@ from locktop.tui.started import Started
 
 SIZE = (120, 40)
 PICTURES = 120  # at most; half a second each
+
+
+def _has_no_line(frame: Frame) -> bool:
+    """Whether it is no code of the demonstration's own source."""
+    return frame.module != "locktop-demo" or frame.function == "_start"
 
 
 class Watched(WorkerFeed):
@@ -30,7 +35,7 @@ class Watched(WorkerFeed):
         def and_look(snapshot: Snapshot) -> None:
             publish(snapshot)
             frames = [f for stack in snapshot.stacks.values() for f in stack]
-            named = all(f.function and (f.line or f.module != "locktop-demo") for f in frames)
+            named = all(f.function and (f.line or _has_no_line(f)) for f in frames)
             if snapshot.deadlocks and named and snapshot.duration_s > 6:
                 self.loop.call_soon_threadsafe(self.complete.set)
 

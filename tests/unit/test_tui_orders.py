@@ -92,6 +92,19 @@ async def test_a_deadlock_comes_first_and_d_once_more_shows_those_that_could_be(
         await screen.says("of the deadlock; d: 2 potential")
 
 
+async def test_the_order_of_a_deadlock_that_is_there_is_not_told_again() -> None:
+    ring = pictures.deadlock()
+    edges = tuple(OrderEdge(10 + i, 10 + (i + 1) % 3, 4730 + i, 4) for i in range(3))
+    order = replace(ring, lock_order=(OrderCycle((10, 11, 12), edges),))
+    async with opened(order) as screen:
+        assert "potential" not in screen.lines[0]
+        await screen.keys("d", "d")
+        await screen.says("of the deadlock")
+        doubted = replace(ring.deadlocks[0], certain=False, doubt="who knows")
+        await screen.show(replace(order, deadlocks=(doubted,)))
+        assert "1 potential: d" in screen.lines[0]
+
+
 async def test_what_is_only_unproven_is_not_counted_but_told() -> None:
     async with opened(replace(pictures.normal(), lock_order_unproven=7)) as screen:
         assert "potential" not in screen.lines[0]

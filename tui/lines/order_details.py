@@ -18,12 +18,13 @@ _MOST_CYCLES = 20
 
 def has_orders(picture: Picture) -> bool:
     """Whether there is anything to say."""
-    return bool(picture.snapshot.lock_order or list(order_words.left_out(picture.snapshot)))
+    snapshot = picture.snapshot
+    return bool(order_words.not_there(snapshot) or list(order_words.left_out(snapshot)))
 
 
 def order_details(picture: Picture) -> Iterator[Line]:
     """The lines of the details panel for all potential deadlocks."""
-    found = picture.snapshot.lock_order
+    found = order_words.not_there(picture.snapshot)
     yield heading("Potential deadlocks", f", {order_words.NEED_NOT}")
     for cycle in found[:_MOST_CYCLES]:
         yield blank()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
+from locktop.collector.export import order_words
 from locktop.collector.model import Pattern, Snapshot
 from locktop.tui.lines.figures import clock, exact, size, threads
 from locktop.tui.lines.runs import Line, Run, cut, line_text, merge, say
@@ -83,8 +84,9 @@ def _flags(snapshot: Snapshot, pace: Pace, paused: bool) -> Line:
         flags += [(" ENDED ", "flag"), " "]
     if paused:
         flags += [(" PAUSED ", "flag"), " "]
-    if snapshot.lock_order:
-        flags.append((f"{len(snapshot.lock_order)} potential: d  ", "dim"))
+    potential = len(order_words.not_there(snapshot))
+    if potential:
+        flags.append((f"{potential} potential: d  ", "dim"))
     if snapshot.notes:
         many = f"{len(snapshot.notes)} notes" if len(snapshot.notes) > 1 else "1 note"
         flags.append((f"{many}: ?  ", "waiting"))
