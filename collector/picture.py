@@ -14,7 +14,6 @@ from locktop.collector.clock import Clock
 from locktop.collector.decode import RawEvent, RawMark
 from locktop.collector.frames import StackFrames
 from locktop.collector.given_names import GivenNames
-from locktop.collector.judged import Judged
 from locktop.collector.model import (
     CONTENTION_KINDS,
     Blame,
@@ -32,7 +31,6 @@ from locktop.collector.model import (
 )
 from locktop.collector.reading import RawThread, Reading
 from locktop.collector.sanitize import clean
-from locktop.collector.source import WaitNow
 from locktop.collector.symbols.lock_names import LockNames
 from locktop.collector.symbols.resolver import Resolver
 from locktop.collector.tasks import Task, Tasks
@@ -95,6 +93,11 @@ class LockNow:
 
 
 _NOBODY = LockNow()
+
+
+def kind_of(key: int) -> Kind | None:
+    """Return the kind in the key of a lock, None for one that there is not."""
+    return KINDS.get(key >> _KIND_SHIFT)
 
 
 class Picture:
@@ -200,18 +203,6 @@ class Picture:
             for raw in (raws.get(tid),)
         )
 
-    def waits(self, raws: Mapping[int, RawThread], judged: Judged) -> dict[int, WaitNow]:
-        """Return by tid who waits for what, and nothing else."""
-        waits: dict[int, WaitNow] = {}
-        for tid, raw in raws.items():
-            wait = raw.wait
-            kind = KINDS.get(wait.key >> _KIND_SHIFT) if wait else None
-            if wait is not None and kind is not None:
-                for_s = self._clock.seconds(raw.now - wait.since)
-                idle = judged.idle(wait.lock, wait.stack, wait.site)
-                waits[tid] = WaitNow(wait.lock, kind, for_s, wait.seq, bool(raw.held), idle)
-        return waits
-
     def _thread_name(self, key: ThreadKey, raw: RawThread | None, task: Task | None) -> str:
         if task is not None:
             name = task.name
@@ -223,7 +214,7 @@ class Picture:
 
     def _wait(self, raw: RawThread, around: Around) -> Wait | None:
         wait = raw.wait
-        kind = KINDS.get(wait.key >> _KIND_SHIFT) if wait else None
+        kind = kind_of(wait.key) if wait else None
         if wait is None or kind is None:
             return None
         known: tuple[int, ...] = ()

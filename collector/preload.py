@@ -11,7 +11,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from locktop.collector import control, discover, ending, forked, neighbours, procfs, unseen
+from locktop.collector import (
+    control,
+    discover,
+    ending,
+    forked,
+    neighbours,
+    procfs,
+    unseen,
+    waits_now,
+)
 from locktop.collector.abi import LockRow, lib
 from locktop.collector.analysis import deadlock, waitgraph
 from locktop.collector.analysis.classify import Classifier
@@ -183,7 +192,7 @@ class PreloadSource:
             file.memory.refresh()
             if file.memory.size < file.header.limit:
                 return None
-            return file.picture.waits(file.reader.read_threads(), file.judged)
+            return waits_now.read(file.reader.threads, file.clock, file.judged)
 
     def hurry(self) -> None:
         """See Source."""
