@@ -61,6 +61,7 @@ class ProcSource:
         self._begun = time.monotonic()
         self._looked_at = 0.0
         self._every_s = _SHORTEST_S
+        self._hurried = False
         self._busy = threading.Lock()
         self._closed = threading.Event()
         self._begin()
@@ -77,6 +78,8 @@ class ProcSource:
         pid = self._target.pid
         self._exe = self._executable()
         self._resolver = Resolver(pid)
+        if self._hurried:
+            self._resolver.hurry()
         self._samples = Samples(pid, self._target.own_pid)
         self._waits = OutsideWaits(pid, glibc_of(pid))
         self._sampled = Sampled()
@@ -96,6 +99,11 @@ class ProcSource:
         self._samples.close()
         self._tasks.close()
         self._resolver.close()
+
+    def hurry(self) -> None:
+        """See Source."""
+        self._hurried = True
+        self._resolver.hurry()
 
     def set_level(self, name: str) -> str:
         """See Source."""

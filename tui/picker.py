@@ -91,7 +91,7 @@ class PickerScreen(ListScreen):
         self.foot.set_keys(say(*_KEYS))
         shown = [pid for pid, c in self._found.items() if matches(_words(c), self.wanted)]
         table = lay_out(_COLUMNS, width)
-        said = f"{ready} of {len(self._found)} can be watched"
+        said = f"{ready} of {len(self._found)} run with the library, the others can be sampled"
         if self.wanted:
             said += f", with “{self.wanted}”"
         self._list.set_heads("Processes", said, table.heading())
@@ -111,14 +111,12 @@ class PickerScreen(ListScreen):
         self.filter.close()
 
     def action_pick(self) -> None:
-        """Take the process under the cursor, or say why it cannot be watched."""
+        """Take the process under the cursor, or say why it cannot be looked at."""
         current = self._list.current
         if current is None:
             return
         candidate = self._found[current]
         try:
-            if not candidate.preloaded:
-                raise LocktopError(candidate.why)
             self.app.exit(self._look_at(candidate.pid))
         except LocktopError as error:
             self.tell(str(error), style="waiting", seconds=10)

@@ -1,4 +1,4 @@
-"""``locktop list``: which processes can be watched."""
+"""``locktop list``: which processes run with the library."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ if TYPE_CHECKING:
     from locktop.collector.discover import Candidate
 
 NAME = "list"
-HELP = "which processes can be watched"
+HELP = "which processes run with the library"
 DESCRIPTION = (
-    "Lists the processes that run with the library; with --all also the others, and why not."
+    "Lists the processes that run with the library, which are watched exactly; with --all also the"
+    " others, which can be sampled from outside, and why they run without it."
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("--all", action="store_true", help="also those that cannot be watched")
+    parser.add_argument("--all", action="store_true", help="also those without the library")
     parser.add_argument("--json", action="store_true", help="as JSON")
 
 

@@ -1,0 +1,162 @@
+"""What is read of a process from outside may be anything: it is told only where all of it fits."""
+
+from __future__ import annotations
+
+import os
+import random
+import struct
+
+import pytest
+
+from locktop.collector import futex, glibc_objects, libc_version, memory, syscalls
+from locktop.collector.futex import FutexWait
+from locktop.collector.glibc_objects import AFTER, BEFORE, Object
+from locktop.collector.model import Kind
+from locktop.collector.outside_waits import OutsideWait
+from locktop.collector.sampled import Sampled
+from locktop.collector.syscalls import Call
+
+TIDS = {100, 101, 102}
+MUTEX = FutexWait(0x1000, 2, private=True, plain=True, inherits=False, timed=False)
+
+
+def around(before: bytes, after: bytes) -> bytes:
+    return before.rjust(BEFORE, b"\0") + after.ljust(AFTER, b"\0")
+
+
+def mutex(lock: int = 2, count: int = 0, owner: int = 101, users: int = 1, kind: int = 0) -> bytes:
+    return around(b"", struct.pack("=IIIIi", lock, count, owner, users, kind))
+
+
+# ---- what the kernel says ----
+
+
+def test_a_call_is_parsed() -> None:
+    assert syscalls.parse(b"running\n") is None
+    assert syscalls.parse(b"-1 0x7f 0x10\n") == Call(-1, (), 0x7F, 0x10)
+    line = b"202 0x10 0x80 0x2 0x0 0x0 0x0 0x7f 0x11\n"
+    assert syscalls.parse(line) == Call(202, (0x10, 0x80, 2, 0, 0, 0), 0x7F, 0x11)
+
+
+@pytest.mark.parametrize("said", [b"", b"1 2 3 4", b"x 0x1 0x2", b"1 0x1 0xg", b"\xff\xfe", b"9"])
+def test_garbage_is_an_error_of_value(said: bytes) -> None:
+    try:
+        syscalls.parse(said)
+    except ValueError:
+        return
+    pytest.fail("it was taken for something")
+
+
+def test_a_number_without_a_name_is_told_as_one() -> None:
+    assert syscalls.name(99999) == "syscall 99999"
+    assert syscalls.name(-1) == ""
+
+
+@pytest.mark.parametrize("operation", [1, 3, 5, 10, 12, 77, 0xFFFFFFFF])
+def test_a_futex_call_that_wakes_is_no_wait(operation: int) -> None:
+    number = next(n for n in range(1000) if syscalls.name(n) == "futex")
+    assert futex.of(os.getpid(), Call(number, (0x10, operation, 2, 0, 0, 0), 0, 0)) is None
+    wait = futex.of(os.getpid(), Call(number, (0x10, 128, 2, 0, 0, 0), 0, 0))
+    assert wait == FutexWait(0x10, 2, private=True, plain=True, inherits=False, timed=False)
+
+
+# ---- glibc's objects ----
+
+
+def test_a_mutex_is_known_by_all_that_is_in_it() -> None:
+    assert glibc_objects.told(MUTEX, mutex(), TIDS) == Object(Kind.MUTEX, 0x1000, 101)
+    assert glibc_objects.told(MUTEX, mutex(kind=1, count=7), TIDS) == Object(
+        Kind.MUTEX, 0x1000, 101, recursive=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("wait", "memory_"),
+    [
+        (MUTEX, mutex(lock=1)),
+        (MUTEX, mutex(lock=0)),
+        (MUTEX, mutex(owner=0)),
+        (MUTEX, mutex(users=0)),
+        (MUTEX, mutex(count=2)),
+        (MUTEX, mutex(kind=0x1000)),
+        (MUTEX, mutex(kind=128)),  # shared, but waited for as private
+        (MUTEX, mutex(kind=32)),
+        (MUTEX._replace(value=1), mutex()),
+        (MUTEX._replace(address=0x1004), mutex()),
+        (MUTEX, b""),
+        (MUTEX, mutex()[:60]),
+    ],
+)
+def test_a_field_that_does_not_fit_tells_that_it_is_none(wait: FutexWait, memory_: bytes) -> None:
+    assert glibc_objects.told(wait, memory_, TIDS) is None
+
+
+def test_random_memory_is_never_taken_for_a_lock_that_is_held() -> None:
+    chance = random.Random(5)
+    for _ in range(20_000):
+        wait = FutexWait(
+            chance.randrange(0, 1 << 40, 4), chance.choice((0, 1, 2, 3, chance.getrandbits(32))),
+            chance.random() < 0.8, chance.random() < 0.5, chance.random() < 0.1, False,
+        )  # fmt: skip
+        found = glibc_objects.told(wait, chance.randbytes(BEFORE + AFTER), TIDS, 36)
+        assert found is None or not found.owner
+
+
+# ---- memory ----
+
+
+def test_what_cannot_be_read_is_empty() -> None:
+    own = b"some bytes of ours"
+    address = id(own) + bytes.__basicsize__ - 1
+    assert memory.read(os.getpid(), address, len(own)) == own
+    assert memory.words(os.getpid(), [(8, 8), (address, 4), (16, 4), (address + 5, 5)]) == [
+        b"", b"some", b"", b"bytes",
+    ]  # fmt: skip
+    assert memory.read(os.getpid(), 1 << 62, 8) == b""
+    assert memory.read(1 << 30, address, 4) == b""
+    assert memory.text(os.getpid(), address, 4) == b"some"
+
+
+def test_the_version_of_glibc() -> None:
+    version = os.confstr("CS_GNU_LIBC_VERSION") or ""
+    told = libc_version.glibc_of(os.getpid())
+    # Not each version defines a symbol of its own.
+    assert 0 <= int(version.rpartition(".")[2]) - told <= 2
+
+
+# ---- sums ----
+
+
+def wait(tid: int, seq: int, since: float) -> OutsideWait:
+    return OutsideWait(tid, seq, since, MUTEX, Object(Kind.MUTEX, 0x1000, 101))
+
+
+def test_one_wait_through_all_samples_is_exact() -> None:
+    sampled = Sampled()
+    for now in (10.0, 10.5, 11.5, 12.0):
+        sampled.add(now, {100: wait(100, 1, 10.0)})
+    (lock,) = sampled.locks.values()
+    assert (lock.wait.s, lock.wait.error_s, lock.met, lock.longest_s) == (2.0, 0.0, 1, 2.0)
+    assert lock.blame == {101: 2.0}
+
+
+def test_sums_of_short_waits_are_right_within_their_error() -> None:
+    """Waits that begin and end at any time, told by samples every 10 ms, many times over."""
+    chance = random.Random(11)
+    off = []
+    for _ in range(60):
+        at, waits = 0.0, list[tuple[float, float]]()
+        while at < 10.0:
+            begin = at + chance.expovariate(20)
+            at = begin + chance.expovariate(50)
+            waits.append((begin, at))
+        sampled = Sampled()
+        for number in range(1000):
+            now = number / 100
+            found = [seq for seq, (begin, end) in enumerate(waits) if begin <= now < end]
+            sampled.add(now + 1.0, {100: wait(100, found[0], 0.0)} if found else {})
+        true_s = sum(max(0.0, min(end, 9.99) - begin) for begin, end in waits)
+        (lock,) = sampled.locks.values()
+        off.append((lock.wait.s - true_s) / lock.wait.error_s)
+    assert abs(sum(off) / len(off)) < 0.5, "without bias"
+    assert sum(one * one for one in off) / len(off) < 1.2, "the error is not told too small"
