@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 from locktop.collector.symbols.compression import old_size, unxz, unzdebug, unzlib, unzstd
 from locktop.collector.symbols.symbol_table import FUNCTIONS, OBJECTS, Symbols, SymbolTable
 
-_PT_LOAD, _PT_NOTE = 1, 4
+_PT_LOAD, _PT_NOTE, _PT_GNU_EH_FRAME = 1, 4, 0x6474E550
 _PF_X = 1
 _SHT_NOTE, _SHT_NOBITS = 7, 8
 _SHF_ALLOC, _SHF_COMPRESSED = 2, 0x800
@@ -138,6 +138,8 @@ class ElfFile:
     def _segments(self, offset: int, size: int, count: int) -> tuple[Segment, ...]:
         found = []
         self._notes: list[tuple[int, int]] = []
+        #: Where the table lies that leads to call frame information; None if there is none.
+        self.frame_header: Segment | None = None
         for fields in self._table(self._form.segment, offset, size, count):
             if self._form.wide:
                 kind, flags, at, address, _, file_size, memory_size, _ = fields
@@ -146,6 +148,8 @@ class ElfFile:
             if kind == _PT_LOAD:
                 executable = bool(flags & _PF_X)
                 found.append(Segment(at, file_size, address, memory_size, executable))
+            elif kind == _PT_GNU_EH_FRAME:
+                self.frame_header = Segment(at, file_size, address, memory_size, False)
             elif kind == _PT_NOTE:
                 self._notes.append((at, file_size))
         return tuple(found)
@@ -188,6 +192,19 @@ class ElfFile:
     def loaded(self, address: int) -> bool:
         """Whether a link-time address belongs to the file's memory, zeroed data included."""
         return any(s.address <= address < s.address + s.memory_size for s in self.segments)
+
+    def at(self, address: int, size: int) -> bytes:
+        """Return up to ``size`` bytes of the file that are loaded at a link-time address; fewer
+        where no more is. Raises ValueError where the file cannot be read."""
+        for segment in self.segments:
+            inside = address - segment.address
+            if 0 <= inside < segment.file_size:
+                size = min(size, segment.file_size - inside, _MOST_SECTION)
+                try:
+                    return self._source.read_at(segment.offset + inside, size)
+                except OSError as error:
+                    raise ValueError(f"cannot be read: {os.strerror(error.errno or 0)}") from None
+        return b""
 
     # ---- sections ----
 
@@ -343,6 +360,11 @@ class ElfFile:
             (section := self.section(name)) is not None and section.kind != _SHT_NOBITS
             for name in (".debug_info", ".zdebug_info", ".debug_info.dwo")
         )
+
+    @property
+    def machine(self) -> int:
+        """The processor that it is for (e_machine); 0 where numbers are not as we read them."""
+        return self._machine if self._form.wide and self._form.little_endian else 0
 
     @property
     def little_endian(self) -> bool:

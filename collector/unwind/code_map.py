@@ -1,0 +1,138 @@
+"""Where a process's code comes from, and what is told of its frames there."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from locktop.collector import memory, procfs
+from locktop.collector.symbols import debug_files
+from locktop.collector.symbols.elf import ElfFile
+from locktop.collector.symbols.mapped_file import NotMapped, open_mapped, roots
+from locktop.collector.symbols.maps import AddressSpace, Mapping, parse
+from locktop.collector.symbols.opened import OpenFile
+from locktop.collector.unwind.cut import Cut
+from locktop.collector.unwind.frame_table import FrameTable
+from locktop.collector.unwind.machine import Machine
+from locktop.collector.unwind.mapped_image import MappedImage
+from locktop.collector.unwind.rows import Row
+
+_VDSO = "[vdso]"
+#: The share of the time that may go into reading the map: that of 10,000 threads has 20,000 lines.
+_MOST_OF_THE_TIME = 0.05
+_MOST_FILES = 128  # kept open
+
+
+class Place(NamedTuple):
+    """What is known of an address in the program."""
+
+    row: Row
+    table: FrameTable
+    bias: int  # what to add to the addresses of the row
+
+    @property
+    def start(self) -> int:
+        """Where the function begins, in the program."""
+        return self.row.start + self.bias
+
+    def code(self, most: int) -> bytes:
+        """Return the function's machine code, up to so many bytes of it. Raises Cut."""
+        try:
+            return self.table.code(self.row.start, min(self.row.end - self.row.start, most))
+        except ValueError as error:
+            raise Cut(str(error)) from None
+
+
+class CodeMap:
+    """The code of one process."""
+
+    def __init__(self, pid: int, machine: Machine) -> None:
+        self._pid = pid
+        self._machine = machine
+        self._raw = b""
+        self._space = AddressSpace([])
+        self._again_at = 0.0
+        self._tables: dict[Mapping, tuple[FrameTable, int] | str] = {}
+
+    def refresh(self) -> None:
+        """Read what lies where, unless that was just done. Raises OSError where it may not be
+        seen."""
+        began = time.monotonic()
+        if began < self._again_at:
+            return
+        raw = procfs.maps(self._pid)
+        if raw != self._raw:
+            self._raw, self._space = raw, AddressSpace(parse(raw))
+            kept = frozenset(self._space.mappings)
+            self._tables = {base: table for base, table in self._tables.items() if base in kept}
+        now = time.monotonic()
+        self._again_at = now + (now - began) / _MOST_OF_THE_TIME
+
+    def is_code(self, address: int) -> bool:
+        """Tell whether a program may run what lies at an address."""
+        mapping = self._space.find(address)
+        return mapping is not None and mapping.executable
+
+    def read(self, address: int, size: int) -> bytes:
+        """Return what the program has at an address, b"" where it has nothing."""
+        return memory.read(self._pid, address, size)
+
+    def place(self, address: int) -> Place:
+        """Return what is told of an instruction's frame. Raises Cut where nothing is."""
+        mapping = self._space.find(address)
+        if mapping is None or not mapping.executable:
+            raise Cut("the stack leads where no code is")
+        if not mapping.is_file and mapping.path != _VDSO:
+            raise Cut("code that is in no file")
+        base = self._space.base(mapping) if mapping.is_file else mapping
+        known = self._tables.get(base)
+        if known is None:
+            known = self._tables[base] = self._load(base)
+            if len(self._tables) > _MOST_FILES:
+                del self._tables[next(iter(self._tables))]
+        if isinstance(known, str):
+            raise Cut(known)
+        table, bias = known
+        try:
+            row = table.row(address - bias)
+        except ValueError as error:
+            raise Cut(str(error)) from None
+        if row is None:
+            raise Cut("code without call frame information")
+        return Place(row, table, bias)
+
+    def _load(self, base: Mapping) -> tuple[FrameTable, int] | str:
+        """The table, and where it is loaded; else why there is none."""
+        file = None
+        if base.is_file:
+            try:
+                file = open_mapped(self._pid, base)
+            except NotMapped:
+                pass  # it is still in the program's memory
+        try:
+            elf = ElfFile(file or MappedImage(self.read, self._parts(base)))
+        except ValueError:
+            return "code in a file that is no sound ELF file"
+        bias = elf.bias(base.start, base.offset)
+        if bias is None or elf.machine != self._machine.elf:
+            return "code of another kind of processor"
+        return FrameTable(elf, lambda: self._debug(elf, file, base)), bias
+
+    def _parts(self, base: Mapping) -> list[Mapping]:
+        if not base.is_file:
+            return [base]
+        same = (m for m in self._space.mappings if m.file == base.file)
+        return [m for m in same if self._space.base(m) == base]
+
+    def _debug(
+        self, elf: ElfFile, file: OpenFile | None, base: Mapping
+    ) -> tuple[ElfFile, int] | None:
+        found = debug_files.find(elf, base.path, roots(self._pid)) if file is not None else None
+        if not isinstance(found, debug_files.DebugFile):
+            return None
+        return found.elf, _first(found.elf) - _first(elf)
+
+
+def _first(elf: ElfFile) -> int:
+    """Where a file begins: prelink moves a library, and leaves its debug file as it was."""
+    return min((segment.address for segment in elf.segments), default=0)

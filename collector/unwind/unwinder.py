@@ -1,0 +1,75 @@
+"""The call stacks of one process's threads, from outside.
+
+Whatever is not known for certain cuts a stack short: what is shown of it is so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from locktop.collector import memory, procfs, syscalls
+from locktop.collector.syscalls import Call
+from locktop.collector.unwind import ptrace_stop
+from locktop.collector.unwind.code_map import CodeMap
+from locktop.collector.unwind.machine import Machine, machine
+from locktop.collector.unwind.recover import FrameRegisters
+from locktop.collector.unwind.stack import Stack
+from locktop.collector.unwind.walk import Unwound, Walk
+
+
+class Unwinder:
+    """Of one process. Ids are those of our own pid namespace.
+
+    Raises LookupError where the processor is not one that is known.
+    """
+
+    def __init__(self, pid: int, processor: Machine | None = None) -> None:
+        found = processor or machine()
+        if found is None:
+            raise LookupError("stacks of this processor cannot be followed")
+        self._machine = found
+        self._pid = pid
+        self._code = CodeMap(pid, found)
+        self._frames = FrameRegisters(found, self._code)
+
+    def blocked(self, tid: int) -> Unwound | None:
+        """Return the stack of a thread that sleeps in the kernel; None if it runs, ran meanwhile,
+        has ended, or may not be looked at. The thread notices nothing."""
+        try:
+            before = self._sleeps(tid)
+            if before is None:
+                return None
+            self._code.refresh()
+            call, _ = before
+            registers = {self._machine.pc: call.pc, self._machine.sp: call.sp}
+            stack = Stack(lambda address, size: memory.read(self._pid, address, size))
+            found = self._unwound(stack, registers)
+            return found if self._sleeps(tid) == before else None
+        except (OSError, ValueError):
+            return None
+
+    def _sleeps(self, tid: int) -> tuple[Call, int] | None:
+        """Where a thread sleeps, and how often it was put on a CPU before."""
+        runs = procfs.thread_runs(self._pid, tid)
+        call = syscalls.parse(procfs.thread_syscall(self._pid, tid))
+        return None if call is None or not runs else (call, runs)
+
+    def sampled(self, registers: Mapping[int, int], stack: bytes, sp: int) -> Unwound:
+        """Return the stack of which a copy from ``sp`` on was made together with the registers, by
+        DWARF's numbers (`Machine.of_perf`)."""
+        try:
+            self._code.refresh()
+        except OSError:
+            pass  # it has ended: as it was last
+        if not {self._machine.pc, self._machine.sp} <= registers.keys():
+            return Unwound((), complete=False, reason="no registers")
+        return self._unwound(Stack.copied(sp, stack), dict(registers))
+
+    def stopped(self, tid: int) -> Unwound | None:
+        """Return the stack of a thread that is stopped for as long as it takes to copy its
+        registers and its stack; None if it cannot be."""
+        found = ptrace_stop.copy(self._pid, tid, self._machine)
+        return None if found is None else self.sampled(*found)
+
+    def _unwound(self, stack: Stack, registers: dict[int, int]) -> Unwound:
+        return Walk(self._machine, self._code, self._frames, stack, registers).unwound()
