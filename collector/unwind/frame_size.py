@@ -74,6 +74,18 @@ def _disassembled(code: bytes, start: int) -> Iterator[_Instruction]:
     return found
 
 
+def jumps_out(code: bytes, start: int) -> bool:
+    """Tell whether a function may go on as another one, by a jump instead of a call."""
+    if len(code) > MOST_CODE:
+        return True
+    for _, _, mnemonic, operands in _disassembled(code, start):
+        if mnemonic.rpartition(" ")[2].startswith("j"):
+            inside = operands.startswith("0x") and 0 <= int(operands, 16) - start < len(code)
+            if not inside:
+                return True
+    return False
+
+
 class _Flow:
     """Follows all ways through a function."""
 
@@ -135,7 +147,30 @@ class _Flow:
         elif is_jump:
             self._leave(state)
         if operation not in _ENDS:
-            yield after, _effect(mnemonic, operands, state, self._name)
+            probed = self._probed(after, operands) if operation == "lea" else None
+            yield (
+                probed[0] if probed else after,
+                (
+                    _moved(state, probed[1])
+                    if probed
+                    else _effect(mnemonic, operands, state, self._name)
+                ),
+            )
+
+    def _probed(self, address: int, operands: str) -> tuple[int, int] | None:
+        """Where a loop ends that touches each page of a large frame, and how much it takes: it
+        begins with `lea r11, [rsp - SIZE]` (-fstack-clash-protection)."""
+        register, _, size = operands.partition(", [rsp - ")
+        loop = []
+        while len(loop) < 4 and (one := self._by_address.get(address)) is not None:
+            loop.append(one)
+            address += one[1]
+        told = [f"{mnemonic} {rest}" for _, _, mnemonic, rest in loop]
+        if not size or len(told) < 4 or register == self._name:
+            return None
+        again = f"jne {loop[0][0]:#x}"
+        is_loop = told[0] == "sub rsp, 0x1000" and told[2:] == [f"cmp rsp, {register}", again]
+        return (address, int(size.rstrip("]"), 0)) if is_loop else None
 
     def _leave(self, state: _State) -> None:
         if state is not _UNSET:  # a handler is of what was called later

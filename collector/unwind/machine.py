@@ -53,5 +53,5 @@ _MACHINES = {machine.name: machine for machine in (_X86_64, _AARCH64)}
 
 
 def machine(name: str = "") -> Machine | None:
-    """Return the machine of that name, this one if none is given; None for one that is not known."""
+    """Return the machine of that name, or this one; None for one that is not known."""
     return _MACHINES.get(name or platform.machine())

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from locktop.collector.unwind.code_map import CodeMap, Place
-from locktop.collector.unwind.frame_size import MOST_CODE, Distance, distance
+from locktop.collector.unwind.cut import Cut
+from locktop.collector.unwind.frame_size import MOST_CODE, Distance, distance, jumps_out
 from locktop.collector.unwind.machine import Machine
 
 _LONGEST_CALL = 7  # bytes, but for prefixes
@@ -39,14 +40,31 @@ class FrameRegisters:
             return
         yield from range(sp + found.size, sp + found.size + max(found.aligned, 1), 8)
 
+    def may_call(self, returns: int, callee: Place) -> bool:
+        """Tell whether what returns to an address may have led to a function: not where another
+        one was called that is left by its return alone."""
+        before = self._code.read(returns - _LONGEST_CALL, _LONGEST_CALL)
+        if len(before) < _LONGEST_CALL or before[-5] != _CALL or _is_indirect(before):
+            return True
+        target = (returns + int.from_bytes(before[-4:], "little", signed=True)) % (1 << 64)
+        if target == callee.start:
+            return True
+        try:
+            other = self._code.place(target)
+            return other.start != target or jumps_out(other.code(MOST_CODE + 1), target)
+        except Cut:
+            return True
+
     def follows_a_call(self, address: int) -> bool:
         """Tell whether the instruction before an address is, as it seems, a call."""
         if not self._code.is_code(address - 1):
             return False
         before = self._code.read(address - _LONGEST_CALL, _LONGEST_CALL)
-        if len(before) < _LONGEST_CALL:
-            return False
-        return before[-5] == _CALL or any(
-            before[-size] == _INDIRECT and before[1 - size] >> 3 & 7 == _OF_CALLS
-            for size in range(2, _LONGEST_CALL + 1)
-        )
+        return len(before) == _LONGEST_CALL and (before[-5] == _CALL or _is_indirect(before))
+
+
+def _is_indirect(before: bytes) -> bool:
+    return any(
+        before[-size] == _INDIRECT and before[1 - size] >> 3 & 7 == _OF_CALLS
+        for size in range(2, _LONGEST_CALL + 1)
+    )

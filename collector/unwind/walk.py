@@ -106,6 +106,9 @@ class Walk:
                 continue
             if self._frames.follows_a_call(caller[self._machine.pc]):
                 fitting.append((cfa, caller))
+        if len(fitting) > 1:
+            pc_of = self._machine.pc
+            fitting = [one for one in fitting if self._frames.may_call(one[1][pc_of], place)]
         if len(fitting) != 1:
             raise unknown
         return fitting[0]
