@@ -161,7 +161,7 @@ class _Flow:
         """Where a loop ends that touches each page of a large frame, and how much it takes: it
         begins with `lea r11, [rsp - SIZE]` (-fstack-clash-protection)."""
         register, _, size = operands.partition(", [rsp - ")
-        loop = []
+        loop: list[_Instruction] = []
         while len(loop) < 4 and (one := self._by_address.get(address)) is not None:
             loop.append(one)
             address += one[1]

@@ -13,6 +13,7 @@ import time
 from typing import NamedTuple
 
 from locktop.collector import memory, procfs, syscalls
+from locktop.collector.syscalls import Call
 from locktop.collector.unwind.machine import Machine
 
 #: Bytes of a stack; deeper ones are cut.
@@ -26,9 +27,12 @@ _WALL = 0x40000000
 #: Calls that end with EINTR when a thread was stopped in them, though no signal came (signal(7)).
 _NOT_RESTARTED = frozenset({
     "epoll_wait", "epoll_pwait", "epoll_pwait2", "semop", "semtimedop", "msgrcv", "msgsnd",
-    "rt_sigtimedwait", "io_getevents", "io_pgetevents", "read", "readv", "recvfrom", "recvmsg",
-    "recvmmsg", "accept", "accept4", "connect", "sendto", "sendmsg", "sendmmsg", "write", "writev",
-    "io_uring_enter",
+    "rt_sigtimedwait", "io_getevents", "io_pgetevents", "io_uring_enter",
+})  # fmt: skip
+#: The same of sockets with a timeout, and of inotify: which it is tells the file.
+_BY_FILE = frozenset({
+    "read", "readv", "recvfrom", "recvmsg", "recvmmsg", "accept", "accept4", "connect", "sendto",
+    "sendmsg", "sendmmsg", "write", "writev",
 })  # fmt: skip
 
 
@@ -62,7 +66,7 @@ def copy(pid: int, tid: int, machine: Machine) -> Copy | None:
         call = syscalls.parse(procfs.thread_syscall(pid, tid))
     except (OSError, ValueError):
         return None
-    if call is not None and syscalls.name(call.number) in _NOT_RESTARTED:
+    if call is not None and not _goes_on(pid, call):
         return None
     found: list[Copy] = []
     # A thread of ours that ends lets go whatever it still holds, also what did not stop in time.
@@ -70,6 +74,20 @@ def copy(pid: int, tid: int, machine: Machine) -> Copy | None:
     one.start()
     one.join()
     return found[0] if found else None
+
+
+def _goes_on(pid: int, call: Call) -> bool:
+    """Whether a system call goes on as if nothing had been."""
+    name = syscalls.name(call.number)
+    if name in _NOT_RESTARTED:
+        return False
+    if name not in _BY_FILE:
+        return True
+    try:
+        file = os.readlink(f"/proc/{pid}/fd/{call.arguments[0]}")
+    except OSError:
+        return False
+    return not file.startswith(("socket:", "anon_inode:"))
 
 
 def _copies(pid: int, tid: int, machine: Machine) -> list[Copy]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from locktop.collector.unwind.code_map import CodeMap, Place
 from locktop.collector.unwind.cut import Cut
@@ -25,10 +25,10 @@ class FrameRegisters:
 
     def candidates(
         self, place: Place, pc: int, sp: int, register: int, *, is_return: bool
-    ) -> Iterator[int]:
-        """Give the values that a register may have in a frame; none where that is not known."""
+    ) -> Sequence[int] | None:
+        """Return the values that a register may have in a frame; None where that is not known."""
         if not self._tells:
-            return
+            return None
         key = place.start, pc, register
         if key not in self._known:
             if len(self._known) >= _MOST_KEPT:
@@ -36,9 +36,25 @@ class FrameRegisters:
             code = place.code(MOST_CODE + 1)
             self._known[key] = distance(code, place.start, pc, register, is_return=is_return)
         found = self._known[key]
-        if found is None or (found.aligned and (sp + found.after) % found.aligned):
-            return
-        yield from range(sp + found.size, sp + found.size + max(found.aligned, 1), 8)
+        if found is None:
+            return None
+        if found.aligned and (sp + found.after) % found.aligned:
+            return ()
+        return range(sp + found.size, sp + found.size + max(found.aligned, 1), 8)
+
+    def may_return_to(self, address: int) -> bool:
+        """Tell whether a function may return to an address: behind a call, or to the beginning of
+        what the kernel, or who made the stack, has put there to be returned to."""
+        if not self._code.is_code(address):
+            return False
+        before = self._code.read(address - _LONGEST_CALL, _LONGEST_CALL)
+        if len(before) == _LONGEST_CALL and (before[-5] == _CALL or _is_indirect(before)):
+            return True
+        try:
+            place = self._code.place(address)
+        except Cut:
+            return False
+        return place.row.is_signal or place.start == address
 
     def may_call(self, returns: int, callee: Place) -> bool:
         """Tell whether what returns to an address may have led to a function: not where another
@@ -54,13 +70,6 @@ class FrameRegisters:
             return other.start != target or jumps_out(other.code(MOST_CODE + 1), target)
         except Cut:
             return True
-
-    def follows_a_call(self, address: int) -> bool:
-        """Tell whether the instruction before an address is, as it seems, a call."""
-        if not self._code.is_code(address - 1):
-            return False
-        before = self._code.read(address - _LONGEST_CALL, _LONGEST_CALL)
-        return len(before) == _LONGEST_CALL and (before[-5] == _CALL or _is_indirect(before))
 
 
 def _is_indirect(before: bytes) -> bool:

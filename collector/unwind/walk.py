@@ -18,6 +18,7 @@ from locktop.collector.unwind.stack import Stack
 
 #: Frames; a stack that has more is cut.
 MOST_FRAMES = 2048
+_LOOKED_AHEAD = 8  # frames
 _MASK = (1 << 64) - 1
 
 
@@ -93,25 +94,51 @@ class Walk:
     def _recovered(
         self, place: Place, unknown: UnknownRegister, is_exact: bool
     ) -> tuple[int, dict[int, int]]:
-        """CFA and caller of a frame whose register is found by its function's code: the only one
-        of those that are possible with which a call led here."""
-        pc, sp = self._registers[self._machine.pc], self._registers[self._machine.sp]
+        """CFA and caller of a frame whose register is found by its function's code: the only ones
+        that are possible."""
+        machine, frames, known = self._machine, self._frames, self._registers
+        values = frames.candidates(
+            place, known[machine.pc], known[machine.sp], unknown.register, is_return=not is_exact
+        )
         fitting = []
-        for value in self._frames.candidates(
-            place, pc, sp, unknown.register, is_return=not is_exact
-        ):
+        for value in values or ():
             try:
-                cfa, caller = self._caller(place.row, {**self._registers, unknown.register: value})
+                cfa, caller = self._caller(place.row, {**known, unknown.register: value})
             except (Cut, ValueError):
                 continue
-            if self._frames.follows_a_call(caller[self._machine.pc]):
+            if frames.may_return_to(caller[machine.pc]):
                 fitting.append((cfa, caller))
         if len(fitting) > 1:
-            pc_of = self._machine.pc
-            fitting = [one for one in fitting if self._frames.may_call(one[1][pc_of], place)]
+            fitting = [
+                (cfa, caller)
+                for cfa, caller in fitting
+                if frames.may_call(caller[machine.pc], place) and not self._contradicted(caller)
+            ]
         if len(fitting) != 1:
             raise unknown
         return fitting[0]
+
+    def _contradicted(self, registers: dict[int, int]) -> bool:
+        """Whether a caller cannot be one: its frame, or one above, is not as large as its code
+        makes it, or returns to what called nothing."""
+        machine, frames = self._machine, self._frames
+        for _ in range(_LOOKED_AHEAD):
+            pc, sp = registers[machine.pc], registers[machine.sp]
+            try:
+                place = self._code.place(pc - 1)
+                cfa = place.row.cfa
+                if cfa is not None and not cfa.code and cfa.register != machine.sp:
+                    values = frames.candidates(place, pc, sp, cfa.register, is_return=True)
+                    if values is not None and registers.get(cfa.register) not in values:
+                        return True
+                _, registers = self._caller(place.row, registers)
+            except (Cut, ValueError):
+                return False  # nothing is known against it
+            if place.row.is_signal:
+                return False
+            if not frames.may_return_to(registers[machine.pc]):
+                return True
+        return False
 
     def _caller(self, row: Row, registers: dict[int, int]) -> tuple[int, dict[int, int]]:
         """The CFA, and the caller's registers, those that are known."""
