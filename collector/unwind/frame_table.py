@@ -54,15 +54,18 @@ class FrameTable:
         return self._elf.at(start, size)
 
     def _find(self, address: int) -> Row | None:
-        try:
-            for index, shift in self._indexes():
+        damage = None
+        for index, shift in self._indexes():
+            try:
                 function = _function(index, address + shift)
                 if function is not None:
                     common, start, end, instructions, place = function
                     found = row(common, start, end, instructions, place, address + shift)
                     return found._replace(start=start - shift, end=end - shift)
-        except IndexError:
-            raise ValueError("call frame information is cut off") from None
+            except (ValueError, IndexError) as error:
+                damage = error  # another section may tell
+        if damage is not None:
+            raise ValueError(f"damaged call frame information: {damage}")
         return None
 
     def _indexes(self) -> Iterator[tuple[_Index, int]]:

@@ -80,18 +80,13 @@ def row(common: Common, start: int, end: int, instructions: bytes, place: int, a
     """Return the row of an address in the function from ``start`` to ``end``. ``place`` is the
     address of the function's instructions.
 
-    Raises ValueError where they are damaged.
+    Raises ValueError or IndexError where they are damaged.
     """
     run = _Run(common, start, address)
-    try:
-        run.all(common.instructions, common.place)
-        run.initial = dict(run.rules)
-        run.all(instructions, place)
-    except IndexError as error:
-        raise ValueError(f"damaged call frame information: {error}") from None
-    return Row(
-        start, end, run.cfa, run.rules, common.returns, common.is_signal, run.is_signed
-    )  # fmt: skip
+    run.all(common.instructions, common.place)
+    run.initial = dict(run.rules)
+    run.all(instructions, place)
+    return Row(start, end, run.cfa, run.rules, common.returns, common.is_signal, run.is_signed)
 
 
 class _Run:
