@@ -20,22 +20,26 @@ class _Piece(ctypes.Structure):
 # Of libc: Python has none. It asks for the right at each call, and a process that has executed
 # another program since is another one for it, where an open /proc/PID/mem would show the old one.
 _readv = ctypes.CDLL(None, use_errno=True).process_vm_readv
-_readv.restype = ctypes.c_ssize_t
-_readv.argtypes = (
-    ctypes.c_int, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_ulong,
-)  # fmt: skip
+_readv_at_once = ctypes.PyDLL(None, use_errno=True).process_vm_readv
+for _function in (_readv, _readv_at_once):
+    _function.restype = ctypes.c_ssize_t
+    _function.argtypes = (
+        ctypes.c_int, ctypes.c_void_p, ctypes.c_ulong,
+        ctypes.c_void_p, ctypes.c_ulong, ctypes.c_ulong,
+    )  # fmt: skip
 
 
-def read(pid: int, address: int, size: int) -> bytes:
+def read(pid: int, address: int, size: int, *, at_once: bool = False) -> bytes:
     """Return up to ``size`` bytes, fewer where no more is mapped or may be read, b"" where nothing
-    is."""
+    is. ``at_once``: no other thread of ours runs meanwhile."""
     if size <= 0 or not 0 < address < 1 << 63:
         return b""
     buffer = ctypes.create_string_buffer(size)
     own = _Piece(ctypes.addressof(buffer), size)
     # A piece is read whole or not at all: one for each page.
     theirs = _pieces(address, size)
-    got = _readv(pid, ctypes.byref(own), 1, theirs, len(theirs), 0)
+    call = _readv_at_once if at_once else _readv
+    got = call(pid, ctypes.byref(own), 1, theirs, len(theirs), 0)
     return buffer.raw[:got] if got > 0 else b""
 
 

@@ -17,7 +17,7 @@ from locktop.collector.syscalls import Call
 from locktop.collector.unwind.machine import Machine
 
 #: Bytes of a stack; deeper ones are cut.
-MOST_STACK = 256 << 10
+_MOST_STACK = 128 << 10
 #: How long a thread may take to stop: one that the kernel holds fast does not.
 _PATIENCE_S = 0.02
 
@@ -50,7 +50,7 @@ class _Piece(ctypes.Structure):
     _fields_ = (("address", ctypes.c_void_p), ("size", ctypes.c_size_t))
 
 
-# Calls that keep the interpreter to themselves: another thread of ours would have it for 5 ms.
+# Calls that keep the interpreter: who waits for it has it for 5 ms, and a thread stands still.
 _libc = ctypes.PyDLL(None, use_errno=True)
 _ptrace = _libc.ptrace
 _ptrace.restype = ctypes.c_long
@@ -104,7 +104,7 @@ def _copies(pid: int, tid: int, machine: Machine) -> list[Copy]:
             pending = os.WSTOPSIG(status)
         registers = _registers(tid, machine)
         sp = registers.get(machine.sp, 0)
-        return [Copy(registers, memory.read(pid, sp, MOST_STACK), sp)]
+        return [Copy(registers, memory.read(pid, sp, _MOST_STACK, at_once=True), sp)]
     finally:
         _ptrace(_DETACH, tid, None, pending)
 
