@@ -121,6 +121,7 @@ def _stopped(tid: int) -> int | None:
             return status.value
         if time.monotonic() > deadline:
             return None
+        _libc.sched_yield()
 
 
 def _registers(tid: int, machine: Machine) -> dict[int, int]:

@@ -176,11 +176,8 @@ def test_debug_frame(flags: tuple[str, ...], tmp_path: Path) -> None:
 def test_debug_frame_in_a_file_of_its_own(tmp_path: Path) -> None:
     path = built(tmp_path, "-g", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
     debug = tmp_path / "program.debug"
-    for command in (
-        ["--only-keep-debug", path, debug],
-        ["--strip-debug", "-R", ".eh_frame*", path],
-    ):
-        subprocess.run(["objcopy", *map(str, command)], check=True)
+    subprocess.run(["objcopy", "--only-keep-debug", path, debug], check=True)
+    subprocess.run(["objcopy", "--strip-debug", "-R", ".eh_frame", path], check=True)
     files = [open_regular(path), open_regular(debug)]
     elves = [ElfFile(file) for file in files if file is not None]
     rows = list(told(debug))

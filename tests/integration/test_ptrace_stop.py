@@ -1,0 +1,174 @@
+"""A thread that is stopped for a moment goes on as if nothing had been."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from support.targets import PATIENCE_S, StartTarget, Target
+
+from locktop.collector import procfs, syscalls
+from locktop.collector.unwind import ptrace_stop
+from locktop.collector.unwind.machine import machine
+from locktop.collector.unwind.unwinder import Unwinder
+
+OPTIMISED = ("-O2", "-fno-omit-frame-pointer")
+
+
+def status(pid: int, tid: int, field: str) -> str:
+    for line in Path(f"/proc/{pid}/task/{tid}/status").read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return line.split()[1]
+    raise AssertionError(field)
+
+
+def goes_on(pid: int, tid: int, states: str = "SR") -> None:
+    """Nobody traces it, and it comes to a state of those that a thread has by itself."""
+    deadline = time.monotonic() + PATIENCE_S
+    while status(pid, tid, "TracerPid") != "0" or status(pid, tid, "State") not in states:
+        assert time.monotonic() < deadline, "it stands still"
+        time.sleep(0.001)
+
+
+def call(pid: int, tid: int) -> syscalls.Call | None:
+    return syscalls.parse(procfs.thread_syscall(pid, tid))
+
+
+def test_sleepers_stay_in_their_calls(start_bare: StartTarget) -> None:
+    """What they do not do anyway is to return: each would be in another call then."""
+    target = start_bare("asleep", flags=OPTIMISED)
+    tids = target.truth()
+    unwinder = Unwinder(target.pid)
+    for way, tid in tids.items():
+        before, asleep = call(target.pid, tid), unwinder.blocked(tid)
+        stopped = unwinder.stopped(tid)
+        goes_on(target.pid, tid, "S")
+        now = call(target.pid, tid)
+        assert before is not None
+        assert now is not None
+        restarted = syscalls.name(now.number) == "restart_syscall"
+        assert restarted or now == before, way
+        if way == "polls_many":
+            assert stopped is None, "epoll_wait would end with EINTR"
+            continue
+        assert stopped is not None
+        assert asleep is not None
+        least = min(len(stopped.addresses), len(asleep.addresses))
+        assert stopped.addresses[:least] == asleep.addresses[:least]
+        assert stopped.complete or way == "on_another_stack", (way, stopped)
+
+
+def test_one_that_runs(start_bare: StartTarget) -> None:
+    target = start_bare("disturbed", "spins", flags=OPTIMISED)
+    truth = target.truth()
+    unwinder = Unwinder(target.pid)
+    found = [unwinder.stopped(truth["tid"]) for _ in range(50)]
+    for stack in found:
+        assert stack is not None
+        assert stack.complete, stack
+        ends = [n for n, one in enumerate(stack.addresses) if one == truth["called_from"]]
+        assert len(ends) == 1, "the function that spins was called from there"
+    goes_on(target.pid, truth["tid"])
+    vdso = [m for m in procfs.maps(target.pid).splitlines() if m.endswith(b"[vdso]")]
+    begin, end = (int(part, 16) for part in vdso[0].split()[0].split(b"-"))
+    assert any(begin <= stack.addresses[0] < end for stack in found if stack), "it reads the clock"
+
+
+def test_one_that_the_kernel_holds_fast(start_bare: StartTarget) -> None:
+    """It cannot be stopped, and is not stopped later either."""
+    target = start_bare("disturbed", "forks")
+    truth = target.truth()
+    began = time.monotonic()
+    assert status(target.pid, truth["tid"], "State") == "D"
+    assert Unwinder(target.pid).stopped(truth["tid"]) is None
+    assert time.monotonic() - began < PATIENCE_S
+    goes_on(target.pid, truth["tid"], "D")
+    os.kill(truth["child"], signal.SIGKILL)
+    goes_on(target.pid, truth["tid"], "S")
+    target.expect("ok")
+
+
+def test_if_we_are_killed_meanwhile(start_bare: StartTarget) -> None:
+    target = start_bare("asleep", flags=OPTIMISED)
+    tid = target.truth()["waits"]
+    before = call(target.pid, tid)
+    program = (
+        "import os, signal\n"
+        "from locktop.collector import memory\n"
+        "from locktop.collector.unwind import ptrace_stop\n"
+        "from locktop.collector.unwind.machine import machine\n"
+        "memory.read = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"ptrace_stop.copy({target.pid}, {tid}, machine())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], timeout=PATIENCE_S)
+    assert done.returncode == -signal.SIGKILL
+    goes_on(target.pid, tid, "S")
+    assert call(target.pid, tid) == before
+
+
+def test_if_something_fails_meanwhile(
+    start_bare: StartTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = start_bare("asleep", flags=OPTIMISED)
+    tid = target.truth()["waits"]
+    found = machine()
+    assert found is not None
+
+    def fail(*_: object, **__: object) -> bytes:
+        raise MemoryError
+
+    monkeypatch.setattr(ptrace_stop.memory, "read", fail)
+    monkeypatch.setattr("threading.excepthook", lambda _: None)
+    assert ptrace_stop.copy(target.pid, tid, found) is None
+    goes_on(target.pid, tid, "S")
+
+
+def test_one_that_is_stopped_stays_so(start_bare: StartTarget) -> None:
+    """By a signal, before we came."""
+    target = start_bare("asleep", flags=OPTIMISED)
+    tid = target.truth()["waits"]
+    target.process.send_signal(signal.SIGSTOP)
+    goes_on(target.pid, tid, "T")
+    stopped = Unwinder(target.pid).stopped(tid)
+    assert stopped is None or stopped.complete
+    goes_on(target.pid, tid, "T")
+    target.process.send_signal(signal.SIGCONT)
+    goes_on(target.pid, tid, "S")
+
+
+def test_signals_are_not_lost(start_bare: StartTarget) -> None:
+    """Each comes to its handler, also one that arrives with our stop."""
+    target = start_bare("disturbed", "counts")
+    tid = target.truth()["tid"]
+    unwinder = Unwinder(target.pid)
+    for _ in range(200):
+        os.kill(target.pid, signal.SIGRTMIN)
+        unwinder.stopped(tid)
+    goes_on(target.pid, tid)
+    os.kill(target.pid, signal.SIGTERM)
+    assert target.truth()["signals"] == 200
+
+
+def test_who_may_not_is_refused(start_bare: StartTarget) -> None:
+    target = start_bare("asleep", flags=OPTIMISED)
+    tid = target.truth()["waits"]
+    found = machine()
+    assert found is not None
+    with Target([sys.executable, "-c", TRACER, str(tid)]) as other:
+        other.expect("traced")
+        assert ptrace_stop.copy(target.pid, tid, found) is None, "somebody else traces it"
+    goes_on(target.pid, tid, "S")
+    assert ptrace_stop.copy(target.pid, 1 << 30, found) is None
+
+
+TRACER = """\
+import ctypes, sys
+assert ctypes.CDLL(None).ptrace(0x4206, int(sys.argv[1]), None, None) == 0
+print("traced", flush=True)
+input()
+"""
