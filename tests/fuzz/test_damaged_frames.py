@@ -1,0 +1,171 @@
+"""Damaged call frame information, and stacks of nonsense: a row, none, or ValueError; a stack that is
+cut short. Never another error, and never for long.
+
+`make fuzz` does the same for longer (LOCKTOP_FUZZ, see test_damaged_files.py).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import struct
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fuzz.mutate import damaged
+from locktop.collector.symbols.elf import ElfFile, InMemory
+from locktop.collector.unwind import expression, frame_size
+from locktop.collector.unwind.cut import Cut
+from locktop.collector.unwind.frame_table import FrameTable
+from locktop.collector.unwind.rows import Common, Row, row
+from locktop.collector.unwind.unwinder import Unwinder
+
+ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "60").partition(":")
+SEEDS = range(int(FIRST or 0), int(FIRST or 0) + int(ROUNDS))
+#: Of processor time for one file, stack or program of instructions; sound ones take 1 ms.
+MOST_S = 5.0
+SOURCE = """\
+#include <stdio.h>
+int taken(int n)
+{
+    char some[n + 20];
+    return printf("%d", n) + some[n];
+}
+int main(int count, char **words)
+{
+    return count > 1 ? taken(count) + words[0][0] : puts(words[0]);
+}
+"""
+
+
+def timed(seed: int) -> Iterator[None]:
+    began = time.thread_time()
+    yield
+    assert time.thread_time() - began < MOST_S, f"seed {seed}"
+
+
+@pytest.fixture(scope="session")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    directory = tmp_path_factory.mktemp("frames")
+    (directory / "a.c").write_text(SOURCE)
+    without = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-gz"]
+    kinds = {"eh_frame_hdr": [], "eh_frame": ["-Wl,--no-eh-frame-hdr"], "debug_frame": without}
+    for kind, flags in kinds.items():
+        command = ["cc", "-O2", "-g", *flags, "-o", kind, "a.c"]
+        subprocess.run(command, cwd=directory, check=True)
+    return {kind: (directory / kind).read_bytes() for kind in kinds}
+
+
+def rows(data: bytes, addresses: list[int]) -> int:
+    """Ask for the rows of all addresses; return how many there are."""
+    try:
+        elf = ElfFile(InMemory(data))
+    except ValueError:
+        return 0
+    table = FrameTable(elf)
+    found = 0
+    for address in addresses:
+        try:
+            one = table.row(address)
+        except ValueError:
+            continue
+        assert one is None or isinstance(one, Row)
+        found += one is not None
+    return found
+
+
+@pytest.mark.parametrize("kind", ["eh_frame_hdr", "eh_frame", "debug_frame"])
+def test_damaged_files(kind: str, sound: dict[str, bytes]) -> None:
+    data = sound[kind]
+    elf = ElfFile(InMemory(data))
+    text = elf.section(".text")
+    assert text is not None
+    addresses = [*range(text.address, text.address + text.size, 7), 0, 1, (1 << 64) - 1]
+    assert rows(data, addresses)
+    sections = [elf.section(name) for name in (".eh_frame_hdr", ".eh_frame", ".debug_frame")]
+    table = int.from_bytes(data[40:48], "little")
+    places = [(s.offset, s.size) for s in sections if s is not None]
+    places += [*places, *places, (64, 13 * 56), (table, len(data) - table)]
+    found = 0
+    for seed in SEEDS:
+        for _ in timed(seed):
+            found += rows(damaged(data, seed, places), addresses)
+    assert found, "all of them were refused: nothing was tried"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_instructions_of_nonsense(seed: int) -> None:
+    chance = random.Random(seed)
+    # Most are cut off at once; those that remember, set and go on are kept longer.
+    bytes_of_work = bytes([0x0A, 0x0B, 0x41, 0x86, 0x02, 0x10, 0x04, 0x00, 0x0C, 0x07, 0x08, 0xC6])
+    for _ in timed(seed):
+        for size in (10, 1000, 256 << 10):
+            code = bytes(chance.choices(chance.choice((range(256), bytes_of_work)), k=size))
+            common = Common(chance.choice((0, 1, 4)), -8, 16, 0, False, False, code[:20], 0)
+            try:
+                assert isinstance(row(common, 0x1000, 0x2000, code, 0, 1 << 62), Row)
+            except (ValueError, IndexError):
+                pass
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_expressions_of_nonsense(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in timed(seed):
+        for _ in range(500):
+            # Those that are known, mostly: an unknown one ends it.
+            known = [*range(0x10, 0x60), 0x77, 0x06, 0x08, 0x09, 0x0A, 0x96]
+            code = bytes(chance.choices(known, k=chance.randrange(1, 60)))
+            try:
+                value = expression.evaluate(code, {7: 1 << 40}, lambda at, size: at ^ size, (5,))
+                assert 0 <= value < 1 << 64
+            except (ValueError, Cut):
+                pass
+
+
+def test_an_expression_that_never_ends() -> None:
+    with pytest.raises(ValueError, match="end"):
+        expression.evaluate(b"\x2f" + struct.pack("<h", -3), {}, lambda at, size: 0, (1,))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_code_of_nonsense(seed: int) -> None:
+    chance = random.Random(seed)
+    code = chance.randbytes(chance.choice((100, 5000, 60000)))
+    for _ in timed(seed):
+        for is_return in (False, True):
+            at = 0x1000 + chance.randrange(len(code))
+            found = frame_size.distance(code, 0x1000, at, 6, is_return=is_return)
+            assert found is None or isinstance(found, frame_size.Distance)
+        assert isinstance(frame_size.jumps_out(code, 0x1000), bool)
+
+
+def test_stacks_of_nonsense() -> None:
+    """Of this very process, with its code and whatever words: most lead nowhere, and none for long."""
+    unwinder = Unwinder(os.getpid())
+    mapped = [
+        line.split()[0].split(b"-")
+        for line in Path("/proc/self/maps").read_bytes().splitlines()
+        if b" r-xp" in line
+    ]
+    code = [(int(begin, 16), int(end, 16)) for begin, end in mapped]
+    lengths = set()
+    for seed in SEEDS:
+        chance = random.Random(seed)
+
+        def word(chance: random.Random = chance) -> int:
+            begin, end = chance.choice(code)
+            sp = 0x7FFF_0000_0000 + chance.randrange(1 << 16)
+            return chance.choice((chance.randrange(begin, end), sp, chance.getrandbits(64), 0))
+
+        stack = b"".join(word().to_bytes(8, "little") for _ in range(1 << 13))
+        for _ in timed(seed):
+            registers = {16: chance.randrange(*code[0]), 7: 0x7FFF_0000_0000, 6: word()}
+            found = unwinder.sampled(registers, stack, 0x7FFF_0000_0000)
+            lengths.add(len(found.addresses))
+            assert found.complete != bool(found.reason)
+    assert len(lengths) > 1
