@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from locktop.collector import call_words, syscalls
-from locktop.collector.model import Doing, HolderNow, Lock, Thread
+from locktop.collector.model import Doing, Frame, HolderNow, Lock, Thread
+from locktop.collector.outside_stacks import OutsideStacks
 from locktop.collector.syscalls import Call
 from locktop.collector.tasks import Tasks
 
@@ -20,9 +21,11 @@ class Holders:
     """Asks about the holders, look after look: how long one has been in its call is known only from
     the looks that found it there."""
 
-    def __init__(self, pid: int, tasks: Tasks) -> None:
+    def __init__(self, pid: int, tasks: Tasks, stacks: OutsideStacks) -> None:
         self._pid = pid
         self._tasks = tasks
+        self._stacks = stacks
+        self._told: set[int] = set()  # stacks
         self._since: dict[int, tuple[object, float]] = {}  # by tid: its call, since when
 
     def told(self, locks: Sequence[Lock], threads: Sequence[Thread]) -> tuple[Lock, ...]:
@@ -30,7 +33,7 @@ class Holders:
         contended = [lock for lock in locks if lock.waiters and lock.holders and not lock.idle]
         contended.sort(key=lambda lock: -len(lock.waiters))
         by_tid = {thread.tid: thread for thread in threads if not thread.pid}
-        before, self._since = self._since, {}
+        before, self._since, self._told = self._since, {}, set()
         asked: dict[int, HolderNow] = {}
         found: dict[int, HolderNow] = {}
         for lock in contended[:_MOST_ASKED]:
@@ -73,7 +76,14 @@ class Holders:
         since = known[1] if known is not None and known[0] == where else now
         self._since[tid] = where, since
         name, what = syscalls.name(call.number), call_words.described(self._pid, call)
-        return HolderNow(tid, Doing.BLOCKED, name, what, now - since)
+        stack = self._stacks.of(self._tasks.kernel_tid(tid), where)
+        if stack:
+            self._told.add(stack)
+        return HolderNow(tid, Doing.BLOCKED, name, what, now - since, stack)
+
+    def stacks(self) -> dict[int, tuple[Frame, ...]]:
+        """Return the stacks of the holders that were told last, as far as they are named."""
+        return {stack: self._stacks.frames(stack) for stack in self._told}
 
 
 def _which(lock: Lock, threads: Mapping[int, Thread]) -> int:

@@ -16,6 +16,7 @@ from locktop.collector.model import (
     LockRates,
     Thread,
     Wait,
+    WaitStack,
 )
 from locktop.collector.outside_waits import OutsideWait
 from locktop.collector.sampled import Sampled, SampledLock
@@ -38,21 +39,31 @@ class _Totals:
 class OutsidePicture:
     """Builds the model's objects, look after look."""
 
-    def __init__(self, resolver: Resolver, sampled: Sampled) -> None:
+    def __init__(
+        self,
+        resolver: Resolver,
+        sampled: Sampled,
+        frames: Callable[[int], tuple[Frame, ...]],
+    ) -> None:
+        """``frames`` gives those of a stack, by its id."""
+        self._frames = frames
         self._names = LockNames(resolver)
         self._sampled = sampled
         self._totals: dict[int, _Totals] = {}
         self._waited: dict[int, float] = {}  # by lock id
+        self._stacks: Mapping[int, int] = {}
 
     def threads(
         self,
         samples: Mapping[int, Sample],
         waits: Mapping[int, OutsideWait],
+        stacks: Mapping[int, int],
         now: float,
         interval_s: float,
     ) -> tuple[Thread, ...]:
-        """Return the threads in order of tid. ``now``: when the last sample was taken
-        (time.monotonic())."""
+        """Return the threads in order of tid. ``stacks``: by tid, of those that wait; ``now``: when
+        the last sample was taken (time.monotonic())."""
+        self._stacks = stacks
         held: dict[int, list[Held]] = {}
         for lock, owner in self._owners(waits).items():
             held.setdefault(owner, []).append(Held(lock, 0, None))
@@ -111,7 +122,7 @@ class OutsidePicture:
             kind=what.kind,
             for_s=max(0.0, now - outside.since),
             holders=known,
-            stack=0,
+            stack=self._stacks.get(outside.tid, 0),
             site=0,
             seq=outside.seq,
             timed=outside.futex.timed,
@@ -137,7 +148,7 @@ class OutsidePicture:
         for lock in self._sampled.locks.values():
             self._waited[lock.id] = lock.wait.s
             grown_s = lock.wait.s - before.get(lock.id, 0.0)
-            found.append(self._lock(lock, waiters.get(lock.id, []), grown_s, interval_s))
+            found.append(self._lock(lock, waiters.get(lock.id, []), grown_s, now, interval_s))
         found.sort(key=classify.most_wait_first)
         return tuple(found)
 
@@ -146,17 +157,21 @@ class OutsidePicture:
         lock: SampledLock,
         waiting: Sequence[OutsideWait],
         grown_s: float,
+        now: float,
         interval_s: float,
     ) -> Lock:
         what = lock.what
         longest_first = sorted(waiting, key=lambda wait: wait.since)
+        stacks = self._wait_stacks(waiting, now)
         owners = {wait.what.owner for wait in waiting} - {0}
         is_contention = what.kind in CONTENTION_KINDS
         return Lock(
             id=lock.id,
             address=what.address,
             kind=what.kind,
-            name=self._names.name(lock.id, 0, what.kind, what.address, _NO_FRAMES, _NO_FRAMES),
+            name=self._names.name(
+                lock.id, 0, what.kind, what.address, _NO_FRAMES, lambda: self._caller(stacks)
+            ),
             acquisitions=0,
             contended=lock.met,
             trylock_failed=0,
@@ -168,7 +183,7 @@ class OutsidePicture:
             hold_max_s=0.0,
             holders=tuple(sorted(owners)) if is_contention else (),
             waiters=tuple(wait.tid for wait in longest_first),
-            wait_stacks=(),
+            wait_stacks=stacks,
             blame=_blame(lock) if is_contention else (),
             rates=LockRates(wait=max(grown_s, 0.0) / interval_s if interval_s else 0.0),
             recursive=what.recursive,
@@ -176,6 +191,20 @@ class OutsidePicture:
             idle=not is_contention,
             idle_s=0.0 if is_contention else lock.wait.s,
         )
+
+    def _wait_stacks(self, waiting: Sequence[OutsideWait], now: float) -> tuple[WaitStack, ...]:
+        """Of the waits that go on: those that are over had theirs when nobody looked."""
+        sums: dict[int, tuple[int, float]] = {}
+        for wait in waiting:
+            stack = self._stacks.get(wait.tid, 0)
+            if stack:
+                count, wait_s = sums.get(stack, (0, 0.0))
+                sums[stack] = count + 1, wait_s + max(0.0, now - wait.since)
+        most_first = sorted(sums.items(), key=lambda one: -one[1][1])
+        return tuple(WaitStack(stack, count, wait_s) for stack, (count, wait_s) in most_first)
+
+    def _caller(self, stacks: Sequence[WaitStack]) -> Sequence[Frame]:
+        return self._frames(stacks[0].stack) if stacks else ()
 
 
 def _blame(lock: SampledLock) -> tuple[Blame, ...]:

@@ -46,6 +46,7 @@ from locktop.collector.model import (
     Thread,
 )
 from locktop.collector.orders import LockOrders
+from locktop.collector.outside_stacks import OutsideStacks
 from locktop.collector.picture import Picture, locks_now
 from locktop.collector.process import ProcessFigures, iso
 from locktop.collector.python_stacks import PythonStacks, Waits
@@ -76,6 +77,8 @@ _STOPPED = {
     "t": "a debugger or tracer has stopped the process, or its first thread: that does not go on",
 }
 _NAMES_S = 30.0
+#: For the stacks of holders.
+_STACKS_S, _STACKS_OF_ALL_S = 0.01, 0.5
 _MOST_ROUNDS = 6  # a name that leads to another one, and that to a third, ...
 #: For names that the last look at an ended process asks for: nobody looks again.
 _LAST_NAMES_S = 1.0
@@ -116,6 +119,7 @@ class _File:
         self.recorder = FlightRecorder(memory)
         self.resolver = resolver = Resolver(pid)
         self.frames = StackFrames(memory, resolver)
+        self.outside = OutsideStacks(pid, resolver)
         self.python = PythonStacks(PythonReader(pid), self.frames)
         self.waits: Waits = {}  # of the last look
         self.given = GivenNames(memory)
@@ -152,7 +156,7 @@ class PreloadSource:
         memory = discover.open_memory(self._target)
         self._file = _File(pid, memory)
         self._tasks = Tasks(pid, self._target.own_pid)
-        self._holders = Holders(pid, self._tasks)
+        self._holders = Holders(pid, self._tasks, self._file.outside)
         self._neighbours = neighbours.Neighbours(self._target)
         self._process = ProcessFigures(self._target)
         self._exe = self._executable()
@@ -176,7 +180,7 @@ class PreloadSource:
                 snapshot = self._looked()
             told = self._classifier.told(self._resolved(snapshot) if resolve else snapshot)
             if not told.ended:
-                told = replace(told, locks=self._holders.told(told.locks, told.threads))
+                told = self._with_holders(told, resolve)
             # Of a process that is stopped nothing can be said: nobody holds a lock for long.
             found = () if self._stopped else patterns(told)
             self._file.judged.learn(told, resolve and not self._hurried)
@@ -268,6 +272,7 @@ class PreloadSource:
             return None
         self._file.close()
         self._file = _File(self._target.pid, memory)
+        self._holders = Holders(self._target.pid, self._tasks, self._file.outside)
         if self._hurried:
             self._file.hurry()
         self._exe = exe
@@ -476,6 +481,14 @@ class PreloadSource:
         elif not control.counts_from_the_start(reading.control):
             notes.append(_WAS_DORMANT)
         return (*notes, *reading.notes, *self._file.resolver.notes(), *self._file.python.notes())
+
+    def _with_holders(self, snapshot: Snapshot, resolve: bool) -> Snapshot:
+        """With what the holders of contended locks do now."""
+        self._file.outside.begin(_STACKS_OF_ALL_S if resolve else _STACKS_S)
+        locks = self._holders.told(snapshot.locks, snapshot.threads)
+        if resolve:
+            self._file.resolver.wait(_NAMES_S)
+        return replace(snapshot, locks=locks, stacks={**snapshot.stacks, **self._holders.stacks()})
 
     def _resolved(self, snapshot: Snapshot, patience_s: float = _NAMES_S) -> Snapshot:
         """Wait for names, and for those that only follow from them (a lock's from a stack's)."""

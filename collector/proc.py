@@ -20,8 +20,9 @@ from locktop.collector.analysis.idle_rules import Rules
 from locktop.collector.errors import LocktopError
 from locktop.collector.holder_now import Holders
 from locktop.collector.libc_version import glibc_of
-from locktop.collector.model import Deadlock, Lock, Snapshot, Thread, ThreadState
+from locktop.collector.model import CONTENTION_KINDS, Deadlock, Lock, Snapshot, Thread, ThreadState
 from locktop.collector.outside_picture import OutsidePicture
+from locktop.collector.outside_stacks import OutsideStacks
 from locktop.collector.outside_waits import OutsideWait, OutsideWaits
 from locktop.collector.process import ProcessFigures, iso
 from locktop.collector.sampled import Sampled
@@ -37,6 +38,8 @@ _SHORTEST_S, _LONGEST_S = 0.005, 0.5  # between two of them
 #: Between the two samples of a first look: one alone tells no time.
 _FIRST_S = 0.05
 _NAMES_S = 30.0
+#: For call stacks that are new in a look; the rest come in later ones.
+_STACKS_S, _STACKS_OF_ALL_S = 0.01, 2.0
 _NOTE = (
     "there is a sample every {every:.0f} ms: shorter waits are met by chance; how often locks were"
     " taken, and how long they were held, is not known"
@@ -83,8 +86,9 @@ class ProcSource:
         self._samples = Samples(pid, self._target.own_pid)
         self._waits = OutsideWaits(pid, glibc_of(pid))
         self._sampled = Sampled()
-        self._picture = OutsidePicture(self._resolver, self._sampled)
-        self._holders = Holders(pid, self._tasks)
+        self._stacks = OutsideStacks(pid, self._resolver)
+        self._picture = OutsidePicture(self._resolver, self._sampled, self._stacks.frames)
+        self._holders = Holders(pid, self._tasks, self._stacks)
         self._now: Mapping[int, Sample] = {}
         self._waiting: Mapping[int, OutsideWait] = {}
         self._at = 0.0
@@ -131,13 +135,16 @@ class ProcSource:
             if self._last is not None and self._last.ended:
                 return self._last
             try:
-                snapshot = self._looked()
+                snapshot = self._looked(_STACKS_OF_ALL_S if resolve else _STACKS_S)
             except OSError as error:
                 return self._after(error)
             if resolve:
                 snapshot = self._resolved(snapshot)
             told = self._classifier.told(snapshot)
-            self._last = replace(told, locks=self._holders.told(told.locks, told.threads))
+            told = replace(told, locks=self._holders.told(told.locks, told.threads))
+            if resolve:
+                self._resolver.wait(_NAMES_S)
+            self._last = replace(told, stacks={**told.stacks, **self._holders.stacks()})
             return self._last
 
     # ---- samples ----
@@ -178,7 +185,7 @@ class ProcSource:
 
     # ---- one look ----
 
-    def _looked(self) -> Snapshot:
+    def _looked(self, stacks_s: float) -> Snapshot:
         exe = self._executable()
         if exe != self._exe and exe:
             self._let_go_of_program()
@@ -188,9 +195,11 @@ class ProcSource:
         now = self._at
         interval_s = now - self._looked_at if self._looked_at else now - self._begun
         self._looked_at = now
-        threads = self._picture.threads(self._now, self._waiting, now, interval_s)
+        self._stacks.begin(stacks_s)
+        stacks = self._stacks_of_waits()
+        threads = self._picture.threads(self._now, self._waiting, stacks, now, interval_s)
         locks = self._picture.locks(self._waiting, now, interval_s)
-        deadlocks = self._deadlocks(threads, locks, interval_s)
+        deadlocks = self._deadlocks(threads, locks, stacks, interval_s)
         untold = tuple(sorted(
             tid for tid, wait in self._waiting.items() if wait.what.kind.value == "futex"
         ))  # fmt: skip
@@ -205,6 +214,7 @@ class ProcSource:
             threads=threads,
             locks=locks,
             deadlocks=deadlocks,
+            stacks={stack: self._stacks.frames(stack) for stack in set(stacks.values())},
             unseen_waiters=untold,
             level="sampled",
             notes=self._notes(bool(untold)),
@@ -218,8 +228,24 @@ class ProcSource:
         self._begun = time.monotonic()
         self._begin()
 
+    def _stacks_of_waits(self) -> dict[int, int]:
+        """By tid, those in contention first: there may not be time for all."""
+        found: dict[int, int] = {}
+        order = sorted(
+            self._waiting.values(), key=lambda wait: wait.what.kind not in CONTENTION_KINDS
+        )
+        for wait in order:
+            stack = self._stacks.of(self._now[wait.tid].kernel_tid, wait.seq)
+            if stack:
+                found[wait.tid] = stack
+        return found
+
     def _deadlocks(
-        self, threads: tuple[Thread, ...], locks: tuple[Lock, ...], interval_s: float
+        self,
+        threads: tuple[Thread, ...],
+        locks: tuple[Lock, ...],
+        stacks: Mapping[int, int],
+        interval_s: float,
     ) -> tuple[Deadlock, ...]:
         """What this sample shows, and the next one right after it: a thread that was on no CPU in
         between was asleep all the time."""
@@ -229,7 +255,7 @@ class ProcSource:
         if not suspects.stops:
             return ()
         self._sample()
-        again = self._picture.threads(self._now, self._waiting, self._at, interval_s)
+        again = self._picture.threads(self._now, self._waiting, stacks, self._at, interval_s)
         return deadlock.confirmed(suspects, waitgraph.waits(again, by_id))
 
     def _resolved(self, snapshot: Snapshot) -> Snapshot:
@@ -237,7 +263,8 @@ class ProcSource:
         locks = self._picture.locks(self._waiting, self._at, snapshot.interval_s)
         renamed = {lock.id: lock.name for lock in locks}
         named = tuple(replace(lock, name=renamed[lock.id]) for lock in snapshot.locks)
-        return replace(snapshot, locks=named)
+        stacks = {stack: self._stacks.frames(stack) for stack in snapshot.stacks}
+        return replace(snapshot, locks=named, stacks=stacks)
 
     def _notes(self, untold: bool) -> tuple[str, ...]:
         notes = [

@@ -25,6 +25,7 @@ class Sample:
     """What one thread did when it was looked at."""
 
     tid: int  # as the process counts
+    kernel_tid: int  # as we do
     name: str
     state: str  # letter, see proc_pid_stat(5)
     cpu_s: float
@@ -106,6 +107,7 @@ class Samples:
             seq, since = self._seq, self.at
         return Sample(
             tid=self._own_tid(kernel_tid),
+            kernel_tid=kernel_tid,
             name=name,
             state=state,
             cpu_s=int(run_ns) / 1e9,

@@ -43,6 +43,7 @@ _MOST_BLAMED = 3
 _MOST_MISUSES = 10
 _MOST_PATTERNS = 10
 _LONGEST_LINE = 1000
+_MOST_HOLDERS = 5
 _HEADINGS = ("wait", "waited", "max wait", "taken", "held", "kind", "lock")
 _NO_WAIT_SEEN = "LOCKS: no wait for a mutex or rwlock was seen"
 #: Of an interval; the longest wait is known of the whole time only.
@@ -95,6 +96,7 @@ class _Page:
         yield ""
         yield from self._lock_table()
         yield from self._patterns()
+        yield from self._holders_now()
         yield from self._signal_table()
         yield from self._waiting_threads()
         if self._with_idle:
@@ -301,6 +303,21 @@ class _Page:
             )
         if blamed:
             yield from self._ends_of_chains(row)
+
+    def _holders_now(self) -> Iterator[str]:
+        """Where in the code those sleep that have what others wait for."""
+        stacks = self._snapshot.stacks
+        told = [
+            (lock, now)
+            for lock in self._snapshot.locks
+            if (now := lock.holder_now) is not None and now.stack in stacks
+        ]
+        if told:
+            yield from ("", "HOLDERS NOW, of locks that others wait for")
+        for lock, now in told[:_MOST_HOLDERS]:
+            has = f"  {self._thread(now.tid)} has {self._lock(lock.id)}"
+            yield f"{has} and is {holder_words.doing(now, now.tid)}"
+            yield from self._stack(now.stack, "      ")
 
     def _ends_of_chains(self, row: _Row) -> Iterator[str]:
         """Where a holder waited itself, for whom in the end."""

@@ -49,6 +49,8 @@ def test_a_blocked_holder_is_in_the_call_that_it_made(way: str, start_target: St
     assert now.call == about_to.partition("(")[0]
     assert first.for_s == 0.0 < now.for_s, "only what was seen counts"
     assert f"which is now in {about_to} for " in " ".join(text.render(seen).split())
+    functions = [frame.function for frame in seen.stacks[now.stack]]
+    assert functions[:2] == [way, "hold"], "where it made the call"
     (lock,) = (lock for lock in json_.document(seen)["locks"] if lock["holder_now"])
     assert lock["holder_now"]["what"] == about_to
     assert lock["holders"] == [now.tid]

@@ -1,0 +1,73 @@
+"""Call stacks of threads that sleep, taken from outside and named: each sleep is looked at once."""
+
+from __future__ import annotations
+
+import re
+import time
+
+from locktop.collector.model import Frame
+from locktop.collector.symbols.resolver import Resolver
+from locktop.collector.unwind.unwinder import Unwinder
+
+#: Ids of these, which no other stacks have (model.Wait.stack).
+FIRST_ID = 1 << 33
+#: Stands at the outer end of a stack that could not be followed further.
+CUT = Frame(0, "(further callers are not known)", None, None, "", 0)
+#: What a wait is made of inside the C library says nothing: who called it does.
+_LIBC = re.compile(r"libc(\.so\.|-2\.)|\[vdso\]|ld-linux|libpthread")
+_MOST_KEPT = 20_000
+
+
+class OutsideStacks:
+    """Of one process."""
+
+    def __init__(self, pid: int, resolver: Resolver) -> None:
+        self._resolver = resolver
+        self._until = 0.0
+        self._of_sleep: dict[int, tuple[object, int]] = {}  # by tid: which sleep, id
+        self._ids: dict[tuple[tuple[int, ...], bool], int] = {}
+        self._addresses: dict[int, tuple[tuple[int, ...], bool]] = {}
+        try:
+            self._unwinder: Unwinder | None = Unwinder(pid)
+        except LookupError:
+            self._unwinder = None
+
+    def begin(self, budget_s: float) -> None:
+        """A look begins, in which new stacks may take so long."""
+        self._until = time.monotonic() + budget_s
+
+    def of(self, kernel_tid: int, sleep: object) -> int:
+        """Return the id of the stack that a thread has in a sleep, which ``sleep`` tells from its
+        others; 0 where it is not known, or no time was left for it."""
+        known = self._of_sleep.get(kernel_tid)
+        if known is not None and known[0] == sleep:
+            return known[1]
+        if self._unwinder is None or time.monotonic() > self._until:
+            return 0
+        unwound = self._unwinder.blocked(kernel_tid)
+        if unwound is None or not unwound.addresses:
+            return 0
+        # Of a return address the instruction before it is asked for.
+        addresses = tuple(
+            address + (at in unwound.exact) for at, address in enumerate(unwound.addresses)
+        )
+        found = self._id((addresses, unwound.complete))
+        self._of_sleep[kernel_tid] = sleep, found
+        return found
+
+    def _id(self, stack: tuple[tuple[int, ...], bool]) -> int:
+        known = self._ids.get(stack)
+        if known is None:
+            if len(self._ids) >= _MOST_KEPT:
+                self._ids.clear()  # their numbers are not used again
+            known = self._ids[stack] = FIRST_ID + len(self._addresses)
+            self._addresses[known] = stack
+        return known
+
+    def frames(self, stack: int) -> tuple[Frame, ...]:
+        """Return a stack's frames, innermost first, without those of the C library that come before
+        its first caller."""
+        addresses, complete = self._addresses[stack]
+        frames = self._resolver.stack(stack, addresses)
+        inside = next((at for at, frame in enumerate(frames) if not _LIBC.match(frame.module)), 0)
+        return frames[inside:] if complete else (*frames[inside:], CUT)
