@@ -73,6 +73,7 @@ def _dead(threads: Iterable[Thread], last: Iterable[Thread], exited: bool) -> It
             thread,
             alive=False,
             cpu_share=0.0,
+            time=None,
             wait_share=seen.wait_share if seen else 0.0,
             idle_share=seen.idle_share if seen else 0.0,
         )

@@ -115,6 +115,49 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
+class TimeSplit:
+    """Where the wall clock of a thread went in the last interval: shares of it, 0..1, that add up
+    to 1. analysis/time_split.py says what goes where two of them overlap."""
+
+    cpu: float = 0.0  # on a CPU, spinning for a lock too
+    runnable: float = 0.0  # wanted a CPU and had none
+    contended: float = 0.0  # asleep, for a lock
+    idle: float = 0.0  # asleep, for work: waits that the library sees
+    disk: float = 0.0  # asleep, for a block device
+    other: float = 0.0  # asleep for anything else, stopped, and what of the others is not known
+    #: Those of the above of which not all is known: what is missing there lies in ``other``.
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Switches:
+    """How often a thread lost its CPU, and moved to another one, since it began."""
+
+    voluntary: int  # it went to sleep
+    involuntary: int  # another one was put in its place
+    migrations: int | None  # None where the kernel does not tell
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """One event that the processor or the kernel counts for a thread."""
+
+    name: str  # as perf-list(1) has it
+    unit: str  # "s" for times, "" for counts
+    total: float | None  # since counting began; None: not counted
+    per_s: float = 0.0  # in the last interval
+    why: str = ""  # why it is not counted, or what the figure leaves out
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Those of one thread, counted since it was asked for."""
+
+    for_s: float  # seconds
+    counters: tuple[Counter, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Thread:
     """One thread; the figures cover its life, ``*_share`` and rates the last interval."""
 
@@ -138,6 +181,11 @@ class Thread:
     #: Whether, if there are such, it has signalled conditions or posted what it had not got.
     signals: bool = False
     pid: int = 0  # of another process that shares locks with the one looked at
+    #: None in the first look and for a dead thread.
+    time: TimeSplit | None = None
+    #: Of threads that were asked about closely (Source.follow), and all in a look that resolves.
+    switches: Switches | None = None
+    counters: Counters | None = None  # of the thread that is followed
 
 
 @dataclass(frozen=True, slots=True)

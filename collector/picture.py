@@ -34,6 +34,7 @@ from locktop.collector.sanitize import clean
 from locktop.collector.symbols.lock_names import LockNames
 from locktop.collector.symbols.resolver import Resolver
 from locktop.collector.tasks import Task, Tasks
+from locktop.collector.thread_times import ThreadTimes
 
 KINDS: dict[int, Kind] = {
     lib.LT_KIND_MUTEX: Kind.MUTEX,
@@ -76,6 +77,7 @@ class Totals:
     now: int  # ticks
     contention_s: float
     idle_s: float
+    spin_s: float  # of contention_s, by waiters that never sleep
     cpu_s: float
 
 
@@ -121,7 +123,7 @@ class Picture:
         self._going_on: dict[int, tuple[int, int]] = {}  # lock -> ticks waited, ticks held
         self._locks: dict[int, tuple[LockRow, tuple[int, int], Lock]] = {}
         self._before = 0
-        self._cpu_at = 0.0
+        self._times = ThreadTimes()
 
     # ---- threads ----
 
@@ -130,17 +132,18 @@ class Picture:
         raws: Mapping[int, RawThread],
         now: Mapping[int, LockNow],
         tasks: Mapping[int, Task],
-        cpu_at_s: float,
+        tasks_at_s: float,
+        counts: bool,
     ) -> tuple[Thread, ...]:
-        """Return the threads in order of tid. ``cpu_at_s`` is when the tasks were read."""
-        cpu_interval_s = cpu_at_s - self._cpu_at if self._cpu_at else 0.0
-        self._cpu_at = cpu_at_s
+        """Return the threads in order of tid. ``tasks_at_s`` is when the tasks were read;
+        ``counts``: whether the library counts waits (it does not while it is dormant)."""
         totals: dict[ThreadKey, Totals] = {}
         around = Around(raws, now, tasks)
+        self._times.begin(tasks_at_s)
         threads = []
         for tid in sorted(raws.keys() | tasks.keys()):
             raw, task = raws.get(tid), tasks.get(tid)
-            threads.append(self._thread(tid, raw, task, around, totals, cpu_interval_s))
+            threads.append(self._thread(tid, raw, task, around, totals, counts))
         self._totals = totals
         return tuple(threads)
 
@@ -151,16 +154,24 @@ class Picture:
         task: Task | None,
         around: Around,
         totals: dict[ThreadKey, Totals],
-        cpu_interval_s: float,
+        counts: bool,
     ) -> Thread:
         key = (tid, raw.block.birth if raw else 0)
         wait = self._wait(raw, around) if raw and task else None
         wait_s = self._wait_s(raw, wait)
         contention_s, idle_s = rates.split(wait_s)
+        spin_s = wait_s.get(Kind.SPIN, 0.0)
         before = self._totals.get(key)
         cpu_s = task.cpu_s if task else before.cpu_s if before else 0.0
-        now = totals[key] = Totals(raw.now if raw else 0, contention_s, idle_s, cpu_s)
-        interval_s = self._clock.seconds(now.now - before.now) if before else 0.0
+        now = totals[key] = Totals(raw.now if raw else 0, contention_s, idle_s, spin_s, cpu_s)
+        contended = idle = asleep = 0.0
+        if before:
+            interval_s = self._clock.seconds(now.now - before.now)
+            waited_s, spun_s = contention_s - before.contention_s, spin_s - before.spin_s
+            contended = rates.share(waited_s, interval_s)
+            idle = rates.share(idle_s - before.idle_s, interval_s)
+            asleep = rates.share(waited_s - spun_s, interval_s) if spun_s else contended
+        time = self._times.of(key, task, asleep, idle, counts and raw is not None)
         return Thread(
             tid=tid,
             name=self._thread_name(key, raw, task),
@@ -172,11 +183,12 @@ class Picture:
             cpu_s=cpu_s,
             acquisitions=sum(_of_contention(raw.acquisitions)) if raw else 0,
             contended=sum(_of_contention(raw.contended)) if raw else 0,
-            wait_share=rates.share(contention_s - before.contention_s, interval_s) if before else 0,
-            idle_share=rates.share(idle_s - before.idle_s, interval_s) if before else 0,
-            cpu_share=rates.share(cpu_s - before.cpu_s, cpu_interval_s) if before else 0,
+            wait_share=contended,
+            idle_share=idle,
+            cpu_share=time.cpu if time else 0.0,
             uses=around.uses(raw),
             signals=around.signals(raw),
+            time=time,
         )
 
     def waiting_threads(

@@ -28,6 +28,7 @@ from locktop.collector.analysis.idle_rules import Rules
 from locktop.collector.analysis.lock_order import Found
 from locktop.collector.analysis.patterns import patterns
 from locktop.collector.clock import Clock
+from locktop.collector.closer_look import CloserLook
 from locktop.collector.decode import FlightRecorder
 from locktop.collector.errors import LocktopError
 from locktop.collector.frames import StackFrames
@@ -71,6 +72,8 @@ _WAS_DORMANT = (
     "the library was dormant for a time: what happened then is not counted, and who took a lock"
     " before that was over may not be known"
 )
+#: Kinds of lock at which a waiter may use its CPU.
+_MAY_SPIN = frozenset({lib.LT_KIND_SPIN, lib.LT_KIND_CUSTOM})
 #: By the state of its first thread.
 _STOPPED = {
     "T": "the process is stopped by a signal, so nothing in it goes on: `kill -CONT {pid}` lets it",
@@ -157,6 +160,7 @@ class PreloadSource:
         self._file = _File(pid, memory)
         self._tasks = Tasks(pid, self._target.own_pid)
         self._holders = Holders(pid, self._tasks, self._file.outside)
+        self._closer = CloserLook(self._tasks)
         self._neighbours = neighbours.Neighbours(self._target)
         self._process = ProcessFigures(self._target)
         self._exe = self._executable()
@@ -170,6 +174,7 @@ class PreloadSource:
     def close(self) -> None:
         """Let go of the process; a claim on it lapses by itself."""
         self._file.close()
+        self._closer.close()
         self._tasks.close()
         self._neighbours.close()
 
@@ -181,6 +186,7 @@ class PreloadSource:
             told = self._classifier.told(self._resolved(snapshot) if resolve else snapshot)
             if not told.ended:
                 told = self._with_holders(told, resolve)
+                told = replace(told, threads=self._closer.told(told.threads, resolve))
             # Of a process that is stopped nothing can be said: nobody holds a lock for long.
             found = () if self._stopped else patterns(told)
             self._file.judged.learn(told, resolve and not self._hurried)
@@ -202,6 +208,10 @@ class PreloadSource:
         """See Source."""
         self._hurried = True
         self._file.hurry()
+
+    def follow(self, tid: int) -> None:
+        """See Source."""
+        self._closer.follow(tid)
 
     def set_level(self, name: str) -> str:
         """See Source."""
@@ -325,7 +335,8 @@ class PreloadSource:
         now = locks_now(reading.newest.values(), tasks)
         if not ended:
             file.picture.forget_former_owners(now, self._tasks)
-        threads = file.picture.threads(reading.newest, now, tasks, tasks_at)
+        counts = control.level_name(reading.control) != "dormant"
+        threads = file.picture.threads(reading.newest, now, tasks, tasks_at, counts)
         locks = file.picture.locks(reading, now, file.frames)
         file.recorder.read(reading.threads, _EVENTS_BUDGET_S)
         deadlocks = self._deadlocks(threads, locks, tasks, reading.handed_over, ended)
@@ -346,7 +357,7 @@ class PreloadSource:
             return ending.last_tasks(reading, self._last), time.monotonic()
         now = time.monotonic()
         try:
-            return self._tasks.read(self._file.waits), now
+            return self._tasks.read(_sleeps(reading.newest)), now
         except OSError:
             return {}, now
 
@@ -521,6 +532,15 @@ class PreloadSource:
             snapshot = replace(snapshot, locks=locks)
         notes = *snapshot.notes, *file.resolver.notes(), *file.python.notes()
         return replace(snapshot, notes=tuple(dict.fromkeys(notes)))
+
+
+def _sleeps(threads: Mapping[int, RawThread]) -> dict[int, tuple[int, int]]:
+    """Those waits in which a thread uses no processor time."""
+    return {
+        tid: (raw.block.birth, raw.wait.seq)
+        for tid, raw in threads.items()
+        if raw.wait and raw.wait.key >> lib.LT_KIND_SHIFT not in _MAY_SPIN
+    }
 
 
 def _waits(threads: Mapping[int, RawThread]) -> dict[int, tuple[int, int]]:

@@ -19,6 +19,14 @@ _AUXILIARY = struct.Struct("=QQ")  # getauxval(3)
 _AT_SECURE = 23
 
 
+class Sched(NamedTuple):
+    """What the scheduler counts of a thread since it began."""
+
+    ran_ns: int  # on a CPU; one that runs now is counted up to the last tick
+    queued_ns: int  # in the queue for one, up to the last time that it got one
+    runs: int  # how often it was put on one
+
+
 class Stat(NamedTuple):
     """The fields of /proc/PID/stat (or of a thread's) that matter here."""
 
@@ -81,10 +89,66 @@ def thread_syscall(pid: int, tid: int) -> bytes:
     return read(f"/proc/{pid}/task/{tid}/syscall")
 
 
+def parse_sched(data: bytes) -> Sched:
+    """Parse a schedstat file (sched-stats.rst of the kernel). Raises ValueError."""
+    ran_ns, queued_ns, runs = map(int, data.split())
+    if min(ran_ns, queued_ns, runs) < 0:
+        raise ValueError("a negative figure")
+    return Sched(ran_ns, queued_ns, runs)
+
+
 def thread_runs(pid: int, tid: int) -> int:
     """Return how often a thread was put on a CPU: it slept all the time while that stays the
     same."""
-    return int(read(f"/proc/{pid}/task/{tid}/schedstat").split()[2])
+    return parse_sched(read(f"/proc/{pid}/task/{tid}/schedstat")).runs
+
+
+def thread_switches(pid: int, tid: int) -> tuple[int, int]:
+    """Return how often a thread left its CPU to sleep, and how often it was put off one. Raises
+    KeyError where the kernel does not tell."""
+    counts = {b"voluntary_ctxt_switches": -1, b"nonvoluntary_ctxt_switches": -1}
+    for line in read(f"/proc/{pid}/task/{tid}/status").splitlines():
+        name, _, rest = line.partition(b":")
+        if name in counts:
+            counts[name] = int(rest)
+    if min(counts.values()) < 0:
+        raise KeyError("no switches are told")
+    voluntary, involuntary = counts.values()
+    return voluntary, involuntary
+
+
+def thread_migrations(pid: int, tid: int) -> int:
+    """Return how often a thread moved to another CPU. Raises KeyError where the kernel does not
+    tell."""
+    # The first line has the thread's name, which is too short to look like the one wanted.
+    for line in read(f"/proc/{pid}/task/{tid}/sched").splitlines():
+        if line.startswith(b"se.nr_migrations"):
+            return int(line.partition(b":")[2])
+    raise KeyError("no migrations are told")
+
+
+def counts_disk_waits() -> tuple[bool, bool]:
+    """Return whether the kernel counts the time that threads wait for disks (delay accounting), and
+    whether it has done so for every thread. Where it began later, older threads are left out."""
+    try:
+        setting = read("/proc/sys/kernel/task_delayacct").strip()
+    except OSError:
+        setting = b""  # before Linux 5.14 none: only what it counts tells
+    if setting == b"0":
+        return False, False
+    try:
+        return True, setting == b"1" and b"delayacct" in read("/proc/cmdline").split()
+    except OSError:
+        return True, False
+
+
+def ticks_always() -> bool:
+    """Tell whether a thread that runs is counted at each tick of the clock: on CPUs that are set
+    apart from it (nohz_full) only once a second."""
+    try:
+        return read("/sys/devices/system/cpu/nohz_full").strip() in (b"", b"(null)")
+    except OSError:
+        return True  # a kernel without that
 
 
 def status(pid: int) -> Status:

@@ -18,6 +18,8 @@ from locktop.collector.model import (
     CONTENTION_KINDS,
     Blame,
     Confidence,
+    Counter,
+    Counters,
     Deadlock,
     DeadlockEdge,
     Doing,
@@ -37,8 +39,10 @@ from locktop.collector.model import (
     PatternName,
     Process,
     Snapshot,
+    Switches,
     Thread,
     ThreadState,
+    TimeSplit,
     Wait,
     WaitStack,
 )
@@ -157,6 +161,12 @@ class _Fields:
         if abs(found) > 1e18 or math.isnan(found):
             raise self._wrong(key, "a number that can be")
         return float(found)
+
+    def share(self, key: str) -> float:
+        found = self.number(key)
+        if not 0.0 <= found <= 1.0:
+            raise self._wrong(key, "a share")
+        return found
 
     def number_or_none(self, key: str) -> float | None:
         return None if self._found.get(key) is None else self.number(key)
@@ -304,7 +314,35 @@ def _thread(one: _Fields) -> Thread:
         wait_share=one.number("wait_share"),
         idle_share=one.number("idle_share"),
         cpu_share=one.number("cpu_share"),
+        time=_time(time) if (time := one.object_or_none("time")) else None,
+        switches=_switches(found) if (found := one.object_or_none("switches")) else None,
+        counters=_counters(counted) if (counted := one.object_or_none("counters")) else None,
     )
+
+
+def _time(one: _Fields) -> TimeSplit:
+    return TimeSplit(
+        one.share("cpu"), one.share("runnable"), one.share("contended"), one.share("idle"),
+        one.share("disk"), one.share("other"), one.texts("unknown"),
+    )  # fmt: skip
+
+
+def _switches(one: _Fields) -> Switches:
+    return Switches(
+        one.integer("voluntary", _NEEDED), one.integer("involuntary", _NEEDED),
+        one.integer_or_none("migrations"),
+    )  # fmt: skip
+
+
+def _counters(one: _Fields) -> Counters:
+    return Counters(one.number("for_s"), one.all("counters", _counter))
+
+
+def _counter(one: _Fields) -> Counter:
+    return Counter(
+        one.text("name", _NEEDED), one.text("unit"), one.number_or_none("total"),
+        one.number("per_s"), one.text("why"),
+    )  # fmt: skip
 
 
 def _wait(one: _Fields) -> Wait:

@@ -43,6 +43,12 @@ class Source(Protocol):
         known by then. For a handler of signals."""
         ...
 
+    def follow(self, tid: int) -> None:
+        """Ask more of one thread in each look from the next one on (Thread.switches and
+        Thread.counters); 0: of none. May be called from another thread than the one that looks, and
+        waits for nothing."""
+        ...
+
     def set_level(self, name: str) -> str:
         """Set how much the library does in the target: one of launch.LEVELS.
 

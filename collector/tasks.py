@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import os
 import resource
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from locktop.collector import procfs, syscalls
+from locktop.collector.model import Switches
+from locktop.collector.procfs import Sched
 from locktop.collector.sanitize import clean
 from locktop.collector.syscalls import Call
 
+#: Fields of a stat line, counted from the state (proc_pid_stat(5)): user time, then system time;
+#: the time waited for block devices.
+_CPU, _DISK = 11, 39
 #: A thread that stays in one wait is asked again only every so many looks (its name may change).
 _ROUNDS = 16
-_MOST_KEPT = 4096  # open files
+_MOST_KEPT = 4096  # open files of one sort
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +30,9 @@ class Task:
     state: str  # letter
     cpu_s: float
     raw_name: bytes = b""  # as the kernel gives it
+    at_s: float = 0.0  # when it was read, on the monotonic clock
+    sched: Sched | None = None  # None where the kernel does not count
+    disk_ticks: int | None = None  # waited for disks, clock ticks; None where it does not count
 
 
 class Tasks:
@@ -35,21 +44,26 @@ class Tasks:
         self._own_tids: dict[int, int] = {}
         self._kernel_tids: dict[int, int] = {}
         self._known: dict[int, tuple[object, Task]] = {}
-        self._stats = _OpenStats(pid)
+        self._stats = _OpenFiles(pid, "stat")
+        self._scheds = _OpenFiles(pid, "schedstat")
+        self._disk_counts, self._all_disk_counts = procfs.counts_disk_waits()
         self._round = 0
 
     def close(self) -> None:
         """Close what is kept open."""
         self._stats.close()
+        self._scheds.close()
 
     def read(self, waits: Mapping[int, object]) -> dict[int, Task]:
         """Return the tasks. ``waits`` identifies by tid the wait that a thread is in: one that was
-        in the same wait at the look before has used no processor time since."""
+        in the same wait at the look before has used no processor time since, and its task is the
+        same object."""
         self._round += 1
         found: dict[int, Task] = {}
         known: dict[int, tuple[object, Task]] = {}
         kernel_tids = procfs.tids(self._pid)
         self._stats.keep_only(kernel_tids)
+        self._scheds.keep_only(kernel_tids)
         for kernel_tid in kernel_tids:
             task = self._task(kernel_tid, waits)
             if task is not None and task[2].state not in "ZX":
@@ -69,10 +83,37 @@ class Tasks:
             due = (self._round + tid) % _ROUNDS == 0
             if before is not None and wait is not None and before[0] == wait and not due:
                 return tid, wait, before[1]
-            about = _parsed(self._stats.read(kernel_tid), before[1] if before else None)
+            about = self._read(kernel_tid, before[1] if before else None)
         except (OSError, ValueError, IndexError):
             return None  # it ended in between
         return tid, wait, about
+
+    def _read(self, kernel_tid: int, before: Task | None) -> Task:
+        line = self._stats.read(kernel_tid)
+        name_at, name_end = line.index(b"(") + 1, line.rindex(b")")
+        raw_name = line[name_at:name_end]
+        fields = line[name_end + 2 :].split(b" ", _DISK + 1 if self._disk_counts else _CPU + 2)
+        known = before is not None and before.raw_name == raw_name
+        return Task(
+            name=before.name if before is not None and known else clean(raw_name),
+            state=chr(fields[0][0]),
+            cpu_s=(int(fields[_CPU]) + int(fields[_CPU + 1])) * procfs.CLOCK_TICK_S,
+            raw_name=raw_name,
+            at_s=time.monotonic(),
+            sched=self._sched(kernel_tid),
+            disk_ticks=self._disk_ticks(fields) if self._disk_counts else None,
+        )
+
+    def _sched(self, kernel_tid: int) -> Sched | None:
+        try:
+            sched = procfs.parse_sched(self._scheds.read(kernel_tid))
+        except (OSError, ValueError):
+            return None
+        return sched if sched.runs else None  # who is there has run, or is about to
+
+    def _disk_ticks(self, fields: list[bytes]) -> int | None:
+        ticks = int(fields[_DISK])
+        return ticks if ticks or self._all_disk_counts else None
 
     def _own_tid(self, kernel_tid: int) -> int:
         tid = self._own_tids.get(kernel_tid)
@@ -84,8 +125,8 @@ class Tasks:
     def are_asleep(self, tids: Iterable[int]) -> bool:
         """Tell whether none of these is running or about to, whatever a look said of it before."""
         try:
-            lines = [self._stats.read(self._kernel_tids.get(tid, tid)) for tid in tids]
-            return all(_parsed(line, None).state != "R" for line in lines)
+            lines = [self._stats.read(self.kernel_tid(tid)) for tid in tids]
+            return all(_state_of(line) != "R" for line in lines)
         except (OSError, ValueError, IndexError):
             return False  # one has ended
 
@@ -99,7 +140,7 @@ class Tasks:
                 for kernel_tid in procfs.tids(self._pid):
                     self._own_tid(kernel_tid)
             kernel_tid = tid if self._same_ids else self._kernel_tids[tid]
-            state = _parsed(self._stats.read(kernel_tid), None).state
+            state = _state_of(self._stats.read(kernel_tid))
         except (OSError, KeyError, ValueError, IndexError):
             return ""
         return "" if state in "ZX" else state
@@ -112,7 +153,7 @@ class Tasks:
         """Return the kernel's function in which a thread sleeps, such as "futex_do_wait"; "" or "0"
         where the kernel does not say."""
         try:
-            return procfs.thread_wchan(self._pid, self._kernel_tids.get(tid, tid))
+            return procfs.thread_wchan(self._pid, self.kernel_tid(tid))
         except OSError:
             return ""
 
@@ -120,48 +161,58 @@ class Tasks:
         """Return the system call in which a thread sleeps; None while it runs. Raises OSError where
         it has ended, PermissionError where that may not be seen."""
         try:
-            return syscalls.parse(procfs.thread_syscall(self._pid, self._kernel_tids.get(tid, tid)))
+            return syscalls.parse(procfs.thread_syscall(self._pid, self.kernel_tid(tid)))
         except ValueError:
             return None
+
+    def kernel_tid(self, tid: int) -> int:
+        """Return the id of a thread as our own pid namespace counts."""
+        return self._kernel_tids.get(tid, tid)
+
+    def switches(self, tid: int) -> Switches | None:
+        """Return how often a thread changed its CPU for sleep or another CPU, None where the kernel
+        does not tell. Raises OSError where it has ended."""
+        kernel_tid = self.kernel_tid(tid)
+        try:
+            voluntary, involuntary = procfs.thread_switches(self._pid, kernel_tid)
+        except (ValueError, KeyError):
+            return None
+        try:
+            return Switches(voluntary, involuntary, procfs.thread_migrations(self._pid, kernel_tid))
+        except (OSError, ValueError, KeyError):
+            return Switches(voluntary, involuntary, None)
 
     def runs(self, tid: int) -> int:
         """Return how often a thread was put on a CPU, 0 where the kernel does not count. Raises
         OSError where it has ended."""
         try:
-            return procfs.thread_runs(self._pid, self._kernel_tids.get(tid, tid))
+            return procfs.thread_runs(self._pid, self.kernel_tid(tid))
         except (ValueError, IndexError):
             return 0
 
 
-def _parsed(line: bytes, before: Task | None) -> Task:
-    """Parse a stat line; what did not change stays the same object."""
-    end = line.rindex(b")")
-    raw_name = line[line.index(b"(") + 1 : end]
-    fields = line[end + 2 : end + 120].split(b" ", 14)
-    cpu_s = (int(fields[11]) + int(fields[12])) * procfs.CLOCK_TICK_S
-    state = chr(fields[0][0])
-    if before is not None and before.raw_name == raw_name:
-        if before.state == state and before.cpu_s == cpu_s:
-            return before
-        return Task(before.name, state, cpu_s, raw_name)
-    return Task(clean(raw_name), state, cpu_s, raw_name)
+def _state_of(line: bytes) -> str:
+    return chr(line[line.rindex(b")") + 2])
 
 
-class _OpenStats:
-    """The threads' stat files, kept open between looks as far as descriptors go: reading an open
+class _OpenFiles:
+    """One file of each thread, kept open between looks as far as descriptors go: reading an open
     one costs less than half of opening it anew."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, name: str) -> None:
+        """``name``: of the file in a thread's directory of /proc."""
         self._pid = pid
+        self._name = name
         self._fds: dict[int, int] = {}
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self._most = soft // 2 if soft != resource.RLIM_INFINITY else _MOST_KEPT
+        # There are two sorts of them, and others need descriptors too.
+        self._most = soft * 3 // 8 if soft != resource.RLIM_INFINITY else _MOST_KEPT
 
     def read(self, tid: int) -> bytes:
-        """Return a thread's stat line; raises OSError when it has ended."""
+        """Return a thread's line; raises OSError when it has ended."""
         fd = self._fds.get(tid)
         if fd is None:
-            fd = os.open(f"/proc/{self._pid}/task/{tid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+            fd = os.open(f"/proc/{self._pid}/task/{tid}/{self._name}", os.O_RDONLY | os.O_CLOEXEC)
             if len(self._fds) >= min(self._most, _MOST_KEPT):
                 try:
                     return os.read(fd, 1024)

@@ -574,6 +574,7 @@ class HandFeed:
         self.level = "contended"
         self.refusal = ""  # why no level can be set
         self.stopped = False
+        self.followed = 0  # tid
 
     def start(self, publish: Callable[[Snapshot], None], interval_s: float) -> None:
         self.publish = publish
@@ -583,6 +584,9 @@ class HandFeed:
 
     def set_interval(self, interval_s: float) -> None:
         self.interval_s = interval_s
+
+    def follow(self, tid: int) -> None:
+        self.followed = tid
 
     def set_level(self, name: str) -> str:
         if self.refusal:

@@ -28,6 +28,9 @@ class SnapshotFeed(Protocol):
     def set_interval(self, interval_s: float) -> None:
         """Change the seconds between two snapshots."""
 
+    def follow(self, tid: int) -> None:
+        """Ask more of one thread in each look; 0: of none. Waits for nothing."""
+
     def set_level(self, name: str) -> str:
         """Set how much the library does in the process; gives the level before.
 
@@ -65,6 +68,10 @@ class WorkerFeed:
         self._interval_s = interval_s
         if self._worker is not None:
             self._worker.interval_s = interval_s
+
+    def follow(self, tid: int) -> None:
+        """See SnapshotFeed."""
+        self._source.follow(tid)
 
     def set_level(self, name: str) -> str:
         """See SnapshotFeed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
-from locktop.collector.analysis import idle_rules
+from locktop.collector.analysis import idle_rules, time_split
 from locktop.collector.analysis.idle_rules import Rule, Rules
 from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.model import (
@@ -220,7 +220,9 @@ def _told(thread: Thread, wait: Wait, idle: bool, interval_s: float) -> Thread:
     if wait.idle is idle:
         return thread if now is thread.state else replace(thread, state=now)
     moved = min(wait.for_s / interval_s, 1.0) if interval_s and thread.alive else 0.0
-    moved = min(moved, thread.wait_share if idle else thread.idle_share)
+    share = thread.wait_share if idle else thread.idle_share
+    moved = min(moved, share)
+    time = time_split.reclassified(thread.time, moved / share if share else 0.0, idle)
     moved = moved if idle else -moved
     return replace(
         thread,
@@ -228,4 +230,5 @@ def _told(thread: Thread, wait: Wait, idle: bool, interval_s: float) -> Thread:
         waiting_for=replace(wait, idle=idle),
         wait_share=thread.wait_share - moved,
         idle_share=thread.idle_share + moved,
+        time=time,
     )

@@ -6,6 +6,7 @@ Keys may be added; those that are there keep their meaning.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from locktop.collector.analysis import blame_roots, lock_classes, thread_groups
@@ -13,6 +14,7 @@ from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.analysis.thread_groups import ThreadGroup
 from locktop.collector.export import not_known
 from locktop.collector.model import (
+    Counters,
     Deadlock,
     Event,
     Frame,
@@ -23,7 +25,9 @@ from locktop.collector.model import (
     OrderCycle,
     Pattern,
     Snapshot,
+    Switches,
     Thread,
+    TimeSplit,
     Wait,
     WaitStack,
 )
@@ -44,6 +48,10 @@ def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, An
     classes of one name are of different kinds.
 
     Of a process that is sampled what cannot be known is null (not_known.py).
+
+    "time" is where the wall clock of a thread went in the last interval (analysis/time_split.py):
+    shares that add up to 1; null at the first look. "unknown" names those of which not all is
+    known.
 
     "thread_groups" are the threads that do the same (analysis/thread_groups.py), each thread in
     one; "lock" is null where they wait for none, or for several of the class "lock_name".
@@ -132,10 +140,18 @@ def _thread(thread: Thread, why: str, before: _Before | None) -> dict[str, Any]:
         "wait_share": thread.wait_share,
         "idle_share": thread.idle_share,
         "cpu_share": thread.cpu_share,
+        "time": _plain(thread.time),
+        "switches": _plain(thread.switches),
+        "counters": _plain(thread.counters),
     }
     if before is not None:
         entry["interval"] = _thread_interval(thread, before.threads.get(thread.tid))
     return entry
+
+
+def _plain(part: TimeSplit | Switches | Counters | None) -> dict[str, Any] | None:
+    """By the names of the fields."""
+    return asdict(part) if part is not None else None
 
 
 def _thread_interval(thread: Thread, before: Thread | None) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from locktop.collector.export import (
     json_,
     misuse_text,
     order_text,
+    time_text,
     units,
 )
 from locktop.collector.export.places import place, spot
@@ -101,6 +102,7 @@ class _Page:
         yield from self._waiting_threads()
         if self._with_idle:
             yield from self._idle_threads()
+        yield from self._times()
         yield from self._places()
         yield from self._misuses()
         yield from self._marks()
@@ -459,6 +461,11 @@ class _Page:
         left = sum(len(group.threads) for group, _ in waiting[_MOST_THREADS:])
         if left:
             yield f"  and {left} more"
+
+    def _times(self) -> Iterator[str]:
+        span_s = units.duration(self._snapshot.interval_s)
+        table = list(time_text.lines(self._snapshot.threads, span_s, self._thread))
+        yield from ["", *table] if table else ()
 
     def _is_wanted(self, thread: Thread) -> bool:
         """Whether somebody waits for what it holds."""

@@ -1,4 +1,4 @@
-/* What the tool does in C: folding the tables of a watched process into sums.
+/* What the tool does in C: folding the tables of a watched process into sums, counting events.
  *
  * Every function works on private copies that the caller owns (one makes them itself, with
  * pread), checks every count, kind and id against the sizes it was given, and trusts nothing
@@ -176,5 +176,20 @@ uint32_t lt_pick_locks(const void *locks, uint32_t count, const struct lt_lock_s
                        const struct lt_lock_sum *before, uint32_t before_count,
                        const uint8_t *wanted, struct lt_lock_row *rows, uint32_t capacity,
                        uint32_t *left_out);
+
+/* What a counter shows, and for how long the thread ran meanwhile (perf_event_open(2)). Where there are
+ * fewer counters than were asked for they take turns, and `running_ns` is less than `enabled_ns`. */
+struct lt_count {
+    uint64_t value;
+    uint64_t enabled_ns;
+    uint64_t running_ns;
+};
+
+/* Counts an event of one thread, given by its type and config as in struct perf_event_attr; with
+ * `user_only` not what the kernel does for it. Returns a descriptor, or the negative errno. */
+int lt_open_counter(uint32_t type, uint64_t config, int32_t tid, int user_only);
+
+/* Returns 0 where nothing can be read. */
+int lt_read_counter(int fd, struct lt_count *count);
 
 #endif
