@@ -9,6 +9,7 @@ from typing import ParamSpec
 
 from textual.app import App
 
+from locktop.collector.analysis import time_split
 from locktop.collector.analysis.classify import Classifier
 from locktop.collector.analysis.patterns import ADVICE
 from locktop.collector.errors import LocktopError
@@ -103,8 +104,13 @@ def wait(lock: int, kind: Kind, for_s: float, *holders: int, stack: int = 1, **m
 
 
 def thread(tid: int, name: str, state: ThreadState, **more: object) -> Thread:
-    made = Thread(tid, name, True, state, None, (), {}, 0.0, 0, 0)
-    return replace(made, **more)  # type: ignore[arg-type]
+    made = replace(Thread(tid, name, True, state, None, (), {}, 0.0, 0, 0), **more)  # type: ignore[arg-type]
+    if "time" in more:
+        return made
+    # Whoever is on a CPU for long wants one for some time too.
+    used = time_split.Used(made.cpu_share, made.cpu_share / 5, None)
+    time = time_split.split(1.0, used, made.wait_share, made.idle_share)
+    return replace(made, time=time)
 
 
 def lock(id: int, name: str, kind: Kind = Kind.MUTEX, **more: object) -> Lock:

@@ -204,9 +204,12 @@ class MonitorScreen(ListScreen):
     def _draw_details(self) -> None:
         picture = self._picture
         if picture is None or not self._details.display:
+            self._feed.follow(0)
             return
         if self._subject is None:
             self._subject = self._current_subject()
+        kind, number = self._subject or ("", 0)
+        self._feed.follow(number if kind == "thread" and number in picture.threads else 0)
         title, lines = self._details_of(picture)
         self._details.set_heads("Details", title)
         self._details.show(self._subject, lines)

@@ -10,7 +10,8 @@ from locktop.tui.lines.parts import blank, heading, labelled, stack_of
 from locktop.tui.lines.picture import LONG_WAIT_S, Picture
 from locktop.tui.lines.runs import Line, Run, say
 from locktop.tui.lines.thread_details import rule_told
-from locktop.tui.lines.thread_list import contention_wait, states_word
+from locktop.tui.lines.thread_list import contention_wait, row_time, states_word
+from locktop.tui.lines.time_bar import time_words
 
 _MOST_HOLDERS = 4
 _MOST_THREADS = 100
@@ -65,6 +66,9 @@ def _figures(picture: Picture, group: ThreadGroup) -> Iterator[Line]:
         f"lock wait {picture.waited(percent(share))} each, "
         f"cpu {picture.lately(percent(cpu_share))} together",
     )
+    time = row_time(group)
+    if time is not None:
+        yield labelled("time", *time_words(time), (", each on average", "dim"))
 
 
 def _threads(picture: Picture, group: ThreadGroup) -> Iterator[Line]:

@@ -24,6 +24,9 @@ class Column(Generic[T]):
     grow: int = 0  # share of the room left over
     limit: int = 0  # a flexible column grows no further, 0 = no limit
     from_width: int = 0  # shown where the list is at least this wide
+    below_width: int = 0  # and narrower than this, 0 = no matter how wide
+    #: Several runs of so many cells, where a cell of one style is not enough.
+    runs: Callable[[T, int], Line] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,9 @@ class Table(Generic[T]):
         """``item`` as a line; ``mark`` is the one character before it."""
         runs: list[Cell] = [mark]
         for column, width in zip(self.columns, self.widths, strict=True):
+            if column.runs is not None:
+                runs += (*column.runs(item, width), (" ", "text"))
+                continue
             text, style = column.cell(item)
             # A blank takes the style of the run before it: no run of its own.
             runs.append((column.place(text, width) + " ", style))
@@ -58,7 +64,11 @@ class Table(Generic[T]):
 
 def lay_out(columns: Sequence[Column[T]], width: int) -> Table[T]:
     """Choose the columns for ``width`` cells and share out what is left among the flexible ones."""
-    chosen = [column for column in columns if width >= column.from_width]
+    chosen = [
+        column
+        for column in columns
+        if width >= column.from_width and (not column.below_width or width < column.below_width)
+    ]
     widths = [column.width for column in chosen]
     room = width - 1 - sum(widths) - len(widths)
     while room > 0:

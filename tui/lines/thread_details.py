@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from itertools import islice, pairwise
 
 from locktop.collector.model import Thread
+from locktop.tui.lines.counters import counter_lines, switches_line
 from locktop.tui.lines.figures import duration, exact, percent
 from locktop.tui.lines.parts import blank, heading, labelled, latest_events, stack_of
 from locktop.tui.lines.picture import Picture
 from locktop.tui.lines.runs import Line, Run, say
 from locktop.tui.lines.thread_list import state_word
+from locktop.tui.lines.time_bar import time_words
 
 _MOST_HELD = 16
 _MOST_MARKS = 10
@@ -125,4 +127,10 @@ def _figures(picture: Picture, thread: Thread) -> Iterator[Line]:
         f"idle wait {picture.waited(percent(thread.idle_share))}, "
         f"cpu {picture.lately(percent(thread.cpu_share))}",
     )
+    if thread.time is not None:
+        yield labelled("time", *time_words(thread.time))
     yield labelled("cpu", f"{duration(thread.cpu_s)} in all")
+    if thread.switches is not None:
+        yield switches_line(thread.switches)
+    if thread.counters is not None:
+        yield from counter_lines(thread.counters)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from locktop.collector.analysis import time_split
 from locktop.collector.analysis.thread_groups import ThreadGroup
-from locktop.collector.model import CONTENTION_KINDS, Thread, ThreadState
+from locktop.collector.model import CONTENTION_KINDS, Thread, ThreadState, TimeSplit
 from locktop.tui.lines import folds
 from locktop.tui.lines.figures import bar, count, duration, fit_right, percent
 from locktop.tui.lines.order import Order
 from locktop.tui.lines.picture import LONG_WAIT_S, SOME_SHARE, Picture, only_waits_for_work
+from locktop.tui.lines.runs import Line
 from locktop.tui.lines.shorten import fit_middle, place_in
 from locktop.tui.lines.table import Cell, Column
+from locktop.tui.lines.time_bar import time_bar
 
 _STATE_RANK = {
     ThreadState.WAITING: 0,
@@ -30,6 +33,8 @@ _STATE_STYLE = {
 }
 
 _PLACE_WIDTH = 24
+#: From this width the bar of a wait has room for all that a thread does.
+_TIME_FROM = 100
 
 ThreadRow = Thread | ThreadGroup
 
@@ -103,12 +108,13 @@ def columns(
         _figure(picture, "SINCE", 6, _since),
         Column("HELD BY", 12, lambda row: _held_by(picture, row), fit_middle, grow=2, limit=19),
         _figure(picture, "WAIT%", 5, lambda row: picture.waited(percent(_wait_share(row)))),
-        Column("", 6, lambda row: (bar(_wait_share(row), 6), "waiting")),
+        Column("", 6, lambda row: (bar(_wait_share(row), 6), "waiting"), below_width=_TIME_FROM),
+        Column("TIME", 10, _no_cell, from_width=_TIME_FROM, runs=_time),
         _figure(picture, "CPU%", 4, lambda row: picture.lately(percent(_sum(row, _cpu_share))), 96),
         Column("HOLDS", 5, _holds, place=fit_right, from_width=104),
         _figure(picture, "WAITED", 6, lambda row: duration(_sum(row, contention_wait)), 112),
         _figure(picture, "CONTEND", 7, lambda row: count(_sum(row, _contended)), 120),
-        Column("AT", _PLACE_WIDTH, lambda row: _where(picture, row), grow=4, from_width=132),
+        Column("AT", _PLACE_WIDTH, lambda row: _where(picture, row), grow=4, from_width=138),
     )
 
 
@@ -136,6 +142,19 @@ def _sum(row: ThreadRow, figure: Callable[[Thread], float]) -> float:
 def _wait_share(row: ThreadRow) -> float:
     """Of a group the mean."""
     return _sum(row, lambda thread: thread.wait_share) / len(threads_of(row))
+
+
+def row_time(row: ThreadRow) -> TimeSplit | None:
+    """Where the time of a thread went, of a group the mean."""
+    return time_split.mean([thread.time for thread in threads_of(row) if thread.time is not None])
+
+
+def _time(row: ThreadRow, width: int) -> Line:
+    return time_bar(row_time(row), width)
+
+
+def _no_cell(row: ThreadRow) -> Cell:
+    return "", "text"
 
 
 def _cpu_share(thread: Thread) -> float:

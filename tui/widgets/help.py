@@ -32,6 +32,8 @@ COLUMNS: tuple[tuple[str, str], ...] = (
     ("HOLD~", "mean time held; from a sample where not all were timed"),
     ("SINCE", "how long the thread has been waiting"),
     ("WAIT%", "share of the last interval that it waited for held locks"),
+    ("TIME", "of the last interval: ━ lock, ▒ wants a CPU, █ on one,"),
+    ("", "▚ disk, - other sleep or not known, · waits for work"),
     ("CPU%", "of one core; cpu in the first line: cores in use"),
     ("HOLDS", "locks that it holds now"),
     ("WAITED", "for held locks, since the start"),
