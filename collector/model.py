@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Kind(StrEnum):
@@ -114,8 +115,7 @@ class Held:
     shared: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TimeSplit:
+class TimeSplit(NamedTuple):  # a tuple: there is one for each thread in each look
     """Where the wall clock of a thread went in the last interval: shares of it, 0..1, that add up
     to 1. analysis/time_split.py says what goes where two of them overlap."""
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from locktop.collector import procfs, syscalls
 from locktop.collector.sanitize import clean
 from locktop.collector.syscalls import Call
-from locktop.collector.task_files import TaskFiles
+from locktop.collector.sample_files import SampleFiles
 
 #: A thread that does not run is asked for its name again every so many samples.
 _ROUNDS = 64
@@ -44,9 +44,9 @@ class Samples:
         self._same_ids = pid == own_pid
         self._own_tids: dict[int, int] = {}
         self._known: dict[int, tuple[bytes, Sample]] = {}  # by the kernel's tid: schedstat
-        self._schedstats = TaskFiles(pid, "schedstat", _THIRD)
-        self._calls = TaskFiles(pid, "syscall", _THIRD)
-        self._stats = TaskFiles(pid, "stat", _THIRD)
+        self._schedstats = SampleFiles(pid, "schedstat", _THIRD)
+        self._calls = SampleFiles(pid, "syscall", _THIRD)
+        self._stats = SampleFiles(pid, "stat", _THIRD)
         self._round = self._seq = 0
         self.at = 0.0  # when the last sample was begun: time.monotonic()
 

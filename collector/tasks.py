@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import resource
-import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from locktop.collector import procfs, syscalls
+from locktop.collector.abi import lib
 from locktop.collector.model import Switches
-from locktop.collector.procfs import Sched
 from locktop.collector.sanitize import clean
 from locktop.collector.syscalls import Call
+from locktop.collector.task_files import RawTask, TaskFiles
 
-#: Fields of a stat line, counted from the state (proc_pid_stat(5)): user time, then system time;
-#: the time waited for block devices.
-_CPU, _DISK = 11, 39
 #: A thread that stays in one wait is asked again only every so many looks (its name may change).
 _ROUNDS = 16
-_MOST_KEPT = 4096  # open files of one sort
+_SCHED: int = lib.LT_TASK_SCHED
+_DISK: int = lib.LT_TASK_DISK
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(NamedTuple):
     """One living thread as the kernel shows it."""
 
     name: str
@@ -31,7 +26,12 @@ class Task:
     cpu_s: float
     raw_name: bytes = b""  # as the kernel gives it
     at_s: float = 0.0  # when it was read, on the monotonic clock
-    sched: Sched | None = None  # None where the kernel does not count
+    #: What the scheduler counts since the thread began, nanoseconds: on a CPU (up to the last tick
+    #: of the clock), in the queue for one (up to the last time that it got one), and how often it
+    #: got one; all 0 where the kernel does not count.
+    ran_ns: int = 0
+    queued_ns: int = 0
+    runs: int = 0
     disk_ticks: int | None = None  # waited for disks, clock ticks; None where it does not count
 
 
@@ -44,76 +44,66 @@ class Tasks:
         self._own_tids: dict[int, int] = {}
         self._kernel_tids: dict[int, int] = {}
         self._known: dict[int, tuple[object, Task]] = {}
-        self._stats = _OpenFiles(pid, "stat")
-        self._scheds = _OpenFiles(pid, "schedstat")
+        self._files = TaskFiles(pid)
         self._disk_counts, self._all_disk_counts = procfs.counts_disk_waits()
         self._round = 0
 
     def close(self) -> None:
         """Close what is kept open."""
-        self._stats.close()
-        self._scheds.close()
+        self._files.close()
 
     def read(self, waits: Mapping[int, object]) -> dict[int, Task]:
         """Return the tasks. ``waits`` identifies by tid the wait that a thread is in: one that was
         in the same wait at the look before has used no processor time since, and its task is the
         same object."""
         self._round += 1
-        found: dict[int, Task] = {}
         known: dict[int, tuple[object, Task]] = {}
         kernel_tids = procfs.tids(self._pid)
-        self._stats.keep_only(kernel_tids)
-        self._scheds.keep_only(kernel_tids)
-        for kernel_tid in kernel_tids:
-            task = self._task(kernel_tid, waits)
-            if task is not None and task[2].state not in "ZX":
-                tid, wait, about = task
-                found[tid] = about
-                known[tid] = (wait, about)
-        self._known = known
-        return found
-
-    def _task(
-        self, kernel_tid: int, waits: Mapping[int, object]
-    ) -> tuple[int, object, Task] | None:
-        try:
-            tid = kernel_tid if self._same_ids else self._own_tid(kernel_tid)
-            wait = waits.get(tid)
-            before = self._known.get(tid)
+        self._files.keep_only(kernel_tids)
+        wanted: list[int] = []
+        for kernel_tid, tid in self._both_tids(kernel_tids):
+            wait, before = waits.get(tid), self._known.get(tid)
             due = (self._round + tid) % _ROUNDS == 0
             if before is not None and wait is not None and before[0] == wait and not due:
-                return tid, wait, before[1]
-            about = self._read(kernel_tid, before[1] if before else None)
-        except (OSError, ValueError, IndexError):
-            return None  # it ended in between
-        return tid, wait, about
+                known[tid] = before
+            else:
+                wanted.append(kernel_tid)
+        for kernel_tid, raw in zip(wanted, self._files.read(wanted), strict=True):
+            if raw is not None and chr(raw.state) not in "ZX":
+                tid = kernel_tid if self._same_ids else self._own_tids[kernel_tid]
+                seen = self._known.get(tid)
+                known[tid] = waits.get(tid), self._task(raw, seen[1] if seen else None)
+        self._known = known
+        return {tid: task for tid, (_, task) in known.items()}
 
-    def _read(self, kernel_tid: int, before: Task | None) -> Task:
-        line = self._stats.read(kernel_tid)
-        name_at, name_end = line.index(b"(") + 1, line.rindex(b")")
-        raw_name = line[name_at:name_end]
-        fields = line[name_end + 2 :].split(b" ", _DISK + 1 if self._disk_counts else _CPU + 2)
+    def _both_tids(self, kernel_tids: Iterable[int]) -> Iterator[tuple[int, int]]:
+        """Each with the id that the process itself knows."""
+        for kernel_tid in kernel_tids:
+            try:
+                yield kernel_tid, kernel_tid if self._same_ids else self._own_tid(kernel_tid)
+            except (OSError, ValueError, IndexError):
+                continue  # it ended in between
+
+    def _task(self, raw: RawTask, before: Task | None) -> Task:
+        raw_name = raw.name[: raw.name_size]
         known = before is not None and before.raw_name == raw_name
+        counted = raw.known & _SCHED
         return Task(
-            name=before.name if before is not None and known else clean(raw_name),
-            state=chr(fields[0][0]),
-            cpu_s=(int(fields[_CPU]) + int(fields[_CPU + 1])) * procfs.CLOCK_TICK_S,
-            raw_name=raw_name,
-            at_s=time.monotonic(),
-            sched=self._sched(kernel_tid),
-            disk_ticks=self._disk_ticks(fields) if self._disk_counts else None,
+            before.name if before is not None and known else clean(raw_name),
+            chr(raw.state),
+            raw.cpu_ticks * procfs.CLOCK_TICK_S,
+            raw_name,
+            raw.at_ns / 1e9,
+            raw.ran_ns if counted else 0,
+            raw.queued_ns if counted else 0,
+            raw.runs if counted else 0,
+            self._disk_ticks(raw) if self._disk_counts else None,
         )
 
-    def _sched(self, kernel_tid: int) -> Sched | None:
-        try:
-            sched = procfs.parse_sched(self._scheds.read(kernel_tid))
-        except (OSError, ValueError):
+    def _disk_ticks(self, raw: RawTask) -> int | None:
+        if not raw.known & _DISK:
             return None
-        return sched if sched.runs else None  # who is there has run, or is about to
-
-    def _disk_ticks(self, fields: list[bytes]) -> int | None:
-        ticks = int(fields[_DISK])
-        return ticks if ticks or self._all_disk_counts else None
+        return raw.disk_ticks if raw.disk_ticks or self._all_disk_counts else None
 
     def _own_tid(self, kernel_tid: int) -> int:
         tid = self._own_tids.get(kernel_tid)
@@ -124,11 +114,8 @@ class Tasks:
 
     def are_asleep(self, tids: Iterable[int]) -> bool:
         """Tell whether none of these is running or about to, whatever a look said of it before."""
-        try:
-            lines = [self._stats.read(self.kernel_tid(tid)) for tid in tids]
-            return all(_state_of(line) != "R" for line in lines)
-        except (OSError, ValueError, IndexError):
-            return False  # one has ended
+        raws = self._files.read([self.kernel_tid(tid) for tid in tids])
+        return all(raw is not None and chr(raw.state) != "R" for raw in raws)
 
     def states(self, tids: Iterable[int]) -> dict[int, str]:
         """Return the letters of the threads' states as they are now, "" for one that is no more."""
@@ -140,9 +127,10 @@ class Tasks:
                 for kernel_tid in procfs.tids(self._pid):
                     self._own_tid(kernel_tid)
             kernel_tid = tid if self._same_ids else self._kernel_tids[tid]
-            state = _state_of(self._stats.read(kernel_tid))
         except (OSError, KeyError, ValueError, IndexError):
             return ""
+        (raw,) = self._files.read([kernel_tid])
+        state = chr(raw.state) if raw is not None else ""
         return "" if state in "ZX" else state
 
     def kernel_tid(self, tid: int) -> int:
@@ -189,49 +177,3 @@ class Tasks:
             return procfs.thread_runs(self._pid, self.kernel_tid(tid))
         except (ValueError, IndexError):
             return 0
-
-
-def _state_of(line: bytes) -> str:
-    return chr(line[line.rindex(b")") + 2])
-
-
-class _OpenFiles:
-    """One file of each thread, kept open between looks as far as descriptors go: reading an open
-    one costs less than half of opening it anew."""
-
-    def __init__(self, pid: int, name: str) -> None:
-        """``name``: of the file in a thread's directory of /proc."""
-        self._pid = pid
-        self._name = name
-        self._fds: dict[int, int] = {}
-        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        # There are two sorts of them, and others need descriptors too.
-        self._most = soft * 3 // 8 if soft != resource.RLIM_INFINITY else _MOST_KEPT
-
-    def read(self, tid: int) -> bytes:
-        """Return a thread's line; raises OSError when it has ended."""
-        fd = self._fds.get(tid)
-        if fd is None:
-            fd = os.open(f"/proc/{self._pid}/task/{tid}/{self._name}", os.O_RDONLY | os.O_CLOEXEC)
-            if len(self._fds) >= min(self._most, _MOST_KEPT):
-                try:
-                    return os.read(fd, 1024)
-                finally:
-                    os.close(fd)
-            self._fds[tid] = fd
-        try:
-            return os.pread(fd, 1024, 0)
-        except OSError:
-            os.close(self._fds.pop(tid))  # the id may come back with another thread
-            raise
-
-    def keep_only(self, tids: list[int]) -> None:
-        """Close those of other threads."""
-        if len(self._fds) <= len(tids) and self._fds.keys() <= set(tids):
-            return
-        for tid in self._fds.keys() - set(tids):
-            os.close(self._fds.pop(tid))
-
-    def close(self) -> None:
-        """Close all."""
-        self.keep_only([])

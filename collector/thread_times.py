@@ -53,10 +53,12 @@ class ThreadTimes:
         if before is not None and before.task is task:
             return self._of_a_sleeper(key, before, contended, idle)
         now = self._now[key] = _Seen(task, task.at_s)
-        if before is None or _began_anew(before.task, task):
+        if before is None:
             return None
         interval_s = task.at_s - before.until_s
         used = self._used(before, now, interval_s)
+        if used is None:
+            return None
         return time_split.split(interval_s, used, contended, idle, waits_known)
 
     def _of_a_sleeper(
@@ -70,31 +72,30 @@ class ThreadTimes:
             return _ALL_IDLE
         return time_split.split(self._at_s - before.until_s, _NOTHING, contended, idle)
 
-    def _used(self, before: _Seen, now: _Seen, interval_s: float) -> Used:
+    def _used(self, before: _Seen, now: _Seen, interval_s: float) -> Used | None:
+        """None where it is another thread with the same id: counters only grow."""
         was, is_ = before.task, now.task
-        if was.sched is None or is_.sched is None:
-            return Used(is_.cpu_s - was.cpu_s, None, _disk_s(was, is_))
-        ran_s = (is_.sched.ran_ns - was.sched.ran_ns) / 1e9
-        queued_s = (is_.sched.queued_ns - was.sched.queued_ns) / 1e9
-        told = min(before.ahead_s, queued_s)
-        queued_s, now.ahead_s = queued_s - told, before.ahead_s - told
-        stayed = was.sched.runs == is_.sched.runs and not ran_s
-        if stayed and was.state == is_.state == "R" and self._ticks_always:
-            # In the queue since before the last look, and not counted before it gets a CPU.
-            now.ahead_s += interval_s
-            queued_s = interval_s
-        in_one_sleep_s = interval_s if stayed and was.state == is_.state == "D" else 0.0
-        return Used(ran_s, queued_s, _disk_s(was, is_), in_one_sleep_s)
+        if not was.runs or not is_.runs:
+            ran_s = is_.cpu_s - was.cpu_s
+            return Used(ran_s, None, _disk_s(was, is_)) if ran_s >= 0.0 else None
+        ran_ns, queued_ns = is_.ran_ns - was.ran_ns, is_.queued_ns - was.queued_ns
+        if ran_ns < 0 or queued_ns < 0 or is_.runs < was.runs:
+            return None
+        queued_s, seen_s = queued_ns / 1e9, 0.0
+        if before.ahead_s:
+            told = min(before.ahead_s, queued_s)
+            queued_s, now.ahead_s = queued_s - told, before.ahead_s - told
+        if not ran_ns and is_.runs == was.runs and is_.state == was.state:
+            if is_.state == "R" and self._ticks_always:
+                # In the queue since before the last look, and not counted before it gets a CPU.
+                now.ahead_s += interval_s
+                queued_s = interval_s
+            elif is_.state == "D":
+                seen_s = interval_s
+        return Used(ran_ns / 1e9, queued_s, _disk_s(was, is_), seen_s)
 
 
 def _disk_s(was: Task, is_: Task) -> float | None:
     if is_.disk_ticks is None:
         return None
     return (is_.disk_ticks - (was.disk_ticks or 0)) * procfs.CLOCK_TICK_S
-
-
-def _began_anew(was: Task, is_: Task) -> bool:
-    """Whether it is another thread with the same id: counters only grow."""
-    if was.sched is not None and is_.sched is not None:
-        return any(now < then for now, then in zip(is_.sched, was.sched, strict=True))
-    return is_.cpu_s < was.cpu_s

@@ -18,16 +18,24 @@ small.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from itertools import product
+from typing import NamedTuple
 
 from locktop.collector.model import TimeSplit
 
-#: Of these not all is known, where the kernel does not count.
-RUNNABLE, DISK, WAITS = ("runnable",), ("disk",), ("contended", "idle")
+_BOTH = (False, True)
+#: TimeSplit.unknown, by whether the queue, disks and waits are counted.
+_UNKNOWN = {
+    (queue, disks, waits): (
+        *(() if queue else ("runnable",)),
+        *(() if waits else ("contended", "idle")),
+        *(() if disks else ("disk",)),
+    )
+    for queue, disks, waits in product(_BOTH, repeat=3)
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Used:
+class Used(NamedTuple):
     """What the kernel says of a thread in an interval, seconds; None: it does not count that."""
 
     ran_s: float
@@ -44,36 +52,23 @@ def split(
     counts them. None where the interval is none."""
     if interval_s <= 0.0:
         return None
-    cpu = _within(used.ran_s / interval_s, 1.0)
-    runnable = _within((used.queued_s or 0.0) / interval_s, 1.0 - cpu)
-    disk_s = used.disk_seen_s if used.disk_s is None else used.disk_s
-    disk = _within(disk_s / interval_s, 1.0 - cpu - runnable)
-    left = max(0.0, 1.0 - cpu - runnable - disk)
+    ran_s, queued_s, disk_s, disk_seen_s = used
+    # Some ten thousand a second: no calls where a comparison does.
+    cpu = ran_s / interval_s if ran_s > 0.0 else 0.0
+    cpu = cpu if cpu < 1.0 else 1.0
+    left = 1.0 - cpu
+    runnable = queued_s / interval_s if queued_s and queued_s > 0.0 else 0.0
+    runnable = runnable if runnable < left else left
+    left -= runnable
+    on_disk_s = disk_seen_s if disk_s is None else disk_s
+    disk = on_disk_s / interval_s if on_disk_s > 0.0 else 0.0
+    disk = disk if disk < left else left
+    left -= disk
     waited = contended + idle
-    scale = left / waited if waited > left else 1.0
-    contended, idle = contended * scale, idle * scale
-    other = max(0.0, left - contended - idle)
-    return TimeSplit(
-        cpu=cpu,
-        runnable=runnable,
-        contended=contended,
-        idle=idle,
-        disk=disk,
-        other=other,
-        unknown=_unknown(used, waits_known),
-    )
-
-
-def _within(share: float, most: float) -> float:
-    return max(0.0, min(share, most))
-
-
-def _unknown(used: Used, waits_known: bool) -> tuple[str, ...]:
-    return (
-        *(RUNNABLE if used.queued_s is None else ()),
-        *(() if waits_known else WAITS),
-        *(DISK if used.disk_s is None else ()),
-    )
+    if waited > left:
+        contended, idle, waited = contended * left / waited, idle * left / waited, left
+    unknown = _UNKNOWN[queued_s is not None, disk_s is not None, waits_known]
+    return TimeSplit(cpu, runnable, contended, idle, disk, left - waited, unknown)
 
 
 def reclassified(time: TimeSplit | None, part: float, to_idle: bool) -> TimeSplit | None:
@@ -83,7 +78,7 @@ def reclassified(time: TimeSplit | None, part: float, to_idle: bool) -> TimeSpli
         return time
     moved = (time.contended if to_idle else time.idle) * min(part, 1.0)
     moved = moved if to_idle else -moved
-    return replace(time, contended=time.contended - moved, idle=time.idle + moved)
+    return time._replace(contended=time.contended - moved, idle=time.idle + moved)
 
 
 def mean(times: list[TimeSplit]) -> TimeSplit | None:

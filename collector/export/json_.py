@@ -140,7 +140,7 @@ def _thread(thread: Thread, why: str, before: _Before | None) -> dict[str, Any]:
         "wait_share": thread.wait_share,
         "idle_share": thread.idle_share,
         "cpu_share": thread.cpu_share,
-        "time": _plain(thread.time),
+        "time": _time(thread.time) if thread.time is not None else None,
         "switches": _plain(thread.switches),
         "counters": _plain(thread.counters),
     }
@@ -149,7 +149,11 @@ def _thread(thread: Thread, why: str, before: _Before | None) -> dict[str, Any]:
     return entry
 
 
-def _plain(part: TimeSplit | Switches | Counters | None) -> dict[str, Any] | None:
+def _time(time: TimeSplit) -> dict[str, Any]:
+    return time._asdict() | {"unknown": list(time.unknown)}
+
+
+def _plain(part: Switches | Counters | None) -> dict[str, Any] | None:
     """By the names of the fields."""
     return asdict(part) if part is not None else None
 

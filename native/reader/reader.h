@@ -177,6 +177,31 @@ uint32_t lt_pick_locks(const void *locks, uint32_t count, const struct lt_lock_s
                        const uint8_t *wanted, struct lt_lock_row *rows, uint32_t capacity,
                        uint32_t *left_out);
 
+/* What is known of a task. */
+enum lt_task_known {
+    LT_TASK_THERE = 1, /* its stat line, without which nothing is */
+    LT_TASK_SCHED = 2, /* its schedstat */
+    LT_TASK_DISK = 4   /* a stat line long enough for disk_ticks */
+};
+
+/* One thread as the kernel shows it (proc_pid_stat(5), and sched-stats.rst of the kernel). */
+struct lt_task {
+    uint64_t at_ns; /* when it was read, on CLOCK_MONOTONIC */
+    uint64_t cpu_ticks;
+    uint64_t disk_ticks; /* waited for block devices */
+    uint64_t ran_ns;
+    uint64_t queued_ns;
+    uint64_t runs;
+    uint32_t known; /* lt_task_known */
+    uint32_t name_size;
+    uint8_t state; /* letter */
+    uint8_t name[71];
+};
+
+/* Reads `count` tasks, of each its stat and its schedstat file, two descriptors; the second may be
+ * -1. */
+void lt_read_tasks(const int32_t *fds, uint32_t count, struct lt_task *tasks);
+
 /* What a counter shows, and for how long the thread ran meanwhile (perf_event_open(2)). Where there are
  * fewer counters than were asked for they take turns, and `running_ns` is less than `enabled_ns`. */
 struct lt_count {
