@@ -330,15 +330,14 @@ def _false_idle(seen: _Seen) -> Iterator[Pattern]:
     signalled or posted it has waited as long in contention. Those that live did 90 % of that."""
     if any(thread.uses is None for thread in seen.snapshot.threads if thread.alive):
         return
+    signals: dict[int, dict[int, int]] = {}  # by lock and tid
+    for thread in seen.snapshot.threads if seen.idle else ():
+        for use in (thread.uses or ()) if thread.alive else ():
+            if use.signals:
+                signals.setdefault(use.lock, {})[thread.tid] = use.signals
     for lock, waiters in seen.idle:
         waiters = [thread for thread in waiters if _waits_s(thread) >= _FALSE_IDLE_S]
-        signalled = {
-            thread.tid: use.signals
-            for thread in seen.snapshot.threads
-            if thread.alive
-            for use in thread.uses or ()
-            if use.lock == lock.id and use.signals
-        }
+        signalled = signals.get(lock.id, {})
         by = [seen.threads[tid] for tid in signalled]
         if (
             waiters
