@@ -323,7 +323,8 @@ def _thread(one: _Fields) -> Thread:
 def _time(one: _Fields) -> TimeSplit:
     return TimeSplit(
         one.share("cpu"), one.share("runnable"), one.share("contended"), one.share("idle"),
-        one.share("disk"), one.share("other"), one.texts("unknown"),
+        one.share("disk"), one.share("other"),
+        tuple(name for name in one.texts("unknown") if name in TimeSplit._fields[:-1]),
     )  # fmt: skip
 
 

@@ -17,6 +17,8 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.export.json_ import document
 from locktop.collector.model import (
     Confidence,
+    Counter,
+    Counters,
     Doing,
     Frame,
     HolderNow,
@@ -25,6 +27,7 @@ from locktop.collector.model import (
     OrderCycle,
     OrderEdge,
     Snapshot,
+    Switches,
     WaitStack,
 )
 from locktop.collector.snapshot_file import is_one, parse
@@ -34,8 +37,17 @@ def full() -> Snapshot:
     """Something of everything."""
     made = pictures.deadlock()
     now = HolderNow(4711, Doing.BLOCKED, "read", "read(7 -> pipe:[9])", 1.5, 3)
+    asked = pictures.replace(
+        made.threads[0],
+        switches=Switches(7, 3, None),
+        counters=Counters(
+            2.5,
+            (Counter("task-clock", "s", 0.5, 0.2), Counter("cycles", "", None, why="no right")),
+        ),
+    )
     return pictures.replace(
         made,
+        threads=(asked, *made.threads[1:]),
         locks=(pictures.replace(made.locks[0], holder_now=now), *made.locks[1:]),
         lock_order_unproven=1,
         lock_order=(
@@ -102,6 +114,12 @@ def test_keys_that_were_added_later_may_be_missing() -> None:
     assert read.stacks[5] == (Frame(0x55, "put", "c.c", 4, "x", 0),)
 
 
+def test_parts_of_time_that_are_not_known_here_are_left_out() -> None:
+    read = parse(changed("threads.0.time.unknown", ["disk", "_make", "other things"]), "x")
+    assert read.threads[0].time is not None
+    assert read.threads[0].time.unknown == ("disk",)
+
+
 def test_texts_are_made_harmless() -> None:
     data = json.dumps(document(pictures.hostile())).encode()
     said = repr(parse(data, "x"))
@@ -134,6 +152,11 @@ def changed(path: str, value: object) -> bytes:
         ("threads.0.tid", -1, "threads[0].tid is not a whole number"),
         ("threads.0.state", "dancing", "threads[0].state is not a word that is known"),
         ("threads.0.wait_s", {"glue": 1}, "threads[0].wait_s is not of kinds that are known"),
+        ("threads.0.time", 1, "threads[0].time is not an object"),
+        ("threads.0.time.cpu", 1.5, "threads[0].time.cpu is not a share"),
+        ("threads.0.time.unknown", ["disk", 5], "threads[0].time.unknown is not a list of texts"),
+        ("threads.0.switches.voluntary", -1, "threads[0].switches.voluntary is not a whole"),
+        ("threads.0.counters.counters.0.name", KeyError, "counters[0].name is missing"),
         ("locks.0", 5, "locks[0] is not an object"),
         ("locks.0.kind", None, "locks[0].kind is not a word"),
         ("locks.0.wait_s", "much", "locks[0].wait_s is not a number"),

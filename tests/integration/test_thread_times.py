@@ -1,0 +1,236 @@
+"""Where the time of real threads went, against the clocks that the threads have themselves.
+
+The program reads its clocks before and after each look, so what lies between two looks is at least
+what it read between them and at most what it read around them, however busy the machine is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import tool
+from support.targets import StartTarget, Target
+
+from locktop.collector import procfs
+from locktop.collector.attach import attach
+from locktop.collector.export import json_, text
+from locktop.collector.model import Snapshot, Thread, TimeSplit
+from locktop.collector.source import Source
+
+PARTS = ("cpu", "runnable", "contended", "idle", "disk", "other")
+#: The kernel counts a running thread up to the last tick: 100 a second at least.
+TICK_S = 0.01
+INTERVAL_S = 0.5
+ALL = (
+    "burns", "pinned-0", "pinned-1", "sleeps", "fights-0", "fights-1", "waits", "idle", "writes",
+    "spins",
+)  # fmt: skip
+
+
+class Looked:
+    """Two looks, and what the program said around each."""
+
+    def __init__(self, target: Target, source: Source, truth: dict[str, Any]) -> None:
+        self._said = [truth]
+        source.look()
+        self._hear(target)
+        time.sleep(INTERVAL_S)
+        self._hear(target)
+        self.snapshot = source.look(resolve=True)
+        self._hear(target)
+
+    def _hear(self, target: Target) -> None:
+        target.go_on()
+        self._said.append(target.truth())
+
+    def thread(self, name: str) -> Thread:
+        (found,) = (thread for thread in self.snapshot.threads if thread.name == name)
+        return found
+
+    def time(self, name: str) -> TimeSplit:
+        found = self.thread(name).time
+        assert found is not None
+        return found
+
+    def bounds(self, name: str, figure: str) -> tuple[float, float]:
+        """The least and the largest share that a figure of the program's allows."""
+        before, first, last, after = self._said
+        own = [one["threads"][name][figure] for one in self._said]
+        longest_s = after["after"] - before["before"]
+        shortest_s = last["before"] - first["after"]
+        least = max(0.0, own[2] - own[1] - TICK_S) / longest_s
+        return least, min(1.0, (own[3] - own[0] + TICK_S) / shortest_s)
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("disk") / "scratch"
+
+
+@pytest.fixture
+def looked(request: Any, start_target: StartTarget, scratch: Path) -> Iterator[Looked]:
+    target = start_target("timeuses", scratch, *request.param)
+    truth = target.truth()
+    with closing(attach(target.pid)) as source:
+        yield Looked(target, source, truth)
+
+
+def of(*names: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("looked", [names], indirect=True, ids=["-".join(names)[:20]])
+
+
+def assert_within(share: float, bounds: tuple[float, float]) -> None:
+    assert bounds[0] - 1e-6 <= share <= bounds[1] + 1e-6, (share, bounds)
+
+
+@of(*ALL)
+def test_the_parts_of_every_thread_add_up(looked: Looked) -> None:
+    assert len(looked.snapshot.threads) == len(ALL) + 1
+    for thread in looked.snapshot.threads:
+        assert thread.time is not None
+        shares = [getattr(thread.time, part) for part in PARTS]
+        assert sum(shares) == pytest.approx(1.0, abs=1e-9), thread.name
+        assert min(shares) >= 0.0
+        assert thread.cpu_share == thread.time.cpu
+
+
+@of(*ALL)
+def test_each_was_on_a_cpu_and_in_the_queue_as_long_as_it_says(looked: Looked) -> None:
+    for name in ALL:
+        assert_within(looked.time(name).cpu, looked.bounds(name, "cpu_s"))
+        # Of one that still stands in the queue the kernel tells later.
+        queued = looked.time(name).runnable
+        if name in ("sleeps", "waits", "idle") and queued < 1.0:
+            assert_within(queued, looked.bounds(name, "queued_s"))
+
+
+@of("pinned-0", "pinned-1")
+def test_two_that_may_use_one_cpu_take_turns(looked: Looked) -> None:
+    for name in ("pinned-0", "pinned-1"):
+        time = looked.time(name)
+        # Less than the half where others want that CPU too.
+        assert time.cpu <= 0.7
+        assert time.runnable >= 0.25
+        assert time.cpu + time.runnable >= 0.6, "the last turn is not counted yet"
+        assert time.contended == time.idle == 0.0
+
+
+@of("waits", "idle", "sleeps")
+def test_sleep_is_told_apart(looked: Looked) -> None:
+    assert looked.time("waits").contended > 0.95
+    assert looked.time("idle").idle > 0.95
+    sleeper = looked.time("sleeps")
+    assert sleeper.contended == sleeper.idle == 0.0
+    assert sleeper.other + sleeper.runnable + sleeper.cpu == pytest.approx(1.0, abs=1e-6)
+
+
+@of("fights-0", "fights-1")
+def test_who_fights_for_a_lock_waits_while_the_other_one_sleeps_with_it(looked: Looked) -> None:
+    first, second = looked.time("fights-0"), looked.time("fights-1")
+    assert first.contended + second.contended > 0.0
+    assert first.idle == second.idle == 0.0
+    # One of the two has it nearly always, and sleeps; both never wait at once for long.
+    assert first.contended + second.contended < 1.3
+
+
+@of("spins")
+def test_who_spins_for_a_lock_is_on_a_cpu(looked: Looked) -> None:
+    """Or in the queue for one; but it never sleeps, however long it waits."""
+    thread, time = looked.thread("spins"), looked.time("spins")
+    assert thread.waiting_for is not None
+    assert thread.wait_share > 0.95
+    assert time.contended == 0.0
+    assert time.cpu + time.runnable > 0.5
+    assert_within(time.cpu, looked.bounds("spins", "cpu_s"))
+
+
+@of("writes")
+def test_writes_to_a_disk(looked: Looked) -> None:
+    """Where the kernel counts waits for disks there are some, else that is said."""
+    time = looked.time("writes")
+    counts, of_all = procfs.counts_disk_waits()
+    if counts and of_all:
+        assert "disk" not in time.unknown
+    if not counts:
+        assert "disk" in time.unknown
+        page = text.render(looked.snapshot)
+        assert "the kernel does not count waits for disks" in " ".join(page.split())
+    assert time.contended == time.idle == 0.0
+
+
+@of("burns", "waits")
+def test_it_is_in_json_and_on_the_page(looked: Looked) -> None:
+    snapshot = looked.snapshot
+    threads = {one["name"]: one for one in json_.document(snapshot)["threads"]}
+    told = threads["burns"]["time"]
+    assert {part: told[part] for part in PARTS} == {
+        part: getattr(looked.time("burns"), part) for part in PARTS
+    }
+    assert threads["burns"]["switches"]["involuntary"] >= 0
+    lines = text.render(snapshot).splitlines()
+    head = next(n for n, line in enumerate(lines) if line.startswith("WHERE THE TIME OF THREADS"))
+    assert lines[head + 1].split()[:2] == ["on", "cpu"]
+    table = "\n".join(lines[head + 2 : head + 5])
+    assert "(burns)" in table
+    assert "(waits)" in table
+
+
+def test_one_look_has_no_interval(start_target: StartTarget, scratch: Path) -> None:
+    target = start_target("timeuses", scratch, "burns")
+    target.truth()
+    document = tool.snapshot(target.pid)
+    assert [thread["time"] for thread in document["threads"]] == [None, None]
+    assert all(thread["switches"] for thread in document["threads"])
+    document = tool.snapshot(target.pid, "-d", "0.3")
+    assert all(thread["time"] for thread in document["threads"])
+
+
+def test_a_dormant_library_counts_no_waits(start_target: StartTarget, scratch: Path) -> None:
+    target = start_target("timeuses", scratch, "waits", "burns")
+    target.truth()
+    with closing(attach(target.pid)) as source:
+        source.look()
+        source.set_level("dormant")
+        source.look()
+        time.sleep(0.1)
+        seen = source.look()
+    times = {thread.name: thread.time for thread in seen.threads}
+    assert times["burns"] is not None
+    assert {"contended", "idle"} <= set(times["burns"].unknown)
+    assert times["waits"] is not None
+    assert times["waits"].contended > 0.95, "that wait began before"
+
+
+def followed(source: Source, name: str) -> Snapshot:
+    tid = next(thread.tid for thread in source.look().threads if thread.name == name)
+    source.follow(tid)
+    source.look()
+    time.sleep(0.2)
+    return source.look()
+
+
+def test_only_who_is_followed_is_counted(start_target: StartTarget, scratch: Path) -> None:
+    target = start_target("timeuses", scratch, "burns", "sleeps")
+    target.truth()
+    with closing(attach(target.pid)) as source:
+        seen = followed(source, "burns")
+        asked = {thread.name: thread for thread in seen.threads if thread.counters}
+        assert list(asked) == ["burns"]
+        assert asked["burns"].switches is not None
+        assert all(one.switches is None for one in seen.threads if one.name != "burns")
+        counters = asked["burns"].counters
+        assert counters is not None
+        figures = {one.name: one for one in counters.counters}
+        if figures["task-clock"].total is not None:
+            assert 0.0 < figures["task-clock"].total <= counters.for_s + 0.01
+        other = followed(source, "sleeps")
+        assert [one.name for one in other.threads if one.counters] == ["sleeps"]
+        source.follow(0)
+        assert all(one.counters is None for one in source.look().threads)
+        source.follow(1 << 22)  # no thread has such an id
+        assert all(one.counters is None for one in source.look().threads)
