@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from locktop.collector import procfs, syscalls
+from locktop.collector.sample_files import SampleFiles
 from locktop.collector.sanitize import clean
 from locktop.collector.syscalls import Call
-from locktop.collector.sample_files import SampleFiles
 
 #: A thread that does not run is asked for its name again every so many samples.
 _ROUNDS = 64

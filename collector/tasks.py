@@ -133,10 +133,6 @@ class Tasks:
         state = chr(raw.state) if raw is not None else ""
         return "" if state in "ZX" else state
 
-    def kernel_tid(self, tid: int) -> int:
-        """Return a thread's id as our own pid namespace counts."""
-        return self._kernel_tids.get(tid, tid)
-
     def sleeps_in(self, tid: int) -> str:
         """Return the kernel's function in which a thread sleeps, such as "futex_do_wait"; "" or "0"
         where the kernel does not say."""
