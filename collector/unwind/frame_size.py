@@ -7,17 +7,49 @@ pushed and reserved since rbp was set: on all ways that lead there, or it is not
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
-#: Bytes of a function; an instruction takes some 4 us.
+from iced_x86 import (
+    Decoder,
+    FlowControl,
+    Instruction,
+    InstructionInfoFactory,
+    Mnemonic,
+    OpAccess,
+    OpKind,
+    Register,
+    RegisterExt,
+)
+
+#: Bytes of a function; an instruction takes some 5 us.
 MOST_CODE = 64 << 10
 #: Bytes that a pointer to the stack is aligned to at most.
 _MOST_ALIGNED = 128
+_PROBED = 0x1000
 
-#: DWARF's numbers of the registers that compilers count from.
-NAMES = {3: "rbx", 6: "rbp", 10: "r10", 12: "r12", 13: "r13", 14: "r14", 15: "r15"}
+#: By DWARF's numbers.
+_REGISTERS = {
+    3: Register.RBX, 6: Register.RBP, 10: Register.R10, 12: Register.R12, 13: Register.R13,
+    14: Register.R14, 15: Register.R15,
+}  # fmt: skip
+_RSP = Register.RSP
+_CALLS = frozenset({FlowControl.CALL, FlowControl.INDIRECT_CALL})
+_JUMPS = frozenset({FlowControl.CONDITIONAL_BRANCH, FlowControl.UNCONDITIONAL_BRANCH})
+_ENDS = frozenset({
+    FlowControl.UNCONDITIONAL_BRANCH, FlowControl.INDIRECT_BRANCH, FlowControl.RETURN,
+    FlowControl.EXCEPTION,
+})  # fmt: skip
+_WRITES = frozenset({
+    OpAccess.WRITE, OpAccess.COND_WRITE, OpAccess.READ_WRITE, OpAccess.READ_COND_WRITE,
+})  # fmt: skip
+
+
+_PUSHES = frozenset({Mnemonic.PUSH, Mnemonic.POP, Mnemonic.PUSHFQ, Mnemonic.POPFQ})
+_LOOP = [Mnemonic.SUB, Mnemonic.CMP, Mnemonic.JNE]
+_LEAVE = (Mnemonic.LEAVE, Register.RBP)
+_IMMEDIATE = range(OpKind.IMMEDIATE8, OpKind.IMMEDIATE32TO64 + 1)
 
 
 class Distance(NamedTuple):
@@ -39,16 +71,6 @@ class _Mixed:
 
 _UNSET, _MIXED = _Unset(), _Mixed()
 _State = Distance | _Unset | _Mixed
-_Instruction = tuple[int, int, str, str]  # address, size, mnemonic, operands
-
-_IMMEDIATE = re.compile(r"^rsp, (?:\[rsp ([+-]) )?(-?(?:0x[0-9a-f]+|\d+))\]?$")
-_FROM_RSP = re.compile(r"^\[rsp(?: ([+-]) (0x[0-9a-f]+|\d+))?\]$")
-_STACK_POINTERS = frozenset({"rsp", "esp", "sp", "spl"})
-_PUSHES = {"push": 8, "pushfq": 8, "pop": -8, "popfq": -8}
-_NARROW = frozenset({"ax", "bx", "cx", "dx", "si", "di", "bp"})
-_ENDS = frozenset({"ret", "jmp", "ud2", "hlt"})
-#: What names a register first and leaves it as it is.
-_READS = frozenset({"cmp", "test", "push", "call", "jmp", "bt", "nop", "mul", "div", "idiv"})
 
 
 def distance(
@@ -57,41 +79,32 @@ def distance(
     """Return how far ``register`` is from the stack pointer before the instruction at ``address``,
     or where a call returns to it; None where the code does not tell. ``code`` is the function's,
     which begins at ``start``."""
-    name = NAMES.get(register)
-    if name is None or len(code) > MOST_CODE:
+    frame = _REGISTERS.get(register)
+    if frame is None or len(code) > MOST_CODE:
         return None
-    flow = _Flow(_disassembled(code, start), name)
+    flow = _Flow(Decoder(64, code, ip=start), frame)
     flow.follow_until(start, address)
     return flow.returned(address) if is_return else flow.before(address)
-
-
-def _disassembled(code: bytes, start: int) -> Iterator[_Instruction]:
-    import capstone  # takes 50 ms, and most stacks need none of it
-
-    found: Iterator[_Instruction] = capstone.Cs(
-        capstone.CS_ARCH_X86, capstone.CS_MODE_64
-    ).disasm_lite(code, start)
-    return found
 
 
 def jumps_out(code: bytes, start: int) -> bool:
     """Tell whether a function may go on as another one, by a jump instead of a call."""
     if len(code) > MOST_CODE:
         return True
-    for _, _, mnemonic, operands in _disassembled(code, start):
-        if mnemonic.rpartition(" ")[2].startswith("j"):
-            inside = operands.startswith("0x") and 0 <= int(operands, 16) - start < len(code)
-            if not inside:
-                return True
+    for one in Decoder(64, code, ip=start):
+        if one.flow_control == FlowControl.INDIRECT_BRANCH:
+            return True
+        if one.flow_control in _JUMPS and not 0 <= one.near_branch_target - start < len(code):
+            return True
     return False
 
 
 class _Flow:
     """Follows all ways through a function."""
 
-    def __init__(self, instructions: Iterable[_Instruction], name: str) -> None:
-        self._name = name
-        self._by_address = {one[0]: one for one in instructions}
+    def __init__(self, instructions: Decoder, frame: int) -> None:
+        self._frame = frame
+        self._by_address = {one.ip: one for one in instructions}
         self._before: dict[int, _State] = {}
         self._returned: dict[int, _State] = {}  # by the address behind a call
         self._outside: set[_State] = set()  # at calls, and at jumps to where a table tells
@@ -133,87 +146,93 @@ class _Flow:
                 self._before[address] = state
                 ways.extend(self._next(instruction, state))
 
-    def _next(self, instruction: _Instruction, state: _State) -> Iterator[tuple[int, _State]]:
-        address, size, mnemonic, operands = instruction
-        after = address + size
-        operation = mnemonic.rpartition(" ")[2]  # without what compilers put before it
-        if operation == "call":
+    def _next(self, one: Instruction, state: _State) -> Iterator[tuple[int, _State]]:
+        after, flow = one.next_ip, one.flow_control
+        if flow in _CALLS:
             known = self._returned.setdefault(after, state)
             self._returned[after] = state if known == state else _MIXED
             self._leave(state)
-        is_jump = operation.startswith("j")
-        if is_jump and operands.startswith("0x"):
-            yield int(operands, 16), state
-        elif is_jump:
+            yield after, state
+            return
+        if flow in _JUMPS:
+            yield one.near_branch_target, state
+        elif flow == FlowControl.INDIRECT_BRANCH:
             self._leave(state)
-        if operation not in _ENDS:
-            probed = self._probed(after, operands) if operation == "lea" else None
-            yield (
-                probed[0] if probed else after,
-                (
-                    _moved(state, probed[1])
-                    if probed
-                    else _effect(mnemonic, operands, state, self._name)
-                ),
-            )
-
-    def _probed(self, address: int, operands: str) -> tuple[int, int] | None:
-        """Where a loop ends that touches each page of a large frame, and how much it takes: it
-        begins with `lea r11, [rsp - SIZE]` (-fstack-clash-protection)."""
-        register, _, size = operands.partition(", [rsp - ")
-        loop: list[_Instruction] = []
-        while len(loop) < 4 and (one := self._by_address.get(address)) is not None:
-            loop.append(one)
-            address += one[1]
-        told = [f"{mnemonic} {rest}" for _, _, mnemonic, rest in loop]
-        if not size or len(told) < 4 or register == self._name:
-            return None
-        again = f"jne {loop[0][0]:#x}"
-        is_loop = told[0] == "sub rsp, 0x1000" and told[2:] == [f"cmp rsp, {register}", again]
-        return (address, int(size.rstrip("]"), 0)) if is_loop else None
+        if flow not in _ENDS:
+            probed = self._probed(one)
+            yield probed if probed is not None else after, _effect(one, state, self._frame, probed)
 
     def _leave(self, state: _State) -> None:
         if state is not _UNSET:  # a handler is of what was called later
             self._outside.add(state)
 
+    def _probed(self, one: Instruction) -> int | None:
+        """Where a loop ends that touches each page of a large frame, if it begins behind this
+        instruction: `lea r11, [rsp - SIZE]` (-fstack-clash-protection)."""
+        end = one.op0_register
+        if one.mnemonic != Mnemonic.LEA or one.memory_base != _RSP or end in (_RSP, self._frame):
+            return None
+        loop = []
+        address = one.next_ip
+        while len(loop) < 4 and (following := self._by_address.get(address)) is not None:
+            loop.append(following)
+            address = following.next_ip
+        if len(loop) < 4 or [part.mnemonic for part in (loop[0], *loop[2:])] != _LOOP:
+            return None
+        takes, _, compares, again = loop
+        is_loop = (
+            (takes.op0_register, _immediate(takes)) == (_RSP, _PROBED)
+            and (compares.op0_register, compares.op1_register) == (_RSP, end)
+            and again.near_branch_target == takes.ip
+        )
+        return address if is_loop else None
 
-def _effect(mnemonic: str, operands: str, state: _State, name: str) -> _State:
-    """What holds after an instruction."""
-    first, _, rest = operands.partition(", ")
-    if mnemonic == "mov" and operands == f"{name}, rsp":
-        return Distance(0)
-    if mnemonic == "lea" and first == name and (match := _FROM_RSP.match(rest)):
-        return Distance(_number(match[1], match[2] or "0"))
-    if mnemonic in ("leave", "enter"):
-        return _UNSET if (mnemonic, name) == ("leave", "rbp") else _MIXED
-    if mnemonic in _PUSHES:
-        if first in _STACK_POINTERS or _is_narrow(first):
-            return _MIXED
-        state = _moved(state, _PUSHES[mnemonic])
-    elif first in _STACK_POINTERS and mnemonic not in _READS:
-        state = _stack_pointer(mnemonic, operands, state, name)
-    if mnemonic == "pop" and first == name:
-        return _UNSET  # the caller's again
-    return _MIXED if _writes(mnemonic, first, rest, name) else state
+
+def _effect(one: Instruction, state: _State, frame: int, probed: int | None) -> _State:
+    """What holds after an instruction, or after the loop that it begins."""
+    if probed is not None:
+        return _moved(state, -_displacement(one))
+    written = _written(one)
+    if frame in written:
+        return _frame_register(one, frame)
+    if _RSP not in written:
+        return state
+    if one.op0_register == _RSP:
+        return _stack_pointer(one, state, frame)
+    if one.mnemonic in _PUSHES:
+        return _moved(state, -one.stack_pointer_increment)
+    return _mixed(state)
 
 
-def _stack_pointer(mnemonic: str, operands: str, state: _State, name: str) -> _State:
-    match = _IMMEDIATE.match(operands)
-    if mnemonic in ("sub", "add") and match and match[1] is None:
-        value = int(match[2], 0)
-        return _moved(state, value if mnemonic == "sub" else -value)
-    if mnemonic == "lea" and match and match[1]:
-        return _moved(state, -_number(match[1], match[2]))
-    if mnemonic == "mov" and operands == f"rsp, {name}" and isinstance(state, Distance):
-        return Distance(0)
-    if mnemonic == "lea" and isinstance(state, Distance):
-        behind = re.match(rf"^rsp, \[{name} - (0x[0-9a-f]+|\d+)\]$", operands)
-        return Distance(int(behind[1], 0)) if behind else _MIXED
-    if mnemonic == "and" and match and isinstance(state, Distance) and not state.aligned:
-        aligned = (1 << 64) - int(match[2], 0)
-        if 8 < aligned <= _MOST_ALIGNED and not aligned & (aligned - 1):
-            return Distance(state.size, aligned)
+def _mixed(state: _State) -> _State:
     return state if isinstance(state, _Unset) else _MIXED
+
+
+def _frame_register(one: Instruction, frame: int) -> _State:
+    if one.mnemonic == Mnemonic.MOV and (one.op0_register, one.op1_register) == (frame, _RSP):
+        return Distance(0)
+    if one.mnemonic == Mnemonic.LEA and _counts_from(one, _RSP) and one.op0_register == frame:
+        return Distance(_displacement(one))
+    returned = one.mnemonic == Mnemonic.POP or (one.mnemonic, frame) == _LEAVE
+    return _UNSET if returned else _MIXED  # the caller's again
+
+
+def _stack_pointer(one: Instruction, state: _State, frame: int) -> _State:
+    immediate = _immediate(one)
+    if one.mnemonic in (Mnemonic.SUB, Mnemonic.ADD) and immediate is not None:
+        return _moved(state, immediate if one.mnemonic == Mnemonic.SUB else -immediate)
+    if one.mnemonic == Mnemonic.LEA and _counts_from(one, _RSP):
+        return _moved(state, -_displacement(one))
+    if isinstance(state, Distance):
+        if one.mnemonic == Mnemonic.MOV and one.op1_register == frame:
+            return Distance(0)
+        if one.mnemonic == Mnemonic.LEA and _counts_from(one, frame):
+            return Distance(-_displacement(one))
+        if one.mnemonic == Mnemonic.AND and immediate is not None and not state.aligned:
+            aligned = -immediate
+            if 8 < aligned <= _MOST_ALIGNED and not aligned & (aligned - 1):
+                return Distance(state.size, aligned)
+    return _mixed(state)
 
 
 def _moved(state: _State, size: int) -> _State:
@@ -222,20 +241,29 @@ def _moved(state: _State, size: int) -> _State:
     return Distance(state.size + size, state.aligned, state.after + size if state.aligned else 0)
 
 
-def _number(sign: str | None, digits: str) -> int:
-    return -int(digits, 0) if sign == "-" else int(digits, 0)
+def _written(one: Instruction) -> set[int]:
+    """The registers that an instruction changes, or parts of them."""
+    used = _factory().info(one).used_registers()
+    return {RegisterExt.full_register(part.register) for part in used if part.access in _WRITES}
 
 
-def _is_narrow(operand: str) -> bool:
-    """Whether two bytes are pushed: of memory, or a part of a register."""
-    return operand.startswith("word") or operand in _NARROW or operand.endswith("w")
+@cache
+def _factory() -> InstructionInfoFactory:
+    return InstructionInfoFactory()
 
 
-def _writes(mnemonic: str, first: str, rest: str, name: str) -> bool:
-    """Whether an instruction may change the frame register, by any of its names."""
-    if mnemonic in _READS:
-        return False
-    if mnemonic == "cpuid":
-        return name == "rbx"
-    parts = {name, f"{name}d", f"{name}w", f"{name}b", f"e{name[1:]}", name[1:], f"{name[1]}l"}
-    return first in parts or f"{name[1:]}l" == first or (mnemonic[:1] == "x" and rest in parts)
+def _counts_from(one: Instruction, register: int) -> bool:
+    return bool(one.memory_base == register and one.memory_index == Register.NONE)
+
+
+def _displacement(one: Instruction) -> int:
+    return _signed(one.memory_displacement)
+
+
+def _immediate(one: Instruction) -> int | None:
+    has = one.op_count == 2 and one.op1_kind in _IMMEDIATE
+    return _signed(one.immediate(1)) if has else None
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >> 63 else value

@@ -1,5 +1,5 @@
-"""Damaged call frame information, and stacks of nonsense: a row, none, or ValueError; a stack that is
-cut short. Never another error, and never for long.
+"""Damaged call frame information, and stacks of nonsense: a row, none, or ValueError; a stack that
+is cut short. Never another error, and never for long.
 
 `make fuzz` does the same for longer (LOCKTOP_FUZZ, see test_damaged_files.py).
 """
@@ -12,12 +12,14 @@ import struct
 import subprocess
 import time
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import contextmanager
 
 import pytest
 
 from fuzz.mutate import damaged
+from locktop.collector import procfs
 from locktop.collector.symbols.elf import ElfFile, InMemory
+from locktop.collector.symbols.maps import parse
 from locktop.collector.unwind import expression, frame_size
 from locktop.collector.unwind.cut import Cut
 from locktop.collector.unwind.frame_table import FrameTable
@@ -42,6 +44,7 @@ int main(int count, char **words)
 """
 
 
+@contextmanager
 def timed(seed: int) -> Iterator[None]:
     began = time.thread_time()
     yield
@@ -53,7 +56,11 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     directory = tmp_path_factory.mktemp("frames")
     (directory / "a.c").write_text(SOURCE)
     without = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-gz"]
-    kinds = {"eh_frame_hdr": [], "eh_frame": ["-Wl,--no-eh-frame-hdr"], "debug_frame": without}
+    kinds: dict[str, list[str]] = {
+        "eh_frame_hdr": [],
+        "eh_frame": ["-Wl,--no-eh-frame-hdr"],
+        "debug_frame": without,
+    }
     for kind, flags in kinds.items():
         command = ["cc", "-O2", "-g", *flags, "-o", kind, "a.c"]
         subprocess.run(command, cwd=directory, check=True)
@@ -92,7 +99,7 @@ def test_damaged_files(kind: str, sound: dict[str, bytes]) -> None:
     places += [*places, *places, (64, 13 * 56), (table, len(data) - table)]
     found = 0
     for seed in SEEDS:
-        for _ in timed(seed):
+        with timed(seed):
             found += rows(damaged(data, seed, places), addresses)
     assert found, "all of them were refused: nothing was tried"
 
@@ -102,7 +109,7 @@ def test_instructions_of_nonsense(seed: int) -> None:
     chance = random.Random(seed)
     # Most are cut off at once; those that remember, set and go on are kept longer.
     bytes_of_work = bytes([0x0A, 0x0B, 0x41, 0x86, 0x02, 0x10, 0x04, 0x00, 0x0C, 0x07, 0x08, 0xC6])
-    for _ in timed(seed):
+    with timed(seed):
         for size in (10, 1000, 256 << 10):
             code = bytes(chance.choices(chance.choice((range(256), bytes_of_work)), k=size))
             common = Common(chance.choice((0, 1, 4)), -8, 16, 0, False, False, code[:20], 0)
@@ -115,7 +122,7 @@ def test_instructions_of_nonsense(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_expressions_of_nonsense(seed: int) -> None:
     chance = random.Random(seed)
-    for _ in timed(seed):
+    with timed(seed):
         for _ in range(500):
             # Those that are known, mostly: an unknown one ends it.
             known = [*range(0x10, 0x60), 0x77, 0x06, 0x08, 0x09, 0x0A, 0x96]
@@ -136,7 +143,7 @@ def test_an_expression_that_never_ends() -> None:
 def test_code_of_nonsense(seed: int) -> None:
     chance = random.Random(seed)
     code = chance.randbytes(chance.choice((100, 5000, 60000)))
-    for _ in timed(seed):
+    with timed(seed):
         for is_return in (False, True):
             at = 0x1000 + chance.randrange(len(code))
             found = frame_size.distance(code, 0x1000, at, 6, is_return=is_return)
@@ -145,26 +152,23 @@ def test_code_of_nonsense(seed: int) -> None:
 
 
 def test_stacks_of_nonsense() -> None:
-    """Of this very process, with its code and whatever words: most lead nowhere, and none for long."""
+    """With the code of this very process: most lead nowhere, and none for long."""
     unwinder = Unwinder(os.getpid())
-    mapped = [
-        line.split()[0].split(b"-")
-        for line in Path("/proc/self/maps").read_bytes().splitlines()
-        if b" r-xp" in line
-    ]
-    code = [(int(begin, 16), int(end, 16)) for begin, end in mapped]
+    mappings = parse(procfs.maps(os.getpid()))
+    code = [(m.start, m.end) for m in mappings if m.executable and m.is_file]
+    largest = max(code, key=lambda part: part[1] - part[0])
     lengths = set()
     for seed in SEEDS:
         chance = random.Random(seed)
 
         def word(chance: random.Random = chance) -> int:
-            begin, end = chance.choice(code)
+            begin, end = chance.choice((largest, *code))
             sp = 0x7FFF_0000_0000 + chance.randrange(1 << 16)
             return chance.choice((chance.randrange(begin, end), sp, chance.getrandbits(64), 0))
 
         stack = b"".join(word().to_bytes(8, "little") for _ in range(1 << 13))
-        for _ in timed(seed):
-            registers = {16: chance.randrange(*code[0]), 7: 0x7FFF_0000_0000, 6: word()}
+        with timed(seed):
+            registers = {16: chance.randrange(*largest), 7: 0x7FFF_0000_0000, 6: word()}
             found = unwinder.sampled(registers, stack, 0x7FFF_0000_0000)
             lengths.add(len(found.addresses))
             assert found.complete != bool(found.reason)
