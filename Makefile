@@ -10,7 +10,7 @@ NATIVE := $(shell find native -type f) CMakeLists.txt
 TYPECHECK := build/typecheck/locktop
 
 .PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench bench-table programs \
-  programs-bench symbols-bench soak alarms fuzz glibc-tests sizes wheel-test clean
+  programs-bench symbols-bench stacks-bench soak alarms fuzz glibc-tests sizes wheel-test clean
 
 setup: .venv/.built
 
@@ -56,6 +56,10 @@ MEGABYTES ?= 200
 symbols-bench: setup
 	@mkdir -p build/big
 	$(BIN)/python tests/tools/symbols_bench.py $(MEGABYTES) 10 build/big
+
+# Stacks of threads that sleep, taken from outside (docs/overhead.md).
+stacks-bench: setup
+	PYTHONPATH=tests $(BIN)/python tests/tools/stacks_bench.py 10
 
 bench: setup
 	$(BIN)/locktop bench

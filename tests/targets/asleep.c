@@ -149,10 +149,15 @@ static KEPT int polls(int n)
     return poll(&fd, 1, -1) + n;
 }
 
+/* A debugger that comes by ends this one. */
 static KEPT int polls_many(int n)
 {
     struct epoll_event event;
-    return epoll_wait(epoll_create1(0), &event, 1, -1) + n;
+    int fd = epoll_create1(0), count;
+    do
+        count = epoll_wait(fd, &event, 1, -1);
+    while (count < 0 && errno == EINTR);
+    return count + n;
 }
 
 static KEPT int rests(int n)

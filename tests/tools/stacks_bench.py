@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from support.targets import Compiler, Target
 
@@ -16,6 +17,15 @@ from locktop.collector.unwind.machine import machine
 from locktop.collector.unwind.unwinder import Unwinder
 
 WARM = 100
+
+
+class Took(NamedTuple):
+    """Seconds."""
+
+    clock: float
+    processor: float
+
+
 BUILDS = {
     "without frame pointers": ("-O2", "-fomit-frame-pointer"),
     "with frame pointers": ("-O2", "-fno-omit-frame-pointer"),
@@ -24,27 +34,25 @@ WAYS = ("twenty", "deep", "reads")
 _LOOK = """\
 import sys, time
 from locktop.collector.unwind.unwinder import Unwinder
-began = time.perf_counter()
+began, used = time.perf_counter(), time.thread_time()
 found = Unwinder(int(sys.argv[1])).blocked(int(sys.argv[2]))
 assert found is not None and found.complete, found
-print(time.perf_counter() - began)
+print(time.perf_counter() - began, time.thread_time() - used)
 """
 
 
-def cold(pid: int, tid: int) -> float:
+def cold(pid: int, tid: int) -> Took:
     """Seconds in a process that has seen no file of the target's before."""
     command = [sys.executable, "-c", _LOOK, str(pid), str(tid)]
-    return float(subprocess.run(command, check=True, capture_output=True).stdout)
+    said = subprocess.run(command, check=True, capture_output=True).stdout.split()
+    return Took(float(said[0]), float(said[1]))
 
 
-def warm(unwinder: Unwinder, tid: int) -> list[float]:
-    """Seconds of each of some looks."""
-    times = []
-    for _ in range(WARM):
-        began = time.perf_counter()
-        assert unwinder.blocked(tid) is not None
-        times.append(time.perf_counter() - began)
-    return times
+def warm(unwinder: Unwinder, tid: int) -> Took:
+    """Seconds of one more look."""
+    began, used = time.perf_counter(), time.thread_time()
+    assert unwinder.blocked(tid) is not None
+    return Took(time.perf_counter() - began, time.thread_time() - used)
 
 
 def stops(pid: int, tid: int) -> list[float]:
@@ -63,15 +71,20 @@ def stops(pid: int, tid: int) -> list[float]:
 
     ptrace_stop._ptrace = timed
     for _ in range(WARM):
-        assert ptrace_stop.copy(pid, tid, found) is not None
+        ptrace_stop.copy(pid, tid, found)  # on a busy machine it may not stop in time
     ptrace_stop._ptrace = ptrace
     return times
 
 
-def told(times: list[float]) -> str:
-    """Least, median and most, in ms."""
-    ms = sorted(time * 1000 for time in times)
-    return f"{ms[0]:.2f} / {statistics.median(ms):.2f} / {ms[-1]:.2f}"
+def told(seconds: list[float]) -> str:
+    """Least and median, in ms."""
+    return f"{min(seconds) * 1000:.2f} / {statistics.median(seconds) * 1000:.2f}"
+
+
+def both(times: list[Took]) -> str:
+    """By the clock, and of a processor."""
+    clock, processor = [one.clock for one in times], [one.processor for one in times]
+    return f"{told(clock)} ms, processor {told(processor)} ms"
 
 
 def main() -> None:
@@ -86,10 +99,9 @@ def main() -> None:
                     stack = unwinder.blocked(tids[way])
                     assert stack is not None
                     first = [cold(target.pid, tids[way]) for _ in range(rounds)]
-                    print(
-                        f"{name}, {way}, {len(stack.addresses)} frames:"
-                        f" first {told(first)} ms, later {told(warm(unwinder, tids[way]))} ms"
-                    )
+                    later = [warm(unwinder, tids[way]) for _ in range(WARM)]
+                    print(f"{name}, {way}, {len(stack.addresses)} frames:")
+                    print(f"  first {both(first)}\n  later {both(later)}")
                 print(f"stopped for {told(stops(target.pid, tids['deep']))} ms")
 
 
