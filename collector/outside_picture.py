@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from locktop.collector.analysis import classify, rates
+from locktop.collector.analysis import classify, rates, time_split
+from locktop.collector.analysis.time_split import Used
 from locktop.collector.model import (
     CONTENTION_KINDS,
     Blame,
@@ -32,6 +33,7 @@ class _Totals:
     """Of one thread at the last look."""
 
     cpu_s: float
+    runnable_s: float
     contention_s: float
     idle_s: float
 
@@ -95,8 +97,13 @@ class OutsidePicture:
         sums = self._sampled.by_thread.get(sample.tid, {})
         wait_s = {kind: one.s for kind, one in sums.items()}
         contention_s, idle_s = rates.split(wait_s)
-        before = self._totals.get(sample.tid, _Totals(sample.cpu_s, contention_s, idle_s))
-        totals[sample.tid] = _Totals(sample.cpu_s, contention_s, idle_s)
+        now_is = _Totals(sample.cpu_s, sample.runnable_s, contention_s, idle_s)
+        known = self._totals.get(sample.tid)
+        before = known or now_is
+        totals[sample.tid] = now_is
+        wait_share = rates.share(contention_s - before.contention_s, interval_s)
+        idle_share = rates.share(idle_s - before.idle_s, interval_s)
+        used = Used(sample.cpu_s - before.cpu_s, sample.runnable_s - before.runnable_s, disk_s=None)
         return Thread(
             tid=sample.tid,
             name=sample.name,
@@ -108,8 +115,9 @@ class OutsidePicture:
             cpu_s=sample.cpu_s,
             acquisitions=0,
             contended=0,
-            wait_share=rates.share(contention_s - before.contention_s, interval_s),
-            idle_share=rates.share(idle_s - before.idle_s, interval_s),
+            wait_share=wait_share,
+            idle_share=idle_share,
+            time=time_split.split(interval_s, used, wait_share, idle_share) if known else None,
             cpu_share=rates.share(sample.cpu_s - before.cpu_s, interval_s),
             uses=None,
         )

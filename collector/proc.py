@@ -17,6 +17,7 @@ from locktop.collector import discover, procfs
 from locktop.collector.analysis import deadlock, waitgraph
 from locktop.collector.analysis.classify import Classifier
 from locktop.collector.analysis.idle_rules import Rules
+from locktop.collector.closer_look import CloserLook
 from locktop.collector.errors import LocktopError
 from locktop.collector.holder_now import Holders
 from locktop.collector.libc_version import glibc_of
@@ -89,6 +90,7 @@ class ProcSource:
         self._stacks = OutsideStacks(pid, self._resolver)
         self._picture = OutsidePicture(self._resolver, self._sampled, self._stacks.frames)
         self._holders = Holders(pid, self._tasks, self._stacks)
+        self._closer = CloserLook(self._tasks)
         self._now: Mapping[int, Sample] = {}
         self._waiting: Mapping[int, OutsideWait] = {}
         self._at = 0.0
@@ -100,6 +102,7 @@ class ProcSource:
         self._let_go()
 
     def _let_go(self) -> None:
+        self._closer.close()
         self._samples.close()
         self._tasks.close()
         self._resolver.close()
@@ -108,6 +111,10 @@ class ProcSource:
         """See Source."""
         self._hurried = True
         self._resolver.hurry()
+
+    def follow(self, tid: int) -> None:
+        """See Source."""
+        self._closer.follow(tid)
 
     def set_level(self, name: str) -> str:
         """See Source."""
@@ -141,7 +148,11 @@ class ProcSource:
             if resolve:
                 snapshot = self._resolved(snapshot)
             told = self._classifier.told(snapshot)
-            told = replace(told, locks=self._holders.told(told.locks, told.threads))
+            told = replace(
+                told,
+                locks=self._holders.told(told.locks, told.threads),
+                threads=self._closer.told(told.threads, resolve),
+            )
             if resolve:
                 self._resolver.wait(_NAMES_S)
             self._last = replace(told, stacks={**told.stacks, **self._holders.stacks()})

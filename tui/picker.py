@@ -91,7 +91,7 @@ class PickerScreen(ListScreen):
         self.foot.set_keys(say(*_KEYS))
         shown = [pid for pid, c in self._found.items() if matches(_words(c), self.wanted)]
         table = lay_out(_COLUMNS, width)
-        said = f"{ready} of {len(self._found)} run with the library, the others can be sampled"
+        said = f"{ready} of {len(self._found)} run with the library"
         if self.wanted:
             said += f", with “{self.wanted}”"
         self._list.set_heads("Processes", said, table.heading())

@@ -197,7 +197,7 @@ def test_a_directory_that_is_a_file(tmp_path: Path, start_target: StartTarget) -
     file.touch()
     target = start_target("plain", environment={"LOCKTOP_DIR": str(file)})
     target.expect("ready")
-    line = refusal(tool.run("snapshot", "-p", target.pid))
+    line = tool.snapshot(target.pid)["notes"][0]
     assert f"cannot make {file}/" in line
     assert "set LOCKTOP_DIR to a directory" in line
     assert target.finish() == (0, [])
@@ -227,7 +227,7 @@ def test_output_that_finds_no_room(command: list[str]) -> None:
 def test_shared_memory_full(tiny_tmpfs: Path, start_target: StartTarget) -> None:
     target = start_target("late", environment={"LOCKTOP_DIR": str(tiny_tmpfs)})
     assert target.truth()["contended"] == 50, "the program runs on"
-    line = refusal(tool.run("snapshot", "-p", target.pid))
+    line = tool.snapshot(target.pid)["notes"][0]
     assert "no space left" in line
     assert "make room" in line, "says what to do"
     assert list(tiny_tmpfs.iterdir()) == [], "nothing is left of the attempt"
