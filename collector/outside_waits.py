@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from locktop.collector import futex, glibc_objects, memory
@@ -36,8 +36,10 @@ class OutsideWaits:
         self._known: dict[int, OutsideWait] = {}
         self._told: dict[int, Object] = {}  # by address of the word, in the sample before
 
-    def of(self, samples: Mapping[int, Sample]) -> dict[int, OutsideWait]:
-        """Return the waits by tid."""
+    def of(
+        self, samples: Mapping[int, Sample], still_sleeps: Callable[[Sample], bool]
+    ) -> dict[int, OutsideWait]:
+        """Return the waits by tid. ``still_sleeps`` tells whether a thread was on no CPU since."""
         found: dict[int, OutsideWait] = {}
         asked: dict[int, FutexWait] = {}
         for tid, sample in samples.items():
@@ -55,6 +57,9 @@ class OutsideWaits:
         for tid, wait in asked.items():
             sample, known = samples[tid], self._known.get(tid)
             what = objects[wait]
+            # Whoever has what it waits for got it after its sample, unless it took it twice.
+            if what.owner == tid and not still_sleeps(sample):
+                continue
             if known is not None and known.seq == sample.seq and known.what == what:
                 found[tid] = known
                 continue

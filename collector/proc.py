@@ -175,7 +175,7 @@ class ProcSource:
         if self._is_another():
             raise ProcessLookupError
         samples = self._samples.take()
-        waits = self._waits.of(samples)
+        waits = self._waits.of(samples, self._samples.still_sleeps)
         self._at = self._samples.at
         self._sampled.add(self._at, waits)
         if len(samples) < len(self._now):

@@ -73,6 +73,14 @@ class Samples:
         self._known = known
         return found
 
+    def still_sleeps(self, sample: Sample) -> bool:
+        """Tell whether the thread was on no CPU since its sample was taken."""
+        known = self._known.get(sample.kernel_tid)
+        try:
+            return known is not None and self._schedstats.read(sample.kernel_tid) == known[0]
+        except OSError:
+            return False
+
     def _forget(self, living: set[int]) -> None:
         for files in (self._schedstats, self._calls, self._stats):
             files.keep_only(living)
