@@ -11,5 +11,5 @@ class UnknownRegister(Cut):
     """What is asked for depends on a register whose value is not known."""
 
     def __init__(self, register: int) -> None:
-        super().__init__(f"register {register} is not known")
+        super().__init__(f"a frame counts from a register that is not known ({register})")
         self.register = register
