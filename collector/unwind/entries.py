@@ -15,6 +15,8 @@ from locktop.collector.unwind.rows import Common
 
 #: Bytes; those of the largest real functions have some tens of thousands.
 _LONGEST = 256 << 10
+#: Of a section in which each must be looked at.
+_MOST_ENTRIES = 1 << 20
 _READ_AT_ONCE = 256  # most entries are shorter
 _PERSONALITY, _LSDA, _ENCODING, _SIGNAL = b"PLRS"
 _NOTHING_ELSE = b"BG"  # aarch64: signed with the other key; tagged stack
@@ -62,9 +64,11 @@ class Entries:
         return self._function(raw, raw.common)
 
     def all(self) -> Iterator[tuple[int, int]]:
-        """Give each FDE's first address and place; up to the first damage."""
+        """Give each FDE's first address and place, as far as they are sound."""
         place = self._frames.begin
-        while place < self._frames.end:
+        for _ in range(_MOST_ENTRIES):
+            if place >= self._frames.end:
+                return
             try:
                 raw, after = self._raw(place)
                 if raw is not None and raw.common is not None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.targets import PATIENCE_S, StartTarget, Target
 
-from locktop.collector import procfs, syscalls
+from locktop.collector import memory, procfs, syscalls
 from locktop.collector.unwind import ptrace_stop
 from locktop.collector.unwind.machine import machine
 from locktop.collector.unwind.unwinder import Unwinder
@@ -128,7 +128,7 @@ def test_if_something_fails_meanwhile(
     def fail(*_: object, **__: object) -> bytes:
         raise MemoryError
 
-    monkeypatch.setattr(ptrace_stop.memory, "read", fail)
+    monkeypatch.setattr(memory, "read", fail)
     monkeypatch.setattr("threading.excepthook", lambda _: None)
     assert ptrace_stop.copy(target.pid, tid, found) is None
     goes_on(target.pid, tid, "S")

@@ -133,7 +133,7 @@ def test_python(need: Need, tmp_path: Path) -> None:
 
 def test_memcached(need: Need, tmp_path: Path) -> None:
     port = servers.free_port()
-    command = [need("memcached"), "-u", "root", "-l", "127.0.0.1", "-p", str(port), "-U", "0"]
+    command = [str(need("memcached")), "-u", "root", "-l", "127.0.0.1", "-p", str(port), "-U", "0"]
     with servers.running(command, None, lambda: servers.listens(port)) as server:
         assert all(stack.complete for stack in beside_gdb(server, need, tmp_path).values())
 
