@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from locktop.collector.source import Source
 
 if TYPE_CHECKING:
     from locktop.collector.analysis.idle_rules import Rules
+
+#: A process that has just begun may not have come to load the library yet.
+_YOUNG_S, _AGAIN_S = 0.5, 0.02
 
 
 def attach(pid: int, rules: Rules | None = None, only_exact: bool = False) -> Source:
@@ -22,11 +26,17 @@ def attach(pid: int, rules: Rules | None = None, only_exact: bool = False) -> So
     from locktop.collector.discover import NotPreloadedError
     from locktop.collector.preload import PreloadSource
 
-    try:
-        return PreloadSource(pid, rules)
-    except NotPreloadedError as error:
-        if only_exact:
-            raise
-        from locktop.collector.proc import ProcSource
+    until = time.monotonic() + _YOUNG_S
+    while True:
+        try:
+            return PreloadSource(pid, rules)
+        except NotPreloadedError as error:
+            if only_exact:
+                raise
+            why = error.why
+            if not (error.is_young and time.monotonic() < until):
+                break
+            time.sleep(_AGAIN_S)
+    from locktop.collector.proc import ProcSource
 
-        return ProcSource(pid, rules, error.why)
+    return ProcSource(pid, rules, why)

@@ -14,6 +14,7 @@ from locktop.collector.sanitize import clean
 from locktop.collector.shm import SharedMemory
 
 LIBRARY = b"/liblocktop.so"
+_YOUNG_S = 1.0
 HOW_TO_PRELOAD = (
     'start it with `locktop run -- COMMAND`, or after `eval "$(locktop env)"` in its shell'
 )
@@ -53,6 +54,8 @@ class NotPreloadedError(LocktopError):
     def __init__(self, target: Target, why: str) -> None:
         super().__init__(f"process {target} cannot be watched: {why}")
         self.why = why
+        #: Whether it began a moment ago, so that the library may come yet.
+        self.is_young = procfs.age_s(target.start_time) < _YOUNG_S
 
 
 def find(pid: int) -> Target:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import struct
+import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -58,6 +59,11 @@ def parse_stat(data: bytes) -> Stat:
     cpu_ticks = int(fields[11]) + int(fields[12])
     name = clean(data[data.index(b"(") + 1 : end])
     return Stat(name, fields[0].decode(), int(fields[1]), cpu_ticks * CLOCK_TICK_S, int(fields[19]))
+
+
+def age_s(start_time: int) -> float:
+    """Return how long ago a process began; ``start_time`` is Stat.start_time."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - start_time * CLOCK_TICK_S
 
 
 def stat(pid: int) -> Stat:

@@ -129,6 +129,8 @@ static inline int join_any(pthread_t thread, void **value, const struct call *ca
         tried = wait_for(t, thread, value, call, frame);
     else
         passed(t, join_key, return_address(frame));
+    if (UNLIKELY(t->wait.key))
+        wait_left(t, frame);
     if (tried == 0)
         lineage_joins(thread, known);
     return tried;

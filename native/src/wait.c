@@ -69,6 +69,14 @@ static void keep_outer(struct waiting *w, const uintptr_t *frame)
     w->within = is_within(w->key, w->outer.key);
 }
 
+void wait_left(struct lt_thread *t, const uintptr_t *frame)
+{
+    if ((uintptr_t)local_of(t)->wait_frame > (uintptr_t)frame)
+        return; /* interrupted by the handler that calls */
+    wait_forget(t);
+    publish_none(t);
+}
+
 /* The lock that counts the wait, if any does: of locks without a place nobody is to blame. */
 static inline struct lt_lock *counting(struct lt_slot *slot, const struct waiting *w, uint32_t mode)
 {

@@ -58,6 +58,10 @@ NOINLINE void wait_end_refused(struct waiting *waiting);
 /* The thread's wait was left (by longjmp, or with the thread) and will not end: as if it had not begun. */
 void wait_forget(struct lt_thread *t);
 
+/* The thread goes on without having waited, but one of its waits is shown still: if it was made deeper in
+ * the stack than `frame`, FRAME() of the hook, it was left by longjmp. */
+void wait_left(struct lt_thread *t, const uintptr_t *frame);
+
 /* For __attribute__((cleanup)): a wait from which a cancellation unwinds has not ended yet. A hook
  * sets `thread` to NULL when it has. */
 void wait_abandoned(struct waiting *waiting);

@@ -102,7 +102,7 @@ static void not_ours_to_write_to(void)
     mark_lock(lock_of(LT_KIND_RWLOCK, &l));
     CHECK_EQUAL(l.__data.__pad2, 0);
     pthread_spinlock_t spin = 0;
-    mark_lock(lock_of(LT_KIND_SPIN, &spin));
+    mark_lock(lock_of(LT_KIND_SPIN, (const void *)&spin));
     CHECK_EQUAL(spin, 0);
 }
 

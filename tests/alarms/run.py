@@ -177,7 +177,7 @@ def _attached(process: subprocess.Popen[bytes]) -> Source | None:
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         with suppress(LocktopError):  # it has just begun
-            return attach(process.pid)
+            return attach(process.pid, only_exact=True)
         if process.poll() is not None:
             return None
         time.sleep(0.005)

@@ -109,7 +109,7 @@ def _attached(process: subprocess.Popen[bytes], child: Child | None = None) -> S
         try:
             pid = child(process.pid) if child else process.pid
             if pid is not None:
-                return attach(pid)
+                return attach(pid, only_exact=True)
         except LocktopError as error:  # it has just begun, or has just executed another program
             why = str(error)
         time.sleep(0.01)
