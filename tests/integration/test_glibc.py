@@ -40,21 +40,15 @@ FAMILIES = {
 QUICK = [f"tst-{family}{rest}" for family, names in FAMILIES.items() for rest in names.split()]
 #: Where locks are unmapped, copied, shared, taken over from the dead: these with marks, too.
 MARKED = (
-    "tst-mutex1",
     "tst-mutex4",
     "tst-mutex7",
     "tst-mutexpi1",
     "tst-cond12",
     "tst-cond13",
-    "tst-cond19",
-    "tst-rwlock4",
     "tst-rwlock12",
-    "tst-robust1",
     "tst-robust7",
     "tst-robustpi1",
-    "tst-fork4",
     "tst-cancel17",
-    "tst-mtx-recursive",
     "tst-minstack-cancel",
 )
 

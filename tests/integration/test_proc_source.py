@@ -101,10 +101,22 @@ def bare(compiler: Compiler) -> Iterator[Callable[[Program], Bare]]:
         yield start
 
 
+def check_kinds(running: Bare, seen: Snapshot) -> None:
+    """Each wait is told to be of the kind that its program's last step is."""
+    waits = {thread.tid: thread.waiting_for for thread in seen.threads}
+    for number in running.program.waiters():
+        step = running.program.scripts[number].rpartition(", ")[2].partition(" ")[0]
+        wait = waits[running.tids[number]]
+        assert wait is not None
+        if step != "spin":
+            assert wait.kind is KINDS[step], running.program.scripts[number]
+
+
 @pytest.mark.parametrize("name", FOUND)
 def test_a_deadlock_is_found(name: str, bare: Callable[[Program], Bare]) -> None:
     running = bare(CERTAIN[name].program)
     seen = running.settled()
+    check_kinds(running, seen)
     assert seen.source == "proc"
     (cycle,) = running.cycles(seen)
     how = {(how, by) for _, how, by in cycle}
@@ -114,7 +126,9 @@ def test_a_deadlock_is_found(name: str, bare: Callable[[Program], Bare]) -> None
 @pytest.mark.parametrize("name", CERTAIN.keys() - set(FOUND))
 def test_of_the_others_none_is_called_certain(name: str, bare: Callable[[Program], Bare]) -> None:
     running = bare(CERTAIN[name].program)
-    assert running.cycles(running.settled()) == []
+    seen = running.settled()
+    check_kinds(running, seen)
+    assert running.cycles(seen) == []
 
 
 @pytest.mark.parametrize("name", CERTAIN)
@@ -127,19 +141,6 @@ def test_a_near_miss_is_none(name: str, bare: Callable[[Program], Bare]) -> None
 def test_nor_is_work_that_is_waited_for(name: str, bare: Callable[[Program], Bare]) -> None:
     running = bare(SILENT[name])
     assert running.settled().deadlocks == ()
-
-
-@pytest.mark.parametrize("name", CERTAIN)
-def test_each_wait_is_of_its_kind(name: str, bare: Callable[[Program], Bare]) -> None:
-    running = bare(CERTAIN[name].program)
-    seen = running.settled()
-    waits = {thread.tid: thread.waiting_for for thread in seen.threads}
-    for number in running.program.waiters():
-        step = running.program.scripts[number].rpartition(", ")[2].partition(" ")[0]
-        wait = waits[running.tids[number]]
-        assert wait is not None
-        if step != "spin":
-            assert wait.kind is KINDS[step], running.program.scripts[number]
 
 
 def test_who_has_a_mutex_and_what_it_is_called(start_bare: StartTarget) -> None:
