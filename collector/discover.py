@@ -54,8 +54,15 @@ class NotPreloadedError(LocktopError):
     def __init__(self, target: Target, why: str) -> None:
         super().__init__(f"process {target} cannot be watched: {why}")
         self.why = why
-        #: Whether it began a moment ago, so that the library may come yet.
-        self.is_young = procfs.age_s(target.start_time) < _YOUNG_S
+        #: Whether it began a moment ago, and was told to load the library: that may come yet.
+        self.is_young = procfs.age_s(target.start_time) < _YOUNG_S and _is_to_load_it(target.pid)
+
+
+def _is_to_load_it(pid: int) -> bool:
+    try:
+        return LIBRARY.decode() in (procfs.environment(pid, "LD_PRELOAD") or "")
+    except OSError:
+        return False
 
 
 def find(pid: int) -> Target:
