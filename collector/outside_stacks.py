@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import time
+from typing import TYPE_CHECKING
 
 from locktop.collector.model import Frame
 from locktop.collector.symbols.resolver import Resolver
-from locktop.collector.unwind.unwinder import Unwinder
+
+if TYPE_CHECKING:
+    from locktop.collector.unwind.unwinder import Unwinder
 
 #: Ids of these, which no other stacks have (model.Wait.stack).
 FIRST_ID = 1 << 33
@@ -22,15 +25,14 @@ class OutsideStacks:
     """Of one process."""
 
     def __init__(self, pid: int, resolver: Resolver) -> None:
+        self._pid = pid
         self._resolver = resolver
+        self._unwinder: Unwinder | None = None
+        self._can_unwind = True
         self._until = 0.0
         self._of_sleep: dict[int, tuple[object, int]] = {}  # by tid: which sleep, id
         self._ids: dict[tuple[tuple[int, ...], bool], int] = {}
         self._addresses: dict[int, tuple[tuple[int, ...], bool]] = {}
-        try:
-            self._unwinder: Unwinder | None = Unwinder(pid)
-        except LookupError:
-            self._unwinder = None
 
     def begin(self, budget_s: float) -> None:
         """A look begins, in which new stacks may take so long."""
@@ -42,9 +44,9 @@ class OutsideStacks:
         known = self._of_sleep.get(kernel_tid)
         if known is not None and known[0] == sleep:
             return known[1]
-        if self._unwinder is None or time.monotonic() > self._until:
+        if time.monotonic() > self._until or not self._is_ready():
             return 0
-        unwound = self._unwinder.blocked(kernel_tid)
+        unwound = self._unwinder.blocked(kernel_tid) if self._unwinder else None
         if unwound is None or not unwound.addresses:
             return 0
         # Of a return address the instruction before it is asked for.
@@ -54,6 +56,17 @@ class OutsideStacks:
         found = self._id((addresses, unwound.complete))
         self._of_sleep[kernel_tid] = sleep, found
         return found
+
+    def _is_ready(self) -> bool:
+        """Whether stacks can be followed. The first frame does not wait for all that this needs."""
+        if self._unwinder is None and self._can_unwind:
+            from locktop.collector.unwind.unwinder import Unwinder
+
+            try:
+                self._unwinder = Unwinder(self._pid)
+            except LookupError:  # this processor is not known
+                self._can_unwind = False
+        return self._can_unwind
 
     def _id(self, stack: tuple[tuple[int, ...], bool]) -> int:
         known = self._ids.get(stack)
