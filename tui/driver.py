@@ -103,6 +103,8 @@ class _Patience:
         if not self._started:
             return
         signal.setitimer(signal.ITIMER_REAL, 0)
+        # One that is still on its way to the writer would end the whole process, at the default.
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
         signal.signal(signal.SIGALRM, self._before)
         self._started = False
 

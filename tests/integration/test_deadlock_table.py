@@ -99,7 +99,7 @@ CERTAIN = {
     "one of many readers": Knot(
         of("read r, meet 1, stay", "read r, meet 1, lock a", "lock a, meet 1, write r"),
         of("read r, meet 1, lock b", "read r, meet 1, stay", "lock a, meet 1, write r",
-           "lock b, stay"),
+           "lock b, meet 1, stay"),
         {(2, "held", 3), (3, "held", 2)},
     ),
     "two writers": Knot(
