@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
 
 from locktop.collector import futex, glibc_objects, memory
@@ -66,6 +66,16 @@ class OutsideWaits:
             found[tid] = OutsideWait(tid, sample.seq, sample.since, wait, what)
         self._known = found
         return found
+
+    def owner(self, address: int, tids: Container[int]) -> int:
+        """Return who has the lock at an address now, as long as somebody waits there; 0 nobody, or
+        it is not known. ``tids``: of the process's threads."""
+        wait = next((one for one in self._known.values() if one.what.address == address), None)
+        if wait is None:
+            return 0
+        (around,) = self._memory([wait.futex.address])
+        found = glibc_objects.told(wait.futex, around, tids, self._glibc)
+        return found.owner if found is not None else 0
 
     def _objects(
         self, waits: set[FutexWait], tids: Mapping[int, Sample]

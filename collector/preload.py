@@ -7,7 +7,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -113,7 +113,7 @@ def _nothing_collected() -> Iterator[None]:
 class _File:
     """What belongs to one file: made anew when the process executes another program."""
 
-    def __init__(self, pid: int, memory: SharedMemory) -> None:
+    def __init__(self, pid: int, memory: SharedMemory, stop_threads: bool) -> None:
         self.memory = memory
         self.header = memory.header()
         self.clock = Clock(self.header)
@@ -122,9 +122,10 @@ class _File:
         self.recorder = FlightRecorder(memory)
         self.resolver = resolver = Resolver(pid)
         self.frames = StackFrames(memory, resolver)
-        self.outside = OutsideStacks(pid, resolver)
+        self.outside = OutsideStacks(pid, resolver, stop_threads)
         self.python = PythonStacks(PythonReader(pid), self.frames)
         self.waits: Waits = {}  # of the last look
+        self.newest: Mapping[int, RawThread] = {}  # of it too
         self.given = GivenNames(memory)
         self.misuses = Misuses(memory, self.clock)
         self.orders = LockOrders(memory, resolver)
@@ -152,14 +153,16 @@ class _File:
 class PreloadSource:
     """Looks at one preloaded process."""
 
-    def __init__(self, pid: int, rules: Rules | None = None) -> None:
-        """``rules``: see attach()."""
+    def __init__(self, pid: int, rules: Rules | None = None, stop_threads: bool = False) -> None:
+        """``rules``, ``stop_threads``: see attach()."""
+        self._stop_threads = stop_threads
         self._classifier = Classifier(rules)
         self._target = discover.find(pid)
         memory = discover.open_memory(self._target)
-        self._file = _File(pid, memory)
+        self._file = _File(pid, memory, stop_threads)
         self._tasks = Tasks(pid, self._target.own_pid)
-        self._holders = Holders(pid, self._tasks, self._file.outside)
+        self._followed: Collection[int] | None = None
+        self._holders = self._new_holders()
         self._closer = CloserLook(self._tasks)
         self._neighbours = neighbours.Neighbours(self._target)
         self._process = ProcessFigures(self._target)
@@ -209,9 +212,11 @@ class PreloadSource:
         self._hurried = True
         self._file.hurry()
 
-    def follow(self, tid: int) -> None:
+    def follow(self, tid: int, locks: Collection[int] | None = None) -> None:
         """See Source."""
         self._closer.follow(tid)
+        self._followed = locks
+        self._holders.follow(locks)
 
     def set_level(self, name: str) -> str:
         """See Source."""
@@ -281,8 +286,8 @@ class PreloadSource:
             memory.close()
             return None
         self._file.close()
-        self._file = _File(self._target.pid, memory)
-        self._holders = Holders(self._target.pid, self._tasks, self._file.outside)
+        self._file = _File(self._target.pid, memory, self._stop_threads)
+        self._holders = self._new_holders()
         if self._hurried:
             self._file.hurry()
         self._exe = exe
@@ -321,7 +326,7 @@ class PreloadSource:
         file.orders.refresh()
         reading = file.reader.read(file.orders.locks)
         file.rows = {row.lock: row for row in reading.rows}
-        file.waits = _waits(reading.newest)
+        file.waits, file.newest = _waits(reading.newest), reading.newest
         if file.unloads != reading.header.unloads:
             file.unloads = reading.header.unloads
             file.resolver.read_anew()
@@ -493,13 +498,26 @@ class PreloadSource:
             notes.append(_WAS_DORMANT)
         return (*notes, *reading.notes, *self._file.resolver.notes(), *self._file.python.notes())
 
+    def _new_holders(self) -> Holders:
+        file = self._file
+
+        def holds(tid: int, lock: Lock) -> bool:
+            thread = file.newest.get(tid)
+            return thread is not None and lock.id in file.reader.holds(thread)
+
+        holders = Holders(self._target.pid, self._tasks, file.outside, holds)
+        holders.follow(self._followed)
+        return holders
+
     def _with_holders(self, snapshot: Snapshot, resolve: bool) -> Snapshot:
         """With what the holders of contended locks do now."""
         self._file.outside.begin(_STACKS_OF_ALL_S if resolve else _STACKS_S)
-        locks = self._holders.told(snapshot.locks, snapshot.threads)
+        locks = self._holders.told(snapshot, resolve)
         if resolve:
             self._file.resolver.wait(_NAMES_S)
-        return replace(snapshot, locks=locks, stacks={**snapshot.stacks, **self._holders.stacks()})
+        notes = *snapshot.notes, *self._holders.notes()
+        stacks = {**snapshot.stacks, **self._holders.stacks()}
+        return replace(snapshot, locks=locks, stacks=stacks, notes=notes)
 
     def _resolved(self, snapshot: Snapshot, patience_s: float = _NAMES_S) -> Snapshot:
         """Wait for names, and for those that only follow from them (a lock's from a stack's)."""

@@ -10,7 +10,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from locktop.collector import discover, procfs
@@ -51,11 +51,15 @@ _UNTOLD = "some threads wait in futex calls of which it cannot be told for what,
 class ProcSource:
     """Samples one process."""
 
-    def __init__(self, pid: int, rules: Rules | None = None, why: str = "") -> None:
-        """``rules``: see attach(); ``why``: what to say of the library that is not there.
+    def __init__(
+        self, pid: int, rules: Rules | None = None, why: str = "", stop_threads: bool = False
+    ) -> None:
+        """``rules``, ``stop_threads``: see attach(); ``why``: what to say of the library that is
+        not there.
 
         Raises LocktopError where the process may not be looked into."""
         self._why = why
+        self._stop_threads = stop_threads
         self._classifier = Classifier(rules)
         self._target = discover.find(pid)
         self._tasks = Tasks(pid, self._target.own_pid)
@@ -66,6 +70,7 @@ class ProcSource:
         self._looked_at = 0.0
         self._every_s = _SHORTEST_S
         self._hurried = False
+        self._followed: Collection[int] | None = None
         self._busy = threading.Lock()
         self._closed = threading.Event()
         self._begin()
@@ -87,9 +92,10 @@ class ProcSource:
         self._samples = Samples(pid, self._target.own_pid)
         self._waits = OutsideWaits(pid, glibc_of(pid))
         self._sampled = Sampled()
-        self._stacks = OutsideStacks(pid, self._resolver)
+        self._stacks = OutsideStacks(pid, self._resolver, self._stop_threads)
         self._picture = OutsidePicture(self._resolver, self._sampled, self._stacks.frames)
-        self._holders = Holders(pid, self._tasks, self._stacks)
+        self._holders = Holders(pid, self._tasks, self._stacks, self._holds)
+        self._holders.follow(self._followed)
         self._closer = CloserLook(self._tasks)
         self._now: Mapping[int, Sample] = {}
         self._waiting: Mapping[int, OutsideWait] = {}
@@ -112,9 +118,11 @@ class ProcSource:
         self._hurried = True
         self._resolver.hurry()
 
-    def follow(self, tid: int) -> None:
+    def follow(self, tid: int, locks: Collection[int] | None = None) -> None:
         """See Source."""
         self._closer.follow(tid)
+        self._followed = locks
+        self._holders.follow(locks)
 
     def set_level(self, name: str) -> str:
         """See Source."""
@@ -150,13 +158,20 @@ class ProcSource:
             told = self._classifier.told(snapshot)
             told = replace(
                 told,
-                locks=self._holders.told(told.locks, told.threads),
+                locks=self._holders.told(told, resolve),
                 threads=self._closer.told(told.threads, resolve),
             )
             if resolve:
                 self._resolver.wait(_NAMES_S)
-            self._last = replace(told, stacks={**told.stacks, **self._holders.stacks()})
+            self._last = replace(
+                told,
+                stacks={**told.stacks, **self._holders.stacks()},
+                notes=(*told.notes, *self._holders.notes()),
+            )
             return self._last
+
+    def _holds(self, tid: int, lock: Lock) -> bool:
+        return self._waits.owner(lock.address, self._now) == tid
 
     # ---- samples ----
 

@@ -117,6 +117,17 @@ class Tasks:
         raws = self._files.read([self.kernel_tid(tid) for tid in tids])
         return all(raw is not None and chr(raw.state) != "R" for raw in raws)
 
+    def asleep(self, tids: Iterable[int]) -> dict[int, int]:
+        """Return of those threads that sleep now how often each was put on a CPU before; of none
+        where the kernel does not count that."""
+        wanted = list(tids)
+        raws = self._files.read([self.kernel_tid(tid) for tid in wanted])
+        return {
+            tid: raw.runs
+            for tid, raw in zip(wanted, raws, strict=True)
+            if raw is not None and chr(raw.state) == "S" and raw.known & _SCHED and raw.runs
+        }
+
     def states(self, tids: Iterable[int]) -> dict[int, str]:
         """Return the letters of the threads' states as they are now, "" for one that is no more."""
         return {tid: self._state(tid) for tid in tids}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import wraps
 from typing import ParamSpec
@@ -581,6 +581,7 @@ class HandFeed:
         self.refusal = ""  # why no level can be set
         self.stopped = False
         self.followed = 0  # tid
+        self.followed_locks: frozenset[int] = frozenset()
 
     def start(self, publish: Callable[[Snapshot], None], interval_s: float) -> None:
         self.publish = publish
@@ -591,8 +592,8 @@ class HandFeed:
     def set_interval(self, interval_s: float) -> None:
         self.interval_s = interval_s
 
-    def follow(self, tid: int) -> None:
-        self.followed = tid
+    def follow(self, tid: int, locks: Collection[int]) -> None:
+        self.followed, self.followed_locks = tid, frozenset(locks)
 
     def set_level(self, name: str) -> str:
         if self.refusal:

@@ -128,6 +128,10 @@ class Resolver:
             self._stacks[stack] = frames
         return frames
 
+    def forget(self, stack: int) -> None:
+        """Keep a stack's frames no longer: nobody asks for them again."""
+        self._stacks.pop(stack, None)
+
     def wait(self, timeout_s: float = 30.0) -> bool:
         """Wait until everything asked for is worked out; return whether it was in time."""
         deadline = time.monotonic() + timeout_s

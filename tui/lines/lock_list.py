@@ -8,7 +8,8 @@ from collections.abc import Callable
 from locktop.collector.analysis import lock_classes
 from locktop.collector.analysis.classify import wait_s
 from locktop.collector.analysis.lock_classes import LockClass
-from locktop.collector.model import Lock
+from locktop.collector.export import holder_words
+from locktop.collector.model import Doing, Lock
 from locktop.tui.lines import folds
 from locktop.tui.lines.figures import count, duration, fit_right, percent
 from locktop.tui.lines.order import Order
@@ -19,6 +20,8 @@ from locktop.tui.lines.table import Cell, Column
 LockRow = Lock | LockClass
 
 _PLACE_WIDTH = 24
+#: The column that says what the holders do.
+HOLDER_NOW = "HOLDER NOW"
 #: A name made of a place: the function and the line.
 _PLACE = re.compile(r"^\w+ (?:made )?in (.*?)(?: \([^()]*(:\d+)\))?(?=  |$)")
 
@@ -51,6 +54,7 @@ def columns(
         Column("KIND", 7, lambda lock: (lock.kind.value, _quiet(lock))),
         Column("HELD BY", 11, lambda lock: _holder(picture, lock), fit_middle, grow=2, limit=19),
         _figure("FOR", 6, lambda lock: _held_for(picture, lock), 100),
+        Column(HOLDER_NOW, 20, lambda lock: _now(picture, lock), grow=4, limit=44, from_width=116),
         Column("WAITERS", 7, _waiters, place=fit_right),
         _figure("CONT/s", 6, lambda lock: picture.counted(count(lock.rates.contended))),
         _figure("WAIT/s", 6, lambda lock: picture.waited(duration(lock.rates.wait))),
@@ -116,6 +120,20 @@ def _fit_name(text: str, width: int) -> str:
 
 def _holder(picture: Picture, lock: LockRow) -> Cell:
     return picture.holders(lock.holders, lock.id if isinstance(lock, Lock) else 0), "holder"
+
+
+def _now(picture: Picture, lock: LockRow) -> Cell:
+    """What its holder does, where others wait for it: in a few words."""
+    now = lock.holder_now if isinstance(lock, Lock) else None
+    if now is None:
+        return "", "dim"
+    wait = picture.threads[now.tid].waiting_for if now.tid in picture.threads else None
+    if now.doing is Doing.WAITING and wait is not None:
+        return f"waits for {picture.lock_name(wait.lock)}", "waiting"
+    stack = picture.snapshot.stacks.get(now.stack)
+    if now.doing is Doing.RUNNING and stack and not now.stack_age_s:
+        return f"runs {place_in(stack[0], _PLACE_WIDTH)}", "running"
+    return holder_words.doing(now, now.tid), "text"
 
 
 def _waiters(lock: LockRow) -> Cell:
