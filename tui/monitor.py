@@ -219,8 +219,9 @@ class MonitorScreen(ListScreen):
     def _follow(self, thread: int, lock: int) -> None:
         """Have more asked of what the details are about, and of who holds the locks in sight, where
         that has a column: what costs something is worth it only where it is seen."""
-        rows = self._locks.widget.in_sight if self._locks.has_column(HOLDER_NOW) else ()
-        self._feed.follow(thread, {lock, *rows})
+        locks = self._locks
+        seen = locks.widget.display and locks.has_column(HOLDER_NOW)
+        self._feed.follow(thread, {lock, *(locks.widget.in_sight if seen else ())})
 
     def _details_of(self, picture: Picture) -> tuple[str, Iterable[Line]]:
         kind, number = self._subject or ("", 0)

@@ -7,7 +7,16 @@ from dataclasses import replace
 import pictures
 import pytest
 
-from locktop.collector.model import Blame, Event, Frame, Kind, ThreadState, WaitStack
+from locktop.collector.model import (
+    Blame,
+    Doing,
+    Event,
+    Frame,
+    HolderNow,
+    Kind,
+    ThreadState,
+    WaitStack,
+)
 from locktop.tui.lines import lock_list, thread_list
 from locktop.tui.lines.headline import headline
 from locktop.tui.lines.lock_details import lock_details
@@ -192,7 +201,22 @@ def test_one_that_sleeps_with_a_lock_is_not_called_idle() -> None:
     threads = tuple(
         replace(t, state=ThreadState.IDLE) if t.name == "journal" else t for t in calm.threads
     )
-    picture = Picture(replace(calm, threads=threads))
+    locks = tuple(replace(lock, holder_now=None) for lock in calm.locks)
+    picture = Picture(replace(calm, threads=threads, locks=locks))
     assert "; now asleep" in details(picture, 2)
     assert thread_list.state_word(picture, picture.threads[4716]) == "asleep"
     assert thread_list.state_word(picture, picture.threads[4720]) == "idle"
+
+
+def test_what_a_holder_does_has_its_stack_as_old_as_it_is() -> None:
+    calm = pictures.normal()
+    said = details(Picture(calm), 2)
+    assert "; now in fsync(7 -> /var/lib/store/journal) for 1.30 s" in said
+    assert "0 journal_flush" in said
+    lock = next(lock for lock in calm.locks if lock.id == 1)
+    assert "; now running (58% of a CPU)" in details(Picture(calm), 1)
+    old = replace(lock, holder_now=HolderNow(4714, Doing.RUNNING, stack=6, stack_age_s=1.25))
+    said = details(Picture(replace(calm, locks=(old, *calm.locks[1:]))), 1)
+    assert "where it slept last, 1.25s ago:" in said
+    assert "; now running" in said
+    assert "of a CPU" not in said

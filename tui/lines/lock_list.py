@@ -54,7 +54,7 @@ def columns(
         Column("KIND", 7, lambda lock: (lock.kind.value, _quiet(lock))),
         Column("HELD BY", 11, lambda lock: _holder(picture, lock), fit_middle, grow=2, limit=19),
         _figure("FOR", 6, lambda lock: _held_for(picture, lock), 100),
-        Column(HOLDER_NOW, 20, lambda lock: _now(picture, lock), grow=4, limit=44, from_width=116),
+        Column(HOLDER_NOW, 20, lambda lock: _now(picture, lock), grow=4, limit=44, from_width=128),
         Column("WAITERS", 7, _waiters, place=fit_right),
         _figure("CONT/s", 6, lambda lock: picture.counted(count(lock.rates.contended))),
         _figure("WAIT/s", 6, lambda lock: picture.waited(duration(lock.rates.wait))),
@@ -65,7 +65,7 @@ def columns(
         _figure("HOLD~", 6, lambda lock: duration(mean_hold(lock)), 106),
         _figure("ACQ/s", 5, lambda lock: picture.counted(count(lock.rates.acquisitions)), 150),
         Column(
-            "HELD AT", _PLACE_WIDTH, lambda lock: _held_at(picture, lock), grow=4, from_width=132
+            "HELD AT", _PLACE_WIDTH, lambda lock: _held_at(picture, lock), grow=4, from_width=158
         ),
     )
 
@@ -132,7 +132,9 @@ def _now(picture: Picture, lock: LockRow) -> Cell:
         return f"waits for {picture.lock_name(wait.lock)}", "waiting"
     stack = picture.snapshot.stacks.get(now.stack)
     if now.doing is Doing.RUNNING and stack and not now.stack_age_s:
-        return f"runs {place_in(stack[0], _PLACE_WIDTH)}", "running"
+        # Of a copy or a hash on behalf of the program the place in the program says more.
+        own = next((frame for frame in stack if frame.line is not None), stack[0])
+        return f"runs {place_in(own, _PLACE_WIDTH)}", "running"
     return holder_words.doing(now, now.tid), "text"
 
 
