@@ -514,6 +514,7 @@ class PreloadSource:
         self._file.outside.begin(_STACKS_OF_ALL_S if resolve else _STACKS_S)
         locks = self._holders.told(snapshot, resolve)
         if resolve:
+            self._holders.stacks()  # asks for their names
             self._file.resolver.wait(_NAMES_S)
         notes = *snapshot.notes, *self._holders.notes()
         stacks = {**snapshot.stacks, **self._holders.stacks()}
