@@ -20,6 +20,8 @@ _WAKING = frozenset({Kind.MUTEX, Kind.RWLOCK})
 #: In which they wait; and how many are asked for theirs.
 _WAITS, _MOST_CALLS = frozenset({"futex", "restart_syscall"}), 3
 
+#: In which call a thread sleeps, and how often it was put on a CPU before.
+_Sleep = tuple[Call, int]
 #: Whether a thread has a lock, as it says now.
 StillHolds = Callable[[int, Lock], bool]
 
@@ -34,7 +36,7 @@ class Holders:
         self._stacks = stacks
         self._holds = holds
         self._told: set[int] = set()  # stacks
-        self._since: dict[int, tuple[object, float]] = {}  # by tid: its call, since when
+        self._since: dict[int, tuple[_Sleep, float]] = {}  # by tid: its call, since when
         self._closely: frozenset[int] | None = None
 
     def follow(self, locks: Collection[int] | None) -> None:
@@ -53,9 +55,12 @@ class Holders:
         held: dict[int, Lock] = {}  # by tid: one that it is asked for
         found: dict[int, int] = {}  # by lock: tid
         for lock in contended[:_MOST_ASKED]:
-            tid = found[lock.id] = _which(lock, by_tid)
+            tid = _which(lock, by_tid)
             if tid not in asked:
                 asked[tid] = self._now(tid, by_tid.get(tid), before)
+            if not self._is_so(asked[tid], lock):
+                continue
+            found[lock.id] = tid
             if all_of_them or self._closely is None or lock.id in self._closely or lock.id in first:
                 held.setdefault(tid, lock)
         if not found:
@@ -68,8 +73,23 @@ class Holders:
             for lock in locks
         )
 
+    def _is_so(self, now: HolderNow, lock: Lock) -> bool:
+        """Of one that is in a system call, whether it has the lock there: it may have given it back
+        since the look. It has if it has it afterwards, and slept all the while."""
+        if now.doing is not Doing.BLOCKED:
+            return True
+        return self._holds(now.tid, lock) and self._sleeps_on(now.tid)
+
+    def _sleeps_on(self, tid: int) -> bool:
+        """Whether it was on no CPU since it was asked."""
+        (_, runs), _ = self._since[tid]
+        try:
+            return self._tasks.runs(tid) == runs
+        except OSError:
+            return False
+
     def _now(
-        self, tid: int, thread: Thread | None, before: Mapping[int, tuple[object, float]]
+        self, tid: int, thread: Thread | None, before: Mapping[int, tuple[_Sleep, float]]
     ) -> HolderNow:
         if thread is None or not thread.alive:
             return HolderNow(tid, Doing.ENDED if thread else Doing.UNKNOWN)
@@ -84,7 +104,7 @@ class Holders:
         running = HolderNow(tid, Doing.RUNNING, cpu=share)
         return running if state == "R" else self._blocked(tid, before) or running
 
-    def _blocked(self, tid: int, before: Mapping[int, tuple[object, float]]) -> HolderNow | None:
+    def _blocked(self, tid: int, before: Mapping[int, tuple[_Sleep, float]]) -> HolderNow | None:
         """None where it runs meanwhile."""
         try:
             runs = self._tasks.runs(tid)
@@ -108,9 +128,10 @@ class Holders:
         found: dict[int, HolderNow] = {}
         for tid in held:
             now = asked[tid]
-            if now.doing is Doing.BLOCKED and tid in self._since:
+            if now.doing is Doing.BLOCKED:
                 stack = self._stacks.of(self._tasks.kernel_tid(tid), self._since[tid][0])
-                found[tid] = replace(now, stack=stack)
+                if self._sleeps_on(tid) or self._stacks.may_stop:  # which puts it on a CPU
+                    found[tid] = replace(now, stack=stack)
         return found
 
     def _running_where(

@@ -46,7 +46,7 @@ class OutsideStacks:
         """``may_stop``: stop a thread for a moment where its stack cannot be known otherwise."""
         self._pid = pid
         self._resolver = resolver
-        self._may_stop = may_stop
+        self.may_stop = may_stop
         self._unwinder: Unwinder | None = None
         self._can_unwind = True
         self._until = 0.0
@@ -82,7 +82,7 @@ class OutsideStacks:
     def _asleep(self, tid: int) -> Unwound | None:
         assert self._unwinder is not None
         unwound = self._unwinder.blocked(tid)
-        if unwound is None or unwound.complete or not self._may_stop:
+        if unwound is None or unwound.complete or not self.may_stop:
             return unwound
         stopped = self._unwinder.stopped(tid)
         # It may have gone on in between.
@@ -102,7 +102,7 @@ class OutsideStacks:
         try:
             unwound = self._unwinder.running(tids[:MOST], _RUNNING_S)
         except RefusedError as error:
-            if self._may_stop:
+            if self.may_stop:
                 stopped = {tid: self._unwinder.stopped(tid) for tid in tids[:MOST]}
                 unwound = {tid: one for tid, one in stopped.items() if one is not None}
             else:

@@ -35,7 +35,7 @@ BLOCKED = (
 
 
 def of_the_lock(snapshot: Snapshot) -> HolderNow | None:
-    return next(lock.holder_now for lock in snapshot.locks if lock.name == "g_lock")
+    return next((lock.holder_now for lock in snapshot.locks if lock.name == "g_lock"), None)
 
 
 def begun(start_target: StartTarget, way: str) -> tuple[Target, str]:
@@ -110,6 +110,20 @@ def test_where_one_runs_is_told_only_if_it_has_the_lock_there(
                 told.append("inside" in functions(seen, now))  # else on the way in or out
             assert time.monotonic() < deadline
     assert sum(told) > len(told) / 2
+
+
+@pytest.mark.parametrize("start", ["start_target", "start_bare"])
+def test_a_call_is_told_only_of_one_that_has_the_lock_in_it(
+    start: str, request: pytest.FixtureRequest
+) -> None:
+    target: Target = request.getfixturevalue(start)("relay", "rests")
+    target.expect("ready")
+    seen: list[HolderNow] = []
+    with closing(attach(target.pid)) as source:
+        while len(seen) < 40:
+            now = of_the_lock(source.look())
+            seen += [now] if now is not None else []
+    assert not [now for now in seen if now.call == "clock_nanosleep"]
 
 
 def test_where_nobody_may_sample_it_is_said_where_it_slept_last(
@@ -191,9 +205,12 @@ def test_one_that_waits_for_another_lock_waits(start_target: StartTarget) -> Non
     target.expect("ready")
     target.go_on()
     target.line()
+    doing: list[Doing] = []
     with closing(attach(target.pid)) as source:
-        seen = source.look(resolve=True)
-    doing = [lock.holder_now.doing for lock in seen.locks if lock.holder_now]
+        deadline = time.monotonic() + PATIENCE_S
+        while len(doing) < 3 and time.monotonic() < deadline:  # until all of them wait
+            locks = source.look().locks
+            doing = [lock.holder_now.doing for lock in locks if lock.holder_now]
     assert doing == [Doing.WAITING] * 3
 
 

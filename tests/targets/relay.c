@@ -1,8 +1,9 @@
-/* Threads that take turns with g_lock and work all the time: a while inside of it, a while outside. */
+/* Threads that take turns with g_lock: each works a while inside of it, and works outside or rests there. */
 #include "target.h"
 
 static pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 static volatile int steps;
+static int rests;
 
 static KEPT void inside(void)
 {
@@ -13,6 +14,10 @@ static KEPT void inside(void)
 
 static KEPT void outside(void)
 {
+    if (rests)
+        pause_ms(5);
+    if (rests)
+        return;
     for (double end = now() + 0.01; now() < end; steps++)
         continue;
     steps++;
@@ -29,8 +34,9 @@ static KEPT void *run(void *unused)
     return unused;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    rests = argc > 1 && strcmp(argv[1], "rests") == 0;
     for (int i = 0; i < 3; i++)
         start(run, NULL, "runner");
     say("ready");
