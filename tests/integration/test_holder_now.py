@@ -20,6 +20,7 @@ from locktop.collector.outside_stacks import CUT
 from locktop.collector.source import Source
 from locktop.collector.unwind import perf_sample
 from locktop.collector.unwind.machine import machine
+from locktop.collector.unwind.stack import Copy
 
 BLOCKED = (
     "reads_a_pipe",
@@ -163,6 +164,32 @@ def test_who_has_no_right_is_told_which(start_bare: StartTarget) -> None:
 
     refused = as_nobody(refusal)
     assert os.geteuid() != 0 or "no right" in refused
+
+
+def test_a_user_without_rights_may_sample_what_is_their_own() -> None:
+    processor = machine()
+    assert processor is not None
+
+    def sampled() -> tuple[str, bool]:
+        child = os.fork()
+        while child == 0:
+            pass
+        try:
+            copies: dict[int, Copy] = {}
+            deadline = time.monotonic() + PATIENCE_S
+            while not copies and time.monotonic() < deadline:
+                copies = perf_sample.copies([child], processor, 0.1)
+            return "", processor.pc in copies[child].registers and bool(copies[child].stack)
+        except perf_sample.RefusedError as error:
+            return str(error), False
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+    refused, found = as_nobody(sampled)
+    if refused:
+        pytest.skip(refused)
+    assert found
 
 
 def test_with_stop_threads_a_stack_is_whole_and_a_thread_stopped_once(
