@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from contextlib import closing
 
 import pytest
-from support.rights import as_nobody
+from support.rights import NOBODY, as_nobody
 from support.targets import PATIENCE_S, StartTarget, Target
 
 from locktop.collector import procfs
@@ -169,24 +170,25 @@ def test_who_has_no_right_is_told_which(start_bare: StartTarget) -> None:
 def test_a_user_without_rights_may_sample_what_is_their_own() -> None:
     processor = machine()
     assert processor is not None
+    own = NOBODY if os.geteuid() == 0 else None
+    child = subprocess.Popen(["sh", "-c", "while :; do :; done"], user=own, group=own)
 
     def sampled() -> tuple[str, bool]:
-        child = os.fork()
-        while child == 0:
-            pass
         try:
             copies: dict[int, Copy] = {}
             deadline = time.monotonic() + PATIENCE_S
             while not copies and time.monotonic() < deadline:
-                copies = perf_sample.copies([child], processor, 0.1)
-            return "", processor.pc in copies[child].registers and bool(copies[child].stack)
+                copies = perf_sample.copies([child.pid], processor, 0.1)
+            copy = copies[child.pid]
+            return "", bool(copy.registers[processor.pc] and copy.stack)
         except perf_sample.RefusedError as error:
             return str(error), False
-        finally:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
 
-    refused, found = as_nobody(sampled)
+    try:
+        refused, found = as_nobody(sampled)
+    finally:
+        child.kill()
+        child.wait()
     if refused:
         pytest.skip(refused)
     assert found
