@@ -23,7 +23,7 @@ from locktop.tui.driver import Meter
 from locktop.tui.feed import Slot, SnapshotFeed
 from locktop.tui.lines.banner import banner
 from locktop.tui.lines.deadlock_details import deadlock_details
-from locktop.tui.lines.headline import headline
+from locktop.tui.lines.headline import headline, most_waited_now
 from locktop.tui.lines.lock_list import HOLDER_NOW
 from locktop.tui.lines.order_details import has_orders, order_details
 from locktop.tui.lines.picture import Picture
@@ -219,9 +219,10 @@ class MonitorScreen(ListScreen):
     def _follow(self, thread: int, lock: int) -> None:
         """Have more asked of what the details are about, and of who holds the locks in sight, where
         that has a column: what costs something is worth it only where it is seen."""
-        locks = self._locks
-        seen = locks.widget.display and locks.has_column(HOLDER_NOW)
-        self._feed.follow(thread, {lock, *(locks.widget.in_sight if seen else ())})
+        rows, worst = self._locks, most_waited_now(self._picture) if self._picture else None
+        in_rows = rows.widget.display and rows.has_column(HOLDER_NOW)
+        locks = {lock, *(rows.widget.in_sight if in_rows else ())}
+        self._feed.follow(thread, locks | ({worst.id} if worst is not None else set()))
 
     def _details_of(self, picture: Picture) -> tuple[str, Iterable[Line]]:
         kind, number = self._subject or ("", 0)

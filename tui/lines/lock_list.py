@@ -8,9 +8,8 @@ from collections.abc import Callable
 from locktop.collector.analysis import lock_classes
 from locktop.collector.analysis.classify import wait_s
 from locktop.collector.analysis.lock_classes import LockClass
-from locktop.collector.export import holder_words
-from locktop.collector.model import Doing, Lock
-from locktop.tui.lines import folds
+from locktop.collector.model import Lock
+from locktop.tui.lines import folds, holder
 from locktop.tui.lines.figures import count, duration, fit_right, percent
 from locktop.tui.lines.order import Order
 from locktop.tui.lines.picture import Picture, is_contention
@@ -54,7 +53,14 @@ def columns(
         Column("KIND", 7, lambda lock: (lock.kind.value, _quiet(lock))),
         Column("HELD BY", 11, lambda lock: _holder(picture, lock), fit_middle, grow=2, limit=19),
         _figure("FOR", 6, lambda lock: _held_for(picture, lock), 100),
-        Column(HOLDER_NOW, 20, lambda lock: _now(picture, lock), grow=4, limit=44, from_width=128),
+        Column(
+            HOLDER_NOW,
+            20,
+            lambda lock: _holder_now(picture, lock),
+            grow=4,
+            limit=44,
+            from_width=128,
+        ),
         Column("WAITERS", 7, _waiters, place=fit_right),
         _figure("CONT/s", 6, lambda lock: picture.counted(count(lock.rates.contended))),
         _figure("WAIT/s", 6, lambda lock: picture.waited(duration(lock.rates.wait))),
@@ -122,20 +128,8 @@ def _holder(picture: Picture, lock: LockRow) -> Cell:
     return picture.holders(lock.holders, lock.id if isinstance(lock, Lock) else 0), "holder"
 
 
-def _now(picture: Picture, lock: LockRow) -> Cell:
-    """What its holder does, where others wait for it: in a few words."""
-    now = lock.holder_now if isinstance(lock, Lock) else None
-    if now is None:
-        return "", "dim"
-    wait = picture.threads[now.tid].waiting_for if now.tid in picture.threads else None
-    if now.doing is Doing.WAITING and wait is not None:
-        return f"waits for {picture.lock_name(wait.lock)}", "waiting"
-    stack = picture.snapshot.stacks.get(now.stack)
-    if now.doing is Doing.RUNNING and stack and not now.stack_age_s:
-        # Of a copy or a hash on behalf of the program the place in the program says more.
-        own = next((frame for frame in stack if frame.line is not None), stack[0])
-        return f"runs {place_in(own, _PLACE_WIDTH)}", "running"
-    return holder_words.doing(now, now.tid), "text"
+def _holder_now(picture: Picture, lock: LockRow) -> Cell:
+    return holder.shortly(picture, lock) if isinstance(lock, Lock) else ("", "dim")
 
 
 def _waiters(lock: LockRow) -> Cell:
