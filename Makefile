@@ -10,7 +10,7 @@ NATIVE := $(shell find native -type f) CMakeLists.txt
 TYPECHECK := build/typecheck/locktop
 
 .PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench bench-table programs \
-  programs-bench symbols-bench stacks-bench soak alarms fuzz glibc-tests sizes wheel-test clean
+  pytest-screen pytest-programs programs-bench symbols-bench stacks-bench soak alarms fuzz glibc-tests sizes wheel-test clean
 
 setup: .venv/.built
 
