@@ -498,6 +498,7 @@ class PreloadSource:
         self._file.outside.begin(_STACKS_OF_ALL_S if resolve else _STACKS_S)
         locks = self._holders.told(snapshot.locks, snapshot.threads)
         if resolve:
+            self._holders.stacks()  # asks for their names
             self._file.resolver.wait(_NAMES_S)
         return replace(snapshot, locks=locks, stacks={**snapshot.stacks, **self._holders.stacks()})
 

@@ -154,6 +154,7 @@ class ProcSource:
                 threads=self._closer.told(told.threads, resolve),
             )
             if resolve:
+                self._holders.stacks()  # asks for their names
                 self._resolver.wait(_NAMES_S)
             self._last = replace(told, stacks={**told.stacks, **self._holders.stacks()})
             return self._last
