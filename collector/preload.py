@@ -18,6 +18,7 @@ from locktop.collector import (
     forked,
     neighbours,
     procfs,
+    rights,
     unseen,
     waits_now,
 )
@@ -491,6 +492,10 @@ class PreloadSource:
             notes.append(_DORMANT)
         elif not control.counts_from_the_start(reading.control):
             notes.append(_WAS_DORMANT)
+        target = self._target
+        if lost := rights.lost(target.pid, discover.user_name(target.uid)):
+            notes.append(lost)
+        notes += discover.notes(target)
         return (*notes, *reading.notes, *self._file.resolver.notes(), *self._file.python.notes())
 
     def _with_holders(self, snapshot: Snapshot, resolve: bool) -> Snapshot:

@@ -22,8 +22,7 @@ _MOST_FAILURES = 10
 _LONGEST = 2_000  # frames of one stack
 _NOTES = {
     "missing": "Python functions are not shown: pip install pystack",
-    "forbidden": "Python functions are not shown: this user may not read the process's memory"
-    " (root may, and the same user where kernel.yama.ptrace_scope is 0)",
+    "forbidden": "Python functions are not shown: this user may not read the process's memory",
     "unreadable": "Python functions are not shown: the interpreter's data cannot be read",
     "ended": "Python functions are not shown: what reads them failed again and again",
 }
