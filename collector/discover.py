@@ -251,9 +251,14 @@ def why_none(target: Target) -> str:
         return f"{reason}; start that one without it, or with this program's name in it"
     if reason:
         return f"the library is loaded but could not start: {reason}; {remedy(reason)}"
+    if LIBRARY in maps and procfs.in_our_namespace(target.pid, "time") is False:
+        return (
+            "it runs in another time namespace, where it began at another time: its file is not"
+            " found, nor could its times be compared; run locktop there"
+        )
     if LIBRARY in maps:
         return (
-            f"the library is loaded but its file {paths(target)[-1]} is not there; a forked process"
+            f"the library is loaded but its file {paths(target)[-2]} is not there; a forked process"
             " makes it at its first use of a lock (if LOCKTOP_CHILDREN does not leave it out), else"
             " it was removed"
         )

@@ -58,6 +58,15 @@ def counts_as_we_do() -> bool:
         return False
 
 
+def in_our_namespace(pid: int, kind: str) -> bool | None:
+    """Tell whether a process is in our namespace of a kind, "user" or "time" (namespaces(7)); None
+    where that may not be seen."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/{kind}") == os.readlink(f"/proc/self/ns/{kind}")
+    except OSError:
+        return None
+
+
 def hides_others() -> bool:
     """Tell whether /proc is mounted so that it hides what one may not trace (hidepid)."""
     for line in read("/proc/self/mounts").splitlines():

@@ -58,16 +58,9 @@ def facts(pid: int) -> Facts:
         ours=procfs.identity("self"),
         theirs=theirs,
         is_dumpable=owner == user if user else None,
-        same_namespace=_same_namespace(pid),
+        same_namespace=procfs.in_our_namespace(pid, "user"),
         scope=yama_scope(),
     )
-
-
-def _same_namespace(pid: int) -> bool | None:
-    try:
-        return os.readlink(f"/proc/{pid}/ns/user") == os.readlink("/proc/self/ns/user")
-    except OSError:
-        return None
 
 
 def yama_scope(path: str = _YAMA) -> int:
@@ -98,7 +91,10 @@ def bar(known: Facts, to_trace: bool) -> Bar:
         return Bar.NAMESPACE
     if theirs.permitted & ~ours.effective:
         return Bar.CAPABILITIES
-    return Bar.YAMA if scope else Bar.OTHER
+    if scope:
+        return Bar.YAMA
+    # What is asked for first has been granted where more is asked for.
+    return Bar.OTHER if to_trace or known.is_dumpable else Bar.UNDUMPABLE
 
 
 def why(pid: int, owner: str, to_trace: bool, watched: bool = False) -> str:
@@ -166,8 +162,8 @@ _WHAT = {
     Bar.USER: "belongs to user {owner}",
     Bar.GROUP: "runs with another group (gid {group}) than this user",
     Bar.USERS: "has the rights of several users or groups",
-    Bar.UNDUMPABLE: "lets nobody but root look into it (it changed its user, forbade it by prctl,"
-    " or its program file may not be read)",
+    Bar.UNDUMPABLE: "lets nobody but root (CAP_SYS_PTRACE) look into it (it changed its user,"
+    " forbade it by prctl, or its program file may not be read)",
     Bar.NAMESPACE: "runs in another user namespace",
     Bar.CAPABILITIES: "has capabilities that this user lacks",
     Bar.OTHER: "may not be looked into: a security module (AppArmor, SELinux), a filter of system"
@@ -212,10 +208,12 @@ def as_root() -> str:
 
 
 def _as_root(ours: Identity) -> str:
+    if ours.uids[1]:
+        return "run locktop as root"
+    if ours.effective & _CAP_SYS_PTRACE:
+        return "run locktop as the root outside of this user namespace"
     # As in most containers.
-    if not ours.uids[1] and not ours.effective & _CAP_SYS_PTRACE:
-        return (
-            "root lacks the capability CAP_SYS_PTRACE here: run locktop where it has that (outside"
-            " of the container, or with `--cap-add SYS_PTRACE`)"
-        )
-    return "run locktop as root"
+    return (
+        "root lacks the capability CAP_SYS_PTRACE here: run locktop where it has that (outside of"
+        " the container, or with `--cap-add SYS_PTRACE`)"
+    )

@@ -17,7 +17,9 @@ from support.containers import contained
 from support.rights import as_nobody
 from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 
+from locktop.collector import procfs
 from locktop.collector.attach import attach
+from locktop.collector.launch import preload_environment
 from locktop.collector.model import Doing, Snapshot
 from locktop.collector.source import Source
 
@@ -161,3 +163,17 @@ def test_a_filter_of_system_calls_is_said(
         assert (done.returncode, done.stdout) == (2, "")
         (note,) = done.stderr.splitlines()
     assert "forbids process_vm_readv here: allow that, or run locktop outside" in note
+
+
+def test_another_time_namespace_is_said(compiler: Compiler) -> None:
+    command = ["unshare", "--time", "--boottime", "1000", "--kill-child", "--fork"]
+    if (tried := subprocess.run([*command, "true"], capture_output=True, text=True)).returncode:
+        pytest.skip(f"no time namespace may be made here: {tried.stderr.strip()}")
+    program, preload = compiler.program("ring3"), preload_environment()["LD_PRELOAD"]
+    with Target([*command, "env", f"LD_PRELOAD={preload}", program]) as target:
+        tids = crossed(target)
+        pid = procfs.status(tids["alice"]).process
+        seen = deadlocked(pid)
+        check_ring(seen, tids, pid)
+        assert "it runs in another time namespace" in seen.notes[0]
+        target.finish()

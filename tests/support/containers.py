@@ -63,3 +63,5 @@ def contained(
         start: list[str | Path] = [compiler.program("contained"), sort, root, *variables]
         with Target([*start, inside, *arguments]) as target:
             yield target, int(target.line())
+            if not own_root:  # it removes its file where it ends by itself
+                target.finish()
