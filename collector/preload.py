@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 from locktop.collector import (
     control,
@@ -493,7 +494,8 @@ class PreloadSource:
         elif not control.counts_from_the_start(reading.control):
             notes.append(_WAS_DORMANT)
         target = self._target
-        if lost := rights.lost(target.pid, discover.user_name(target.uid)):
+        owner, call = discover.user_name(target.uid), partial(self._tasks.call, target.own_pid)
+        if lost := rights.lost(target.pid, owner, call):
             notes.append(lost)
         notes += discover.notes(target)
         return (*notes, *reading.notes, *self._file.resolver.notes(), *self._file.python.notes())

@@ -211,6 +211,8 @@ class ProcSource:
         if not self._looked_at:
             time.sleep(_FIRST_S)
         self._sample()
+        if rights.memory_refused(self._target.pid):
+            raise PermissionError  # it was allowed before
         now = self._at
         interval_s = now - self._looked_at if self._looked_at else now - self._begun
         self._looked_at = now

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -109,11 +110,11 @@ def why(pid: int, owner: str, to_trace: bool, watched: bool = False) -> str:
     return words(known, bar(known, to_trace), owner, watched)
 
 
-def lost(pid: int, owner: str) -> str:
+def lost(pid: int, owner: str, call: Callable[[], object]) -> str:
     """Return what is not seen of a process that runs with the library, why, and what to do about
-    it; "" where all is."""
+    it; "" where all is. ``call`` asks in which system call one of its threads is (Tasks.call)."""
     try:
-        procfs.thread_syscall(pid, pid)
+        call()
     except PermissionError:
         return _unseen(pid, owner)
     except OSError:

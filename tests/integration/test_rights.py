@@ -17,8 +17,11 @@ from support.containers import INSIDE, root_directory
 from support.rights import NOBODY, as_nobody
 from support.targets import Compiler, Target
 
+from locktop.collector import rights
 from locktop.collector.attach import attach
+from locktop.collector.errors import LocktopError
 from locktop.collector.model import Doing, Snapshot
+from locktop.collector.tasks import Tasks
 from locktop.tui import cli
 
 Start = Callable[..., Target]
@@ -27,16 +30,24 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root may become 
 
 @pytest.fixture
 def start(compiler: Compiler, need: Callable[..., Path]) -> Iterator[Start]:
-    """Starts a copy of `kept` that everybody may run: ``start(way, preloaded, user)``."""
+    """Starts a copy of `kept` that everybody may run; ``variables`` are of its environment."""
     setpriv = str(need("setpriv", "util-linux"))
     started: list[Target] = []
     with root_directory(compiler.program("kept")) as root:
         place = root / str(INSIDE)[1:]
 
-        def begun(way: str, preloaded: bool = False, user: int = NOBODY) -> Target:
+        def begun(way: str, *variables: str, preloaded: bool = False, user: int = NOBODY) -> Target:
             as_user = [setpriv, "--reuid", user, "--regid", user, "--clear-groups"]
-            variables = [f"LD_PRELOAD={place / 'liblocktop.so'}"] if preloaded else []
-            target = Target([*map(str, as_user), "env", *variables, place / "kept", way])
+            preload = [f"LD_PRELOAD={place / 'liblocktop.so'}"] if preloaded else []
+            command: list[str | Path] = [
+                *map(str, as_user),
+                "env",
+                *preload,
+                *variables,
+                place / "kept",
+                way,
+            ]
+            target = Target(command)
             started.append(target)
             target.expect("ready")
             return target
@@ -104,9 +115,82 @@ def test_the_library_shows_what_may_not_be_looked_into(start: Start) -> None:
     assert note.endswith("; run locktop as root")
 
 
+def test_one_that_keeps_itself_shut_later(start: Start) -> None:
+    target = start("open")
+    look(target.pid)
+
+    def looked() -> str:
+        with closing(attach(target.pid)) as source:
+            source.look()
+            target.go_on()
+            target.expect("undumpable")
+            with pytest.raises(LocktopError) as refused:
+                source.look()
+            return str(refused.value)
+
+    assert "lets nobody but root (CAP_SYS_PTRACE) look into it" in as_nobody(looked)
+
+
+def test_what_was_refused_is_not_asked_for_at_once_again(start: Start) -> None:
+    """For Yama writes a line to the kernel's log each time."""
+    target = start("undumpable")
+
+    def ask() -> list[bool]:
+        tasks = Tasks(target.pid, target.pid)
+        seen = [may_see(tasks)]
+        target.go_on()
+        target.expect("dumpable")
+        seen += [may_see(tasks), may_see(Tasks(target.pid, target.pid))]
+        return seen
+
+    def may_see(tasks: Tasks) -> bool:
+        try:
+            return tasks.call(target.pid) is not None
+        except PermissionError:
+            return False
+
+    assert as_nobody(ask) == [False, False, True]
+
+
 def look(pid: int) -> Snapshot:
     with closing(attach(pid)) as source:
         return source.look(resolve=True)
+
+
+needs_yama = pytest.mark.skipif(
+    rights.yama_scope() == 0, reason="this kernel keeps no tracing back: kernel.yama.ptrace_scope"
+)
+
+
+@needs_yama
+def test_yama_keeps_out_who_has_no_library(start: Start) -> None:
+    pid = start("open").pid
+    check = partial(said, "check", "-p", str(pid))
+    check()  # imports all
+    status, _, errors = as_nobody(check)
+    assert status == 2
+    assert f"(kernel.yama.ptrace_scope is {rights.yama_scope()}" in errors
+
+
+@needs_yama
+@pytest.mark.parametrize("value", ["none", "any"])
+def test_yama_lets_in_whom_the_process_lets_in(value: str, start: Start) -> None:
+    pid = start("open", f"LOCKTOP_PTRACER={value}", preloaded=True).pid
+    look(pid)
+    seen: Snapshot = as_nobody(partial(look, pid))
+    (lock,) = seen.locks
+    assert (lock.name, len(lock.waiters)) == ("g_lock", 1)
+    assert lock.holder_now is not None
+    if value == "any" and rights.yama_scope() == 1:
+        assert seen.notes == ()
+        assert lock.holder_now.call == "read"
+        functions = [frame.function for frame in seen.stacks[lock.holder_now.stack]]
+        assert functions[0] == "main"
+    else:
+        (note,) = seen.notes
+        assert note.startswith("what the holders of locks do now, and stacks from outside,")
+        assert f"(kernel.yama.ptrace_scope is {rights.yama_scope()}" in note
+        assert lock.holder_now.call == ""
 
 
 @contextmanager

@@ -3,8 +3,11 @@
  *   open           it does not
  *   undumpable     prctl(PR_SET_DUMPABLE)
  *   capable        it has become nobody, and kept a capability
+ *
+ * With each line heard it is the other way: undumpable, and not.
  */
 #include <linux/capability.h>
+#include <stdatomic.h>
 #include <sys/prctl.h>
 
 #include "target.h"
@@ -13,8 +16,11 @@ enum { NOBODY = 65534 };
 
 pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 
+static atomic_int waiter;
+
 static KEPT void *wants(void *argument)
 {
+    waiter = own_tid();
     pthread_mutex_lock(&g_lock);
     return argument;
 }
@@ -46,6 +52,13 @@ int main(int argc, char **argv)
         keep_a_capability();
     pthread_mutex_lock(&g_lock);
     start(wants, NULL, "wants");
+    while (!waiter || !is_asleep(waiter))
+        pause_ms(1);
     say("ready");
-    return read(0, &c, 1) < 0;
+    for (int dumpable = !!strcmp(way, "undumpable"); read(0, &c, 1) == 1;) {
+        dumpable = !dumpable;
+        must_do(prctl(PR_SET_DUMPABLE, dumpable, 0, 0, 0), "PR_SET_DUMPABLE");
+        say(dumpable ? "dumpable" : "undumpable");
+    }
+    return 0;
 }
