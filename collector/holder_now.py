@@ -76,7 +76,8 @@ class Holders:
         since = known[1] if known is not None and known[0] == where else now
         self._since[tid] = where, since
         name, what = syscalls.name(call.number), call_words.described(self._pid, call)
-        stack = self._stacks.of(self._tasks.kernel_tid(tid), where)
+        may_be_seen = call.pc != 0
+        stack = self._stacks.of(self._tasks.kernel_tid(tid), where) if may_be_seen else 0
         if stack:
             self._told.add(stack)
         return HolderNow(tid, Doing.BLOCKED, name, what, now - since, stack)

@@ -22,6 +22,7 @@ from locktop.collector.attach import attach
 from locktop.collector.launch import preload_environment
 from locktop.collector.model import Doing, Snapshot
 from locktop.collector.source import Source
+from locktop.collector.symbols.python_reader import PythonReader
 
 #: The lock that each thread of `ring3` wants.
 WANTED = {"alice": "g_beta_lock", "bob": "g_gamma_lock", "carol": "g_alpha_lock"}
@@ -177,3 +178,18 @@ def test_another_time_namespace_is_said(compiler: Compiler) -> None:
         check_ring(seen, tids, pid)
         assert "it runs in another time namespace" in seen.notes[0]
         target.finish()
+
+
+def test_python_that_lies_only_there_is_said(tmp_path: Path) -> None:
+    code = "import sys; print('ready', flush=True); sys.stdin.read()"
+    steps = 'mount -t tmpfs x "$1" && cp "$2" "$1/python3" && exec "$1/python3" -c "$3"'
+    python = os.path.realpath("/usr/bin/python3")  # has libpython inside
+    if not os.path.exists(python):
+        pytest.skip("/usr/bin/python3 is not installed")
+    command = ["unshare", "--mount", "sh", "-c", steps, "sh", str(tmp_path), python, code]
+    with Target(command, {"PYTHONHOME": "/usr"}) as target:
+        target.expect("ready")
+        with closing(PythonReader(target.pid)) as reader:
+            reader.ask()
+            assert reader.answer(PATIENCE_S) is None
+            assert "in a container, run locktop inside" in reader.note
