@@ -128,7 +128,7 @@ class Holders:
         found: dict[int, HolderNow] = {}
         for tid in held:
             now = asked[tid]
-            if now.doing is Doing.BLOCKED:
+            if now.doing is Doing.BLOCKED and self._since[tid][0][0].pc:  # else it may not be seen
                 stack = self._stacks.of(self._tasks.kernel_tid(tid), self._since[tid][0])
                 if self._sleeps_on(tid) or self._stacks.may_stop:  # which puts it on a CPU
                     found[tid] = replace(now, stack=stack)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 from locktop.collector import (
     control,
@@ -18,6 +19,7 @@ from locktop.collector import (
     forked,
     neighbours,
     procfs,
+    rights,
     unseen,
     waits_now,
 )
@@ -496,6 +498,11 @@ class PreloadSource:
             notes.append(_DORMANT)
         elif not control.counts_from_the_start(reading.control):
             notes.append(_WAS_DORMANT)
+        target = self._target
+        owner, call = discover.user_name(target.uid), partial(self._tasks.call, target.own_pid)
+        if lost := rights.lost(target.pid, owner, call):
+            notes.append(lost)
+        notes += discover.notes(target)
         return (*notes, *reading.notes, *self._file.resolver.notes(), *self._file.python.notes())
 
     def _new_holders(self) -> Holders:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from locktop.collector import discover, procfs
+from locktop.collector import discover, procfs, rights
 from locktop.collector.analysis import deadlock, waitgraph
 from locktop.collector.analysis.classify import Classifier
 from locktop.collector.analysis.idle_rules import Rules
@@ -76,9 +76,16 @@ class ProcSource:
         self._begin()
         try:
             self._sample()
+            if refused := rights.memory_refused(pid):
+                raise LocktopError(
+                    f"process {self._target} runs without the library, and {refused}"
+                )
         except OSError as error:
             self._let_go()
             raise self._refused(error) from None
+        except LocktopError:
+            self._let_go()
+            raise
         self._thread = threading.Thread(target=self._go_on_sampling, name="sampler", daemon=True)
         self._thread.start()
 
@@ -219,6 +226,8 @@ class ProcSource:
         if not self._looked_at:
             time.sleep(_FIRST_S)
         self._sample()
+        if rights.memory_refused(self._target.pid):
+            raise PermissionError  # it was allowed before
         now = self._at
         interval_s = now - self._looked_at if self._looked_at else now - self._begun
         self._looked_at = now
@@ -300,7 +309,7 @@ class ProcSource:
         ]
         if untold:
             notes.append(_UNTOLD)
-        return (*notes, *self._resolver.notes())
+        return (*notes, *discover.notes(self._target), *self._resolver.notes())
 
     def _without(self) -> str:
         return self._why or "it runs without the library"

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import closing
 
 import pytest
+from support import tool
 from support.rights import NOBODY, as_nobody
 from support.targets import PATIENCE_S, StartTarget, Target
 
@@ -65,6 +66,13 @@ def test_a_blocked_holder_is_in_the_call_that_it_made(way: str, start_target: St
     (lock,) = (lock for lock in json_.document(seen)["locks"] if lock["holder_now"])
     assert lock["holder_now"]["what"] == about_to
     assert lock["holders"] == [now.tid]
+
+
+def test_one_look_knows_the_names(start_target: StartTarget) -> None:
+    target, _ = begun(start_target, "sleeps")
+    seen = tool.snapshot(target.pid)
+    lock = tool.lock_named(seen, "g_lock")
+    assert tool.functions(seen, lock["holder_now"]["stack"])[:2] == ["sleeps", "hold"]
 
 
 def functions(snapshot: Snapshot, now: HolderNow) -> list[str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pictures
 import pytest
+from support.rights import as_nobody
 
 from locktop.collector import idle_config
 from locktop.collector.analysis import callers, idle_rules
@@ -216,6 +218,16 @@ def test_without_a_file_there_are_the_shipped_rules(
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
     assert verdict(idle_config.load(), Kind.COND) == "idle condition"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+def test_rules_of_another_user_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    idle_config.path().parent.mkdir(mode=0o700)
+    idle_config.path().write_text("contended file kind=cond\n")
+    assert verdict(idle_config.load(), Kind.COND) == "contended file"
+    # HOME may lead there after a change of user.
+    assert as_nobody(lambda: verdict(idle_config.load(), Kind.COND)) == "idle condition"
 
 
 def test_the_command_line_goes_before_the_file_and_that_before_the_shipped(
