@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from locktop.collector.model import Frame
 from locktop.collector.symbols.resolver import Resolver
@@ -18,7 +18,15 @@ FIRST_ID = 1 << 33
 CUT = Frame(0, "(further callers are not known)", None, None, "", 0)
 #: What a wait is made of inside the C library says nothing: who called it does.
 _LIBC = re.compile(r"libc(\.so\.|-2\.)|\[vdso\]|ld-linux|libpthread")
+#: Calls the kernel for whoever asks it to.
+_SYSCALL = "syscall"
 _MOST_KEPT = 20_000
+
+
+class _Stack(NamedTuple):
+    addresses: tuple[int, ...]
+    complete: bool
+    entered: bool  # see OutsideStacks.of()
 
 
 class OutsideStacks:
@@ -31,16 +39,19 @@ class OutsideStacks:
         self._can_unwind = True
         self._until = 0.0
         self._of_sleep: dict[int, tuple[object, int]] = {}  # by tid: which sleep, id
-        self._ids: dict[tuple[tuple[int, ...], bool], int] = {}
-        self._addresses: dict[int, tuple[tuple[int, ...], bool]] = {}
+        self._ids: dict[_Stack, int] = {}
+        self._stacks: dict[int, _Stack] = {}
+        self._frames: dict[int, tuple[tuple[Frame, ...], tuple[Frame, ...]]] = {}  # all, shown
 
     def begin(self, budget_s: float) -> None:
         """A look begins, in which new stacks may take so long."""
         self._until = time.monotonic() + budget_s
 
-    def of(self, kernel_tid: int, sleep: object) -> int:
+    def of(self, kernel_tid: int, sleep: object, entered: bool = False) -> int:
         """Return the id of the stack that a thread has in a sleep, which ``sleep`` tells from its
-        others; 0 where it is not known, or no time was left for it."""
+        others; 0 where it is not known, or no time was left for it. ``entered``: the function
+        that was called is to be a frame of it, also of the C library, and if it has none any more
+        (unwind/entered.py)."""
         known = self._of_sleep.get(kernel_tid)
         if known is not None and known[0] == sleep:
             return known[1]
@@ -53,9 +64,21 @@ class OutsideStacks:
         addresses = tuple(
             address + (at in unwound.exact) for at, address in enumerate(unwound.addresses)
         )
-        found = self._id((addresses, unwound.complete))
+        if entered:
+            addresses = self._with_entered(addresses, unwound.addresses)
+        found = self._id(_Stack(addresses, unwound.complete, entered))
         self._of_sleep[kernel_tid] = sleep, found
         return found
+
+    def _with_entered(
+        self, addresses: tuple[int, ...], unwound: tuple[int, ...]
+    ) -> tuple[int, ...]:
+        """With the function that was called, where it has left its frame to another."""
+        found = self._unwinder.entered(unwound) if self._unwinder else None
+        if found is None:
+            return addresses
+        at, function = found
+        return (*addresses[:at], function + 1, *addresses[at:])
 
     def _is_ready(self) -> bool:
         """Whether stacks can be followed. The first frame does not wait for all that this needs."""
@@ -68,19 +91,26 @@ class OutsideStacks:
                 self._can_unwind = False
         return self._can_unwind
 
-    def _id(self, stack: tuple[tuple[int, ...], bool]) -> int:
+    def _id(self, stack: _Stack) -> int:
         known = self._ids.get(stack)
         if known is None:
             if len(self._ids) >= _MOST_KEPT:
                 self._ids.clear()  # their numbers are not used again
-            known = self._ids[stack] = FIRST_ID + len(self._addresses)
-            self._addresses[known] = stack
+            known = self._ids[stack] = FIRST_ID + len(self._stacks)
+            self._stacks[known] = stack
         return known
 
     def frames(self, stack: int) -> tuple[Frame, ...]:
         """Return a stack's frames, innermost first, without those of the C library that come before
-        its first caller."""
-        addresses, complete = self._addresses[stack]
-        frames = self._resolver.stack(stack, addresses)
+        its first caller, but for the one that it called where that was asked for."""
+        found = self._stacks[stack]
+        frames = self._resolver.stack(stack, found.addresses)
+        known = self._frames.get(stack)
+        if known is not None and known[0] is frames:
+            return known[1]
         inside = next((at for at, frame in enumerate(frames) if not _LIBC.match(frame.module)), 0)
-        return frames[inside:] if complete else (*frames[inside:], CUT)
+        if found.entered and inside and frames[inside - 1].function not in ("", _SYSCALL):
+            inside -= 1
+        shown = frames[inside:] if found.complete else (*frames[inside:], CUT)
+        self._frames[stack] = frames, shown
+        return shown

@@ -73,6 +73,13 @@ class CodeMap:
         mapping = self._space.find(address)
         return mapping is not None and mapping.executable
 
+    def file(self, address: int) -> tuple[str, int, str] | None:
+        """Return what tells the file from others whose code lies at an address; None if none
+        does."""
+        mapping = self._space.find(address)
+        executable = mapping is not None and mapping.executable and mapping.is_file
+        return mapping.file if mapping is not None and executable else None
+
     def read(self, address: int, size: int) -> bytes:
         """Return what the program has at an address, b"" where it has nothing."""
         return memory.read(self._pid, address, size)

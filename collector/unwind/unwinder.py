@@ -5,12 +5,13 @@ Whatever is not known for certain cuts a stack short: what is shown of it is so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from locktop.collector import memory, procfs, syscalls
 from locktop.collector.syscalls import Call
 from locktop.collector.unwind import ptrace_stop
 from locktop.collector.unwind.code_map import CodeMap
+from locktop.collector.unwind.entered import entered
 from locktop.collector.unwind.machine import Machine, machine
 from locktop.collector.unwind.recover import FrameRegisters
 from locktop.collector.unwind.stack import Stack
@@ -47,6 +48,10 @@ class Unwinder:
             return found if self._sleeps(tid) == before else None
         except (OSError, ValueError):
             return None
+
+    def entered(self, addresses: Sequence[int]) -> tuple[int, int] | None:
+        """Return the function of its innermost module that a stack's caller called: entered.py."""
+        return entered(self._code, addresses) if self._machine.name == "x86_64" else None
 
     def _sleeps(self, tid: int) -> tuple[Call, int] | None:
         """Where a thread sleeps, and how often it was put on a CPU before."""
