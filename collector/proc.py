@@ -21,7 +21,15 @@ from locktop.collector.closer_look import CloserLook
 from locktop.collector.errors import LocktopError
 from locktop.collector.holder_now import Holders
 from locktop.collector.libc_version import glibc_of
-from locktop.collector.model import CONTENTION_KINDS, Deadlock, Lock, Snapshot, Thread, ThreadState
+from locktop.collector.model import (
+    CONTENTION_KINDS,
+    Deadlock,
+    Kind,
+    Lock,
+    Snapshot,
+    Thread,
+    ThreadState,
+)
 from locktop.collector.outside_picture import OutsidePicture
 from locktop.collector.outside_stacks import OutsideStacks
 from locktop.collector.outside_waits import OutsideWait, OutsideWaits
@@ -212,7 +220,7 @@ class ProcSource:
         locks = self._picture.locks(self._waiting, now, interval_s)
         deadlocks = self._deadlocks(threads, locks, stacks, interval_s)
         untold = tuple(sorted(
-            tid for tid, wait in self._waiting.items() if wait.what.kind.value == "futex"
+            tid for tid, wait in self._waiting.items() if wait.what.kind is Kind.FUTEX
         ))  # fmt: skip
         main = self._now.get(self._target.own_pid)
         return Snapshot(
@@ -246,7 +254,8 @@ class ProcSource:
             self._waiting.values(), key=lambda wait: wait.what.kind not in CONTENTION_KINDS
         )
         for wait in order:
-            stack = self._stacks.of(self._now[wait.tid].kernel_tid, wait.seq)
+            untold = wait.what.kind is Kind.FUTEX
+            stack = self._stacks.of(self._now[wait.tid].kernel_tid, wait.seq, entered=untold)
             if stack:
                 found[wait.tid] = stack
         return found
