@@ -43,6 +43,10 @@ class OutsideStacks:
         self._stacks: dict[int, _Stack] = {}
         self._frames: dict[int, tuple[tuple[Frame, ...], tuple[Frame, ...]]] = {}  # all, shown
 
+    def unwinder(self) -> Unwinder | None:
+        """Return what follows the stacks; None where nothing can."""
+        return self._unwinder if self._is_ready() else None
+
     def begin(self, budget_s: float) -> None:
         """A look begins, in which new stacks may take so long."""
         self._until = time.monotonic() + budget_s

@@ -30,6 +30,7 @@ from locktop.collector.model import (
     Thread,
     ThreadState,
 )
+from locktop.collector.once_waits import OnceWaits
 from locktop.collector.outside_picture import OutsidePicture
 from locktop.collector.outside_stacks import OutsideStacks
 from locktop.collector.outside_waits import OutsideWait, OutsideWaits
@@ -93,9 +94,10 @@ class ProcSource:
         if self._hurried:
             self._resolver.hurry()
         self._samples = Samples(pid, self._target.own_pid)
-        self._waits = OutsideWaits(pid, glibc_of(pid))
         self._sampled = Sampled()
         self._stacks = OutsideStacks(pid, self._resolver)
+        self._once = OnceWaits(pid, self._stacks)
+        self._waits = OutsideWaits(pid, glibc_of(pid), self._once.is_one)
         self._picture = OutsidePicture(self._resolver, self._sampled, self._stacks.frames)
         self._holders = Holders(pid, self._tasks, self._stacks)
         self._closer = CloserLook(self._tasks)
@@ -211,6 +213,7 @@ class ProcSource:
         if not self._looked_at:
             time.sleep(_FIRST_S)
         self._sample()
+        self._find_runners(stacks_s)
         now = self._at
         interval_s = now - self._looked_at if self._looked_at else now - self._begun
         self._looked_at = now
@@ -238,6 +241,17 @@ class ProcSource:
             level="sampled",
             notes=self._notes(bool(untold)),
         )
+
+    def _find_runners(self, stacks_s: float) -> None:
+        """Who runs the routines that others wait for; with that in it the sample is taken again."""
+        waits = self._waiting.values()
+        controls = {wait.what.address for wait in waits if wait.what.kind is Kind.ONCE}
+        before = self._waits.runners
+        self._waits.runners = self._once.runners(
+            controls, self._now.values(), self._samples.still_sleeps, stacks_s
+        )
+        if self._waits.runners != before:
+            self._sample()
 
     def _let_go_of_program(self) -> None:
         """It executed another one: its threads and locks are others, whatever their numbers."""

@@ -42,6 +42,14 @@ class Place(NamedTuple):
         except ValueError as error:
             raise Cut(str(error)) from None
 
+    def function_named(self, name: str) -> int | None:
+        """Return where in the program a function of the same file is. Raises Cut."""
+        try:
+            found = self.table.function_named(name)
+        except ValueError as error:
+            raise Cut(str(error)) from None
+        return None if found is None else found + self.bias
+
 
 class CodeMap:
     """The code of one process."""

@@ -6,16 +6,21 @@ Whatever is not known for certain cuts a stack short: what is shown of it is so.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from locktop.collector import memory, procfs, syscalls
 from locktop.collector.syscalls import Call
 from locktop.collector.unwind import ptrace_stop
 from locktop.collector.unwind.code_map import CodeMap
+from locktop.collector.unwind.cut import Cut
 from locktop.collector.unwind.entered import entered
 from locktop.collector.unwind.machine import Machine, machine
 from locktop.collector.unwind.recover import FrameRegisters
 from locktop.collector.unwind.stack import Stack
 from locktop.collector.unwind.walk import Unwound, Walk
+
+if TYPE_CHECKING:
+    from locktop.collector.unwind.once_code import OnceCode
 
 
 class Unwinder:
@@ -52,6 +57,30 @@ class Unwinder:
     def entered(self, addresses: Sequence[int]) -> tuple[int, int] | None:
         """Return the function of its innermost module that a stack's caller called: entered.py."""
         return entered(self._code, addresses) if self._machine.name == "x86_64" else None
+
+    def once(self, pc: int) -> OnceCode | None:
+        """Return what is told of the function that a thread sleeps in, if it is the one where
+        glibc's pthread_once waits."""
+        # Here: few programs need it, and it is for x86 alone.
+        from locktop.collector.unwind import once_code
+
+        if self._machine.name != "x86_64":
+            return None
+        try:
+            self._code.refresh()
+            place = self._code.place(pc - 1)  # behind the instruction that calls the kernel
+            for name in once_code.NAMES:
+                entry = place.function_named(name)
+                if entry is None:
+                    continue
+                leads_there = entry == place.start or once_code.is_left_for(
+                    self._code.place(entry).code(once_code.MOST_CODE), entry, place.start
+                )
+                if leads_there:
+                    return once_code.once_code(place.code(once_code.MOST_CODE), place.start)
+        except (Cut, OSError):
+            pass
+        return None
 
     def _sleeps(self, tid: int) -> tuple[Call, int] | None:
         """Where a thread sleeps, and how often it was put on a CPU before."""
