@@ -53,9 +53,9 @@ class OutsideStacks:
 
     def of(self, kernel_tid: int, sleep: object, entered: bool = False) -> int:
         """Return the id of the stack that a thread has in a sleep, which ``sleep`` tells from its
-        others; 0 where it is not known, or no time was left for it. ``entered``: the function
-        that was called is to be a frame of it, also of the C library, and if it has none any more
-        (unwind/entered.py)."""
+        others; 0 where it is not known, or no time was left for it. ``entered``: functions
+        that were called are to be frames of it, also those of the C library, and those that have
+        none any more (unwind/entered.py)."""
         known = self._of_sleep.get(kernel_tid)
         if known is not None and known[0] == sleep:
             return known[1]
@@ -77,12 +77,11 @@ class OutsideStacks:
     def _with_entered(
         self, addresses: tuple[int, ...], unwound: tuple[int, ...]
     ) -> tuple[int, ...]:
-        """With the function that was called, where it has left its frame to another."""
-        found = self._unwinder.entered(unwound) if self._unwinder else None
-        if found is None:
-            return addresses
-        at, function = found
-        return (*addresses[:at], function + 1, *addresses[at:])
+        """With the functions that were called and have left their frame to another."""
+        found = self._unwinder.entered(unwound) if self._unwinder else []
+        for at, function in reversed(found):
+            addresses = (*addresses[:at], function + 1, *addresses[at:])
+        return addresses
 
     def _is_ready(self) -> bool:
         """Whether stacks can be followed. The first frame does not wait for all that this needs."""
@@ -106,7 +105,8 @@ class OutsideStacks:
 
     def frames(self, stack: int) -> tuple[Frame, ...]:
         """Return a stack's frames, innermost first, without those of the C library that come before
-        its first caller, but for the one that it called where that was asked for."""
+        its first caller, unless they were asked for and say more than that the kernel was called.
+        """
         found = self._stacks[stack]
         frames = self._resolver.stack(stack, found.addresses)
         known = self._frames.get(stack)
@@ -114,7 +114,7 @@ class OutsideStacks:
             return known[1]
         inside = next((at for at, frame in enumerate(frames) if not _LIBC.match(frame.module)), 0)
         if found.entered and inside and frames[inside - 1].function not in ("", _SYSCALL):
-            inside -= 1
+            inside = 0
         shown = frames[inside:] if found.complete else (*frames[inside:], CUT)
         self._frames[stack] = frames, shown
         return shown

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from locktop.collector.analysis.idle_rules import Rules
 from locktop.collector.model import Frame, Kind, Lock, Snapshot
@@ -55,7 +56,7 @@ class LockTypes:
 
     def of(self, frames: Sequence[Frame]) -> str:
         """Return what is waited for in a stack, innermost first; "" where it does not tell."""
-        return self._rules.type(frames) or _of_libc(frames)
+        return _of_libc(frames) or self._rules.type(frames)
 
     def _word(self, lock: Lock, now: Iterable[int], stacks: Mapping[int, tuple[Frame, ...]]) -> str:
         """Those that wait now tell it, else those that have waited."""
@@ -87,8 +88,8 @@ def _typed(lock: Lock, word: str, known: tuple[Lock, Lock] | None) -> Lock:
 
 
 def _of_libc(frames: Sequence[Frame]) -> str:
-    """By the function that its caller called: what it called inside has no name."""
-    if not frames or not frames[0].module.startswith(_LIBC):
-        return ""
-    function = frames[0].function
+    """By the function that its caller called: what that called inside seldom has a name."""
+    function = ""
+    for frame in takewhile(lambda frame: frame.module.startswith(_LIBC), frames):
+        function = frame.function
     return f"libc's {function}" if function not in ("", _SYSCALL) else ""

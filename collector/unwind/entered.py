@@ -9,26 +9,25 @@ from locktop.collector.unwind.code_map import CodeMap
 from locktop.collector.unwind.cut import Cut
 from locktop.collector.unwind.recover import is_indirect
 
-_MOST_FRAMES = 16  # that a library has before its caller
+_MOST_FRAMES = 16  # looked at: what waits is near
 _CALL, _CALL_OF_WORD, _JUMP_OF_WORD = b"\xe8", b"\xff\x15", b"\xff\x25"
 _STUB = 16  # bytes of a linkage table's entry
 _MARKS = (b"\xf3\x0f\x1e\xfa", b"\xf2")  # endbr64, bnd: what such an entry may begin with
 _MASK = (1 << 64) - 1
 
 
-def entered(code: CodeMap, addresses: Sequence[int]) -> tuple[int, int] | None:
-    """Return which frame of a stack (innermost first) is the first outside of the module where it
-    is, and the function of that module which was called there. None where that function has its
-    own frame, or the call does not tell: it led through a register, or into another module."""
-    inside = code.file(addresses[0])
+def entered(code: CodeMap, addresses: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the functions without a frame that a stack (innermost first) leads through: each with
+    the frame that called it, of another module. None is told where the call does not tell: it led
+    through a register, or not into the module whose frames come before."""
+    found = []
     for at, address in enumerate(addresses[1:_MOST_FRAMES], 1):
-        if code.file(address - 1) != inside:
-            target = _called(code, address)
-            is_there = bool(target) and code.file(target) == inside is not None
-            if not is_there or _is_in(code, addresses[at - 1], target):
-                return None
-            return at, target
-    return None
+        inside = code.file(addresses[at - 1] - 1)
+        if inside is not None and code.file(address - 1) != inside:
+            function = _called(code, address)
+            if code.file(function) == inside and not _is_in(code, addresses[at - 1], function):
+                found.append((at, function))
+    return found
 
 
 def _is_in(code: CodeMap, address: int, function: int) -> bool:

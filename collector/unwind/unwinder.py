@@ -54,9 +54,9 @@ class Unwinder:
         except (OSError, ValueError):
             return None
 
-    def entered(self, addresses: Sequence[int]) -> tuple[int, int] | None:
-        """Return the function of its innermost module that a stack's caller called: entered.py."""
-        return entered(self._code, addresses) if self._machine.name == "x86_64" else None
+    def entered(self, addresses: Sequence[int]) -> list[tuple[int, int]]:
+        """Return the functions that a stack leads through and that have no frame: entered.py."""
+        return entered(self._code, addresses) if self._machine.name == "x86_64" else []
 
     def once(self, pc: int) -> OnceCode | None:
         """Return what is told of the function that a thread sleeps in, if it is the one where
