@@ -506,7 +506,8 @@ class PreloadSource:
         """With what the holders of contended locks do now, and those that wait unseen."""
         self._file.outside.begin(_STACKS_OF_ALL_S if resolve else _STACKS_S)
         locks = self._holders.told(snapshot.locks, snapshot.threads)
-        self._blind_spot.ask(self._unseen)
+        # The first picture does not wait for what following stacks needs.
+        self._blind_spot.ask(self._unseen if resolve or self._last is not None else {})
         stacks = self._holders.stacks() | self._blind_spot.stacks()  # asks for their names
         if resolve:
             self._file.resolver.wait(_NAMES_S)
