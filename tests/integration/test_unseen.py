@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from support import tool
+from support.screen import Screen
 from support.targets import PATIENCE_S, Compiler, StartTarget, Target, remove_file_of, start_time
 
 from locktop.collector.attach import attach
@@ -138,6 +139,15 @@ def test_waits_that_are_compiled_in(openmp: Target, request: pytest.FixtureReque
     openmp.go_on()
     openmp.expect("done")
     assert openmp.finish() == (0, [])
+
+
+@pytest.mark.parametrize("openmp", ["critical"], indirect=True)
+def test_the_screen_says_who_waits_unseen(openmp: Target, need: Need) -> None:
+    openmp.line()
+    with Screen(need("tmux"), "-p", openmp.pid) as screen:
+        text = screen.until(lambda text: "2 threads wait for OpenMP lock" in text, "the waits")
+        assert "the library does not see it" in text
+        assert "unseen: OpenMP" in text
 
 
 def test_a_dormant_library_is_not_said_to_be_passed_by(start_target: StartTarget) -> None:
