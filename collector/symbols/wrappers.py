@@ -9,8 +9,9 @@ from locktop.collector.model import Frame
 _WRAPPERS = (
     "std::", "__gthread", "__gnu_cxx::", "boost::", "absl::", "folly::", "tbb::",
     "pthread_", "__pthread_", "___pthread_", "sem_", "__GI_",
+    "runtime.futex", "runtime.note", "runtime.lock", "runtime.mPark",  # of Go
 )  # fmt: skip
-_WRAPPER_MODULES = ("libc.so", "libpthread", "libstdc++", "libc++")
+_WRAPPER_MODULES = ("libc.so", "libpthread", "libstdc++", "libc++", "libgomp", "libomp")
 
 
 def whose(frames: Iterable[Frame]) -> Frame | None:

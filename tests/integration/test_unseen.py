@@ -62,6 +62,9 @@ func main() { println("ready"); os.Stdin.Read(make([]byte, 1)) }
     with Target([tmp_path / "waits"], preload_environment()) as target:
         lines = said_of(target.pid, tmp_path / "waits")
         assert all("statically linked" in line for line in lines)
+        seen = tool.look_until(target.pid, lambda seen: bool(seen["locks"]), "its idle threads")
+        assert {lock["type"] for lock in seen["locks"]} == {"Go runtime note"}
+        assert all(lock["idle"] for lock in seen["locks"])
         assert target.finish()[0] == 0
 
 
