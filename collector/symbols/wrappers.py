@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from locktop.collector.model import Frame
 
 _WRAPPERS = (
-    "std::", "__gthread", "__gnu_cxx::", "boost::", "absl::", "folly::", "tbb::",
+    "std::", "__gthread", "__gnu_cxx::", "boost::", "absl::", "AbslInternal", "folly::", "tbb::",
     "pthread_", "__pthread_", "___pthread_", "sem_", "__GI_",
     "runtime.futex", "runtime.note", "runtime.lock", "runtime.mPark",  # of Go
 )  # fmt: skip
