@@ -75,9 +75,12 @@ class Holders:
 
     def _is_so(self, now: HolderNow, lock: Lock) -> bool:
         """Of one that is in a system call, whether it has the lock there: it may have given it back
-        since the look. It has if it has it afterwards, and slept all the while."""
+        since the look. It has not where it slept so at the look before already, and it has the lock
+        where it has it afterwards and has slept on."""
         if now.doing is not Doing.BLOCKED:
             return True
+        if now.for_s:
+            return self._sleeps_on(now.tid)
         return self._holds(now.tid, lock) and self._sleeps_on(now.tid)
 
     def _sleeps_on(self, tid: int) -> bool:

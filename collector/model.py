@@ -96,6 +96,20 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
+class UnseenWait:
+    """A wait in a futex call that the kernel shows and the library does not see: it is compiled
+    into the program or inside the C library, or began before anything was watched."""
+
+    tid: int
+    address: int = 0  # of the futex, 0 unknown
+    for_s: float | None = None  # how long at least, as the looks saw it; None unknown
+    stack: int = 0  # id, 0 unknown
+    type: str = ""  # what its functions say is waited for, as "OpenMP lock"
+    idle: bool | None = None  # for work, as a rule says of its functions; None: none does
+    why: str = ""  # that rule
+
+
+@dataclass(frozen=True, slots=True)
 class Use:
     """What a thread did at a lock that nobody owns."""
 
@@ -292,6 +306,7 @@ class Lock:
     idle_s: float = 0.0  # of wait_s, in waits for work
     wait_error_s: float = 0.0  # of wait_s where it was sampled: one standard deviation
     holder_now: HolderNow | None = None  # where others wait for it and it is known who has it
+    type: str = ""  # futex: what the functions of its waiters say it is, as "Rust Mutex"
 
 
 @dataclass(frozen=True, slots=True)
@@ -486,6 +501,7 @@ class Snapshot:
     patterns: tuple[Pattern, ...] = ()  # in the order of PatternName
     lost_events: int = 0  # since the process started, as far as known
     unseen_waiters: tuple[int, ...] = ()  # tids that wait in a futex unknown to the source
+    unseen: tuple[UnseenWait, ...] = ()  # of these what else is known: the first ones only
     locks_left_out: int = 0  # uncontended locks known but not in ``locks``
     ended: bool = False  # the process is gone; the figures are its last, its threads dead
     level: str = "contended"  # one of launch.LEVELS, "sampled"

@@ -21,6 +21,8 @@ FIRST_ID = 1 << 33
 CUT = Frame(0, "(further callers are not known)", None, None, "", 0)
 #: What a wait is made of inside the C library says nothing: who called it does.
 _LIBC = re.compile(r"libc(\.so\.|-2\.)|\[vdso\]|ld-linux|libpthread")
+#: Calls the kernel for whoever asks it to.
+_SYSCALL = "syscall"
 _MOST_KEPT = 20_000
 #: For a thread that runs to be on a CPU once more.
 _RUNNING_S = 0.01
@@ -29,6 +31,7 @@ _RUNNING_S = 0.01
 class _Stack(NamedTuple):
     addresses: tuple[int, ...]
     complete: bool
+    entered: bool  # see OutsideStacks.of()
     running: bool  # what it does inside the C library is what it does
 
 
@@ -57,14 +60,21 @@ class OutsideStacks:
         self._next = FIRST_ID
         #: Why threads that run cannot be sampled, "" as far as they can be.
         self.refused = ""
+        self._frames: dict[int, tuple[tuple[Frame, ...], tuple[Frame, ...]]] = {}  # all, shown
+
+    def unwinder(self) -> Unwinder | None:
+        """Return what follows the stacks; None where nothing can."""
+        return self._unwinder if self._is_ready() else None
 
     def begin(self, budget_s: float) -> None:
         """A look begins, in which new stacks may take so long."""
         self._until = time.monotonic() + budget_s
 
-    def of(self, tid: int, sleep: object) -> int:
+    def of(self, tid: int, sleep: object, entered: bool = False) -> int:
         """Return the id of the stack that a thread has in a sleep, which ``sleep`` tells from its
-        others; 0 where it is not known, or no time was left for it."""
+        others; 0 where it is not known, or no time was left for it. ``entered``: functions
+        that were called are to be frames of it, also those of the C library, and those that have
+        none any more (unwind/entered.py)."""
         known = self._of_sleep.get(tid)
         if known is not None and known[0] == sleep and known[1] in self._kept:
             self._kept.move_to_end(known[1])
@@ -75,7 +85,7 @@ class OutsideStacks:
         unwound = self._asleep(tid)
         if unwound is None or not unwound.addresses:
             return 0
-        found = self._id(unwound, running=False)
+        found = self._id(unwound, entered=entered)
         self._of_sleep[tid] = sleep, found, now
         return found
 
@@ -116,6 +126,15 @@ class OutsideStacks:
             return None
         return Seen(known[1], time.monotonic() - known[2])
 
+    def _with_entered(
+        self, addresses: tuple[int, ...], unwound: tuple[int, ...]
+    ) -> tuple[int, ...]:
+        """With the functions that were called and have left their frame to another."""
+        found = self._unwinder.entered(unwound) if self._unwinder else []
+        for at, function in reversed(found):
+            addresses = (*addresses[:at], function + 1, *addresses[at:])
+        return addresses
+
     def _is_ready(self) -> bool:
         """Whether stacks can be followed. The first frame does not wait for all that this needs."""
         if self._unwinder is None and self._can_unwind:
@@ -127,12 +146,14 @@ class OutsideStacks:
                 self._can_unwind = False
         return self._can_unwind
 
-    def _id(self, unwound: Unwound, running: bool) -> int:
+    def _id(self, unwound: Unwound, entered: bool = False, running: bool = False) -> int:
         # Of a return address the instruction before it is asked for.
         addresses = tuple(
             address + (at in unwound.exact) for at, address in enumerate(unwound.addresses)
         )
-        stack = _Stack(addresses, unwound.complete, running)
+        if entered:
+            addresses = self._with_entered(addresses, unwound.addresses)
+        stack = _Stack(addresses, unwound.complete, entered, running)
         known = self._ids.get(stack)
         if known is None:
             known = self._ids[stack] = self._next
@@ -146,15 +167,25 @@ class OutsideStacks:
     def _forget_oldest(self) -> None:
         id_, stack = self._kept.popitem(last=False)
         del self._ids[stack]
+        self._frames.pop(id_, None)
         self._resolver.forget(id_)
 
     def frames(self, stack: int) -> tuple[Frame, ...]:
         """Return a stack's frames, innermost first, of a thread that sleeps without those of the C
-        library that come before its first caller."""
-        addresses, complete, running = self._kept[stack]
-        frames = self._resolver.stack(stack, addresses)
-        inside = 0
-        if not running:
-            outside = (at for at, frame in enumerate(frames) if not _LIBC.match(frame.module))
-            inside = next(outside, 0)
-        return frames[inside:] if complete else (*frames[inside:], CUT)
+        library that come before its first caller, unless they were asked for and say more than that
+        the kernel was called."""
+        found = self._kept.get(stack)
+        if found is None:
+            return ()
+        self._kept.move_to_end(stack)
+        frames = self._resolver.stack(stack, found.addresses)
+        known = self._frames.get(stack)
+        if known is not None and known[0] is frames:
+            return known[1]
+        outside = (at for at, frame in enumerate(frames) if not _LIBC.match(frame.module))
+        inside = 0 if found.running else next(outside, 0)
+        if found.entered and inside and frames[inside - 1].function not in ("", _SYSCALL):
+            inside = 0
+        shown = frames[inside:] if found.complete else (*frames[inside:], CUT)
+        self._frames[stack] = frames, shown
+        return shown

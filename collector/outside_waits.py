@@ -9,10 +9,11 @@ from locktop.collector import futex, glibc_objects, memory
 from locktop.collector.futex import FutexWait
 from locktop.collector.glibc_objects import AFTER, BEFORE, Object
 from locktop.collector.model import Kind
+from locktop.collector.once_waits import Runners
 from locktop.collector.samples import Sample
 
 #: Of these only the owner may change while a thread sleeps; what the others are stays.
-_OWNED = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.FUTEX})
+_OWNED = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.FUTEX, Kind.ONCE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +30,13 @@ class OutsideWait:
 class OutsideWaits:
     """Reads them, sample after sample."""
 
-    def __init__(self, pid: int, glibc: int) -> None:
-        """``glibc``: see glibc_objects.told()."""
+    def __init__(self, pid: int, glibc: int, is_once: Callable[[int], bool]) -> None:
+        """``glibc``, ``is_once``: see glibc_objects.told()."""
         self._pid = pid
         self._glibc = glibc
+        self._is_once = is_once
+        #: Who runs the routines that are waited for, as far as known.
+        self.runners: Runners = {}
         self._known: dict[int, OutsideWait] = {}
         self._told: dict[int, Object] = {}  # by address of the word, in the sample before
 
@@ -67,15 +71,15 @@ class OutsideWaits:
         self._known = found
         return found
 
-    def owner(self, address: int, tids: Container[int]) -> int:
+    def owner(self, address: int, samples: Mapping[int, Sample]) -> int:
         """Return who has the lock at an address now, as long as somebody waits there; 0 nobody, or
-        it is not known. ``tids``: of the process's threads."""
+        it is not known. ``samples``: the last ones."""
         wait = next((one for one in self._known.values() if one.what.address == address), None)
         if wait is None:
             return 0
         (around,) = self._memory([wait.futex.address])
-        found = glibc_objects.told(wait.futex, around, tids, self._glibc)
-        return found.owner if found is not None else 0
+        found = glibc_objects.told(wait.futex, around, samples, self._glibc, self._is_once)
+        return self._run(found, samples).owner if found is not None else 0
 
     def _objects(
         self, waits: set[FutexWait], tids: Mapping[int, Sample]
@@ -83,12 +87,24 @@ class OutsideWaits:
         addresses = sorted({wait.address for wait in waits})
         around = dict(zip(addresses, self._memory(addresses), strict=True))
         found = {
-            wait: glibc_objects.told(wait, around[wait.address], tids, self._glibc)
-            or self._as_before(wait)
+            wait: self._run(
+                glibc_objects.told(wait, around[wait.address], tids, self._glibc, self._is_once)
+                or self._as_before(wait),
+                tids,
+            )
             for wait in waits
         }
         self._told = {wait.address: what for wait, what in found.items()}
         return found
+
+    def _run(self, what: Object, samples: Mapping[int, Sample]) -> Object:
+        """With the thread that runs the routine, if it has slept on since that was found."""
+        if what.kind is not Kind.ONCE or what.address not in self.runners:
+            return what
+        tid, seq = self.runners[what.address]
+        sample = samples.get(tid)
+        asleep = sample is not None and sample.seq == seq
+        return replace(what, owner=tid) if asleep else what
 
     def _as_before(self, wait: FutexWait) -> Object:
         """Between two owners a mutex does not look like one."""

@@ -29,6 +29,7 @@ from locktop.collector.analysis.classify import Classifier
 from locktop.collector.analysis.idle_rules import Rules
 from locktop.collector.analysis.lock_order import Found
 from locktop.collector.analysis.patterns import patterns
+from locktop.collector.blind_spot import BlindSpot
 from locktop.collector.clock import Clock
 from locktop.collector.closer_look import CloserLook
 from locktop.collector.decode import FlightRecorder
@@ -164,7 +165,7 @@ class PreloadSource:
         self._file = _File(pid, memory, stop_threads)
         self._tasks = Tasks(pid, self._target.own_pid)
         self._followed: Collection[int] | None = None
-        self._holders = self._new_holders()
+        self._holders, self._blind_spot = self._asking()
         self._closer = CloserLook(self._tasks)
         self._neighbours = neighbours.Neighbours(self._target)
         self._process = ProcessFigures(self._target)
@@ -173,8 +174,21 @@ class PreloadSource:
         self._last: Snapshot | None = None
         self._looked_at = 0.0
         self._stopped = False
+        self._unseen: dict[int, int] = {}  # in the last look: see BlindSpot.ask()
         self._hurried = False
         self._busy = threading.Lock()  # levels are set by another thread
+
+    def _asking(self) -> tuple[Holders, BlindSpot]:
+        """What asks the kernel about threads of the program that runs now."""
+        pid, file = self._target.pid, self._file
+
+        def holds(tid: int, lock: Lock) -> bool:
+            thread = file.newest.get(tid)
+            return thread is not None and lock.id in file.reader.holds(thread)
+
+        holders = Holders(pid, self._tasks, file.outside, holds)
+        holders.follow(self._followed)
+        return holders, BlindSpot(pid, self._tasks, file.outside, self._classifier)
 
     def close(self) -> None:
         """Let go of the process; a claim on it lapses by itself."""
@@ -190,7 +204,7 @@ class PreloadSource:
                 snapshot = self._looked()
             told = self._classifier.told(self._resolved(snapshot) if resolve else snapshot)
             if not told.ended:
-                told = self._with_holders(told, resolve)
+                told = self._with_sleepers(told, resolve)
                 told = replace(told, threads=self._closer.told(told.threads, resolve))
             # Of a process that is stopped nothing can be said: nobody holds a lock for long.
             found = () if self._stopped else patterns(told)
@@ -289,7 +303,7 @@ class PreloadSource:
             return None
         self._file.close()
         self._file = _File(self._target.pid, memory, self._stop_threads)
-        self._holders = self._new_holders()
+        self._holders, self._blind_spot = self._asking()
         if self._hurried:
             self._file.hurry()
         self._exe = exe
@@ -357,6 +371,7 @@ class PreloadSource:
         if ended:
             return ending.of_the_dead(snapshot, reading, self._last)
         waiters = unseen.waiters(tasks, reading.newest, self._tasks, file.reader, file.memory)
+        self._unseen = {tid: tasks[tid].runs for tid in waiters}
         return unseen.told(snapshot, waiters)
 
     def _read_tasks(self, reading: Reading, ended: bool) -> tuple[dict[int, Task], float]:
@@ -505,27 +520,19 @@ class PreloadSource:
         notes += discover.notes(target)
         return (*notes, *reading.notes, *self._file.resolver.notes(), *self._file.python.notes())
 
-    def _new_holders(self) -> Holders:
-        file = self._file
-
-        def holds(tid: int, lock: Lock) -> bool:
-            thread = file.newest.get(tid)
-            return thread is not None and lock.id in file.reader.holds(thread)
-
-        holders = Holders(self._target.pid, self._tasks, file.outside, holds)
-        holders.follow(self._followed)
-        return holders
-
-    def _with_holders(self, snapshot: Snapshot, resolve: bool) -> Snapshot:
-        """With what the holders of contended locks do now."""
+    def _with_sleepers(self, snapshot: Snapshot, resolve: bool) -> Snapshot:
+        """With what the holders of contended locks do now, and those that wait unseen."""
         self._file.outside.begin(_STACKS_OF_ALL_S if resolve else _STACKS_S)
         locks = self._holders.told(snapshot, resolve)
+        # The first picture does not wait for what following stacks needs.
+        self._blind_spot.ask(self._unseen if resolve or self._last is not None else {})
+        stacks = self._holders.stacks() | self._blind_spot.stacks()  # asks for their names
         if resolve:
-            self._holders.stacks()  # asks for their names
             self._file.resolver.wait(_NAMES_S)
+            stacks = self._holders.stacks() | self._blind_spot.stacks()
+        stacks = {**snapshot.stacks, **stacks}
         notes = *snapshot.notes, *self._holders.notes()
-        stacks = {**snapshot.stacks, **self._holders.stacks()}
-        return replace(snapshot, locks=locks, stacks=stacks, notes=notes)
+        return self._blind_spot.told(replace(snapshot, locks=locks, stacks=stacks, notes=notes))
 
     def _resolved(self, snapshot: Snapshot, patience_s: float = _NAMES_S) -> Snapshot:
         """Wait for names, and for those that only follow from them (a lock's from a stack's)."""

@@ -21,7 +21,16 @@ from locktop.collector.closer_look import CloserLook
 from locktop.collector.errors import LocktopError
 from locktop.collector.holder_now import Holders
 from locktop.collector.libc_version import glibc_of
-from locktop.collector.model import CONTENTION_KINDS, Deadlock, Lock, Snapshot, Thread, ThreadState
+from locktop.collector.model import (
+    CONTENTION_KINDS,
+    Deadlock,
+    Kind,
+    Lock,
+    Snapshot,
+    Thread,
+    ThreadState,
+)
+from locktop.collector.once_waits import OnceWaits
 from locktop.collector.outside_picture import OutsidePicture
 from locktop.collector.outside_stacks import OutsideStacks
 from locktop.collector.outside_waits import OutsideWait, OutsideWaits
@@ -97,9 +106,10 @@ class ProcSource:
         if self._hurried:
             self._resolver.hurry()
         self._samples = Samples(pid, self._target.own_pid)
-        self._waits = OutsideWaits(pid, glibc_of(pid))
         self._sampled = Sampled()
         self._stacks = OutsideStacks(pid, self._resolver, self._stop_threads)
+        self._once = OnceWaits(pid, self._stacks)
+        self._waits = OutsideWaits(pid, glibc_of(pid), self._once.is_one)
         self._picture = OutsidePicture(self._resolver, self._sampled, self._stacks.frames)
         self._holders = Holders(pid, self._tasks, self._stacks, self._holds)
         self._holders.follow(self._followed)
@@ -228,6 +238,7 @@ class ProcSource:
         self._sample()
         if rights.memory_refused(self._target.pid):
             raise PermissionError  # it was allowed before
+        self._find_runners(stacks_s)
         now = self._at
         interval_s = now - self._looked_at if self._looked_at else now - self._begun
         self._looked_at = now
@@ -237,7 +248,7 @@ class ProcSource:
         locks = self._picture.locks(self._waiting, now, interval_s)
         deadlocks = self._deadlocks(threads, locks, stacks, interval_s)
         untold = tuple(sorted(
-            tid for tid, wait in self._waiting.items() if wait.what.kind.value == "futex"
+            tid for tid, wait in self._waiting.items() if wait.what.kind is Kind.FUTEX
         ))  # fmt: skip
         main = self._now.get(self._target.own_pid)
         return Snapshot(
@@ -256,6 +267,17 @@ class ProcSource:
             notes=self._notes(bool(untold)),
         )
 
+    def _find_runners(self, stacks_s: float) -> None:
+        """Who runs the routines that others wait for; with that in it the sample is taken again."""
+        waits = self._waiting.values()
+        controls = {wait.what.address for wait in waits if wait.what.kind is Kind.ONCE}
+        before = self._waits.runners
+        self._waits.runners = self._once.runners(
+            controls, self._now.values(), self._samples.still_sleeps, stacks_s
+        )
+        if self._waits.runners != before:
+            self._sample()
+
     def _let_go_of_program(self) -> None:
         """It executed another one: its threads and locks are others, whatever their numbers."""
         self._samples.close()
@@ -271,7 +293,8 @@ class ProcSource:
             self._waiting.values(), key=lambda wait: wait.what.kind not in CONTENTION_KINDS
         )
         for wait in order:
-            stack = self._stacks.of(self._now[wait.tid].kernel_tid, wait.seq)
+            untold = wait.what.kind is Kind.FUTEX
+            stack = self._stacks.of(self._now[wait.tid].kernel_tid, wait.seq, entered=untold)
             if stack:
                 found[wait.tid] = stack
         return found

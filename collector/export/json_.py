@@ -27,6 +27,7 @@ from locktop.collector.model import (
     Switches,
     Thread,
     TimeSplit,
+    UnseenWait,
     Wait,
     WaitStack,
 )
@@ -52,6 +53,9 @@ def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, An
     shares that add up to 1; null at the first look. "unknown" names those of which not all is
     known.
 
+    "unseen" is what is known of "unseen_waiters", of the first 32 of them: where the library does
+    not see a wait. "idle" is null where no rule tells.
+
     "thread_groups" are the threads that do the same (analysis/thread_groups.py), each thread in
     one; "lock" is null where they wait for none, or for several of the class "lock_name".
     """
@@ -72,6 +76,7 @@ def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, An
         "complete": snapshot.complete,
         "locks_left_out": snapshot.locks_left_out,
         "unseen_waiters": list(snapshot.unseen_waiters),
+        "unseen": [_unseen(wait) for wait in snapshot.unseen],
         "notes": list(snapshot.notes),
         "process": _process(snapshot),
         "threads": [
@@ -211,6 +216,18 @@ def _wait(wait: Wait, why: str) -> dict[str, Any]:
     }
 
 
+def _unseen(wait: UnseenWait) -> dict[str, Any]:
+    return {
+        "tid": wait.tid,
+        "address": hex(wait.address),
+        "since_s": wait.for_s,
+        "stack": wait.stack,
+        "type": wait.type,
+        "idle": wait.idle,
+        "why": wait.why,
+    }
+
+
 def _held(held: Held) -> dict[str, Any]:
     return {
         "lock": held.lock,
@@ -229,6 +246,7 @@ def _lock(
         "id": lock.id,
         "address": hex(lock.address),
         "kind": str(lock.kind),
+        "type": lock.type,
         "name": lock.name,
         **({"class": of.name} if of is not None else {}),
         "acquisitions": lock.acquisitions,

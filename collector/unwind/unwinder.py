@@ -5,17 +5,22 @@ Whatever is not known for certain cuts a stack short: what is shown of it is so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from locktop.collector import memory, procfs, syscalls
 from locktop.collector.syscalls import Call
 from locktop.collector.unwind import perf_sample, ptrace_stop
 from locktop.collector.unwind.code_map import CodeMap
+from locktop.collector.unwind.cut import Cut
+from locktop.collector.unwind.entered import entered
 from locktop.collector.unwind.machine import Machine, machine
 from locktop.collector.unwind.recover import FrameRegisters
 from locktop.collector.unwind.stack import Copy, Stack
 from locktop.collector.unwind.walk import Unwound, Walk
+
+if TYPE_CHECKING:
+    from locktop.collector.unwind.once_code import OnceCode
 
 
 class _Stop(NamedTuple):
@@ -57,6 +62,34 @@ class Unwinder:
             return found if self._sleeps(tid) == before else None
         except (OSError, ValueError):
             return None
+
+    def entered(self, addresses: Sequence[int]) -> list[tuple[int, int]]:
+        """Return the functions that a stack leads through and that have no frame: entered.py."""
+        return entered(self._code, addresses) if self._machine.name == "x86_64" else []
+
+    def once(self, pc: int) -> OnceCode | None:
+        """Return what is told of the function that a thread sleeps in, if it is the one where
+        glibc's pthread_once waits."""
+        # Here: few programs need it, and it is for x86 alone.
+        from locktop.collector.unwind import once_code
+
+        if self._machine.name != "x86_64":
+            return None
+        try:
+            self._code.refresh()
+            place = self._code.place(pc - 1)  # behind the instruction that calls the kernel
+            for name in once_code.NAMES:
+                entry = place.function_named(name)
+                if entry is None:
+                    continue
+                leads_there = entry == place.start or once_code.is_left_for(
+                    self._code.place(entry).code(once_code.MOST_CODE), entry, place.start
+                )
+                if leads_there:
+                    return once_code.once_code(place.code(once_code.MOST_CODE), place.start)
+        except (Cut, OSError):
+            pass
+        return None
 
     def _sleeps(self, tid: int) -> tuple[Call, int] | None:
         """Where a thread sleeps, and how often it was put on a CPU before."""

@@ -15,6 +15,7 @@ from locktop.collector.model import (
     HolderNow,
     Kind,
     ThreadState,
+    UnseenWait,
     WaitStack,
 )
 from locktop.tui.lines import lock_list, thread_list
@@ -38,6 +39,29 @@ def test_latest_waits_say_how_long_ago_they_were_over() -> None:
     long_wait, short_wait = event(10.5, 10.0, 0.25), event(2.0, 1.0, None)
     shown = [line_text(line) for line in latest_events(picture, (long_wait, short_wait), False)]
     assert [text.split(" ago ")[0].strip() for text in shown[2:]] == ["250ms", "1.00s"]
+
+
+def test_a_thread_that_waits_where_the_library_does_not_see_it() -> None:
+    calm = pictures.normal()
+    sleeper = next(thread for thread in calm.threads if thread.waiting_for is None)
+    wait = UnseenWait(sleeper.tid, 0x7F00, 2.5, 1, "OpenMP lock", False, "openmp-lock")
+    seen = replace(calm, unseen_waiters=(sleeper.tid,), unseen=(wait,))
+    picture = Picture(seen)
+    text = "\n".join(map(line_text, thread_details(picture, picture.threads[sleeper.tid])))
+    assert "OpenMP lock, futex 0x7f00 for at least 2.50s" in text
+    assert "the library does not see this wait; contended, by the rule openmp-lock" in text
+    assert calm.stacks[1][0].function in text
+    cells = {
+        column.title: column.cell(picture.threads[sleeper.tid])[0]
+        for column in thread_list.columns(picture)
+        if column.title in ("WAITS FOR", "SINCE")
+    }
+    assert cells == {"WAITS FOR": "unseen: OpenMP lock", "SINCE": "2.50s"}
+    quiet = replace(seen, threads=(replace(sleeper, waiting_for=None),))
+    assert line_text(headline(Picture(quiet), 120)) == (
+        f" {sleeper.name} waits for OpenMP lock; who holds it is not known: the library does not"
+        " see it"
+    )
 
 
 def details(picture: Picture, lock_id: int) -> str:

@@ -30,6 +30,9 @@ def headline(picture: Picture, width: int) -> Line:
             ("L", "key"),
             (" sets another level.", "dim"),
         )
+    unseen = _say_unseen(picture)
+    if unseen:
+        return unseen
     busiest = _busiest(picture)
     if busiest is None:
         return say((_say_calm(picture), "dim"))
@@ -40,6 +43,21 @@ def headline(picture: Picture, width: int) -> Line:
     if cell_len(line_text(full)) <= width:
         return full
     return _say_busiest(f" {none} now; lately most for ", name, busiest)
+
+
+def _say_unseen(picture: Picture) -> Line:
+    """Who waits for a lock that the library does not see; nothing if nobody is known to."""
+    waits = [wait for wait in picture.snapshot.unseen if wait.idle is False]
+    if not waits:
+        return ()
+    longest = max(waits, key=lambda wait: wait.for_s or 0.0)
+    name = picture.thread_name(longest.tid)
+    who = f"{len(waits)} threads wait" if len(waits) > 1 else f"{name} waits"
+    return say(
+        (f" {who} for ", "waiting"),
+        (longest.type or "a futex", "strong"),
+        "; who holds it is not known: the library does not see it",
+    )
 
 
 def _say_busiest(begin: str, name: str, lock: Lock) -> Line:

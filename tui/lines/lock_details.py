@@ -26,6 +26,7 @@ def lock_details(picture: Picture, lock: Lock) -> Iterator[Line]:
     yield say(
         (f" {lock.name}", "strong"),
         f"  {lock.kind.value}",
+        f" ({lock.type})" if lock.type else "",
         (f"  at {lock.address:#x}", "dim"),
         ("  destroyed" if lock.destroyed else "", "waiting"),
     )

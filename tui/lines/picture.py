@@ -40,6 +40,7 @@ class Picture:
         self.snapshot = snapshot
         self.threads: dict[int, Thread] = {thread.tid: thread for thread in snapshot.threads}
         self.locks: dict[int, Lock] = {lock.id: _named(lock) for lock in snapshot.locks}
+        self.unseen = {wait.tid: wait for wait in snapshot.unseen}
 
     @cached_property
     def classes(self) -> dict[Hashable, LockClass]:
