@@ -13,6 +13,8 @@ from locktop.collector.samples import Sample
 
 #: Of these only the owner may change while a thread sleeps; what the others are stays.
 _OWNED = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.FUTEX})
+#: What these are for is over when they do not look like one.
+_OVER = frozenset({Kind.FUTEX, Kind.BARRIER, Kind.JOIN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,9 @@ class OutsideWaits:
         for tid, wait in asked.items():
             sample, known = samples[tid], self._known.get(tid)
             what = objects[wait]
-            # Whoever has what it waits for got it after its sample, unless it took it twice.
-            if what.owner == tid and not still_sleeps(sample):
+            # Whoever has what it waits for got it after its sample, unless it took it twice. That
+            # the kernel refuses; it gives the lock to a thread that may not run for long.
+            if what.owner == tid and (wait.inherits or not still_sleeps(sample)):
                 continue
             if known is not None and known.seq == sample.seq and known.what == what:
                 found[tid] = known
@@ -83,7 +86,7 @@ class OutsideWaits:
     def _as_before(self, wait: FutexWait) -> Object:
         """Between two owners a mutex does not look like one."""
         known = self._told.get(wait.address)
-        if known is not None and known.kind is not Kind.FUTEX:
+        if known is not None and known.kind not in _OVER:
             return replace(known, owner=0, readers=0)
         return Object(Kind.FUTEX, wait.address, shared=not wait.private)
 

@@ -259,15 +259,20 @@ class ProcSource:
         interval_s: float,
     ) -> tuple[Deadlock, ...]:
         """What this sample shows, and the next one right after it: a thread that was on no CPU in
-        between was asleep all the time."""
+        between did nothing. Whether it waits yet, or was let go and waits for a CPU, the kernel is
+        asked in between."""
         by_id = {lock.id: lock for lock in locks}
         first = waitgraph.waits(threads, by_id)
         suspects = waitgraph.of(first, deadlock.found(first))
         if not suspects.stops:
             return ()
+        asleep = {tid for tid, stop in suspects.stops.items() if stop.asleep}
+        states = self._tasks.states(asleep | suspects.ended)
+        awake = {tid for tid in asleep if states[tid] != "S"}
+        awake |= {tid for tid in suspects.ended if states[tid]}
         self._sample()
         again = self._picture.threads(self._now, self._waiting, stacks, self._at, interval_s)
-        return deadlock.confirmed(suspects, waitgraph.waits(again, by_id))
+        return deadlock.confirmed(suspects, waitgraph.waits(again, by_id), awake)
 
     def _resolved(self, snapshot: Snapshot) -> Snapshot:
         self._resolver.wait(_NAMES_S)

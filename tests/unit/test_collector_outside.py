@@ -24,8 +24,23 @@ def around(before: bytes, after: bytes) -> bytes:
     return before.rjust(BEFORE, b"\0") + after.ljust(AFTER, b"\0")
 
 
-def mutex(lock: int = 2, count: int = 0, owner: int = 101, users: int = 1, kind: int = 0) -> bytes:
-    return around(b"", struct.pack("=IIIIi", lock, count, owner, users, kind))
+def mutex(
+    lock: int = 2,
+    count: int = 0,
+    owner: int = 101,
+    users: int = 1,
+    kind: int = 0,
+    rest: bytes = b"",
+) -> bytes:
+    return around(b"", struct.pack("=IIIIi", lock, count, owner, users, kind) + rest)
+
+
+COND = FutexWait(0x1000 + 40, 0, private=True, plain=False, inherits=False, timed=True)
+
+
+def cond(sequence: int, start: int, sizes: tuple[int, int], began_with: int, waiters: int) -> bytes:
+    before = struct.pack("=QQIIiiII", sequence, start, 0, 0, *sizes, began_with << 2, waiters << 3)
+    return around(before, bytes(8))
 
 
 # ---- what the kernel says ----
@@ -85,10 +100,67 @@ def test_a_mutex_is_known_by_all_that_is_in_it() -> None:
         (MUTEX._replace(address=0x1004), mutex()),
         (MUTEX, b""),
         (MUTEX, mutex()[:60]),
+        # A lock of a C file: whose lock it is tells a pointer, and then comes the next one.
+        (MUTEX, mutex(owner=0x2A6C0, users=0x7FF5)),
+        (MUTEX, mutex(rest=struct.pack("=4xQQ", 0, 0x7FF545696427))),
+        (MUTEX, mutex(rest=struct.pack("=4xQQ", 10000, 0))),
+        # Rust's: no time limit, yet a bit set.
+        (MUTEX._replace(plain=False), mutex()),
     ],
 )
 def test_a_field_that_does_not_fit_tells_that_it_is_none(wait: FutexWait, memory_: bytes) -> None:
     assert glibc_objects.told(wait, memory_, TIDS) is None
+
+
+@pytest.mark.parametrize(
+    "memory_",
+    [
+        cond(2, 0, (0, 0), 0, 1),
+        cond(2 * 9, 0, (-8, 0), 0, 1),  # eight gave up before
+        cond(2 * 9 + 1, 2 * 4 + 1, (2, -1), 3, 4),  # of three one was signalled; of two one gave up
+    ],
+)
+def test_a_condition(memory_: bytes) -> None:
+    assert glibc_objects.told(COND, memory_, TIDS, 36) == Object(Kind.COND, 0x1000)
+    assert glibc_objects.told(COND, memory_, TIDS, 41) is None
+    assert glibc_objects.told(COND._replace(value=2), memory_, TIDS, 36) is None
+    assert glibc_objects.told(COND._replace(plain=True), memory_, TIDS, 36) is None
+
+
+@pytest.mark.parametrize(
+    "memory_",
+    [
+        cond(0, 0, (0, 0), 0, 0),
+        cond(0, 0, (0, 0), 1, 1),  # more left than came
+        cond(4, 0, (0, 0), 0, 1),  # more wait than there are
+        cond(4, 0, (1, 0), 0, 2),
+        cond(4, 1, (0, 0), 0, 2),
+        cond(4, 0, (0, 1), 0, 2),
+        cond(2, 0, (-2, 0), 0, 1),
+        cond(2, 0, (0, 0), 0, 1 << 23),
+    ],
+)
+def test_nearly_a_condition(memory_: bytes) -> None:
+    assert glibc_objects.told(COND, memory_, TIDS, 36) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "parties"),
+    [
+        ((5, 4, 4, 0, 4), 4),
+        ((5, 4, 4, 0, 2), 4),  # two have not left the round before
+        ((5, 3, 4, 0, 0), 0),
+        ((4, 4, 4, 0, 4), 0),
+        ((8, 4, 4, 0, 4), 0),
+        ((5, 4, 4, 0, 5), 0),
+        ((5, 4, 4, 128, 4), 0),
+    ],
+)
+def test_a_barrier(words: tuple[int, ...], parties: int) -> None:
+    wait = FutexWait(0x1004, words[1], private=True, plain=True, inherits=False, timed=False)
+    said = struct.pack("=5I", *words)
+    found = glibc_objects.told(wait, around(said[:4], said[4:]), TIDS)
+    assert found == (Object(Kind.BARRIER, 0x1000, parties=parties) if parties else None)
 
 
 def test_random_memory_is_never_taken_for_a_lock_that_is_held() -> None:
