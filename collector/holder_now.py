@@ -63,7 +63,7 @@ class Holders:
 
     def _blocked(self, tid: int, before: Mapping[int, tuple[object, float]]) -> HolderNow:
         try:
-            runs = self._tasks.runs(tid)
+            kernel_tid, counts = self._tasks.kernel_tid(tid), self._tasks.counts(tid)
             call = self._tasks.call(tid)
         except PermissionError:
             call = Call(-1, (), 0, 0)
@@ -71,12 +71,12 @@ class Holders:
             return HolderNow(tid, Doing.ENDED)
         if call is None:
             return HolderNow(tid, Doing.RUNNING)  # meanwhile
-        now, where = time.monotonic(), (call, runs)
+        now, where = time.monotonic(), (call, counts)
         known = before.get(tid)
         since = known[1] if known is not None and known[0] == where else now
         self._since[tid] = where, since
         name, what = syscalls.name(call.number), call_words.described(self._pid, call)
-        stack = self._stacks.of(self._tasks.kernel_tid(tid), where)
+        stack = self._stacks.of(kernel_tid, where)
         if stack:
             self._told.add(stack)
         return HolderNow(tid, Doing.BLOCKED, name, what, now - since, stack)

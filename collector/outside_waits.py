@@ -22,6 +22,7 @@ class OutsideWait:
     """A thread that sleeps in a futex call."""
 
     tid: int
+    life: int  # of the thread: see Sample
     seq: int  # of the sleep
     since: float  # first seen: time.monotonic()
     futex: FutexWait
@@ -66,7 +67,7 @@ class OutsideWaits:
             if known is not None and known.seq == sample.seq and known.what == what:
                 found[tid] = known
                 continue
-            found[tid] = OutsideWait(tid, sample.seq, sample.since, wait, what)
+            found[tid] = OutsideWait(tid, sample.life, sample.seq, sample.since, wait, what)
         self._known = found
         return found
 

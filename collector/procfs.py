@@ -90,7 +90,12 @@ def thread_syscall(pid: int, tid: int) -> bytes:
 def thread_runs(pid: int, tid: int) -> int:
     """Return how often a thread was put on a CPU: it slept all the time while that stays the
     same."""
-    return int(read(f"/proc/{pid}/task/{tid}/schedstat").split()[2])
+    return int(thread_schedstat(pid, tid).split()[2])
+
+
+def thread_schedstat(pid: int, tid: int) -> bytes:
+    """Return what the scheduler counts of a thread (Documentation/scheduler/sched-stats.rst)."""
+    return read(f"/proc/{pid}/task/{tid}/schedstat")
 
 
 def thread_switches(pid: int, tid: int) -> tuple[int, int]:

@@ -26,6 +26,7 @@ class Sample:
 
     tid: int  # as the process counts
     kernel_tid: int  # as we do
+    life: int  # of the thread: ids are used again
     name: str
     state: str  # letter, see proc_pid_stat(5)
     cpu_s: float
@@ -42,13 +43,13 @@ class Samples:
         """``own_pid``: its pid as its own pid namespace counts."""
         self._pid = pid
         self._same_ids = pid == own_pid
-        self._own_tids: dict[int, int] = {}
         self._known: dict[int, tuple[bytes, Sample]] = {}  # by the kernel's tid: schedstat
         self._schedstats = SampleFiles(pid, "schedstat", _THIRD)
         self._calls = SampleFiles(pid, "syscall", _THIRD)
         self._stats = SampleFiles(pid, "stat", _THIRD)
-        self._round = self._seq = 0
+        self._round = self._seq = self._life = 0
         self.at = 0.0  # when the last sample was begun: time.monotonic()
+        self.newcomers: set[int] = set()  # tids of the threads that the last sample showed first
 
     def close(self) -> None:
         """Close what is kept open."""
@@ -59,6 +60,7 @@ class Samples:
         """Return the living threads by tid. Raises OSError when the process is gone,
         PermissionError where it may not be looked into."""
         self._round += 1
+        self.newcomers = set()
         self.at = time.monotonic()
         kernel_tids = procfs.tids(self._pid)
         if len(kernel_tids) < len(self._known):
@@ -84,7 +86,6 @@ class Samples:
     def _forget(self, living: set[int]) -> None:
         for files in (self._schedstats, self._calls, self._stats):
             files.keep_only(living)
-        self._own_tids = {tid: own for tid, own in self._own_tids.items() if tid in living}
 
     def _sample(self, kernel_tid: int) -> tuple[bytes, Sample] | None:
         before = self._known.get(kernel_tid)
@@ -108,17 +109,22 @@ class Samples:
         if call is not None and self._schedstats.read(kernel_tid) != schedstat:
             call, state = None, "R"
         run_ns, runnable_ns = schedstat.split()[:2]
+        cpu_s = int(run_ns) / 1e9
+        if before is not None and cpu_s < before.cpu_s:
+            before = None  # another one, where its files could not be kept open
         if before is not None and before.call is None and call is None:
             seq, since = before.seq, before.since
         else:
             self._seq += 1
             seq, since = self._seq, self.at
+        tid, life = (before.tid, before.life) if before is not None else self._begun(kernel_tid)
         return Sample(
-            tid=self._own_tid(kernel_tid),
+            tid=tid,
             kernel_tid=kernel_tid,
+            life=life,
             name=name,
             state=state,
-            cpu_s=int(run_ns) / 1e9,
+            cpu_s=cpu_s,
             runnable_s=int(runnable_ns) / 1e9,
             call=call,
             seq=seq,
@@ -135,10 +141,9 @@ class Samples:
         end = line.rindex(b")")
         return chr(line[end + 2]), clean(line[line.index(b"(") + 1 : end])
 
-    def _own_tid(self, kernel_tid: int) -> int:
-        if self._same_ids:
-            return kernel_tid
-        tid = self._own_tids.get(kernel_tid)
-        if tid is None:
-            tid = self._own_tids[kernel_tid] = procfs.own_tid(self._pid, kernel_tid)
-        return tid
+    def _begun(self, kernel_tid: int) -> tuple[int, int]:
+        """The tid as the process counts, and a new life."""
+        tid = kernel_tid if self._same_ids else procfs.own_tid(self._pid, kernel_tid)
+        self._life += 1
+        self.newcomers.add(tid)
+        return tid, self._life

@@ -199,8 +199,8 @@ def test_the_version_of_glibc() -> None:
 # ---- sums ----
 
 
-def wait(tid: int, seq: int, since: float) -> OutsideWait:
-    return OutsideWait(tid, seq, since, MUTEX, Object(Kind.MUTEX, 0x1000, 101))
+def wait(tid: int, seq: int, since: float, life: int = 1) -> OutsideWait:
+    return OutsideWait(tid, life, seq, since, MUTEX, Object(Kind.MUTEX, 0x1000, 101))
 
 
 def test_one_wait_through_all_samples_is_exact() -> None:
@@ -210,6 +210,19 @@ def test_one_wait_through_all_samples_is_exact() -> None:
     (lock,) = sampled.locks.values()
     assert (lock.wait.s, lock.wait.error_s, lock.met, lock.longest_s) == (2.0, 0.0, 1, 2.0)
     assert lock.blame == {101: 2.0}
+
+
+def test_another_thread_with_the_id_of_one_that_ended_begins_anew() -> None:
+    sampled = Sampled()
+    for now in (10.0, 11.0):
+        sampled.add(now, {100: wait(100, 1, 10.0)})
+    sampled.forget_threads({2}, {100, 101})
+    sampled.add(12.0, {100: wait(100, 2, 12.0, life=2)})
+    sampled.add(13.0, {100: wait(100, 2, 12.0, life=2)})
+    (lock,) = sampled.locks.values()
+    assert lock.wait.s == 3.0
+    assert lock.blame == {0: 1.0, 101: 2.0}
+    assert sampled.by_thread[2][Kind.MUTEX].s == 1.5
 
 
 def test_sums_of_short_waits_are_right_within_their_error() -> None:
