@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from locktop.collector import discover, procfs
+from locktop.collector import discover, procfs, program
 from locktop.collector.analysis import deadlock, waitgraph
 from locktop.collector.analysis.classify import Classifier
 from locktop.collector.analysis.idle_rules import Rules
@@ -74,12 +74,23 @@ class ProcSource:
         except OSError as error:
             self._let_go()
             raise self._refused(error) from None
+        if not self._now:
+            self._let_go()
+            raise LocktopError(
+                f"process {self._target} runs without the library, and this kernel does not tell"
+                f" when its threads sleep (CONFIG_SCHED_INFO); {discover.HOW_TO_PRELOAD}"
+            )
         self._thread = threading.Thread(target=self._go_on_sampling, name="sampler", daemon=True)
         self._thread.start()
 
     def _begin(self) -> None:
-        """With the program that the process executes now."""
+        """With the program that the process executes now. Raises LocktopError where its system
+        calls and locks are not those that are known here."""
         pid = self._target.pid
+        if program.is_of_32_bits(f"/proc/{pid}/exe"):
+            raise LocktopError(
+                f"process {self._target} is a 32-bit program: what its threads wait for is not told"
+            )
         self._exe = self._executable()
         self._resolver = Resolver(pid)
         if self._hurried:
@@ -234,11 +245,12 @@ class ProcSource:
 
     def _let_go_of_program(self) -> None:
         """It executed another one: its threads and locks are others, whatever their numbers."""
-        self._samples.close()
-        self._resolver.close()
+        samples, resolver = self._samples, self._resolver
         self._process.identify()
         self._begun = time.monotonic()
         self._begin()
+        samples.close()
+        resolver.close()
 
     def _stacks_of_waits(self) -> dict[int, int]:
         """By tid, those in contention first: there may not be time for all."""

@@ -53,9 +53,12 @@ def read(path: str) -> bytes:
 
 
 def parse_stat(data: bytes) -> Stat:
-    """Parse a stat line; the second field, a name, may itself hold blanks and parentheses."""
+    """Parse a stat line; the second field, a name, may itself hold blanks and parentheses. Raises
+    ValueError."""
     end = data.rindex(b")")
     fields = data[end + 2 :].split(b" ", 20)
+    if len(fields) < 20 or len(fields[0]) != 1:
+        raise ValueError(f"{len(fields)} fields of a thread")
     cpu_ticks = int(fields[11]) + int(fields[12])
     name = clean(data[data.index(b"(") + 1 : end])
     return Stat(name, fields[0].decode(), int(fields[1]), cpu_ticks * CLOCK_TICK_S, int(fields[19]))

@@ -18,6 +18,7 @@ from locktop.collector.syscalls import Call
 #: A thread that does not run is asked for its name again every so many samples.
 _ROUNDS = 64
 _THIRD = 3  # three files are kept open for each thread
+_UNCOUNTED = b"0 0 0\n"  # of a kernel that does not count: whether a thread ran nobody knows
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +80,15 @@ class Samples:
         """Tell whether the thread was on no CPU since its sample was taken."""
         known = self._known.get(sample.kernel_tid)
         try:
-            return known is not None and self._schedstats.read(sample.kernel_tid) == known[0]
+            return known is not None and self._is(
+                self._schedstats.read(sample.kernel_tid), known[0]
+            )
         except OSError:
             return False
+
+    @staticmethod
+    def _is(schedstat: bytes, before: bytes) -> bool:
+        return schedstat == before != _UNCOUNTED
 
     def _forget(self, living: set[int]) -> None:
         for files in (self._schedstats, self._calls, self._stats):
@@ -91,7 +98,7 @@ class Samples:
         before = self._known.get(kernel_tid)
         try:
             schedstat = self._schedstats.read(kernel_tid)
-            if before is not None and before[0] == schedstat and before[1].call is not None:
+            if before is not None and before[1].call is not None and self._is(schedstat, before[0]):
                 due = (self._round + kernel_tid) % _ROUNDS == 0
                 return (schedstat, self._renamed(kernel_tid, before[1])) if due else before
             return schedstat, self._new(kernel_tid, schedstat, before[1] if before else None)
