@@ -13,7 +13,7 @@ struct text {
     const char *end;
 };
 
-/* The next field, a number, and the blank or line end behind it: without that it may be cut off. */
+/* The next field, a number, and the blank or the last line end behind it: without that it may be cut off. */
 static int number(struct text *text, uint64_t *value)
 {
     uint64_t found = 0;
@@ -23,11 +23,11 @@ static int number(struct text *text, uint64_t *value)
         if (__builtin_mul_overflow(found, 10, &found) ||
             __builtin_add_overflow(found, (uint64_t)(*text->at - '0'), &found))
             return 0;
-    if (text->at == first || text->at == text->end || (*text->at != ' ' && *text->at != '\n'))
+    if (text->at == first || text->at == text->end)
         return 0;
-    text->at++;
     *value = found;
-    return 1;
+    text->at++;
+    return text->at[-1] == ' ' || (text->at[-1] == '\n' && text->at == text->end);
 }
 
 /* Steps over `count` fields of any sort. */
