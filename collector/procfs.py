@@ -92,8 +92,9 @@ def thread_syscall(pid: int, tid: int) -> bytes:
 
 def thread_runs(pid: int, tid: int) -> int:
     """Return how often a thread was put on a CPU: it slept all the time while that stays the
-    same."""
-    return int(thread_schedstat(pid, tid).split()[2])
+    same. Raises ValueError where the kernel does not tell."""
+    _, _, runs = thread_schedstat(pid, tid).split()
+    return int(runs)
 
 
 def thread_schedstat(pid: int, tid: int) -> bytes:
