@@ -91,7 +91,7 @@ class ProcSource:
             raise LocktopError(
                 f"process {self._target} is a 32-bit program: what its threads wait for is not told"
             )
-        self._exe = self._executable()
+        self._program = self._executed()
         self._resolver = Resolver(pid)
         if self._hurried:
             self._resolver.hurry()
@@ -200,17 +200,20 @@ class ProcSource:
         over = stat.state in "ZX" and len(procfs.tids(self._target.pid)) < 2
         return over or stat.start_time != self._target.start_time
 
-    def _executable(self) -> str:
+    def _executed(self) -> tuple[int, int, bytes] | None:
+        """What differs when the process executes a program, also the same one again: then its
+        memory lies elsewhere. None where that is not told."""
+        pid = self._target.pid
         try:
-            return os.readlink(f"/proc/{self._target.pid}/exe")
+            file, auxiliary = os.stat(f"/proc/{pid}/exe"), procfs.read(f"/proc/{pid}/auxv")
         except OSError:
-            return ""
+            return None
+        return (file.st_dev, file.st_ino, auxiliary) if auxiliary else None
 
     # ---- one look ----
 
     def _looked(self, stacks_s: float) -> Snapshot:
-        exe = self._executable()
-        if exe != self._exe and exe:
+        if self._executed() not in (None, self._program):
             self._let_go_of_program()
         if not self._looked_at:
             time.sleep(_FIRST_S)

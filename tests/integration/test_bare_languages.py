@@ -22,17 +22,21 @@ CPLUSPLUS = {
     "reads": (Kind.RWLOCK, False),
     "gives_up": (Kind.MUTEX, False),
 }
-#: Locks of pthreads, taken by Python code; each thread then waits below ctypes.
-PTHREADS_OF_PYTHON = """\
-import ctypes, threading
+#: Locks of libc, taken by Python code; each thread then waits below ctypes.
+CROSSED_IN_PYTHON = """\
+import ctypes, sys, threading
 libc = ctypes.CDLL(None)
-locks = [ctypes.create_string_buffer(64) for _ in range(2)]
+libc.tmpfile.restype = ctypes.c_void_p
+if sys.argv[1] == "files":
+    locks, take = [ctypes.c_void_p(libc.tmpfile()) for _ in range(2)], libc.flockfile
+else:
+    locks, take = [ctypes.create_string_buffer(64) for _ in range(2)], libc.pthread_mutex_lock
 both, tids = threading.Barrier(3), [0, 0]
 def crosses(number):
     tids[number] = threading.get_native_id()
-    libc.pthread_mutex_lock(locks[number])
+    take(locks[number])
     both.wait()
-    libc.pthread_mutex_lock(locks[1 - number])
+    take(locks[1 - number])
 for number in range(2):
     threading.Thread(target=crosses, args=(number,), daemon=True).start()
 both.wait()
@@ -89,13 +93,24 @@ def test_both_taken_at_once_are_no_deadlock(need: Need, start_bare: StartTarget)
 
 
 def test_pthreads_of_python_crossed() -> None:
-    with Target([sys.executable, "-c", PTHREADS_OF_PYTHON]) as target:
+    with Target([sys.executable, "-c", CROSSED_IN_PYTHON, "mutexes"]) as target:
         tids = tuple(json.loads(target.line()))
         seen = bare.look_until(target.pid, bare.all_wait(tids))
         assert bare.crossed(seen) == [{tids, tids[::-1]}]
         for tid in tids:
             assert waits_for(seen, tid)[0] is Kind.MUTEX
             assert any("ffi" in frame.module for frame in frames(seen, tid)), "below ctypes"
+
+
+def test_locks_of_c_files_crossed() -> None:
+    """Those are libc's own, and tell nobody who has them."""
+    with Target([sys.executable, "-c", CROSSED_IN_PYTHON, "files"]) as target:
+        tids = tuple(json.loads(target.line()))
+        seen = bare.look_until(target.pid, bare.all_wait(tids))
+    for tid in tids:
+        kind, _, holders = waits_for(seen, tid)
+        assert (kind, holders) == (Kind.FUTEX, ())
+    assert seen.deadlocks == ()
 
 
 def test_waits_of_python() -> None:
