@@ -101,11 +101,30 @@ def _mutex(wait: FutexWait, around: bytes, tids: Collection[int]) -> Object | No
     )
 
 
+def is_between_owners(known: Object, wait: FutexWait, around: bytes) -> bool:
+    """Tell whether what was a mutex may be the same one still: all that stays in it is as it was.
+    What has never been one may look so, too."""
+    if len(around) < BEFORE + AFTER or not (wait.plain or wait.timed or wait.inherits):
+        return False
+    lock, _, _, _, kind, next_, previous = _MUTEX.unpack_from(around, BEFORE)
+    now = bool(kind & _ROBUST), kind & 3 == _RECURSIVE, not wait.private
+    if now != (known.robust, known.recursive, known.shared):
+        return False
+    if kind & ~(_ROBUST | _INHERIT | _PSHARED | _ELISION | 3):
+        return False
+    listed = known.robust or wait.inherits
+    return listed or (lock <= 2 and wait.value == 2 and _is_unlisted(next_, previous))
+
+
+def _is_unlisted(next_: int, previous: int) -> bool:
+    return not previous and (not next_ or next_ >> 32 == _OUR_MARK)
+
+
 def _is_plain(users: int, shared: bool, next_: int, previous: int, tids: Collection[int]) -> bool:
     """Users are threads, perhaps of another process; only robust mutexes are in a list. Locks of C
     files and of Rust begin like mutexes, and have something else there."""
     most = _MOST_WAITERS if shared else len(tids) + _LEFT_BEHIND
-    return 0 < users <= most and not previous and (not next_ or next_ >> 32 == _OUR_MARK)
+    return 0 < users <= most and _is_unlisted(next_, previous)
 
 
 def _inheriting(wait: FutexWait, around: bytes, tids: Collection[int]) -> Object | None:

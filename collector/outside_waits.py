@@ -13,8 +13,9 @@ from locktop.collector.samples import Sample
 
 #: Of these only the owner may change while a thread sleeps; what the others are stays.
 _OWNED = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.FUTEX})
-#: What these are for is over when they do not look like one.
-_OVER = frozenset({Kind.FUTEX, Kind.BARRIER, Kind.JOIN})
+#: Nothing is said of these when they do not look like one any more.
+_OVER = frozenset({Kind.FUTEX, Kind.BARRIER, Kind.JOIN, Kind.MUTEX})
+_MOST_KEPT = 4096  # mutexes
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class OutsideWaits:
         self._glibc = glibc
         self._known: dict[int, OutsideWait] = {}
         self._told: dict[int, Object] = {}  # by address of the word, in the sample before
+        self._mutexes: dict[int, Object] = {}  # by address, whenever they were known
 
     def of(
         self, samples: Mapping[int, Sample], still_sleeps: Callable[[Sample], bool]
@@ -78,15 +80,22 @@ class OutsideWaits:
         around = dict(zip(addresses, self._memory(addresses), strict=True))
         found = {
             wait: glibc_objects.told(wait, around[wait.address], tids, self._glibc)
-            or self._as_before(wait)
+            or self._as_before(wait, around[wait.address])
             for wait in waits
         }
         self._told = {wait.address: what for wait, what in found.items()}
+        if len(self._mutexes) > _MOST_KEPT:
+            self._mutexes.clear()
+        self._mutexes.update(
+            (address, what) for address, what in self._told.items() if what.kind is Kind.MUTEX
+        )
         return found
 
-    def _as_before(self, wait: FutexWait) -> Object:
-        """Between two owners a mutex does not look like one."""
-        known = self._told.get(wait.address)
+    def _as_before(self, wait: FutexWait, around: bytes) -> Object:
+        """Between two owners a lock does not look like one."""
+        mutex, known = self._mutexes.get(wait.address), self._told.get(wait.address)
+        if mutex is not None and glibc_objects.is_between_owners(mutex, wait, around):
+            return replace(mutex, owner=0)
         if known is not None and known.kind not in _OVER:
             return replace(known, owner=0, readers=0)
         return Object(Kind.FUTEX, wait.address, shared=not wait.private)

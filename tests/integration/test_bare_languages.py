@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from support import bare
-from support.targets import StartTarget, Target
+from support.targets import SOURCES, StartTarget, Target
 from support.watched import Need
 
 from locktop.collector.model import Frame, Kind, Snapshot
@@ -100,6 +102,35 @@ def test_pthreads_of_python_crossed() -> None:
         for tid in tids:
             assert waits_for(seen, tid)[0] is Kind.MUTEX
             assert any("ffi" in frame.module for frame in frames(seen, tid)), "below ctypes"
+
+
+@pytest.mark.parametrize("build", ["static", "musl"])
+def test_another_c_library(build: str, need: Need, tmp_path: Path) -> None:
+    """Without a file of the C library its mutexes are known all the same; those of another one are
+    not."""
+    compiler = (
+        [need("cc", "gcc"), "-static"] if build == "static" else [need("musl-gcc", "musl-tools")]
+    )
+    program = tmp_path / "ring3"
+    command = [*compiler, "-D_GNU_SOURCE", "-pthread", "-O1", SOURCES / "ring3.c", "-o", program]
+    subprocess.run(command, check=True)
+    with Target([program]) as target:
+        target.expect("ready")
+        target.go_on()
+        tids = list(target.truth().values())
+        seen = bare.look_until(target.pid, bare.all_wait(tids))
+    kinds = {waits_for(seen, tid)[0] for tid in tids}
+    assert kinds == {Kind.MUTEX if build == "static" else Kind.FUTEX}
+    assert len(bare.crossed(seen)) == len(seen.deadlocks) == (1 if build == "static" else 0)
+
+
+@pytest.mark.parametrize("way", ["semaphore", "atomic"])
+def test_what_cplusplus_waits_for_by_itself(way: str, need: Need, start_bare: StartTarget) -> None:
+    need("g++")
+    target = start_bare("cxx", way)
+    truth = target.truth()
+    seen = bare.look_until(target.pid, bare.all_wait([truth["waiter"]]))
+    assert waits_for(seen, truth["waiter"]) == (Kind.FUTEX, truth["address"], ())
 
 
 def test_locks_of_c_files_crossed() -> None:

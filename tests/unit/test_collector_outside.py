@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import random
 import struct
+from dataclasses import replace
 
 import pytest
 
@@ -12,8 +14,9 @@ from locktop.collector import futex, glibc_objects, libc_version, memory, syscal
 from locktop.collector.futex import FutexWait
 from locktop.collector.glibc_objects import AFTER, BEFORE, Object
 from locktop.collector.model import Kind
-from locktop.collector.outside_waits import OutsideWait
+from locktop.collector.outside_waits import OutsideWait, OutsideWaits
 from locktop.collector.sampled import Sampled
+from locktop.collector.samples import Sample
 from locktop.collector.syscalls import Call
 
 TIDS = {100, 101, 102}
@@ -172,6 +175,37 @@ def test_random_memory_is_never_taken_for_a_lock_that_is_held() -> None:
         )  # fmt: skip
         found = glibc_objects.told(wait, chance.randbytes(BEFORE + AFTER), TIDS, 36)
         assert found is None or not found.owner
+
+
+# ---- between two owners ----
+
+
+def test_a_mutex_is_known_between_two_owners() -> None:
+    """Where it was one before, and nothing else lies there by now."""
+    place = ctypes.create_string_buffer(256)
+    address = (ctypes.addressof(place) + 127) & ~63
+    number = next(n for n in range(1000) if syscalls.name(n) == "futex")
+    waits = OutsideWaits(os.getpid(), 36)
+
+    def seen(seq: int, *words: int) -> tuple[Kind, int]:
+        data = struct.pack("=IIIIi4xQQ", *words)
+        ctypes.memmove(address, data, len(data))
+        call = Call(number, (address, 128, 2, 0, 0, 0), 0, 0)
+        sample = Sample(100, 100, 1, "a", "S", 0.0, 0.0, call, seq, 0.0)
+        other = replace(sample, tid=101, life=2, call=None)
+        (wait,) = waits.of({100: sample, 101: other}, lambda _: True).values()
+        return wait.what.kind, wait.what.owner
+
+    free, held = (0, 0, 0, 0, 0, 0, 0), (2, 0, 101, 1, 0, 0, 0)
+    assert seen(1, *free) == (Kind.FUTEX, 0)
+    assert seen(1, *held) == (Kind.MUTEX, 101)
+    assert seen(2, *free) == (Kind.MUTEX, 0)
+    assert seen(3, 1, 0, 0, 0, 0, 0, 0) == (Kind.MUTEX, 0)
+    assert seen(4, 2, 0, 101, 1, 0x200000, 0, 0) == (Kind.FUTEX, 0)
+    assert seen(5, 2, 0, 0, 0, 1, 0, 0) == (Kind.FUTEX, 0), "that one is recursive"
+    assert seen(6, 2, 0, 0, 0, 0, 7, 7) == (Kind.FUTEX, 0)
+    assert seen(7, 9, 0, 0, 0, 0, 0, 0) == (Kind.FUTEX, 0)
+    assert seen(8, *free) == (Kind.MUTEX, 0)
 
 
 # ---- memory ----
