@@ -202,7 +202,7 @@ def test_a_mutex_is_known_between_two_owners() -> None:
     place = ctypes.create_string_buffer(256)
     address = (ctypes.addressof(place) + 127) & ~63
     number = next(n for n in range(1000) if syscalls.name(n) == "futex")
-    waits = OutsideWaits(os.getpid(), 36)
+    waits = OutsideWaits(os.getpid(), 36, lambda pc: False)
 
     def seen(seq: int, *words: int) -> tuple[Kind, int]:
         data = struct.pack("=IIIIi4xQQ", *words)
