@@ -63,7 +63,7 @@ def test_the_mean_wait_has_no_wait_that_goes_on_or_gave_up() -> None:
 
 
 def test_while_the_library_is_dormant_nought_is_not_known_to_be_nought() -> None:
-    threads = tuple(replace(t, waiting_for=None, holds=()) for t in pictures.normal().threads)
+    threads = tuple(t._replace(waiting_for=None, holds=()) for t in pictures.normal().threads)
     locks = tuple(replace(k, holders=(), waiters=()) for k in pictures.normal().locks)
     calm = replace(pictures.normal(), threads=threads, locks=locks)
     dormant = Picture(replace(calm, level="dormant", complete=False))
@@ -190,7 +190,7 @@ def test_however_many_wait_their_names_stand_apart_from_their_number(many: int) 
 def test_one_that_sleeps_with_a_lock_is_not_called_idle() -> None:
     calm = pictures.normal()
     threads = tuple(
-        replace(t, state=ThreadState.IDLE) if t.name == "journal" else t for t in calm.threads
+        t._replace(state=ThreadState.IDLE) if t.name == "journal" else t for t in calm.threads
     )
     picture = Picture(replace(calm, threads=threads))
     assert "; now asleep" in details(picture, 2)
