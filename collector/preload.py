@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 
 from locktop.collector import (
@@ -16,6 +14,7 @@ from locktop.collector import (
     discover,
     ending,
     forked,
+    garbage,
     neighbours,
     procfs,
     unseen,
@@ -97,19 +96,6 @@ _NOTES = {
 }
 
 
-@contextmanager
-def _nothing_collected() -> Iterator[None]:
-    """Hold off Python's collector of cycles: what a look makes has none, and to go through all that
-    lives, again and again while thousands of objects are made, takes as long as to make them."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 class _File:
     """What belongs to one file: made anew when the process executes another program."""
 
@@ -181,7 +167,7 @@ class PreloadSource:
     def look(self, resolve: bool = False) -> Snapshot:
         """See Source."""
         with self._busy:
-            with _nothing_collected():
+            with garbage.not_collected():
                 snapshot = self._looked()
             told = self._classifier.told(self._resolved(snapshot) if resolve else snapshot)
             if not told.ended:
