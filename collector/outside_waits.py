@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from locktop.collector import futex, glibc_objects, memory
 from locktop.collector.futex import FutexWait
@@ -15,8 +16,7 @@ from locktop.collector.samples import Sample
 _OWNED = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.FUTEX})
 
 
-@dataclass(frozen=True, slots=True)
-class OutsideWait:
+class OutsideWait(NamedTuple):  # one for each thread that moves, in each sample
     """A thread that sleeps in a futex call."""
 
     tid: int
@@ -33,38 +33,50 @@ class OutsideWaits:
         """``glibc``: see glibc_objects.told()."""
         self._pid = pid
         self._glibc = glibc
+        self._samples: Mapping[int, Sample] = {}
         self._known: dict[int, OutsideWait] = {}
+        self._asked: dict[int, FutexWait] = {}  # by tid: those that are told anew in each sample
         self._told: dict[int, Object] = {}  # by address of the word, in the sample before
+        #: What lay around each then, and what it was known to be by that alone.
+        self._seen: dict[FutexWait, tuple[bytes, Object | None]] = {}
 
     def of(
         self, samples: Mapping[int, Sample], still_sleeps: Callable[[Sample], bool]
     ) -> dict[int, OutsideWait]:
         """Return the waits by tid. ``still_sleeps`` tells whether a thread was on no CPU since."""
-        found: dict[int, OutsideWait] = {}
-        asked: dict[int, FutexWait] = {}
-        for tid, sample in samples.items():
-            known = self._known.get(tid)
-            if known is not None and known.seq == sample.seq:
-                if known.what.kind in _OWNED:
-                    asked[tid] = known.futex
-                else:
-                    found[tid] = known
-            elif sample.call is not None:
-                wait = futex.of(self._pid, sample.call)
-                if wait is not None:
-                    asked[tid] = wait
-        objects = self._objects(set(asked.values()), samples)
-        for tid, wait in asked.items():
-            sample, known = samples[tid], self._known.get(tid)
-            what = objects[wait]
+        if samples.keys() != self._samples.keys():
+            self._seen = {}  # whether an id is one of a thread may tell an object
+        found = self._going_on(samples)
+        objects = self._objects(set(self._asked.values()), samples)
+        for tid, wait in list(self._asked.items()):
+            sample, known, what = samples[tid], found.get(tid), objects[wait]
             # Whoever has what it waits for got it after its sample, unless it took it twice.
             if what.owner == tid and not still_sleeps(sample):
+                found.pop(tid, None)
                 continue
-            if known is not None and known.seq == sample.seq and known.what == what:
-                found[tid] = known
-                continue
-            found[tid] = OutsideWait(tid, sample.seq, sample.since, wait, what)
+            if known is None or known.what != what:
+                found[tid] = OutsideWait(tid, sample.seq, sample.since, wait, what)
+            if what.kind not in _OWNED:
+                del self._asked[tid]
         self._known = found
+        return found
+
+    def _going_on(self, samples: Mapping[int, Sample]) -> dict[int, OutsideWait]:
+        """Those of the sample before; a thread that sleeps otherwise now is asked for what."""
+        before, found = self._samples, self._known.copy()
+        for tid in before.keys() - samples.keys():
+            found.pop(tid, None)
+            self._asked.pop(tid, None)
+        for sample in [one for tid, one in samples.items() if before.get(tid) is not one]:
+            earlier = before.get(sample.tid)
+            if earlier is not None and earlier.seq == sample.seq:
+                continue
+            found.pop(sample.tid, None)
+            self._asked.pop(sample.tid, None)
+            wait = futex.of(self._pid, sample.call) if sample.call is not None else None
+            if wait is not None:
+                self._asked[sample.tid] = wait
+        self._samples = samples
         return found
 
     def _objects(
@@ -72,11 +84,14 @@ class OutsideWaits:
     ) -> dict[FutexWait, Object]:
         addresses = sorted({wait.address for wait in waits})
         around = dict(zip(addresses, self._memory(addresses), strict=True))
-        found = {
-            wait: glibc_objects.told(wait, around[wait.address], tids, self._glibc)
-            or self._as_before(wait)
-            for wait in waits
-        }
+        seen: dict[FutexWait, tuple[bytes, Object | None]] = {}
+        for wait in waits:
+            known, data = self._seen.get(wait), around[wait.address]
+            if known is None or known[0] != data:
+                known = data, glibc_objects.told(wait, data, tids, self._glibc)
+            seen[wait] = known
+        found = {wait: what or self._as_before(wait) for wait, (_, what) in seen.items()}
+        self._seen = seen
         self._told = {wait.address: what for wait, what in found.items()}
         return found
 
@@ -85,16 +100,27 @@ class OutsideWaits:
         known = self._told.get(wait.address)
         if known is not None and known.kind is not Kind.FUTEX:
             return replace(known, owner=0, readers=0)
+        if known is not None and known.shared is not wait.private and not known.owner:
+            return known
         return Object(Kind.FUTEX, wait.address, shared=not wait.private)
 
     def _memory(self, addresses: list[int]) -> list[bytes]:
         """What lies around each. What lies before it may be another mapping, or none: then what can
         be read is filled up, with what no object has there."""
-        halves = [
-            half for address in addresses for half in ((address - BEFORE, BEFORE), (address, AFTER))
-        ]
-        read = memory.words(self._pid, halves)
-        return [
-            (before or b"\xff" * BEFORE) + after if after else b""
-            for before, after in zip(read[::2], read[1::2], strict=True)
-        ]
+        wanted = [piece for address in addresses for piece in _pieces(address)]
+        read = iter(memory.words(self._pid, wanted))
+        found = []
+        for address in addresses:
+            if len(_pieces(address)) == 1:
+                found.append(next(read))
+                continue
+            before, after = next(read), next(read)
+            found.append((before or b"\xff" * BEFORE) + after if after else b"")
+        return found
+
+
+def _pieces(address: int) -> tuple[tuple[int, int], ...]:
+    """One where all lies in one page, else the part before the word and the one from it on."""
+    if address % memory.PAGE >= BEFORE and address % memory.PAGE + AFTER <= memory.PAGE:
+        return ((address - BEFORE, BEFORE + AFTER),)
+    return (address - BEFORE, BEFORE), (address, AFTER)

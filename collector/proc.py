@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from locktop.collector import discover, procfs
+from locktop.collector import discover, garbage, procfs
 from locktop.collector.analysis import deadlock, waitgraph
 from locktop.collector.analysis.classify import Classifier
 from locktop.collector.analysis.idle_rules import Rules
@@ -21,7 +21,15 @@ from locktop.collector.closer_look import CloserLook
 from locktop.collector.errors import LocktopError
 from locktop.collector.holder_now import Holders
 from locktop.collector.libc_version import glibc_of
-from locktop.collector.model import CONTENTION_KINDS, Deadlock, Lock, Snapshot, Thread, ThreadState
+from locktop.collector.model import (
+    CONTENTION_KINDS,
+    Deadlock,
+    Kind,
+    Lock,
+    Snapshot,
+    Thread,
+    ThreadState,
+)
 from locktop.collector.outside_picture import OutsidePicture
 from locktop.collector.outside_stacks import OutsideStacks
 from locktop.collector.outside_waits import OutsideWait, OutsideWaits
@@ -138,7 +146,7 @@ class ProcSource:
 
     def look(self, resolve: bool = False) -> Snapshot:
         """See Source."""
-        with self._busy:
+        with self._busy, garbage.not_collected():
             if self._last is not None and self._last.ended:
                 return self._last
             try:
@@ -260,6 +268,8 @@ class ProcSource:
     ) -> tuple[Deadlock, ...]:
         """What this sample shows, and the next one right after it: a thread that was on no CPU in
         between was asleep all the time."""
+        if not self._may_be_stuck():
+            return ()
         by_id = {lock.id: lock for lock in locks}
         first = waitgraph.waits(threads, by_id)
         suspects = waitgraph.of(first, deadlock.found(first))
@@ -268,6 +278,16 @@ class ProcSource:
         self._sample()
         again = self._picture.threads(self._now, self._waiting, stacks, self._at, interval_s)
         return deadlock.confirmed(suspects, waitgraph.waits(again, by_id))
+
+    def _may_be_stuck(self) -> bool:
+        """Whether somebody is waited for who waits, too, or is no more, or for a barrier. Without
+        that nothing of what can be told here is a deadlock, and there is no more to work out."""
+        waiting, living = self._waiting, self._now
+        for wait in waiting.values():
+            by = wait.what.owner or wait.what.awaits
+            if wait.what.kind is Kind.BARRIER or (by and (by in waiting or by not in living)):
+                return True
+        return False
 
     def _resolved(self, snapshot: Snapshot) -> Snapshot:
         self._resolver.wait(_NAMES_S)
@@ -296,7 +316,7 @@ class ProcSource:
         if isinstance(error, PermissionError) or self._last is None:
             raise self._refused(error)
         threads = tuple(
-            replace(thread, alive=False, state=ThreadState.OTHER) for thread in self._last.threads
+            thread._replace(alive=False, state=ThreadState.OTHER) for thread in self._last.threads
         )
         self._last = replace(self._last, threads=threads, ended=True)
         return self._last
