@@ -16,6 +16,7 @@ from locktop.collector.abi import Record, ffi, lib
 
 _MOST_KEPT = 12_288  # descriptors
 _FIRST_ROOM = 64  # threads
+_MOST_TID = (1 << 31) - 1  # pid_t: a stranger's memory may say more
 _THERE: int = lib.LT_TASK_THERE
 
 
@@ -66,9 +67,11 @@ class TaskFiles:
             self._directory()
         except (FileNotFoundError, ProcessLookupError):
             return [None] * len(tids)
-        places = [self._place(tid) for tid in tids]
-        _check(lib.lt_read_tasks(self._table, ffi.new("uint32_t[]", places), len(places)))
-        return [self._told(place) for place in places]
+        places = {tid: self._place(tid) for tid in tids if 0 < tid <= _MOST_TID}
+        wanted = ffi.new("uint32_t[]", list(places.values()))
+        _check(lib.lt_read_tasks(self._table, wanted, len(places)))
+        found = {tid: self._told(place) for tid, place in places.items()}
+        return [found.get(tid) for tid in tids]
 
     def sample(self, tids: Collection[int], number: int) -> list[tuple[int, RawTask | None]]:
         """Return with their ids those of the process's threads that did not sleep on since the

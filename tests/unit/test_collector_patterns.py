@@ -38,7 +38,7 @@ WAITERS = (11, 12, 13, 14)
 
 
 def changed(one: Any, **fields: Any) -> Any:
-    return one._replace(**fields)
+    return one._replace(**fields) if isinstance(one, tuple) else replace(one, **fields)
 
 
 def waiter(tid: int, kind: Kind = Kind.MUTEX, for_s: float = 0.3, **fields: Any) -> Thread:

@@ -157,7 +157,8 @@ def test_living_threads_are_as_their_own_files_say(threads: list[int]) -> None:
         assert raw is not None
         seen = raw.name[: raw.name_size].decode(), chr(raw.state)
         assert (*seen, (raw.ran_ns, raw.queued_ns, raw.runs)) == before
-    assert files.read([1 << 22, threads[0]])[0] is None, "no id is as large as that"
+    absent = files.read([1 << 22, threads[0], 0, -1, 1 << 31, 1 << 40])
+    assert [raw is None for raw in absent] == [True, False, True, True, True, True]
     files.close()
 
 
