@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from locktop.collector.model import Frame
 from locktop.collector.symbols.resolver import Resolver
+from locktop.collector.syscalls import Call
 
 if TYPE_CHECKING:
     from locktop.collector.unwind.unwinder import Unwinder
+    from locktop.collector.unwind.walk import Unwound
 
+#: In which call a thread sleeps, and what tells whether it still does.
+Asleep = tuple[Call, Callable[[], bool]]
 #: Ids of these, which no other stacks have (model.Wait.stack).
 FIRST_ID = 1 << 33
 #: Stands at the outer end of a stack that could not be followed further.
@@ -38,15 +43,16 @@ class OutsideStacks:
         """A look begins, in which new stacks may take so long."""
         self._until = time.monotonic() + budget_s
 
-    def of(self, kernel_tid: int, sleep: object) -> int:
+    def of(self, kernel_tid: int, sleep: object, asleep: Asleep | None = None) -> int:
         """Return the id of the stack that a thread has in a sleep, which ``sleep`` tells from its
-        others; 0 where it is not known, or no time was left for it."""
+        others; 0 where it is not known, or no time was left for it. ``asleep``: what is known of
+        the sleep already."""
         known = self._of_sleep.get(kernel_tid)
         if known is not None and known[0] == sleep:
             return known[1]
         if time.monotonic() > self._until or not self._is_ready():
             return 0
-        unwound = self._unwinder.blocked(kernel_tid) if self._unwinder else None
+        unwound = self._unwound(kernel_tid, asleep)
         if unwound is None or not unwound.addresses:
             return 0
         # Of a return address the instruction before it is asked for.
@@ -56,6 +62,13 @@ class OutsideStacks:
         found = self._id((addresses, unwound.complete))
         self._of_sleep[kernel_tid] = sleep, found
         return found
+
+    def _unwound(self, kernel_tid: int, asleep: Asleep | None) -> Unwound | None:
+        if self._unwinder is None:
+            return None
+        if asleep is None:
+            return self._unwinder.blocked(kernel_tid)
+        return self._unwinder.asleep(*asleep)
 
     def _is_ready(self) -> bool:
         """Whether stacks can be followed. The first frame does not wait for all that this needs."""
