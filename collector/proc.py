@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from locktop.collector import discover, garbage, procfs
 from locktop.collector.analysis import deadlock, waitgraph
@@ -38,17 +39,15 @@ from locktop.collector.sampled import Sampled
 from locktop.collector.samples import Sample, Samples
 from locktop.collector.sanitize import clean
 from locktop.collector.source import WaitNow
+from locktop.collector.spent import SHORTEST_S, Spent
 from locktop.collector.symbols.resolver import Resolver
 from locktop.collector.tasks import Tasks
 
-#: Of a CPU, for samples.
-_SHARE = 0.02
-_SHORTEST_S, _LONGEST_S = 0.005, 0.5  # between two of them
 #: Between the two samples of a first look: one alone tells no time.
 _FIRST_S = 0.05
 _NAMES_S = 30.0
 #: For call stacks that are new in a look; the rest come in later ones.
-_STACKS_S, _STACKS_OF_ALL_S = 0.01, 2.0
+_STACKS_S, _STACKS_OF_ALL_S = 0.005, 2.0
 _NOTE = (
     "there is a sample every {every:.0f} ms: shorter waits are met by chance; how often locks were"
     " taken, and how long they were held, is not known"
@@ -72,7 +71,8 @@ class ProcSource:
         self._last: Snapshot | None = None
         self._begun = time.monotonic()
         self._looked_at = 0.0
-        self._every_s = _SHORTEST_S
+        self._spent = Spent()
+        self._every_s = SHORTEST_S
         self._hurried = False
         self._busy = threading.Lock()
         self._closed = threading.Event()
@@ -146,7 +146,7 @@ class ProcSource:
 
     def look(self, resolve: bool = False) -> Snapshot:
         """See Source."""
-        with self._busy, garbage.not_collected():
+        with self._busy, garbage.not_collected(), self._spent.on_a_look():
             if self._last is not None and self._last.ended:
                 return self._last
             try:
@@ -177,7 +177,7 @@ class ProcSource:
                 except OSError:
                     return  # the next look says why
             took_s = time.thread_time() - begun
-            self._every_s = min(max(took_s / _SHARE, _SHORTEST_S), _LONGEST_S)
+            self._every_s = self._spent.pause_s(took_s)
 
     def _sample(self) -> None:
         if self._is_another():
@@ -254,7 +254,10 @@ class ProcSource:
             self._waiting.values(), key=lambda wait: wait.what.kind not in CONTENTION_KINDS
         )
         for wait in order:
-            stack = self._stacks.of(self._now[wait.tid].kernel_tid, wait.seq)
+            sample = self._now[wait.tid]
+            assert sample.call is not None, "it waits"
+            asleep = sample.call, partial(self._samples.still_sleeps, sample)
+            stack = self._stacks.of(sample.kernel_tid, wait.seq, asleep)
             if stack:
                 found[wait.tid] = stack
         return found
