@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -232,14 +233,25 @@ static int is_same_sleep(const struct lt_task *before, const struct lt_task *now
            before->queued_ns == now->queued_ns;
 }
 
-/* Whether a thread sleeps in futex(2), by what its syscall file says. Of a program of another architecture
- * than ours the number is another one: then this does not hold, or another call is taken for it. */
-static int is_futex(const struct lt_task *task)
+/* Whether a call is a wait for a futex, by what the syscall file says: futex(2), its number, an address,
+ * what to do. Of a program of another architecture than ours the numbers are others: then it is not seen. */
+static int is_futex_wait(const struct lt_task *task)
 {
-    struct text text = {(const char *)task->call, (const char *)task->call + task->call_size};
-    uint64_t call;
+    char text[sizeof task->call + 1];
+    unsigned long call, operation;
 
-    return number(&text, &call) && call == SYS_futex;
+    memcpy(text, task->call, task->call_size);
+    text[task->call_size] = '\0';
+    if (sscanf(text, "%lu 0x%*x 0x%lx", &call, &operation) != 2 || call != SYS_futex)
+        return 0;
+    switch (operation & FUTEX_CMD_MASK) {
+    case FUTEX_WAIT:
+    case FUTEX_WAIT_BITSET:
+    case FUTEX_WAIT_REQUEUE_PI:
+    case FUTEX_LOCK_PI:
+    case FUTEX_LOCK_PI2: return 1;
+    default: return 0;
+    }
 }
 
 /* All of one thread; `now` has its schedstat. What is read must belong together: it slept all the while,
@@ -260,7 +272,7 @@ static int sample(struct lt_task_table *table, uint32_t place, const struct lt_t
     error = read_call(table, place, moves);
     if (error || !(task->known & LT_TASK_THERE))
         return error;
-    if (is_named && is_futex(task)) {
+    if (is_named && is_futex_wait(task)) {
         task->state = 'S';
     } else {
         task->known &= ~(uint32_t)LT_TASK_THERE;
