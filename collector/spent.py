@@ -17,7 +17,7 @@ class Spent:
     """What looks take of a CPU, and what they leave."""
 
     def __init__(self) -> None:
-        self._looks = 0.0  # share of a CPU since the look before the last one
+        self._looks = 0.0  # share of a CPU from the look before the last one on
         self._looked_at = 0.0
 
     @contextmanager
@@ -27,10 +27,13 @@ class Spent:
         try:
             yield
         finally:
-            took_s = time.thread_time() - used
-            if self._looked_at:
-                self._looks = took_s / max(began - self._looked_at, took_s)
-            self._looked_at = began
+            self.note_look(began, time.thread_time() - used)
+
+    def note_look(self, at: float, took_s: float) -> None:
+        """A look that was begun ``at`` (time.monotonic()) took so much of a CPU's time."""
+        if self._looked_at:
+            self._looks = took_s / max(at - self._looked_at, took_s)
+        self._looked_at = at
 
     def pause_s(self, took_s: float) -> float:
         """Return how long to wait for the next sample if each takes so much of a CPU's time."""
