@@ -55,7 +55,7 @@ class OutsidePicture:
         self._frames = frames
         self._names = LockNames(resolver)
         self._sampled = sampled
-        self._seen: dict[int, _Seen] = {}  # by tid
+        self._seen: dict[int, _Seen] = {}  # by Sample.life
         self._waited: dict[int, float] = {}  # by lock id
         self._stacks: Mapping[int, int] = {}
 
@@ -76,14 +76,14 @@ class OutsidePicture:
         waited, before, self._seen = self._sampled.by_thread, self._seen, {}
         found = []
         for tid in sorted(samples):
-            wait = waits.get(tid)
+            sample, wait = samples[tid], waits.get(tid)
             found.append(
                 self._thread(
-                    samples[tid],
+                    sample,
                     self._wait(wait, now) if wait is not None else None,
                     tuple(held.get(tid, ())),
-                    {kind: one.s for kind, one in waited.get(tid, _NOTHING).items()},
-                    before.get(tid),
+                    {kind: one.s for kind, one in waited.get(sample.life, _NOTHING).items()},
+                    before.get(sample.life),
                     interval_s,
                 )
             )
@@ -106,7 +106,7 @@ class OutsidePicture:
         interval_s: float,
     ) -> Thread:
         contention_s, idle_s = rates.split(wait_s)
-        self._seen[sample.tid] = _Seen(sample, contention_s, idle_s)
+        self._seen[sample.life] = _Seen(sample, contention_s, idle_s)
         wait_share = idle_share = cpu_share = 0.0
         time = None
         if before is not None:

@@ -20,6 +20,7 @@ class OutsideWait(NamedTuple):  # one for each thread that moves, in each sample
     """A thread that sleeps in a futex call."""
 
     tid: int
+    life: int  # of the thread: see Sample
     seq: int  # of the sleep
     since: float  # first seen: time.monotonic()
     futex: FutexWait
@@ -55,7 +56,7 @@ class OutsideWaits:
                 found.pop(tid, None)
                 continue
             if known is None or known.what != what:
-                found[tid] = OutsideWait(tid, sample.seq, sample.since, wait, what)
+                found[tid] = OutsideWait(tid, sample.life, sample.seq, sample.since, wait, what)
             if what.kind not in _OWNED:
                 del self._asked[tid]
         self._known = found

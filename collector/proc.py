@@ -185,9 +185,10 @@ class ProcSource:
         samples = self._samples.take()
         waits = self._waits.of(samples, self._samples.still_sleeps)
         self._at = self._samples.at
+        if len(samples) < len(self._now) or self._samples.newcomers:
+            lives = {sample.life for sample in samples.values()}
+            self._sampled.forget_threads(lives, self._samples.newcomers)
         self._sampled.add(self._at, waits)
-        if len(samples) < len(self._now):
-            self._sampled.forget_threads(samples)
         self._now, self._waiting = samples, waits
 
     def _is_another(self) -> bool:

@@ -11,7 +11,7 @@ intervals for each that is met: variance d^2, as of a Poisson count); of longer 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Set
 from dataclasses import dataclass, field
 
 from locktop.collector.glibc_objects import Object
@@ -47,7 +47,7 @@ class SampledLock:
     wait: Sum = field(default_factory=Sum)
     met: int = 0  # waits that a sample met
     longest_s: float = 0.0
-    blame: dict[int, float] = field(default_factory=dict)  # by the owner's tid, 0 not known
+    blame: dict[int, float] = field(default_factory=dict)  # by the owner's tid, 0: ended, not known
 
 
 @dataclass(slots=True)
@@ -68,7 +68,8 @@ class Sampled:
 
     def __init__(self) -> None:
         self._locks: dict[Key, SampledLock] = {}
-        self._by_thread: dict[int, dict[Kind, Sum]] = {}
+        self._by_thread: dict[int, dict[Kind, Sum]] = {}  # by Sample.life
+        self._blamed: set[int] = set()  # tids
         self._asleep: dict[int, _Sleep] = {}  # by tid, in the last sample
         self._waits: Mapping[int, OutsideWait] = {}
         self._at = 0.0
@@ -91,7 +92,7 @@ class Sampled:
 
     @property
     def by_thread(self) -> Mapping[int, Mapping[Kind, Sum]]:
-        """What each thread has waited, by the last sample."""
+        """What each thread has waited, by Sample.life, by the last sample."""
         self._settle()
         return self._by_thread
 
@@ -99,10 +100,16 @@ class Sampled:
         """Return what is known of the lock that is waited for; its sums may be behind."""
         return self._locks[wait.what.kind, wait.what.address]
 
-    def forget_threads(self, living: Mapping[int, object]) -> None:
-        """Let go of what threads that ended have waited: their locks still have it."""
+    def forget_threads(self, lives: Container[int], newcomers: Set[int]) -> None:
+        """Let go of what threads that ended have waited: their locks still have it. ``newcomers``:
+        tids that others have now, who are not to blame for what those before them had."""
         self._settle()
-        self._by_thread = {tid: sums for tid, sums in self._by_thread.items() if tid in living}
+        self._by_thread = {life: sums for life, sums in self._by_thread.items() if life in lives}
+        for tid in self._blamed & newcomers:
+            self._blamed.discard(tid)
+            for lock in self._locks.values():
+                if tid in lock.blame:
+                    lock.blame[0] = lock.blame.get(0, 0.0) + lock.blame.pop(tid)
 
     def _leave(self, tid: int, after: OutsideWait | None, interval_s: float) -> None:
         """A wait is over, or is told otherwise from now on."""
@@ -150,9 +157,10 @@ class Sampled:
         lock.wait.add(seconds, variance)
         owner = wait.what.owner
         lock.blame[owner] = lock.blame.get(owner, 0.0) + seconds
-        sums = self._by_thread.get(wait.tid)
+        self._blamed.add(owner)
+        sums = self._by_thread.get(wait.life)
         if sums is None:
-            sums = self._by_thread[wait.tid] = {}
+            sums = self._by_thread[wait.life] = {}
         of_kind = sums.get(wait.what.kind)
         if of_kind is None:
             of_kind = sums[wait.what.kind] = Sum()

@@ -30,6 +30,7 @@ class Sample(NamedTuple):  # one for each thread that moves, in each sample
 
     tid: int  # as the process counts
     kernel_tid: int  # as we do
+    life: int  # of the thread: ids are used again
     name: str
     state: str  # letter, see proc_pid_stat(5)
     cpu_s: float
@@ -48,8 +49,9 @@ class Samples:
         self._same_ids = pid == own_pid
         self._known: dict[int, Sample] = {}  # by the kernel's tid
         self._files = TaskFiles(pid)
-        self._number = self._seq = 0
+        self._number = self._seq = self._life = 0
         self.at = 0.0  # when the last sample was begun: time.monotonic()
+        self.newcomers: set[int] = set()  # tids of the threads that the last sample showed first
 
     def close(self) -> None:
         """Close what is kept open."""
@@ -59,6 +61,7 @@ class Samples:
         """Return the living threads by tid. Raises OSError when the process is gone,
         PermissionError where it may not be looked into."""
         self._number += 1
+        self.newcomers = set()
         self.at = time.monotonic()
         before, self._known = self._known, {}  # where one fails the next one is a first one
         kernel_tids = self._files.tids()
@@ -86,9 +89,11 @@ class Samples:
         if before is not None and raw.known & _SLEPT and raw.known & _CALL:
             same = (state, name) == (before.state, before.name)
             return before if same else before._replace(state=state, name=name)
+        if before is not None and raw.ran_ns / 1e9 < before.cpu_s:
+            before = None  # another one, where its files could not be kept open
         try:
             call = syscalls.parse(raw.call[: raw.call_size])
-            tid = before.tid if before is not None else self._own_tid(kernel_tid)
+            tid, life = (before.tid, before.life) if before is not None else self._begun(kernel_tid)
         except (OSError, ValueError, IndexError):
             return None  # it ended in between
         if call is not None and not raw.known & _CALL:
@@ -100,8 +105,13 @@ class Samples:
             self._seq += 1
             seq, since = self._seq, self.at
         return Sample(
-            tid, kernel_tid, name, state, raw.ran_ns / 1e9, raw.queued_ns / 1e9, call, seq, since
-        )
+            tid, kernel_tid, life, name, state, raw.ran_ns / 1e9, raw.queued_ns / 1e9, call, seq,
+            since,
+        )  # fmt: skip
 
-    def _own_tid(self, kernel_tid: int) -> int:
-        return kernel_tid if self._same_ids else procfs.own_tid(self._pid, kernel_tid)
+    def _begun(self, kernel_tid: int) -> tuple[int, int]:
+        """The tid as the process counts, and a new life."""
+        tid = kernel_tid if self._same_ids else procfs.own_tid(self._pid, kernel_tid)
+        self._life += 1
+        self.newcomers.add(tid)
+        return tid, self._life

@@ -16,6 +16,8 @@ enum { FIELD_USER = 11, FIELD_SYSTEM = 12, FIELD_DISK = 39 };
 /* A name changes without a trace in the scheduler's counters. */
 enum { NAMED_EVERY = 64 };
 
+enum { LOCK_PI2 = 13 }; /* FUTEX_LOCK_PI2, which headers before Linux 5.14 have not */
+
 struct text {
     const char *at;
     const char *end;
@@ -249,7 +251,7 @@ static int is_futex_wait(const struct lt_task *task)
     case FUTEX_WAIT_BITSET:
     case FUTEX_WAIT_REQUEUE_PI:
     case FUTEX_LOCK_PI:
-    case FUTEX_LOCK_PI2: return 1;
+    case LOCK_PI2: return 1;
     default: return 0;
     }
 }

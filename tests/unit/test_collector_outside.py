@@ -128,7 +128,7 @@ def test_the_version_of_glibc() -> None:
 
 
 def wait(tid: int, seq: int, since: float) -> OutsideWait:
-    return OutsideWait(tid, seq, since, MUTEX, Object(Kind.MUTEX, 0x1000, 101))
+    return OutsideWait(tid, 1, seq, since, MUTEX, Object(Kind.MUTEX, 0x1000, 101))
 
 
 def test_one_wait_through_all_samples_is_exact() -> None:
