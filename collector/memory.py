@@ -44,6 +44,8 @@ def read(pid: int, address: int, size: int, *, at_once: bool = False) -> bytes:
 
 
 def _pieces(address: int, size: int) -> ctypes.Array[_Piece]:
+    if address % PAGE + size <= PAGE:
+        return (_Piece * 1)(_Piece(address, size))
     bounds = [address, *range(address // PAGE * PAGE + PAGE, address + size, PAGE)]
     ends = [*bounds[1:], address + size]
     pieces = [_Piece(begin, end - begin) for begin, end in zip(bounds, ends, strict=True)]
