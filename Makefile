@@ -10,7 +10,7 @@ NATIVE := $(shell find native -type f) CMakeLists.txt
 TYPECHECK := build/typecheck/locktop
 
 .PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench bench-table programs \
-  programs-bench symbols-bench stacks-bench soak alarms fuzz glibc-tests sizes wheel-test clean
+  programs-bench symbols-bench stacks-bench outside-bench soak alarms fuzz glibc-tests sizes wheel-test clean
 
 setup: .venv/.built
 
@@ -37,7 +37,13 @@ demo: setup
 
 # The table in docs/overhead.md.
 ROUNDS ?= 20
-programs-bench: setup
+programs-# What the tool takes for a process without the library, and what that loses (docs/overhead.md): in so many
+# rounds of one and a half seconds for each of three programs.
+TURNS ?= 100
+outside-bench: setup
+	PYTHONPATH=tests $(BIN)/python tests/tools/outside_bench.py $(TURNS)
+
+bench: setup
 	PYTHONPATH=tests $(BIN)/python tests/programs/bench.py $(ROUNDS)
 
 # A short one is among the tests.

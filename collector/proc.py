@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from locktop.collector import discover, garbage, procfs
+from locktop.collector import discover, garbage, procfs, task_files
 from locktop.collector.analysis import deadlock, waitgraph
 from locktop.collector.analysis.classify import Classifier
 from locktop.collector.analysis.idle_rules import Rules
@@ -174,8 +174,9 @@ class ProcSource:
             with self._busy:
                 try:
                     self._sample()
-                except OSError:
-                    return  # the next look says why
+                except OSError as error:
+                    if not task_files.is_ours(error):
+                        return  # the next look says why
             took_s = time.thread_time() - begun
             self._every_s = self._spent.pause_s(took_s)
 
@@ -317,7 +318,7 @@ class ProcSource:
 
     def _after(self, error: OSError) -> Snapshot:
         """The last picture, of a process that is gone."""
-        if isinstance(error, PermissionError) or self._last is None:
+        if self._last is None or isinstance(error, PermissionError) or task_files.is_ours(error):
             raise self._refused(error)
         threads = tuple(
             thread._replace(alive=False, state=ThreadState.OTHER) for thread in self._last.threads
@@ -328,4 +329,6 @@ class ProcSource:
     def _refused(self, error: OSError) -> LocktopError:
         if isinstance(error, PermissionError):
             return discover.not_ours_to_trace(self._target)
+        if task_files.is_ours(error):
+            return LocktopError(f"cannot look at process {self._target}: {error.strerror}")
         return LocktopError(f"process {self._target} has ended")

@@ -7,6 +7,7 @@ descriptors allow; where these are short all works on, and takes longer.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import resource
 from collections.abc import Collection
@@ -18,6 +19,7 @@ _MOST_KEPT = 12_288  # descriptors
 _FIRST_ROOM = 64  # threads
 _MOST_TID = (1 << 31) - 1  # pid_t: a stranger's memory may say more
 _THERE: int = lib.LT_TASK_THERE
+_LACKS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 class RawTask(NamedTuple):
@@ -153,6 +155,11 @@ class TaskFiles:
             place = self._places.pop(tid)
             lib.lt_forget_task(self._table, place)
             self._empty.append(place)
+
+
+def is_ours(error: OSError) -> bool:
+    """Tell whether an error is for what we lack, and tells nothing about the process."""
+    return error.errno in _LACKS
 
 
 def _check(result: int) -> int:

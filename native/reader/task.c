@@ -190,11 +190,11 @@ static int read_call(struct lt_task_table *table, uint32_t place, int wanted)
                           sizeof task->call, &text);
 
     task->call_size = error ? 0 : (uint32_t)(text.end - text.at);
-    if (error == ESRCH || error == ENOENT) {
-        task->known &= ~(uint32_t)LT_TASK_THERE;
-        return 0;
-    }
-    return -error;
+    if (is_lack(error) || error == EPERM || error == EACCES)
+        return -error;
+    if (error)
+        task->known &= ~(uint32_t)LT_TASK_THERE; /* it ended */
+    return 0;
 }
 
 /* ---- one look, one sample ---- */

@@ -1,15 +1,18 @@
 """What it costs to sample a process from outside (docs/overhead.md).
 
-    make outside-bench TURNS=60
+    make outside-bench TURNS=100
 
 The first table is what the tool takes of a processor with two looks a second, when the stacks of
-what sleeps for good are known: samples, looks and all. The second is what a process loses that is
-watched so: it runs on one processor and the tool on another one, in turns of half a second in which
-the tool is stopped or not; ratios are of two turns right after each other.
+what sleeps for good are known: each look, and samples and looks together. The second is what a
+process loses that is watched so: it runs on one processor and the tool on another one, in turns of
+half a second in which the tool is stopped, or looks twice a second, or again and again without a
+pause, which tells more of what is lost than can be measured otherwise. Ratios are of turns right
+after each other; "best" is that of the best turns of each, which a busy machine disturbs least.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import statistics
@@ -17,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -41,6 +44,7 @@ WATCHED = (
     ("499 threads in pools, with the library", ("pools", "83"), True),
     ("501 threads, half of them move, with the library", ("hall", "500"), True),
 )
+BARE = "bare"
 #: What loses: name and arguments of tests/targets/turns.c.
 TURNING = (
     ("4 threads take turns at a mutex", ("lock", "4")),
@@ -83,77 +87,111 @@ def cost(compiler: Compiler, name: str, command: Sequence[str], preloaded: bool)
 
 
 class Turn(NamedTuple):
-    """What a program did."""
+    """What a program did, and what the tool took of a processor meanwhile."""
 
     per_s: float
     cpu_us: float  # of a processor, for each time that it did it
+    share: float
 
 
-def take_turn(target: Target) -> Turn:
-    def asked() -> tuple[float, float, float]:
-        target.go_on()
-        said = target.truth()
-        return time.monotonic(), said["turns"], said["cpu_s"]
+class Watcher:
+    """The tool in a process of its own, on a processor of its own, stopped but for its turns."""
 
-    began, turns, cpu_s = asked()
-    time.sleep(INTERVAL_S)
-    ended, turns_then, cpu_then_s = asked()
-    done = turns_then - turns
-    return Turn(done / (ended - began), 1e6 * (cpu_then_s - cpu_s) / done)
+    def __init__(self, pid: int, cpu: int, interval_s: float) -> None:
+        command = [sys.executable, __file__, "--watch", str(pid), str(interval_s)]
+        self._process = subprocess.Popen(
+            ["taskset", "-c", str(cpu), *command], stdout=subprocess.PIPE
+        )
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == b"looked\n"
+        self._process.send_signal(signal.SIGSTOP)
+
+    def cpu_s(self) -> float:
+        """What it took until now; ProcSource has one thread more."""
+        tasks = Path(f"/proc/{self._process.pid}/task").glob("*/schedstat")
+        return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+
+    def __enter__(self) -> Watcher:
+        self._process.send_signal(signal.SIGCONT)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._process.send_signal(signal.SIGSTOP)
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait()
 
 
-def quartiles(ratios: Sequence[float]) -> str:
-    low, middle, high = statistics.quantiles(ratios, n=4)
-    return f"{middle:.4f} | {low:.4f}-{high:.4f}"
+def take_turn(target: Target, watcher: Watcher | None) -> Turn:
+    """Let the program run for half a second, watched or not."""
+    with watcher or contextlib.nullcontext():
+        used_s = watcher.cpu_s() if watcher else 0.0
+        began, turns, cpu_s = asked(target)
+        time.sleep(INTERVAL_S)
+        ended, turns_then, cpu_then_s = asked(target)
+        used_s = watcher.cpu_s() - used_s if watcher else 0.0
+    done, took_s = turns_then - turns, ended - began
+    return Turn(done / took_s, 1e6 * (cpu_then_s - cpu_s) / done, used_s / took_s)
 
 
-def loss(compiler: Compiler, name: str, arguments: Sequence[str], turns: int) -> str:
-    """Return a row of the second table."""
+def asked(target: Target) -> tuple[float, int, float]:
+    target.go_on()
+    said = target.truth()
+    return time.monotonic(), said["turns"], said["cpu_s"]
+
+
+def loss(compiler: Compiler, name: str, arguments: Sequence[str], rounds: int) -> list[str]:
+    """Return the rows of the second table for one program."""
     own, other = sorted(os.sched_getaffinity(0))[:2]
     command = ["taskset", "-c", str(own), compiler.program("turns"), *arguments]
     with Target(command) as target:
         target.expect("ready")
-        watcher = subprocess.Popen(
-            ["taskset", "-c", str(other), sys.executable, __file__, "--watch", str(target.pid)],
-            stdout=subprocess.PIPE,
-        )
+        watchers = {"twice a second": INTERVAL_S, "without a pause": 0.0}
+        how: dict[str, Watcher | None] = {BARE: None}
         try:
-            assert watcher.stdout is not None
-            assert watcher.stdout.readline() == b"looked\n"
-            pairs = [pair(target, watcher.send_signal, number) for number in range(turns)]
+            for one, interval_s in watchers.items():
+                how[one] = Watcher(target.pid, other, interval_s)
+            found: dict[str, list[Turn]] = {one: [] for one in how}
+            for number in range(rounds):
+                order = list(how)[number % 3 :] + list(how)[: number % 3]
+                for one in order:
+                    found[one].append(take_turn(target, how[one]))
         finally:
-            watcher.kill()
-            watcher.wait()
-    rates = [watched.per_s / bare.per_s for bare, watched in pairs]
-    costs = [watched.cpu_us / bare.cpu_us for bare, watched in pairs]
-    median = statistics.median(bare.per_s for bare, _ in pairs)
-    return f"| {name} | {median:,.0f}/s | {quartiles(rates)} | {quartiles(costs)} |"
+            for watcher in filter(None, how.values()):
+                watcher.end()
+    return [row(name, one, found[BARE], found[one]) for one in watchers]
 
 
-def pair(target: Target, tell: Callable[[int], None], number: int) -> tuple[Turn, Turn]:
-    """A turn without the watcher and one with it; who begins changes."""
-    found: dict[int, Turn] = {}
-    orders = (signal.SIGSTOP, signal.SIGCONT)
-    for order in orders if number % 2 else orders[::-1]:
-        tell(order)
-        found[order] = take_turn(target)
-    return found[signal.SIGSTOP], found[signal.SIGCONT]
+def row(name: str, how: str, bare: Sequence[Turn], watched: Sequence[Turn]) -> str:
+    cells = [name, how, f"{100 * statistics.median(turn.share for turn in watched):.1f} %"]
+    pairs = list(zip(watched, bare, strict=True))
+    best = max(turn.per_s for turn in watched) / max(turn.per_s for turn in bare)
+    least = min(turn.cpu_us for turn in watched) / min(turn.cpu_us for turn in bare)
+    for ratios, extreme in (
+        ([one.per_s / other.per_s for one, other in pairs], best),
+        ([one.cpu_us / other.cpu_us for one, other in pairs], least),
+    ):
+        low, middle, high = statistics.quantiles(ratios, n=4)
+        cells += [f"{middle:.3f}", f"{low:.3f}-{high:.3f}", f"{extreme:.3f}"]
+    return f"| {' | '.join(cells)} |"
 
 
-def watch(pid: int) -> None:
+def watch(pid: int, interval_s: float) -> None:
     """Look at a process until killed."""
     with closing(ProcSource(pid)) as source:
-        looks(source, 4)
+        source.look()
         print("looked", flush=True)
         while True:
-            looks(source, 1)
+            source.look()
+            time.sleep(interval_s)
 
 
 def main() -> None:
     if sys.argv[1] == "--watch":
-        watch(int(sys.argv[2]))
+        watch(int(sys.argv[2]), float(sys.argv[3]))
         return
-    turns = int(sys.argv[1])
+    rounds = int(sys.argv[1])
     with tempfile.TemporaryDirectory(prefix="locktop-bench-") as directory:
         compiler = Compiler(Path(directory))
         print("| | a look, least / median | of a processor in all, least / median |")
@@ -162,10 +200,11 @@ def main() -> None:
             print(cost(compiler, *case), flush=True)
         if len(os.sched_getaffinity(0)) < 2:
             return
-        print("\n| | bare | watched / bare | quartiles | processor time | quartiles |")
-        print("| --- | ---: | ---: | ---: | ---: | ---: |")
+        print("\n| | looked at | the tool | turns | quartiles | best", end="")
+        print(" | processor time | quartiles | best |")
+        print("| --- | --- |" + " ---: |" * 7)
         for name, arguments in TURNING:
-            print(loss(compiler, name, arguments, turns), flush=True)
+            print(*loss(compiler, name, arguments, rounds), sep="\n", flush=True)
 
 
 if __name__ == "__main__":
