@@ -37,13 +37,7 @@ demo: setup
 
 # The table in docs/overhead.md.
 ROUNDS ?= 20
-programs-# What the tool takes for a process without the library, and what that loses (docs/overhead.md): in so many
-# rounds of one and a half seconds for each of three programs.
-TURNS ?= 100
-outside-bench: setup
-	PYTHONPATH=tests $(BIN)/python tests/tools/outside_bench.py $(TURNS)
-
-bench: setup
+programs-bench: setup
 	PYTHONPATH=tests $(BIN)/python tests/programs/bench.py $(ROUNDS)
 
 # A short one is among the tests.
@@ -66,6 +60,12 @@ symbols-bench: setup
 # Stacks of threads that sleep, taken from outside (docs/overhead.md).
 stacks-bench: setup
 	PYTHONPATH=tests $(BIN)/python tests/tools/stacks_bench.py 10
+
+# What the tool takes for a process without the library, and what that loses (docs/overhead.md): in so many
+# rounds of one and a half seconds for each of three programs.
+TURNS ?= 100
+outside-bench: setup
+	PYTHONPATH=tests $(BIN)/python tests/tools/outside_bench.py $(TURNS)
 
 bench: setup
 	$(BIN)/locktop bench
