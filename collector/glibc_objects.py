@@ -56,15 +56,24 @@ class Object:
     awaits: int = 0  # join: tid
 
 
-def told(wait: FutexWait, around: bytes, tids: Container[int], glibc: int = 0) -> Object | None:
+def told(
+    wait: FutexWait,
+    around: bytes,
+    tids: Container[int],
+    glibc: int = 0,
+    is_once: Callable[[int], bool] = lambda pc: False,
+) -> Object | None:
     """Return the object that a thread waits for; None where it is none of glibc's, or may be none.
 
     ``around``: memory from BEFORE bytes before the word to AFTER bytes behind it; ``tids``: of the
-    process, as it knows them; ``glibc``: 36 of version 2.36, 0 not known."""
+    process, as it knows them; ``glibc``: 36 of version 2.36, 0 not known; ``is_once``:
+    whether it is pthread_once that makes a call, by where it is made."""
     if len(around) < BEFORE + AFTER:
         return None
     if wait.inherits:
         return _inheriting(wait, around, tids)
+    if _may_be_once(wait, around) and is_once(wait.pc):
+        return Object(Kind.ONCE, wait.address)
     found = next(filter(None, (look(wait, around, tids) for look in _LOOKS)), None)
     if found is None and 0 < glibc <= _LAST_OF_THAT_LAYOUT:
         return _cond(wait, around)
@@ -110,6 +119,13 @@ def _inheriting(wait: FutexWait, around: bytes, tids: Container[int]) -> Object 
         Kind.MUTEX, wait.address, owner, recursive=kind & 3 == _RECURSIVE,
         robust=bool(kind & _ROBUST), shared=not wait.private,
     )  # fmt: skip
+
+
+def _may_be_once(wait: FutexWait, around: bytes) -> bool:
+    """While a routine runs its control is 1 and how many forks there were before, times 4."""
+    value = wait.value
+    same = value == _word(around)
+    return same and value & 3 == 1 and wait.plain and wait.private and not wait.timed
 
 
 def _join(wait: FutexWait, around: bytes, tids: Container[int]) -> Object | None:

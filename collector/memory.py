@@ -43,6 +43,16 @@ def read(pid: int, address: int, size: int, *, at_once: bool = False) -> bytes:
     return buffer.raw[:got] if got > 0 else b""
 
 
+def refusal(pid: int) -> int:
+    """Return the error number with which the process's memory is refused to us, 0 where it may be
+    read."""
+    buffer = ctypes.create_string_buffer(1)
+    own, nowhere = _Piece(ctypes.addressof(buffer), 1), _Piece(1, 1)
+    got = _readv(pid, ctypes.byref(own), 1, ctypes.byref(nowhere), 1, 0)
+    number = 0 if got >= 0 else ctypes.get_errno()
+    return 0 if number == errno.EFAULT else number  # the right is asked for first
+
+
 def _pieces(address: int, size: int) -> ctypes.Array[_Piece]:
     if address % PAGE + size <= PAGE:
         return (_Piece * 1)(_Piece(address, size))

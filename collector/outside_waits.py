@@ -10,10 +10,11 @@ from locktop.collector import futex, glibc_objects, memory
 from locktop.collector.futex import FutexWait
 from locktop.collector.glibc_objects import AFTER, BEFORE, Object
 from locktop.collector.model import Kind
+from locktop.collector.once_waits import Runners
 from locktop.collector.samples import Sample
 
 #: Of these only the owner may change while a thread sleeps; what the others are stays.
-_OWNED = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.FUTEX})
+_OWNED = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.FUTEX, Kind.ONCE})
 
 
 class OutsideWait(NamedTuple):  # one for each thread that moves, in each sample
@@ -30,10 +31,13 @@ class OutsideWait(NamedTuple):  # one for each thread that moves, in each sample
 class OutsideWaits:
     """Reads them, sample after sample."""
 
-    def __init__(self, pid: int, glibc: int) -> None:
-        """``glibc``: see glibc_objects.told()."""
+    def __init__(self, pid: int, glibc: int, is_once: Callable[[int], bool]) -> None:
+        """``glibc``, ``is_once``: see glibc_objects.told()."""
         self._pid = pid
         self._glibc = glibc
+        self._is_once = is_once
+        #: Who runs the routines that are waited for, as far as known.
+        self.runners: Runners = {}
         self._samples: Mapping[int, Sample] = {}
         self._known: dict[int, OutsideWait] = {}
         self._asked: dict[int, FutexWait] = {}  # by tid: those that are told anew in each sample
@@ -62,6 +66,16 @@ class OutsideWaits:
         self._known = found
         return found
 
+    def owner(self, address: int, samples: Mapping[int, Sample]) -> int:
+        """Return who has the lock at an address now, as long as somebody waits there; 0 nobody, or
+        it is not known. ``samples``: the last ones."""
+        wait = next((one for one in self._known.values() if one.what.address == address), None)
+        if wait is None:
+            return 0
+        (around,) = self._memory([wait.futex.address])
+        found = glibc_objects.told(wait.futex, around, samples, self._glibc, self._is_once)
+        return self._run(found, samples).owner if found is not None else 0
+
     def _going_on(self, samples: Mapping[int, Sample]) -> dict[int, OutsideWait]:
         """Those of the sample before; a thread that sleeps otherwise now is asked for what."""
         before, found = self._samples, self._known.copy()
@@ -89,12 +103,23 @@ class OutsideWaits:
         for wait in waits:
             known, data = self._seen.get(wait), around[wait.address]
             if known is None or known[0] != data:
-                known = data, glibc_objects.told(wait, data, tids, self._glibc)
+                known = data, glibc_objects.told(wait, data, tids, self._glibc, self._is_once)
             seen[wait] = known
-        found = {wait: what or self._as_before(wait) for wait, (_, what) in seen.items()}
+        found = {
+            wait: self._run(what or self._as_before(wait), tids) for wait, (_, what) in seen.items()
+        }
         self._seen = seen
         self._told = {wait.address: what for wait, what in found.items()}
         return found
+
+    def _run(self, what: Object, samples: Mapping[int, Sample]) -> Object:
+        """With the thread that runs the routine, if it has slept on since that was found."""
+        if what.kind is not Kind.ONCE or what.address not in self.runners:
+            return what
+        tid, seq = self.runners[what.address]
+        sample = samples.get(tid)
+        asleep = sample is not None and sample.seq == seq
+        return replace(what, owner=tid) if asleep else what
 
     def _as_before(self, wait: FutexWait) -> Object:
         """Between two owners a mutex does not look like one."""

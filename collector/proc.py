@@ -10,11 +10,11 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 
-from locktop.collector import discover, garbage, procfs, task_files
+from locktop.collector import discover, garbage, procfs, rights, task_files
 from locktop.collector.analysis import deadlock, waitgraph
 from locktop.collector.analysis.classify import Classifier
 from locktop.collector.analysis.idle_rules import Rules
@@ -31,6 +31,7 @@ from locktop.collector.model import (
     Thread,
     ThreadState,
 )
+from locktop.collector.once_waits import OnceWaits
 from locktop.collector.outside_picture import OutsidePicture
 from locktop.collector.outside_stacks import OutsideStacks
 from locktop.collector.outside_waits import OutsideWait, OutsideWaits
@@ -58,11 +59,15 @@ _UNTOLD = "some threads wait in futex calls of which it cannot be told for what,
 class ProcSource:
     """Samples one process."""
 
-    def __init__(self, pid: int, rules: Rules | None = None, why: str = "") -> None:
-        """``rules``: see attach(); ``why``: what to say of the library that is not there.
+    def __init__(
+        self, pid: int, rules: Rules | None = None, why: str = "", stop_threads: bool = False
+    ) -> None:
+        """``rules``, ``stop_threads``: see attach(); ``why``: what to say of the library that is
+        not there.
 
         Raises LocktopError where the process may not be looked into."""
         self._why = why
+        self._stop_threads = stop_threads
         self._classifier = Classifier(rules)
         self._target = discover.find(pid)
         self._tasks = Tasks(pid, self._target.own_pid)
@@ -74,14 +79,22 @@ class ProcSource:
         self._spent = Spent()
         self._every_s = SHORTEST_S
         self._hurried = False
+        self._followed: Collection[int] | None = None
         self._busy = threading.Lock()
         self._closed = threading.Event()
         self._begin()
         try:
             self._sample()
+            if refused := rights.memory_refused(pid):
+                raise LocktopError(
+                    f"process {self._target} runs without the library, and {refused}"
+                )
         except OSError as error:
             self._let_go()
             raise self._refused(error) from None
+        except LocktopError:
+            self._let_go()
+            raise
         self._thread = threading.Thread(target=self._go_on_sampling, name="sampler", daemon=True)
         self._thread.start()
 
@@ -93,11 +106,13 @@ class ProcSource:
         if self._hurried:
             self._resolver.hurry()
         self._samples = Samples(pid, self._target.own_pid)
-        self._waits = OutsideWaits(pid, glibc_of(pid))
         self._sampled = Sampled()
-        self._stacks = OutsideStacks(pid, self._resolver)
+        self._stacks = OutsideStacks(pid, self._resolver, self._stop_threads)
+        self._once = OnceWaits(pid, self._stacks)
+        self._waits = OutsideWaits(pid, glibc_of(pid), self._once.is_one)
         self._picture = OutsidePicture(self._resolver, self._sampled, self._stacks.frames)
-        self._holders = Holders(pid, self._tasks, self._stacks)
+        self._holders = Holders(pid, self._tasks, self._stacks, self._holds)
+        self._holders.follow(self._followed)
         self._closer = CloserLook(self._tasks)
         self._now: Mapping[int, Sample] = {}
         self._waiting: Mapping[int, OutsideWait] = {}
@@ -120,9 +135,11 @@ class ProcSource:
         self._hurried = True
         self._resolver.hurry()
 
-    def follow(self, tid: int) -> None:
+    def follow(self, tid: int, locks: Collection[int] | None = None) -> None:
         """See Source."""
         self._closer.follow(tid)
+        self._followed = locks
+        self._holders.follow(locks)
 
     def set_level(self, name: str) -> str:
         """See Source."""
@@ -158,13 +175,21 @@ class ProcSource:
             told = self._classifier.told(snapshot)
             told = replace(
                 told,
-                locks=self._holders.told(told.locks, told.threads),
+                locks=self._holders.told(told, resolve),
                 threads=self._closer.told(told.threads, resolve),
             )
             if resolve:
+                self._holders.stacks()  # asks for their names
                 self._resolver.wait(_NAMES_S)
-            self._last = replace(told, stacks={**told.stacks, **self._holders.stacks()})
+            self._last = replace(
+                told,
+                stacks={**told.stacks, **self._holders.stacks()},
+                notes=(*told.notes, *self._holders.notes()),
+            )
             return self._last
+
+    def _holds(self, tid: int, lock: Lock) -> bool:
+        return self._waits.owner(lock.address, self._now) == tid
 
     # ---- samples ----
 
@@ -213,6 +238,9 @@ class ProcSource:
         if not self._looked_at:
             time.sleep(_FIRST_S)
         self._sample()
+        if rights.memory_refused(self._target.pid):
+            raise PermissionError  # it was allowed before
+        self._find_runners(stacks_s)
         now = self._at
         interval_s = now - self._looked_at if self._looked_at else now - self._begun
         self._looked_at = now
@@ -222,7 +250,7 @@ class ProcSource:
         locks = self._picture.locks(self._waiting, now, interval_s)
         deadlocks = self._deadlocks(threads, locks, stacks, interval_s)
         untold = tuple(sorted(
-            tid for tid, wait in self._waiting.items() if wait.what.kind.value == "futex"
+            tid for tid, wait in self._waiting.items() if wait.what.kind is Kind.FUTEX
         ))  # fmt: skip
         main = self._now.get(self._target.own_pid)
         return Snapshot(
@@ -241,6 +269,17 @@ class ProcSource:
             notes=self._notes(bool(untold)),
         )
 
+    def _find_runners(self, stacks_s: float) -> None:
+        """Who runs the routines that others wait for; with that in it the sample is taken again."""
+        waits = self._waiting.values()
+        controls = {wait.what.address for wait in waits if wait.what.kind is Kind.ONCE}
+        before = self._waits.runners
+        self._waits.runners = self._once.runners(
+            controls, self._now.values(), self._samples.still_sleeps, stacks_s
+        )
+        if self._waits.runners != before:
+            self._sample()
+
     def _let_go_of_program(self) -> None:
         """It executed another one: its threads and locks are others, whatever their numbers."""
         self._samples.close()
@@ -256,10 +295,10 @@ class ProcSource:
             self._waiting.values(), key=lambda wait: wait.what.kind not in CONTENTION_KINDS
         )
         for wait in order:
-            sample = self._now[wait.tid]
+            sample, untold = self._now[wait.tid], wait.what.kind is Kind.FUTEX
             assert sample.call is not None, "it waits"
             asleep = sample.call, partial(self._samples.still_sleeps, sample)
-            stack = self._stacks.of(sample.kernel_tid, wait.seq, asleep)
+            stack = self._stacks.of(sample.kernel_tid, wait.seq, untold, asleep)
             if stack:
                 found[wait.tid] = stack
         return found
@@ -309,7 +348,7 @@ class ProcSource:
         ]
         if untold:
             notes.append(_UNTOLD)
-        return (*notes, *self._resolver.notes())
+        return (*notes, *discover.notes(self._target), *self._resolver.notes())
 
     def _without(self) -> str:
         return self._why or "it runs without the library"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -14,6 +15,9 @@ from locktop.collector.task_files import RawTask, TaskFiles
 
 #: A thread that stays in one wait is asked again only every so many looks (its name may change).
 _ROUNDS = 16
+#: Where a call may not be seen it is asked for again after so long: Yama writes a line to the
+#: kernel's log each time.
+_AGAIN_S = 30.0
 _SCHED: int = lib.LT_TASK_SCHED
 _DISK: int = lib.LT_TASK_DISK
 
@@ -47,6 +51,7 @@ class Tasks:
         self._files = TaskFiles(pid)
         self._disk_counts, self._all_disk_counts = procfs.counts_disk_waits()
         self._round = 0
+        self._refused_until = 0.0  # time.monotonic()
 
     def close(self) -> None:
         """Close what is kept open."""
@@ -117,6 +122,17 @@ class Tasks:
         raws = self._files.read([self.kernel_tid(tid) for tid in tids])
         return all(raw is not None and chr(raw.state) != "R" for raw in raws)
 
+    def asleep(self, tids: Iterable[int]) -> dict[int, int]:
+        """Return of those threads that sleep now how often each was put on a CPU before; of none
+        where the kernel does not count that."""
+        wanted = list(tids)
+        raws = self._files.read([self.kernel_tid(tid) for tid in wanted])
+        return {
+            tid: raw.runs
+            for tid, raw in zip(wanted, raws, strict=True)
+            if raw is not None and chr(raw.state) == "S" and raw.known & _SCHED and raw.runs
+        }
+
     def states(self, tids: Iterable[int]) -> dict[int, str]:
         """Return the letters of the threads' states as they are now, "" for one that is no more."""
         return {tid: self._state(tid) for tid in tids}
@@ -144,10 +160,15 @@ class Tasks:
     def call(self, tid: int) -> Call | None:
         """Return the system call in which a thread sleeps; None while it runs. Raises OSError where
         it has ended, PermissionError where that may not be seen."""
+        if time.monotonic() < self._refused_until:
+            raise PermissionError
         try:
             return syscalls.parse(procfs.thread_syscall(self._pid, self.kernel_tid(tid)))
         except ValueError:
             return None
+        except PermissionError:
+            self._refused_until = time.monotonic() + _AGAIN_S
+            raise
 
     def kernel_tid(self, tid: int) -> int:
         """Return the id of a thread as our own pid namespace counts."""

@@ -29,6 +29,14 @@ class Words(NamedTuple):
         return len(data) == self.layout.size and self.layout.unpack(data) == self.values
 
 
+class Copy(NamedTuple):
+    """What a thread had at one moment."""
+
+    registers: dict[int, int]  # by DWARF's numbers
+    stack: bytes  # from the stack pointer on
+    sp: int
+
+
 class Stack:
     """What was read once stays as it was then."""
 
@@ -51,6 +59,11 @@ class Stack:
         if word is None:
             raise Cut("memory that cannot be read")
         return word
+
+    @property
+    def end(self) -> int:
+        """Of all that was asked for; 0 where nothing was."""
+        return max((address + size for address, size in self._words), default=0)
 
     def words(self) -> Words | None:
         """Return all that was asked for until now; None where that is too much, or where something

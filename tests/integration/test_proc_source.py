@@ -34,6 +34,9 @@ FOUND = (
     "a barrier that one cannot reach",
     "a barrier for more than there are",
     "all that are stuck behind",
+    "a routine that runs once",
+    "a routine that wants a lock",
+    "a routine that runs itself",
 )
 #: By the step that a thread of the table ends with.
 KINDS = {
@@ -50,7 +53,7 @@ KINDS = {
     "arrive": Kind.BARRIER,
     "join": Kind.JOIN,
     "timedjoin": Kind.JOIN,
-    "once": Kind.FUTEX,  # nothing in the word says so
+    "once": Kind.ONCE,
 }
 
 
@@ -208,6 +211,32 @@ def test_what_a_holder_does_now(start_bare: StartTarget) -> None:
         seen = until(source, lambda seen: any(lock.holder_now for lock in seen.locks))
     (now,) = (lock.holder_now for lock in seen.locks if lock.holder_now)
     assert (now.doing, now.what) == (Doing.BLOCKED, about_to)
+
+
+def test_who_runs_a_routine_that_others_wait_for(start_bare: StartTarget) -> None:
+    """First with pthread_once, then with call_once."""
+    target = start_bare("onces")
+    controls = set()
+    with closing(attach(target.pid)) as source:
+        for _ in range(2):
+            runner = target.truth()["runner"]
+
+            def are_told(seen: Snapshot, runner: int = runner) -> bool:
+                waits = [thread.waiting_for for thread in seen.threads if thread.waiting_for]
+                told = [wait for wait in waits if wait.kind is Kind.ONCE]
+                return len(told) == 2 and all(wait.holders == (runner,) for wait in told)
+
+            seen = until(source, are_told)
+            assert seen.deadlocks == ()
+            (lock,) = (lock for lock in seen.locks if lock.kind is Kind.ONCE and lock.waiters)
+            assert lock.holder_now is not None
+            assert lock.holder_now.call == "read"
+            controls.add(lock.name)
+            target.go_on()
+            target.expect("done")
+            target.go_on()
+    assert controls == {"g_once", "g_flag"}
+    assert target.finish() == (0, ["ok"])
 
 
 def test_a_program_that_is_executed_meanwhile(start_bare: StartTarget) -> None:

@@ -91,6 +91,23 @@ def test_a_field_that_does_not_fit_tells_that_it_is_none(wait: FutexWait, memory
     assert glibc_objects.told(wait, memory_, TIDS) is None
 
 
+def test_a_routine_that_runs_once_is_known_by_where_the_call_is_made() -> None:
+    wait = FutexWait(0x1004, 0x11, private=True, plain=True, inherits=False, timed=False, pc=0x70)
+    word = around(b"", struct.pack("=I", 0x11))
+
+    def kind(wait: FutexWait, memory_: bytes = word, pc: int = 0x70) -> Kind | None:
+        found = glibc_objects.told(wait, memory_, TIDS, is_once=lambda at: at == pc)
+        return found.kind if found is not None else None
+
+    assert kind(wait) is Kind.ONCE
+    assert kind(wait, pc=0x71) is None, "another function"
+    assert kind(wait._replace(value=0x12), around(b"", struct.pack("=I", 0x12))) is None, "is over"
+    assert kind(wait, around(b"", struct.pack("=I", 0x12))) is None, "is over by now"
+    assert kind(wait._replace(private=False)) is None
+    assert kind(wait._replace(timed=True)) is None
+    assert kind(wait._replace(plain=False)) is None
+
+
 def test_random_memory_is_never_taken_for_a_lock_that_is_held() -> None:
     chance = random.Random(5)
     for _ in range(20_000):
