@@ -10,7 +10,8 @@ NATIVE := $(shell find native -type f) CMakeLists.txt
 TYPECHECK := build/typecheck/locktop
 
 .PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench bench-table programs \
-  pytest-screen pytest-programs programs-bench symbols-bench stacks-bench soak alarms fuzz glibc-tests sizes wheel-test clean
+  pytest-screen pytest-programs programs-bench symbols-bench stacks-bench outside-bench soak alarms fuzz \
+  glibc-tests sizes wheel-test clean
 
 setup: .venv/.built
 
@@ -60,6 +61,12 @@ symbols-bench: setup
 # Stacks of threads that sleep, taken from outside (docs/overhead.md).
 stacks-bench: setup
 	PYTHONPATH=tests $(BIN)/python tests/tools/stacks_bench.py 10
+
+# What the tool takes for a process without the library, and what that loses (docs/overhead.md): in so many
+# rounds of one and a half seconds for each of three programs.
+TURNS ?= 100
+outside-bench: setup
+	PYTHONPATH=tests $(BIN)/python tests/tools/outside_bench.py $(TURNS)
 
 bench: setup
 	$(BIN)/locktop bench

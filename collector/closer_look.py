@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import replace
 
 from locktop.collector.counters import ThreadCounters
 from locktop.collector.model import Counters, Switches, Thread
@@ -41,8 +40,7 @@ class CloserLook:
         if not asked:
             return tuple(threads)
         return tuple(
-            replace(
-                thread,
+            thread._replace(
                 switches=self._switches(thread.tid),
                 counters=counters if thread.tid == wanted else None,
             )

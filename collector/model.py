@@ -75,8 +75,7 @@ class Frame:
     inlined: bool = False  # into the next frame out, which has the same address
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(NamedTuple):  # as is TimeSplit
     """A wait that is going on."""
 
     lock: int  # id
@@ -171,8 +170,7 @@ class Counters:
     counters: tuple[Counter, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Thread:
+class Thread(NamedTuple):  # as is TimeSplit
     """One thread; the figures cover its life, ``*_share`` and rates the last interval."""
 
     tid: int

@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from locktop.collector.model import Frame
 from locktop.collector.symbols.resolver import Resolver
+from locktop.collector.syscalls import Call
 
 if TYPE_CHECKING:
     from locktop.collector.unwind.unwinder import Unwinder
     from locktop.collector.unwind.walk import Unwound
 
+#: In which call a thread sleeps, and what tells whether it still does.
+Asleep = tuple[Call, Callable[[], bool]]
 #: Ids of these, which no other stacks have (model.Wait.stack).
 FIRST_ID = 1 << 33
 #: Stands at the outer end of a stack that could not be followed further.
@@ -70,11 +73,13 @@ class OutsideStacks:
         """A look begins, in which new stacks may take so long."""
         self._until = time.monotonic() + budget_s
 
-    def of(self, tid: int, sleep: object, entered: bool = False) -> int:
+    def of(
+        self, tid: int, sleep: object, entered: bool = False, asleep: Asleep | None = None
+    ) -> int:
         """Return the id of the stack that a thread has in a sleep, which ``sleep`` tells from its
         others; 0 where it is not known, or no time was left for it. ``entered``: functions
         that were called are to be frames of it, also those of the C library, and those that have
-        none any more (unwind/entered.py)."""
+        none any more (unwind/entered.py); ``asleep``: what is known of the sleep already."""
         known = self._of_sleep.get(tid)
         if known is not None and known[0] == sleep and known[1] in self._kept:
             self._kept.move_to_end(known[1])
@@ -82,16 +87,16 @@ class OutsideStacks:
         now = time.monotonic()
         if now > self._until or not self._is_ready():
             return 0
-        unwound = self._asleep(tid)
+        unwound = self._asleep(tid, asleep)
         if unwound is None or not unwound.addresses:
             return 0
         found = self._id(unwound, entered=entered)
         self._of_sleep[tid] = sleep, found, now
         return found
 
-    def _asleep(self, tid: int) -> Unwound | None:
+    def _asleep(self, tid: int, asleep: Asleep | None) -> Unwound | None:
         assert self._unwinder is not None
-        unwound = self._unwinder.blocked(tid)
+        unwound = self._unwinder.asleep(*asleep) if asleep else self._unwinder.blocked(tid)
         if unwound is None or unwound.complete or not self.may_stop:
             return unwound
         stopped = self._unwinder.stopped(tid)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import socket
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -17,6 +15,7 @@ from locktop.collector import (
     discover,
     ending,
     forked,
+    garbage,
     neighbours,
     procfs,
     rights,
@@ -98,19 +97,6 @@ _NOTES = {
     lib.LT_NOTE_LOCKS_FOLDED: 'some locks found no room and are counted as "other locks", those'
     " waited for last: a lock may have had more acquisitions than are shown",
 }
-
-
-@contextmanager
-def _nothing_collected() -> Iterator[None]:
-    """Hold off Python's collector of cycles: what a look makes has none, and to go through all that
-    lives, again and again while thousands of objects are made, takes as long as to make them."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 class _File:
@@ -200,7 +186,7 @@ class PreloadSource:
     def look(self, resolve: bool = False) -> Snapshot:
         """See Source."""
         with self._busy:
-            with _nothing_collected():
+            with garbage.not_collected():
                 snapshot = self._looked()
             told = self._classifier.told(self._resolved(snapshot) if resolve else snapshot)
             if not told.ended:

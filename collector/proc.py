@@ -12,8 +12,9 @@ import threading
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import partial
 
-from locktop.collector import discover, procfs, program, rights
+from locktop.collector import discover, garbage, procfs, program, rights, task_files
 from locktop.collector.analysis import deadlock, waitgraph
 from locktop.collector.analysis.classify import Classifier
 from locktop.collector.analysis.idle_rules import Rules
@@ -39,17 +40,15 @@ from locktop.collector.sampled import Sampled
 from locktop.collector.samples import Sample, Samples
 from locktop.collector.sanitize import clean
 from locktop.collector.source import WaitNow
+from locktop.collector.spent import SHORTEST_S, Spent
 from locktop.collector.symbols.resolver import Resolver
 from locktop.collector.tasks import Tasks
 
-#: Of a CPU, for samples.
-_SHARE = 0.02
-_SHORTEST_S, _LONGEST_S = 0.005, 0.5  # between two of them
 #: Between the two samples of a first look: one alone tells no time.
 _FIRST_S = 0.05
 _NAMES_S = 30.0
 #: For call stacks that are new in a look; the rest come in later ones.
-_STACKS_S, _STACKS_OF_ALL_S = 0.01, 2.0
+_STACKS_S, _STACKS_OF_ALL_S = 0.005, 2.0
 _NOTE = (
     "there is a sample every {every:.0f} ms: shorter waits are met by chance; how often locks were"
     " taken, and how long they were held, is not known"
@@ -80,7 +79,8 @@ class ProcSource:
         self._last: Snapshot | None = None
         self._begun = time.monotonic()
         self._looked_at = 0.0
-        self._every_s = _SHORTEST_S
+        self._spent = Spent()
+        self._every_s = SHORTEST_S
         self._hurried = False
         self._followed: Collection[int] | None = None
         self._busy = threading.Lock()
@@ -167,7 +167,7 @@ class ProcSource:
 
     def look(self, resolve: bool = False) -> Snapshot:
         """See Source."""
-        with self._busy:
+        with self._busy, garbage.not_collected(), self._spent.on_a_look():
             if self._last is not None and self._last.ended:
                 return self._last
             try:
@@ -203,10 +203,11 @@ class ProcSource:
             with self._busy:
                 try:
                     self._sample()
-                except OSError:
-                    return  # the next look says why
+                except OSError as error:
+                    if not task_files.is_ours(error):
+                        return  # the next look says why
             took_s = time.thread_time() - begun
-            self._every_s = min(max(took_s / _SHARE, _SHORTEST_S), _LONGEST_S)
+            self._every_s = self._spent.pause_s(took_s)
 
     def _sample(self) -> None:
         if self._is_another():
@@ -302,8 +303,10 @@ class ProcSource:
             self._waiting.values(), key=lambda wait: wait.what.kind not in CONTENTION_KINDS
         )
         for wait in order:
-            untold = wait.what.kind is Kind.FUTEX
-            stack = self._stacks.of(self._now[wait.tid].kernel_tid, wait.seq, entered=untold)
+            sample, untold = self._now[wait.tid], wait.what.kind is Kind.FUTEX
+            assert sample.call is not None, "it waits"
+            asleep = sample.call, partial(self._samples.still_sleeps, sample)
+            stack = self._stacks.of(sample.kernel_tid, wait.seq, untold, asleep)
             if stack:
                 found[wait.tid] = stack
         return found
@@ -318,6 +321,8 @@ class ProcSource:
         """What this sample shows, and the next one right after it: a thread that was on no CPU in
         between did nothing. Whether it waits yet, or was let go and waits for a CPU, the kernel is
         asked in between."""
+        if not self._may_be_stuck():
+            return ()
         by_id = {lock.id: lock for lock in locks}
         first = waitgraph.waits(threads, by_id)
         suspects = waitgraph.of(first, deadlock.found(first))
@@ -330,6 +335,16 @@ class ProcSource:
         self._sample()
         again = self._picture.threads(self._now, self._waiting, stacks, self._at, interval_s)
         return deadlock.confirmed(suspects, waitgraph.waits(again, by_id), awake)
+
+    def _may_be_stuck(self) -> bool:
+        """Whether somebody is waited for who waits, too, or is no more, or for a barrier. Without
+        that nothing of what can be told here is a deadlock, and there is no more to work out."""
+        waiting, living = self._waiting, self._now
+        for wait in waiting.values():
+            by = wait.what.owner or wait.what.awaits
+            if wait.what.kind is Kind.BARRIER or (by and (by in waiting or by not in living)):
+                return True
+        return False
 
     def _resolved(self, snapshot: Snapshot) -> Snapshot:
         self._resolver.wait(_NAMES_S)
@@ -355,10 +370,10 @@ class ProcSource:
 
     def _after(self, error: OSError) -> Snapshot:
         """The last picture, of a process that is gone."""
-        if isinstance(error, PermissionError) or self._last is None:
+        if self._last is None or isinstance(error, PermissionError) or task_files.is_ours(error):
             raise self._refused(error)
         threads = tuple(
-            replace(thread, alive=False, state=ThreadState.OTHER) for thread in self._last.threads
+            thread._replace(alive=False, state=ThreadState.OTHER) for thread in self._last.threads
         )
         self._last = replace(self._last, threads=threads, ended=True)
         return self._last
@@ -366,4 +381,6 @@ class ProcSource:
     def _refused(self, error: OSError) -> LocktopError:
         if isinstance(error, PermissionError):
             return discover.not_ours_to_trace(self._target)
+        if task_files.is_ours(error):
+            return LocktopError(f"cannot look at process {self._target}: {error.strerror}")
         return LocktopError(f"process {self._target} has ended")

@@ -19,6 +19,7 @@ class Call(NamedTuple):
     pc: int  # where it goes on there
 
 
+@functools.lru_cache(maxsize=4096)  # threads come back to the same calls again and again
 def parse(data: bytes) -> Call | None:
     """Parse what the kernel tells; None for a thread that runs. Raises ValueError."""
     if data.startswith(b"running"):

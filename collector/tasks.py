@@ -65,7 +65,7 @@ class Tasks:
         same object."""
         self._round += 1
         known: dict[int, tuple[object, Task]] = {}
-        kernel_tids = procfs.tids(self._pid)
+        kernel_tids = self._files.tids()
         self._files.keep_only(kernel_tids)
         wanted: list[int] = []
         for kernel_tid, tid in self._both_tids(kernel_tids):

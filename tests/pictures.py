@@ -118,13 +118,13 @@ def wait(lock: int, kind: Kind, for_s: float, *holders: int, stack: int = 1, **m
 
 
 def thread(tid: int, name: str, state: ThreadState, **more: object) -> Thread:
-    made = replace(Thread(tid, name, True, state, None, (), {}, 0.0, 0, 0), **more)  # type: ignore[arg-type]
+    made = Thread(tid, name, True, state, None, (), {}, 0.0, 0, 0)._replace(**more)  # type: ignore[arg-type]
     if "time" in more:
         return made
     # Whoever is on a CPU for long wants one for some time too.
     used = time_split.Used(made.cpu_share, made.cpu_share / 5, None)
     time = time_split.split(1.0, used, made.wait_share, made.idle_share)
-    return replace(made, time=time)
+    return made._replace(time=time)
 
 
 def lock(id: int, name: str, kind: Kind = Kind.MUTEX, **more: object) -> Lock:
@@ -491,9 +491,9 @@ def fleet(connections: int = 212, tick: int = 0) -> Snapshot:
     eight in an array. The first is held, and two wait for it."""
     calm = normal()
     threads = tuple(
-        replace(one, holds=(Held(1000, 0x401100, 0.2),))
+        one._replace(holds=(Held(1000, 0x401100, 0.2),))
         if one.tid == 4714
-        else replace(one, waiting_for=wait(1000, Kind.MUTEX, 0.1, 4714))
+        else one._replace(waiting_for=wait(1000, Kind.MUTEX, 0.1, 4714))
         if one.tid in (4712, 4713)
         else one
         for one in calm.threads
@@ -583,7 +583,7 @@ def hostile() -> Snapshot:
         "線程の名前",
         "e\u0301\u0301",
     )
-    threads = tuple(replace(t, name=names[i % len(names)]) for i, t in enumerate(calm.threads))
+    threads = tuple(t._replace(name=names[i % len(names)]) for i, t in enumerate(calm.threads))
     locks = tuple(replace(k, name=names[i % len(names)] + "]") for i, k in enumerate(calm.locks))
     return replace(calm, threads=threads, locks=locks)
 

@@ -5,7 +5,7 @@ Whatever is not known for certain cuts a stack short: what is shown of it is so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from locktop.collector import memory, procfs, syscalls
@@ -16,11 +16,21 @@ from locktop.collector.unwind.cut import Cut
 from locktop.collector.unwind.entered import entered
 from locktop.collector.unwind.machine import Machine, machine
 from locktop.collector.unwind.recover import FrameRegisters
-from locktop.collector.unwind.stack import Copy, Stack
+from locktop.collector.unwind.stack import Copy, Stack, Words
 from locktop.collector.unwind.walk import Unwound, Walk
 
 if TYPE_CHECKING:
     from locktop.collector.unwind.once_code import OnceCode
+
+_MOST_KEPT = 4096
+
+
+class _Known(NamedTuple):
+    """A stack that was followed."""
+
+    code: int  # version of the code map
+    words: Words  # of the stack: all that led the way
+    unwound: Unwound
 
 
 class _Stop(NamedTuple):
@@ -45,6 +55,7 @@ class Unwinder:
         self._pid = pid
         self._code = CodeMap(pid, found)
         self._frames = FrameRegisters(found, self._code)
+        self._known: dict[tuple[int, int], _Known] = {}  # by pc and sp
         self._stops: dict[int, _Stop] = {}
 
     def blocked(self, tid: int) -> Unwound | None:
@@ -54,14 +65,33 @@ class Unwinder:
             before = self._sleeps(tid)
             if before is None:
                 return None
-            self._code.refresh()
-            call, _ = before
-            registers = {self._machine.pc: call.pc, self._machine.sp: call.sp}
-            stack = Stack(lambda address, size: memory.read(self._pid, address, size))
-            found = self._unwound(stack, registers)
+            found = self._of(before[0])
             return found if self._sleeps(tid) == before else None
         except (OSError, ValueError):
             return None
+
+    def asleep(self, call: Call, still_sleeps: Callable[[], bool]) -> Unwound | None:
+        """Return the stack of a thread that sleeps in this call, if it does so all the while."""
+        try:
+            found = self._of(call)
+            return found if still_sleeps() else None
+        except (OSError, ValueError):
+            return None
+
+    def _of(self, call: Call) -> Unwound:
+        """What led the way once leads the same way again: threads come back to where they were."""
+        self._code.refresh()
+        known = self._known.get((call.pc, call.sp))
+        if known and known.code == self._code.version and known.words.are_there(self._code.read):
+            return known.unwound
+        stack = Stack(self._code.read)
+        found = self._unwound(stack, {self._machine.pc: call.pc, self._machine.sp: call.sp})
+        words = stack.words()
+        if words is not None:
+            if len(self._known) >= _MOST_KEPT:
+                self._known.clear()
+            self._known[call.pc, call.sp] = _Known(self._code.version, words, found)
+        return found
 
     def entered(self, addresses: Sequence[int]) -> list[tuple[int, int]]:
         """Return the functions that a stack leads through and that have no frame: entered.py."""

@@ -218,7 +218,7 @@ def test_a_rule_that_says_neither_is_no_verdict() -> None:
 def futex(snapshot: Snapshot, *functions: str, generation: int = 0) -> Snapshot:
     """With a futex, lock 77, that a thread waits for in such a stack, if there is one."""
     wait = pictures.wait(77, Kind.FUTEX, 1.0, stack=78) if functions else None
-    waiter = replace(snapshot.threads[0], waiting_for=wait)
+    waiter = snapshot.threads[0]._replace(waiting_for=wait)
     lock = pictures.lock(77, "futex 0x7000", Kind.FUTEX, generation=generation)
     stacks = {**snapshot.stacks, 78: frames(*functions)} if functions else snapshot.stacks
     return replace(

@@ -6,7 +6,6 @@ import ctypes
 import os
 import random
 import struct
-from dataclasses import replace
 
 import pytest
 
@@ -209,7 +208,7 @@ def test_a_mutex_is_known_between_two_owners() -> None:
         ctypes.memmove(address, data, len(data))
         call = Call(number, (address, 128, 2, 0, 0, 0), 0, 0)
         sample = Sample(100, 100, 1, "a", "S", 0.0, 0.0, call, seq, 0.0)
-        other = replace(sample, tid=101, life=2, call=None)
+        other = sample._replace(tid=101, life=2, call=None)
         (wait,) = waits.of({100: sample, 101: other}, lambda _: True).values()
         return wait.what.kind, wait.what.owner
 

@@ -57,7 +57,7 @@ def test_a_thread_that_waits_where_the_library_does_not_see_it() -> None:
         if column.title in ("WAITS FOR", "SINCE")
     }
     assert cells == {"WAITS FOR": "unseen: OpenMP lock", "SINCE": "2.50s"}
-    quiet = replace(seen, threads=(replace(sleeper, waiting_for=None),))
+    quiet = replace(seen, threads=(sleeper._replace(waiting_for=None),))
     assert line_text(headline(Picture(quiet), 120)) == (
         f" {sleeper.name} waits for OpenMP lock; who holds it is not known: the library does not"
         " see it"
@@ -96,7 +96,7 @@ def test_the_mean_wait_has_no_wait_that_goes_on_or_gave_up() -> None:
 
 
 def test_while_the_library_is_dormant_nought_is_not_known_to_be_nought() -> None:
-    threads = tuple(replace(t, waiting_for=None, holds=()) for t in pictures.normal().threads)
+    threads = tuple(t._replace(waiting_for=None, holds=()) for t in pictures.normal().threads)
     locks = tuple(replace(k, holders=(), waiters=()) for k in pictures.normal().locks)
     calm = replace(pictures.normal(), threads=threads, locks=locks)
     dormant = Picture(replace(calm, level="dormant", complete=False))
@@ -223,7 +223,7 @@ def test_however_many_wait_their_names_stand_apart_from_their_number(many: int) 
 def test_one_that_sleeps_with_a_lock_is_not_called_idle() -> None:
     calm = pictures.normal()
     threads = tuple(
-        replace(t, state=ThreadState.IDLE) if t.name == "journal" else t for t in calm.threads
+        t._replace(state=ThreadState.IDLE) if t.name == "journal" else t for t in calm.threads
     )
     locks = tuple(replace(lock, holder_now=None) for lock in calm.locks)
     picture = Picture(replace(calm, threads=threads, locks=locks))

@@ -54,7 +54,7 @@ def test_headline_says_what_the_holder_waits_for_where_that_is_no_lock() -> None
     (holder,) = [t for t in calm.threads if f"; held by {picture.thread_name(t.tid)} " in text]
     assert holder.waiting_for is None
     slots = replace(calm.locks[0], id=77, kind=Kind.SEM, name="g_slots", holders=(), waiters=())
-    waits = replace(holder, waiting_for=Wait(77, Kind.SEM, 1.5, (), 0, 0, 4))
+    waits = holder._replace(waiting_for=Wait(77, Kind.SEM, 1.5, (), 0, 0, 4))
     threads = tuple(waits if thread is holder else thread for thread in calm.threads)
     stuck = Picture(replace(calm, threads=threads, locks=(*calm.locks, slots)))
     assert line_text(headline(stuck, 400)) == f"{text}, which waits for g_slots"

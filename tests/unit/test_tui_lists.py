@@ -90,7 +90,7 @@ def test_ordering_sorts_when_due_and_keeps_its_place_between() -> None:
 
 def test_on_a_wide_screen_each_contended_lock_has_what_its_holder_does() -> None:
     calm = pictures.normal()
-    waits = replace(calm.threads[4], holds=(Held(3, 0x401100, 1.0),))
+    waits = calm.threads[4]._replace(holds=(Held(3, 0x401100, 1.0),))
     third = replace(
         calm.locks[2], holders=(4715,), waiters=(4712,), holder_now=HolderNow(4715, Doing.WAITING)
     )

@@ -234,7 +234,7 @@ async def test_nothing_is_called_idle_where_that_is_not_known() -> None:
 async def test_who_is_in_a_deadlock_is_never_hidden() -> None:
     ring = pictures.deadlock()
     calm = tuple(
-        replace(one, state=pictures.ThreadState.IDLE, holds=(), wait_share=0.0)
+        one._replace(state=pictures.ThreadState.IDLE, holds=(), wait_share=0.0)
         for one in ring.threads
     )
     locks = tuple(replace(one, idle=True) for one in ring.locks)
@@ -248,7 +248,7 @@ async def test_who_is_in_a_deadlock_is_never_hidden() -> None:
 async def test_a_thread_that_sleeps_while_it_holds_a_lock_is_not_idle() -> None:
     calm = pictures.normal()
     asleep = tuple(
-        replace(t, state=pictures.ThreadState.IDLE) if t.tid == 4714 else t for t in calm.threads
+        t._replace(state=pictures.ThreadState.IDLE) if t.tid == 4714 else t for t in calm.threads
     )
     async with opened(replace(calm, threads=asleep)) as screen:
         assert "worker-2" in "\n".join(screen.names("THREAD"))
@@ -300,7 +300,7 @@ async def test_long_lines_of_the_details_are_wrapped_not_cut() -> None:
 async def test_details_of_a_thread_follow_the_chain_to_its_root() -> None:
     calm = pictures.normal()
     chained = tuple(
-        replace(t, waiting_for=pictures.wait(2, pictures.Kind.RWLOCK, 0.5, 4716, stack=5))
+        t._replace(waiting_for=pictures.wait(2, pictures.Kind.RWLOCK, 0.5, 4716, stack=5))
         if t.tid == 4714
         else t
         for t in calm.threads
