@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 
 from locktop.collector import futex, glibc_objects, memory
@@ -40,11 +40,19 @@ class OutsideWaits:
         self._known: dict[int, OutsideWait] = {}
         self._told: dict[int, Object] = {}  # by address of the word, in the sample before
         self._mutexes: dict[int, Object] = {}  # by address, whenever they were known
+        #: By address of the word: the tid of an owner that has ended, and the sleeps at that time.
+        self._left: dict[int, tuple[int, set[int]]] = {}
 
     def of(
-        self, samples: Mapping[int, Sample], still_sleeps: Callable[[Sample], bool]
+        self,
+        samples: Mapping[int, Sample],
+        still_sleeps: Callable[[Sample], bool],
+        newcomers: Set[int] = frozenset(),
     ) -> dict[int, OutsideWait]:
-        """Return the waits by tid. ``still_sleeps`` tells whether a thread was on no CPU since."""
+        """Return the waits by tid. ``still_sleeps`` tells whether a thread was on no CPU since,
+        ``newcomers`` are the tids of threads that were not there before."""
+        if newcomers:
+            self._note_left_by(newcomers)
         found: dict[int, OutsideWait] = {}
         asked: dict[int, FutexWait] = {}
         for tid, sample in samples.items():
@@ -59,6 +67,10 @@ class OutsideWaits:
                 if wait is not None:
                     asked[tid] = wait
         objects = self._objects(set(asked.values()), samples)
+        if self._left:
+            self._without_former_owners(
+                objects, [(asked[t].address, samples[t].seq) for t in asked]
+            )
         for tid, wait in asked.items():
             sample, known = samples[tid], self._known.get(tid)
             what = objects[wait]
@@ -90,6 +102,31 @@ class OutsideWaits:
             (address, what) for address, what in self._told.items() if what.kind is Kind.MUTEX
         )
         return found
+
+    def _note_left_by(self, newcomers: Set[int]) -> None:
+        """What was owned by those who had these tids before."""
+        for known in self._known.values():
+            if known.what.owner in newcomers:
+                left = self._left.setdefault(known.futex.address, (known.what.owner, set()))
+                left[1].add(known.seq)
+
+    def _without_former_owners(
+        self, objects: dict[FutexWait, Object], sleeps: Iterable[tuple[int, int]]
+    ) -> None:
+        """Whoever ended with a lock is named in it, also when another thread has its id: as long as
+        nobody was woken who waited for it, it was not given back."""
+        going_on: dict[int, set[int]] = {}
+        for address, seq in sleeps:
+            going_on.setdefault(address, set()).add(seq)
+        self._left = {
+            address: (owner, seqs)
+            for address, (owner, seqs) in self._left.items()
+            if seqs <= going_on.get(address, set())
+        }
+        for wait, what in objects.items():
+            owner, _ = self._left.get(wait.address, (0, None))
+            if owner and what.owner == owner:
+                objects[wait] = replace(what, owner=0)
 
     def _as_before(self, wait: FutexWait, around: bytes) -> Object:
         """Between two owners a lock does not look like one."""

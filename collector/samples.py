@@ -80,15 +80,10 @@ class Samples:
         """Tell whether the thread was on no CPU since its sample was taken."""
         known = self._known.get(sample.kernel_tid)
         try:
-            return known is not None and self._is(
-                self._schedstats.read(sample.kernel_tid), known[0]
-            )
+            schedstat = self._schedstats.read(sample.kernel_tid)
+            return known is not None and known[0] == schedstat != _UNCOUNTED
         except OSError:
             return False
-
-    @staticmethod
-    def _is(schedstat: bytes, before: bytes) -> bool:
-        return schedstat == before != _UNCOUNTED
 
     def _forget(self, living: set[int]) -> None:
         for files in (self._schedstats, self._calls, self._stats):
@@ -98,7 +93,7 @@ class Samples:
         before = self._known.get(kernel_tid)
         try:
             schedstat = self._schedstats.read(kernel_tid)
-            if before is not None and before[1].call is not None and self._is(schedstat, before[0]):
+            if before and before[0] == schedstat != _UNCOUNTED and before[1].call is not None:
                 due = (self._round + kernel_tid) % _ROUNDS == 0
                 return (schedstat, self._renamed(kernel_tid, before[1])) if due else before
             return schedstat, self._new(kernel_tid, schedstat, before[1] if before else None)
