@@ -129,7 +129,8 @@ glibc-tests: setup
 
 # Also those that take a large package or much time; a program that is missing is told and left out.
 programs: setup
-	$(BIN)/pytest tests/programs tests/integration/test_unseen.py -m "big or not big"
+	$(BIN)/pytest tests/programs tests/integration/test_unseen.py tests/integration/test_bare_languages.py \
+	  -m "big or not big"
 
 # The largest sizes that are promised, and what they take (docs/overhead.md).
 sizes: setup

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -48,15 +48,27 @@ class OutsideWaits:
         self._mutexes: dict[int, Object] = {}  # by address, whenever they were known
         #: What lay around each then, and what it was known to be by that alone.
         self._seen: dict[FutexWait, tuple[bytes, Object | None]] = {}
+        #: By address of the word: the tid of an owner that has ended, and the sleeps at that time.
+        self._left: dict[int, tuple[int, set[int]]] = {}
 
     def of(
-        self, samples: Mapping[int, Sample], still_sleeps: Callable[[Sample], bool]
+        self,
+        samples: Mapping[int, Sample],
+        still_sleeps: Callable[[Sample], bool],
+        newcomers: Set[int] = frozenset(),
     ) -> dict[int, OutsideWait]:
-        """Return the waits by tid. ``still_sleeps`` tells whether a thread was on no CPU since."""
-        if samples.keys() != self._samples.keys():
+        """Return the waits by tid. ``still_sleeps`` tells whether a thread was on no CPU since,
+        ``newcomers`` are the tids of threads that were not there before."""
+        if newcomers:
+            self._note_left_by(newcomers)
+        if newcomers or samples.keys() != self._samples.keys():
             self._seen = {}  # whether an id is one of a thread may tell an object
         found = self._going_on(samples)
         objects = self._objects(set(self._asked.values()), samples)
+        if self._left:
+            self._without_former_owners(
+                objects, [(wait.address, samples[tid].seq) for tid, wait in self._asked.items()]
+            )
         for tid, wait in list(self._asked.items()):
             sample, known, what = samples[tid], found.get(tid), objects[wait]
             # Whoever has what it waits for got it after its sample, unless it took it twice. That
@@ -131,6 +143,31 @@ class OutsideWaits:
         sample = samples.get(tid)
         asleep = sample is not None and sample.seq == seq
         return replace(what, owner=tid) if asleep else what
+
+    def _note_left_by(self, newcomers: Set[int]) -> None:
+        """What was owned by those who had these tids before."""
+        for known in self._known.values():
+            if known.what.owner in newcomers:
+                left = self._left.setdefault(known.futex.address, (known.what.owner, set()))
+                left[1].add(known.seq)
+
+    def _without_former_owners(
+        self, objects: dict[FutexWait, Object], sleeps: Iterable[tuple[int, int]]
+    ) -> None:
+        """Whoever ended with a lock is named in it, also when another thread has its id: as long as
+        nobody was woken who waited for it, it was not given back."""
+        going_on: dict[int, set[int]] = {}
+        for address, seq in sleeps:
+            going_on.setdefault(address, set()).add(seq)
+        self._left = {
+            address: (owner, seqs)
+            for address, (owner, seqs) in self._left.items()
+            if seqs <= going_on.get(address, set())
+        }
+        for wait, what in objects.items():
+            owner, _ = self._left.get(wait.address, (0, None))
+            if owner and what.owner == owner:
+                objects[wait] = replace(what, owner=0)
 
     def _as_before(self, wait: FutexWait, around: bytes) -> Object:
         """Between two owners a lock does not look like one."""

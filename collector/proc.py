@@ -213,7 +213,7 @@ class ProcSource:
         if self._is_another():
             raise ProcessLookupError
         samples = self._samples.take()
-        waits = self._waits.of(samples, self._samples.still_sleeps)
+        waits = self._waits.of(samples, self._samples.still_sleeps, self._samples.newcomers)
         self._at = self._samples.at
         if len(samples) < len(self._now) or self._samples.newcomers:
             lives = {sample.life for sample in samples.values()}

@@ -1,7 +1,7 @@
-/* A thread, and later another one with the same id: reused waits|holds.
+/* A thread, and later another one with the same id: reused waits|holds|keeps.
  *
  * `waits`: each waits for a mutex that the main thread has; `holds`: each has one and reads from a pipe, while a
- * third one waits for it. The first is called "first". At a line it goes on and ends, and threads come and go
+ * third one waits for it; `keeps`: the same, but the first ends with it, and the second does not want it. The first is called "first". At a line it goes on and ends, and threads come and go
  * until one has its id, which is called "second" and does the same. Says {"tid": ..., "begun": ...} of each when
  * it sleeps (when it began: CLOCK_MONOTONIC), "none" if the id never comes back, and "ok" at the end.
  */
@@ -19,7 +19,7 @@ struct one {
 };
 
 static pthread_mutex_t g_reused_lock = PTHREAD_MUTEX_INITIALIZER;
-static int ends[2];
+static int ends[2], keeps;
 
 static void *want(void *argument)
 {
@@ -42,11 +42,14 @@ static void *run(void *argument)
     if (!stays(self))
         return NULL;
     pthread_setname_np(pthread_self(), self->name);
-    pthread_mutex_lock(&g_reused_lock);
+    int takes = !keeps || !self->wanted;
+    if (takes)
+        pthread_mutex_lock(&g_reused_lock);
     self->has_it = 1;
     if (self->holds)
         must(read(ends[0], &c, 1) != 1, "read");
-    pthread_mutex_unlock(&g_reused_lock);
+    if (!keeps)
+        pthread_mutex_unlock(&g_reused_lock);
     return NULL;
 }
 
@@ -76,7 +79,7 @@ static int once(const char *name, int wanted, int holds)
     thread = begin(&one);
     while (!is_asleep(one.tid) || (holds && !__atomic_load_n(&one.has_it, __ATOMIC_SEQ_CST)))
         pause_ms(1);
-    if (holds)
+    if (holds && !(keeps && wanted))
         wants = start(want, NULL, "wants");
     snprintf(text, sizeof text, "{\"tid\": %d, \"begun\": %.6f}", one.tid, one.begun);
     say(text);
@@ -86,14 +89,15 @@ static int once(const char *name, int wanted, int holds)
     else
         pthread_mutex_unlock(&g_reused_lock);
     pthread_join(thread, NULL);
-    if (holds)
+    if (wants && !keeps)
         pthread_join(wants, NULL);
     return one.tid;
 }
 
 int main(int argc, char **argv)
 {
-    int holds = argc > 1 && !strcmp(argv[1], "holds");
+    keeps = argc > 1 && !strcmp(argv[1], "keeps");
+    int holds = keeps || (argc > 1 && !strcmp(argv[1], "holds"));
     must(pipe(ends) ? errno : 0, "pipe");
     once("second", once("first", 0, holds), holds);
     say("ok");
