@@ -20,6 +20,7 @@ from support.targets import Compiler, Target
 from locktop.collector import rights
 from locktop.collector.attach import attach
 from locktop.collector.errors import LocktopError
+from locktop.collector.export import text
 from locktop.collector.model import Doing, Snapshot
 from locktop.collector.tasks import Tasks
 from locktop.tui import cli
@@ -113,6 +114,7 @@ def test_the_library_shows_what_may_not_be_looked_into(start: Start) -> None:
     (note,) = seen.notes
     assert note.startswith("functions and locks have no names; what the holders of locks do now,")
     assert note.endswith("; run locktop as root")
+    assert not any(line.endswith(" in") for line in text.render(seen).splitlines())
 
 
 def test_one_that_keeps_itself_shut_later(start: Start) -> None:
