@@ -125,10 +125,8 @@ def lost(pid: int, owner: Callable[[], str], call: Callable[[], object]) -> str:
 
 
 def _unseen(pid: int, owner: str) -> str:
-    unseen, to_trace = (
-        "what the holders of locks do now, and stacks from outside, are not seen",
-        True,
-    )
+    unseen = "what the holders of locks do now, and stacks from outside, are not seen"
+    to_trace = True
     try:
         os.readlink(f"/proc/{pid}/exe")
     except PermissionError:
