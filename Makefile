@@ -10,7 +10,7 @@ NATIVE := $(shell find native -type f) CMakeLists.txt
 TYPECHECK := build/typecheck/locktop
 
 .PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench bench-table programs \
-  programs-bench symbols-bench stacks-bench soak alarms fuzz glibc-tests sizes wheel-test clean
+  pytest-screen pytest-programs programs-bench symbols-bench stacks-bench soak alarms fuzz glibc-tests sizes wheel-test clean
 
 setup: .venv/.built
 
@@ -101,8 +101,17 @@ unit-c-sanitized: setup
 	$(BIN)/cmake --build build/sanitized
 	$(BIN)/ctest --test-dir build/sanitized --output-on-failure -j $(JOBS)
 
+# Two at a time: most of them wait for something, and none may mind a busy neighbour.
 pytest: setup
-	$(BIN)/pytest
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target pytest-screen pytest-programs
+
+# What looks at no program, and the screen.
+ALONE = tests/unit tests/snapshot tests/terminal
+pytest-screen:
+	$(BIN)/pytest $(ALONE)
+
+pytest-programs:
+	$(BIN)/pytest $(foreach part,$(ALONE),--ignore=$(part))
 
 # glibc's own thread tests (package glibc-source), bare and with the library at LEVEL, LOCKTOP_ORDER as
 # ORDER says: the same must come of each. Takes some minutes.

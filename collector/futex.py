@@ -25,6 +25,7 @@ class FutexWait(NamedTuple):
     plain: bool  # FUTEX_WAIT: without a bit set, its time limit relative
     inherits: bool  # FUTEX_LOCK_PI: the kernel keeps the owner in the word
     timed: bool
+    pc: int = 0  # where the call was made: the instruction behind it
 
 
 def of(pid: int, call: Call) -> FutexWait | None:
@@ -50,6 +51,7 @@ def _classic(call: Call) -> FutexWait | None:
         plain=command == _WAIT,
         inherits=inherits,
         timed=timeout != 0,
+        pc=call.pc,
     )
 
 
@@ -61,4 +63,4 @@ def _first_of_many(pid: int, call: Call) -> FutexWait | None:
         return None
     value, address, flags, _ = _WAITV.unpack(raw)
     private = bool(flags & _WAITV_PRIVATE)
-    return FutexWait(address, value & 0xFFFFFFFF, private, False, False, timeout != 0)
+    return FutexWait(address, value & 0xFFFFFFFF, private, False, False, timeout != 0, call.pc)

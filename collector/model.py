@@ -96,6 +96,20 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
+class UnseenWait:
+    """A wait in a futex call that the kernel shows and the library does not see: it is compiled
+    into the program or inside the C library, or began before anything was watched."""
+
+    tid: int
+    address: int = 0  # of the futex, 0 unknown
+    for_s: float | None = None  # how long at least, as the looks saw it; None unknown
+    stack: int = 0  # id, 0 unknown
+    type: str = ""  # what its functions say is waited for, as "OpenMP lock"
+    idle: bool | None = None  # for work, as a rule says of its functions; None: none does
+    why: str = ""  # that rule
+
+
+@dataclass(frozen=True, slots=True)
 class Use:
     """What a thread did at a lock that nobody owns."""
 
@@ -240,7 +254,9 @@ class HolderNow:
     call: str = ""  # blocked: the system call's name; "" where there is none, or it may not be seen
     what: str = ""  # the call with what it is about, as far as known: "write(7 -> /var/lib/x/wal)"
     for_s: float = 0.0  # blocked: how long at least, as the looks saw it, seconds
-    stack: int = 0  # id of its stack now, 0 unknown
+    stack: int = 0  # id of its stack, 0 unknown
+    stack_age_s: float = 0.0  # 0: it has that stack now; else when it slept last, so long ago
+    cpu: float | None = None  # running: share of the last interval that it was on a CPU
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +306,7 @@ class Lock:
     idle_s: float = 0.0  # of wait_s, in waits for work
     wait_error_s: float = 0.0  # of wait_s where it was sampled: one standard deviation
     holder_now: HolderNow | None = None  # where others wait for it and it is known who has it
+    type: str = ""  # futex: what the functions of its waiters say it is, as "Rust Mutex"
 
 
 @dataclass(frozen=True, slots=True)
@@ -484,6 +501,7 @@ class Snapshot:
     patterns: tuple[Pattern, ...] = ()  # in the order of PatternName
     lost_events: int = 0  # since the process started, as far as known
     unseen_waiters: tuple[int, ...] = ()  # tids that wait in a futex unknown to the source
+    unseen: tuple[UnseenWait, ...] = ()  # of these what else is known: the first ones only
     locks_left_out: int = 0  # uncontended locks known but not in ``locks``
     ended: bool = False  # the process is gone; the figures are its last, its threads dead
     level: str = "contended"  # one of launch.LEVELS, "sampled"
@@ -497,3 +515,8 @@ class Snapshot:
         """Whether it was taken from outside: then how often locks were taken and how long they were
         held is not known, and waits are estimates."""
         return self.source == "proc"
+
+    @property
+    def deadlocked(self) -> frozenset[int]:
+        """The ids of the locks in a deadlock."""
+        return frozenset(edge.waits_for for found in self.deadlocks for edge in found.cycle)

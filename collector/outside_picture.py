@@ -51,7 +51,7 @@ class OutsidePicture:
         self._frames = frames
         self._names = LockNames(resolver)
         self._sampled = sampled
-        self._totals: dict[int, _Totals] = {}
+        self._totals: dict[int, _Totals] = {}  # by Sample.life
         self._waited: dict[int, float] = {}  # by lock id
         self._stacks: Mapping[int, int] = {}
 
@@ -94,13 +94,13 @@ class OutsidePicture:
         totals: dict[int, _Totals],
     ) -> Thread:
         wait = self._wait(outside, now) if outside is not None else None
-        sums = self._sampled.by_thread.get(sample.tid, {})
+        sums = self._sampled.by_thread.get(sample.life, {})
         wait_s = {kind: one.s for kind, one in sums.items()}
         contention_s, idle_s = rates.split(wait_s)
         now_is = _Totals(sample.cpu_s, sample.runnable_s, contention_s, idle_s)
-        known = self._totals.get(sample.tid)
+        known = self._totals.get(sample.life)
         before = known or now_is
-        totals[sample.tid] = now_is
+        totals[sample.life] = now_is
         wait_share = rates.share(contention_s - before.contention_s, interval_s)
         idle_share = rates.share(idle_s - before.idle_s, interval_s)
         used = Used(sample.cpu_s - before.cpu_s, sample.runnable_s - before.runnable_s, disk_s=None)

@@ -7,7 +7,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -29,6 +29,7 @@ from locktop.collector.analysis.classify import Classifier
 from locktop.collector.analysis.idle_rules import Rules
 from locktop.collector.analysis.lock_order import Found
 from locktop.collector.analysis.patterns import patterns
+from locktop.collector.blind_spot import BlindSpot
 from locktop.collector.clock import Clock
 from locktop.collector.closer_look import CloserLook
 from locktop.collector.decode import FlightRecorder
@@ -115,7 +116,7 @@ def _nothing_collected() -> Iterator[None]:
 class _File:
     """What belongs to one file: made anew when the process executes another program."""
 
-    def __init__(self, pid: int, memory: SharedMemory) -> None:
+    def __init__(self, pid: int, memory: SharedMemory, stop_threads: bool) -> None:
         self.memory = memory
         self.header = memory.header()
         self.clock = Clock(self.header)
@@ -124,9 +125,10 @@ class _File:
         self.recorder = FlightRecorder(memory)
         self.resolver = resolver = Resolver(pid)
         self.frames = StackFrames(memory, resolver)
-        self.outside = OutsideStacks(pid, resolver)
+        self.outside = OutsideStacks(pid, resolver, stop_threads)
         self.python = PythonStacks(PythonReader(pid), self.frames)
         self.waits: Waits = {}  # of the last look
+        self.newest: Mapping[int, RawThread] = {}  # of it too
         self.given = GivenNames(memory)
         self.misuses = Misuses(memory, self.clock)
         self.orders = LockOrders(memory, resolver)
@@ -154,14 +156,16 @@ class _File:
 class PreloadSource:
     """Looks at one preloaded process."""
 
-    def __init__(self, pid: int, rules: Rules | None = None) -> None:
-        """``rules``: see attach()."""
+    def __init__(self, pid: int, rules: Rules | None = None, stop_threads: bool = False) -> None:
+        """``rules``, ``stop_threads``: see attach()."""
+        self._stop_threads = stop_threads
         self._classifier = Classifier(rules)
         self._target = discover.find(pid)
         memory = discover.open_memory(self._target)
-        self._file = _File(pid, memory)
+        self._file = _File(pid, memory, stop_threads)
         self._tasks = Tasks(pid, self._target.own_pid)
-        self._holders = Holders(pid, self._tasks, self._file.outside)
+        self._followed: Collection[int] | None = None
+        self._holders, self._blind_spot = self._asking()
         self._closer = CloserLook(self._tasks)
         self._neighbours = neighbours.Neighbours(self._target)
         self._process = ProcessFigures(self._target)
@@ -170,8 +174,21 @@ class PreloadSource:
         self._last: Snapshot | None = None
         self._looked_at = 0.0
         self._stopped = False
+        self._unseen: dict[int, int] = {}  # in the last look: see BlindSpot.ask()
         self._hurried = False
         self._busy = threading.Lock()  # levels are set by another thread
+
+    def _asking(self) -> tuple[Holders, BlindSpot]:
+        """What asks the kernel about threads of the program that runs now."""
+        pid, file = self._target.pid, self._file
+
+        def holds(tid: int, lock: Lock) -> bool:
+            thread = file.newest.get(tid)
+            return thread is not None and lock.id in file.reader.holds(thread)
+
+        holders = Holders(pid, self._tasks, file.outside, holds)
+        holders.follow(self._followed)
+        return holders, BlindSpot(pid, self._tasks, file.outside, self._classifier)
 
     def close(self) -> None:
         """Let go of the process; a claim on it lapses by itself."""
@@ -187,7 +204,7 @@ class PreloadSource:
                 snapshot = self._looked()
             told = self._classifier.told(self._resolved(snapshot) if resolve else snapshot)
             if not told.ended:
-                told = self._with_holders(told, resolve)
+                told = self._with_sleepers(told, resolve)
                 told = replace(told, threads=self._closer.told(told.threads, resolve))
             # Of a process that is stopped nothing can be said: nobody holds a lock for long.
             found = () if self._stopped else patterns(told)
@@ -211,9 +228,11 @@ class PreloadSource:
         self._hurried = True
         self._file.hurry()
 
-    def follow(self, tid: int) -> None:
+    def follow(self, tid: int, locks: Collection[int] | None = None) -> None:
         """See Source."""
         self._closer.follow(tid)
+        self._followed = locks
+        self._holders.follow(locks)
 
     def set_level(self, name: str) -> str:
         """See Source."""
@@ -283,8 +302,8 @@ class PreloadSource:
             memory.close()
             return None
         self._file.close()
-        self._file = _File(self._target.pid, memory)
-        self._holders = Holders(self._target.pid, self._tasks, self._file.outside)
+        self._file = _File(self._target.pid, memory, self._stop_threads)
+        self._holders, self._blind_spot = self._asking()
         if self._hurried:
             self._file.hurry()
         self._exe = exe
@@ -323,7 +342,7 @@ class PreloadSource:
         file.orders.refresh()
         reading = file.reader.read(file.orders.locks)
         file.rows = {row.lock: row for row in reading.rows}
-        file.waits = _waits(reading.newest)
+        file.waits, file.newest = _waits(reading.newest), reading.newest
         if file.unloads != reading.header.unloads:
             file.unloads = reading.header.unloads
             file.resolver.read_anew()
@@ -353,6 +372,7 @@ class PreloadSource:
             return ending.of_the_dead(snapshot, reading, self._last)
         snapshot = replace(snapshot, notes=(*snapshot.notes, *self._notes_of_the_living()))
         waiters = unseen.waiters(tasks, reading.newest, self._tasks, file.reader, file.memory)
+        self._unseen = {tid: tasks[tid].runs for tid in waiters}
         return unseen.told(snapshot, waiters)
 
     def _read_tasks(self, reading: Reading, ended: bool) -> tuple[dict[int, Task], float]:
@@ -502,14 +522,19 @@ class PreloadSource:
         lost = rights.lost(target.pid, owner, partial(self._tasks.call, target.own_pid))
         return (*([lost] if lost else []), *discover.notes(target))
 
-    def _with_holders(self, snapshot: Snapshot, resolve: bool) -> Snapshot:
-        """With what the holders of contended locks do now."""
+    def _with_sleepers(self, snapshot: Snapshot, resolve: bool) -> Snapshot:
+        """With what the holders of contended locks do now, and those that wait unseen."""
         self._file.outside.begin(_STACKS_OF_ALL_S if resolve else _STACKS_S)
-        locks = self._holders.told(snapshot.locks, snapshot.threads)
+        locks = self._holders.told(snapshot, resolve)
+        # The first picture does not wait for what following stacks needs.
+        self._blind_spot.ask(self._unseen if resolve or self._last is not None else {})
+        stacks = self._holders.stacks() | self._blind_spot.stacks()  # asks for their names
         if resolve:
-            self._holders.stacks()  # asks for their names
             self._file.resolver.wait(_NAMES_S)
-        return replace(snapshot, locks=locks, stacks={**snapshot.stacks, **self._holders.stacks()})
+            stacks = self._holders.stacks() | self._blind_spot.stacks()
+        stacks = {**snapshot.stacks, **stacks}
+        notes = *snapshot.notes, *self._holders.notes()
+        return self._blind_spot.told(replace(snapshot, locks=locks, stacks=stacks, notes=notes))
 
     def _resolved(self, snapshot: Snapshot, patience_s: float = _NAMES_S) -> Snapshot:
         """Wait for names, and for those that only follow from them (a lock's from a stack's)."""

@@ -10,10 +10,10 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from locktop.collector import discover, procfs, rights
+from locktop.collector import discover, procfs, program, rights
 from locktop.collector.analysis import deadlock, waitgraph
 from locktop.collector.analysis.classify import Classifier
 from locktop.collector.analysis.idle_rules import Rules
@@ -21,7 +21,16 @@ from locktop.collector.closer_look import CloserLook
 from locktop.collector.errors import LocktopError
 from locktop.collector.holder_now import Holders
 from locktop.collector.libc_version import glibc_of
-from locktop.collector.model import CONTENTION_KINDS, Deadlock, Lock, Snapshot, Thread, ThreadState
+from locktop.collector.model import (
+    CONTENTION_KINDS,
+    Deadlock,
+    Kind,
+    Lock,
+    Snapshot,
+    Thread,
+    ThreadState,
+)
+from locktop.collector.once_waits import OnceWaits
 from locktop.collector.outside_picture import OutsidePicture
 from locktop.collector.outside_stacks import OutsideStacks
 from locktop.collector.outside_waits import OutsideWait, OutsideWaits
@@ -45,17 +54,24 @@ _NOTE = (
     "there is a sample every {every:.0f} ms: shorter waits are met by chance; how often locks were"
     " taken, and how long they were held, is not known"
 )
+_UNCOUNTED = (
+    f"this kernel does not tell when its threads sleep (CONFIG_SCHED_INFO); {rights.HOW_TO_PRELOAD}"
+)
 _UNTOLD = "some threads wait in futex calls of which it cannot be told for what, or who holds it"
 
 
 class ProcSource:
     """Samples one process."""
 
-    def __init__(self, pid: int, rules: Rules | None = None, why: str = "") -> None:
-        """``rules``: see attach(); ``why``: what to say of the library that is not there.
+    def __init__(
+        self, pid: int, rules: Rules | None = None, why: str = "", stop_threads: bool = False
+    ) -> None:
+        """``rules``, ``stop_threads``: see attach(); ``why``: what to say of the library that is
+        not there.
 
         Raises LocktopError where the process may not be looked into."""
         self._why = why
+        self._stop_threads = stop_threads
         self._classifier = Classifier(rules)
         self._target = discover.find(pid)
         self._tasks = Tasks(pid, self._target.own_pid)
@@ -66,37 +82,41 @@ class ProcSource:
         self._looked_at = 0.0
         self._every_s = _SHORTEST_S
         self._hurried = False
+        self._followed: Collection[int] | None = None
         self._busy = threading.Lock()
         self._closed = threading.Event()
         self._begin()
         try:
             self._sample()
-            if refused := rights.memory_refused(pid):
-                raise LocktopError(
-                    f"process {self._target} runs without the library, and {refused}"
-                )
         except OSError as error:
             self._let_go()
             raise self._refused(error) from None
-        except LocktopError:
+        if why_not := rights.memory_refused(pid) or ("" if self._now else _UNCOUNTED):
             self._let_go()
-            raise
+            raise LocktopError(f"process {self._target} runs without the library, and {why_not}")
         self._thread = threading.Thread(target=self._go_on_sampling, name="sampler", daemon=True)
         self._thread.start()
 
     def _begin(self) -> None:
-        """With the program that the process executes now."""
+        """With the program that the process executes now. Raises LocktopError where its system
+        calls and locks are not those that are known here."""
         pid = self._target.pid
-        self._exe = self._executable()
+        if program.is_of_32_bits(f"/proc/{pid}/exe"):
+            raise LocktopError(
+                f"process {self._target} is a 32-bit program: what its threads wait for is not told"
+            )
+        self._program = self._executed()
         self._resolver = Resolver(pid)
         if self._hurried:
             self._resolver.hurry()
         self._samples = Samples(pid, self._target.own_pid)
-        self._waits = OutsideWaits(pid, glibc_of(pid))
         self._sampled = Sampled()
-        self._stacks = OutsideStacks(pid, self._resolver)
+        self._stacks = OutsideStacks(pid, self._resolver, self._stop_threads)
+        self._once = OnceWaits(pid, self._stacks)
+        self._waits = OutsideWaits(pid, glibc_of(pid), self._once.is_one)
         self._picture = OutsidePicture(self._resolver, self._sampled, self._stacks.frames)
-        self._holders = Holders(pid, self._tasks, self._stacks)
+        self._holders = Holders(pid, self._tasks, self._stacks, self._holds)
+        self._holders.follow(self._followed)
         self._closer = CloserLook(self._tasks)
         self._now: Mapping[int, Sample] = {}
         self._waiting: Mapping[int, OutsideWait] = {}
@@ -119,9 +139,11 @@ class ProcSource:
         self._hurried = True
         self._resolver.hurry()
 
-    def follow(self, tid: int) -> None:
+    def follow(self, tid: int, locks: Collection[int] | None = None) -> None:
         """See Source."""
         self._closer.follow(tid)
+        self._followed = locks
+        self._holders.follow(locks)
 
     def set_level(self, name: str) -> str:
         """See Source."""
@@ -157,14 +179,21 @@ class ProcSource:
             told = self._classifier.told(snapshot)
             told = replace(
                 told,
-                locks=self._holders.told(told.locks, told.threads),
+                locks=self._holders.told(told, resolve),
                 threads=self._closer.told(told.threads, resolve),
             )
             if resolve:
                 self._holders.stacks()  # asks for their names
                 self._resolver.wait(_NAMES_S)
-            self._last = replace(told, stacks={**told.stacks, **self._holders.stacks()})
+            self._last = replace(
+                told,
+                stacks={**told.stacks, **self._holders.stacks()},
+                notes=(*told.notes, *self._holders.notes()),
+            )
             return self._last
+
+    def _holds(self, tid: int, lock: Lock) -> bool:
+        return self._waits.owner(lock.address, self._now) == tid
 
     # ---- samples ----
 
@@ -185,9 +214,10 @@ class ProcSource:
         samples = self._samples.take()
         waits = self._waits.of(samples, self._samples.still_sleeps)
         self._at = self._samples.at
+        if len(samples) < len(self._now) or self._samples.newcomers:
+            lives = {sample.life for sample in samples.values()}
+            self._sampled.forget_threads(lives, self._samples.newcomers)
         self._sampled.add(self._at, waits)
-        if len(samples) < len(self._now):
-            self._sampled.forget_threads(samples)
         self._now, self._waiting = samples, waits
 
     def _is_another(self) -> bool:
@@ -196,23 +226,27 @@ class ProcSource:
         over = stat.state in "ZX" and len(procfs.tids(self._target.pid)) < 2
         return over or stat.start_time != self._target.start_time
 
-    def _executable(self) -> str:
+    def _executed(self) -> tuple[int, int, bytes] | None:
+        """What differs when the process executes a program, also the same one again: then its
+        memory lies elsewhere. None where that is not told."""
+        pid = self._target.pid
         try:
-            return os.readlink(f"/proc/{self._target.pid}/exe")
+            file, auxiliary = os.stat(f"/proc/{pid}/exe"), procfs.read(f"/proc/{pid}/auxv")
         except OSError:
-            return ""
+            return None
+        return (file.st_dev, file.st_ino, auxiliary) if auxiliary else None
 
     # ---- one look ----
 
     def _looked(self, stacks_s: float) -> Snapshot:
-        exe = self._executable()
-        if exe != self._exe and exe:
+        if self._executed() not in (None, self._program):
             self._let_go_of_program()
         if not self._looked_at:
             time.sleep(_FIRST_S)
         self._sample()
         if rights.memory_refused(self._target.pid):
             raise PermissionError  # it was allowed before
+        self._find_runners(stacks_s)
         now = self._at
         interval_s = now - self._looked_at if self._looked_at else now - self._begun
         self._looked_at = now
@@ -222,7 +256,7 @@ class ProcSource:
         locks = self._picture.locks(self._waiting, now, interval_s)
         deadlocks = self._deadlocks(threads, locks, stacks, interval_s)
         untold = tuple(sorted(
-            tid for tid, wait in self._waiting.items() if wait.what.kind.value == "futex"
+            tid for tid, wait in self._waiting.items() if wait.what.kind is Kind.FUTEX
         ))  # fmt: skip
         main = self._now.get(self._target.own_pid)
         return Snapshot(
@@ -241,13 +275,25 @@ class ProcSource:
             notes=self._notes(bool(untold)),
         )
 
+    def _find_runners(self, stacks_s: float) -> None:
+        """Who runs the routines that others wait for; with that in it the sample is taken again."""
+        waits = self._waiting.values()
+        controls = {wait.what.address for wait in waits if wait.what.kind is Kind.ONCE}
+        before = self._waits.runners
+        self._waits.runners = self._once.runners(
+            controls, self._now.values(), self._samples.still_sleeps, stacks_s
+        )
+        if self._waits.runners != before:
+            self._sample()
+
     def _let_go_of_program(self) -> None:
         """It executed another one: its threads and locks are others, whatever their numbers."""
-        self._samples.close()
-        self._resolver.close()
+        samples, resolver = self._samples, self._resolver
         self._process.identify()
         self._begun = time.monotonic()
         self._begin()
+        samples.close()
+        resolver.close()
 
     def _stacks_of_waits(self) -> dict[int, int]:
         """By tid, those in contention first: there may not be time for all."""
@@ -256,7 +302,8 @@ class ProcSource:
             self._waiting.values(), key=lambda wait: wait.what.kind not in CONTENTION_KINDS
         )
         for wait in order:
-            stack = self._stacks.of(self._now[wait.tid].kernel_tid, wait.seq)
+            untold = wait.what.kind is Kind.FUTEX
+            stack = self._stacks.of(self._now[wait.tid].kernel_tid, wait.seq, entered=untold)
             if stack:
                 found[wait.tid] = stack
         return found
@@ -269,15 +316,20 @@ class ProcSource:
         interval_s: float,
     ) -> tuple[Deadlock, ...]:
         """What this sample shows, and the next one right after it: a thread that was on no CPU in
-        between was asleep all the time."""
+        between did nothing. Whether it waits yet, or was let go and waits for a CPU, the kernel is
+        asked in between."""
         by_id = {lock.id: lock for lock in locks}
         first = waitgraph.waits(threads, by_id)
         suspects = waitgraph.of(first, deadlock.found(first))
         if not suspects.stops:
             return ()
+        asleep = {tid for tid, stop in suspects.stops.items() if stop.asleep}
+        states = self._tasks.states(asleep | suspects.ended)
+        awake = {tid for tid in asleep if states[tid] != "S"}
+        awake |= {tid for tid in suspects.ended if states[tid]}
         self._sample()
         again = self._picture.threads(self._now, self._waiting, stacks, self._at, interval_s)
-        return deadlock.confirmed(suspects, waitgraph.waits(again, by_id))
+        return deadlock.confirmed(suspects, waitgraph.waits(again, by_id), awake)
 
     def _resolved(self, snapshot: Snapshot) -> Snapshot:
         self._resolver.wait(_NAMES_S)

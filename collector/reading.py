@@ -131,6 +131,14 @@ class Reader:
         self._read_threads(cycle)
         return newest_of_each_tid(cycle.threads)
 
+    def holds(self, thread: RawThread) -> frozenset[int]:
+        """Return the ids of the locks that one thread lists as held now."""
+        data = memoryview(self._memory.read(thread.offset, abi.THREAD.size))
+        block = abi.THREAD.at(data)
+        if (block.tid, block.birth) != (thread.block.tid, thread.block.birth):
+            return frozenset()
+        return frozenset(entry.lock for entry in self._held(block, thread.offset, data))
+
     def _begin(self) -> _Cycle:
         self._locks.refresh()
         return _Cycle(self._memory, self._clock, self._scratch, self._locks.count + _NEW_LOCKS)

@@ -11,7 +11,7 @@ intervals for each that is met: variance d^2, as of a Poisson count); of longer 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Set
 from dataclasses import dataclass, field
 
 from locktop.collector.glibc_objects import Object
@@ -47,7 +47,7 @@ class SampledLock:
     wait: Sum = field(default_factory=Sum)
     met: int = 0  # waits that a sample met
     longest_s: float = 0.0
-    blame: dict[int, float] = field(default_factory=dict)  # by the owner's tid, 0 not known
+    blame: dict[int, float] = field(default_factory=dict)  # by the owner's tid, 0: ended, not known
 
 
 class Sampled:
@@ -55,7 +55,8 @@ class Sampled:
 
     def __init__(self) -> None:
         self.locks: dict[Key, SampledLock] = {}
-        self.by_thread: dict[int, dict[Kind, Sum]] = {}
+        self.by_thread: dict[int, dict[Kind, Sum]] = {}  # by Sample.life
+        self._blamed: set[int] = set()  # tids
         self._before: Mapping[int, OutsideWait] = {}
         self._at = 0.0
 
@@ -82,9 +83,15 @@ class Sampled:
         """Return what is known of the lock that is waited for."""
         return self.locks[wait.what.kind, wait.what.address]
 
-    def forget_threads(self, living: Mapping[int, object]) -> None:
-        """Let go of what threads that ended have waited: their locks still have it."""
-        self.by_thread = {tid: sums for tid, sums in self.by_thread.items() if tid in living}
+    def forget_threads(self, lives: Container[int], newcomers: Set[int]) -> None:
+        """Let go of what threads that ended have waited: their locks still have it. ``newcomers``:
+        tids that others have now, who are not to blame for what those before them had."""
+        self.by_thread = {life: sums for life, sums in self.by_thread.items() if life in lives}
+        for tid in self._blamed & newcomers:
+            self._blamed.discard(tid)
+            for lock in self.locks.values():
+                if tid in lock.blame:
+                    lock.blame[0] = lock.blame.get(0, 0.0) + lock.blame.pop(tid)
 
     def _lock(self, wait: OutsideWait) -> SampledLock:
         key = wait.what.kind, wait.what.address
@@ -101,5 +108,6 @@ class Sampled:
         lock.wait.add(seconds, variance)
         owner = wait.what.owner
         lock.blame[owner] = lock.blame.get(owner, 0.0) + seconds
-        sums = self.by_thread.setdefault(wait.tid, {})
+        self._blamed.add(owner)
+        sums = self.by_thread.setdefault(wait.life, {})
         sums.setdefault(wait.what.kind, Sum()).add(seconds, variance)

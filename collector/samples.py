@@ -18,6 +18,7 @@ from locktop.collector.syscalls import Call
 #: A thread that does not run is asked for its name again every so many samples.
 _ROUNDS = 64
 _THIRD = 3  # three files are kept open for each thread
+_UNCOUNTED = b"0 0 0\n"  # of a kernel that does not count: whether a thread ran nobody knows
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class Sample:
 
     tid: int  # as the process counts
     kernel_tid: int  # as we do
+    life: int  # of the thread: ids are used again
     name: str
     state: str  # letter, see proc_pid_stat(5)
     cpu_s: float
@@ -42,13 +44,13 @@ class Samples:
         """``own_pid``: its pid as its own pid namespace counts."""
         self._pid = pid
         self._same_ids = pid == own_pid
-        self._own_tids: dict[int, int] = {}
         self._known: dict[int, tuple[bytes, Sample]] = {}  # by the kernel's tid: schedstat
         self._schedstats = SampleFiles(pid, "schedstat", _THIRD)
         self._calls = SampleFiles(pid, "syscall", _THIRD)
         self._stats = SampleFiles(pid, "stat", _THIRD)
-        self._round = self._seq = 0
+        self._round = self._seq = self._life = 0
         self.at = 0.0  # when the last sample was begun: time.monotonic()
+        self.newcomers: set[int] = set()  # tids of the threads that the last sample showed first
 
     def close(self) -> None:
         """Close what is kept open."""
@@ -59,6 +61,7 @@ class Samples:
         """Return the living threads by tid. Raises OSError when the process is gone,
         PermissionError where it may not be looked into."""
         self._round += 1
+        self.newcomers = set()
         self.at = time.monotonic()
         kernel_tids = procfs.tids(self._pid)
         if len(kernel_tids) < len(self._known):
@@ -77,20 +80,25 @@ class Samples:
         """Tell whether the thread was on no CPU since its sample was taken."""
         known = self._known.get(sample.kernel_tid)
         try:
-            return known is not None and self._schedstats.read(sample.kernel_tid) == known[0]
+            return known is not None and self._is(
+                self._schedstats.read(sample.kernel_tid), known[0]
+            )
         except OSError:
             return False
+
+    @staticmethod
+    def _is(schedstat: bytes, before: bytes) -> bool:
+        return schedstat == before != _UNCOUNTED
 
     def _forget(self, living: set[int]) -> None:
         for files in (self._schedstats, self._calls, self._stats):
             files.keep_only(living)
-        self._own_tids = {tid: own for tid, own in self._own_tids.items() if tid in living}
 
     def _sample(self, kernel_tid: int) -> tuple[bytes, Sample] | None:
         before = self._known.get(kernel_tid)
         try:
             schedstat = self._schedstats.read(kernel_tid)
-            if before is not None and before[0] == schedstat and before[1].call is not None:
+            if before is not None and before[1].call is not None and self._is(schedstat, before[0]):
                 due = (self._round + kernel_tid) % _ROUNDS == 0
                 return (schedstat, self._renamed(kernel_tid, before[1])) if due else before
             return schedstat, self._new(kernel_tid, schedstat, before[1] if before else None)
@@ -108,17 +116,22 @@ class Samples:
         if call is not None and self._schedstats.read(kernel_tid) != schedstat:
             call, state = None, "R"
         run_ns, runnable_ns = schedstat.split()[:2]
+        cpu_s = int(run_ns) / 1e9
+        if before is not None and cpu_s < before.cpu_s:
+            before = None  # another one, where its files could not be kept open
         if before is not None and before.call is None and call is None:
             seq, since = before.seq, before.since
         else:
             self._seq += 1
             seq, since = self._seq, self.at
+        tid, life = (before.tid, before.life) if before is not None else self._begun(kernel_tid)
         return Sample(
-            tid=self._own_tid(kernel_tid),
+            tid=tid,
             kernel_tid=kernel_tid,
+            life=life,
             name=name,
             state=state,
-            cpu_s=int(run_ns) / 1e9,
+            cpu_s=cpu_s,
             runnable_s=int(runnable_ns) / 1e9,
             call=call,
             seq=seq,
@@ -135,10 +148,9 @@ class Samples:
         end = line.rindex(b")")
         return chr(line[end + 2]), clean(line[line.index(b"(") + 1 : end])
 
-    def _own_tid(self, kernel_tid: int) -> int:
-        if self._same_ids:
-            return kernel_tid
-        tid = self._own_tids.get(kernel_tid)
-        if tid is None:
-            tid = self._own_tids[kernel_tid] = procfs.own_tid(self._pid, kernel_tid)
-        return tid
+    def _begun(self, kernel_tid: int) -> tuple[int, int]:
+        """The tid as the process counts, and a new life."""
+        tid = kernel_tid if self._same_ids else procfs.own_tid(self._pid, kernel_tid)
+        self._life += 1
+        self.newcomers.add(tid)
+        return tid, self._life

@@ -43,6 +43,7 @@ from locktop.collector.model import (
     Thread,
     ThreadState,
     TimeSplit,
+    UnseenWait,
     Wait,
     WaitStack,
 )
@@ -140,6 +141,9 @@ class _Fields:
         if not isinstance(found, bool):
             raise self._wrong(key, "true or false")
         return found
+
+    def flag_or_none(self, key: str) -> bool | None:
+        return None if self._found.get(key) is None else self.flag(key)
 
     def integer(self, key: str, default: object = 0) -> int:
         return self._integer(key, self._get(key, default))
@@ -282,6 +286,7 @@ def _snapshot(top: _Fields) -> Snapshot:
         patterns=top.all("patterns", _pattern),
         lost_events=top.integer("lost_events"),
         unseen_waiters=top.integers("unseen_waiters"),
+        unseen=top.all("unseen", _unseen),
         locks_left_out=top.integer("locks_left_out"),
         ended=top.flag("ended"),
         level=top.text("level", "contended"),
@@ -362,6 +367,13 @@ def _wait(one: _Fields) -> Wait:
     )
 
 
+def _unseen(one: _Fields) -> UnseenWait:
+    return UnseenWait(
+        one.integer("tid", _NEEDED), one.address("address"), one.number_or_none("since_s"),
+        one.integer("stack"), one.text("type"), one.flag_or_none("idle"), one.text("why"),
+    )  # fmt: skip
+
+
 def _held(one: _Fields) -> Held:
     return Held(
         one.integer("lock", _NEEDED), one.address("site"), one.number_or_none("since_s"),
@@ -399,13 +411,15 @@ def _lock(one: _Fields) -> Lock:
         idle=one.flag("idle", kind not in CONTENTION_KINDS),
         idle_s=one.number("idle_s"),
         holder_now=_holder_now(now) if (now := one.object_or_none("holder_now")) else None,
+        type=one.text("type"),
     )
 
 
 def _holder_now(one: _Fields) -> HolderNow:
     return HolderNow(
         one.integer("tid", _NEEDED), one.one_of("doing", Doing, Doing.UNKNOWN), one.text("call"),
-        one.text("what"), one.number("for_s"), one.integer("stack"),
+        one.text("what"), one.number("for_s"), one.integer("stack"), one.number("stack_age_s"),
+        one.number_or_none("cpu"),
     )  # fmt: skip
 
 

@@ -19,7 +19,8 @@ _SEQ_AND_KEY = struct.Struct("=I4xQ")  # the head of struct lt_wait
 
 _NOTE = (
     "some threads wait in futex calls that do not pass through the library (compiled in, as in"
-    " OpenMP and Go, or inside libc, or begun before it watched): for what is not known"
+    " OpenMP and Go, or inside libc, or begun before it watched): who has what they wait for is not"
+    " known"
 )
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from locktop.collector.analysis import idle_rules, time_split
 from locktop.collector.analysis.idle_rules import Rule, Rules
 from locktop.collector.analysis.lock_classes import LockClass
+from locktop.collector.analysis.lock_types import LockTypes
 from locktop.collector.model import (
     CONTENTION_KINDS,
     Frame,
@@ -76,6 +77,7 @@ class Classifier:
     def __init__(self, rules: Rules | None = None) -> None:
         """Without ``rules`` those that come with locktop."""
         self._rules = rules or Rules()
+        self._types = LockTypes(self._rules)
         self._candidates: dict[tuple[Kind, int], tuple[Sequence[Frame], tuple[Rule, ...]]] = {}
         self._locks: dict[int, tuple[Lock, Lock]] = {}  # as they came, as they left
         self._stacks: Mapping[int, tuple[Frame, ...]] = {}
@@ -84,6 +86,7 @@ class Classifier:
     def told(self, snapshot: Snapshot) -> Snapshot:
         """Return the snapshot with each wait told apart, and what follows from that for threads and
         locks. What is so already stays the object that it is."""
+        snapshot = self._types.told(snapshot)
         self._stacks = snapshot.stacks
         as_locks, before = self._used_as_locks(snapshot), self._as_locks
         if as_locks != before:
@@ -109,6 +112,13 @@ class Classifier:
         if any(lock.idle is not told.idle for lock, told in pairs):
             locks.sort(key=most_wait_first)
         return replace(snapshot, threads=tuple(threads), locks=tuple(locks), why=why)
+
+    def of_functions(self, frames: Sequence[Frame], thread: str) -> tuple[str, Rule | None]:
+        """Return what is waited for in a futex call, by the functions of its stack ("" if they do
+        not tell), and the rule that it fits; None where only its kind is left to go by."""
+        candidates = self._rules.candidates(Kind.FUTEX, frames)
+        rule = idle_rules.choose(candidates, "", thread, held=False)
+        return self._types.of(frames), rule if rule.functions or rule.thread else None
 
     def _used_as_locks(self, snapshot: Snapshot) -> frozenset[int]:
         """What threads did is told of those that are waited for now; the others stay what they were

@@ -1,4 +1,5 @@
-"""Rules that tell waits for work from contention: data, in order, the first that fits counts.
+"""Rules that tell waits for work from contention, and what futexes are: data, in order, the first
+that fits counts.
 
 docs/idle.md has the format; those that come with locktop are in idle.rules beside this file.
 """
@@ -7,16 +8,19 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, reduce
+from operator import or_
 from pathlib import Path
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import CONTENTION_KINDS, Frame, Kind
 
 _SHIPPED = Path(__file__).with_name("idle.rules")
-_VERDICTS = {"idle": True, "contended": False}
+_KEYS = ("kind", "function", "innermost", "thread", "lock", "type")
+_NEITHER = "neither"
+_VERDICTS = {"idle": True, "contended": False, _NEITHER: False}
 _REASON = " -- "
 #: Functions are looked at again when so many are known.
 _MOST_KEPT = 100_000
@@ -37,6 +41,8 @@ class Rule:
     thread: str = ""  # a glob, "" = any
     lock: str = ""  # a glob, "" = any
     held: bool = False  # somebody is known to hold it, or it is a semaphore used as a lock
+    type: str = ""  # what is waited for there, where that is a futex: "Rust Mutex"
+    only_type: bool = False  # it says that and no more: there is no verdict
 
     @property
     def asks_more(self) -> bool:
@@ -81,9 +87,12 @@ def _rule(line: str) -> Rule:
     given = _Given()
     for word in words[2:]:
         given.take(word)
+    if not given.type and words[0] == _NEITHER:
+        raise ValueError("a rule that says neither needs type=")
     return Rule(
         _VERDICTS[words[0]], words[1], reason.strip(), frozenset(given.kinds or Kind),
-        tuple(given.functions), given.innermost, given.thread, given.lock, given.held,
+        tuple(given.functions), given.innermost, given.thread, given.lock, given.held, given.type,
+        words[0] == _NEITHER,
     )  # fmt: skip
 
 
@@ -97,15 +106,16 @@ class _Given:
     thread: str = ""
     lock: str = ""
     held: bool = False
+    type: str = ""
 
     def take(self, word: str) -> None:
         key, equals, value = word.partition("=")
         if word == "held":
             self.held = True
-        elif key not in ("kind", "function", "innermost", "thread", "lock") or not equals:
+        elif key not in _KEYS or not equals:
             raise ValueError(
-                f"{word!r} is no condition; there are kind=, function=, innermost=, thread=, lock="
-                " and held"
+                f"{word!r} is no condition; there are kind=, function=, innermost=, thread=, lock=,"
+                " held, and type="
             )
         elif not value:
             raise ValueError(f"{key}= needs a value")
@@ -117,6 +127,8 @@ class _Given:
             self.innermost = _count(value)
         elif key == "thread":
             self.thread = value
+        elif key == "type":
+            self.type = value
         else:
             self.lock = value
 
@@ -150,20 +162,31 @@ class Rules:
     def candidates(self, kind: Kind, frames: Sequence[Frame]) -> tuple[Rule, ...]:
         """Return the rules that a wait of this kind in this stack (innermost first) may fit, in
         order, the last being one that it fits whatever its thread and its lock."""
-        seen = [self._bits_of(frame) for frame in frames]
-        anywhere = 0
-        for bits in seen:
-            anywhere |= bits
         found = []
-        for rule, bits in self._of_kind[kind]:
-            if bits and not bits & anywhere:
-                continue
-            if rule.innermost and not any(bits & one for one in seen[: rule.innermost]):
+        for rule in self._fitting(kind, frames):
+            if rule.only_type:
                 continue
             found.append(rule)
             if not rule.asks_more:
                 break
         return tuple(found)
+
+    def type(self, frames: Sequence[Frame]) -> str:
+        """Return what a futex is, by the functions of one that waits for it; "" where they do not
+        tell. Whatever the verdict: a rule of the user's own may come before the one that tells."""
+        fitting = self._fitting(Kind.FUTEX, frames) if frames else ()
+        return next((rule.type for rule in fitting if rule.type), "")
+
+    def _fitting(self, kind: Kind, frames: Sequence[Frame]) -> Iterator[Rule]:
+        """Those whose functions are there, in order."""
+        seen = [self._bits_of(frame) for frame in frames]
+        anywhere = reduce(or_, seen, 0)
+        for rule, bits in self._of_kind[kind]:
+            if bits and not bits & anywhere:
+                continue
+            if rule.innermost and not any(bits & one for one in seen[: rule.innermost]):
+                continue
+            yield rule
 
     def _bit(self, glob: str) -> int:
         if glob not in self._globs:

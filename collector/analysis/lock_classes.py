@@ -14,8 +14,10 @@ from locktop.collector.model import Blame, Kind, Lock, LockRates, WaitStack
 _Key = tuple[Kind, str]
 
 _INDEX = re.compile(r"\[\d+\]")
-#: What a lock without a name is called.
-_ADDRESS = re.compile(r"\w+ 0x[0-9a-f]+")
+#: What a lock without a name is called: by its kind or its type.
+_ADDRESS = re.compile(r"[^\[\]]+ 0x[0-9a-f]+")
+#: How a name that is made of a place in the code begins.
+_PLACE = re.compile(r"[\w: +']+ (made )?in ")
 _OTHERS = "other locks"
 _name, _kind = attrgetter("name"), attrgetter("kind")
 
@@ -103,8 +105,8 @@ def blame(locks: Iterable[Lock]) -> tuple[Blame, ...]:
 def _key(name: str, kind: Kind) -> _Key | None:
     if name == _OTHERS or _ADDRESS.fullmatch(name):
         return None
-    # What is made of a place in the code begins with the kind: brackets in it are no indexes.
-    if "[" not in name or name.startswith(f"{kind} "):
+    # Brackets in the name of a function are no indexes.
+    if "[" not in name or _PLACE.match(name):
         return kind, name
     # Nor are those in the arguments of a template.
     arguments = name.rfind(">") + 1

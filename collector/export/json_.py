@@ -12,14 +12,13 @@ from typing import Any
 from locktop.collector.analysis import blame_roots, lock_classes, thread_groups
 from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.analysis.thread_groups import ThreadGroup
-from locktop.collector.export import not_known
+from locktop.collector.export import holder_json, not_known
 from locktop.collector.model import (
     Counters,
     Deadlock,
     Event,
     Frame,
     Held,
-    HolderNow,
     Lock,
     Misuse,
     OrderCycle,
@@ -28,6 +27,7 @@ from locktop.collector.model import (
     Switches,
     Thread,
     TimeSplit,
+    UnseenWait,
     Wait,
     WaitStack,
 )
@@ -53,6 +53,9 @@ def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, An
     shares that add up to 1; null at the first look. "unknown" names those of which not all is
     known.
 
+    "unseen" is what is known of "unseen_waiters", of the first 32 of them: where the library does
+    not see a wait. "idle" is null where no rule tells.
+
     "thread_groups" are the threads that do the same (analysis/thread_groups.py), each thread in
     one; "lock" is null where they wait for none, or for several of the class "lock_name".
     """
@@ -73,6 +76,7 @@ def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, An
         "complete": snapshot.complete,
         "locks_left_out": snapshot.locks_left_out,
         "unseen_waiters": list(snapshot.unseen_waiters),
+        "unseen": [_unseen(wait) for wait in snapshot.unseen],
         "notes": list(snapshot.notes),
         "process": _process(snapshot),
         "threads": [
@@ -212,6 +216,18 @@ def _wait(wait: Wait, why: str) -> dict[str, Any]:
     }
 
 
+def _unseen(wait: UnseenWait) -> dict[str, Any]:
+    return {
+        "tid": wait.tid,
+        "address": hex(wait.address),
+        "since_s": wait.for_s,
+        "stack": wait.stack,
+        "type": wait.type,
+        "idle": wait.idle,
+        "why": wait.why,
+    }
+
+
 def _held(held: Held) -> dict[str, Any]:
     return {
         "lock": held.lock,
@@ -230,6 +246,7 @@ def _lock(
         "id": lock.id,
         "address": hex(lock.address),
         "kind": str(lock.kind),
+        "type": lock.type,
         "name": lock.name,
         **({"class": of.name} if of is not None else {}),
         "acquisitions": lock.acquisitions,
@@ -261,7 +278,7 @@ def _lock(
         "destroyed": lock.destroyed,
         "recursive": lock.recursive,
         "writers_first": lock.writers_first,
-        "holder_now": _holder_now(lock.holder_now) if lock.holder_now else None,
+        "holder_now": holder_json.document(lock.holder_now) if lock.holder_now else None,
         "foreign_releases": lock.foreign_releases,
         "used_as_lock": lock.used_as_lock,
     }
@@ -428,17 +445,6 @@ def _order(cycle: OrderCycle) -> dict[str, Any]:
         "confidence": str(cycle.confidence),
         "why": cycle.why,
         "classes": list(cycle.classes),
-    }
-
-
-def _holder_now(now: HolderNow) -> dict[str, Any]:
-    return {
-        "tid": now.tid,
-        "doing": str(now.doing),
-        "call": now.call,
-        "what": now.what,
-        "for_s": now.for_s,
-        "stack": now.stack,
     }
 
 

@@ -19,11 +19,13 @@ from locktop.collector.export import (
     order_text,
     time_text,
     units,
+    unseen_text,
 )
 from locktop.collector.export.places import place, spot
 from locktop.collector.model import (
     SIGNALLED_KINDS,
     Blame,
+    Frame,
     Kind,
     Lock,
     Snapshot,
@@ -100,6 +102,7 @@ class _Page:
         yield from self._holders_now()
         yield from self._signal_table()
         yield from self._waiting_threads()
+        yield from self._waits_unseen()
         if self._with_idle:
             yield from self._idle_threads()
         yield from self._times()
@@ -148,7 +151,8 @@ class _Page:
     def _unseen(self) -> str:
         unseen = self._snapshot.unseen_waiters
         verb = "waits" if len(unseen) == 1 else "wait"
-        return f"{self._threads_named(unseen)} {verb} for something that is not seen: see the notes"
+        where = "below" if self._snapshot.unseen else "the notes"
+        return f"{self._threads_named(unseen)} {verb} for something that is not seen: see {where}"
 
     # ---- locks ----
 
@@ -239,6 +243,7 @@ class _Page:
         parts = [lock.name.removeprefix(f"{lock.kind} ")]
         if isinstance(lock, LockClass):
             return ", ".join([*parts, *self._of_class(lock, with_waiters)])
+        parts[0] = _with_type(lock, parts[0])
         if lock.holders:
             doubt = " (not certain)" if lock.foreign_releases else ""
             parts.append(f"held by {self._threads_named(lock.holders)}{doubt}")
@@ -319,6 +324,8 @@ class _Page:
         for lock, now in told[:_MOST_HOLDERS]:
             has = f"  {self._thread(now.tid)} has {self._lock(lock.id)}"
             yield f"{has} and is {holder_words.doing(now, now.tid)}"
+            if now.stack_age_s:
+                yield f"      where it slept last, {units.duration(now.stack_age_s)} ago:"
             yield from self._stack(now.stack, "      ")
 
     def _ends_of_chains(self, row: _Row) -> Iterator[str]:
@@ -462,6 +469,10 @@ class _Page:
         if left:
             yield f"  and {left} more"
 
+    def _waits_unseen(self) -> Iterator[str]:
+        found = list(unseen_text.lines(self._snapshot, self._thread, self._frames))
+        yield from ["", *found] if found else ()
+
     def _times(self) -> Iterator[str]:
         span_s = units.duration(self._snapshot.interval_s)
         table = list(time_text.lines(self._snapshot.threads, span_s, self._thread))
@@ -510,7 +521,11 @@ class _Page:
         return f"{named}{since}{where}{itself}"
 
     def _stack(self, stack: int, indent: str, most: int = _MOST_FRAMES) -> Iterator[str]:
-        frames = self._snapshot.stacks.get(stack, ())
+        yield from self._frames(self._snapshot.stacks.get(stack, ()), indent, most)
+
+    def _frames(
+        self, frames: Sequence[Frame], indent: str = "      ", most: int = _MOST_FRAMES
+    ) -> Iterator[str]:
         for frame in frames[:most]:
             yield indent + place(frame) + (" (inlined)" if frame.inlined else "")
         if len(frames) > most > 1:
@@ -537,12 +552,18 @@ class _Page:
         found = self._locks.get(lock)
         if found is None:
             return f"lock {lock}"
-        return _with_kind(found, lock_classes.single_name(found, self._class_of.get(lock)))
+        name = lock_classes.single_name(found, self._class_of.get(lock))
+        return _with_kind(found, _with_type(found, name))
 
     def _named(self, row: _Row) -> str:
         if not isinstance(row, LockClass):
             return self._lock(row.id)
         return f"{_with_kind(row, row.name)}, {_counted(len(row.locks), 'lock')}"
+
+
+def _with_type(lock: Lock, name: str) -> str:
+    """A name that the program gives says nothing of the type."""
+    return name if name.startswith(lock.type) else f"{name} ({lock.type})"
 
 
 def _with_kind(row: _Row, name: str) -> str:

@@ -335,6 +335,12 @@ class ElfFile:
             )
         return None
 
+    def function_named(self, name: str) -> int | None:
+        """Return the link-time address of a function; None if the file has none of that name.
+        ValueError if its symbol table is damaged."""
+        table = self._symbol_table
+        return table.address_of(name) if table is not None else None
+
     @cached_property
     def functions(self) -> Symbols | None:
         """The functions; None if the file has no symbol table. ValueError if it is damaged."""

@@ -65,6 +65,18 @@ class SymbolTable:
         self._strings = strings
         self._ends = ends
 
+    def address_of(self, name: str) -> int | None:
+        """Return the address of the function of that name; None if there is none here."""
+        wanted = name.encode() + b"\0"
+        at = self._strings.find(wanted)
+        while at >= 0:  # the end of a longer name may be the name of another symbol, too
+            row = -1
+            while (row := _index(self._names, at, row + 1)) >= 0:
+                if self.is_defined(row) and self._infos[row] & 0xF in FUNCTIONS:
+                    return self._starts[row]
+            at = self._strings.find(wanted, at + 1)
+        return None
+
     def select(self, kinds: frozenset[int], reach: bool = False) -> Symbols:
         """Return the defined symbols of some kinds.
 
@@ -106,6 +118,13 @@ class SymbolTable:
         name = self._strings[at : end if end >= 0 else most].decode("utf-8", "replace")
         version = name.find("@", 1)
         return name if version < 0 else name[:version]
+
+
+def _index(values: array[int], value: int, begin: int) -> int:
+    try:
+        return values.index(value, begin)
+    except ValueError:
+        return -1
 
 
 class Symbols:

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from locktop.collector.model import Frame
 
 _WRAPPERS = (
-    "std::", "__gthread", "__gnu_cxx::", "boost::", "absl::", "folly::", "tbb::",
+    "std::", "__gthread", "__gnu_cxx::", "boost::", "absl::", "AbslInternal", "folly::", "tbb::",
     "pthread_", "__pthread_", "___pthread_", "sem_", "__GI_",
+    "runtime.futex", "runtime.note", "runtime.lock", "runtime.mPark",  # of Go
 )  # fmt: skip
-_WRAPPER_MODULES = ("libc.so", "libpthread", "libstdc++", "libc++")
+_WRAPPER_MODULES = ("libc.so", "libpthread", "libstdc++", "libc++", "libgomp", "libomp")
 
 
 def whose(frames: Iterable[Frame]) -> Frame | None:

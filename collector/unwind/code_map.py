@@ -42,6 +42,14 @@ class Place(NamedTuple):
         except ValueError as error:
             raise Cut(str(error)) from None
 
+    def function_named(self, name: str) -> int | None:
+        """Return where in the program a function of the same file is. Raises Cut."""
+        try:
+            found = self.table.function_named(name)
+        except ValueError as error:
+            raise Cut(str(error)) from None
+        return None if found is None else found + self.bias
+
 
 class CodeMap:
     """The code of one process."""
@@ -72,6 +80,13 @@ class CodeMap:
         """Tell whether a program may run what lies at an address."""
         mapping = self._space.find(address)
         return mapping is not None and mapping.executable
+
+    def file(self, address: int) -> tuple[str, int, str] | None:
+        """Return what tells the file from others whose code lies at an address; None if none
+        does."""
+        mapping = self._space.find(address)
+        executable = mapping is not None and mapping.executable and mapping.is_file
+        return mapping.file if mapping is not None and executable else None
 
     def read(self, address: int, size: int) -> bytes:
         """Return what the program has at an address, b"" where it has nothing."""

@@ -192,10 +192,10 @@ def _effect(one: Instruction, state: _State, frame: int, probed: int | None) -> 
     """What holds after an instruction, or after the loop that it begins."""
     if probed is not None:
         return _moved(state, -_displacement(one))
-    written = _written(one)
-    if frame in written:
+    changed = written(one)
+    if frame in changed:
         return _frame_register(one, frame)
-    if _RSP not in written:
+    if _RSP not in changed:
         return state
     if one.op0_register == _RSP:
         return _stack_pointer(one, state, frame)
@@ -241,8 +241,8 @@ def _moved(state: _State, size: int) -> _State:
     return Distance(state.size + size, state.aligned, state.after + size if state.aligned else 0)
 
 
-def _written(one: Instruction) -> set[int]:
-    """The registers that an instruction changes, or parts of them."""
+def written(one: Instruction) -> set[int]:
+    """Return the registers that an instruction changes, or parts of which it does."""
     used = _factory().info(one).used_registers()
     return {RegisterExt.full_register(part.register) for part in used if part.access in _WRITES}
 

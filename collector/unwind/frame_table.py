@@ -53,6 +53,11 @@ class FrameTable:
         cannot be read."""
         return self._elf.at(start, size)
 
+    def function_named(self, name: str) -> int | None:
+        """Return the link-time address of a function, None if there is none of that name;
+        ValueError where that cannot be read."""
+        return self._elf.function_named(name)
+
     def _find(self, address: int) -> Row | None:
         damage = None
         for index, shift in self._indexes():

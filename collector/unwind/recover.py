@@ -54,7 +54,7 @@ class FrameRegisters:
         if not self._code.is_code(address):
             return False
         before = self._code.read(address - _LONGEST_CALL, _LONGEST_CALL)
-        if len(before) == _LONGEST_CALL and (before[-5] == _CALL or _is_indirect(before)):
+        if len(before) == _LONGEST_CALL and (before[-5] == _CALL or is_indirect(before)):
             return True
         try:
             place = self._code.place(address)
@@ -68,7 +68,7 @@ class FrameRegisters:
         from locktop.collector.unwind.frame_size import MOST_CODE, jumps_out
 
         before = self._code.read(returns - _LONGEST_CALL, _LONGEST_CALL)
-        if len(before) < _LONGEST_CALL or before[-5] != _CALL or _is_indirect(before):
+        if len(before) < _LONGEST_CALL or before[-5] != _CALL or is_indirect(before):
             return True
         target = (returns + int.from_bytes(before[-4:], "little", signed=True)) % (1 << 64)
         if target == callee.start:
@@ -80,7 +80,8 @@ class FrameRegisters:
             return True
 
 
-def _is_indirect(before: bytes) -> bool:
+def is_indirect(before: bytes) -> bool:
+    """Tell whether the bytes before a return address may be a call through a register or memory."""
     return any(
         before[-size] == _INDIRECT and before[1 - size] >> 3 & 7 == _OF_CALLS
         for size in range(2, _LONGEST_CALL + 1)

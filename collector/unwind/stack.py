@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from locktop.collector.unwind.cut import Cut
 
 _PAGE = 4096
 _FIRST, _LATER = 4 * _PAGE, 16 * _PAGE
+
+
+class Copy(NamedTuple):
+    """What a thread had at one moment."""
+
+    registers: dict[int, int]  # by DWARF's numbers
+    stack: bytes  # from the stack pointer on
+    sp: int
 
 
 class Stack:
@@ -16,6 +25,7 @@ class Stack:
     def __init__(self, read: Callable[[int, int], bytes]) -> None:
         self._read = read
         self._pieces: list[tuple[int, bytes]] = []
+        self.end = 0  # of all that was loaded
 
     @classmethod
     def copied(cls, begin: int, copy: bytes) -> Stack:
@@ -26,6 +36,7 @@ class Stack:
 
     def load(self, address: int, size: int = 8) -> int:
         """Return the number at an address; raises Cut where it cannot be read."""
+        self.end = max(self.end, address + size)
         for begin, piece in reversed(self._pieces):
             inside = address - begin
             if inside >= 0 and inside + size <= len(piece):

@@ -5,16 +5,30 @@ Whatever is not known for certain cuts a stack short: what is shown of it is so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from locktop.collector import memory, procfs, syscalls
 from locktop.collector.syscalls import Call
-from locktop.collector.unwind import ptrace_stop
+from locktop.collector.unwind import perf_sample, ptrace_stop
 from locktop.collector.unwind.code_map import CodeMap
+from locktop.collector.unwind.cut import Cut
+from locktop.collector.unwind.entered import entered
 from locktop.collector.unwind.machine import Machine, machine
 from locktop.collector.unwind.recover import FrameRegisters
-from locktop.collector.unwind.stack import Stack
+from locktop.collector.unwind.stack import Copy, Stack
 from locktop.collector.unwind.walk import Unwound, Walk
+
+if TYPE_CHECKING:
+    from locktop.collector.unwind.once_code import OnceCode
+
+
+class _Stop(NamedTuple):
+    """What was seen of a thread in a system call, when it was stopped there."""
+
+    call: Call
+    stack: bytes  # as far as it was followed
+    unwound: Unwound
 
 
 class Unwinder:
@@ -31,6 +45,7 @@ class Unwinder:
         self._pid = pid
         self._code = CodeMap(pid, found)
         self._frames = FrameRegisters(found, self._code)
+        self._stops: dict[int, _Stop] = {}
 
     def blocked(self, tid: int) -> Unwound | None:
         """Return the stack of a thread that sleeps in the kernel; None if it runs, ran meanwhile,
@@ -48,6 +63,34 @@ class Unwinder:
         except (OSError, ValueError):
             return None
 
+    def entered(self, addresses: Sequence[int]) -> list[tuple[int, int]]:
+        """Return the functions that a stack leads through and that have no frame: entered.py."""
+        return entered(self._code, addresses) if self._machine.name == "x86_64" else []
+
+    def once(self, pc: int) -> OnceCode | None:
+        """Return what is told of the function that a thread sleeps in, if it is the one where
+        glibc's pthread_once waits."""
+        # Here: few programs need it, and it is for x86 alone.
+        from locktop.collector.unwind import once_code
+
+        if self._machine.name != "x86_64":
+            return None
+        try:
+            self._code.refresh()
+            place = self._code.place(pc - 1)  # behind the instruction that calls the kernel
+            for name in once_code.NAMES:
+                entry = place.function_named(name)
+                if entry is None:
+                    continue
+                leads_there = entry == place.start or once_code.is_left_for(
+                    self._code.place(entry).code(once_code.MOST_CODE), entry, place.start
+                )
+                if leads_there:
+                    return once_code.once_code(place.code(once_code.MOST_CODE), place.start)
+        except (Cut, OSError):
+            pass
+        return None
+
     def _sleeps(self, tid: int) -> tuple[Call, int] | None:
         """Where a thread sleeps, and how often it was put on a CPU before."""
         runs = procfs.thread_runs(self._pid, tid)
@@ -57,19 +100,55 @@ class Unwinder:
     def sampled(self, registers: Mapping[int, int], stack: bytes, sp: int) -> Unwound:
         """Return the stack of which a copy from ``sp`` on was made together with the registers, by
         DWARF's numbers (`Machine.of_perf`)."""
+        return self._followed(Copy(dict(registers), stack, sp))[0]
+
+    def _followed(self, copy: Copy) -> tuple[Unwound, bytes]:
+        """The stack, and as much of its copy as that took."""
         try:
             self._code.refresh()
         except OSError:
             pass  # it has ended: as it was last
-        if not {self._machine.pc, self._machine.sp} <= registers.keys():
-            return Unwound((), complete=False, reason="no registers")
-        return self._unwound(Stack.copied(sp, stack), dict(registers))
+        if not {self._machine.pc, self._machine.sp} <= copy.registers.keys():
+            return Unwound((), complete=False, reason="no registers"), b""
+        stack = Stack.copied(copy.sp, copy.stack)
+        found = self._unwound(stack, dict(copy.registers))
+        return found, copy.stack[: max(stack.end - copy.sp, 0)]
+
+    def running(self, tids: Iterable[int], patience_s: float) -> dict[int, Unwound]:
+        """Return by tid the stacks of threads that run, of those that are on a CPU within so long.
+        Raises perf_sample.RefusedError."""
+        copies = perf_sample.copies(tids, self._machine, patience_s)
+        return {tid: self.sampled(*copy) for tid, copy in copies.items()}
 
     def stopped(self, tid: int) -> Unwound | None:
         """Return the stack of a thread that is stopped for as long as it takes to copy its
-        registers and its stack; None if it cannot be."""
-        found = ptrace_stop.copy(self._pid, tid, self._machine)
-        return None if found is None else self.sampled(*found)
+        registers and its stack; None if it cannot be. One that has not moved since is not stopped
+        again: each time its system call would begin anew."""
+        call = self._call(tid)
+        before = self._stops.get(tid)
+        if before is not None and call is not None and self._is_there_still(before, call):
+            return before.unwound
+        copy = ptrace_stop.copy(self._pid, tid, self._machine)
+        if copy is None:
+            return None
+        found, followed = self._followed(copy)
+        self._stops.pop(tid, None)
+        if call is not None and call.sp == copy.sp:
+            self._stops[tid] = _Stop(call, followed, found)
+        return found
+
+    def _call(self, tid: int) -> Call | None:
+        try:
+            return syscalls.parse(procfs.thread_syscall(self._pid, tid))
+        except (OSError, ValueError):
+            return None
+
+    def _is_there_still(self, stop: _Stop, call: Call) -> bool:
+        """Whether a thread is in the same call from the same callers: the stack is as it was, all
+        the way. A call that has begun anew may have another number (restart_syscall(2))."""
+        if (call.arguments, call.pc, call.sp) != (stop.call.arguments, stop.call.pc, stop.call.sp):
+            return False
+        return memory.read(self._pid, call.sp, len(stop.stack)) == stop.stack
 
     def _unwound(self, stack: Stack, registers: dict[int, int]) -> Unwound:
         return Walk(self._machine, self._code, self._frames, stack, registers).unwound()

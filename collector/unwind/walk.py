@@ -31,6 +31,8 @@ class Unwound:
     reason: str  # why not; "" if complete
     #: Which of the addresses are no return addresses: the instruction itself would be next.
     exact: tuple[int, ...] = (0,)
+    #: Where the stack pointer is at each of them; behind a call, once it has returned.
+    stack_pointers: tuple[int, ...] = ()
 
 
 class Walk:
@@ -51,6 +53,7 @@ class Walk:
         self._registers = registers
         self._addresses = [registers[machine.pc]]
         self._exact = [0]
+        self._stack_pointers = [registers[machine.sp]]
 
     def unwound(self) -> Unwound:
         """Follow it as far as it is known."""
@@ -64,7 +67,10 @@ class Walk:
             reason = str(cut)
         except ValueError as error:
             reason = str(error)
-        return Unwound(tuple(self._addresses), complete, reason, tuple(self._exact))
+        return Unwound(
+            tuple(self._addresses), complete, reason, tuple(self._exact),
+            tuple(self._stack_pointers),
+        )  # fmt: skip
 
     def _step(self) -> bool:
         """Go to the caller; False if there is none."""
@@ -88,6 +94,7 @@ class Walk:
         if row.is_signal:
             self._exact.append(len(self._addresses))
         self._addresses.append(returns)
+        self._stack_pointers.append(caller[self._machine.sp])
         self._registers = caller
         return True
 

@@ -217,4 +217,27 @@ int lt_open_counter(uint32_t type, uint64_t config, int32_t tid, int user_only);
 /* Returns 0 where nothing can be read. */
 int lt_read_counter(int fd, struct lt_count *count);
 
+enum { LT_SAMPLE_STACK = 32768 }; /* bytes of a stack that a sample copies */
+
+/* What a thread had at one moment while it ran. */
+struct lt_sample {
+    uint64_t registers[64]; /* by their numbers in asm/perf_regs.h, those that were asked for */
+    uint32_t stack_size;    /* bytes */
+    uint8_t stack[32768];   /* LT_SAMPLE_STACK: from the stack pointer on */
+};
+
+/* Makes ready to sample a thread each `period_ns` of its processor time, with the `registers` (a bit for
+ * each number), `user_only` not while the kernel works for it. Returns a descriptor, of which a page
+ * and a ring are to be mapped, or the negative errno. */
+int lt_open_sampler(int32_t tid, uint64_t period_ns, uint64_t registers, int user_only);
+
+/* Takes one sample, the next time that the thread runs, and no other: poll(2) tells when. Returns 0 or
+ * the negative errno. */
+int lt_take_sample(int fd);
+
+/* Reads the first sample of a ring of `size` bytes, a power of two, that lies a `page` behind `mapped`.
+ * Returns 0 if there is none. */
+int lt_read_sample(const void *mapped, uint64_t page, uint64_t size, uint64_t registers,
+                   struct lt_sample *sample);
+
 #endif

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import time
@@ -34,6 +35,9 @@ FOUND = (
     "a barrier that one cannot reach",
     "a barrier for more than there are",
     "all that are stuck behind",
+    "a routine that runs once",
+    "a routine that wants a lock",
+    "a routine that runs itself",
 )
 #: By the step that a thread of the table ends with.
 KINDS = {
@@ -50,7 +54,7 @@ KINDS = {
     "arrive": Kind.BARRIER,
     "join": Kind.JOIN,
     "timedjoin": Kind.JOIN,
-    "once": Kind.FUTEX,  # nothing in the word says so
+    "once": Kind.ONCE,
 }
 
 
@@ -210,6 +214,32 @@ def test_what_a_holder_does_now(start_bare: StartTarget) -> None:
     assert (now.doing, now.what) == (Doing.BLOCKED, about_to)
 
 
+def test_who_runs_a_routine_that_others_wait_for(start_bare: StartTarget) -> None:
+    """First with pthread_once, then with call_once."""
+    target = start_bare("onces")
+    controls = set()
+    with closing(attach(target.pid)) as source:
+        for _ in range(2):
+            runner = target.truth()["runner"]
+
+            def are_told(seen: Snapshot, runner: int = runner) -> bool:
+                waits = [thread.waiting_for for thread in seen.threads if thread.waiting_for]
+                told = [wait for wait in waits if wait.kind is Kind.ONCE]
+                return len(told) == 2 and all(wait.holders == (runner,) for wait in told)
+
+            seen = until(source, are_told)
+            assert seen.deadlocks == ()
+            (lock,) = (lock for lock in seen.locks if lock.kind is Kind.ONCE and lock.waiters)
+            assert lock.holder_now is not None
+            assert lock.holder_now.call == "read"
+            controls.add(lock.name)
+            target.go_on()
+            target.expect("done")
+            target.go_on()
+    assert controls == {"g_once", "g_flag"}
+    assert target.finish() == (0, ["ok"])
+
+
 def test_a_program_that_is_executed_meanwhile(start_bare: StartTarget) -> None:
     with (
         subprocess.Popen(
@@ -227,6 +257,39 @@ def test_a_program_that_is_executed_meanwhile(start_bare: StartTarget) -> None:
         ended = source.look()
         assert ended.ended
         assert source.look() == ended
+
+
+def test_the_same_program_executed_again() -> None:
+    """Nothing is left of the locks that it had."""
+    code = (
+        "import os, sys, threading\n"
+        "lock = threading.Lock()\n"
+        "lock.acquire()\n"
+        "threading.Thread(target=lock.acquire, daemon=True).start()\n"
+        "print('ready', flush=True)\n"
+        "input()\n"
+        "again = 'print(\"again\", flush=True); input()'\n"
+        "os.execv(sys.executable, [sys.executable, '-c', again])\n"
+    )
+    with Target([sys.executable, "-c", code]) as target, closing(attach(target.pid)) as source:
+        target.expect("ready")
+        until(source, lambda seen: bool(seen.locks))
+        target.go_on()
+        target.expect("again")
+        assert source.look().locks == ()
+
+
+def test_a_program_whose_file_is_replaced(compiler: Compiler, tmp_path: Path) -> None:
+    """It is still the one that it was."""
+    copy = shutil.copy(compiler.program("knots"), tmp_path)
+    with Target([copy, "stay", "lock a, meet 1, stay", "meet 1, lock a"]) as target:
+        target.truth()
+        with closing(attach(target.pid)) as source:
+            before = until(source, lambda seen: bool(seen.locks))
+            Path(copy).unlink()
+            after = source.look()
+    assert after.duration_s > before.duration_s
+    assert after.locks[0].wait_s >= before.locks[0].wait_s > 0
 
 
 def test_threads_that_come_and_go_do_no_harm(start_bare: StartTarget) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from support import tool
+from support.screen import Screen
 from support.targets import PATIENCE_S, Compiler, StartTarget, Target, remove_file_of, start_time
 
 from locktop.collector.attach import attach
@@ -61,6 +62,9 @@ func main() { println("ready"); os.Stdin.Read(make([]byte, 1)) }
     with Target([tmp_path / "waits"], preload_environment()) as target:
         lines = said_of(target.pid, tmp_path / "waits")
         assert all("statically linked" in line for line in lines)
+        seen = tool.look_until(target.pid, lambda seen: bool(seen["locks"]), "its idle threads")
+        assert {lock["type"] for lock in seen["locks"]} == {"Go runtime note"}
+        assert all(lock["idle"] for lock in seen["locks"])
         assert target.finish()[0] == 0
 
 
@@ -88,16 +92,28 @@ def test_a_setuid_program(compiler: Compiler, tmp_path: Path) -> None:
         assert target.finish() == (0, [])
 
 
-@pytest.fixture
-def openmp(compiler: Compiler) -> Any:
+PASSIVE = {"OMP_WAIT_POLICY": "passive"}
+
+
+@pytest.fixture(params=["barrier", "critical", "lock"])
+def openmp(request: pytest.FixtureRequest, compiler: Compiler) -> Any:
     program = compiler.program("openmp", "-fopenmp")
-    with Target([program], {**preload_environment(), "OMP_WAIT_POLICY": "passive"}) as target:
+    with Target([program, request.param], {**preload_environment(), **PASSIVE}) as target:
         started = start_time(target.pid)
         yield target
     remove_file_of(target.pid, started)
 
 
-def test_waits_that_are_compiled_in(openmp: Target) -> None:
+#: By what the program waits for: the function of its own that does, what is told of it.
+OPENMP = {
+    "barrier": ("meet", "OpenMP barrier", "openmp-barrier", "idle"),
+    "critical": ("take_critical", "OpenMP lock", "openmp-lock", "waiting"),
+    "lock": ("take_lock", "OpenMP lock", "openmp-lock", "waiting"),
+}
+
+
+def test_waits_that_are_compiled_in(openmp: Target, request: pytest.FixtureRequest) -> None:
+    caller, type_, why, state = OPENMP[request.node.callspec.params["openmp"]]
     main = openmp.truth()["main"]
 
     def both_wait(document: dict[str, Any]) -> bool:
@@ -107,11 +123,18 @@ def test_waits_that_are_compiled_in(openmp: Target) -> None:
     states = {thread["tid"]: thread["state"] for thread in document["threads"]}
     assert len(states) == 3
     assert main not in document["unseen_waiters"], "it reads"
-    assert {states[tid] for tid in document["unseen_waiters"]} == {"other"}, "idle is not known"
+    assert {states[tid] for tid in document["unseen_waiters"]} == {state}
+    told = document["unseen"]
+    assert [wait["tid"] for wait in told] == document["unseen_waiters"]
+    assert len({wait["address"] for wait in told}) == 1, "they wait for one thing"
+    for wait in told:
+        assert (wait["type"], wait["why"], wait["idle"]) == (type_, why, state == "idle")
+        assert caller in tool.functions(document, wait["stack"])
     assert states[main] == "idle"
     assert any("do not pass through the library" in note for note in document["notes"])
     page = tool.run("snapshot", "-p", openmp.pid, "--format", "text").stdout
     assert "wait for something that is not seen" in page
+    assert f"{type_}, futex {told[0]['address']} (" in " ".join(page.split())
     assert "do not pass through the library" in page
     checked = tool.run("check", "-p", openmp.pid)
     assert (checked.returncode, checked.stdout.count("\n")) == (0, 1)
@@ -119,6 +142,15 @@ def test_waits_that_are_compiled_in(openmp: Target) -> None:
     openmp.go_on()
     openmp.expect("done")
     assert openmp.finish() == (0, [])
+
+
+@pytest.mark.parametrize("openmp", ["critical"], indirect=True)
+def test_the_screen_says_who_waits_unseen(openmp: Target, need: Need) -> None:
+    openmp.line()
+    with Screen(need("tmux"), "-p", openmp.pid) as screen:
+        text = screen.until(lambda text: "2 threads wait for OpenMP lock" in text, "the waits")
+        assert "the library does not see it" in text
+        assert "unseen: OpenMP" in text
 
 
 def test_a_dormant_library_is_not_said_to_be_passed_by(start_target: StartTarget) -> None:

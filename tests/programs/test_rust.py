@@ -13,17 +13,17 @@ pytestmark = pytest.mark.big
 
 
 @pytest.mark.parametrize(
-    ("primitive", "state", "why"),
+    ("primitive", "state", "why", "type_"),
     [
-        ("mutex", "waiting", "rust-mutex"),
-        ("rwlock", "waiting", "rust-mutex"),
-        ("once", "waiting", "rust-once"),
-        ("condvar", "idle", "rust-condvar"),
-        ("channel", "idle", "rust-park"),
+        ("mutex", "waiting", "rust-mutex", "Rust Mutex"),
+        ("rwlock", "waiting", "rust-rwlock", "Rust RwLock"),
+        ("once", "waiting", "rust-once", "Rust Once"),
+        ("condvar", "idle", "rust-condvar", "Rust Condvar"),
+        ("channel", "idle", "rust-park", "Rust park"),
     ],
 )
 def test_locks_of_rust(
-    primitive: str, state: str, why: str, need: Need, start_target: StartTarget
+    primitive: str, state: str, why: str, type_: str, need: Need, start_target: StartTarget
 ) -> None:
     need("rustc")
     target = start_target("rust", primitive)
@@ -38,6 +38,9 @@ def test_locks_of_rust(
     assert thread["waiting_for"]["kind"] == "futex"
     assert thread["waiting_for"]["holders"] == []
     assert (thread["state"], thread["waiting_for"]["why"]) == (state, why)
+    (lock,) = (lock for lock in found["locks"] if lock["id"] == thread["waiting_for"]["lock"])
+    assert lock["type"] == type_
+    assert lock["name"].startswith(f"{type_} in ") or primitive == "once", "that is a variable"
     stack = " ".join(tool.functions(found, thread["waiting_for"]["stack"]))
     assert "rust::" in stack, "the waiter's own"
     target.go_on()

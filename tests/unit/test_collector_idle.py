@@ -78,7 +78,7 @@ def test_without_more_to_go_by_the_kind_tells(kind: Kind) -> None:
          "contended rust-mutex"),
         (Kind.FUTEX, frames("std::sys::pal::unix::futex::futex_wait",
                             "<std::sys::sync::rwlock::futex::RwLock>::write_contended"),
-         "contended rust-mutex"),
+         "contended rust-rwlock"),
         (Kind.FUTEX, frames("<std::sys::sync::once::futex::Once>::call"), "contended rust-once"),
         (Kind.FUTEX, frames("<std::sys::sync::thread_parking::futex::Parker>::park_timeout"),
          "idle rust-park"),
@@ -92,6 +92,20 @@ def test_without_more_to_go_by_the_kind_tells(kind: Kind) -> None:
         (Kind.FUTEX, frames("absl::lts_20240116::Mutex::DecrementSynchSem(x)",
                             "absl::lts_20240116::CondVar::WaitCommon(x)",
                             "absl::lts_20240116::CondVar::Wait(x)"), "idle absl-await"),
+        (Kind.FUTEX, frames("runtime.futex.abi0", "runtime.futexsleep", "runtime.notesleep",
+                            "runtime.mPark", "runtime.stopm", "runtime.findRunnable"),
+         "idle go-idle"),
+        (Kind.FUTEX, frames("runtime.futex.abi0", "runtime.futexsleep", "runtime.lock2"),
+         "contended go-lock"),
+        (Kind.FUTEX, frames("", "GOMP_critical_start", "app::put"), "idle futex"),
+        (Kind.FUTEX, (Frame(0x1, "", None, None, "libgomp.so.1.0.0", 1),
+                      Frame(0x2, "GOMP_critical_start", None, None, "libgomp.so.1.0.0", 2)),
+         "contended openmp-lock"),
+        (Kind.FUTEX, frames("futex_wait", "__futex_abstimed_wait_common", "pthread_cond_wait"),
+         "idle pthread-condition"),
+        (Kind.FUTEX, frames("__lll_lock_wait", "___pthread_mutex_lock", "app::put"),
+         "contended pthread-lock"),
+        (Kind.FUTEX, frames("__lll_lock_wait_private", "_IO_fwrite"), "contended libc-lock"),
         (Kind.MUTEX, frames("IOThreadMain", "start_thread"), "idle redis-io-threads"),
         (Kind.MUTEX, frames("work", "IOThreadMain_helper", "IOThreadMain"), "contended mutex"),
         (Kind.COND, frames("std::condition_variable::wait(lock&)", "app::ThreadPool::run()"),
@@ -168,6 +182,79 @@ def test_names_of_threads_and_locks() -> None:
 
 
 @pytest.mark.parametrize(
+    ("functions", "type_"),
+    [
+        (("std::sys::sync::mutex::futex::Mutex::lock_contended", "app::put"), "Rust Mutex"),
+        (("std::sys::sync::thread_parking::futex::Parker::park", "app::rest"), "Rust park"),
+        (("runtime.futex", "runtime.futexsleep", "runtime.lock2"), "Go runtime lock"),
+        (("void std::__detail::__platform_wait<int>(int const*, int)", "app::rest"),
+         "std::atomic wait"),
+        (("std::__atomic_futex_unsigned_base::_M_futex_wait_until_steady(x)",), "std::future wait"),
+        (("absl::lts_2023::synchronization_internal::FutexWaiter::Wait(x)",
+          "absl::lts_2023::Mutex::LockSlowLoop(x)"), "absl::Mutex waiter"),
+        (("absl::debian3::synchronization_internal::Waiter::Wait",
+          "AbslInternalPerThreadSemWait_debian3", ""), "absl waiter"),
+        (("gomp_mutex_lock_slow", "GOMP_critical_start"), "OpenMP lock"),
+        (("app::put",), ""),
+        ((), ""),
+    ],
+)  # fmt: skip
+def test_what_a_futex_is_its_waiters_tell(functions: tuple[str, ...], type_: str) -> None:
+    assert Rules().type(frames(*functions)) == type_
+    # A verdict of the user's own takes nothing from that.
+    own = Rules(parse("contended mine function=*\nneither theirs function=app::* type=ours", "x"))
+    mine = "ours" if any(name.startswith("app::") for name in functions) else type_
+    assert own.type(frames(*functions)) == mine
+    if functions:
+        assert verdict(own, Kind.FUTEX, *frames(*functions)) == "contended mine"
+
+
+def test_a_rule_that_says_neither_is_no_verdict() -> None:
+    rules = Rules(parse("neither theirs kind=futex function=take type=gate", "x"))
+    assert rules.type(frames("take")) == "gate"
+    assert verdict(rules, Kind.FUTEX, *frames("take")) == "idle futex"
+
+
+def futex(snapshot: Snapshot, *functions: str, generation: int = 0) -> Snapshot:
+    """With a futex, lock 77, that a thread waits for in such a stack, if there is one."""
+    wait = pictures.wait(77, Kind.FUTEX, 1.0, stack=78) if functions else None
+    waiter = replace(snapshot.threads[0], waiting_for=wait)
+    lock = pictures.lock(77, "futex 0x7000", Kind.FUTEX, generation=generation)
+    stacks = {**snapshot.stacks, 78: frames(*functions)} if functions else snapshot.stacks
+    return replace(
+        snapshot, threads=(waiter, *snapshot.threads[1:]), locks=(*snapshot.locks, lock),
+        stacks=stacks,
+    )  # fmt: skip
+
+
+def test_a_futex_is_called_by_its_type_and_keeps_it() -> None:
+    calm, classifier = pictures.normal(), Classifier()
+
+    def after(*functions: str, generation: int = 0) -> tuple[str, str]:
+        told = classifier.told(futex(calm, *functions, generation=generation))
+        (found,) = (lock for lock in told.locks if lock.id == 77)
+        return found.type, found.name
+
+    mutex = "std::sys::sync::mutex::futex::Mutex::lock_contended"
+    assert after() == ("", "futex 0x7000")
+    assert after("app::work") == ("", "futex 0x7000")
+    assert after(mutex) == ("Rust Mutex", "Rust Mutex 0x7000")
+    assert after() == ("Rust Mutex", "Rust Mutex 0x7000")
+    assert after("gomp_mutex_lock_slow") == ("OpenMP lock", "OpenMP lock 0x7000")
+    assert after(generation=1) == ("", "futex 0x7000"), "another lock at its place"
+
+
+def test_functions_of_the_c_library_are_what_is_known_of_its_locks() -> None:
+    inside = Frame(0x10, "fputs", None, None, "libc.so.6", 0)
+    classifier = Classifier()
+    assert classifier.of_functions((inside, *frames("log")), "t") == ("libc's fputs", None)
+    raw = replace(inside, function="syscall")
+    assert classifier.of_functions((raw, *frames("log")), "t") == ("", None)
+    type_, rule = classifier.of_functions(frames("GOMP_x", "gomp_barrier_wait_end"), "t")
+    assert (type_, rule is not None and rule.idle) == ("OpenMP barrier", True)
+
+
+@pytest.mark.parametrize(
     ("line", "says"),
     [
         ("sleepy x", "'sleepy' is neither idle nor contended"),
@@ -177,6 +264,7 @@ def test_names_of_threads_and_locks() -> None:
         ("idle x y", "'y' is no condition"),
         ("idle x kind=door", "'door' is no kind; there are mutex, rwlock"),
         ("idle x kind=", "kind= needs a value"),
+        ("neither x kind=futex function=f", "a rule that says neither needs type="),
         ("idle x innermost=0", "innermost=0 is not a number of frames"),
         ("idle x innermost=two", "innermost=two is not a number of frames"),
         ("idle x function='a", "No closing quotation"),

@@ -39,6 +39,8 @@ def test_names_that_are_equal_but_for_indexes_are_one_class(
         ("table<int[3]>::mu", "table<int[4]>::mu"),
         ("mutex in table<int[3]>::get (a.cc:4)", "mutex in table<int[4]>::get (a.cc:4)"),
         ("mutex 0x55d000001040", "mutex 0x55d000001080"),  # the addresses of the two
+        ("Rust Mutex 0x55d000001040", "Rust Mutex 0x55d000001080"),
+        ("Rust Mutex in <[T; 1]>::get (a.rs:4)", "Rust Mutex in <[T; 2]>::get (a.rs:4)"),
     ],
 )
 def test_other_names_are_not(one: str, other: str) -> None:

@@ -28,6 +28,7 @@ from locktop.collector.model import (
     OrderEdge,
     Snapshot,
     Switches,
+    UnseenWait,
     WaitStack,
 )
 from locktop.collector.snapshot_file import is_one, parse
@@ -65,6 +66,10 @@ def full() -> Snapshot:
         notes=("one", "two"),
         stacks=pictures.STACKS | {9: (Frame(0x1, "f", "a.c", 2, "x", 0x2, inlined=True),)},
         unseen_waiters=(4, 5),
+        unseen=(
+            UnseenWait(4, 0x7F00, 1.5, 9, "OpenMP lock", False, "openmp-lock"),
+            UnseenWait(5),
+        ),
         lost_events=3,
         locks_left_out=2,
         ended=True,

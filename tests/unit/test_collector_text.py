@@ -25,6 +25,7 @@ from locktop.collector.model import (
     Snapshot,
     Thread,
     ThreadState,
+    UnseenWait,
     Wait,
     WaitStack,
 )
@@ -303,6 +304,41 @@ def test_the_page_says_who_waits_unseen() -> None:
     page = text.render(replace(snapshot(), unseen_waiters=(PID,)))
     assert f"thread {PID} (main) waits for something that is not seen" in page
     assert "not seen" not in text.render(snapshot())
+
+
+def test_the_page_says_for_what_and_where_they_wait() -> None:
+    """Those at one place once, those for work last."""
+    calm = snapshot()
+    stack = next(iter(calm.stacks))
+    function = calm.stacks[stack][0].function
+    waits = (
+        UnseenWait(8, 0x7F10, 9.0, 0, "OpenMP barrier", True, "openmp-barrier"),
+        UnseenWait(9, 0x7F00, 1.5, stack, "OpenMP lock", False, "openmp-lock"),
+        UnseenWait(10, 0x7F00, 2.5, stack, "OpenMP lock", False, "openmp-lock"),
+        UnseenWait(11),
+    )
+    seen = replace(calm, unseen_waiters=tuple(range(8, 13)), unseen=waits)
+    lines = text.render(seen, width=200).splitlines()
+    at = lines.index("THREADS THAT WAIT WHERE THE LIBRARY DOES NOT SEE IT, longest first")
+    assert lines[at + 1] == (
+        "  2 threads (9, 10) for at least 2.50 s: OpenMP lock, futex 0x7f00 (contended, by the rule"
+        " openmp-lock)"
+    )
+    assert lines[at + 2].startswith(f"      {function}")
+    rest = [line for line in lines[at + 3 :] if line.startswith("  ") and line[2] != " "][:3]
+    assert rest == [
+        "  thread 11: something that is not known (whether for work is not known)",
+        "  thread 8 for at least 9.00 s: OpenMP barrier, futex 0x7f10 (idle, by the rule"
+        " openmp-barrier)",
+        "  and 1 more",
+    ]
+
+
+def test_the_page_says_what_a_futex_of_a_name_is() -> None:
+    calm = snapshot()
+    (first, *rest) = calm.locks
+    named = replace(first, kind=Kind.FUTEX, type="Rust Once")
+    assert f"{first.name} (Rust Once)" in text.render(replace(calm, locks=(named, *rest)))
 
 
 def test_an_interval_on_the_page() -> None:

@@ -26,8 +26,10 @@ from locktop.collector.export import (
 from locktop.collector.model import (
     Deadlock,
     DeadlockEdge,
+    Doing,
     Frame,
     Held,
+    HolderNow,
     How,
     Kind,
     OrderCycle,
@@ -369,3 +371,25 @@ def test_a_drawing_of_many_behind_says_how_many_it_leaves_out(count: int) -> Non
     found = reports(seen(*RING, *many, circle=3))
     assert f"{count - 30} threads more behind" in deadlock_dot.render(found)
     assert f"and {count - 20} more" in "\n".join(deadlock_text.lines(found[0]))
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        (HolderNow(4731, Doing.WAITING, for_s=3.0), "now waiting for mutex fork[2]"),
+        (HolderNow(4731, Doing.STOPPED), "now stopped"),
+        (HolderNow(4731, Doing.RUNNING, cpu=0.97), "now running (97% of a CPU)"),
+        (HolderNow(4731, Doing.BLOCKED, "read", "read(3 -> pipe:[7])", 2.0), "now in read(3 ->"),
+        (HolderNow(4731, Doing.ENDED), ""),
+        (HolderNow(4732, Doing.STOPPED), ""),  # of another one
+    ],
+)
+def test_of_each_holder_it_says_what_it_does_now(now: HolderNow, said: str) -> None:
+    made = pictures.deadlock()
+    locks = tuple(replace(one, holder_now=now) if one.id == 11 else one for one in made.locks)
+    (report,) = reports(replace(made, locks=locks))
+    first = deadlock_json.document(report)["threads"][0]
+    page = " ".join(" ".join(deadlock_text.lines(report)).split())
+    assert (first["holder_now"] is not None) == (now.tid == first["held_by"])
+    assert said in page
+    assert page.count(", now ") == bool(said)

@@ -7,7 +7,17 @@ from dataclasses import replace
 import pictures
 import pytest
 
-from locktop.collector.model import Blame, Event, Frame, Kind, ThreadState, WaitStack
+from locktop.collector.model import (
+    Blame,
+    Doing,
+    Event,
+    Frame,
+    HolderNow,
+    Kind,
+    ThreadState,
+    UnseenWait,
+    WaitStack,
+)
 from locktop.tui.lines import lock_list, thread_list
 from locktop.tui.lines.headline import headline
 from locktop.tui.lines.lock_details import lock_details
@@ -29,6 +39,29 @@ def test_latest_waits_say_how_long_ago_they_were_over() -> None:
     long_wait, short_wait = event(10.5, 10.0, 0.25), event(2.0, 1.0, None)
     shown = [line_text(line) for line in latest_events(picture, (long_wait, short_wait), False)]
     assert [text.split(" ago ")[0].strip() for text in shown[2:]] == ["250ms", "1.00s"]
+
+
+def test_a_thread_that_waits_where_the_library_does_not_see_it() -> None:
+    calm = pictures.normal()
+    sleeper = next(thread for thread in calm.threads if thread.waiting_for is None)
+    wait = UnseenWait(sleeper.tid, 0x7F00, 2.5, 1, "OpenMP lock", False, "openmp-lock")
+    seen = replace(calm, unseen_waiters=(sleeper.tid,), unseen=(wait,))
+    picture = Picture(seen)
+    text = "\n".join(map(line_text, thread_details(picture, picture.threads[sleeper.tid])))
+    assert "OpenMP lock, futex 0x7f00 for at least 2.50s" in text
+    assert "the library does not see this wait; contended, by the rule openmp-lock" in text
+    assert calm.stacks[1][0].function in text
+    cells = {
+        column.title: column.cell(picture.threads[sleeper.tid])[0]
+        for column in thread_list.columns(picture)
+        if column.title in ("WAITS FOR", "SINCE")
+    }
+    assert cells == {"WAITS FOR": "unseen: OpenMP lock", "SINCE": "2.50s"}
+    quiet = replace(seen, threads=(replace(sleeper, waiting_for=None),))
+    assert line_text(headline(Picture(quiet), 120)) == (
+        f" {sleeper.name} waits for OpenMP lock; who holds it is not known: the library does not"
+        " see it"
+    )
 
 
 def details(picture: Picture, lock_id: int) -> str:
@@ -192,7 +225,22 @@ def test_one_that_sleeps_with_a_lock_is_not_called_idle() -> None:
     threads = tuple(
         replace(t, state=ThreadState.IDLE) if t.name == "journal" else t for t in calm.threads
     )
-    picture = Picture(replace(calm, threads=threads))
+    locks = tuple(replace(lock, holder_now=None) for lock in calm.locks)
+    picture = Picture(replace(calm, threads=threads, locks=locks))
     assert "; now asleep" in details(picture, 2)
     assert thread_list.state_word(picture, picture.threads[4716]) == "asleep"
     assert thread_list.state_word(picture, picture.threads[4720]) == "idle"
+
+
+def test_what_a_holder_does_has_its_stack_as_old_as_it_is() -> None:
+    calm = pictures.normal()
+    said = details(Picture(calm), 2)
+    assert "; now in fsync(7 -> /var/lib/store/journal) for 1.30 s" in said
+    assert "0 journal_flush" in said
+    lock = next(lock for lock in calm.locks if lock.id == 1)
+    assert "; now running (58% of a CPU)" in details(Picture(calm), 1)
+    old = replace(lock, holder_now=HolderNow(4714, Doing.RUNNING, stack=6, stack_age_s=1.25))
+    said = details(Picture(replace(calm, locks=(old, *calm.locks[1:]))), 1)
+    assert "where it slept last, 1.25s ago:" in said
+    assert "; now running" in said
+    assert "of a CPU" not in said

@@ -271,9 +271,9 @@ async def test_small_terminal_shows_one_list_and_tab_goes_on() -> None:
 
 async def test_enter_gives_the_details_the_screen_and_escape_takes_it_back() -> None:
     async with opened(size=(80, 24)) as screen:
-        assert "serve_put" not in screen.text
+        assert "cache_get" not in screen.text
         await screen.keys("enter")
-        assert "worker_main" in screen.text
+        assert "cache_get" in screen.text
         assert "Locks by" not in screen.text
         await screen.keys("end")
         assert "Latest waits" in screen.text
@@ -537,5 +537,5 @@ async def test_growing_the_terminal_shows_more() -> None:
     async with opened(size=(80, 24)) as screen:
         await screen.pilot.resize_terminal(200, 60)
         await screen.pilot.pause()
-        assert "HELD AT" in screen.text
+        assert "HOLDER NOW" in screen.text
         assert "Threads by state" in screen.text

@@ -147,6 +147,21 @@ async def test_the_thread_whose_details_are_open_is_followed() -> None:
         assert screen.feed.followed == 0
 
 
+async def test_holders_are_asked_of_the_locks_in_sight_alone() -> None:
+    async with opened(size=(120, 40)) as screen:
+        worst = 2  # of which the headline speaks
+        assert screen.feed.followed_locks == {1, worst}, "the one that the details are about"
+        await screen.pilot.press("down", "down")
+        assert screen.feed.followed_locks == {3, worst}
+        await screen.pilot.resize_terminal(200, 60)
+        await screen.pilot.pause()
+        assert screen.feed.followed_locks > {1, 2, 3}, "each has a word in its row"
+        await screen.pilot.press("tab")
+        await screen.pilot.resize_terminal(80, 24)
+        await screen.pilot.pause()
+        assert screen.feed.followed_locks <= {0, worst}, "none can be seen"
+
+
 async def test_a_group_is_not_followed() -> None:
     async with opened(pictures.pools()) as screen:
         await screen.keys("tab")

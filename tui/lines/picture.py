@@ -40,6 +40,7 @@ class Picture:
         self.snapshot = snapshot
         self.threads: dict[int, Thread] = {thread.tid: thread for thread in snapshot.threads}
         self.locks: dict[int, Lock] = {lock.id: _named(lock) for lock in snapshot.locks}
+        self.unseen = {wait.tid: wait for wait in snapshot.unseen}
 
     @cached_property
     def classes(self) -> dict[Hashable, LockClass]:
@@ -97,9 +98,7 @@ class Picture:
     @cached_property
     def stuck_locks(self) -> frozenset[int]:
         """The ids of the locks in a deadlock."""
-        return frozenset(
-            edge.waits_for for deadlock in self.snapshot.deadlocks for edge in deadlock.cycle
-        )
+        return self.snapshot.deadlocked
 
     @cached_property
     def waiting(self) -> tuple[Thread, ...]:

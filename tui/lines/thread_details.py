@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice, pairwise
 
-from locktop.collector.model import Thread
+from locktop.collector.export import unseen_text
+from locktop.collector.model import Thread, UnseenWait
 from locktop.tui.lines.counters import counter_lines, switches_line
 from locktop.tui.lines.figures import duration, exact, percent
 from locktop.tui.lines.parts import blank, heading, labelled, latest_events, stack_of
@@ -39,6 +40,9 @@ def thread_details(picture: Picture, thread: Thread) -> Iterator[Line]:
 
 def _waits(picture: Picture, thread: Thread) -> Iterator[Line]:
     wait = thread.waiting_for
+    if wait is None and thread.tid in picture.unseen:
+        yield from _waits_unseen(picture, picture.unseen[thread.tid])
+        return
     if wait is None:
         yield labelled("waits for", ("not known" if picture.dormant else "nothing", "dim"))
         return
@@ -53,6 +57,13 @@ def _waits(picture: Picture, thread: Thread) -> Iterator[Line]:
     if holders:
         said += [", held by ", (", ".join(holders[:4]), "holder")]
     yield labelled("waits for", *said)
+
+
+def _waits_unseen(picture: Picture, wait: UnseenWait) -> Iterator[Line]:
+    since = f" for at least {duration(wait.for_s)}" if wait.for_s else ""
+    yield labelled("waits for", (unseen_text.what([wait]), "strong"), (since, "waiting"))
+    yield labelled("", (f"the library does not see this wait; {unseen_text.verdict(wait)}", "dim"))
+    yield from stack_of(picture, wait.stack, 0)
 
 
 def rule_told(picture: Picture, thread: Thread) -> Iterator[Line]:

@@ -105,7 +105,7 @@ def columns(
             grow=3,
             limit=36,
         ),
-        _figure(picture, "SINCE", 6, _since),
+        _figure(picture, "SINCE", 6, lambda row: _since(picture, row)),
         Column("HELD BY", 12, lambda row: _held_by(picture, row), fit_middle, grow=2, limit=19),
         _figure(picture, "WAIT%", 5, lambda row: picture.waited(percent(_wait_share(row)))),
         Column("", 6, lambda row: (bar(_wait_share(row), 6), "waiting"), below_width=_TIME_FROM),
@@ -216,16 +216,25 @@ def _state(picture: Picture, row: ThreadRow) -> Cell:
 def _waits_for(picture: Picture, row: ThreadRow) -> Cell:
     wait = threads_of(row)[0].waiting_for
     if wait is None:
-        return "", "text"
+        return _unseen(picture, row), "text"
     name = picture.lock_name(wait.lock)
     if isinstance(row, ThreadGroup) and len(row.locks) > 1:
         name = row.lock_name or f"{name} +{len(row.locks) - 1}"
     return name, "dim" if picture.is_idle(row) else "strong"
 
 
-def _since(row: ThreadRow) -> str:
-    wait = threads_of(row)[0].waiting_for
-    return duration(wait.for_s) if wait is not None else ""
+def _unseen(picture: Picture, row: ThreadRow) -> str:
+    """What is waited for where the library does not see it."""
+    wait = picture.unseen.get(threads_of(row)[0].tid)
+    return f"unseen: {wait.type or 'futex'}" if wait is not None else ""
+
+
+def _since(picture: Picture, row: ThreadRow) -> str:
+    thread = threads_of(row)[0]
+    if thread.waiting_for is not None:
+        return duration(thread.waiting_for.for_s)
+    unseen = picture.unseen.get(thread.tid)
+    return duration(unseen.for_s) if unseen is not None and unseen.for_s else ""
 
 
 def _held_by(picture: Picture, row: ThreadRow) -> Cell:
