@@ -117,7 +117,7 @@ def open_memory(target: Target) -> SharedMemory:
         except (FileNotFoundError, NotADirectoryError):
             continue
         except PermissionError:
-            refused = not_ours(target)
+            refused = refused or _not_opened(path, target)
         except OSError as error:
             refused = LocktopError(f"cannot open {path}: {error.strerror}")
     raise refused or NotPreloadedError(target, why_none(target))
@@ -226,6 +226,16 @@ def not_ours_to_trace(target: Target) -> LocktopError:
 def _refused(target: Target, to_trace: bool) -> LocktopError:
     why = rights.why(target.pid, user_name(target.uid), to_trace)
     return LocktopError(f"process {target} {why}")
+
+
+def _not_opened(path: str, target: Target) -> LocktopError:
+    try:
+        owner = os.stat(path).st_uid
+    except OSError:
+        return not_ours(target)
+    # It was made before the process changed its user.
+    cure = "as that user or as root" if owner else "as root"
+    return LocktopError(f"{path} belongs to user {user_name(owner)}; run locktop {cure}")
 
 
 def notes(target: Target) -> tuple[str, ...]:

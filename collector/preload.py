@@ -356,6 +356,7 @@ class PreloadSource:
         snapshot = file.python.shown(snapshot, file.waits)
         if ended:
             return ending.of_the_dead(snapshot, reading, self._last)
+        snapshot = replace(snapshot, notes=(*snapshot.notes, *self._notes_of_the_living()))
         waiters = unseen.waiters(tasks, reading.newest, self._tasks, file.reader, file.memory)
         self._unseen = {tid: tasks[tid].runs for tid in waiters}
         return unseen.told(snapshot, waiters)
@@ -499,12 +500,13 @@ class PreloadSource:
             notes.append(_DORMANT)
         elif not control.counts_from_the_start(reading.control):
             notes.append(_WAS_DORMANT)
-        target = self._target
-        owner, call = discover.user_name(target.uid), partial(self._tasks.call, target.own_pid)
-        if lost := rights.lost(target.pid, owner, call):
-            notes.append(lost)
-        notes += discover.notes(target)
         return (*notes, *reading.notes, *self._file.resolver.notes(), *self._file.python.notes())
+
+    def _notes_of_the_living(self) -> tuple[str, ...]:
+        target = self._target
+        owner = partial(discover.user_name, target.uid)
+        lost = rights.lost(target.pid, owner, partial(self._tasks.call, target.own_pid))
+        return (*([lost] if lost else []), *discover.notes(target))
 
     def _with_sleepers(self, snapshot: Snapshot, resolve: bool) -> Snapshot:
         """With what the holders of contended locks do now, and those that wait unseen."""

@@ -110,13 +110,14 @@ def why(pid: int, owner: str, to_trace: bool, watched: bool = False) -> str:
     return words(known, bar(known, to_trace), owner, watched)
 
 
-def lost(pid: int, owner: str, call: Callable[[], object]) -> str:
+def lost(pid: int, owner: Callable[[], str], call: Callable[[], object]) -> str:
     """Return what is not seen of a process that runs with the library, why, and what to do about
-    it; "" where all is. ``call`` asks in which system call one of its threads is (Tasks.call)."""
+    it; "" where all is. ``owner`` gives whose it is, which may take long; ``call`` asks in which
+    system call one of its threads is (Tasks.call)."""
     try:
         call()
     except PermissionError:
-        return _unseen(pid, owner)
+        return _unseen(pid, owner())
     except OSError:
         return ""  # its first thread has ended
     refused = memory_refused(pid)
@@ -124,10 +125,8 @@ def lost(pid: int, owner: str, call: Callable[[], object]) -> str:
 
 
 def _unseen(pid: int, owner: str) -> str:
-    unseen, to_trace = (
-        "what the holders of locks do now, and stacks from outside, are not seen",
-        True,
-    )
+    unseen = "what the holders of locks do now, and stacks from outside, are not seen"
+    to_trace = True
     try:
         os.readlink(f"/proc/{pid}/exe")
     except PermissionError:

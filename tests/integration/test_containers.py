@@ -85,9 +85,10 @@ def test_a_deadlock_in_a_container(sort: str, preloaded: bool, compiler: Compile
             seen = until(source, lambda seen: bool(seen.deadlocks))
         check_ring(seen, tids, pid)
         assert seen.source == ("preload" if preloaded else "proc")
-        done = tool.run("check", "-p", pid)
-        assert (done.returncode, done.stderr) == (1, "")
-        assert "g_beta_lock" in done.stdout
+        if sort == "root":
+            done = tool.run("check", "-p", pid)
+            assert (done.returncode, done.stderr) == (1, "")
+            assert "g_beta_lock" in done.stdout
 
 
 @pytest.mark.parametrize("preloaded", [True, False])

@@ -2,7 +2,8 @@
  *
  *   open           it does not
  *   undumpable     prctl(PR_SET_DUMPABLE)
- *   capable        it has become nobody, and kept a capability
+ *   changed        it has become nobody, and may be looked into again
+ *   capable        the same, and it has kept a capability
  *
  * With each line heard it is the other way: undumpable, and not.
  */
@@ -30,11 +31,11 @@ static void must_do(long result, const char *what)
     must(result < 0 ? errno : 0, what);
 }
 
-static void keep_a_capability(void)
+static void become_nobody(uint32_t capabilities)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    uint32_t one = 1u << CAP_NET_BIND_SERVICE;
-    struct __user_cap_data_struct data[2] = {{.effective = one, .permitted = one}};
+    struct __user_cap_data_struct data[2] = {
+        {.effective = capabilities, .permitted = capabilities}};
     must_do(prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0), "PR_SET_KEEPCAPS");
     must_do(setresgid(NOBODY, NOBODY, NOBODY), "setresgid");
     must_do(setresuid(NOBODY, NOBODY, NOBODY), "setresuid");
@@ -48,8 +49,10 @@ int main(int argc, char **argv)
     char c;
     if (!strcmp(way, "undumpable"))
         must_do(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "PR_SET_DUMPABLE");
+    else if (!strcmp(way, "changed"))
+        become_nobody(0);
     else if (!strcmp(way, "capable"))
-        keep_a_capability();
+        become_nobody(1u << CAP_NET_BIND_SERVICE);
     pthread_mutex_lock(&g_lock);
     start(wants, NULL, "wants");
     while (!waiter || !is_asleep(waiter))
