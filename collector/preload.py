@@ -175,9 +175,9 @@ class PreloadSource:
 
     def _asking(self) -> tuple[Holders, BlindSpot]:
         """What asks the kernel about threads of the program that runs now."""
-        pid, stacks = self._target.pid, self._file.outside
-        blind_spot = BlindSpot(pid, self._tasks, stacks, self._classifier)
-        return Holders(pid, self._tasks, stacks), blind_spot
+        pid, tasks, stacks = self._target.pid, self._tasks, self._file.outside
+        blind_spot = BlindSpot(pid, tasks, stacks, self._file.resolver, self._classifier)
+        return Holders(pid, tasks, stacks), blind_spot
 
     def close(self) -> None:
         """Let go of the process; a claim on it lapses by itself."""
