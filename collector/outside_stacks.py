@@ -38,7 +38,8 @@ class OutsideStacks:
         self._unwinder: Unwinder | None = None
         self._can_unwind = True
         self._until = 0.0
-        self._of_sleep: dict[int, tuple[object, int]] = {}  # by tid: which sleep, id
+        #: By tid, and whether functions that were called are frames: which sleep, id.
+        self._of_sleep: dict[tuple[int, bool], tuple[object, int]] = {}
         self._ids: dict[_Stack, int] = {}
         self._stacks: dict[int, _Stack] = {}
         self._frames: dict[int, tuple[tuple[Frame, ...], tuple[Frame, ...]]] = {}  # all, shown
@@ -56,7 +57,7 @@ class OutsideStacks:
         others; 0 where it is not known, or no time was left for it. ``entered``: functions
         that were called are to be frames of it, also those of the C library, and those that have
         none any more (unwind/entered.py)."""
-        known = self._of_sleep.get(kernel_tid)
+        known = self._of_sleep.get((kernel_tid, entered))
         if known is not None and known[0] == sleep:
             return known[1]
         if time.monotonic() > self._until or not self._is_ready():
@@ -71,7 +72,7 @@ class OutsideStacks:
         if entered:
             addresses = self._with_entered(addresses, unwound.addresses)
         found = self._id(_Stack(addresses, unwound.complete, entered))
-        self._of_sleep[kernel_tid] = sleep, found
+        self._of_sleep[kernel_tid, entered] = sleep, found
         return found
 
     def _with_entered(
