@@ -13,6 +13,7 @@ from locktop.collector.analysis.classify import Classifier
 from locktop.collector.analysis.idle_rules import Rule
 from locktop.collector.model import Frame, Snapshot, Thread, ThreadState, UnseenWait
 from locktop.collector.outside_stacks import OutsideStacks
+from locktop.collector.symbols.resolver import Resolver
 from locktop.collector.tasks import Tasks
 
 #: Threads that are asked in one look, some 50 us each, and the time that a new stack takes.
@@ -32,10 +33,18 @@ class BlindSpot:
     """Asks about these waits, look after look: how long one has lasted is known only from the looks
     that found it there."""
 
-    def __init__(self, pid: int, tasks: Tasks, stacks: OutsideStacks, rules: Classifier) -> None:
+    def __init__(
+        self,
+        pid: int,
+        tasks: Tasks,
+        stacks: OutsideStacks,
+        resolver: Resolver,
+        rules: Classifier,
+    ) -> None:
         self._pid = pid
         self._tasks = tasks
         self._stacks = stacks
+        self._resolver = resolver
         self._rules = rules
         self._sleeps: dict[int, _Sleep] = {}  # by tid
         self._waits: list[UnseenWait] = []
@@ -65,7 +74,8 @@ class BlindSpot:
         if known is None:
             return None
         self._sleeps[tid] = known
-        return UnseenWait(tid, known.address, time.monotonic() - known.since, known.stack)
+        for_s = time.monotonic() - known.since
+        return UnseenWait(tid, known.address, "", for_s, known.stack)
 
     def _asked(self, tid: int, runs: int, known: _Sleep | None) -> _Sleep | None:
         call = self._tasks.call(tid)
@@ -80,7 +90,10 @@ class BlindSpot:
         return _Sleep(runs, wait.address, since, stack)
 
     def stacks(self) -> dict[int, tuple[Frame, ...]]:
-        """Return the stacks of those that were asked about last, as far as they are named."""
+        """Return the stacks of those that were asked about last, as far as they are named. Asks for
+        names of functions and futexes."""
+        for wait in self._waits:
+            self._resolver.data(wait.address)
         return {wait.stack: self._stacks.frames(wait.stack) for wait in self._waits if wait.stack}
 
     def told(self, snapshot: Snapshot) -> Snapshot:
@@ -114,6 +127,7 @@ class BlindSpot:
                 self._places.clear()
             known = self._places[stack, name] = frames, *self._rules.of_functions(frames, name)
         _, type_, rule = known
+        variable = self._resolver.data(wait.address) or ""
         if rule is None:
-            return replace(wait, type=type_)
-        return replace(wait, type=type_, idle=rule.idle, why=rule.name)
+            return replace(wait, name=variable, type=type_)
+        return replace(wait, name=variable, type=type_, idle=rule.idle, why=rule.name)

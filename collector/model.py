@@ -101,6 +101,7 @@ class UnseenWait:
 
     tid: int
     address: int = 0  # of the futex, 0 unknown
+    name: str = ""  # of the variable that it is, "" if none is known
     for_s: float | None = None  # how long at least, as the looks saw it; None unknown
     stack: int = 0  # id, 0 unknown
     type: str = ""  # what its functions say is waited for, as "OpenMP lock"

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 #: By address of the control: the tid of the thread that runs its routine, and in which sleep.
 Runners = Mapping[int, tuple[int, int]]
 
+#: What a control is while its routine runs, in a process that no fork has made.
+_NEVER_FORKED = 1
+
 
 class OnceWaits:
     """Of one process."""
@@ -40,18 +43,18 @@ class OnceWaits:
 
     def runners(
         self,
-        controls: Set[int],
+        controls: Mapping[int, int],
         samples: Iterable[Sample],
         still_sleeps: Callable[[Sample], bool],
         budget_s: float,
     ) -> Runners:
-        """Return who runs the routines of ``controls``, as far as that is certain. Threads whose
-        stack there is no time for are asked the next time."""
+        """Return who runs the routines of ``controls``, by whose address their value is given, as
+        far as that is certain. Threads whose stack there is no time for are asked the next time."""
         if not controls:
             return {}
         until = time.monotonic() + budget_s
         before, self._runs = self._runs, {}
-        found: dict[int, tuple[int, int]] = {}
+        found: dict[int, list[tuple[int, int]]] = {}
         for sample in samples:
             if sample.call is None:
                 continue
@@ -61,8 +64,12 @@ class OnceWaits:
                     continue
                 known = sample.seq, self._run_by(sample, still_sleeps)
             self._runs[sample.tid] = known
-            found.update(dict.fromkeys(known[1] & controls, (sample.tid, sample.seq)))
-        return found
+            for control in known[1] & controls.keys():
+                # A thread that forked in a routine is in it in the child too, where others begin
+                # it anew: the fork is counted in the value, and the thread is the child's first.
+                if controls[control] == _NEVER_FORKED or sample.kernel_tid != self._pid:
+                    found.setdefault(control, []).append((sample.tid, sample.seq))
+        return {control: runs[0] for control, runs in found.items() if len(runs) == 1}
 
     def _run_by(self, sample: Sample, still_sleeps: Callable[[Sample], bool]) -> Set[int]:
         """The controls of the routines that a thread is in."""

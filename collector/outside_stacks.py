@@ -56,8 +56,9 @@ class OutsideStacks:
         self._unwinder: Unwinder | None = None
         self._can_unwind = True
         self._until = 0.0
-        #: By tid: which sleep, the stack's id, and when: time.monotonic().
-        self._of_sleep: dict[int, tuple[object, int, float]] = {}
+        #: By tid, and whether functions that were called are frames: which sleep, the stack's id,
+        #: and when: time.monotonic().
+        self._of_sleep: dict[tuple[int, bool], tuple[object, int, float]] = {}
         self._ids: dict[_Stack, int] = {}
         self._kept: OrderedDict[int, _Stack] = OrderedDict()  # last used last
         self._next = FIRST_ID
@@ -80,7 +81,7 @@ class OutsideStacks:
         others; 0 where it is not known, or no time was left for it. ``entered``: functions
         that were called are to be frames of it, also those of the C library, and those that have
         none any more (unwind/entered.py); ``asleep``: what is known of the sleep already."""
-        known = self._of_sleep.get(tid)
+        known = self._of_sleep.get((tid, entered))
         if known is not None and known[0] == sleep and known[1] in self._kept:
             self._kept.move_to_end(known[1])
             return known[1]
@@ -91,7 +92,7 @@ class OutsideStacks:
         if unwound is None or not unwound.addresses:
             return 0
         found = self._id(unwound, entered=entered)
-        self._of_sleep[tid] = sleep, found, now
+        self._of_sleep[tid, entered] = sleep, found, now
         return found
 
     def _asleep(self, tid: int, asleep: Asleep | None) -> Unwound | None:
@@ -126,10 +127,12 @@ class OutsideStacks:
 
     def last(self, tid: int) -> Seen | None:
         """Return the stack that a thread had when it slept last, as far as that was looked at."""
-        known = self._of_sleep.get(tid)
-        if known is None or known[1] not in self._kept:
+        ways = (self._of_sleep.get((tid, entered)) for entered in (False, True))
+        known = [one for one in ways if one is not None and one[1] in self._kept]
+        if not known:
             return None
-        return Seen(known[1], time.monotonic() - known[2])
+        _, stack, at = max(known, key=lambda one: one[2])
+        return Seen(stack, time.monotonic() - at)
 
     def _with_entered(
         self, addresses: tuple[int, ...], unwound: tuple[int, ...]

@@ -174,7 +174,7 @@ class PreloadSource:
 
         holders = Holders(pid, self._tasks, file.outside, holds)
         holders.follow(self._followed)
-        return holders, BlindSpot(pid, self._tasks, file.outside, self._classifier)
+        return holders, BlindSpot(pid, self._tasks, file.outside, file.resolver, self._classifier)
 
     def close(self) -> None:
         """Let go of the process; a claim on it lapses by itself."""

@@ -279,7 +279,9 @@ class ProcSource:
     def _find_runners(self, stacks_s: float) -> None:
         """Who runs the routines that others wait for; with that in it the sample is taken again."""
         waits = self._waiting.values()
-        controls = {wait.what.address for wait in waits if wait.what.kind is Kind.ONCE}
+        controls = {
+            wait.what.address: wait.futex.value for wait in waits if wait.what.kind is Kind.ONCE
+        }
         before = self._waits.runners
         self._waits.runners = self._once.runners(
             controls, self._now.values(), self._samples.still_sleeps, stacks_s

@@ -369,8 +369,9 @@ def _wait(one: _Fields) -> Wait:
 
 def _unseen(one: _Fields) -> UnseenWait:
     return UnseenWait(
-        one.integer("tid", _NEEDED), one.address("address"), one.number_or_none("since_s"),
-        one.integer("stack"), one.text("type"), one.flag_or_none("idle"), one.text("why"),
+        one.integer("tid", _NEEDED), one.address("address"), one.text("name"),
+        one.number_or_none("since_s"), one.integer("stack"), one.text("type"),
+        one.flag_or_none("idle"), one.text("why"),
     )  # fmt: skip
 
 

@@ -220,6 +220,7 @@ def _unseen(wait: UnseenWait) -> dict[str, Any]:
     return {
         "tid": wait.tid,
         "address": hex(wait.address),
+        "name": wait.name,
         "since_s": wait.for_s,
         "stack": wait.stack,
         "type": wait.type,

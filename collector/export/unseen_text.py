@@ -14,11 +14,14 @@ _HEADING = "THREADS THAT WAIT WHERE THE LIBRARY DOES NOT SEE IT, longest first"
 
 def what(waits: Sequence[UnseenWait]) -> str:
     """Return what threads that wait for the same wait for, as far as known: "OpenMP lock, futex
-    0x7f3a5c001230"; "something that is not known" where not even the futex is."""
+    0x7f3a5c001230", "g_slots (OpenMP lock)"; "something that is not known" where not even the futex
+    is."""
     first = waits[0]
     if not first.address:
         return first.type or "something that is not known"
     one = all(wait.address == first.address for wait in waits)
+    if one and first.name:
+        return f"{first.name} ({first.type or 'futex'})"
     futex = f"futex {first.address:#x}" if one else "one futex each"
     return f"{first.type}, {futex}" if first.type else futex
 

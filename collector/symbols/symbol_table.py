@@ -19,6 +19,8 @@ OBJECTS = frozenset({_STT_OBJECT, _STT_COMMON})
 _ROW = 32  # bits for the number of a symbol in its table
 #: How many symbols before an address are looked at for one that reaches over it.
 _MOST_BACK = 64
+#: Symbols and texts of one name that are looked at: each may take a walk over the whole table.
+_MOST_OF_A_NAME = 32
 #: Bytes of a name; more than any compiler writes.
 _LONGEST_NAME = 64 << 10
 
@@ -68,13 +70,16 @@ class SymbolTable:
     def address_of(self, name: str) -> int | None:
         """Return the address of the function of that name; None if there is none here."""
         wanted = name.encode() + b"\0"
-        at = self._strings.find(wanted)
-        while at >= 0:  # the end of a longer name may be the name of another symbol, too
-            row = -1
-            while (row := _index(self._names, at, row + 1)) >= 0:
-                if self.is_defined(row) and self._infos[row] & 0xF in FUNCTIONS:
-                    return self._starts[row]
-            at = self._strings.find(wanted, at + 1)
+        at = row = -1
+        for _ in range(_MOST_OF_A_NAME):
+            # The end of a longer name may be the name of another symbol, too.
+            if row < 0:
+                at = self._strings.find(wanted, at + 1)
+            if at < 0:
+                break
+            row = _index(self._names, at, row + 1)
+            if row >= 0 and self.is_defined(row) and self._infos[row] & 0xF in FUNCTIONS:
+                return self._starts[row]
         return None
 
     def select(self, kinds: frozenset[int], reach: bool = False) -> Symbols:

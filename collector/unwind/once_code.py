@@ -10,6 +10,7 @@ code is not of that form nothing is told.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from itertools import islice
 from typing import NamedTuple
 
 from iced_x86 import (
@@ -27,8 +28,9 @@ from locktop.collector.unwind.frame_size import written
 
 #: What the exported function is called.
 NAMES = ("pthread_once", "__pthread_once")
-#: Bytes of code: the function has some 300.
-MOST_CODE = 4096
+#: Bytes of code: the function has some 300; and calls in it that may be the routine's.
+MOST_CODE = 1024
+_MOST_CALLS = 4
 _RSP, _RDI = Register.RSP, Register.RDI
 _KEPT = frozenset({
     Register.RBX, Register.RBP, Register.R12, Register.R13, Register.R14, Register.R15,
@@ -60,14 +62,14 @@ def is_left_for(code: bytes, start: int, other: int) -> bool:
 def once_code(code: bytes, start: int) -> OnceCode:
     """Return what the function tells of those that run a routine."""
     instructions = {one.ip: one for one in Decoder(64, code, ip=start)}
-    slots = {}
-    for call in instructions.values():
-        # Not one through memory: that is the handler of a cancellation.
-        if call.code == Code.CALL_RM64 and call.op0_kind == OpKind.REGISTER:
-            slot = _slot(instructions, start, call)
-            if slot is not None:
-                slots[call.next_ip] = slot
-    return OnceCode(start, slots)
+    # Not those through memory: they are of the handler of a cancellation.
+    calls = (
+        one
+        for one in instructions.values()
+        if one.code == Code.CALL_RM64 and one.op0_kind == OpKind.REGISTER
+    )
+    found = ((one, _slot(instructions, start, one)) for one in islice(calls, _MOST_CALLS))
+    return OnceCode(start, {one.next_ip: slot for one, slot in found if slot is not None})
 
 
 def _slot(instructions: Mapping[int, Instruction], start: int, call: Instruction) -> int | None:

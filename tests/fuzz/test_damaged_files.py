@@ -52,6 +52,10 @@ def ask(path: Path, addresses: list[int]) -> bool:
         for places in (module.kept_places(address), module.places(address)):
             assert all(isinstance(place, Place) and place.line >= 0 for place in places)
         named |= function is not None
+    try:
+        assert isinstance(module.elf.function_named("main"), int | None)
+    except ValueError:
+        pass
     for offset in (0, 0x1000, 0xFFFF_FFFF_FFFF_F000):
         module.elf.bias(0x5555_0000_0000, offset)
     assert isinstance(module.note, str)

@@ -240,6 +240,22 @@ def test_who_runs_a_routine_that_others_wait_for(start_bare: StartTarget) -> Non
     assert target.finish() == (0, ["ok"])
 
 
+def test_a_thread_that_forked_in_a_routine_does_not_run_it(start_bare: StartTarget) -> None:
+    """Its stack looks as if it did."""
+    target = start_bare("onceforked")
+    truth = target.truth()
+
+    def is_told(seen: Snapshot) -> bool:
+        waits = {thread.tid: thread.waiting_for for thread in seen.threads}
+        wait = waits[truth["waiter"]]
+        assert wait is None or wait.holders in ((), (truth["runner"],))
+        return wait is not None and bool(wait.holders)
+
+    with closing(attach(truth["pid"])) as source:
+        until(source, is_told)
+    assert target.finish()[0] == 0
+
+
 def test_a_program_that_is_executed_meanwhile(start_bare: StartTarget) -> None:
     with (
         subprocess.Popen(

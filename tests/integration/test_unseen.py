@@ -134,7 +134,12 @@ def test_waits_that_are_compiled_in(openmp: Target, request: pytest.FixtureReque
     assert any("do not pass through the library" in note for note in document["notes"])
     page = tool.run("snapshot", "-p", openmp.pid, "--format", "text").stdout
     assert "wait for something that is not seen" in page
-    assert f"{type_}, futex {told[0]['address']} (" in " ".join(page.split())
+    # Only the lock is a variable of the program.
+    names = {wait["name"] for wait in told}
+    assert names == ({"lock"} if caller == "take_lock" else {""})
+    futex = f"{type_}, futex {told[0]['address']} ("
+    said = f": lock ({type_}) (" if caller == "take_lock" else futex
+    assert said in " ".join(page.split())
     assert "do not pass through the library" in page
     checked = tool.run("check", "-p", openmp.pid)
     assert (checked.returncode, checked.stdout.count("\n")) == (0, 1)
@@ -166,6 +171,9 @@ def test_a_dormant_library_is_not_said_to_be_passed_by(start_target: StartTarget
         while not tids <= set((seen := source.look()).unseen_waiters):
             assert time.monotonic() < deadline
         assert (len(seen.notes), "is dormant" in seen.notes[0]) == (1, True), seen.notes
+        waits = [wait for wait in source.look(resolve=True).unseen if wait.tid in tids]
+        assert {wait.name for wait in waits} == {"g_alpha_lock", "g_beta_lock", "g_gamma_lock"}
+        assert {wait.why for wait in waits} == {"pthread-lock"}
         source.set_level("counting")
         assert any("begun before it watched" in note for note in source.look().notes)
     finally:

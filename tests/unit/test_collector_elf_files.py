@@ -117,6 +117,16 @@ def name(found: Module, address: int) -> str:
     return symbol.name if symbol else ""
 
 
+def test_functions_by_name(built: Built) -> None:
+    whole = elf(built.path)
+    for function in (LOCAL, GLOBAL, "main"):
+        assert whole.function_named(function) == built.addresses[function]
+    for other in ("g_figures", "puts", GLOBAL[1:], GLOBAL[:-1], ""):  # data, of another file, none
+        assert whole.function_named(other) is None
+    built.run("strip", built.path)
+    assert elf(built.path).function_named(GLOBAL) is None
+
+
 def test_what_a_whole_program_has(built: Built) -> None:
     whole = built.module()
     for function in (LOCAL, GLOBAL, "main"):

@@ -66,7 +66,7 @@ def full() -> Snapshot:
         stacks=pictures.STACKS | {9: (Frame(0x1, "f", "a.c", 2, "x", 0x2, inlined=True),)},
         unseen_waiters=(4, 5),
         unseen=(
-            UnseenWait(4, 0x7F00, 1.5, 9, "OpenMP lock", False, "openmp-lock"),
+            UnseenWait(4, 0x7F00, "g_slots", 1.5, 9, "OpenMP lock", False, "openmp-lock"),
             UnseenWait(5),
         ),
         lost_events=3,

@@ -312,12 +312,15 @@ def test_the_page_says_for_what_and_where_they_wait() -> None:
     stack = next(iter(calm.stacks))
     function = calm.stacks[stack][0].function
     waits = (
-        UnseenWait(8, 0x7F10, 9.0, 0, "OpenMP barrier", True, "openmp-barrier"),
-        UnseenWait(9, 0x7F00, 1.5, stack, "OpenMP lock", False, "openmp-lock"),
-        UnseenWait(10, 0x7F00, 2.5, stack, "OpenMP lock", False, "openmp-lock"),
+        UnseenWait(8, 0x7F10, "", 9.0, 0, "OpenMP barrier", True, "openmp-barrier"),
+        UnseenWait(9, 0x7F00, "", 1.5, stack, "OpenMP lock", False, "openmp-lock"),
+        UnseenWait(10, 0x7F00, "", 2.5, stack, "OpenMP lock", False, "openmp-lock"),
         UnseenWait(11),
     )
     seen = replace(calm, unseen_waiters=tuple(range(8, 13)), unseen=waits)
+    named = replace(waits[1], name="g_slots")
+    page = text.render(replace(seen, unseen=(named,)), width=200)
+    assert "for at least 1.50 s: g_slots (OpenMP lock) (contended" in page
     lines = text.render(seen, width=200).splitlines()
     at = lines.index("THREADS THAT WAIT WHERE THE LIBRARY DOES NOT SEE IT, longest first")
     assert lines[at + 1] == (

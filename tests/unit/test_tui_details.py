@@ -44,7 +44,7 @@ def test_latest_waits_say_how_long_ago_they_were_over() -> None:
 def test_a_thread_that_waits_where_the_library_does_not_see_it() -> None:
     calm = pictures.normal()
     sleeper = next(thread for thread in calm.threads if thread.waiting_for is None)
-    wait = UnseenWait(sleeper.tid, 0x7F00, 2.5, 1, "OpenMP lock", False, "openmp-lock")
+    wait = UnseenWait(sleeper.tid, 0x7F00, "", 2.5, 1, "OpenMP lock", False, "openmp-lock")
     seen = replace(calm, unseen_waiters=(sleeper.tid,), unseen=(wait,))
     picture = Picture(seen)
     text = "\n".join(map(line_text, thread_details(picture, picture.threads[sleeper.tid])))
