@@ -7,6 +7,7 @@ from dataclasses import replace
 import pictures
 import pytest
 
+from locktop.collector.analysis.thread_groups import ThreadGroup
 from locktop.collector.model import (
     Blame,
     Event,
@@ -55,6 +56,9 @@ def test_a_thread_that_waits_where_the_library_does_not_see_it() -> None:
         if column.title in ("WAITS FOR", "SINCE")
     }
     assert cells == {"WAITS FOR": "unseen: OpenMP lock", "SINCE": "2.50s"}
+    group = ThreadGroup("key", (sleeper, replace(sleeper, tid=1)), "t", 0, "")
+    (waits_for,) = (c for c in thread_list.columns(picture) if c.title == "WAITS FOR")
+    assert waits_for.cell(group)[0] == "", "the other one does not wait"
     quiet = replace(seen, threads=(replace(sleeper, waiting_for=None),))
     assert line_text(headline(Picture(quiet), 120)) == (
         f" {sleeper.name} waits for OpenMP lock; who holds it is not known: the library does not"
