@@ -10,7 +10,8 @@ NATIVE := $(shell find native -type f) CMakeLists.txt
 TYPECHECK := build/typecheck/locktop
 
 .PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench bench-table programs \
-  programs-bench symbols-bench stacks-bench soak alarms fuzz glibc-tests sizes wheel-test clean
+  pytest-screen pytest-programs programs-bench symbols-bench stacks-bench outside-bench soak alarms fuzz \
+  glibc-tests sizes wheel-test clean
 
 setup: .venv/.built
 
@@ -61,6 +62,12 @@ symbols-bench: setup
 stacks-bench: setup
 	PYTHONPATH=tests $(BIN)/python tests/tools/stacks_bench.py 10
 
+# What the tool takes for a process without the library, and what that loses (docs/overhead.md): in so many
+# rounds of one and a half seconds for each of three programs.
+TURNS ?= 100
+outside-bench: setup
+	PYTHONPATH=tests $(BIN)/python tests/tools/outside_bench.py $(TURNS)
+
 bench: setup
 	$(BIN)/locktop bench
 
@@ -101,8 +108,17 @@ unit-c-sanitized: setup
 	$(BIN)/cmake --build build/sanitized
 	$(BIN)/ctest --test-dir build/sanitized --output-on-failure -j $(JOBS)
 
+# Two at a time: most of them wait for something, and none may mind a busy neighbour.
 pytest: setup
-	$(BIN)/pytest
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target pytest-screen pytest-programs
+
+# What looks at no program, and the screen.
+ALONE = tests/unit tests/snapshot tests/terminal
+pytest-screen:
+	$(BIN)/pytest $(ALONE)
+
+pytest-programs:
+	$(BIN)/pytest $(foreach part,$(ALONE),--ignore=$(part))
 
 # glibc's own thread tests (package glibc-source), bare and with the library at LEVEL, LOCKTOP_ORDER as
 # ORDER says: the same must come of each. Takes some minutes.
@@ -113,7 +129,8 @@ glibc-tests: setup
 
 # Also those that take a large package or much time; a program that is missing is told and left out.
 programs: setup
-	$(BIN)/pytest tests/programs tests/integration/test_unseen.py -m "big or not big"
+	$(BIN)/pytest tests/programs tests/integration/test_unseen.py tests/integration/test_bare_languages.py \
+	  -m "big or not big"
 
 # The largest sizes that are promised, and what they take (docs/overhead.md).
 sizes: setup

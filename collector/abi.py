@@ -28,11 +28,18 @@ class Record(Generic[R]):
     def __init__(self, record: type[R], name: str) -> None:
         self.size: int = ffi.sizeof(name)
         self._make = cast(Callable[[Iterable[Any]], R], record._make)  # type: ignore[attr-defined]
-        self._struct = struct.Struct(_format(name, record._fields))  # type: ignore[attr-defined]
+        layout = _format(name, record._fields)  # type: ignore[attr-defined]
+        self._struct = struct.Struct(layout)
+        self._whole = struct.Struct(f"{layout}{self.size - self._struct.size}x")
 
     def at(self, data: bytes | bytearray | memoryview, offset: int = 0) -> R:
         """Return the record at ``offset``; raises struct.error when it is not all there."""
         return self._make(self._struct.unpack_from(data, offset))
+
+    def each(self, data: bytes) -> list[R]:
+        """Return the records that lie in ``data`` one after the other; raises struct.error when the
+        last one is not all there."""
+        return list(map(self._make, self._whole.iter_unpack(data)))
 
 
 def _format(name: str, wanted: tuple[str, ...]) -> str:

@@ -54,19 +54,13 @@ class Around:
             return 0
         return self._by_pthread.get(wait.key & _ADDRESS, 0)
 
-    def uses(self, raw: RawThread | None) -> tuple[Use, ...] | None:
-        """See Thread.uses."""
+    def done(self, raw: RawThread | None) -> tuple[tuple[Use, ...] | None, bool]:
+        """See Thread.uses and Thread.signals."""
         if raw is None or not self._of_nobody:
-            return ()
+            return (), False
+        uses = raw.uses()
+        signals = any(use.signals > (use.acquisitions if use.kind == _SEM else 0) for use in uses)
         if not raw.uses_are_whole:
-            return None
-        wanted = [use for use in raw.uses() if use.lock in self._of_nobody]
-        return tuple([Use(use.lock, use.acquisitions, use.signals) for use in wanted])
-
-    def signals(self, raw: RawThread | None) -> bool:
-        """See Thread.signals."""
-        if raw is None or not self._of_nobody:
-            return False
-        return any(
-            use.signals > (use.acquisitions if use.kind == _SEM else 0) for use in raw.uses()
-        )
+            return None, signals
+        wanted = [use for use in uses if use.lock in self._of_nobody]
+        return tuple([Use(use.lock, use.acquisitions, use.signals) for use in wanted]), signals

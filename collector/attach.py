@@ -14,12 +14,15 @@ if TYPE_CHECKING:
 _YOUNG_S, _AGAIN_S = 0.5, 0.02
 
 
-def attach(pid: int, rules: Rules | None = None, only_exact: bool = False) -> Source:
+def attach(
+    pid: int, rules: Rules | None = None, *, only_exact: bool = False, stop_threads: bool = False
+) -> Source:
     """Return the source for a process. ``rules`` tell its waits apart, without them those that come
     with locktop.
 
     A process that runs with the library is watched exactly, any other one is sampled from outside,
-    but for where ``only_exact`` asks for the library.
+    but for where ``only_exact`` asks for the library. With ``stop_threads`` a thread is stopped for
+    a moment where its call stack cannot be known otherwise.
     Raises LocktopError when there is no such process, it may not be looked at, or its shared memory
     is damaged.
     """
@@ -29,7 +32,7 @@ def attach(pid: int, rules: Rules | None = None, only_exact: bool = False) -> So
     until = time.monotonic() + _YOUNG_S
     while True:
         try:
-            return PreloadSource(pid, rules)
+            return PreloadSource(pid, rules, stop_threads)
         except NotPreloadedError as error:
             if only_exact:
                 raise
@@ -39,4 +42,4 @@ def attach(pid: int, rules: Rules | None = None, only_exact: bool = False) -> So
             time.sleep(_AGAIN_S)
     from locktop.collector.proc import ProcSource
 
-    return ProcSource(pid, rules, why)
+    return ProcSource(pid, rules, why, stop_threads)

@@ -112,7 +112,7 @@ class BlindSpot:
             snapshot,
             unseen=unseen,
             threads=tuple(
-                replace(thread, state=states[thread.tid]) if thread.tid in states else thread
+                thread._replace(state=states[thread.tid]) if thread.tid in states else thread
                 for thread in snapshot.threads
             ),
         )

@@ -128,7 +128,7 @@ def _opened(tid: int, event: Event, user_only: bool) -> int:
 
 def _reason(error: int, event: Event) -> str:
     if error in (errno.EACCES, errno.EPERM):
-        return f"no right{_paranoia()}"
+        return no_right()
     if error in _NONE_THERE:
         if event.type == _HARDWARE and _is_virtual():
             return "this virtual machine gives none"
@@ -136,13 +136,13 @@ def _reason(error: int, event: Event) -> str:
     return _REASONS.get(error, os.strerror(error))
 
 
-def _paranoia() -> str:
-    """The setting that takes it, where it can be read."""
+def no_right() -> str:
+    """Return why the kernel gives nothing to us, with the setting where that can be read."""
     try:
         level = int(procfs.read("/proc/sys/kernel/perf_event_paranoid"))
     except (OSError, ValueError):
-        return ""
-    return f" (kernel.perf_event_paranoid is {level})"
+        return "no right"
+    return f"no right (kernel.perf_event_paranoid is {level})"
 
 
 def _is_virtual() -> bool:

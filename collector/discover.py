@@ -8,16 +8,13 @@ import re
 import stat
 from dataclasses import dataclass
 
-from locktop.collector import abi, procfs, program
+from locktop.collector import abi, procfs, program, rights
 from locktop.collector.errors import LocktopError
 from locktop.collector.sanitize import clean
 from locktop.collector.shm import SharedMemory
 
 LIBRARY = b"/liblocktop.so"
 _YOUNG_S = 1.0
-HOW_TO_PRELOAD = (
-    'start it with `locktop run -- COMMAND`, or after `eval "$(locktop env)"` in its shell'
-)
 _REASON = b"/memfd:locktop: "
 _ERRNO = re.compile(r"\(errno (\d+)\)$")
 _LEFT_OUT = "LOCKTOP_CHILDREN leaves out this child of a watched process"
@@ -67,19 +64,48 @@ def _is_to_load_it(pid: int) -> bool:
 
 def find(pid: int) -> Target:
     """Return the process; raises LocktopError when there is none to look at."""
+    _check_proc()
     try:
         if pid <= 0:
             raise ProcessLookupError
         status, stat_ = procfs.status(pid), procfs.stat(pid)
     except (FileNotFoundError, ProcessLookupError):
+        if _is_hidden(pid):
+            raise _hidden(pid) from None
         raise LocktopError(f"no such process: {pid}") from None
     except PermissionError:
-        raise LocktopError(f"process {pid} is hidden from this user; run locktop as root") from None
+        raise _hidden(pid) from None
     if status.process != pid:
         raise LocktopError(f"{pid} is a thread of process {status.process}; give that pid")
     if stat_.state in "ZX" and status.threads < 2:
         raise LocktopError(f"process {pid} ({stat_.comm}) has exited")
     return Target(pid, status.namespace_pids[-1], status.uid, stat_.comm, stat_.start_time)
+
+
+def _check_proc() -> None:
+    if not procfs.counts_as_we_do():
+        raise LocktopError(
+            "/proc is of another pid namespace than locktop runs in: mount this one's"
+            " (`mount -t proc proc /proc`), or run locktop outside"
+        )
+
+
+def _is_hidden(pid: int) -> bool:
+    """Whether there is such a process, though /proc shows none."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        pass
+    except (OSError, OverflowError):
+        return False
+    return pid > 0 and procfs.hides_others()
+
+
+def _hidden(pid: int) -> LocktopError:
+    return LocktopError(
+        f"process {pid} is hidden from this user, for /proc is mounted with hidepid;"
+        f" {rights.as_root()}, or as a member of the group that the mount's gid= names"
+    )
 
 
 def open_memory(target: Target) -> SharedMemory:
@@ -91,7 +117,7 @@ def open_memory(target: Target) -> SharedMemory:
         except (FileNotFoundError, NotADirectoryError):
             continue
         except PermissionError:
-            refused = not_ours(target)
+            refused = refused or _not_opened(path, target)
         except OSError as error:
             refused = LocktopError(f"cannot open {path}: {error.strerror}")
     raise refused or NotPreloadedError(target, why_none(target))
@@ -100,8 +126,9 @@ def open_memory(target: Target) -> SharedMemory:
 def paths(target: Target) -> list[str]:
     """Return where the file may be, the likeliest first."""
     name = f"locktop-{target.own_pid}-{target.start_time}"
-    # The second: it executed another program as another user, who may not remove the first.
-    names = (f"{name}-{target.uid}", name)
+    # The second: it executed another program as another user, who may not remove the first. The
+    # last: where it runs there is no /proc to tell when it began.
+    names = (f"{name}-{target.uid}", name, f"locktop-{target.own_pid}-0")
     theirs = ["/dev/shm"]
     try:
         if set_there := procfs.environment(target.pid, "LOCKTOP_DIR"):
@@ -160,7 +187,8 @@ def check_header(memory: SharedMemory, target: Target) -> abi.Header:
         raise LocktopError(f"{memory.path} was written on another kind of machine")
     if header.header_size != abi.HEADER.size:
         raise memory.broken(f"its header has {header.header_size} bytes")
-    if (header.pid, header.start_time) != (target.own_pid, target.start_time):
+    is_its = header.pid == target.own_pid and header.start_time in (target.start_time, 0)
+    if not is_its:
         raise LocktopError(f"{memory.path} was written by another process, {header.pid}")
     if memory.size < header.limit:
         raise memory.broken(f"{memory.size} bytes are left of {header.limit}")
@@ -173,9 +201,9 @@ def check_mapped(memory: SharedMemory, target: Target) -> None:
     try:
         maps = procfs.maps(target.pid)
     except OSError:
-        return  # not ours to see; the header must do
-    if not maps:
-        return  # it has just ended; what it left can still be read
+        maps = b""  # not ours to see
+    if not maps and memory.header().start_time:
+        return  # the header must do; or it has just ended, and what it left can still be read
     inode = os.fstat(memory.fd).st_ino
     name = os.path.basename(memory.path).encode()
     for line in maps.splitlines():
@@ -186,40 +214,38 @@ def check_mapped(memory: SharedMemory, target: Target) -> None:
 
 
 def not_ours(target: Target) -> LocktopError:
-    """Return the error for a process of another user."""
-    who = user_name(target.uid)
-    if os.geteuid() in (0, target.uid):
-        return LocktopError(
-            f"process {target} of user {who} may not be looked at: the kernel forbids it here"
-        )
-    return LocktopError(
-        f"process {target} belongs to user {who}; run locktop as that user or as root"
-    )
+    """Return the error for a process of which not even may be seen where its files lie."""
+    return _refused(target, to_trace=False)
 
 
 def not_ours_to_trace(target: Target) -> LocktopError:
     """Return the error for a process that may be looked at, but not into."""
-    error = not_ours(target)
-    if os.geteuid() != target.uid:
-        return error
-    scope = _traced_by_few()
-    if scope:
-        return LocktopError(
-            f"process {target} runs without the library, and what its threads wait for may only be"
-            f" seen by root here (kernel.yama.ptrace_scope is {scope}): run locktop as root, or"
-            f" {HOW_TO_PRELOAD}"
-        )
-    return LocktopError(
-        f"process {target} runs without the library, and lets nobody but root look into it (it"
-        f" changed its user, or forbade it by prctl): run locktop as root, or {HOW_TO_PRELOAD}"
-    )
+    return _refused(target, to_trace=True)
 
 
-def _traced_by_few() -> int:
+def _refused(target: Target, to_trace: bool) -> LocktopError:
+    why = rights.why(target.pid, user_name(target.uid), to_trace)
+    return LocktopError(f"process {target} {why}")
+
+
+def _not_opened(path: str, target: Target) -> LocktopError:
     try:
-        return int(procfs.read("/proc/sys/kernel/yama/ptrace_scope"))
-    except (OSError, ValueError):
-        return 0
+        owner = os.stat(path).st_uid
+    except OSError:
+        return not_ours(target)
+    # It was made before the process changed its user.
+    cure = "as that user or as root" if owner else "as root"
+    return LocktopError(f"{path} belongs to user {user_name(owner)}; run locktop {cure}")
+
+
+def notes(target: Target) -> tuple[str, ...]:
+    """Return what is to be said of the numbers of threads that are shown."""
+    if target.own_pid == target.pid:
+        return ()
+    return (
+        "thread ids are those of the process's own pid namespace, in which it is process"
+        f" {target.own_pid}",
+    )
 
 
 def why_none(target: Target) -> str:
@@ -235,9 +261,14 @@ def why_none(target: Target) -> str:
         return f"{reason}; start that one without it, or with this program's name in it"
     if reason:
         return f"the library is loaded but could not start: {reason}; {remedy(reason)}"
+    if LIBRARY in maps and procfs.in_our_namespace(target.pid, "time") is False:
+        return (
+            "it runs in another time namespace, where it began at another time: its file is not"
+            " found, nor could its times be compared; run locktop there"
+        )
     if LIBRARY in maps:
         return (
-            f"the library is loaded but its file {paths(target)[-1]} is not there; a forked process"
+            f"the library is loaded but its file {paths(target)[-2]} is not there; a forked process"
             " makes it at its first use of a lock (if LOCKTOP_CHILDREN does not leave it out), else"
             " it was removed"
         )
@@ -271,7 +302,7 @@ def why_not_preloaded(pid: int) -> str:
             )
     except (OSError, ValueError):
         reason = ""
-    return reason or f"it runs without the library; {HOW_TO_PRELOAD}"
+    return reason or f"it runs without the library; {rights.HOW_TO_PRELOAD}"
 
 
 def user_name(uid: int) -> str:
@@ -299,6 +330,7 @@ class Candidate:
 
 def candidates() -> list[Candidate]:
     """Return the processes that this user may look at: preloaded ones first, then by pid."""
+    _check_proc()
     found = (_candidate(pid) for pid in procfs.pids() if pid != os.getpid())
     return sorted((c for c in found if c), key=lambda c: (not c.preloaded, c.pid))
 

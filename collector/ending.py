@@ -69,15 +69,14 @@ def _dead(threads: Iterable[Thread], last: Iterable[Thread], exited: bool) -> It
     before = {thread.tid: thread for thread in last}
     for thread in threads:
         seen = before.get(thread.tid)
-        dead = replace(
-            thread,
+        dead = thread._replace(
             alive=False,
             cpu_share=0.0,
             time=None,
             wait_share=seen.wait_share if seen else 0.0,
             idle_share=seen.idle_share if seen else 0.0,
         )
-        yield replace(dead, waiting_for=None, holds=()) if exited else dead
+        yield dead._replace(waiting_for=None, holds=()) if exited else dead
 
 
 def _left(locks: Iterable[Lock], last: Iterable[Lock], exited: bool) -> Iterable[Lock]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 from typing import NamedTuple
 
@@ -38,6 +39,7 @@ def of(pid: int, call: Call) -> FutexWait | None:
     return None
 
 
+@functools.lru_cache(maxsize=4096)  # as syscalls.parse
 def _classic(call: Call) -> FutexWait | None:
     address, operation, value, timeout = call.arguments[:4]
     command = operation & ~(_PRIVATE | _CLOCK_REALTIME) & 0xFFFFFFFF

@@ -3,52 +3,96 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
 from locktop.collector import call_words, syscalls
-from locktop.collector.model import Doing, Frame, HolderNow, Lock, Thread
+from locktop.collector.model import Doing, Frame, HolderNow, Kind, Lock, Snapshot, Thread
 from locktop.collector.outside_stacks import OutsideStacks
 from locktop.collector.syscalls import Call
 from locktop.collector.tasks import Tasks
 
-#: Locks of one look whose holders are asked: those with the most waiters.
+#: Locks of one look whose holders are asked: those in a deadlock, and those with the most waiters.
 _MOST_ASKED = 32
 _STOPPED = "tT"
+#: Of these each release wakes a waiter, where there is one.
+_WAKING = frozenset({Kind.MUTEX, Kind.RWLOCK})
+#: In which they wait; and how many are asked for theirs.
+_WAITS, _MOST_CALLS = frozenset({"futex", "restart_syscall"}), 3
+
+#: In which call a thread sleeps, and what the scheduler counted of it before.
+_Sleep = tuple[Call, bytes]
+#: Whether a thread has a lock, as it says now.
+StillHolds = Callable[[int, Lock], bool]
 
 
 class Holders:
     """Asks about the holders, look after look: how long one has been in its call is known only from
     the looks that found it there."""
 
-    def __init__(self, pid: int, tasks: Tasks, stacks: OutsideStacks) -> None:
+    def __init__(self, pid: int, tasks: Tasks, stacks: OutsideStacks, holds: StillHolds) -> None:
         self._pid = pid
         self._tasks = tasks
         self._stacks = stacks
+        self._holds = holds
         self._told: set[int] = set()  # stacks
-        self._since: dict[int, tuple[object, float]] = {}  # by tid: its call, since when
+        self._since: dict[int, tuple[_Sleep, float]] = {}  # by tid: its call, since when
+        self._closely: frozenset[int] | None = None
 
-    def told(self, locks: Sequence[Lock], threads: Sequence[Thread]) -> tuple[Lock, ...]:
-        """Return the locks, those that others wait for with what their holder does now."""
+    def follow(self, locks: Collection[int] | None) -> None:
+        """Look where in the code the holders are of these locks alone, by id; None: of all."""
+        self._closely = None if locks is None else frozenset(locks)
+
+    def told(self, snapshot: Snapshot, all_of_them: bool) -> tuple[Lock, ...]:
+        """Return the snapshot's locks, those that others wait for with what their holder does now;
+        with ``all_of_them`` where in the code it is, too, whatever is followed."""
+        locks, first = snapshot.locks, snapshot.deadlocked
         contended = [lock for lock in locks if lock.waiters and lock.holders and not lock.idle]
-        contended.sort(key=lambda lock: -len(lock.waiters))
-        by_tid = {thread.tid: thread for thread in threads if not thread.pid}
+        contended.sort(key=lambda lock: (lock.id not in first, -len(lock.waiters)))
+        by_tid = {thread.tid: thread for thread in snapshot.threads if not thread.pid}
         before, self._since, self._told = self._since, {}, set()
         asked: dict[int, HolderNow] = {}
-        found: dict[int, HolderNow] = {}
+        held: dict[int, Lock] = {}  # by tid: one that it is asked for
+        found: dict[int, int] = {}  # by lock: tid
         for lock in contended[:_MOST_ASKED]:
             tid = _which(lock, by_tid)
             if tid not in asked:
                 asked[tid] = self._now(tid, by_tid.get(tid), before)
-            found[lock.id] = asked[tid]
+            if not self._is_so(asked[tid], lock):
+                continue
+            found[lock.id] = tid
+            if all_of_them or self._closely is None or lock.id in self._closely or lock.id in first:
+                held.setdefault(tid, lock)
         if not found:
             return tuple(locks)
+        asked |= self._blocked_where(asked, held)
+        asked |= self._running_where(asked, held, by_tid)
+        self._told = {now.stack for now in asked.values() if now.stack}
         return tuple(
-            replace(lock, holder_now=found[lock.id]) if lock.id in found else lock for lock in locks
+            replace(lock, holder_now=asked[found[lock.id]]) if lock.id in found else lock
+            for lock in locks
         )
 
+    def _is_so(self, now: HolderNow, lock: Lock) -> bool:
+        """Of one that is in a system call, whether it has the lock there: it may have given it back
+        since the look. It has not where it slept so at the look before already, and it has the lock
+        where it has it afterwards and has slept on."""
+        if now.doing is not Doing.BLOCKED:
+            return True
+        if now.for_s:
+            return self._sleeps_on(now.tid)
+        return self._holds(now.tid, lock) and self._sleeps_on(now.tid)
+
+    def _sleeps_on(self, tid: int) -> bool:
+        """Whether it was on no CPU since it was asked."""
+        (_, counts), _ = self._since[tid]
+        try:
+            return self._tasks.counts(tid) == counts
+        except OSError:
+            return False
+
     def _now(
-        self, tid: int, thread: Thread | None, before: Mapping[int, tuple[object, float]]
+        self, tid: int, thread: Thread | None, before: Mapping[int, tuple[_Sleep, float]]
     ) -> HolderNow:
         if thread is None or not thread.alive:
             return HolderNow(tid, Doing.ENDED if thread else Doing.UNKNOWN)
@@ -59,31 +103,98 @@ class Holders:
             return HolderNow(tid, Doing.ENDED)
         if state in _STOPPED:
             return HolderNow(tid, Doing.STOPPED)
-        return HolderNow(tid, Doing.RUNNING) if state == "R" else self._blocked(tid, before)
+        share = thread.time.cpu if thread.time is not None else None
+        running = HolderNow(tid, Doing.RUNNING, cpu=share)
+        return running if state == "R" else self._blocked(tid, before) or running
 
-    def _blocked(self, tid: int, before: Mapping[int, tuple[object, float]]) -> HolderNow:
+    def _blocked(self, tid: int, before: Mapping[int, tuple[_Sleep, float]]) -> HolderNow | None:
+        """None where it runs meanwhile."""
         try:
-            runs = self._tasks.runs(tid)
+            counts = self._tasks.counts(tid)
             call = self._tasks.call(tid)
         except PermissionError:
             call = Call(-1, (), 0, 0)
         except OSError:
             return HolderNow(tid, Doing.ENDED)
         if call is None:
-            return HolderNow(tid, Doing.RUNNING)  # meanwhile
-        now, where = time.monotonic(), (call, runs)
+            return None
+        now, where = time.monotonic(), (call, counts)
         known = before.get(tid)
         since = known[1] if known is not None and known[0] == where else now
         self._since[tid] = where, since
         name, what = syscalls.name(call.number), call_words.described(self._pid, call)
-        stack = self._stacks.of(self._tasks.kernel_tid(tid), where)
-        if stack:
-            self._told.add(stack)
-        return HolderNow(tid, Doing.BLOCKED, name, what, now - since, stack)
+        return HolderNow(tid, Doing.BLOCKED, name, what, now - since)
+
+    def _blocked_where(
+        self, asked: Mapping[int, HolderNow], held: Mapping[int, Lock]
+    ) -> dict[int, HolderNow]:
+        found: dict[int, HolderNow] = {}
+        for tid in held:
+            now = asked[tid]
+            if now.doing is Doing.BLOCKED and self._since[tid][0][0].pc:  # else it may not be seen
+                stack = self._stacks.of(self._tasks.kernel_tid(tid), self._since[tid][0])
+                if self._sleeps_on(tid) or self._stacks.may_stop:  # which puts it on a CPU
+                    found[tid] = replace(now, stack=stack)
+        return found
+
+    def _running_where(
+        self,
+        asked: Mapping[int, HolderNow],
+        held: Mapping[int, Lock],
+        threads: Mapping[int, Thread],
+    ) -> dict[int, HolderNow]:
+        """A thread that runs may have let go of the lock since the look, and be anywhere. It has
+        not where all that wait for the lock were asleep all the while, and it has the lock
+        afterwards: who gives back a lock that others wait for wakes one of them."""
+        asleep = {
+            tid: self._asleep(lock) if _wakes(lock, tid, threads) else None
+            for tid, lock in held.items()
+            if asked[tid].doing is Doing.RUNNING
+        }
+        kernel_tids = {tid: self._tasks.kernel_tid(tid) for tid in asleep}
+        stacks = self._stacks.running([kernel_tids[tid] for tid, known in asleep.items() if known])
+        found: dict[int, HolderNow] = {}
+        for tid, kernel_tid in kernel_tids.items():
+            lock, now = held[tid], asked[tid]
+            stack = stacks.get(kernel_tid, 0)
+            if stack and self._asleep(lock) == asleep[tid] and self._holds(tid, lock):
+                found[tid] = replace(now, stack=stack)
+            elif (last := self._stacks.last(kernel_tid)) is not None:
+                found[tid] = replace(now, stack=last.id, stack_age_s=last.age_s)
+        return found
+
+    def _asleep(self, lock: Lock) -> dict[int, int] | None:
+        """How often each that waits for the lock was put on a CPU before it slept; None where one
+        is awake, or none sleeps in the call that is woken (but in a handler of signals)."""
+        asleep = self._tasks.asleep(lock.waiters)
+        if asleep.keys() != set(lock.waiters):
+            return None
+        return asleep if any(map(self._waits, lock.waiters[:_MOST_CALLS])) else None
+
+    def _waits(self, tid: int) -> bool:
+        try:
+            call = self._tasks.call(tid)
+        except OSError:
+            return False
+        return call is not None and syscalls.name(call.number) in _WAITS
 
     def stacks(self) -> dict[int, tuple[Frame, ...]]:
         """Return the stacks of the holders that were told last, as far as they are named."""
         return {stack: self._stacks.frames(stack) for stack in self._told}
+
+    def notes(self) -> Iterable[str]:
+        """Yield what cannot be known of holders, and why."""
+        if self._stacks.refused:
+            yield f"of holders that run it is not seen where in the code: {self._stacks.refused}"
+
+
+def _wakes(lock: Lock, holder: int, threads: Mapping[int, Thread]) -> bool:
+    """Whether the holder wakes one of those that wait for the lock as soon as it gives it back."""
+    held = next((held for held in threads[holder].holds if held.lock == lock.id), None)
+    if held is None or held.shared or lock.foreign_releases or lock.kind not in _WAKING:
+        return False
+    waits = [threads[tid].waiting_for for tid in lock.waiters if tid in threads]
+    return all(wait is not None and not wait.pshared for wait in waits)
 
 
 def _which(lock: Lock, threads: Mapping[int, Thread]) -> int:

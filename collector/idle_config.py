@@ -36,6 +36,8 @@ def _of_file(path: Path) -> tuple[Rule, ...]:
     except (FileNotFoundError, NotADirectoryError):
         return ()
     except OSError as error:
+        if not _is_there(path):
+            return ()
         raise LocktopError(f"cannot read {path}: {error.strerror}") from None
     try:
         with os.fdopen(descriptor, "rb") as file:
@@ -48,3 +50,13 @@ def _of_file(path: Path) -> tuple[Rule, ...]:
     if len(text) > _LARGEST:
         raise LocktopError(f"{path} is larger than {_LARGEST >> 20} MB")
     return idle_rules.parse(text, str(path))
+
+
+def _is_there(path: Path) -> bool:
+    """Not where its directory may not be entered: that is another user's, as HOME may be after a
+    change of user, and so would the rules be."""
+    try:
+        path.lstat()
+    except OSError:
+        return False
+    return True

@@ -7,7 +7,7 @@ import errno
 import os
 from collections.abc import Iterable
 
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+PAGE = os.sysconf("SC_PAGE_SIZE")
 _MOST_PIECES = 1024  # of one call: IOV_MAX
 
 
@@ -43,8 +43,20 @@ def read(pid: int, address: int, size: int, *, at_once: bool = False) -> bytes:
     return buffer.raw[:got] if got > 0 else b""
 
 
+def refusal(pid: int) -> int:
+    """Return the error number with which the process's memory is refused to us, 0 where it may be
+    read."""
+    buffer = ctypes.create_string_buffer(1)
+    own, nowhere = _Piece(ctypes.addressof(buffer), 1), _Piece(1, 1)
+    got = _readv(pid, ctypes.byref(own), 1, ctypes.byref(nowhere), 1, 0)
+    number = 0 if got >= 0 else ctypes.get_errno()
+    return 0 if number == errno.EFAULT else number  # the right is asked for first
+
+
 def _pieces(address: int, size: int) -> ctypes.Array[_Piece]:
-    bounds = [address, *range(address // _PAGE * _PAGE + _PAGE, address + size, _PAGE)]
+    if address % PAGE + size <= PAGE:
+        return (_Piece * 1)(_Piece(address, size))
+    bounds = [address, *range(address // PAGE * PAGE + PAGE, address + size, PAGE)]
     ends = [*bounds[1:], address + size]
     pieces = [_Piece(begin, end - begin) for begin, end in zip(bounds, ends, strict=True)]
     return (_Piece * min(len(pieces), _MOST_PIECES))(*pieces[:_MOST_PIECES])
@@ -66,7 +78,8 @@ def _read_batch(pid: int, wanted: list[tuple[int, int]]) -> list[bytes]:
         total = sum(size for _, size in rest)
         buffer = ctypes.create_string_buffer(max(total, 1))
         own = _Piece(ctypes.addressof(buffer), total)
-        theirs = (_Piece * len(rest))(*(_Piece(address, size) for address, size in rest))
+        # As numbers: an object for each piece would take longer than to read it.
+        theirs = (ctypes.c_size_t * (2 * len(rest)))(*(number for one in rest for number in one))
         got = _readv(pid, ctypes.byref(own), 1, theirs, len(rest), 0)
         if got < 0 and ctypes.get_errno() != errno.EFAULT:
             return found + [b""] * len(rest)  # the process is gone, or may not be read

@@ -75,8 +75,7 @@ class Frame:
     inlined: bool = False  # into the next frame out, which has the same address
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(NamedTuple):  # as is TimeSplit
     """A wait that is going on."""
 
     lock: int  # id
@@ -172,8 +171,7 @@ class Counters:
     counters: tuple[Counter, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Thread:
+class Thread(NamedTuple):  # as is TimeSplit
     """One thread; the figures cover its life, ``*_share`` and rates the last interval."""
 
     tid: int
@@ -255,7 +253,9 @@ class HolderNow:
     call: str = ""  # blocked: the system call's name; "" where there is none, or it may not be seen
     what: str = ""  # the call with what it is about, as far as known: "write(7 -> /var/lib/x/wal)"
     for_s: float = 0.0  # blocked: how long at least, as the looks saw it, seconds
-    stack: int = 0  # id of its stack now, 0 unknown
+    stack: int = 0  # id of its stack, 0 unknown
+    stack_age_s: float = 0.0  # 0: it has that stack now; else when it slept last, so long ago
+    cpu: float | None = None  # running: share of the last interval that it was on a CPU
 
 
 @dataclass(frozen=True, slots=True)
@@ -514,3 +514,8 @@ class Snapshot:
         """Whether it was taken from outside: then how often locks were taken and how long they were
         held is not known, and waits are estimates."""
         return self.source == "proc"
+
+    @property
+    def deadlocked(self) -> frozenset[int]:
+        """The ids of the locks in a deadlock."""
+        return frozenset(edge.waits_for for found in self.deadlocks for edge in found.cycle)

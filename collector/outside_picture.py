@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from locktop.collector.analysis import classify, rates, time_split
 from locktop.collector.analysis.time_split import Used
@@ -16,24 +16,28 @@ from locktop.collector.model import (
     Lock,
     LockRates,
     Thread,
+    TimeSplit,
     Wait,
     WaitStack,
 )
 from locktop.collector.outside_waits import OutsideWait
-from locktop.collector.sampled import Sampled, SampledLock
+from locktop.collector.sampled import Sampled, SampledLock, Sum
 from locktop.collector.samples import Sample
 from locktop.collector.symbols.lock_names import LockNames
 from locktop.collector.symbols.resolver import Resolver
 
+_NOTHING: Mapping[Kind, Sum] = {}
+#: Of a thread that slept all the time; disks are not asked about.
+_ALL_CONTENDED = TimeSplit(contended=1.0, unknown=("disk",))
+_ALL_IDLE = TimeSplit(idle=1.0, unknown=("disk",))
+_NEARLY_ALL = 0.999999  # times are sums
 _NO_FRAMES: Callable[[], Sequence[Frame]] = tuple
 
 
-@dataclass(frozen=True, slots=True)
-class _Totals:
-    """Of one thread at the last look."""
+class _Seen(NamedTuple):  # one for each thread in each look
+    """A thread at the last look."""
 
-    cpu_s: float
-    runnable_s: float
+    sample: Sample
     contention_s: float
     idle_s: float
 
@@ -51,7 +55,7 @@ class OutsidePicture:
         self._frames = frames
         self._names = LockNames(resolver)
         self._sampled = sampled
-        self._totals: dict[int, _Totals] = {}
+        self._seen: dict[int, _Seen] = {}  # by Sample.life
         self._waited: dict[int, float] = {}  # by lock id
         self._stacks: Mapping[int, int] = {}
 
@@ -69,13 +73,21 @@ class OutsidePicture:
         held: dict[int, list[Held]] = {}
         for lock, owner in self._owners(waits).items():
             held.setdefault(owner, []).append(Held(lock, 0, None))
-        totals: dict[int, _Totals] = {}
-        threads = [
-            self._thread(samples[tid], waits.get(tid), held.get(tid, []), now, interval_s, totals)
-            for tid in sorted(samples)
-        ]
-        self._totals = totals
-        return tuple(threads)
+        waited, before, self._seen = self._sampled.by_thread, self._seen, {}
+        found = []
+        for tid in sorted(samples):
+            sample, wait = samples[tid], waits.get(tid)
+            found.append(
+                self._thread(
+                    sample,
+                    self._wait(wait, now) if wait is not None else None,
+                    tuple(held.get(tid, ())),
+                    {kind: one.s for kind, one in waited.get(sample.life, _NOTHING).items()},
+                    before.get(sample.life),
+                    interval_s,
+                )
+            )
+        return tuple(found)
 
     def _owners(self, waits: Mapping[int, OutsideWait]) -> dict[int, int]:
         return {
@@ -87,59 +99,52 @@ class OutsidePicture:
     def _thread(
         self,
         sample: Sample,
-        outside: OutsideWait | None,
-        held: Sequence[Held],
-        now: float,
+        wait: Wait | None,
+        held: tuple[Held, ...],
+        wait_s: Mapping[Kind, float],
+        before: _Seen | None,
         interval_s: float,
-        totals: dict[int, _Totals],
     ) -> Thread:
-        wait = self._wait(outside, now) if outside is not None else None
-        sums = self._sampled.by_thread.get(sample.tid, {})
-        wait_s = {kind: one.s for kind, one in sums.items()}
         contention_s, idle_s = rates.split(wait_s)
-        now_is = _Totals(sample.cpu_s, sample.runnable_s, contention_s, idle_s)
-        known = self._totals.get(sample.tid)
-        before = known or now_is
-        totals[sample.tid] = now_is
-        wait_share = rates.share(contention_s - before.contention_s, interval_s)
-        idle_share = rates.share(idle_s - before.idle_s, interval_s)
-        used = Used(sample.cpu_s - before.cpu_s, sample.runnable_s - before.runnable_s, disk_s=None)
+        self._seen[sample.life] = _Seen(sample, contention_s, idle_s)
+        wait_share = idle_share = cpu_share = 0.0
+        time = None
+        if before is not None:
+            wait_share = rates.share(contention_s - before.contention_s, interval_s)
+            idle_share = rates.share(idle_s - before.idle_s, interval_s)
+            if before.sample is sample and wait_share >= _NEARLY_ALL:
+                time = _ALL_CONTENDED
+            elif before.sample is sample and idle_share >= _NEARLY_ALL:
+                time = _ALL_IDLE
+            else:
+                used = _used(before.sample, sample)
+                time = time_split.split(interval_s, used, wait_share, idle_share)
+                cpu_share = rates.share(used.ran_s, interval_s)
+        state = classify.state(wait.kind if wait is not None else None, sample.state)
         return Thread(
-            tid=sample.tid,
-            name=sample.name,
-            alive=True,
-            state=classify.state(wait.kind if wait else None, sample.state),
-            waiting_for=wait,
-            holds=tuple(held),
-            wait_s=wait_s,
-            cpu_s=sample.cpu_s,
-            acquisitions=0,
-            contended=0,
-            wait_share=wait_share,
-            idle_share=idle_share,
-            time=time_split.split(interval_s, used, wait_share, idle_share) if known else None,
-            cpu_share=rates.share(sample.cpu_s - before.cpu_s, interval_s),
-            uses=None,
-        )
+            sample.tid, sample.name, True, state, wait, held, wait_s, sample.cpu_s, 0, 0,
+            wait_share, idle_share, cpu_share, None, time=time,
+        )  # fmt: skip
 
     def _wait(self, outside: OutsideWait, now: float) -> Wait:
         what = outside.what
-        known = (what.owner,) if what.owner and what.kind in CONTENTION_KINDS else ()
+        contends = what.kind in CONTENTION_KINDS
+        for_s = now - outside.since
         return Wait(
-            lock=self._sampled.lock_of(outside).id,
-            kind=what.kind,
-            for_s=max(0.0, now - outside.since),
-            holders=known,
-            stack=self._stacks.get(outside.tid, 0),
-            site=0,
-            seq=outside.seq,
-            timed=outside.futex.timed,
-            shared=what.kind is Kind.RWLOCK and not what.writes,
-            holder_seen=what.owner,
-            pshared=what.shared,
-            awaits=what.awaits,
-            parties=what.parties,
-            idle=what.kind not in CONTENTION_KINDS,
+            self._sampled.lock_of(outside).id,
+            what.kind,
+            for_s if for_s > 0.0 else 0.0,
+            (what.owner,) if what.owner and contends else (),
+            self._stacks.get(outside.tid, 0),
+            0,
+            outside.seq,
+            outside.futex.timed,
+            what.kind is Kind.RWLOCK and not what.writes,
+            what.owner,
+            what.shared,
+            what.awaits,
+            what.parties,
+            not contends,
         )
 
     # ---- locks ----
@@ -170,7 +175,7 @@ class OutsidePicture:
     ) -> Lock:
         what = lock.what
         longest_first = sorted(waiting, key=lambda wait: wait.since)
-        stacks = self._wait_stacks(waiting, now)
+        stacks = self._wait_stacks(waiting, now, idle=what.kind not in CONTENTION_KINDS)
         owners = {wait.what.owner for wait in waiting} - {0}
         is_contention = what.kind in CONTENTION_KINDS
         return Lock(
@@ -200,7 +205,9 @@ class OutsidePicture:
             idle_s=0.0 if is_contention else lock.wait.s,
         )
 
-    def _wait_stacks(self, waiting: Sequence[OutsideWait], now: float) -> tuple[WaitStack, ...]:
+    def _wait_stacks(
+        self, waiting: Sequence[OutsideWait], now: float, idle: bool
+    ) -> tuple[WaitStack, ...]:
         """Of the waits that go on: those that are over had theirs when nobody looked."""
         sums: dict[int, tuple[int, float]] = {}
         for wait in waiting:
@@ -209,10 +216,14 @@ class OutsidePicture:
                 count, wait_s = sums.get(stack, (0, 0.0))
                 sums[stack] = count + 1, wait_s + max(0.0, now - wait.since)
         most_first = sorted(sums.items(), key=lambda one: -one[1][1])
-        return tuple(WaitStack(stack, count, wait_s) for stack, (count, wait_s) in most_first)
+        return tuple(WaitStack(stack, count, wait_s, idle) for stack, (count, wait_s) in most_first)
 
     def _caller(self, stacks: Sequence[WaitStack]) -> Sequence[Frame]:
         return self._frames(stacks[0].stack) if stacks else ()
+
+
+def _used(before: Sample, now: Sample) -> Used:
+    return Used(now.cpu_s - before.cpu_s, now.runnable_s - before.runnable_s, disk_s=None)
 
 
 def _blame(lock: SampledLock) -> tuple[Blame, ...]:

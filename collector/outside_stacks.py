@@ -1,17 +1,23 @@
-"""Call stacks of threads that sleep, taken from outside and named: each sleep is looked at once."""
+"""Call stacks of threads, taken from outside and named: each sleep is looked at once."""
 
 from __future__ import annotations
 
 import re
 import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from locktop.collector.model import Frame
 from locktop.collector.symbols.resolver import Resolver
+from locktop.collector.syscalls import Call
 
 if TYPE_CHECKING:
     from locktop.collector.unwind.unwinder import Unwinder
+    from locktop.collector.unwind.walk import Unwound
 
+#: In which call a thread sleeps, and what tells whether it still does.
+Asleep = tuple[Call, Callable[[], bool]]
 #: Ids of these, which no other stacks have (model.Wait.stack).
 FIRST_ID = 1 << 33
 #: Stands at the outer end of a stack that could not be followed further.
@@ -21,27 +27,43 @@ _LIBC = re.compile(r"libc(\.so\.|-2\.)|\[vdso\]|ld-linux|libpthread")
 #: Calls the kernel for whoever asks it to.
 _SYSCALL = "syscall"
 _MOST_KEPT = 20_000
+#: For a thread that runs to be on a CPU once more.
+_RUNNING_S = 0.01
 
 
 class _Stack(NamedTuple):
     addresses: tuple[int, ...]
     complete: bool
     entered: bool  # see OutsideStacks.of()
+    running: bool  # what it does inside the C library is what it does
+
+
+class Seen(NamedTuple):
+    """A stack that a thread has, or had."""
+
+    id: int
+    age_s: float  # since it was looked at
 
 
 class OutsideStacks:
-    """Of one process."""
+    """Of one process. Thread ids are those of our own pid namespace."""
 
-    def __init__(self, pid: int, resolver: Resolver) -> None:
+    def __init__(self, pid: int, resolver: Resolver, may_stop: bool = False) -> None:
+        """``may_stop``: stop a thread for a moment where its stack cannot be known otherwise."""
         self._pid = pid
         self._resolver = resolver
+        self.may_stop = may_stop
         self._unwinder: Unwinder | None = None
         self._can_unwind = True
         self._until = 0.0
-        #: By tid, and whether functions that were called are frames: which sleep, id.
-        self._of_sleep: dict[tuple[int, bool], tuple[object, int]] = {}
+        #: By tid, and whether functions that were called are frames: which sleep, the stack's id,
+        #: and when: time.monotonic().
+        self._of_sleep: dict[tuple[int, bool], tuple[object, int, float]] = {}
         self._ids: dict[_Stack, int] = {}
-        self._stacks: dict[int, _Stack] = {}
+        self._kept: OrderedDict[int, _Stack] = OrderedDict()  # last used last
+        self._next = FIRST_ID
+        #: Why threads that run cannot be sampled, "" as far as they can be.
+        self.refused = ""
         self._frames: dict[int, tuple[tuple[Frame, ...], tuple[Frame, ...]]] = {}  # all, shown
 
     def unwinder(self) -> Unwinder | None:
@@ -52,28 +74,65 @@ class OutsideStacks:
         """A look begins, in which new stacks may take so long."""
         self._until = time.monotonic() + budget_s
 
-    def of(self, kernel_tid: int, sleep: object, entered: bool = False) -> int:
+    def of(
+        self, tid: int, sleep: object, entered: bool = False, asleep: Asleep | None = None
+    ) -> int:
         """Return the id of the stack that a thread has in a sleep, which ``sleep`` tells from its
         others; 0 where it is not known, or no time was left for it. ``entered``: functions
         that were called are to be frames of it, also those of the C library, and those that have
-        none any more (unwind/entered.py)."""
-        known = self._of_sleep.get((kernel_tid, entered))
-        if known is not None and known[0] == sleep:
+        none any more (unwind/entered.py); ``asleep``: what is known of the sleep already."""
+        known = self._of_sleep.get((tid, entered))
+        if known is not None and known[0] == sleep and known[1] in self._kept:
+            self._kept.move_to_end(known[1])
             return known[1]
-        if time.monotonic() > self._until or not self._is_ready():
+        now = time.monotonic()
+        if now > self._until or not self._is_ready():
             return 0
-        unwound = self._unwinder.blocked(kernel_tid) if self._unwinder else None
+        unwound = self._asleep(tid, asleep)
         if unwound is None or not unwound.addresses:
             return 0
-        # Of a return address the instruction before it is asked for.
-        addresses = tuple(
-            address + (at in unwound.exact) for at, address in enumerate(unwound.addresses)
-        )
-        if entered:
-            addresses = self._with_entered(addresses, unwound.addresses)
-        found = self._id(_Stack(addresses, unwound.complete, entered))
-        self._of_sleep[kernel_tid, entered] = sleep, found
+        found = self._id(unwound, entered=entered)
+        self._of_sleep[tid, entered] = sleep, found, now
         return found
+
+    def _asleep(self, tid: int, asleep: Asleep | None) -> Unwound | None:
+        assert self._unwinder is not None
+        unwound = self._unwinder.asleep(*asleep) if asleep else self._unwinder.blocked(tid)
+        if unwound is None or unwound.complete or not self.may_stop:
+            return unwound
+        stopped = self._unwinder.stopped(tid)
+        # It may have gone on in between.
+        known = unwound.addresses
+        return stopped if stopped and stopped.addresses[: len(known)] == known else unwound
+
+    def running(self, tids: Sequence[int]) -> dict[int, int]:
+        """Return by tid the ids of stacks that threads have which run now; of those that get no CPU
+        in time, and of more than a few, there are none. What each does is sampled, not stopped,
+        unless it may be stopped and the kernel lets nobody sample."""
+        if not tids or not self._is_ready():
+            return {}
+        assert self._unwinder is not None
+        from locktop.collector.unwind.perf_sample import MOST, RefusedError
+
+        unwound: dict[int, Unwound] = {}
+        try:
+            unwound = self._unwinder.running(tids[:MOST], _RUNNING_S)
+        except RefusedError as error:
+            if self.may_stop:
+                stopped = {tid: self._unwinder.stopped(tid) for tid in tids[:MOST]}
+                unwound = {tid: one for tid, one in stopped.items() if one is not None}
+            else:
+                self.refused = str(error)
+        return {tid: self._id(one, running=True) for tid, one in unwound.items() if one.addresses}
+
+    def last(self, tid: int) -> Seen | None:
+        """Return the stack that a thread had when it slept last, as far as that was looked at."""
+        both = (self._of_sleep.get((tid, entered)) for entered in (False, True))
+        kept = [known for known in both if known is not None and known[1] in self._kept]
+        if not kept:
+            return None
+        _, id_, when = max(kept, key=lambda known: known[2])
+        return Seen(id_, time.monotonic() - when)
 
     def _with_entered(
         self, addresses: tuple[int, ...], unwound: tuple[int, ...]
@@ -95,25 +154,44 @@ class OutsideStacks:
                 self._can_unwind = False
         return self._can_unwind
 
-    def _id(self, stack: _Stack) -> int:
+    def _id(self, unwound: Unwound, entered: bool = False, running: bool = False) -> int:
+        # Of a return address the instruction before it is asked for.
+        addresses = tuple(
+            address + (at in unwound.exact) for at, address in enumerate(unwound.addresses)
+        )
+        if entered:
+            addresses = self._with_entered(addresses, unwound.addresses)
+        stack = _Stack(addresses, unwound.complete, entered, running)
         known = self._ids.get(stack)
         if known is None:
-            if len(self._ids) >= _MOST_KEPT:
-                self._ids.clear()  # their numbers are not used again
-            known = self._ids[stack] = FIRST_ID + len(self._stacks)
-            self._stacks[known] = stack
+            known = self._ids[stack] = self._next
+            self._next += 1
+            self._kept[known] = stack
+            if len(self._kept) > _MOST_KEPT:
+                self._forget_oldest()
+        self._kept.move_to_end(known)
         return known
 
+    def _forget_oldest(self) -> None:
+        id_, stack = self._kept.popitem(last=False)
+        del self._ids[stack]
+        self._frames.pop(id_, None)
+        self._resolver.forget(id_)
+
     def frames(self, stack: int) -> tuple[Frame, ...]:
-        """Return a stack's frames, innermost first, without those of the C library that come before
-        its first caller, unless they were asked for and say more than that the kernel was called.
-        """
-        found = self._stacks[stack]
+        """Return a stack's frames, innermost first, of a thread that sleeps without those of the C
+        library that come before its first caller, unless they were asked for and say more than that
+        the kernel was called."""
+        found = self._kept.get(stack)
+        if found is None:
+            return ()
+        self._kept.move_to_end(stack)
         frames = self._resolver.stack(stack, found.addresses)
         known = self._frames.get(stack)
         if known is not None and known[0] is frames:
             return known[1]
-        inside = next((at for at, frame in enumerate(frames) if not _LIBC.match(frame.module)), 0)
+        outside = (at for at, frame in enumerate(frames) if not _LIBC.match(frame.module))
+        inside = 0 if found.running else next(outside, 0)
         if found.entered and inside and frames[inside - 1].function not in ("", _SYSCALL):
             inside = 0
         shown = frames[inside:] if found.complete else (*frames[inside:], CUT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from operator import itemgetter
 
 from locktop.collector import blame
@@ -172,22 +173,23 @@ class Picture:
             idle = rates.share(idle_s - before.idle_s, interval_s)
             asleep = rates.share(waited_s - spun_s, interval_s) if spun_s else contended
         time = self._times.of(key, task, asleep, idle, counts and raw is not None)
+        uses, signals = around.done(raw)
         return Thread(
-            tid=tid,
-            name=self._thread_name(key, raw, task),
-            alive=task is not None,
-            state=classify.state(wait.kind if wait else None, task.state if task else ""),
-            waiting_for=wait,
-            holds=tuple(self._held(raw, entry) for entry in raw.held) if raw else (),
-            wait_s=wait_s,
-            cpu_s=cpu_s,
-            acquisitions=sum(_of_contention(raw.acquisitions)) if raw else 0,
-            contended=sum(_of_contention(raw.contended)) if raw else 0,
-            wait_share=contended,
-            idle_share=idle,
-            cpu_share=time.cpu if time else 0.0,
-            uses=around.uses(raw),
-            signals=around.signals(raw),
+            tid,
+            self._thread_name(key, raw, task),
+            task is not None,
+            classify.state(wait.kind if wait else None, task.state if task else ""),
+            wait,
+            self._holds(raw),
+            wait_s,
+            cpu_s,
+            sum(_of_contention(raw.acquisitions)) if raw else 0,
+            sum(_of_contention(raw.contended)) if raw else 0,
+            contended,
+            idle,
+            time.cpu if time else 0.0,
+            uses,
+            signals,
             time=time,
         )
 
@@ -196,24 +198,18 @@ class Picture:
     ) -> tuple[Thread, ...]:
         """Return all threads with their waits and what they hold and use, and nothing else."""
         around = Around(raws, locks_now(raws.values(), tasks), tasks)
-        return tuple(
-            Thread(
-                tid=tid,
-                name="",
-                alive=tid in tasks,
-                state=ThreadState.OTHER,
-                waiting_for=self._wait(raw, around) if raw else None,
-                holds=tuple(self._held(raw, entry) for entry in raw.held) if raw else (),
-                wait_s={},
-                cpu_s=0.0,
-                acquisitions=0,
-                contended=0,
-                uses=around.uses(raw),
-                signals=around.signals(raw),
-            )
-            for tid in raws.keys() | tasks.keys()
-            for raw in (raws.get(tid),)
-        )
+        found = []
+        for tid in raws.keys() | tasks.keys():
+            raw = raws.get(tid)
+            wait = self._wait(raw, around) if raw else None
+            uses, signals = around.done(raw)
+            found.append(
+                Thread(
+                    tid, "", tid in tasks, ThreadState.OTHER, wait, self._holds(raw), {}, 0.0, 0, 0,
+                    uses=uses, signals=signals,
+                )
+            )  # fmt: skip
+        return tuple(found)
 
     def _thread_name(self, key: ThreadKey, raw: RawThread | None, task: Task | None) -> str:
         if task is not None:
@@ -235,20 +231,20 @@ class Picture:
             known = around.holders(wait.lock)
             known = known or tuple(self._presumed(published, raw.now - wait.since))
         return Wait(
-            lock=wait.lock,
-            kind=kind,
-            for_s=self._clock.seconds(raw.now - wait.since),
-            holders=known,
-            stack=wait.stack,
-            site=wait.site,
-            seq=wait.seq,
-            timed=bool(wait.flags & _WAIT_TIMED),
-            shared=bool(wait.flags & _WAIT_SHARED),
-            holder_seen=wait.holder,
-            pshared=bool(wait.flags & _WAIT_PSHARED),
-            awaits=around.awaited(wait),
-            parties=wait.parties if kind is Kind.BARRIER else 0,
-            idle=kind not in CONTENTION_KINDS,
+            wait.lock,
+            kind,
+            self._clock.seconds(raw.now - wait.since),
+            known,
+            wait.stack,
+            wait.site,
+            wait.seq,
+            bool(wait.flags & _WAIT_TIMED),
+            bool(wait.flags & _WAIT_SHARED),
+            wait.holder,
+            bool(wait.flags & _WAIT_PSHARED),
+            around.awaited(wait),
+            wait.parties if kind is Kind.BARRIER else 0,
+            kind not in CONTENTION_KINDS,
         )
 
     def forget_former_owners(self, now: Mapping[int, LockNow], tasks: Tasks) -> None:
@@ -273,14 +269,17 @@ class Picture:
     def _wait_s(self, raw: RawThread | None, wait: Wait | None) -> dict[Kind, float]:
         if raw is None:
             return {}
-        seconds = {
-            kind: self._clock.seconds(ticks)
-            for kind, ticks in zip(_BY_NUMBER, raw.wait_ticks, strict=True)
-            if ticks
-        }
+        ticks = raw.wait_ticks
+        waited = zip(compress(_BY_NUMBER, ticks), filter(None, ticks), strict=True)
+        seconds = {kind: self._clock.seconds(total) for kind, total in waited}
         if wait is not None:
             seconds[wait.kind] = seconds.get(wait.kind, 0.0) + wait.for_s
         return seconds
+
+    def _holds(self, raw: RawThread | None) -> tuple[Held, ...]:
+        if raw is None or not raw.held:
+            return ()
+        return tuple([self._held(raw, entry) for entry in raw.held])
 
     def _held(self, raw: RawThread, entry: HeldEntry) -> Held:
         return Held(

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import partial
 
 from locktop.collector import (
     control,
     discover,
     ending,
     forked,
+    garbage,
     neighbours,
     procfs,
+    rights,
     unseen,
     waits_now,
 )
@@ -100,23 +101,10 @@ _NOTES = {
 }
 
 
-@contextmanager
-def _nothing_collected() -> Iterator[None]:
-    """Hold off Python's collector of cycles: what a look makes has none, and to go through all that
-    lives, again and again while thousands of objects are made, takes as long as to make them."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 class _File:
     """What belongs to one file: made anew when the process executes another program."""
 
-    def __init__(self, pid: int, memory: SharedMemory) -> None:
+    def __init__(self, pid: int, memory: SharedMemory, stop_threads: bool) -> None:
         self.memory = memory
         self.header = memory.header()
         self.clock = Clock(self.header)
@@ -125,9 +113,10 @@ class _File:
         self.recorder = FlightRecorder(memory)
         self.resolver = resolver = Resolver(pid)
         self.frames = StackFrames(memory, resolver)
-        self.outside = OutsideStacks(pid, resolver)
+        self.outside = OutsideStacks(pid, resolver, stop_threads)
         self.python = PythonStacks(PythonReader(pid), self.frames)
         self.waits: Waits = {}  # of the last look
+        self.newest: Mapping[int, RawThread] = {}  # of it too
         self.given = GivenNames(memory)
         self.misuses = Misuses(memory, self.clock)
         self.orders = LockOrders(memory, resolver)
@@ -155,13 +144,15 @@ class _File:
 class PreloadSource:
     """Looks at one preloaded process."""
 
-    def __init__(self, pid: int, rules: Rules | None = None) -> None:
-        """``rules``: see attach()."""
+    def __init__(self, pid: int, rules: Rules | None = None, stop_threads: bool = False) -> None:
+        """``rules``, ``stop_threads``: see attach()."""
+        self._stop_threads = stop_threads
         self._classifier = Classifier(rules)
         self._target = discover.find(pid)
         memory = discover.open_memory(self._target)
-        self._file = _File(pid, memory)
+        self._file = _File(pid, memory, stop_threads)
         self._tasks = Tasks(pid, self._target.own_pid)
+        self._followed: Collection[int] | None = None
         self._holders, self._blind_spot = self._asking()
         self._closer = CloserLook(self._tasks)
         self._neighbours = neighbours.Neighbours(self._target)
@@ -177,9 +168,15 @@ class PreloadSource:
 
     def _asking(self) -> tuple[Holders, BlindSpot]:
         """What asks the kernel about threads of the program that runs now."""
-        pid, tasks, stacks = self._target.pid, self._tasks, self._file.outside
-        blind_spot = BlindSpot(pid, tasks, stacks, self._file.resolver, self._classifier)
-        return Holders(pid, tasks, stacks), blind_spot
+        pid, file = self._target.pid, self._file
+
+        def holds(tid: int, lock: Lock) -> bool:
+            thread = file.newest.get(tid)
+            return thread is not None and lock.id in file.reader.holds(thread)
+
+        holders = Holders(pid, self._tasks, file.outside, holds)
+        holders.follow(self._followed)
+        return holders, BlindSpot(pid, self._tasks, file.outside, file.resolver, self._classifier)
 
     def close(self) -> None:
         """Let go of the process; a claim on it lapses by itself."""
@@ -191,7 +188,7 @@ class PreloadSource:
     def look(self, resolve: bool = False) -> Snapshot:
         """See Source."""
         with self._busy:
-            with _nothing_collected():
+            with garbage.not_collected():
                 snapshot = self._looked()
             told = self._classifier.told(self._resolved(snapshot) if resolve else snapshot)
             if not told.ended:
@@ -219,9 +216,11 @@ class PreloadSource:
         self._hurried = True
         self._file.hurry()
 
-    def follow(self, tid: int) -> None:
+    def follow(self, tid: int, locks: Collection[int] | None = None) -> None:
         """See Source."""
         self._closer.follow(tid)
+        self._followed = locks
+        self._holders.follow(locks)
 
     def set_level(self, name: str) -> str:
         """See Source."""
@@ -291,7 +290,7 @@ class PreloadSource:
             memory.close()
             return None
         self._file.close()
-        self._file = _File(self._target.pid, memory)
+        self._file = _File(self._target.pid, memory, self._stop_threads)
         self._holders, self._blind_spot = self._asking()
         if self._hurried:
             self._file.hurry()
@@ -331,7 +330,7 @@ class PreloadSource:
         file.orders.refresh()
         reading = file.reader.read(file.orders.locks)
         file.rows = {row.lock: row for row in reading.rows}
-        file.waits = _waits(reading.newest)
+        file.waits, file.newest = _waits(reading.newest), reading.newest
         if file.unloads != reading.header.unloads:
             file.unloads = reading.header.unloads
             file.resolver.read_anew()
@@ -359,6 +358,7 @@ class PreloadSource:
         snapshot = file.python.shown(snapshot, file.waits)
         if ended:
             return ending.of_the_dead(snapshot, reading, self._last)
+        snapshot = replace(snapshot, notes=(*snapshot.notes, *self._notes_of_the_living()))
         waiters = unseen.waiters(tasks, reading.newest, self._tasks, file.reader, file.memory)
         self._unseen = {tid: tasks[tid].runs for tid in waiters}
         return unseen.told(snapshot, waiters)
@@ -504,10 +504,16 @@ class PreloadSource:
             notes.append(_WAS_DORMANT)
         return (*notes, *reading.notes, *self._file.resolver.notes(), *self._file.python.notes())
 
+    def _notes_of_the_living(self) -> tuple[str, ...]:
+        target = self._target
+        owner = partial(discover.user_name, target.uid)
+        lost = rights.lost(target.pid, owner, partial(self._tasks.call, target.own_pid))
+        return (*([lost] if lost else []), *discover.notes(target))
+
     def _with_sleepers(self, snapshot: Snapshot, resolve: bool) -> Snapshot:
         """With what the holders of contended locks do now, and those that wait unseen."""
         self._file.outside.begin(_STACKS_OF_ALL_S if resolve else _STACKS_S)
-        locks = self._holders.told(snapshot.locks, snapshot.threads)
+        locks = self._holders.told(snapshot, resolve)
         # They have time of their own. The first picture does not wait for what stacks need.
         self._file.outside.begin(_STACKS_UNSEEN_S if resolve else _STACKS_S)
         self._blind_spot.ask(self._unseen if resolve or self._last is not None else {})
@@ -516,7 +522,8 @@ class PreloadSource:
             self._file.resolver.wait(_NAMES_S)
             stacks = self._holders.stacks() | self._blind_spot.stacks()
         stacks = {**snapshot.stacks, **stacks}
-        return self._blind_spot.told(replace(snapshot, locks=locks, stacks=stacks))
+        notes = *snapshot.notes, *self._holders.notes()
+        return self._blind_spot.told(replace(snapshot, locks=locks, stacks=stacks, notes=notes))
 
     def _resolved(self, snapshot: Snapshot, patience_s: float = _NAMES_S) -> Snapshot:
         """Wait for names, and for those that only follow from them (a lock's from a stack's)."""

@@ -10,10 +10,11 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import partial
 
-from locktop.collector import discover, procfs
+from locktop.collector import discover, garbage, procfs, program, rights, task_files
 from locktop.collector.analysis import deadlock, waitgraph
 from locktop.collector.analysis.classify import Classifier
 from locktop.collector.analysis.idle_rules import Rules
@@ -39,20 +40,21 @@ from locktop.collector.sampled import Sampled
 from locktop.collector.samples import Sample, Samples
 from locktop.collector.sanitize import clean
 from locktop.collector.source import WaitNow
+from locktop.collector.spent import SHORTEST_S, Spent
 from locktop.collector.symbols.resolver import Resolver
 from locktop.collector.tasks import Tasks
 
-#: Of a CPU, for samples.
-_SHARE = 0.02
-_SHORTEST_S, _LONGEST_S = 0.005, 0.5  # between two of them
 #: Between the two samples of a first look: one alone tells no time.
 _FIRST_S = 0.05
 _NAMES_S = 30.0
 #: For call stacks that are new in a look; the rest come in later ones.
-_STACKS_S, _STACKS_OF_ALL_S = 0.01, 2.0
+_STACKS_S, _STACKS_OF_ALL_S = 0.005, 2.0
 _NOTE = (
     "there is a sample every {every:.0f} ms: shorter waits are met by chance; how often locks were"
     " taken, and how long they were held, is not known"
+)
+_UNCOUNTED = (
+    f"this kernel does not tell when its threads sleep (CONFIG_SCHED_INFO); {rights.HOW_TO_PRELOAD}"
 )
 _UNTOLD = "some threads wait in futex calls of which it cannot be told for what, or who holds it"
 
@@ -60,11 +62,15 @@ _UNTOLD = "some threads wait in futex calls of which it cannot be told for what,
 class ProcSource:
     """Samples one process."""
 
-    def __init__(self, pid: int, rules: Rules | None = None, why: str = "") -> None:
-        """``rules``: see attach(); ``why``: what to say of the library that is not there.
+    def __init__(
+        self, pid: int, rules: Rules | None = None, why: str = "", stop_threads: bool = False
+    ) -> None:
+        """``rules``, ``stop_threads``: see attach(); ``why``: what to say of the library that is
+        not there.
 
         Raises LocktopError where the process may not be looked into."""
         self._why = why
+        self._stop_threads = stop_threads
         self._classifier = Classifier(rules)
         self._target = discover.find(pid)
         self._tasks = Tasks(pid, self._target.own_pid)
@@ -73,8 +79,10 @@ class ProcSource:
         self._last: Snapshot | None = None
         self._begun = time.monotonic()
         self._looked_at = 0.0
-        self._every_s = _SHORTEST_S
+        self._spent = Spent()
+        self._every_s = SHORTEST_S
         self._hurried = False
+        self._followed: Collection[int] | None = None
         self._busy = threading.Lock()
         self._closed = threading.Event()
         self._begin()
@@ -83,23 +91,32 @@ class ProcSource:
         except OSError as error:
             self._let_go()
             raise self._refused(error) from None
+        if why_not := rights.memory_refused(pid) or ("" if self._now else _UNCOUNTED):
+            self._let_go()
+            raise LocktopError(f"process {self._target} runs without the library, and {why_not}")
         self._thread = threading.Thread(target=self._go_on_sampling, name="sampler", daemon=True)
         self._thread.start()
 
     def _begin(self) -> None:
-        """With the program that the process executes now."""
+        """With the program that the process executes now. Raises LocktopError where its system
+        calls and locks are not those that are known here."""
         pid = self._target.pid
-        self._exe = self._executable()
+        if program.is_of_32_bits(f"/proc/{pid}/exe"):
+            raise LocktopError(
+                f"process {self._target} is a 32-bit program: what its threads wait for is not told"
+            )
+        self._program = self._executed()
         self._resolver = Resolver(pid)
         if self._hurried:
             self._resolver.hurry()
         self._samples = Samples(pid, self._target.own_pid)
         self._sampled = Sampled()
-        self._stacks = OutsideStacks(pid, self._resolver)
+        self._stacks = OutsideStacks(pid, self._resolver, self._stop_threads)
         self._once = OnceWaits(pid, self._stacks)
         self._waits = OutsideWaits(pid, glibc_of(pid), self._once.is_one)
         self._picture = OutsidePicture(self._resolver, self._sampled, self._stacks.frames)
-        self._holders = Holders(pid, self._tasks, self._stacks)
+        self._holders = Holders(pid, self._tasks, self._stacks, self._holds)
+        self._holders.follow(self._followed)
         self._closer = CloserLook(self._tasks)
         self._now: Mapping[int, Sample] = {}
         self._waiting: Mapping[int, OutsideWait] = {}
@@ -122,9 +139,11 @@ class ProcSource:
         self._hurried = True
         self._resolver.hurry()
 
-    def follow(self, tid: int) -> None:
+    def follow(self, tid: int, locks: Collection[int] | None = None) -> None:
         """See Source."""
         self._closer.follow(tid)
+        self._followed = locks
+        self._holders.follow(locks)
 
     def set_level(self, name: str) -> str:
         """See Source."""
@@ -148,7 +167,7 @@ class ProcSource:
 
     def look(self, resolve: bool = False) -> Snapshot:
         """See Source."""
-        with self._busy:
+        with self._busy, garbage.not_collected(), self._spent.on_a_look():
             if self._last is not None and self._last.ended:
                 return self._last
             try:
@@ -160,13 +179,21 @@ class ProcSource:
             told = self._classifier.told(snapshot)
             told = replace(
                 told,
-                locks=self._holders.told(told.locks, told.threads),
+                locks=self._holders.told(told, resolve),
                 threads=self._closer.told(told.threads, resolve),
             )
             if resolve:
+                self._holders.stacks()  # asks for their names
                 self._resolver.wait(_NAMES_S)
-            self._last = replace(told, stacks={**told.stacks, **self._holders.stacks()})
+            self._last = replace(
+                told,
+                stacks={**told.stacks, **self._holders.stacks()},
+                notes=(*told.notes, *self._holders.notes()),
+            )
             return self._last
+
+    def _holds(self, tid: int, lock: Lock) -> bool:
+        return self._waits.owner(lock.address, self._now) == tid
 
     # ---- samples ----
 
@@ -176,20 +203,22 @@ class ProcSource:
             with self._busy:
                 try:
                     self._sample()
-                except OSError:
-                    return  # the next look says why
+                except OSError as error:
+                    if not task_files.is_ours(error):
+                        return  # the next look says why
             took_s = time.thread_time() - begun
-            self._every_s = min(max(took_s / _SHARE, _SHORTEST_S), _LONGEST_S)
+            self._every_s = self._spent.pause_s(took_s)
 
     def _sample(self) -> None:
         if self._is_another():
             raise ProcessLookupError
         samples = self._samples.take()
-        waits = self._waits.of(samples, self._samples.still_sleeps)
+        waits = self._waits.of(samples, self._samples.still_sleeps, self._samples.newcomers)
         self._at = self._samples.at
+        if len(samples) < len(self._now) or self._samples.newcomers:
+            lives = {sample.life for sample in samples.values()}
+            self._sampled.forget_threads(lives, self._samples.newcomers)
         self._sampled.add(self._at, waits)
-        if len(samples) < len(self._now):
-            self._sampled.forget_threads(samples)
         self._now, self._waiting = samples, waits
 
     def _is_another(self) -> bool:
@@ -198,21 +227,26 @@ class ProcSource:
         over = stat.state in "ZX" and len(procfs.tids(self._target.pid)) < 2
         return over or stat.start_time != self._target.start_time
 
-    def _executable(self) -> str:
+    def _executed(self) -> tuple[int, int, bytes] | None:
+        """What differs when the process executes a program, also the same one again: then its
+        memory lies elsewhere. None where that is not told."""
+        pid = self._target.pid
         try:
-            return os.readlink(f"/proc/{self._target.pid}/exe")
+            file, auxiliary = os.stat(f"/proc/{pid}/exe"), procfs.read(f"/proc/{pid}/auxv")
         except OSError:
-            return ""
+            return None
+        return (file.st_dev, file.st_ino, auxiliary) if auxiliary else None
 
     # ---- one look ----
 
     def _looked(self, stacks_s: float) -> Snapshot:
-        exe = self._executable()
-        if exe != self._exe and exe:
+        if self._executed() not in (None, self._program):
             self._let_go_of_program()
         if not self._looked_at:
             time.sleep(_FIRST_S)
         self._sample()
+        if rights.memory_refused(self._target.pid):
+            raise PermissionError  # it was allowed before
         self._find_runners(stacks_s)
         now = self._at
         interval_s = now - self._looked_at if self._looked_at else now - self._begun
@@ -257,11 +291,12 @@ class ProcSource:
 
     def _let_go_of_program(self) -> None:
         """It executed another one: its threads and locks are others, whatever their numbers."""
-        self._samples.close()
-        self._resolver.close()
+        samples, resolver = self._samples, self._resolver
         self._process.identify()
         self._begun = time.monotonic()
         self._begin()
+        samples.close()
+        resolver.close()
 
     def _stacks_of_waits(self) -> dict[int, int]:
         """By tid, those in contention first: there may not be time for all."""
@@ -270,8 +305,10 @@ class ProcSource:
             self._waiting.values(), key=lambda wait: wait.what.kind not in CONTENTION_KINDS
         )
         for wait in order:
-            untold = wait.what.kind is Kind.FUTEX
-            stack = self._stacks.of(self._now[wait.tid].kernel_tid, wait.seq, entered=untold)
+            sample, untold = self._now[wait.tid], wait.what.kind is Kind.FUTEX
+            assert sample.call is not None, "it waits"
+            asleep = sample.call, partial(self._samples.still_sleeps, sample)
+            stack = self._stacks.of(sample.kernel_tid, wait.seq, untold, asleep)
             if stack:
                 found[wait.tid] = stack
         return found
@@ -284,15 +321,32 @@ class ProcSource:
         interval_s: float,
     ) -> tuple[Deadlock, ...]:
         """What this sample shows, and the next one right after it: a thread that was on no CPU in
-        between was asleep all the time."""
+        between did nothing. Whether it waits yet, or was let go and waits for a CPU, the kernel is
+        asked in between."""
+        if not self._may_be_stuck():
+            return ()
         by_id = {lock.id: lock for lock in locks}
         first = waitgraph.waits(threads, by_id)
         suspects = waitgraph.of(first, deadlock.found(first))
         if not suspects.stops:
             return ()
+        asleep = {tid for tid, stop in suspects.stops.items() if stop.asleep}
+        states = self._tasks.states(asleep | suspects.ended)
+        awake = {tid for tid in asleep if states[tid] != "S"}
+        awake |= {tid for tid in suspects.ended if states[tid]}
         self._sample()
         again = self._picture.threads(self._now, self._waiting, stacks, self._at, interval_s)
-        return deadlock.confirmed(suspects, waitgraph.waits(again, by_id))
+        return deadlock.confirmed(suspects, waitgraph.waits(again, by_id), awake)
+
+    def _may_be_stuck(self) -> bool:
+        """Whether somebody is waited for who waits, too, or is no more, or for a barrier. Without
+        that nothing of what can be told here is a deadlock, and there is no more to work out."""
+        waiting, living = self._waiting, self._now
+        for wait in waiting.values():
+            by = wait.what.owner or wait.what.awaits
+            if wait.what.kind is Kind.BARRIER or (by and (by in waiting or by not in living)):
+                return True
+        return False
 
     def _resolved(self, snapshot: Snapshot) -> Snapshot:
         self._resolver.wait(_NAMES_S)
@@ -309,7 +363,7 @@ class ProcSource:
         ]
         if untold:
             notes.append(_UNTOLD)
-        return (*notes, *self._resolver.notes())
+        return (*notes, *discover.notes(self._target), *self._resolver.notes())
 
     def _without(self) -> str:
         return self._why or "it runs without the library"
@@ -318,10 +372,10 @@ class ProcSource:
 
     def _after(self, error: OSError) -> Snapshot:
         """The last picture, of a process that is gone."""
-        if isinstance(error, PermissionError) or self._last is None:
+        if self._last is None or isinstance(error, PermissionError) or task_files.is_ours(error):
             raise self._refused(error)
         threads = tuple(
-            replace(thread, alive=False, state=ThreadState.OTHER) for thread in self._last.threads
+            thread._replace(alive=False, state=ThreadState.OTHER) for thread in self._last.threads
         )
         self._last = replace(self._last, threads=threads, ended=True)
         return self._last
@@ -329,4 +383,6 @@ class ProcSource:
     def _refused(self, error: OSError) -> LocktopError:
         if isinstance(error, PermissionError):
             return discover.not_ours_to_trace(self._target)
+        if task_files.is_ours(error):
+            return LocktopError(f"cannot look at process {self._target}: {error.strerror}")
         return LocktopError(f"process {self._target} has ended")

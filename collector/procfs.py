@@ -40,6 +40,42 @@ class Status:
     namespace_pids: tuple[int, ...]  # outermost first; the last is the process's own view
 
 
+class Identity(NamedTuple):
+    """In whose name a process acts, credentials(7): its ids as /proc/PID/status has them."""
+
+    uids: tuple[int, ...]  # real, effective, saved, of the file system
+    gids: tuple[int, ...]
+    permitted: int  # capabilities, one bit each
+    effective: int
+
+
+def counts_as_we_do() -> bool:
+    """Tell whether /proc is there, and has the processes under the numbers that they have for us:
+    after a bare unshare(2) it is still that of the pid namespace outside."""
+    try:
+        return os.readlink("/proc/self") == str(os.getpid())
+    except OSError:
+        return False
+
+
+def in_our_namespace(pid: int, kind: str) -> bool | None:
+    """Tell whether a process is in our namespace of a kind, "user" or "time" (namespaces(7)); None
+    where that may not be seen."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/{kind}") == os.readlink(f"/proc/self/ns/{kind}")
+    except OSError:
+        return None
+
+
+def hides_others() -> bool:
+    """Tell whether /proc is mounted so that it hides what one may not trace (hidepid)."""
+    for line in read("/proc/self/mounts").splitlines():
+        _, directory, kind, options = line.split()[:4]
+        if (directory, kind) == (b"/proc", b"proc") and b"hidepid=" in options:
+            return True
+    return False
+
+
 def read(path: str) -> bytes:
     """Return a /proc file's bytes."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -53,9 +89,12 @@ def read(path: str) -> bytes:
 
 
 def parse_stat(data: bytes) -> Stat:
-    """Parse a stat line; the second field, a name, may itself hold blanks and parentheses."""
+    """Parse a stat line; the second field, a name, may itself hold blanks and parentheses. Raises
+    ValueError."""
     end = data.rindex(b")")
     fields = data[end + 2 :].split(b" ", 20)
+    if len(fields) < 20 or len(fields[0]) != 1:
+        raise ValueError(f"{len(fields)} fields of a thread")
     cpu_ticks = int(fields[11]) + int(fields[12])
     name = clean(data[data.index(b"(") + 1 : end])
     return Stat(name, fields[0].decode(), int(fields[1]), cpu_ticks * CLOCK_TICK_S, int(fields[19]))
@@ -89,8 +128,14 @@ def thread_syscall(pid: int, tid: int) -> bytes:
 
 def thread_runs(pid: int, tid: int) -> int:
     """Return how often a thread was put on a CPU: it slept all the time while that stays the
-    same."""
-    return int(read(f"/proc/{pid}/task/{tid}/schedstat").split()[2])
+    same. Raises ValueError where the kernel does not tell."""
+    _, _, runs = thread_schedstat(pid, tid).split()
+    return int(runs)
+
+
+def thread_schedstat(pid: int, tid: int) -> bytes:
+    """Return what the scheduler counts of a thread (Documentation/scheduler/sched-stats.rst)."""
+    return read(f"/proc/{pid}/task/{tid}/schedstat")
 
 
 def thread_switches(pid: int, tid: int) -> tuple[int, int]:
@@ -150,6 +195,18 @@ def status(pid: int) -> Status:
     namespace_pids = tuple(int(value) for value in fields.get(b"NSpid", [b"%d" % pid]))
     threads = int(fields[b"Threads"][0]) if b"Threads" in fields else 0
     return Status(int(fields[b"Tgid"][0]), int(fields[b"Uid"][1]), threads, namespace_pids)
+
+
+def identity(pid: int | str) -> Identity:
+    """Return in whose name a process acts, "self" for this one."""
+    lines = (line.partition(b":") for line in read(f"/proc/{pid}/status").splitlines())
+    fields = {name: rest.split() for name, _, rest in lines}
+    return Identity(
+        tuple(map(int, fields[b"Uid"])),
+        tuple(map(int, fields[b"Gid"])),
+        int(fields[b"CapPrm"][0], 16),
+        int(fields[b"CapEff"][0], 16),
+    )
 
 
 def own_tid(pid: int, tid: int) -> int:

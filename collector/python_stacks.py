@@ -201,7 +201,7 @@ class PythonStacks:
 def _with_stack(thread: Thread, merged: Mapping[int, tuple[int, int]]) -> Thread:
     if thread.waiting_for is None or thread.tid not in merged:
         return thread
-    return replace(thread, waiting_for=replace(thread.waiting_for, stack=merged[thread.tid][1]))
+    return thread._replace(waiting_for=thread.waiting_for._replace(stack=merged[thread.tid][1]))
 
 
 def _with_stacks(found: Deadlock, merged: Mapping[int, tuple[int, int]]) -> Deadlock:

@@ -7,7 +7,7 @@ belonged together, and copies again what did not (the rules stand in abi.h).
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,10 +53,9 @@ class RawThread:
     use_count: int  # more than LT_USES: not all are there
     use_bytes: bytes  # of struct lt_use
 
-    def uses(self) -> Iterator[Use]:
+    def uses(self) -> list[Use]:
         """Return what it did at locks that nobody owns."""
-        size = abi.USE.size
-        return (abi.USE.at(self.use_bytes, at) for at in range(0, len(self.use_bytes), size))
+        return abi.USE.each(self.use_bytes)
 
     @property
     def uses_are_whole(self) -> bool:
@@ -130,6 +129,14 @@ class Reader:
         cycle = self._begin()
         self._read_threads(cycle)
         return newest_of_each_tid(cycle.threads)
+
+    def holds(self, thread: RawThread) -> frozenset[int]:
+        """Return the ids of the locks that one thread lists as held now."""
+        data = memoryview(self._memory.read(thread.offset, abi.THREAD.size))
+        block = abi.THREAD.at(data)
+        if (block.tid, block.birth) != (thread.block.tid, thread.block.birth):
+            return frozenset()
+        return frozenset(entry.lock for entry in self._held(block, thread.offset, data))
 
     def _begin(self) -> _Cycle:
         self._locks.refresh()

@@ -11,7 +11,7 @@ intervals for each that is met: variance d^2, as of a Poisson count); of longer 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Set
 from dataclasses import dataclass, field
 
 from locktop.collector.glibc_objects import Object
@@ -47,59 +47,121 @@ class SampledLock:
     wait: Sum = field(default_factory=Sum)
     met: int = 0  # waits that a sample met
     longest_s: float = 0.0
-    blame: dict[int, float] = field(default_factory=dict)  # by the owner's tid, 0 not known
+    blame: dict[int, float] = field(default_factory=dict)  # by the owner's tid, 0: ended, not known
+
+
+@dataclass(slots=True)
+class _Sleep:
+    """A wait that goes on."""
+
+    wait: OutsideWait
+    lock: SampledLock
+    counted_to: float  # all of it before that is in the sums: time.monotonic()
 
 
 class Sampled:
-    """Adds up sample after sample."""
+    """Adds up sample after sample.
+
+    What a sample finds as the one before left it costs nothing: a wait that goes on is counted when
+    it has changed, or when somebody asks for the sums.
+    """
 
     def __init__(self) -> None:
-        self.locks: dict[Key, SampledLock] = {}
-        self.by_thread: dict[int, dict[Kind, Sum]] = {}
-        self._before: Mapping[int, OutsideWait] = {}
+        self._locks: dict[Key, SampledLock] = {}
+        self._by_thread: dict[int, dict[Kind, Sum]] = {}  # by Sample.life
+        self._blamed: set[int] = set()  # tids
+        self._asleep: dict[int, _Sleep] = {}  # by tid, in the last sample
+        self._waits: Mapping[int, OutsideWait] = {}
         self._at = 0.0
 
     def add(self, now: float, waits: Mapping[int, OutsideWait]) -> None:
         """Add a sample that was taken at ``now`` (time.monotonic())."""
-        interval_s = now - self._at if self._at else 0.0
-        for tid, wait in waits.items():
-            before = self._before.get(tid)
-            goes_on = before is not None and before.seq == wait.seq
-            lock = self._lock(wait)
-            if not goes_on:
-                lock.met += 1
-            lock.longest_s = max(lock.longest_s, now - wait.since)
-            if interval_s:
-                self._count(wait, interval_s, goes_on)
-        if interval_s:
-            for tid, wait in self._before.items():
-                after = waits.get(tid)
-                if after is None or after.seq != wait.seq:
-                    self._count(wait, interval_s, False)
-        self._before, self._at = waits, now
+        before, before_at = self._waits, self._at
+        interval_s = now - before_at if before_at else 0.0
+        for tid in [tid for tid, wait in before.items() if waits.get(tid) is not wait]:
+            self._leave(tid, waits.get(tid), interval_s)
+        self._waits, self._at = waits, now
+        for tid, wait in [one for one in waits.items() if before.get(one[0]) is not one[1]]:
+            self._enter(wait, before.get(tid), before_at, interval_s)
+
+    @property
+    def locks(self) -> Mapping[Key, SampledLock]:
+        """What was seen of each lock, by the last sample."""
+        self._settle()
+        return self._locks
+
+    @property
+    def by_thread(self) -> Mapping[int, Mapping[Kind, Sum]]:
+        """What each thread has waited, by Sample.life, by the last sample."""
+        self._settle()
+        return self._by_thread
 
     def lock_of(self, wait: OutsideWait) -> SampledLock:
-        """Return what is known of the lock that is waited for."""
-        return self.locks[wait.what.kind, wait.what.address]
+        """Return what is known of the lock that is waited for; its sums may be behind."""
+        return self._locks[wait.what.kind, wait.what.address]
 
-    def forget_threads(self, living: Mapping[int, object]) -> None:
-        """Let go of what threads that ended have waited: their locks still have it."""
-        self.by_thread = {tid: sums for tid, sums in self.by_thread.items() if tid in living}
+    def forget_threads(self, lives: Container[int], newcomers: Set[int]) -> None:
+        """Let go of what threads that ended have waited: their locks still have it. ``newcomers``:
+        tids that others have now, who are not to blame for what those before them had."""
+        self._settle()
+        self._by_thread = {life: sums for life, sums in self._by_thread.items() if life in lives}
+        for tid in self._blamed & newcomers:
+            self._blamed.discard(tid)
+            for lock in self._locks.values():
+                if tid in lock.blame:
+                    lock.blame[0] = lock.blame.get(0, 0.0) + lock.blame.pop(tid)
+
+    def _leave(self, tid: int, after: OutsideWait | None, interval_s: float) -> None:
+        """A wait is over, or is told otherwise from now on."""
+        asleep = self._asleep.pop(tid)
+        self._count_to(asleep, self._at)
+        if after is None or after.seq != asleep.wait.seq:
+            self._count(asleep.wait, asleep.lock, interval_s / 2, interval_s * interval_s / 2)
+
+    def _enter(
+        self, wait: OutsideWait, before: OutsideWait | None, before_at: float, interval_s: float
+    ) -> None:
+        lock = self._lock(wait)
+        if before is not None and before.seq == wait.seq:
+            self._asleep[wait.tid] = _Sleep(wait, lock, before_at or self._at)
+            return
+        lock.met += 1
+        lock.longest_s = max(lock.longest_s, self._at - wait.since)
+        if interval_s:
+            self._count(wait, lock, interval_s / 2, interval_s * interval_s / 2)
+        self._asleep[wait.tid] = _Sleep(wait, lock, self._at)
 
     def _lock(self, wait: OutsideWait) -> SampledLock:
         key = wait.what.kind, wait.what.address
-        lock = self.locks.get(key)
+        lock = self._locks.get(key)
         if lock is None:
-            lock = self.locks[key] = SampledLock(len(self.locks) + 1, wait.what)
+            lock = self._locks[key] = SampledLock(len(self._locks) + 1, wait.what)
         lock.what = wait.what
         return lock
 
-    def _count(self, wait: OutsideWait, interval_s: float, goes_on: bool) -> None:
-        seconds = interval_s if goes_on else interval_s / 2
-        variance = 0.0 if goes_on else interval_s * interval_s / 2
-        lock = self._lock(wait)
+    def _settle(self) -> None:
+        """Count the waits that go on, up to the last sample."""
+        for asleep in self._asleep.values():
+            self._count_to(asleep, self._at)
+
+    def _count_to(self, asleep: _Sleep, at: float) -> None:
+        seconds = at - asleep.counted_to
+        if seconds <= 0.0:
+            return
+        asleep.counted_to = at
+        lock = asleep.lock
+        lock.longest_s = max(lock.longest_s, at - asleep.wait.since)
+        self._count(asleep.wait, lock, seconds, 0.0)
+
+    def _count(self, wait: OutsideWait, lock: SampledLock, seconds: float, variance: float) -> None:
         lock.wait.add(seconds, variance)
         owner = wait.what.owner
         lock.blame[owner] = lock.blame.get(owner, 0.0) + seconds
-        sums = self.by_thread.setdefault(wait.tid, {})
-        sums.setdefault(wait.what.kind, Sum()).add(seconds, variance)
+        self._blamed.add(owner)
+        sums = self._by_thread.get(wait.life)
+        if sums is None:
+            sums = self._by_thread[wait.life] = {}
+        of_kind = sums.get(wait.what.kind)
+        if of_kind is None:
+            of_kind = sums[wait.what.kind] = Sum()
+        of_kind.add(seconds, variance)

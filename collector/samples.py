@@ -6,26 +6,31 @@ it was: one short read tells. So a sample of a process whose threads mostly slee
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from locktop.collector import procfs, syscalls
-from locktop.collector.sample_files import SampleFiles
+from locktop.collector.abi import lib
 from locktop.collector.sanitize import clean
 from locktop.collector.syscalls import Call
+from locktop.collector.task_files import RawTask, TaskFiles
 
-#: A thread that does not run is asked for its name again every so many samples.
-_ROUNDS = 64
-_THIRD = 3  # three files are kept open for each thread
+_SCHED: int = lib.LT_TASK_SCHED
+_CALL: int = lib.LT_TASK_CALL
+_SLEPT: int = lib.LT_TASK_SLEPT
+
+_clean = functools.lru_cache(maxsize=4096)(clean)
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """What one thread did when it was looked at."""
+class Sample(NamedTuple):  # one for each thread that moves, in each sample
+    """What one thread did when it was looked at. While it sleeps on under the same name it is the
+    same object."""
 
     tid: int  # as the process counts
     kernel_tid: int  # as we do
+    life: int  # of the thread: ids are used again
     name: str
     state: str  # letter, see proc_pid_stat(5)
     cpu_s: float
@@ -42,103 +47,72 @@ class Samples:
         """``own_pid``: its pid as its own pid namespace counts."""
         self._pid = pid
         self._same_ids = pid == own_pid
-        self._own_tids: dict[int, int] = {}
-        self._known: dict[int, tuple[bytes, Sample]] = {}  # by the kernel's tid: schedstat
-        self._schedstats = SampleFiles(pid, "schedstat", _THIRD)
-        self._calls = SampleFiles(pid, "syscall", _THIRD)
-        self._stats = SampleFiles(pid, "stat", _THIRD)
-        self._round = self._seq = 0
+        self._known: dict[int, Sample] = {}  # by the kernel's tid
+        self._files = TaskFiles(pid)
+        self._number = self._seq = self._life = 0
         self.at = 0.0  # when the last sample was begun: time.monotonic()
+        self.newcomers: set[int] = set()  # tids of the threads that the last sample showed first
 
     def close(self) -> None:
         """Close what is kept open."""
-        for files in (self._schedstats, self._calls, self._stats):
-            files.close()
+        self._files.close()
 
     def take(self) -> Mapping[int, Sample]:
         """Return the living threads by tid. Raises OSError when the process is gone,
         PermissionError where it may not be looked into."""
-        self._round += 1
+        self._number += 1
+        self.newcomers = set()
         self.at = time.monotonic()
-        kernel_tids = procfs.tids(self._pid)
-        if len(kernel_tids) < len(self._known):
-            self._forget(set(kernel_tids))
-        found: dict[int, Sample] = {}
-        known: dict[int, tuple[bytes, Sample]] = {}
-        for kernel_tid in kernel_tids:
-            taken = self._sample(kernel_tid)
-            if taken is not None:
-                known[kernel_tid] = taken
-                found[taken[1].tid] = taken[1]
+        before, self._known = self._known, {}  # where one fails the next one is a first one
+        kernel_tids = self._files.tids()
+        read = self._files.sample(kernel_tids, self._number)
+        living = set(kernel_tids)
+        known = {tid: sample for tid, sample in before.items() if tid in living}
+        for kernel_tid, raw in read:
+            earlier = known.pop(kernel_tid, None)
+            sample = self._sample(kernel_tid, raw, earlier) if raw is not None else None
+            if sample is not None:
+                known[kernel_tid] = sample
         self._known = known
-        return found
+        return known if self._same_ids else {sample.tid: sample for sample in known.values()}
 
     def still_sleeps(self, sample: Sample) -> bool:
         """Tell whether the thread was on no CPU since its sample was taken."""
         known = self._known.get(sample.kernel_tid)
-        try:
-            return known is not None and self._schedstats.read(sample.kernel_tid) == known[0]
-        except OSError:
-            return False
+        return known is sample and self._files.still_sleeps(sample.kernel_tid)
 
-    def _forget(self, living: set[int]) -> None:
-        for files in (self._schedstats, self._calls, self._stats):
-            files.keep_only(living)
-        self._own_tids = {tid: own for tid, own in self._own_tids.items() if tid in living}
-
-    def _sample(self, kernel_tid: int) -> tuple[bytes, Sample] | None:
-        before = self._known.get(kernel_tid)
+    def _sample(self, kernel_tid: int, raw: RawTask, before: Sample | None) -> Sample | None:
+        """None of a thread that ended, or of which nothing can be told."""
+        state, name = chr(raw.state), _clean(raw.name[: raw.name_size])
+        if state in "ZX":
+            return None
+        if before is not None and raw.known & _SLEPT and raw.known & _CALL:
+            same = (state, name) == (before.state, before.name)
+            return before if same else before._replace(state=state, name=name)
+        if before is not None and raw.ran_ns / 1e9 < before.cpu_s:
+            before = None  # another one, where its files could not be kept open
         try:
-            schedstat = self._schedstats.read(kernel_tid)
-            if before is not None and before[0] == schedstat and before[1].call is not None:
-                due = (self._round + kernel_tid) % _ROUNDS == 0
-                return (schedstat, self._renamed(kernel_tid, before[1])) if due else before
-            return schedstat, self._new(kernel_tid, schedstat, before[1] if before else None)
-        except PermissionError:
-            raise
+            call = syscalls.parse(raw.call[: raw.call_size])
+            tid, life = (before.tid, before.life) if before is not None else self._begun(kernel_tid)
         except (OSError, ValueError, IndexError):
             return None  # it ended in between
-
-    def _new(self, kernel_tid: int, schedstat: bytes, before: Sample | None) -> Sample:
-        state, name = self._state(kernel_tid)
-        if state in "ZX":
-            raise ProcessLookupError
-        call = syscalls.parse(self._calls.read(kernel_tid))
-        # What was read together must belong together: it slept all the while, or it runs.
-        if call is not None and self._schedstats.read(kernel_tid) != schedstat:
-            call, state = None, "R"
-        run_ns, runnable_ns = schedstat.split()[:2]
+        if call is not None and not raw.known & _CALL:
+            call = None  # it was on a CPU meanwhile, unless the kernel does not count that
+            state = "R" if raw.known & _SCHED else state
         if before is not None and before.call is None and call is None:
             seq, since = before.seq, before.since
         else:
             self._seq += 1
             seq, since = self._seq, self.at
+        tid, life = (before.tid, before.life) if before is not None else self._begun(kernel_tid)
         return Sample(
-            tid=self._own_tid(kernel_tid),
-            kernel_tid=kernel_tid,
-            name=name,
-            state=state,
-            cpu_s=int(run_ns) / 1e9,
-            runnable_s=int(runnable_ns) / 1e9,
-            call=call,
-            seq=seq,
-            since=since,
-        )
+            tid, kernel_tid, life, name, state, raw.ran_ns / 1e9, raw.queued_ns / 1e9, call, seq,
+            since,
+        )  # fmt: skip
 
-    def _renamed(self, kernel_tid: int, sample: Sample) -> Sample:
-        state, name = self._state(kernel_tid)
-        same = (state, name) == (sample.state, sample.name)
-        return sample if same else replace(sample, state=state, name=name)
-
-    def _state(self, kernel_tid: int) -> tuple[str, str]:
-        line = self._stats.read(kernel_tid)
-        end = line.rindex(b")")
-        return chr(line[end + 2]), clean(line[line.index(b"(") + 1 : end])
-
-    def _own_tid(self, kernel_tid: int) -> int:
-        if self._same_ids:
-            return kernel_tid
-        tid = self._own_tids.get(kernel_tid)
-        if tid is None:
-            tid = self._own_tids[kernel_tid] = procfs.own_tid(self._pid, kernel_tid)
-        return tid
+    def _begun(self, kernel_tid: int) -> tuple[int, int]:
+        """The tid as the process counts, and a new life."""
+        tid = kernel_tid if self._same_ids else procfs.own_tid(self._pid, kernel_tid)
+        self._life += 1
+        self.newcomers.add(tid)
+        return tid, self._life

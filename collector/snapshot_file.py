@@ -419,7 +419,8 @@ def _lock(one: _Fields) -> Lock:
 def _holder_now(one: _Fields) -> HolderNow:
     return HolderNow(
         one.integer("tid", _NEEDED), one.one_of("doing", Doing, Doing.UNKNOWN), one.text("call"),
-        one.text("what"), one.number("for_s"), one.integer("stack"),
+        one.text("what"), one.number("for_s"), one.integer("stack"), one.number("stack_age_s"),
+        one.number_or_none("cpu"),
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -43,10 +43,11 @@ class Source(Protocol):
         known by then. For a handler of signals."""
         ...
 
-    def follow(self, tid: int) -> None:
+    def follow(self, tid: int, locks: Collection[int] | None = None) -> None:
         """Ask more of one thread in each look from the next one on (Thread.switches and
-        Thread.counters); 0: of none. May be called from another thread than the one that looks, and
-        waits for nothing."""
+        Thread.counters), 0: of none; and only of those that hold these ``locks``, by id, where in
+        the code they are (HolderNow.stack), None: of all holders. A look with all names asks of all
+        anyway. May be called from another thread than the one that looks, and waits for nothing."""
         ...
 
     def set_level(self, name: str) -> str:

@@ -55,7 +55,7 @@ def told(snapshot: Snapshot, waiters: tuple[int, ...]) -> Snapshot:
     if not waiters:
         return snapshot
     threads = tuple(
-        replace(thread, state=ThreadState.OTHER) if thread.tid in waiters else thread
+        thread._replace(state=ThreadState.OTHER) if thread.tid in waiters else thread
         for thread in snapshot.threads
     )
     # A dormant library sees no wait at all, which is said already.

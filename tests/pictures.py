@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import wraps
 from typing import ParamSpec
@@ -19,9 +19,11 @@ from locktop.collector.model import (
     Confidence,
     Deadlock,
     DeadlockEdge,
+    Doing,
     Event,
     Frame,
     Held,
+    HolderNow,
     Kind,
     Lock,
     LockRates,
@@ -90,6 +92,18 @@ STACKS = {
         frame("philosopher", "ring.c", 52),
         Frame(0x7F0000001000, "start_thread", None, None, "libc.so.6", 0x89000),
     ),
+    6: (
+        Frame(0x7F0000003000, "memcpy", None, None, "libc.so.6", 0x99000),
+        frame("cache_copy", "cache.c", 61),
+        frame("cache_put", "cache.c", 92),
+        frame("serve_put", "serve.c", 164),
+        frame("worker_main", "worker.c", 25),
+    ),
+    7: (
+        frame("journal_flush", "journal.c", 233),
+        frame("journal_write", "journal.c", 217),
+        frame("journal_main", "journal.c", 18),
+    ),
     5: (
         frame("table::lookup(table::key const&, std::shared_mutex&)", "table.cc", 301),
         Frame(0x7F0000002000, "", None, None, "libplugin.so", 0x2000),
@@ -104,13 +118,13 @@ def wait(lock: int, kind: Kind, for_s: float, *holders: int, stack: int = 1, **m
 
 
 def thread(tid: int, name: str, state: ThreadState, **more: object) -> Thread:
-    made = replace(Thread(tid, name, True, state, None, (), {}, 0.0, 0, 0), **more)  # type: ignore[arg-type]
+    made = Thread(tid, name, True, state, None, (), {}, 0.0, 0, 0)._replace(**more)  # type: ignore[arg-type]
     if "time" in more:
         return made
     # Whoever is on a CPU for long wants one for some time too.
     used = time_split.Used(made.cpu_share, made.cpu_share / 5, None)
     time = time_split.split(1.0, used, made.wait_share, made.idle_share)
-    return replace(made, time=time)
+    return made._replace(time=time)
 
 
 def lock(id: int, name: str, kind: Kind = Kind.MUTEX, **more: object) -> Lock:
@@ -248,6 +262,7 @@ def normal() -> Snapshot:
             hold_max_s=0.131,
             holders=(4714,),
             waiters=(4712, 4713),
+            holder_now=HolderNow(4714, Doing.RUNNING, stack=6, cpu=0.58),
             wait_stacks=(WaitStack(1, 190_004, 3720.5), WaitStack(2, 75_605, 1467.6)),
             blame=(Blame(4714, 0x401100, 2410.0), Blame(4712, 0x401100, 1490.0)),
             rates=LockRates(1810.0, 133.0, 1.88, 0.98),
@@ -265,6 +280,9 @@ def normal() -> Snapshot:
             hold_max_s=4.3,
             holders=(4716,),
             waiters=(4715,),
+            holder_now=HolderNow(
+                4716, Doing.BLOCKED, "fsync", "fsync(7 -> /var/lib/store/journal)", 1.3, 7
+            ),
             wait_stacks=(WaitStack(5, 820, 310.4),),
             rates=LockRates(3.2, 0.4, 1.0, 1.0),
         ),
@@ -473,9 +491,9 @@ def fleet(connections: int = 212, tick: int = 0) -> Snapshot:
     eight in an array. The first is held, and two wait for it."""
     calm = normal()
     threads = tuple(
-        replace(one, holds=(Held(1000, 0x401100, 0.2),))
+        one._replace(holds=(Held(1000, 0x401100, 0.2),))
         if one.tid == 4714
-        else replace(one, waiting_for=wait(1000, Kind.MUTEX, 0.1, 4714))
+        else one._replace(waiting_for=wait(1000, Kind.MUTEX, 0.1, 4714))
         if one.tid in (4712, 4713)
         else one
         for one in calm.threads
@@ -565,7 +583,7 @@ def hostile() -> Snapshot:
         "線程の名前",
         "e\u0301\u0301",
     )
-    threads = tuple(replace(t, name=names[i % len(names)]) for i, t in enumerate(calm.threads))
+    threads = tuple(t._replace(name=names[i % len(names)]) for i, t in enumerate(calm.threads))
     locks = tuple(replace(k, name=names[i % len(names)] + "]") for i, k in enumerate(calm.locks))
     return replace(calm, threads=threads, locks=locks)
 
@@ -581,6 +599,7 @@ class HandFeed:
         self.refusal = ""  # why no level can be set
         self.stopped = False
         self.followed = 0  # tid
+        self.followed_locks: frozenset[int] = frozenset()
 
     def start(self, publish: Callable[[Snapshot], None], interval_s: float) -> None:
         self.publish = publish
@@ -591,8 +610,8 @@ class HandFeed:
     def set_interval(self, interval_s: float) -> None:
         self.interval_s = interval_s
 
-    def follow(self, tid: int) -> None:
-        self.followed = tid
+    def follow(self, tid: int, locks: Collection[int]) -> None:
+        self.followed, self.followed_locks = tid, frozenset(locks)
 
     def set_level(self, name: str) -> str:
         if self.refusal:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from locktop.collector.model import Snapshot
@@ -28,8 +28,9 @@ class SnapshotFeed(Protocol):
     def set_interval(self, interval_s: float) -> None:
         """Change the seconds between two snapshots."""
 
-    def follow(self, tid: int) -> None:
-        """Ask more of one thread in each look; 0: of none. Waits for nothing."""
+    def follow(self, tid: int, locks: Collection[int]) -> None:
+        """Ask more of one thread in each look, 0: of none, and of who holds these locks. Waits for
+        nothing."""
 
     def set_level(self, name: str) -> str:
         """Set how much the library does in the process; gives the level before.
@@ -69,9 +70,9 @@ class WorkerFeed:
         if self._worker is not None:
             self._worker.interval_s = interval_s
 
-    def follow(self, tid: int) -> None:
+    def follow(self, tid: int, locks: Collection[int]) -> None:
         """See SnapshotFeed."""
-        self._source.follow(tid)
+        self._source.follow(tid, locks)
 
     def set_level(self, name: str) -> str:
         """See SnapshotFeed."""

@@ -23,7 +23,8 @@ from locktop.tui.driver import Meter
 from locktop.tui.feed import Slot, SnapshotFeed
 from locktop.tui.lines.banner import banner
 from locktop.tui.lines.deadlock_details import deadlock_details
-from locktop.tui.lines.headline import headline
+from locktop.tui.lines.headline import headline, most_waited_now
+from locktop.tui.lines.lock_list import HOLDER_NOW
 from locktop.tui.lines.order_details import has_orders, order_details
 from locktop.tui.lines.picture import Picture
 from locktop.tui.lines.runs import Line, say
@@ -204,15 +205,24 @@ class MonitorScreen(ListScreen):
     def _draw_details(self) -> None:
         picture = self._picture
         if picture is None or not self._details.display:
-            self._feed.follow(0)
+            self._follow(0, 0)
             return
         if self._subject is None:
             self._subject = self._current_subject()
         kind, number = self._subject or ("", 0)
-        self._feed.follow(number if kind == "thread" and number in picture.threads else 0)
+        thread = number if kind == "thread" and number in picture.threads else 0
+        self._follow(thread, number if kind == "lock" else 0)
         title, lines = self._details_of(picture)
         self._details.set_heads("Details", title)
         self._details.show(self._subject, lines)
+
+    def _follow(self, thread: int, lock: int) -> None:
+        """Have more asked of what the details are about, and of who holds the locks in sight, where
+        that has a column: what costs something is worth it only where it is seen."""
+        rows, worst = self._locks, most_waited_now(self._picture) if self._picture else None
+        in_rows = rows.widget.display and rows.has_column(HOLDER_NOW)
+        locks = {lock, *(rows.widget.in_sight if in_rows else ())}
+        self._feed.follow(thread, locks | ({worst.id} if worst is not None else set()))
 
     def _details_of(self, picture: Picture) -> tuple[str, Iterable[Line]]:
         kind, number = self._subject or ("", 0)

@@ -135,6 +135,10 @@ class Panel(Generic[Row]):
 
     # Drawing
 
+    def has_column(self, title: str) -> bool:
+        """Whether there is room for a column now."""
+        return self._table is not None and self._table.has(title)
+
     def draw(self, picture: Picture, wanted: str, show_idle: bool, now: float) -> None:
         """Bring the widget up to date; ``now`` is seconds on a monotonic clock."""
         if not self.widget.display:

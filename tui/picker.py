@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
@@ -25,7 +24,6 @@ from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.list_screen import ListScreen
 
 if TYPE_CHECKING:
-    from locktop.collector.analysis.idle_rules import Rules
     from locktop.collector.source import Source
 
 Lister = Callable[[], Sequence[Candidate]]
@@ -137,12 +135,11 @@ class PickerApp(ThemedApp["Source"]):
         return self._picker
 
 
-def pick(theme: str | None, rules: Rules) -> Source | None:
-    """Let the user pick a process; None if they quit. ``rules``: see attach()."""
-    from locktop.collector.attach import attach
+def pick(theme: str | None, attach: Attach) -> Source | None:
+    """Let the user pick a process; None if they quit."""
     from locktop.collector.discover import candidates
 
-    app = PickerApp(candidates, partial(attach, rules=rules), theme)
+    app = PickerApp(candidates, attach, theme)
     run_app(app)
     return app.return_value
 

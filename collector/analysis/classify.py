@@ -228,16 +228,15 @@ def _told(thread: Thread, wait: Wait, idle: bool, interval_s: float) -> Thread:
     if thread.state is not ThreadState.WAITING and thread.state is not ThreadState.IDLE:
         now = thread.state
     if wait.idle is idle:
-        return thread if now is thread.state else replace(thread, state=now)
+        return thread if now is thread.state else thread._replace(state=now)
     moved = min(wait.for_s / interval_s, 1.0) if interval_s and thread.alive else 0.0
     share = thread.wait_share if idle else thread.idle_share
     moved = min(moved, share)
     time = time_split.reclassified(thread.time, moved / share if share else 0.0, idle)
     moved = moved if idle else -moved
-    return replace(
-        thread,
+    return thread._replace(
         state=now,
-        waiting_for=replace(wait, idle=idle),
+        waiting_for=wait._replace(idle=idle),
         wait_share=thread.wait_share - moved,
         idle_share=thread.idle_share + moved,
         time=time,

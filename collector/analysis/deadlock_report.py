@@ -16,6 +16,7 @@ from locktop.collector.model import (
     Deadlock,
     DeadlockEdge,
     Frame,
+    HolderNow,
     How,
     Kind,
     Lock,
@@ -60,6 +61,7 @@ class Member:
     held_by: int  # tid, 0 nobody
     how: How  # held_by stands in its way
     taken_at: Frame | None  # where held_by took it
+    now: HolderNow | None  # what held_by does, where that was asked
     has: tuple[Taken, ...]  # the lock that was taken first first
 
 
@@ -157,8 +159,14 @@ class _Known:
             held_by=edge.held_by,
             how=edge.how,
             taken_at=self._snapshot.sites.get(edge.site),
+            now=self._now(edge),
             has=self._taken(thread),
         )
+
+    def _now(self, edge: DeadlockEdge) -> HolderNow | None:
+        found = self._locks.get(edge.waits_for)
+        now = found.holder_now if found is not None else None
+        return now if now is not None and now.tid == edge.held_by else None
 
     def _taken(self, thread: Thread | None) -> tuple[Taken, ...]:
         return tuple(

@@ -170,6 +170,8 @@ class _Look:
             self._waiters.setdefault(wait.lock, []).append(tid)
         self._holders: dict[int, _Holders] = {}
         self._users: dict[int, dict[int, Use]] = {}
+        self._units: dict[int, dict[int, int]] = {}
+        self._signalled: dict[int, dict[int, int]] = {}
         self._elsewhere = {thread.tid for thread in threads if thread.pid}
         self._signallers = {thread.tid for thread in threads if thread.signals}
         self._uses_known = all(thread.uses is not None for thread in threads)
@@ -316,7 +318,7 @@ class _Look:
         lock, users = self._locks.get(wait.lock), self._users.get(wait.lock, {})
         if lock is None or not self._uses_known:
             return
-        got = {tid: use.acquisitions - use.signals for tid, use in users.items()}
+        got = self._got(wait.lock)
         if lock.foreign_releases or min(got.values(), default=0) < 0:
             yield from self._signals(wait, "post")
             return
@@ -342,6 +344,20 @@ class _Look:
         alone = lock.first_value == 1
         yield from self._among(how, wait, holders if alone else holders | posters, doubt)
 
+    def _got(self, lock: int) -> dict[int, int]:
+        """How often each thread got a semaphore without having posted it; once for all waiters."""
+        if lock not in self._units:
+            users = self._users.get(lock, {})
+            self._units[lock] = {tid: use.acquisitions - use.signals for tid, use in users.items()}
+        return self._units[lock]
+
+    def _signals_of(self, lock: int) -> dict[int, int]:
+        """How often each thread that did signalled it."""
+        if lock not in self._signalled:
+            users = self._users.get(lock, {})
+            self._signalled[lock] = {tid: use.signals for tid, use in users.items() if use.signals}
+        return self._signalled[lock]
+
     def _takes_it_for_a_lock(self, waiter: int, holders: Set[int]) -> bool:
         """Tell whether those that have it, and have never given it back, may be taken for its
         holders: whoever gets a place in a queue tells somebody, and so may whoever waits again for
@@ -350,10 +366,10 @@ class _Look:
 
     def _signals(self, wait: Wait, verb: str) -> Iterator[Need]:
         """Those that signalled it may again. Where one of them has ended, the next one may come."""
-        lock, users = self._locks.get(wait.lock), self._users.get(wait.lock, {})
+        lock = self._locks.get(wait.lock)
         if lock is None or not self._uses_known or wait.pshared:
             return
-        signalled = {tid: use.signals for tid, use in users.items() if use.signals}
+        signalled = self._signals_of(wait.lock)
         all_live = signalled.keys() <= self.living and lock.signals <= sum(signalled.values())
         if signalled and all_live:
             doubt = MAY_SIGNAL.format(verb=verb)

@@ -13,6 +13,7 @@ from locktop.collector.analysis.deadlock_report import (
     Taken,
 )
 from locktop.collector.export import deadlock_words as words
+from locktop.collector.export import holder_json
 from locktop.collector.export.places import place
 from locktop.collector.model import Frame
 
@@ -50,6 +51,7 @@ def _member(member: Member) -> dict[str, Any]:
         "held_by": member.held_by,
         "how": str(member.how),
         "taken_at": _place(member.taken_at),
+        "holder_now": holder_json.document(member.now) if member.now is not None else None,
         "has": [_taken(taken) for taken in member.has],
     }
 

@@ -38,7 +38,8 @@ def _member(report: DeadlockReport, member: Member) -> Iterator[str]:
         f"  {words.thread(report, member.tid)} waits for"
         f" {words.waits_for(report, member)}{for_s}{at}"
     )
-    whose = ", ".join(filter(None, (words.whose(report, member), words.taken_at(member))))
+    parts = words.whose(report, member), words.taken_at(member), words.holder_now(report, member)
+    whose = ", ".join(filter(None, parts))
     if whose:
         yield f"    {whose}"
     for taken in member.has:

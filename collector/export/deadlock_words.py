@@ -12,9 +12,10 @@ from locktop.collector.analysis.deadlock_report import (
     Member,
     Taken,
 )
+from locktop.collector.export import holder_words
 from locktop.collector.export.places import place
 from locktop.collector.export.units import duration
-from locktop.collector.model import Deadlock, DeadlockEdge, Frame, How, Kind
+from locktop.collector.model import Deadlock, DeadlockEdge, Doing, Frame, How, Kind
 
 #: Of the threads behind a circle, or of those that wait for one lock.
 MOST_NAMED = 3
@@ -160,6 +161,17 @@ def _self(member: Member) -> bool:
 def taken_at(member: Member) -> str:
     """Return where the holder took it, with the words before it, "" if that is not known."""
     return f"taken in {place(member.taken_at)}" if member.taken_at is not None else ""
+
+
+def holder_now(report: DeadlockReport, member: Member) -> str:
+    """Return what the holder does now, "" where that is said already or not known."""
+    if member.now is None or member.now.doing is Doing.ENDED or _self(member):
+        return ""
+    own = next((other for other in report.circle if other.tid == member.held_by), None)
+    if member.now.doing is Doing.WAITING and own is not None:
+        return f"now waiting for {waits_for(report, own)}"
+    said = holder_words.doing(member.now, member.held_by)
+    return f"now {said}" if said else ""
 
 
 def has(

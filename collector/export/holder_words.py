@@ -17,6 +17,8 @@ def doing(now: HolderNow | None, tid: int) -> str:
     "" where ``now`` is another one's, and where it waits, of which more is said elsewhere."""
     if now is None or now.tid != tid:
         return ""
+    if now.doing is Doing.RUNNING and now.cpu is not None:
+        return f"running ({now.cpu:.0%} of a CPU)"
     if now.doing is not Doing.BLOCKED:
         return _PLAIN.get(now.doing, "")
     # What one look saw may have begun at any time before.

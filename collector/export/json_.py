@@ -12,14 +12,13 @@ from typing import Any
 from locktop.collector.analysis import blame_roots, lock_classes, thread_groups
 from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.analysis.thread_groups import ThreadGroup
-from locktop.collector.export import not_known
+from locktop.collector.export import holder_json, not_known
 from locktop.collector.model import (
     Counters,
     Deadlock,
     Event,
     Frame,
     Held,
-    HolderNow,
     Lock,
     Misuse,
     OrderCycle,
@@ -280,7 +279,7 @@ def _lock(
         "destroyed": lock.destroyed,
         "recursive": lock.recursive,
         "writers_first": lock.writers_first,
-        "holder_now": _holder_now(lock.holder_now) if lock.holder_now else None,
+        "holder_now": holder_json.document(lock.holder_now) if lock.holder_now else None,
         "foreign_releases": lock.foreign_releases,
         "used_as_lock": lock.used_as_lock,
     }
@@ -447,17 +446,6 @@ def _order(cycle: OrderCycle) -> dict[str, Any]:
         "confidence": str(cycle.confidence),
         "why": cycle.why,
         "classes": list(cycle.classes),
-    }
-
-
-def _holder_now(now: HolderNow) -> dict[str, Any]:
-    return {
-        "tid": now.tid,
-        "doing": str(now.doing),
-        "call": now.call,
-        "what": now.what,
-        "for_s": now.for_s,
-        "stack": now.stack,
     }
 
 

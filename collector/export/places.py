@@ -6,9 +6,11 @@ from locktop.collector.model import Frame
 
 
 def place(frame: Frame) -> str:
-    """Return ``function at file:line``, or ``function in module`` where no line is known."""
+    """Return ``function at file:line``, or ``function in module`` where no line is known; of what
+    lies in no file the address."""
     line = _line(frame)
-    return f"{function(frame)} at {line}" if line else f"{function(frame)} in {frame.module}"
+    where = f" at {line}" if line else f" in {frame.module}" if frame.module else ""
+    return function(frame) + where
 
 
 def spot(frame: Frame) -> str:

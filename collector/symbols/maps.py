@@ -8,6 +8,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 
 _DELETED = " (deleted)"
+_OF_THE_KERNEL = frozenset({"[vdso]", "[vsyscall]"})
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
 
 
@@ -34,6 +35,11 @@ class Mapping:
     def is_file(self) -> bool:
         """Whether a file on a file system is mapped (not [stack], not anonymous memory)."""
         return self.inode != 0 and self.path.startswith("/")
+
+    @property
+    def is_of_the_kernel(self) -> bool:
+        """Whether the kernel put code there: [vdso], where the clock is read, say."""
+        return self.path in _OF_THE_KERNEL
 
     @property
     def is_code_of_a_file(self) -> bool:

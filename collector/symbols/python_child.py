@@ -86,7 +86,17 @@ def _answer(pid: int) -> dict[str, Any]:
         )
         return {"threads": _stacks(threads)}
     except Exception as error:  # its own, and RuntimeError where memory was not as expected
-        return {"failed": "unreadable", "why": str(error)}
+        failed = "unreadable" if _lies_here(pid) else "elsewhere"
+        return {"failed": failed, "why": str(error)}
+
+
+def _lies_here(pid: int) -> bool:
+    """Tell whether the interpreter's file is under its name here, too: pystack opens it by that."""
+    link = f"/proc/{pid}/exe"
+    try:
+        return os.path.samefile(os.readlink(link), link)
+    except OSError:
+        return False
 
 
 def _stacks(threads: Any) -> dict[int, list[list[tuple[str, str, int]]]]:

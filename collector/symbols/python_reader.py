@@ -22,8 +22,9 @@ _MOST_FAILURES = 10
 _LONGEST = 2_000  # frames of one stack
 _NOTES = {
     "missing": "Python functions are not shown: pip install pystack",
-    "forbidden": "Python functions are not shown: this user may not read the process's memory"
-    " (root may, and the same user where kernel.yama.ptrace_scope is 0)",
+    "forbidden": "Python functions are not shown: this user may not read the process's memory",
+    "elsewhere": "Python functions are not shown: the interpreter's file is not here where the"
+    " process has it (in a container, run locktop inside)",
     "unreadable": "Python functions are not shown: the interpreter's data cannot be read",
     "ended": "Python functions are not shown: what reads them failed again and again",
 }
@@ -160,7 +161,7 @@ class PythonReader:
         if why == "ended":
             self.close()
         self.asking = False
-        if why in ("missing", "forbidden") or self._failures >= _MOST_FAILURES:
+        if why in ("missing", "forbidden", "elsewhere") or self._failures >= _MOST_FAILURES:
             self.gave_up = True
             self.note = _NOTES.get(why, "")
 

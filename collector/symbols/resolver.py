@@ -128,6 +128,10 @@ class Resolver:
             self._stacks[stack] = frames
         return frames
 
+    def forget(self, stack: int) -> None:
+        """Keep a stack's frames no longer: nobody asks for them again."""
+        self._stacks.pop(stack, None)
+
     def wait(self, timeout_s: float = 30.0) -> bool:
         """Wait until everything asked for is worked out; return whether it was in time."""
         deadline = time.monotonic() + timeout_s
@@ -217,6 +221,9 @@ class Resolver:
 
     def _name_frame(self, address: int) -> None:
         mapping = self._mapping(address)
+        if mapping is not None and mapping.is_of_the_kernel:
+            self._named.add(address)
+            return
         if mapping is None or not mapping.is_code_of_a_file:
             self._name_jitted(address)
             return
@@ -305,6 +312,8 @@ class Resolver:
 
     def _unnamed(self, address: int, function: str = "", link_address: int | None = None) -> Frame:
         mapping = self._space.find(address)
+        if mapping is not None and mapping.is_of_the_kernel:
+            return Frame(address, function, None, None, mapping.path, address - mapping.start)
         if mapping is None or not mapping.is_file:
             return Frame(address, function, None, None, "", address)
         if link_address is None:

@@ -61,6 +61,7 @@ class CodeMap:
         self._space = AddressSpace([])
         self._again_at = 0.0
         self._tables: dict[Mapping, tuple[FrameTable, int] | str] = {}
+        self.version = 0  # another one whenever something lies elsewhere
 
     def refresh(self) -> None:
         """Read what lies where, unless that was just done. Raises OSError where it may not be
@@ -71,6 +72,7 @@ class CodeMap:
         raw = procfs.maps(self._pid)
         if raw != self._raw:
             self._raw, self._space = raw, AddressSpace(parse(raw))
+            self.version += 1
             kept = frozenset(self._space.mappings)
             self._tables = {base: table for base, table in self._tables.items() if base in kept}
         now = time.monotonic()

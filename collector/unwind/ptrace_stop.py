@@ -10,11 +10,11 @@ import ctypes
 import os
 import threading
 import time
-from typing import NamedTuple
 
 from locktop.collector import memory, procfs, syscalls
 from locktop.collector.syscalls import Call
 from locktop.collector.unwind.machine import Machine
+from locktop.collector.unwind.stack import Copy
 
 #: Bytes of a stack; deeper ones are cut.
 _MOST_STACK = 128 << 10
@@ -34,14 +34,6 @@ _BY_FILE = frozenset({
     "read", "readv", "recvfrom", "recvmsg", "recvmmsg", "accept", "accept4", "connect", "sendto",
     "sendmsg", "sendmmsg", "write", "writev",
 })  # fmt: skip
-
-
-class Copy(NamedTuple):
-    """What a thread had when it stood still."""
-
-    registers: dict[int, int]
-    stack: bytes  # from the stack pointer on
-    sp: int
 
 
 class _Piece(ctypes.Structure):

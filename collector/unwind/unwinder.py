@@ -5,22 +5,40 @@ Whatever is not known for certain cuts a stack short: what is shown of it is so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from locktop.collector import memory, procfs, syscalls
 from locktop.collector.syscalls import Call
-from locktop.collector.unwind import ptrace_stop
+from locktop.collector.unwind import perf_sample, ptrace_stop
 from locktop.collector.unwind.code_map import CodeMap
 from locktop.collector.unwind.cut import Cut
 from locktop.collector.unwind.entered import entered
 from locktop.collector.unwind.machine import Machine, machine
 from locktop.collector.unwind.recover import FrameRegisters
-from locktop.collector.unwind.stack import Stack
+from locktop.collector.unwind.stack import Copy, Stack, Words
 from locktop.collector.unwind.walk import Unwound, Walk
 
 if TYPE_CHECKING:
     from locktop.collector.unwind.once_code import OnceCode
+
+_MOST_KEPT = 4096
+
+
+class _Known(NamedTuple):
+    """A stack that was followed."""
+
+    code: int  # version of the code map
+    words: Words  # of the stack: all that led the way
+    unwound: Unwound
+
+
+class _Stop(NamedTuple):
+    """What was seen of a thread in a system call, when it was stopped there."""
+
+    call: Call
+    stack: bytes  # as far as it was followed
+    unwound: Unwound
 
 
 class Unwinder:
@@ -37,6 +55,8 @@ class Unwinder:
         self._pid = pid
         self._code = CodeMap(pid, found)
         self._frames = FrameRegisters(found, self._code)
+        self._known: dict[tuple[int, int], _Known] = {}  # by pc and sp
+        self._stops: dict[int, _Stop] = {}
 
     def blocked(self, tid: int) -> Unwound | None:
         """Return the stack of a thread that sleeps in the kernel; None if it runs, ran meanwhile,
@@ -45,14 +65,33 @@ class Unwinder:
             before = self._sleeps(tid)
             if before is None:
                 return None
-            self._code.refresh()
-            call, _ = before
-            registers = {self._machine.pc: call.pc, self._machine.sp: call.sp}
-            stack = Stack(lambda address, size: memory.read(self._pid, address, size))
-            found = self._unwound(stack, registers)
+            found = self._of(before[0])
             return found if self._sleeps(tid) == before else None
         except (OSError, ValueError):
             return None
+
+    def asleep(self, call: Call, still_sleeps: Callable[[], bool]) -> Unwound | None:
+        """Return the stack of a thread that sleeps in this call, if it does so all the while."""
+        try:
+            found = self._of(call)
+            return found if still_sleeps() else None
+        except (OSError, ValueError):
+            return None
+
+    def _of(self, call: Call) -> Unwound:
+        """What led the way once leads the same way again: threads come back to where they were."""
+        self._code.refresh()
+        known = self._known.get((call.pc, call.sp))
+        if known and known.code == self._code.version and known.words.are_there(self._code.read):
+            return known.unwound
+        stack = Stack(self._code.read)
+        found = self._unwound(stack, {self._machine.pc: call.pc, self._machine.sp: call.sp})
+        words = stack.words()
+        if words is not None:
+            if len(self._known) >= _MOST_KEPT:
+                self._known.clear()
+            self._known[call.pc, call.sp] = _Known(self._code.version, words, found)
+        return found
 
     def entered(self, addresses: Sequence[int]) -> list[tuple[int, int]]:
         """Return the functions that a stack leads through and that have no frame: entered.py."""
@@ -91,19 +130,55 @@ class Unwinder:
     def sampled(self, registers: Mapping[int, int], stack: bytes, sp: int) -> Unwound:
         """Return the stack of which a copy from ``sp`` on was made together with the registers, by
         DWARF's numbers (`Machine.of_perf`)."""
+        return self._followed(Copy(dict(registers), stack, sp))[0]
+
+    def _followed(self, copy: Copy) -> tuple[Unwound, bytes]:
+        """The stack, and as much of its copy as that took."""
         try:
             self._code.refresh()
         except OSError:
             pass  # it has ended: as it was last
-        if not {self._machine.pc, self._machine.sp} <= registers.keys():
-            return Unwound((), complete=False, reason="no registers")
-        return self._unwound(Stack.copied(sp, stack), dict(registers))
+        if not {self._machine.pc, self._machine.sp} <= copy.registers.keys():
+            return Unwound((), complete=False, reason="no registers"), b""
+        stack = Stack.copied(copy.sp, copy.stack)
+        found = self._unwound(stack, dict(copy.registers))
+        return found, copy.stack[: max(stack.end - copy.sp, 0)]
+
+    def running(self, tids: Iterable[int], patience_s: float) -> dict[int, Unwound]:
+        """Return by tid the stacks of threads that run, of those that are on a CPU within so long.
+        Raises perf_sample.RefusedError."""
+        copies = perf_sample.copies(tids, self._machine, patience_s)
+        return {tid: self.sampled(*copy) for tid, copy in copies.items()}
 
     def stopped(self, tid: int) -> Unwound | None:
         """Return the stack of a thread that is stopped for as long as it takes to copy its
-        registers and its stack; None if it cannot be."""
-        found = ptrace_stop.copy(self._pid, tid, self._machine)
-        return None if found is None else self.sampled(*found)
+        registers and its stack; None if it cannot be. One that has not moved since is not stopped
+        again: each time its system call would begin anew."""
+        call = self._call(tid)
+        before = self._stops.get(tid)
+        if before is not None and call is not None and self._is_there_still(before, call):
+            return before.unwound
+        copy = ptrace_stop.copy(self._pid, tid, self._machine)
+        if copy is None:
+            return None
+        found, followed = self._followed(copy)
+        self._stops.pop(tid, None)
+        if call is not None and call.sp == copy.sp:
+            self._stops[tid] = _Stop(call, followed, found)
+        return found
+
+    def _call(self, tid: int) -> Call | None:
+        try:
+            return syscalls.parse(procfs.thread_syscall(self._pid, tid))
+        except (OSError, ValueError):
+            return None
+
+    def _is_there_still(self, stop: _Stop, call: Call) -> bool:
+        """Whether a thread is in the same call from the same callers: the stack is as it was, all
+        the way. A call that has begun anew may have another number (restart_syscall(2))."""
+        if (call.arguments, call.pc, call.sp) != (stop.call.arguments, stop.call.pc, stop.call.sp):
+            return False
+        return memory.read(self._pid, call.sp, len(stop.stack)) == stop.stack
 
     def _unwound(self, stack: Stack, registers: dict[int, int]) -> Unwound:
         return Walk(self._machine, self._code, self._frames, stack, registers).unwound()

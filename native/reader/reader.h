@@ -2,7 +2,7 @@
  *
  * Every function works on private copies that the caller owns (one makes them itself, with
  * pread), checks every count, kind and id against the sizes it was given, and trusts nothing
- * that it reads there. None allocates or keeps state, so they may run without Python's lock.
+ * that it reads there. None allocates or keeps state of its own, so they may run without Python's lock.
  *
  * Like abi.h this file is read by cffi after its '#' lines are taken out: nothing but
  * comments, structs, enums with plain numbers and prototypes.
@@ -181,7 +181,9 @@ uint32_t lt_pick_locks(const void *locks, uint32_t count, const struct lt_lock_s
 enum lt_task_known {
     LT_TASK_THERE = 1, /* its stat line, without which nothing is */
     LT_TASK_SCHED = 2, /* its schedstat */
-    LT_TASK_DISK = 4   /* a stat line long enough for disk_ticks */
+    LT_TASK_DISK = 4,  /* a stat line long enough for disk_ticks */
+    LT_TASK_CALL = 8,  /* the call in which it sleeps: `call` is of the same moment as all else */
+    LT_TASK_SLEPT = 16 /* it has been on no processor since it was sampled before */
 };
 
 /* One thread as the kernel shows it (proc_pid_stat(5), and sched-stats.rst of the kernel). */
@@ -194,13 +196,51 @@ struct lt_task {
     uint64_t runs;
     uint32_t known; /* lt_task_known */
     uint32_t name_size;
+    uint32_t call_size;
     uint8_t state; /* letter */
     uint8_t name[71];
+    uint8_t call[192]; /* what its syscall file says */
 };
 
-/* Reads `count` tasks, of each its stat and its schedstat file, two descriptors; the second may be
- * -1. */
-void lt_read_tasks(const int32_t *fds, uint32_t count, struct lt_task *tasks);
+/* A thread's place in a table: its id, 0 for an empty place, and the descriptors that are kept open for
+ * it, each -1 for none. */
+struct lt_task_files {
+    int32_t tid;
+    int32_t stat;
+    int32_t schedstat;
+    int32_t syscall;
+};
+
+/* The threads of one process. The caller owns the arrays, which have `count` places. */
+struct lt_task_table {
+    int32_t directory; /* /proc/PID/task, open */
+    uint32_t count;
+    uint32_t kept; /* descriptors */
+    uint32_t most; /* of these */
+    struct lt_task_files *files;
+    struct lt_task *tasks;
+};
+
+/* Fills an empty place. */
+void lt_add_task(struct lt_task_table *table, uint32_t place, int32_t tid);
+
+/* Empties a place. */
+void lt_forget_task(struct lt_task_table *table, uint32_t place);
+
+/* Reads the stat and the schedstat of the threads at `places`. Returns 0, or the negative errno of what
+ * tells nothing about a thread: what we lack (descriptors, memory). Such an end comes only after all
+ * descriptors that were kept have been given back. */
+int lt_read_tasks(struct lt_task_table *table, const uint32_t *places, uint32_t count);
+
+/* Reads the schedstat of all threads, and the rest of those that did not sleep all the time since the
+ * sample before; every so many a `round` also of those that did, for they may be called otherwise by now.
+ * Writes the places of all that were read, and of those that ended (without LT_TASK_THERE), to `read`,
+ * which has room for all. Returns their number; or the negative errno, as above, or -EPERM and -EACCES
+ * where a thread's call may not be seen: then nothing in the table counts. */
+int lt_sample_tasks(struct lt_task_table *table, uint32_t round, uint32_t *read);
+
+/* Returns whether a thread has been on no processor since it was sampled. */
+int lt_still_sleeps(struct lt_task_table *table, uint32_t place);
 
 /* What a counter shows, and for how long the thread ran meanwhile (perf_event_open(2)). Where there are
  * fewer counters than were asked for they take turns, and `running_ns` is less than `enabled_ns`. */
@@ -216,5 +256,28 @@ int lt_open_counter(uint32_t type, uint64_t config, int32_t tid, int user_only);
 
 /* Returns 0 where nothing can be read. */
 int lt_read_counter(int fd, struct lt_count *count);
+
+enum { LT_SAMPLE_STACK = 32768 }; /* bytes of a stack that a sample copies */
+
+/* What a thread had at one moment while it ran. */
+struct lt_sample {
+    uint64_t registers[64]; /* by their numbers in asm/perf_regs.h, those that were asked for */
+    uint32_t stack_size;    /* bytes */
+    uint8_t stack[32768];   /* LT_SAMPLE_STACK: from the stack pointer on */
+};
+
+/* Makes ready to sample a thread each `period_ns` of its processor time, with the `registers` (a bit for
+ * each number), `user_only` not while the kernel works for it. Returns a descriptor, of which a page
+ * and a ring are to be mapped, or the negative errno. */
+int lt_open_sampler(int32_t tid, uint64_t period_ns, uint64_t registers, int user_only);
+
+/* Takes one sample, the next time that the thread runs, and no other: poll(2) tells when. Returns 0 or
+ * the negative errno. */
+int lt_take_sample(int fd);
+
+/* Reads the first sample of a ring of `size` bytes, a power of two, that lies a `page` behind `mapped`.
+ * Returns 0 if there is none. */
+int lt_read_sample(const void *mapped, uint64_t page, uint64_t size, uint64_t registers,
+                   struct lt_sample *sample);
 
 #endif

@@ -1,30 +1,45 @@
 #define _GNU_SOURCE /* memrchr */
 #include "reader.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 /* Fields of a stat line, counted from the state (proc_pid_stat(5)). */
 enum { FIELD_USER = 11, FIELD_SYSTEM = 12, FIELD_DISK = 39 };
 
+/* A name changes without a trace in the scheduler's counters. */
+enum { NAMED_EVERY = 64 };
+
+enum { LOCK_PI2 = 13 }; /* FUTEX_LOCK_PI2, which headers before Linux 5.14 have not */
+
 struct text {
     const char *at;
     const char *end;
 };
 
-/* The next number; what stands before it other than one blank is none. */
+/* ---- what the files say ---- */
+
+/* The next field, a number, and the blank or the last line end behind it: without that it may be cut off. */
 static int number(struct text *text, uint64_t *value)
 {
     uint64_t found = 0;
-    const char *first;
+    const char *first = text->at;
 
-    if (text->at < text->end && *text->at == ' ')
-        text->at++;
-    for (first = text->at; text->at < text->end && *text->at >= '0' && *text->at <= '9'; text->at++)
-        found = found * 10 + (uint64_t)(*text->at - '0');
+    for (; text->at < text->end && *text->at >= '0' && *text->at <= '9'; text->at++)
+        if (__builtin_mul_overflow(found, 10, &found) ||
+            __builtin_add_overflow(found, (uint64_t)(*text->at - '0'), &found))
+            return 0;
+    if (text->at == first || text->at == text->end)
+        return 0;
     *value = found;
-    return text->at > first;
+    text->at++;
+    return text->at[-1] == ' ' || (text->at[-1] == '\n' && text->at == text->end);
 }
 
 /* Steps over `count` fields of any sort. */
@@ -40,28 +55,16 @@ static int skip(struct text *text, int count)
     return 1;
 }
 
-static int read_text(int fd, char *buffer, size_t size, struct text *text)
-{
-    ssize_t got = pread(fd, buffer, size, 0);
-
-    text->at = buffer;
-    text->end = buffer + (got > 0 ? got : 0);
-    return got > 0;
-}
-
 /* The name may itself hold blanks and parentheses: it ends with the last one. */
-static int read_stat(int fd, struct lt_task *task)
+static int parse_stat(struct text text, struct lt_task *task)
 {
-    char buffer[1024];
-    struct text text;
-    const char *open, *close;
+    const char *open = memchr(text.at, '(', (size_t)(text.end - text.at));
+    const char *close = memrchr(text.at, ')', (size_t)(text.end - text.at));
     uint64_t user, system;
 
-    if (!read_text(fd, buffer, sizeof buffer, &text))
-        return 0;
-    open = memchr(text.at, '(', (size_t)(text.end - text.at));
-    close = memrchr(text.at, ')', (size_t)(text.end - text.at));
     if (open == NULL || close == NULL || close < open || text.end - close < 4)
+        return 0;
+    if (close[1] != ' ' || close[2] == ' ' || close[3] != ' ')
         return 0;
     task->name_size = (uint32_t)(close - open - 1);
     if (task->name_size > sizeof task->name)
@@ -72,35 +75,275 @@ static int read_stat(int fd, struct lt_task *task)
     if (!skip(&text, FIELD_USER) || !number(&text, &user) || !number(&text, &system))
         return 0;
     task->cpu_ticks = user + system;
-    text.at += text.at < text.end;
     if (skip(&text, FIELD_DISK - FIELD_SYSTEM - 1) && number(&text, &task->disk_ticks))
         task->known |= LT_TASK_DISK;
     return 1;
 }
 
-static void read_sched(int fd, struct lt_task *task)
+static void parse_sched(struct text text, struct lt_task *task)
 {
-    char buffer[128];
-    struct text text;
-
-    if (read_text(fd, buffer, sizeof buffer, &text) && number(&text, &task->ran_ns) &&
-        number(&text, &task->queued_ns) && number(&text, &task->runs))
+    if (number(&text, &task->ran_ns) && number(&text, &task->queued_ns) &&
+        number(&text, &task->runs))
         task->known |= LT_TASK_SCHED;
 }
 
-void lt_read_tasks(const int32_t *fds, uint32_t count, struct lt_task *tasks)
+/* ---- the files ---- */
+
+static void give_back(struct lt_task_table *table, int32_t *kept)
+{
+    if (*kept < 0)
+        return;
+    close(*kept);
+    *kept = -1;
+    table->kept--;
+}
+
+static void give_back_those_of(struct lt_task_table *table, struct lt_task_files *files)
+{
+    give_back(table, &files->stat);
+    give_back(table, &files->schedstat);
+    give_back(table, &files->syscall);
+}
+
+static int is_lack(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
+static int open_file(const struct lt_task_table *table, int32_t tid, const char *name)
+{
+    char path[48];
+
+    snprintf(path, sizeof path, "%d/%s", (int)tid, name);
+    return openat(table->directory, path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Others of this process want descriptors too: where there are no more, we make do with fewer. */
+static int open_somehow(struct lt_task_table *table, int32_t tid, const char *name)
+{
+    int fd = open_file(table, tid, name);
+
+    if (fd >= 0 || !is_lack(errno) || table->kept == 0)
+        return fd;
+    table->most = table->kept / 2;
+    for (uint32_t i = 0; i < table->count; i++)
+        if (table->files[i].tid != 0)
+            give_back_those_of(table, &table->files[i]);
+    return open_file(table, tid, name);
+}
+
+/* Reads a thread's file by the descriptor kept for it, else by one that is kept from now on if it is
+ * `wanted` again and there is room. Returns 0 or the errno; ESRCH for an empty file. */
+static int read_file(struct lt_task_table *table, int32_t tid, const char *name, int32_t *kept,
+                     int wanted, char *buffer, size_t size, struct text *text)
+{
+    int fd = *kept >= 0 ? *kept : open_somehow(table, tid, name);
+    ssize_t got;
+    int error;
+
+    if (fd < 0)
+        return errno;
+    got = pread(fd, buffer, size, 0);
+    error = got < 0 ? errno : got == 0 ? ESRCH : 0;
+    if (error && *kept >= 0) {
+        give_back(table, kept); /* the id may come back with another thread */
+    } else if (*kept < 0 && wanted && !error && table->kept < table->most) {
+        *kept = fd;
+        table->kept++;
+    } else if (*kept < 0) {
+        close(fd);
+    }
+    text->at = buffer;
+    text->end = buffer + (got > 0 ? got : 0);
+    return error;
+}
+
+static int read_stat(struct lt_task_table *table, uint32_t place, int wanted)
+{
+    struct lt_task_files *files = &table->files[place];
+    struct lt_task *task = &table->tasks[place];
+    char buffer[1024];
+    struct text text;
+    int error =
+        read_file(table, files->tid, "stat", &files->stat, wanted, buffer, sizeof buffer, &text);
+
+    if (!error && parse_stat(text, task))
+        task->known |= LT_TASK_THERE;
+    return is_lack(error) ? -error : 0;
+}
+
+static int read_sched(struct lt_task_table *table, uint32_t place, struct lt_task *task)
+{
+    struct lt_task_files *files = &table->files[place];
+    char buffer[128];
+    struct text text;
+    int error = read_file(table, files->tid, "schedstat", &files->schedstat, 1, buffer,
+                          sizeof buffer, &text);
+
+    if (!error)
+        parse_sched(text, task);
+    return is_lack(error) ? -error : 0;
+}
+
+static int read_call(struct lt_task_table *table, uint32_t place, int wanted)
+{
+    struct lt_task_files *files = &table->files[place];
+    struct lt_task *task = &table->tasks[place];
+    struct text text;
+    int error = read_file(table, files->tid, "syscall", &files->syscall, wanted, (char *)task->call,
+                          sizeof task->call, &text);
+
+    task->call_size = error ? 0 : (uint32_t)(text.end - text.at);
+    if (is_lack(error) || error == EPERM || error == EACCES)
+        return -error;
+    if (error)
+        task->known &= ~(uint32_t)LT_TASK_THERE; /* it ended */
+    return 0;
+}
+
+/* ---- one look, one sample ---- */
+
+static void note_time(struct lt_task *task)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    task->at_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+int lt_read_tasks(struct lt_task_table *table, const uint32_t *places, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        struct timespec now;
-        struct lt_task *task = &tasks[i];
+        struct lt_task *task;
+        int error;
 
+        if (places[i] >= table->count || table->files[places[i]].tid == 0)
+            return -EINVAL;
+        task = &table->tasks[places[i]];
         memset(task, 0, sizeof *task);
-        if (!read_stat(fds[2 * i], task))
-            continue;
-        task->known |= LT_TASK_THERE;
-        if (fds[2 * i + 1] >= 0)
-            read_sched(fds[2 * i + 1], task);
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        task->at_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+        error = read_stat(table, places[i], 1);
+        if (!error && task->known & LT_TASK_THERE)
+            error = read_sched(table, places[i], task);
+        if (error)
+            return error;
+        note_time(task);
     }
+    return 0;
+}
+
+/* Where the kernel does not count, nothing tells that a thread slept all the time. */
+static int is_same_sleep(const struct lt_task *before, const struct lt_task *now)
+{
+    return before->known & now->known & LT_TASK_SCHED && now->runs != 0 &&
+           before->runs == now->runs && before->ran_ns == now->ran_ns &&
+           before->queued_ns == now->queued_ns;
+}
+
+/* Whether a call is a wait for a futex, by what the syscall file says: futex(2), its number, an address,
+ * what to do. Of a program of another architecture than ours the numbers are others: then it is not seen. */
+static int is_futex_wait(const struct lt_task *task)
+{
+    char text[sizeof task->call + 1];
+    unsigned long call, operation;
+
+    memcpy(text, task->call, task->call_size);
+    text[task->call_size] = '\0';
+    if (sscanf(text, "%lu 0x%*x 0x%lx", &call, &operation) != 2 || call != SYS_futex)
+        return 0;
+    switch (operation & FUTEX_CMD_MASK) {
+    case FUTEX_WAIT:
+    case FUTEX_WAIT_BITSET:
+    case FUTEX_WAIT_REQUEUE_PI:
+    case FUTEX_LOCK_PI:
+    case LOCK_PI2: return 1;
+    default: return 0;
+    }
+}
+
+/* All of one thread; `now` has its schedstat. What is read must belong together: it slept all the while,
+ * or it runs (then its call is the word "running"). Who waits for a futex sleeps, so its stat is read only
+ * for the name, if that is `due`: it takes as long as all else. Descriptors are kept for a thread that
+ * moves: the others are not asked again soon. */
+static int sample(struct lt_task_table *table, uint32_t place, const struct lt_task *now, int due)
+{
+    struct lt_task *task = &table->tasks[place];
+    int is_named = task->known & LT_TASK_THERE && !due, moves = task->known & LT_TASK_THERE && !due,
+        error;
+    struct lt_task after = {0};
+
+    task->ran_ns = now->ran_ns;
+    task->queued_ns = now->queued_ns;
+    task->runs = now->runs;
+    task->known = now->known | LT_TASK_THERE;
+    error = read_call(table, place, moves);
+    if (error || !(task->known & LT_TASK_THERE))
+        return error;
+    if (is_named && is_futex_wait(task)) {
+        task->state = 'S';
+    } else {
+        task->known &= ~(uint32_t)LT_TASK_THERE;
+        error = read_stat(table, place, moves);
+        if (error || !(task->known & LT_TASK_THERE))
+            return error;
+    }
+    note_time(task);
+    error = read_sched(table, place, &after);
+    if (is_same_sleep(now, &after) && task->call[0] != 'r')
+        task->known |= LT_TASK_CALL;
+    return error;
+}
+
+int lt_sample_tasks(struct lt_task_table *table, uint32_t round, uint32_t *read)
+{
+    uint32_t found = 0;
+
+    for (uint32_t place = 0; place < table->count; place++) {
+        struct lt_task *task = &table->tasks[place];
+        struct lt_task now = {0};
+        int due = (round + place) % NAMED_EVERY == 0, error;
+
+        if (table->files[place].tid == 0)
+            continue;
+        error = read_sched(table, place, &now);
+        if (!error && task->known & LT_TASK_CALL && is_same_sleep(task, &now)) {
+            if (!due)
+                continue;
+            now.known |= LT_TASK_SLEPT;
+        }
+        if (task->known & LT_TASK_SCHED && !(now.known & LT_TASK_SCHED))
+            task->known = 0; /* it ended */
+        else if (!error)
+            error = sample(table, place, &now, due);
+        if (error)
+            return error;
+        read[found++] = place;
+    }
+    return (int)found;
+}
+
+int lt_still_sleeps(struct lt_task_table *table, uint32_t place)
+{
+    struct lt_task now = {0};
+
+    if (place >= table->count || table->files[place].tid == 0 || read_sched(table, place, &now))
+        return 0;
+    return table->tasks[place].known & LT_TASK_CALL && is_same_sleep(&table->tasks[place], &now);
+}
+
+void lt_add_task(struct lt_task_table *table, uint32_t place, int32_t tid)
+{
+    struct lt_task_files *files = &table->files[place];
+
+    files->tid = tid;
+    files->stat = files->schedstat = files->syscall = -1;
+    memset(&table->tasks[place], 0, sizeof table->tasks[place]);
+}
+
+void lt_forget_task(struct lt_task_table *table, uint32_t place)
+{
+    struct lt_task_files *files = &table->files[place];
+
+    if (files->tid != 0)
+        give_back_those_of(table, files);
+    files->tid = 0;
 }

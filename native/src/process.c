@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "children.h"
@@ -48,6 +49,14 @@ static void say(const char *what)
     char line[320];
     int length = snprintf(line, sizeof line, "locktop: %s\n", what);
     sys_call3(SYS_write, 2, (long)line, length);
+}
+
+/* What Yama keeps it keeps for a process, over exec, but gives no child of it. Where there is no Yama
+ * it is EINVAL, and not needed. */
+static void allow_tracers(void)
+{
+    if (lt_settings.any_tracer)
+        sys_call6(SYS_prctl, PR_SET_PTRACER, (long)PR_SET_PTRACER_ANY, 0, 0, 0, 0);
 }
 
 static bool publish(void)
@@ -131,6 +140,10 @@ static void before_fork(void)
  * (a hook that a signal handler interrupted, which then forked) may still point into it. */
 static void after_fork_in_child(void)
 {
+    /* At once, not with the first hook: what the program itself says of its tracers comes later, and
+     * counts. */
+    if (forks_watched && !shm_is_sealed())
+        allow_tracers();
     if (!lt_shm)
         return;
     if (shm_is_sealed()) {
@@ -193,6 +206,7 @@ __attribute__((constructor)) static void process_start(int argc, char **argv, ch
         shm_leave_reason("LOCKTOP_CHILDREN leaves out this child of a watched process");
         return;
     }
+    allow_tracers();
     take_free = free_mutex_works(environ);
     lt_clock_init();
     pthread_atfork(before_fork, NULL, after_fork_in_child);

@@ -102,6 +102,12 @@ static bool read_order(const char *value)
     return true;
 }
 
+static bool read_ptracer(const char *value)
+{
+    lt_settings.any_tracer = strcmp(value, "any") == 0;
+    return lt_settings.any_tracer || !strcmp(value, "none");
+}
+
 static bool read_quiet(const char *value)
 {
     return read_switch(value, &lt_settings.quiet);
@@ -118,6 +124,7 @@ static const struct {
     {"LOCKTOP_MEMORY", read_memory, "bytes, or 64M, or 2G"},
     {"LOCKTOP_CHILDREN", read_children, "all, none, or names with commas"},
     {"LOCKTOP_ORDER", read_order, "0, 1 or mark"},
+    {"LOCKTOP_PTRACER", read_ptracer, "any or none"},
     {"LOCKTOP_QUIET", read_quiet, "0 or 1"},
 };
 

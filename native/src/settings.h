@@ -17,6 +17,7 @@ struct settings {
     const char
         *children; /* "all", "none", or names with commas between; of use at the start only */
     enum { ORDER_NONE, ORDER_NOTED, ORDER_MARKED } order; /* in which locks are taken (order.h) */
+    bool any_tracer; /* where Yama asks, each process of its user may trace this one */
     bool quiet;
 };
 

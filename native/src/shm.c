@@ -105,17 +105,33 @@ static long create_exclusively(void)
     return sys_call6(SYS_openat, AT_FDCWD, (long)path, flags, 0600, 0, 0);
 }
 
+/* Containers that share the directory may each have a process of this pid that began in this tick. */
+static bool is_of_another_namespace(void)
+{
+    uint64_t theirs = 0;
+    int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    long fd = sys_call6(SYS_openat, AT_FDCWD, (long)path, flags, 0, 0, 0);
+    if (fd < 0)
+        return false;
+    sys_call6(SYS_pread64, fd, (long)&theirs, sizeof theirs,
+              offsetof(struct lt_header, pid_namespace), 0, 0);
+    sys_call3(SYS_close, fd, 0, 0);
+    return theirs && theirs != pid_namespace();
+}
+
 static long open_new(void)
 {
     long fd = create_exclusively();
     if (fd != -EEXIST)
         return fd;
     /* Same pid, same start time: this process, before it called exec. */
-    shm_remove();
-    fd = create_exclusively();
-    if (fd != -EEXIST)
-        return fd;
-    /* It was another user then, whose file we may not remove. */
+    if (!is_of_another_namespace()) {
+        shm_remove();
+        fd = create_exclusively();
+        if (fd != -EEXIST)
+            return fd;
+    }
+    /* Or it was another user then, whose file we may not remove. */
     size_t length = strlen(path);
     snprintf(path + length, sizeof path - length, "-%u", user_id());
     shm_remove();

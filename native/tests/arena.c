@@ -195,11 +195,30 @@ static void a_file_from_before_exec_is_replaced(void)
     CHECK_EQUAL(lt_shm->notes, 0);
 }
 
+/* But not where it is another container's. */
+static void a_file_of_another_namespace_stays(void)
+{
+    char reason[160], path[SHM_PATH_MAX];
+    ino_t other = file_status().st_ino;
+    lt_shm->pid_namespace++;
+    shm_detach();
+    CHECK(shm_create(directory, reason, sizeof reason));
+    CHECK_EQUAL(file_status().st_ino, other);
+    shm_remove();
+    CHECK_EQUAL(file_status().st_ino, other);
+    snprintf(path, sizeof path, "%s/locktop-%u-%llu", directory, lt_shm->pid,
+             (unsigned long long)lt_shm->start_time);
+    unlink(path);
+    shm_detach();
+    CHECK(shm_create(directory, reason, sizeof reason));
+}
+
 int main(void)
 {
     CHECK(mkdtemp(directory));
     refusals_have_a_reason();
     a_file_from_before_exec_is_replaced();
+    a_file_of_another_namespace_stays();
     grows_over_segments();
     offsets_are_the_files();
     arrays_do_not_move();

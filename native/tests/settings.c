@@ -37,6 +37,11 @@ static void taken(void)
     read_one("LOCKTOP_ORDER=mark");
     CHECK(!*wrong);
     CHECK_EQUAL(lt_settings.order, ORDER_MARKED);
+    CHECK(!lt_settings.any_tracer);
+    read_one("LOCKTOP_PTRACER=any");
+    CHECK(!*wrong && lt_settings.any_tracer);
+    read_one("LOCKTOP_PTRACER=none");
+    CHECK(!*wrong && !lt_settings.any_tracer);
 }
 
 static void refused(void)
@@ -46,6 +51,7 @@ static void refused(void)
         "LOCKTOP_RING=99999999", "LOCKTOP_RING=64K",   "LOCKTOP_MEMORY=",
         "LOCKTOP_MEMORY=-1",     "LOCKTOP_MEMORY=1MB", "LOCKTOP_MEMORY=99999999999999999999",
         "LOCKTOP_QUIET=yes",     "LOCKTOP_CHILDREN=",  "LOCKTOP_ORDER=on",
+        "LOCKTOP_PTRACER=ANY",   "LOCKTOP_PTRACER=",   "LOCKTOP_PTRACER=1",
     };
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         read_one(variables[i]);

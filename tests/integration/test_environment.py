@@ -72,3 +72,40 @@ def test_it_speaks_when_asked(compiler: Compiler, tmp_path: Path) -> None:
     assert said.startswith("locktop: LOCKTOP_LEVEL=loud is ignored")
     assert said.count("\n") == 1
     assert bare_run(program, LOCKTOP_QUIET="0").stderr == ""
+
+
+#: What tests/targets/begets says, and what is to be seen before each.
+BEGOTTEN = ["begun", "forked", "forked", "executed"]
+
+
+def tracers_let(compiler: Compiler, **variables: str) -> list[str]:
+    """Return what `begets` and its children say, with each call that lets others trace them."""
+    asked = [f"{name}={value}" for name, value in {**preload_environment(), **variables}.items()]
+    done = subprocess.run(
+        [compiler.program("tracers"), "env", *asked, compiler.program("begets")],
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.split("\n")[:-1]
+
+
+@pytest.mark.parametrize("value", [None, "none", "", "Any", "1"])
+def test_nobody_is_let_trace_unless_asked_for(value: str | None, compiler: Compiler) -> None:
+    variables = {} if value is None else {"LOCKTOP_PTRACER": value}
+    assert tracers_let(compiler, **variables) == BEGOTTEN
+
+
+def test_a_process_and_its_children_let_others_trace_them(compiler: Compiler) -> None:
+    seen = tracers_let(compiler, LOCKTOP_PTRACER="any")
+    assert seen == [line for said in BEGOTTEN for line in ("any", said)]
+
+
+def test_children_that_are_left_out_let_nobody(compiler: Compiler) -> None:
+    seen = tracers_let(compiler, LOCKTOP_PTRACER="any", LOCKTOP_CHILDREN="none")
+    assert seen == ["any", *BEGOTTEN]
+
+
+def test_one_that_cannot_be_watched_may_still_be_traced(compiler: Compiler) -> None:
+    nowhere = tracers_let(compiler, LOCKTOP_PTRACER="any", LOCKTOP_DIR="/nowhere")
+    assert nowhere == tracers_let(compiler, LOCKTOP_PTRACER="any")

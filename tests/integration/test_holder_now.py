@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import time
+from collections.abc import Callable
 from contextlib import closing
 
 import pytest
-from support.targets import StartTarget, Target
+from support import tool
+from support.rights import NOBODY, as_nobody
+from support.targets import PATIENCE_S, StartTarget, Target
 
+from locktop.collector import procfs
 from locktop.collector.attach import attach
 from locktop.collector.export import json_, text
 from locktop.collector.model import Doing, HolderNow, Snapshot
+from locktop.collector.outside_stacks import CUT
+from locktop.collector.source import Source
+from locktop.collector.unwind import perf_sample
+from locktop.collector.unwind.machine import machine
+from locktop.collector.unwind.stack import Copy
 
 BLOCKED = (
     "reads_a_pipe",
@@ -26,7 +38,7 @@ BLOCKED = (
 
 
 def of_the_lock(snapshot: Snapshot) -> HolderNow | None:
-    return next(lock.holder_now for lock in snapshot.locks if lock.name == "g_lock")
+    return next((lock.holder_now for lock in snapshot.locks if lock.name == "g_lock"), None)
 
 
 def begun(start_target: StartTarget, way: str) -> tuple[Target, str]:
@@ -56,12 +68,164 @@ def test_a_blocked_holder_is_in_the_call_that_it_made(way: str, start_target: St
     assert lock["holders"] == [now.tid]
 
 
-def test_one_that_runs_is_in_none(start_target: StartTarget) -> None:
-    target, _ = begun(start_target, "runs")
+def test_one_look_knows_the_names(start_target: StartTarget) -> None:
+    target, _ = begun(start_target, "sleeps")
+    seen = tool.snapshot(target.pid)
+    lock = tool.lock_named(seen, "g_lock")
+    assert tool.functions(seen, lock["holder_now"]["stack"])[:2] == ["sleeps", "hold"]
+
+
+def functions(snapshot: Snapshot, now: HolderNow) -> list[str]:
+    return [frame.function for frame in snapshot.stacks.get(now.stack, ())]
+
+
+def until(source: Source, wanted: Callable[[HolderNow], bool]) -> tuple[Snapshot, HolderNow]:
+    """Look until what the holder does is as wanted: one that runs is not always on a CPU."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        seen = source.look(resolve=True)
+        now = of_the_lock(seen)
+        if now is not None and wanted(now):
+            return seen, now
+        assert time.monotonic() < deadline, now
+
+
+@pytest.mark.parametrize("start", ["start_target", "start_bare"])
+def test_of_one_that_runs_it_is_seen_where(start: str, request: pytest.FixtureRequest) -> None:
+    target, _ = begun(request.getfixturevalue(start), "runs")
     with closing(attach(target.pid)) as source:
-        now = of_the_lock(source.look(resolve=True))
+        seen, now = until(source, lambda now: bool(now.stack))
+    assert (now.doing, now.call, now.what, now.stack_age_s) == (Doing.RUNNING, "", "", 0.0)
+    assert functions(seen, now)[:3] == ["works", "runs", "hold"]
+    page = " ".join(text.render(seen).split())
+    assert "has mutex g_lock and is running" in page
+    assert " works at holders.c:" in page
+
+
+@pytest.mark.parametrize("start", ["start_target", "start_bare"])
+def test_where_one_runs_is_told_only_if_it_has_the_lock_there(
+    start: str, request: pytest.FixtureRequest
+) -> None:
+    """It may have given it back since it was seen to have it."""
+    target: Target = request.getfixturevalue(start)("relay")
+    target.expect("ready")
+    told: list[bool] = []
+    with closing(attach(target.pid)) as source:
+        deadline = time.monotonic() + PATIENCE_S
+        while len(told) < 15:
+            seen = source.look(resolve=True)
+            now = of_the_lock(seen)
+            if now is not None and now.stack and not now.stack_age_s:
+                assert "outside" not in functions(seen, now)
+                told.append("inside" in functions(seen, now))  # else on the way in or out
+            assert time.monotonic() < deadline
+    assert sum(told) > len(told) / 2
+
+
+@pytest.mark.parametrize("start", ["start_target", "start_bare"])
+def test_a_call_is_told_only_of_one_that_has_the_lock_in_it(
+    start: str, request: pytest.FixtureRequest
+) -> None:
+    target: Target = request.getfixturevalue(start)("relay", "rests")
+    target.expect("ready")
+    seen: list[HolderNow] = []
+    with closing(attach(target.pid)) as source:
+        while len(seen) < 40:
+            now = of_the_lock(source.look())
+            seen += [now] if now is not None else []
+    assert not [now for now in seen if now.call == "clock_nanosleep"]
+
+
+def test_where_nobody_may_sample_it_is_said_where_it_slept_last(
+    start_bare: StartTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where kernel.perf_event_paranoid is 3."""
+
+    def refused(tid: int, registers: int) -> int:
+        raise perf_sample.RefusedError("no right (kernel.perf_event_paranoid is 3)")
+
+    monkeypatch.setattr(perf_sample, "_opened", refused)
+    target, _ = begun(start_bare, "rests_and_runs")
+    with closing(attach(target.pid)) as source:
+        until(source, lambda now: now.doing is Doing.BLOCKED or now.doing is Doing.WAITING)
+        target.go_on()
+        seen, now = until(source, lambda now: now.doing is Doing.RUNNING)
+        assert now.stack_age_s > 0.0
+        assert functions(seen, now)[:2] == ["rests", "rests_and_runs"]
+        assert any("perf_event_paranoid is 3" in note for note in seen.notes)
+    with closing(attach(target.pid, stop_threads=True)) as source:
+        seen, now = until(source, lambda now: bool(now.stack))
+    assert functions(seen, now)[:2] == ["works", "rests_and_runs"]
+    assert not any("perf_event_paranoid" in note for note in seen.notes)
+
+
+def test_who_has_no_right_is_told_which(start_bare: StartTarget) -> None:
+    target, _ = begun(start_bare, "runs")
+    processor = machine()
+    assert processor is not None
+
+    def refusal() -> str:
+        try:
+            perf_sample.copies([target.pid], processor, 0.0)
+        except perf_sample.RefusedError as error:
+            return str(error)
+        return ""
+
+    refused = as_nobody(refusal)
+    assert os.geteuid() != 0 or "no right" in refused
+
+
+def test_a_user_without_rights_may_sample_what_is_their_own() -> None:
+    processor = machine()
+    assert processor is not None
+    own = NOBODY if os.geteuid() == 0 else None
+    child = subprocess.Popen(["sh", "-c", "while :; do :; done"], user=own, group=own)
+
+    def sampled() -> tuple[str, bool]:
+        try:
+            copies: dict[int, Copy] = {}
+            deadline = time.monotonic() + PATIENCE_S
+            while not copies and time.monotonic() < deadline:
+                copies = perf_sample.copies([child.pid], processor, 0.1)
+            copy = copies[child.pid]
+            return "", bool(copy.registers[processor.pc] and copy.stack)
+        except perf_sample.RefusedError as error:
+            return str(error), False
+
+    try:
+        refused, found = as_nobody(sampled)
+    finally:
+        child.kill()
+        child.wait()
+    if refused:
+        pytest.skip(refused)
+    assert found
+
+
+def test_with_stop_threads_a_stack_is_whole_and_a_thread_stopped_once(
+    start_bare: StartTarget,
+) -> None:
+    target = start_bare("holders", "takes_memory", flags=("-O2", "-fno-omit-frame-pointer"))
+    target.line()
+    target.expect("ready")
+    with closing(attach(target.pid)) as source:
+        seen = source.look(resolve=True)
+        now = of_the_lock(seen)
     assert now is not None
-    assert (now.doing, now.call, now.what) == (Doing.RUNNING, "", "")
+    assert functions(seen, now) == ["takes_memory", CUT.function]
+    with closing(attach(target.pid, stop_threads=True)) as source:
+        seen = source.look(resolve=True)
+        now = of_the_lock(seen)
+        assert now is not None
+        assert functions(seen, now)[:2] == ["takes_memory", "hold"]
+        assert CUT not in seen.stacks[now.stack]
+        runs = procfs.thread_runs(target.pid, now.tid)
+        for _ in range(3):
+            seen = source.look(resolve=True)
+            again = of_the_lock(seen)
+            assert again is not None
+            assert functions(seen, again)[:2] == ["takes_memory", "hold"]
+        assert procfs.thread_runs(target.pid, now.tid) == runs, "it slept on"
 
 
 def test_a_stopped_one_is_stopped(start_target: StartTarget) -> None:
@@ -78,9 +242,12 @@ def test_one_that_waits_for_another_lock_waits(start_target: StartTarget) -> Non
     target.expect("ready")
     target.go_on()
     target.line()
+    doing: list[Doing] = []
     with closing(attach(target.pid)) as source:
-        seen = source.look(resolve=True)
-    doing = [lock.holder_now.doing for lock in seen.locks if lock.holder_now]
+        deadline = time.monotonic() + PATIENCE_S
+        while len(doing) < 3 and time.monotonic() < deadline:  # until all of them wait
+            locks = source.look().locks
+            doing = [lock.holder_now.doing for lock in locks if lock.holder_now]
     assert doing == [Doing.WAITING] * 3
 
 

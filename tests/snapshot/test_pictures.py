@@ -9,10 +9,11 @@ import pytest
 from textual.app import App
 
 from locktop.collector import vs_report
-from locktop.collector.discover import HOW_TO_PRELOAD, Candidate
+from locktop.collector.discover import Candidate
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot
 from locktop.collector.profile import ReportProfile
+from locktop.collector.rights import HOW_TO_PRELOAD
 from locktop.collector.source import Source
 from locktop.tui.app import CallersApp, LocktopApp
 from locktop.tui.picker import PickerApp

@@ -28,9 +28,11 @@ def as_nobody(work: Callable[[], Any]) -> Any:
             answer: tuple[bool, Any] = True, work()
         except BaseException:
             answer = False, traceback.format_exc()
-        with os.fdopen(writing, "wb") as pipe:
-            pickle.dump(answer, pipe)
-        os._exit(0)
+        try:
+            with os.fdopen(writing, "wb") as pipe:
+                pickle.dump(answer, pipe)
+        finally:
+            os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
         done, result = pickle.load(pipe)

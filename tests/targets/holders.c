@@ -1,5 +1,6 @@
 /* The holder of g_lock, which another thread waits for, is in a system call, or runs: one way each. It says
  * what it is about to do, as locktop ought to say it. */
+#include <alloca.h>
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -16,9 +17,15 @@ typedef void way(void);
 
 static pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 static way *chosen;
-static sem_t taken;
+static sem_t taken, rested;
 static int holder, waiter;
 static volatile int forever = 1;
+
+static KEPT void rests(void)
+{
+    while (sem_wait(&rested) != 0)
+        continue;
+}
 
 static void about_to(const char *format, ...)
 {
@@ -150,11 +157,37 @@ static void awaits_a_child(void)
     waitpid(child, NULL, 0);
 }
 
+/* Of how much the code says nothing; libc saves no register on the way to the kernel. */
+static void takes_memory(void)
+{
+    int ends[2];
+    must(pipe(ends) ? errno : 0, "pipe");
+    char *some = alloca((size_t)getpid() % 64 + 100);
+    about_to("read(%d -> %s)", ends[0], link_of(ends[0]));
+    must(read(ends[0], some, 1) < 0 ? errno : 0, "read");
+}
+
+static KEPT void works(void)
+{
+    while (forever)
+        continue;
+    forever++;
+}
+
 static void runs(void)
 {
     about_to("");
-    while (forever)
-        continue;
+    works();
+    forever++;
+}
+
+/* And begins to work when it is told to. */
+static void rests_and_runs(void)
+{
+    about_to("");
+    rests();
+    works();
+    forever++;
 }
 
 static KEPT void *hold(void *unused)
@@ -187,7 +220,8 @@ static const struct {
     {"accepts", accepts},               {"receives", receives},
     {"listens_at_a_path", listens_at_a_path}, {"polls", polls},
     {"sleeps", sleeps},                 {"opens", opens},
-    {"awaits_a_child", awaits_a_child}, {"runs", runs},
+    {"awaits_a_child", awaits_a_child}, {"takes_memory", takes_memory},
+    {"runs", runs},                     {"rests_and_runs", rests_and_runs},
 };
 
 int main(int argc, char **argv)
@@ -198,6 +232,7 @@ int main(int argc, char **argv)
     if (!chosen)
         return 2;
     sem_init(&taken, 0, 0);
+    sem_init(&rested, 0, 0);
     start(hold, NULL, "holder");
     wait_for_it();
     start(want, NULL, "waiter");
@@ -205,6 +240,8 @@ int main(int argc, char **argv)
     while (!is_asleep(waiter) || (forever && chosen != runs && !is_asleep(holder)))
         pause_ms(1);
     say("ready");
+    hear();
+    sem_post(&rested);
     hear();
     return 0;
 }

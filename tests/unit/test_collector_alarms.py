@@ -201,12 +201,12 @@ def test_a_wait_that_gets_too_long_is_worth_a_look_once() -> None:
 @pytest.mark.parametrize("kind", list(Kind))
 @pytest.mark.parametrize("idle", [False, True])
 def test_the_rules_tell_which_waits_count_whatever_their_kind(kind: Kind, idle: bool) -> None:
-    found = Alarms(5.0).due(waiting(t1=replace(wait(kind=kind), idle=idle)))
+    found = Alarms(5.0).due(waiting(t1=wait(kind=kind)._replace(idle=idle)))
     assert len(found) == (not idle)
 
 
 def test_what_turns_out_to_be_for_work_is_due_no_more_and_was_not_missed() -> None:
-    alarms, idle = Alarms(5.0), replace(wait(), idle=True)
+    alarms, idle = Alarms(5.0), wait()._replace(idle=True)
     (alarm,) = alarms.due(waiting(t1=wait(), t2=wait()))
     assert not alarms.is_idle(alarm, waiting(t1=wait(), t2=idle)), "one of them is held up"
     assert not alarms.is_idle(alarm, waiting(t1=idle)), "the other one is over, and was none"
@@ -241,14 +241,14 @@ def test_without_a_time_for_waits_no_names_are_needed() -> None:
 
 
 def test_verdicts_are_kept_by_lock_and_place_and_follow_later_looks() -> None:
-    judged, idle = Judged(), replace(wait(kind=Kind.SEM), idle=True)
+    judged, idle = Judged(), wait(kind=Kind.SEM)._replace(idle=True)
     place = (idle.lock, idle.stack, idle.site)
     judged.learn(waiting(t1=idle), named=False)
     assert judged.idle(*place) is None, "its names were not known"
     judged.learn(waiting(t1=idle), named=True)
     assert judged.idle(*place) is True
     assert judged.idle(2, *place[1:]) is None
-    held = replace(idle, idle=False)
+    held = idle._replace(idle=False)
     judged.learn(waiting(t1=held), named=False)
     assert judged.idle(*place) is False
     judged.learn(waiting(t1=held, t2=idle), named=True)
@@ -263,6 +263,6 @@ def test_no_verdict_is_kept_of_a_deadlock_and_of_what_python_ran() -> None:
     known = {tid for tid, one in waits if judged.idle(one.lock, one.stack, one.site) is not None}
     assert known
     assert not known & stuck
-    merged = replace(wait(), stack=FIRST_ID)
+    merged = wait()._replace(stack=FIRST_ID)
     judged.learn(waiting(t1=merged), named=True)
     assert judged.idle(merged.lock, merged.stack, merged.site) is None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -293,8 +292,8 @@ def sem(first_value: int, **fields: Any) -> dict[int, Lock]:
 
 
 def user(tid: int, waits_for: Wait | None, acquisitions: int, posts: int, **fields: Any) -> Thread:
-    return replace(
-        thread(tid, waits_for, held(tid)), uses=(Use(SEM, acquisitions, posts),), **fields
+    return thread(tid, waits_for, held(tid))._replace(
+        uses=(Use(SEM, acquisitions, posts),), **fields
     )
 
 
@@ -315,10 +314,10 @@ def test_who_got_a_semaphore_has_it_while_only_such_threads_post_it() -> None:
     assert verdict(holder, waiter, user(3, None, 1, 0), locks=sem(2)) == [], "another one has one"
     assert verdict(holder, waiter, locks=sem(-1)) == [False], "how many there are is not known"
     assert verdict(holder, waiter, locks=sem(1, generation=1)) == [True]
-    shared = user(2, replace(gets(), pshared=True), 3, 3)
+    shared = user(2, gets()._replace(pshared=True), 3, 3)
     assert verdict(holder, shared, locks=sem(1)) == [False]
     assert verdict(holder, waiter, thread(3), locks=sem(1)) == [True]
-    unknown = replace(thread(3), uses=None)
+    unknown = thread(3)._replace(uses=None)
     assert verdict(holder, waiter, unknown, locks=sem(1)) == [], "it may have posted it, too"
 
 
@@ -355,7 +354,7 @@ def test_a_semaphore_that_is_posted_unheld_is_no_lock() -> None:
 
 
 def at_barrier(tid: int, parties: int = 3) -> Thread:
-    return thread(tid, replace(wait(BARRIER, Kind.BARRIER), parties=parties), held(tid))
+    return thread(tid, wait(BARRIER, Kind.BARRIER)._replace(parties=parties), held(tid))
 
 
 def test_a_barrier_waits_for_all_that_have_not_come() -> None:
@@ -385,7 +384,7 @@ def test_a_thread_that_ended_never_gives_a_lock_back() -> None:
     # Its list is gone: it may have given the lock back before.
     assert verdict(thread(1, wait(7, saw=2)), locks={7: lock(7)}) == [False]
     assert verdict(thread(1, wait(7, saw=2)), thread(2), locks={7: lock(7)}) == []
-    other = replace(wait(7, saw=2), pshared=True)
+    other = wait(7, saw=2)._replace(pshared=True)
     assert verdict(thread(1, other), locks={7: lock(7)}) == [], "it is in another process"
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pictures
 import pytest
+from support.rights import as_nobody
 
 from locktop.collector import idle_config
 from locktop.collector.analysis import callers, idle_rules
@@ -216,7 +218,7 @@ def test_a_rule_that_says_neither_is_no_verdict() -> None:
 def futex(snapshot: Snapshot, *functions: str, generation: int = 0) -> Snapshot:
     """With a futex, lock 77, that a thread waits for in such a stack, if there is one."""
     wait = pictures.wait(77, Kind.FUTEX, 1.0, stack=78) if functions else None
-    waiter = replace(snapshot.threads[0], waiting_for=wait)
+    waiter = snapshot.threads[0]._replace(waiting_for=wait)
     lock = pictures.lock(77, "futex 0x7000", Kind.FUTEX, generation=generation)
     stacks = {**snapshot.stacks, 78: frames(*functions)} if functions else snapshot.stacks
     return replace(
@@ -304,6 +306,16 @@ def test_without_a_file_there_are_the_shipped_rules(
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
     assert verdict(idle_config.load(), Kind.COND) == "idle condition"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+def test_rules_of_another_user_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    idle_config.path().parent.mkdir(mode=0o700)
+    idle_config.path().write_text("contended file kind=cond\n")
+    assert verdict(idle_config.load(), Kind.COND) == "contended file"
+    # HOME may lead there after a change of user.
+    assert as_nobody(lambda: verdict(idle_config.load(), Kind.COND)) == "idle condition"
 
 
 def test_the_command_line_goes_before_the_file_and_that_before_the_shipped(

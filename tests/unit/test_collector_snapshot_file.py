@@ -38,8 +38,7 @@ def full() -> Snapshot:
     """Something of everything."""
     made = pictures.deadlock()
     now = HolderNow(4711, Doing.BLOCKED, "read", "read(7 -> pipe:[9])", 1.5, 3)
-    asked = pictures.replace(
-        made.threads[0],
+    asked = made.threads[0]._replace(
         switches=Switches(7, 3, None),
         counters=Counters(
             2.5,

@@ -413,3 +413,12 @@ def test_a_stack_that_gets_names_while_it_is_put_together_has_them_next_time(
     assert [frame.function for frame in resolver.stack(1, [running.site])] == [""]
     assert [frame.function for frame in resolver.stack(1, [running.site])] == ["main"]
     resolver.close()
+
+
+def test_code_of_the_kernel_in_the_process_is_called_so() -> None:
+    vdso = next(m for m in maps.parse(procfs.maps(os.getpid())) if m.path == "[vdso]")
+    with contextlib.closing(Resolver(os.getpid())) as resolver:
+        resolver.frame(vdso.start + 0x10)
+        assert resolver.wait()
+        found = resolver.frame(vdso.start + 0x10)
+    assert (found.module, found.offset, found.function) == ("[vdso]", 0x10, "")

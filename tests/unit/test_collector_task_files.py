@@ -12,33 +12,53 @@ from pathlib import Path
 import pytest
 
 from locktop.collector import procfs
-from locktop.collector.abi import Record, ffi, lib
+from locktop.collector.abi import lib
 from locktop.collector.task_files import RawTask, TaskFiles
 from locktop.collector.tasks import Tasks
 
-RAW = Record(RawTask, "struct lt_task")
 REST = " ".join(str(number) for number in range(3, 53))
+TID = 7
+ASLEEP = b"202 0x10 0x80 0x2 0x0 0x0 0x0 0x7f 0x11\n"
 
 
 def stat(name: str = "worker", state: str = "S", rest: str = REST) -> bytes:
-    return f"7 ({name}) {state} {rest}\n".encode()
+    return f"{TID} ({name}) {state} {rest}\n".encode()
 
 
-def read(directory: Path, stat: bytes, sched: bytes | None = b"10 20 30\n") -> RawTask:
+class Made(TaskFiles):
+    """The files of threads of no process, as they are written."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(0)
+        self.path = directory
+        self._table.directory = os.open(directory, os.O_RDONLY)
+
+    def write(self, tid: int = TID, **files: bytes) -> None:
+        (self.path / str(tid)).mkdir(exist_ok=True)
+        for name, text in files.items():
+            (self.path / str(tid) / name).write_bytes(text)
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[Made]:
+    files = Made(tmp_path)
+    yield files
+    files.close()
+
+
+def read(made: Made, stat: bytes, sched: bytes | None = b"10 20 30\n") -> RawTask | None:
     """What is made of these two files; without a second one where there is none."""
-    (directory / "stat").write_bytes(stat)
-    fds = [os.open(directory / "stat", os.O_RDONLY), -1]
+    made.write(stat=stat)
     if sched is not None:
-        (directory / "sched").write_bytes(sched)
-        fds[1] = os.open(directory / "sched", os.O_RDONLY)
-    tasks = ffi.new("struct lt_task[]", 1)
-    try:
-        lib.lt_read_tasks(ffi.new("int32_t[]", fds), 1, tasks)
-    finally:
-        for fd in fds:
-            if fd >= 0:
-                os.close(fd)
-    return RAW.at(ffi.buffer(tasks))
+        made.write(schedstat=sched)
+    (raw,) = made.read([TID])
+    return raw
+
+
+def read_whole(made: Made, stat: bytes, sched: bytes | None = b"10 20 30\n") -> RawTask:
+    raw = read(made, stat, sched)
+    assert raw is not None
+    return raw
 
 
 @pytest.fixture
@@ -62,8 +82,8 @@ def threads() -> Iterator[list[int]]:
         thread.join()
 
 
-def test_the_fields(tmp_path: Path) -> None:
-    raw = read(tmp_path, stat())
+def test_the_fields(made: Made) -> None:
+    raw = read_whole(made, stat())
     # The state is the third field of the line, which is counted from 1; user time is the 14th.
     assert (raw.state, raw.cpu_ticks, raw.disk_ticks) == (ord("S"), 13 + 14, 41)
     assert (raw.ran_ns, raw.queued_ns, raw.runs) == (10, 20, 30)
@@ -73,14 +93,14 @@ def test_the_fields(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", " ", ") S 1 2 3", "a) R (b", "(((", "x" * 15, "\n"])
-def test_a_name_may_be_anything(name: str, tmp_path: Path) -> None:
-    raw = read(tmp_path, stat(name))
+def test_a_name_may_be_anything(name: str, made: Made) -> None:
+    raw = read_whole(made, stat(name))
     assert raw.name[: raw.name_size] == name.encode()
     assert (raw.state, raw.cpu_ticks) == (ord("S"), 27)
 
 
-def test_a_name_longer_than_there_is_room(tmp_path: Path) -> None:
-    raw = read(tmp_path, stat("y" * 200))
+def test_a_name_longer_than_there_is_room(made: Made) -> None:
+    raw = read_whole(made, stat("y" * 200))
     assert raw.name[: raw.name_size] == b"y" * len(raw.name)
     assert raw.cpu_ticks == 27
 
@@ -90,31 +110,31 @@ def test_a_name_longer_than_there_is_room(tmp_path: Path) -> None:
     [b"", b"\n", b"7", b"7 (x", b"7 x)", b"7 )x( S 1", b"7 (x)", b"7 (x) S", b"7 (x) S 1 2 3",
      b"\0" * 500, b"(" * 1024, b")" * 1024, stat(rest=REST.replace("13 14", "x 14"))],
 )  # fmt: skip
-def test_what_is_no_stat_line_is_no_thread(line: bytes, tmp_path: Path) -> None:
-    assert not read(tmp_path, line).known & lib.LT_TASK_THERE
+def test_what_is_no_stat_line_is_no_thread(line: bytes, made: Made) -> None:
+    assert read(made, line) is None
 
 
-def test_a_short_line_has_no_disk_figure(tmp_path: Path) -> None:
-    raw = read(tmp_path, stat(rest=" ".join(REST.split()[:20])))
+def test_a_short_line_has_no_disk_figure(made: Made) -> None:
+    raw = read_whole(made, stat(rest=" ".join(REST.split()[:20])))
     assert raw.known == lib.LT_TASK_THERE | lib.LT_TASK_SCHED
 
 
 @pytest.mark.parametrize("sched", [b"", b"\n", b"10", b"10 20", b"a b c", b"10 -2 3", None])
-def test_a_schedstat_that_is_none(sched: bytes | None, tmp_path: Path) -> None:
-    raw = read(tmp_path, stat(), sched)
+def test_a_schedstat_that_is_none(sched: bytes | None, made: Made) -> None:
+    raw = read_whole(made, stat(), sched)
     assert raw.known & lib.LT_TASK_THERE
     assert not raw.known & lib.LT_TASK_SCHED
 
 
-def test_garbage(tmp_path: Path) -> None:
+def test_garbage(made: Made) -> None:
     dice = random.Random(3)
     sound = stat()
     for _ in range(500):
         line = bytearray(sound)
         for _ in range(dice.randrange(1, 12)):
             line[dice.randrange(len(line))] = dice.randrange(256)
-        raw = read(tmp_path, bytes(line[: dice.randrange(len(line) + 1)]), dice.randbytes(20))
-        assert raw.name_size <= len(raw.name)
+        raw = read(made, bytes(line[: dice.randrange(len(line) + 1)]), dice.randbytes(20))
+        assert raw is None or raw.name_size <= len(raw.name)
 
 
 def own_view(tid: int) -> tuple[str, str, tuple[int, ...]]:
@@ -137,7 +157,8 @@ def test_living_threads_are_as_their_own_files_say(threads: list[int]) -> None:
         assert raw is not None
         seen = raw.name[: raw.name_size].decode(), chr(raw.state)
         assert (*seen, (raw.ran_ns, raw.queued_ns, raw.runs)) == before
-    assert next(iter(files.read([1 << 22, threads[0]]))) is None, "no id is as large as that"
+    absent = files.read([1 << 22, threads[0], 0, -1, 1 << 31, 1 << 40])
+    assert [raw is None for raw in absent] == [True, False, True, True, True, True]
     files.close()
 
 
@@ -146,27 +167,133 @@ def test_few_descriptors_are_enough(threads: list[int]) -> None:
     used = len(os.listdir("/proc/self/fd"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (8, before[1]))
     try:
-        files = TaskFiles(os.getpid())  # it keeps three at most
+        files = TaskFiles(os.getpid())  # it keeps six at most
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     for _ in range(3):
         assert all(raw is not None for raw in files.read(threads))
-        assert len(os.listdir("/proc/self/fd")) <= used + 6
+        assert len(os.listdir("/proc/self/fd")) <= used + 6 + 1, "and its directory"
     files.close()
     assert len(os.listdir("/proc/self/fd")) == used
 
 
-def test_where_no_file_can_be_opened_no_thread_is_seen(threads: list[int]) -> None:
+def test_where_descriptors_run_out_those_kept_are_given_back(threads: list[int]) -> None:
+    files = TaskFiles(os.getpid())
+    assert None not in files.read(threads[:4]), "eight are kept"
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(int(name) for name in os.listdir("/proc/self/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest, before[1]))
+    try:
+        taken = list(all_descriptors())
+        found = files.read(threads)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    for descriptor in taken:
+        os.close(descriptor)
+    assert None not in found
+    files.close()
+
+
+def test_none_is_said_to_have_ended_where_no_file_can_be_opened(threads: list[int]) -> None:
     files = TaskFiles(os.getpid())
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
     try:
-        found = list(files.read(threads))
+        with pytest.raises(OSError, match="Too many open files"):
+            files.read(threads)
+        with pytest.raises(OSError, match="Too many open files"):
+            files.sample(threads, 1)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
-    assert found == [None] * len(threads)
-    assert all(raw is not None for raw in files.read(threads)), "later there is room again"
+    assert None not in files.read(threads), "later there is room again"
     files.close()
+
+
+def all_descriptors() -> Iterator[int]:
+    """Open what may yet be opened."""
+    while True:
+        try:
+            yield os.open("/dev/null", os.O_RDONLY)
+        except OSError:
+            return
+
+
+# ---- samples ----
+
+
+def test_one_that_sleeps_on_is_not_read_again(made: Made) -> None:
+    made.write(stat=stat(), schedstat=b"10 20 30\n", syscall=ASLEEP)
+    ((tid, raw),) = made.sample([TID], 1)
+    assert (tid, raw is not None and raw.call[: raw.call_size]) == (TID, ASLEEP)
+    assert raw is not None
+    assert raw.known & (lib.LT_TASK_CALL | lib.LT_TASK_SLEPT) == lib.LT_TASK_CALL
+    assert made.still_sleeps(TID)
+    assert made.sample([TID], 2) == []
+    made.write(schedstat=b"10 20 31\n")
+    assert not made.still_sleeps(TID)
+    assert [tid for tid, _ in made.sample([TID], 3)] == [TID]
+    assert made.sample([TID], 4) == []
+
+
+def test_its_name_is_seen_to_change_though_it_sleeps_on(made: Made) -> None:
+    made.write(stat=stat("before"), schedstat=b"10 20 30\n", syscall=ASLEEP)
+    made.sample([TID], 0)
+    made.write(stat=stat("after"))
+    (raw,) = (raw for number in range(1, 65) for _, raw in made.sample([TID], number))
+    assert raw is not None
+    assert raw.known & lib.LT_TASK_SLEPT
+    assert raw.name[: raw.name_size] == b"after"
+
+
+@pytest.mark.parametrize(
+    ("sched", "call"),
+    [(b"10 20 30\n", b"running\n"), (b"0 0 0\n", ASLEEP), (b"", ASLEEP), (b"1 2\n", ASLEEP)],
+)
+def test_one_that_runs_or_is_not_counted_is_read_each_time(
+    sched: bytes, call: bytes, made: Made
+) -> None:
+    made.write(stat=stat(), schedstat=sched, syscall=call)
+    for number in range(3):
+        ((_, raw),) = made.sample([TID], number)
+        assert raw is not None
+        assert not raw.known & lib.LT_TASK_CALL
+    assert not made.still_sleeps(TID)
+
+
+def test_one_that_ended_is_told_once_and_its_id_may_come_back(made: Made) -> None:
+    made.write(stat=stat(), schedstat=b"10 20 30\n", syscall=ASLEEP)
+    assert len(made.sample([TID], 1)) == 1
+    made.write(schedstat=b"")
+    assert made.sample([TID], 2) == [(TID, None)]
+    made.write(stat=stat("another"), schedstat=b"1 2 3\n")
+    ((_, raw),) = made.sample([TID], 3)
+    assert raw is not None
+    assert raw.name[: raw.name_size] == b"another"
+    assert not raw.known & lib.LT_TASK_SLEPT
+
+
+def test_threads_that_come_and_go(made: Made) -> None:
+    for tid in range(1, 301):
+        made.write(tid, stat=stat(str(tid)), schedstat=b"10 20 30\n", syscall=ASLEEP)
+    dice = random.Random(8)
+    before: set[int] = set()
+    for number in range(40):
+        living = set(dice.sample(range(1, 301), dice.randrange(200)))
+        read = dict(made.sample(sorted(living), number))
+        new = {tid for tid, raw in read.items() if raw and not raw.known & lib.LT_TASK_SLEPT}
+        assert new == living - before
+        assert read.keys() <= living
+        for tid, raw in read.items():
+            assert raw is not None
+            assert raw.name[: raw.name_size] == str(tid).encode()
+        before = living
+
+
+def test_one_whose_call_cannot_be_read_has_ended(made: Made) -> None:
+    made.write(stat=stat(), schedstat=b"10 20 30\n")
+    assert made.sample([TID], 1) == [(TID, None)]
+    (made.path / str(TID) / "syscall").mkdir()
+    assert made.sample([TID], 2) == [(TID, None)]
 
 
 def test_one_that_waits_on_is_not_read_again(threads: list[int]) -> None:

@@ -178,7 +178,7 @@ def test_the_page_says_what_a_holder_waits_for_itself() -> None:
     """Also where that is no lock: it is what everybody waits for in the end."""
     shot = snapshot()
     slots = replace(shot.locks[0], id=8, kind=Kind.SEM, name="g_slots", holders=())
-    holder = replace(shot.threads[0], waiting_for=Wait(8, Kind.SEM, 1.5, (), 6, 0x99, 4))
+    holder = shot.threads[0]._replace(waiting_for=Wait(8, Kind.SEM, 1.5, (), 6, 0x99, 4))
     stacks = {**shot.stacks, 6: (Frame(0x55DD, "get_slot", "slots.c", 9, "x", 0xDD),)}
     page = text.render(
         replace(shot, threads=(holder, shot.threads[1]), locks=(*shot.locks, slots), stacks=stacks),
@@ -361,7 +361,7 @@ def test_the_page_of_one_look_says_since_when_it_counts() -> None:
 
 def test_the_page_says_how_long_a_lock_is_held() -> None:
     seen = snapshot()
-    holder = replace(seen.threads[0], holds=(Held(7, 0x88, 65.0),))
+    holder = seen.threads[0]._replace(holds=(Held(7, 0x88, 65.0),))
     page = text.render(replace(seen, threads=(holder, seen.threads[1])), width=120)
     assert f"held by thread {PID} (main) for 65.0 s, taken at take cache.c:7" in page
 
@@ -374,7 +374,7 @@ def test_a_first_wait_that_goes_on_is_a_wait() -> None:
 
 def test_the_page_of_an_ended_process_tells_its_threads() -> None:
     seen = snapshot()
-    dead = tuple(replace(thread, alive=False) for thread in seen.threads)
+    dead = tuple(thread._replace(alive=False) for thread in seen.threads)
     page = text.render(replace(seen, threads=dead, ended=True))
     assert "2 threads, " in page
     assert "THREADS WAITING AT THE END" in page

@@ -55,7 +55,7 @@ def test_one_lock_and_one_stack_is_one_group_the_longest_wait_first() -> None:
     ],
 )
 def test_what_differs_is_another_group(change: dict[str, object]) -> None:
-    other = replace(waiter(3), **change)  # type: ignore[arg-type]
+    other = waiter(3)._replace(**change)  # type: ignore[arg-type]
     assert tids(fold([waiter(1), waiter(2), other])) == [(2, 1), (3,)]
 
 

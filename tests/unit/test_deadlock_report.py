@@ -26,8 +26,10 @@ from locktop.collector.export import (
 from locktop.collector.model import (
     Deadlock,
     DeadlockEdge,
+    Doing,
     Frame,
     Held,
+    HolderNow,
     How,
     Kind,
     OrderCycle,
@@ -117,7 +119,7 @@ def test_threads_beside_the_circle_tell_which_order_is_the_rule() -> None:
     other = member(4, 1, 1)
     assert found_for(seen(*RING, other, circle=3)).change == found_for(seen(*RING, circle=3)).change
     first_one, then_three = Held(1, 1, None), Held(3, 1, None)
-    rule = replace(other, holds=(first_one, then_three), waiting_for=None)
+    rule = other._replace(holds=(first_one, then_three), waiting_for=None)
     found = found_for(seen(*RING, rule, circle=3))
     assert found.change is not None
     assert (found.change.tid, found.elsewhere) == (3, 1), "which takes 3 before 1"
@@ -146,7 +148,7 @@ def test_who_wants_what_it_has_should_take_it_once() -> None:
 def test_a_writer_waited_behind_holds_nothing() -> None:
     both = seen(
         member(1, 1, 2, kind=Kind.RWLOCK, shared=True),
-        replace(member(2, 1, 1, kind=Kind.RWLOCK), holds=()),
+        member(2, 1, 1, kind=Kind.RWLOCK)._replace(holds=()),
         circle=2,
         kinds={1: Kind.RWLOCK},
     )
@@ -211,7 +213,7 @@ def test_who_is_stuck_behind_is_told_the_longest_wait_first() -> None:
 
 def test_a_lock_that_ended_with_its_thread_is_told_so() -> None:
     snapshot = seen(member(1, 2, 9), member(3, 1, 1), circle=1, how={1: How.ABANDONED})
-    gone = replace(member(9, 1, 1), alive=False, waiting_for=None, holds=())
+    gone = member(9, 1, 1)._replace(alive=False, waiting_for=None, holds=())
     snapshot = replace(snapshot, threads=(*snapshot.threads, gone))
     found = found_for(snapshot)
     assert (found.means, found.change) == (Means.GIVE_BACK, None)
@@ -291,7 +293,7 @@ def test_the_line_tells_the_oldest_of_several() -> None:
 def hostile() -> tuple[DeadlockReport, ...]:
     """Names as bad as a program may have them, and a thread behind."""
     snapshot = seen(*RING, member(5, 1, 1), circle=3)
-    threads = tuple(replace(one, name=HOSTILE) for one in snapshot.threads)
+    threads = tuple(one._replace(name=HOSTILE) for one in snapshot.threads)
     locks = tuple(replace(one, name=HOSTILE) for one in snapshot.locks)
     frames = {k: replace(v, function=HOSTILE, file=HOSTILE) for k, v in snapshot.sites.items()}
     return reports(replace(snapshot, threads=threads, locks=locks, sites=frames))
@@ -365,7 +367,29 @@ def test_a_line_of_a_drawing_is_no_item_of_a_list() -> None:
 
 @pytest.mark.parametrize("count", [40])
 def test_a_drawing_of_many_behind_says_how_many_it_leaves_out(count: int) -> None:
-    many = [replace(member(5, 1, 1), tid=100 + n) for n in range(count)]
+    many = [member(5, 1, 1)._replace(tid=100 + n) for n in range(count)]
     found = reports(seen(*RING, *many, circle=3))
     assert f"{count - 30} threads more behind" in deadlock_dot.render(found)
     assert f"and {count - 20} more" in "\n".join(deadlock_text.lines(found[0]))
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        (HolderNow(4731, Doing.WAITING, for_s=3.0), "now waiting for mutex fork[2]"),
+        (HolderNow(4731, Doing.STOPPED), "now stopped"),
+        (HolderNow(4731, Doing.RUNNING, cpu=0.97), "now running (97% of a CPU)"),
+        (HolderNow(4731, Doing.BLOCKED, "read", "read(3 -> pipe:[7])", 2.0), "now in read(3 ->"),
+        (HolderNow(4731, Doing.ENDED), ""),
+        (HolderNow(4732, Doing.STOPPED), ""),  # of another one
+    ],
+)
+def test_of_each_holder_it_says_what_it_does_now(now: HolderNow, said: str) -> None:
+    made = pictures.deadlock()
+    locks = tuple(replace(one, holder_now=now) if one.id == 11 else one for one in made.locks)
+    (report,) = reports(replace(made, locks=locks))
+    first = deadlock_json.document(report)["threads"][0]
+    page = " ".join(" ".join(deadlock_text.lines(report)).split())
+    assert (first["holder_now"] is not None) == (now.tid == first["held_by"])
+    assert said in page
+    assert page.count(", now ") == bool(said)

@@ -74,7 +74,7 @@ def test_banner_has_the_place_of_the_call_where_there_are_no_stacks() -> None:
     stuck = pictures.deadlock()
     cycle = tuple(replace(edge, stack=0) for edge in stuck.deadlocks[0].cycle)
     threads = tuple(
-        replace(t, waiting_for=replace(t.waiting_for, stack=0)) if t.waiting_for else t
+        t._replace(waiting_for=t.waiting_for._replace(stack=0)) if t.waiting_for else t
         for t in stuck.threads
     )
     bare = replace(stuck, deadlocks=(replace(stuck.deadlocks[0], cycle=cycle),), threads=threads)

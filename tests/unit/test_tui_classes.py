@@ -115,15 +115,15 @@ def screen_row(screen: Screen) -> int:
 async def test_a_filter_finds_a_class_and_single_locks_in_one() -> None:
     async with opened(pictures.fleet(), size=(145, 50)) as screen:
         await screen.keys("slash", *"shards[]", "enter")
-        assert rows(screen)[0] == "▸ cache.c:…ards[].mu x8"
+        assert rows(screen)[0] == "▸ cache.c: shards[].mu x8"
         await screen.keys("escape", "slash", *"shards[3]", "enter")
         assert rows(screen)[:3] == [
-            "▾ cache.c:…ards[].mu x8",
+            "▾ cache.c: shards[].mu x8",
             "  cache.c: shards[3].mu",
             "",
         ]
         await screen.keys("escape")
-        assert "▸ cache.c:…ards[].mu x8" in rows(screen)
+        assert "▸ cache.c: shards[].mu x8" in rows(screen)
 
 
 async def test_details_of_a_class_tell_how_the_wait_spreads_and_from_where() -> None:

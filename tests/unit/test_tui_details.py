@@ -10,8 +10,10 @@ import pytest
 from locktop.collector.analysis.thread_groups import ThreadGroup
 from locktop.collector.model import (
     Blame,
+    Doing,
     Event,
     Frame,
+    HolderNow,
     Kind,
     ThreadState,
     UnseenWait,
@@ -56,10 +58,10 @@ def test_a_thread_that_waits_where_the_library_does_not_see_it() -> None:
         if column.title in ("WAITS FOR", "SINCE")
     }
     assert cells == {"WAITS FOR": "unseen: OpenMP lock", "SINCE": "2.50s"}
-    group = ThreadGroup("key", (sleeper, replace(sleeper, tid=1)), "t", 0, "")
+    group = ThreadGroup("key", (sleeper, sleeper._replace(tid=1)), "t", 0, "")
     (waits_for,) = (c for c in thread_list.columns(picture) if c.title == "WAITS FOR")
     assert waits_for.cell(group)[0] == "", "the other one does not wait"
-    quiet = replace(seen, threads=(replace(sleeper, waiting_for=None),))
+    quiet = replace(seen, threads=(sleeper._replace(waiting_for=None),))
     assert line_text(headline(Picture(quiet), 120)) == (
         f" {sleeper.name} waits for OpenMP lock; who holds it is not known: the library does not"
         " see it"
@@ -98,7 +100,7 @@ def test_the_mean_wait_has_no_wait_that_goes_on_or_gave_up() -> None:
 
 
 def test_while_the_library_is_dormant_nought_is_not_known_to_be_nought() -> None:
-    threads = tuple(replace(t, waiting_for=None, holds=()) for t in pictures.normal().threads)
+    threads = tuple(t._replace(waiting_for=None, holds=()) for t in pictures.normal().threads)
     locks = tuple(replace(k, holders=(), waiters=()) for k in pictures.normal().locks)
     calm = replace(pictures.normal(), threads=threads, locks=locks)
     dormant = Picture(replace(calm, level="dormant", complete=False))
@@ -225,9 +227,24 @@ def test_however_many_wait_their_names_stand_apart_from_their_number(many: int) 
 def test_one_that_sleeps_with_a_lock_is_not_called_idle() -> None:
     calm = pictures.normal()
     threads = tuple(
-        replace(t, state=ThreadState.IDLE) if t.name == "journal" else t for t in calm.threads
+        t._replace(state=ThreadState.IDLE) if t.name == "journal" else t for t in calm.threads
     )
-    picture = Picture(replace(calm, threads=threads))
+    locks = tuple(replace(lock, holder_now=None) for lock in calm.locks)
+    picture = Picture(replace(calm, threads=threads, locks=locks))
     assert "; now asleep" in details(picture, 2)
     assert thread_list.state_word(picture, picture.threads[4716]) == "asleep"
     assert thread_list.state_word(picture, picture.threads[4720]) == "idle"
+
+
+def test_what_a_holder_does_has_its_stack_as_old_as_it_is() -> None:
+    calm = pictures.normal()
+    said = details(Picture(calm), 2)
+    assert "; now in fsync(7 -> /var/lib/store/journal) for 1.30 s" in said
+    assert "0 journal_flush" in said
+    lock = next(lock for lock in calm.locks if lock.id == 1)
+    assert "; now running (58% of a CPU)" in details(Picture(calm), 1)
+    old = replace(lock, holder_now=HolderNow(4714, Doing.RUNNING, stack=6, stack_age_s=1.25))
+    said = details(Picture(replace(calm, locks=(old, *calm.locks[1:]))), 1)
+    assert "where it slept last, 1.25s ago:" in said
+    assert "; now running" in said
+    assert "of a CPU" not in said

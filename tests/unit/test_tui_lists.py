@@ -8,7 +8,7 @@ import pictures
 import pytest
 from rich.cells import cell_len
 
-from locktop.collector.model import Kind
+from locktop.collector.model import Doing, Held, HolderNow, Kind
 from locktop.tui.lines import lock_list, thread_list
 from locktop.tui.lines.order import Ordering, matches
 from locktop.tui.lines.picture import Picture
@@ -86,3 +86,25 @@ def test_ordering_sorts_when_due_and_keeps_its_place_between() -> None:
     assert ordering.arrange([1, 4], 1.0, lambda: [4, 1]) == [4, 1]
     ordering.upset()
     assert ordering.arrange([1, 4], 1.1, lambda: [1, 4]) == [1, 4]
+
+
+def test_on_a_wide_screen_each_contended_lock_has_what_its_holder_does() -> None:
+    calm = pictures.normal()
+    waits = calm.threads[4]._replace(holds=(Held(3, 0x401100, 1.0),))
+    third = replace(
+        calm.locks[2], holders=(4715,), waiters=(4712,), holder_now=HolderNow(4715, Doing.WAITING)
+    )
+    picture = Picture(
+        replace(
+            calm,
+            threads=(*calm.threads[:4], waits, *calm.threads[5:]),
+            locks=(*calm.locks[:2], third, *calm.locks[3:]),
+        )
+    )
+    table = lay_out(lock_list.columns(picture), 180)
+    told = [line_text(table.line(lock)) for lock in picture.snapshot.locks[:4]]
+    assert "runs cache_copy:61" in told[0]
+    assert "in fsync(7 -> /var/lib/sto" in told[1]
+    assert "waits for g_table_lock" in told[2]
+    assert lock_list.HOLDER_NOW in line_text(table.heading("WAIT"))
+    assert not lay_out(lock_list.columns(picture), 127).has(lock_list.HOLDER_NOW)

@@ -25,7 +25,7 @@ def test_chain_ends_in_a_circle() -> None:
 
 def test_threads_of_one_name_are_told_apart() -> None:
     calm = pictures.normal()
-    same = tuple(replace(t, name="ThreadPoolForeg") for t in calm.threads[:3])
+    same = tuple(t._replace(name="ThreadPoolForeg") for t in calm.threads[:3])
     picture = Picture(replace(calm, threads=same + calm.threads[3:]))
     assert picture.thread_name(4711) == "ThreadPo:4711"
     assert picture.thread_name(4712) == "ThreadPo:4712"

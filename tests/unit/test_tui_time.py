@@ -76,9 +76,9 @@ def test_a_group_shows_the_mean_of_its_threads() -> None:
     picture = Picture(pictures.pools())
     table = lay_out(thread_list.columns(picture), 120)
     group = next(iter(picture.groups.values()))
-    threads = [replace(one, time=TimeSplit(cpu=1.0)) for one in group.threads]
-    threads[0] = replace(threads[0], time=None)
-    mixed = replace(group, threads=(*threads[:2], replace(threads[1], time=TimeSplit(idle=1.0))))
+    threads = [one._replace(time=TimeSplit(cpu=1.0)) for one in group.threads]
+    threads[0] = threads[0]._replace(time=None)
+    mixed = replace(group, threads=(*threads[:2], threads[1]._replace(time=TimeSplit(idle=1.0))))
     at = line_text(table.heading()).index("TIME")
     assert line_text(table.line(mixed))[at : at + 10] == "█████·····"
 
@@ -92,7 +92,7 @@ def details(thread: Thread) -> str:
 
 def worker(**more: object) -> Thread:
     one = next(thread for thread in pictures.normal().threads if thread.tid == 4714)
-    return replace(one, **more)  # type: ignore[arg-type]
+    return one._replace(**more)  # type: ignore[arg-type]
 
 
 def test_details_name_the_parts_and_what_is_not_known() -> None:
@@ -147,6 +147,21 @@ async def test_the_thread_whose_details_are_open_is_followed() -> None:
         assert screen.feed.followed == 0
 
 
+async def test_holders_are_asked_of_the_locks_in_sight_alone() -> None:
+    async with opened(size=(120, 40)) as screen:
+        worst = 2  # of which the headline speaks
+        assert screen.feed.followed_locks == {1, worst}, "the one that the details are about"
+        await screen.pilot.press("down", "down")
+        assert screen.feed.followed_locks == {3, worst}
+        await screen.pilot.resize_terminal(200, 60)
+        await screen.pilot.pause()
+        assert screen.feed.followed_locks > {1, 2, 3}, "each has a word in its row"
+        await screen.pilot.press("tab")
+        await screen.pilot.resize_terminal(80, 24)
+        await screen.pilot.pause()
+        assert screen.feed.followed_locks <= {0, worst}, "none can be seen"
+
+
 async def test_a_group_is_not_followed() -> None:
     async with opened(pictures.pools()) as screen:
         await screen.keys("tab")
@@ -168,7 +183,7 @@ async def test_the_help_tells_the_signs() -> None:
 
 def page(*times: TimeSplit | None) -> list[str]:
     threads = [
-        replace(worker(), tid=number, time=time) for number, time in enumerate(times, start=1)
+        worker()._replace(tid=number, time=time) for number, time in enumerate(times, start=1)
     ]
     return list(time_text.lines(threads, "0.5 s", lambda tid: f"thread {tid}"))
 

@@ -7,11 +7,11 @@ import gc
 from typing import TYPE_CHECKING
 
 from locktop.tui.commands.options import (
-    add_idle_matching,
+    add_looking,
     add_pid_of_screen,
     add_screen,
+    attached,
     no_terminal,
-    rules,
 )
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_pid_of_screen(parser)
     add_screen(parser)
-    add_idle_matching(parser)
+    add_looking(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -34,12 +34,10 @@ def execute(arguments: argparse.Namespace) -> int:
         instead = f"locktop snapshot -p {pid}" if pid is not None else "locktop list"
         raise LocktopError(f"the screen needs a terminal; {no_terminal()} use `{instead}`")
     if pid is not None:
-        from locktop.collector.attach import attach
-
-        return watch(attach(pid, rules(arguments)), arguments)
+        return watch(attached(pid, arguments), arguments)
     from locktop.tui.picker import pick
 
-    source = pick(arguments.theme, rules(arguments))
+    source = pick(arguments.theme, lambda chosen: attached(chosen, arguments))
     return watch(source, arguments) if source is not None else 0
 
 

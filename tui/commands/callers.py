@@ -8,9 +8,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from locktop.tui.commands.options import (
-    add_idle_matching,
+    add_looking,
     add_pid_or,
     add_screen,
+    attached,
     has_terminal,
     rules,
 )
@@ -52,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=FORMATS,
         help="text (the default), json, or csv: a caller/callee summary report",
     )
-    add_idle_matching(parser)
+    add_looking(parser)
     add_output(parser)
     add_screen(parser)
 
@@ -73,13 +74,10 @@ def _show(arguments: argparse.Namespace) -> int:
     from locktop.collector import profile
 
     if arguments.file is None:
-        from locktop.collector.attach import attach
         from locktop.tui.commands.attach import watch
 
         weight = profile.weight_of(profile.SNAPSHOT_WEIGHTS, arguments.weight)
-        return watch(
-            attach(arguments.pid, rules(arguments)), arguments, (weight.name, arguments.idle)
-        )
+        return watch(attached(arguments.pid, arguments), arguments, (weight.name, arguments.idle))
     found = profile.read(arguments.file, rules(arguments))
     weight = profile.weight_of(found.weights, arguments.weight)
     from locktop.tui.app import CallersApp, run_app
@@ -98,9 +96,8 @@ def _profile(arguments: argparse.Namespace) -> Profile:
 
     if arguments.file is not None:
         return profile.read(arguments.file, rules(arguments))
-    from locktop.collector.attach import attach
 
-    source = attach(arguments.pid, rules(arguments))
+    source = attached(arguments.pid, arguments)
     try:
         return profile.SnapshotProfile(source.look(resolve=True))
     finally:

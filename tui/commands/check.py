@@ -8,7 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from locktop.tui.commands.options import add_idle_matching, add_pid, add_suppressions, rules
+from locktop.tui.commands.options import add_looking, add_pid, add_suppressions, attached
 from locktop.tui.commands.output import add_output, destination, write
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _BETWEEN_S = 0.25
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_pid(parser)
-    add_idle_matching(parser)
+    add_looking(parser)
     parser.add_argument(
         "--format",
         choices=FORMATS,
@@ -85,10 +85,9 @@ def _form(arguments: argparse.Namespace) -> str:
 
 def _looked(arguments: argparse.Namespace) -> Snapshot:
     """The later of two looks. Raises LocktopError where they cannot tell."""
-    from locktop.collector.attach import attach
     from locktop.collector.export import verdict
 
-    source = attach(arguments.pid, rules(arguments))
+    source = attached(arguments.pid, arguments)
     try:
         first = source.look()
         time.sleep(_BETWEEN_S)
@@ -152,8 +151,13 @@ def as_document(snapshot: Snapshot, potential: bool = False) -> dict[str, Any]:
 
     whole = document(snapshot)
     tids = {edge.tid for deadlock in snapshot.deadlocks for edge in deadlock.cycle}
-    locks = {edge.waits_for for deadlock in snapshot.deadlocks for edge in deadlock.cycle}
+    locks = set(snapshot.deadlocked)
     stacks = {str(edge.stack) for deadlock in snapshot.deadlocks for edge in deadlock.cycle}
+    stacks |= {
+        str(lock.holder_now.stack)
+        for lock in snapshot.locks
+        if lock.id in locks and lock.holder_now is not None
+    }
     orders = snapshot.lock_order if potential else ()
     locks |= {lock for cycle in orders for lock in cycle.locks}
     stacks |= {str(edge.stack) for cycle in orders for edge in cycle.edges}

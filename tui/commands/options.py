@@ -13,6 +13,7 @@ from locktop.tui import levels
 
 if TYPE_CHECKING:
     from locktop.collector.analysis.idle_rules import Rules
+    from locktop.collector.source import Source
 
 _NO_TERMINAL = ("dumb", "unknown")
 
@@ -121,7 +122,7 @@ def add_screen(parser: argparse.ArgumentParser) -> None:
 
 def set_defaults(parser: argparse.ArgumentParser) -> None:
     """For the parser of the whole command line: of what has none of its own."""
-    parser.set_defaults(theme=None, rate=2.0, idle_matching=[])
+    parser.set_defaults(theme=None, rate=2.0, idle_matching=[], stop_threads=False)
 
 
 def add_idle_matching(parser: argparse.ArgumentParser) -> None:
@@ -134,6 +135,25 @@ def add_idle_matching(parser: argparse.ArgumentParser) -> None:
         help="waits under a function that matches are for work, with ! before it they are not; may "
         "be given again",
     )
+
+
+def add_looking(parser: argparse.ArgumentParser) -> None:
+    """How a process that runs already is looked at; attached() does so."""
+    add_idle_matching(parser)
+    parser.add_argument(
+        "--stop-threads",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="stop a thread for a fraction of a millisecond where its call stack cannot be known "
+        "otherwise; without it nothing ever stops",
+    )
+
+
+def attached(pid: int, arguments: argparse.Namespace) -> Source:
+    """A source for a process, as the options say. Raises LocktopError."""
+    from locktop.collector.attach import attach
+
+    return attach(pid, rules(arguments), stop_threads=arguments.stop_threads)
 
 
 def rules(arguments: argparse.Namespace) -> Rules:

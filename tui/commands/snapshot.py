@@ -8,10 +8,10 @@ import sys
 import time
 
 from locktop.tui.commands.options import (
-    add_idle_matching,
+    add_looking,
     add_pid,
     add_suppressions,
-    rules,
+    attached,
     seconds,
 )
 from locktop.tui.commands.output import add_output, destination, write
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-d", "--duration", type=seconds, metavar="SECONDS", help="look again after so long"
     )
-    add_idle_matching(parser)
+    add_looking(parser)
     add_output(parser)
     add_suppressions(parser)
     parser.add_argument("--format", choices=FORMATS, default="json", help="default json")
@@ -43,7 +43,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Take it and write it."""
     from locktop.collector import suppressions
-    from locktop.collector.attach import attach
     from locktop.collector.errors import LocktopError
     from locktop.tui import saving
 
@@ -51,7 +50,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if path is None and arguments.format == "msgpack" and sys.stdout.isatty():
         raise LocktopError("msgpack is not for a terminal; give -o FILE or a pipe")
     left_out = suppressions.load(arguments.suppressions)
-    source = attach(arguments.pid, rules(arguments))
+    source = attached(arguments.pid, arguments)
     try:
         before = source.look() if arguments.duration else None
         if arguments.duration:

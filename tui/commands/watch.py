@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from locktop.tui.commands.options import add_idle_matching, add_pid, duration, rules
+from locktop.tui.commands.options import add_looking, add_pid, attached, duration
 
 if TYPE_CHECKING:
     from locktop.collector.source import Source
@@ -67,7 +67,7 @@ def _number(text: str) -> int:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_pid(parser)
-    add_idle_matching(parser)
+    add_looking(parser)
     parser.add_argument("--on-deadlock", metavar="CMD", help="run it at a certain deadlock")
     parser.add_argument(
         "--on-wait",
@@ -111,10 +111,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Watch until it is over."""
-    from locktop.collector.attach import attach
 
     _check_directory(arguments.snapshot_dir)
-    source = attach(arguments.pid, rules(arguments))
+    source = attached(arguments.pid, arguments)
     try:
         # What was read for names now need not be read when there is an alarm.
         process = source.look(resolve=True).process

@@ -50,7 +50,10 @@ def _member(picture: Picture, report: DeadlockReport, member: Member) -> Iterato
     )
     whose = words.whose(report, member)
     if whose:
-        yield labelled("", (whose, "holder"), *_taken_at(member))
+        now = words.holder_now(report, member)
+        yield labelled(
+            "", (whose, "holder"), *_taken_at(member), (f", {now}" if now else "", "dim")
+        )
     for taken in member.has:
         label, _, rest = words.has(report, taken, member, place).partition(" ")
         yield labelled(label, rest)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.cells import cell_len
 
 from locktop.collector.model import Kind, Lock, Thread
+from locktop.tui.lines import holder
 from locktop.tui.lines.figures import duration
 from locktop.tui.lines.picture import Picture, short_place
 from locktop.tui.lines.runs import Line, Run, line_text, say
@@ -15,14 +16,12 @@ _CALM_WAIT = 0.001
 
 def headline(picture: Picture, width: int) -> Line:
     """What somebody who just came wants to know first, in fewer words where there is less room."""
-    worst = _most_waited_now(picture)
+    worst = most_waited_now(picture)
     if worst is not None:
-        full = _say_stuck(picture, worst)
-        if cell_len(line_text(full)) <= width:
-            return full
+        full, now = _say_stuck(picture, worst), _say_now(picture, worst)
         brief, root = _say_stuck_briefly(picture, worst)
-        rooted = say(*brief, *root)
-        return rooted if cell_len(line_text(rooted)) <= width else brief
+        tries = say(*full, *now), full, say(*brief, *root, *now), say(*brief, *root), brief
+        return next((line for line in tries if cell_len(line_text(line)) <= width), brief)
     if picture.snapshot.ended:
         return say((" The process has ended; this is the last that was seen of it.", "dim"))
     if picture.dormant:
@@ -78,8 +77,9 @@ def _say_calm(picture: Picture) -> str:
     return f" No thread waits for a mutex or rwlock; {many} on semaphores, the longest {longest}."
 
 
-def _most_waited_now(picture: Picture) -> Lock | None:
-    """The contended lock whose waiters have together waited longest, of the waits going on."""
+def most_waited_now(picture: Picture) -> Lock | None:
+    """Return the contended lock whose waiters have together waited longest, of the waits going on:
+    the one that the line is about."""
     waited: dict[int, float] = {}
     for thread in picture.waiting:
         wait = thread.waiting_for
@@ -155,6 +155,16 @@ def _say_holder(picture: Picture, lock: Lock, waiter: Thread) -> list[Run | str]
     if site:
         said += [" at ", (site, "where")]
     return said + _say_root(picture, holder)
+
+
+def _say_now(picture: Picture, lock: Lock) -> list[Run | str]:
+    """What the holder does, unless it waits: of that more is said."""
+    now = lock.holder_now
+    holding = picture.threads.get(now.tid) if now is not None else None
+    if holding is None or holding.waiting_for is not None:
+        return []
+    words, style = holder.shortly(picture, lock)
+    return [", now ", (words, style)] if words else []
 
 
 def _say_root(picture: Picture, tid: int) -> list[Run | str]:

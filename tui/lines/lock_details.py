@@ -31,8 +31,11 @@ def lock_details(picture: Picture, lock: Lock) -> Iterator[Line]:
         ("  destroyed" if lock.destroyed else "", "waiting"),
     )
     yield from _holders(picture, lock)
-    if lock.holder_now is not None and lock.holder_now.stack:
-        yield from stack_of(picture, lock.holder_now.stack, 0)
+    now = lock.holder_now
+    if now is not None and now.stack:
+        if now.stack_age_s:
+            yield labelled("", (f"where it slept last, {duration(now.stack_age_s)} ago:", "dim"))
+        yield from stack_of(picture, now.stack, 0)
     yield from _waiters(picture, lock)
     yield from figures(picture, lock, {lock.id})
     yield from looks_like(picture, lock.id)

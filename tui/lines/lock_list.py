@@ -9,7 +9,7 @@ from locktop.collector.analysis import lock_classes
 from locktop.collector.analysis.classify import wait_s
 from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.model import Lock
-from locktop.tui.lines import folds
+from locktop.tui.lines import folds, holder
 from locktop.tui.lines.figures import count, duration, fit_right, percent
 from locktop.tui.lines.order import Order
 from locktop.tui.lines.picture import Picture, is_contention
@@ -19,6 +19,8 @@ from locktop.tui.lines.table import Cell, Column
 LockRow = Lock | LockClass
 
 _PLACE_WIDTH = 24
+#: The column that says what the holders do.
+HOLDER_NOW = "HOLDER NOW"
 #: A name made of a place: the function and the line.
 _PLACE = re.compile(r"^\w+ (?:made )?in (.*?)(?: \([^()]*(:\d+)\))?(?=  |$)")
 
@@ -51,6 +53,14 @@ def columns(
         Column("KIND", 7, lambda lock: (lock.kind.value, _quiet(lock))),
         Column("HELD BY", 11, lambda lock: _holder(picture, lock), fit_middle, grow=2, limit=19),
         _figure("FOR", 6, lambda lock: _held_for(picture, lock), 100),
+        Column(
+            HOLDER_NOW,
+            20,
+            lambda lock: _holder_now(picture, lock),
+            grow=4,
+            limit=44,
+            from_width=128,
+        ),
         Column("WAITERS", 7, _waiters, place=fit_right),
         _figure("CONT/s", 6, lambda lock: picture.counted(count(lock.rates.contended))),
         _figure("WAIT/s", 6, lambda lock: picture.waited(duration(lock.rates.wait))),
@@ -61,7 +71,7 @@ def columns(
         _figure("HOLD~", 6, lambda lock: duration(mean_hold(lock)), 106),
         _figure("ACQ/s", 5, lambda lock: picture.counted(count(lock.rates.acquisitions)), 150),
         Column(
-            "HELD AT", _PLACE_WIDTH, lambda lock: _held_at(picture, lock), grow=4, from_width=132
+            "HELD AT", _PLACE_WIDTH, lambda lock: _held_at(picture, lock), grow=4, from_width=158
         ),
     )
 
@@ -116,6 +126,10 @@ def _fit_name(text: str, width: int) -> str:
 
 def _holder(picture: Picture, lock: LockRow) -> Cell:
     return picture.holders(lock.holders, lock.id if isinstance(lock, Lock) else 0), "holder"
+
+
+def _holder_now(picture: Picture, lock: LockRow) -> Cell:
+    return holder.shortly(picture, lock) if isinstance(lock, Lock) else ("", "dim")
 
 
 def _waiters(lock: LockRow) -> Cell:

@@ -98,9 +98,7 @@ class Picture:
     @cached_property
     def stuck_locks(self) -> frozenset[int]:
         """The ids of the locks in a deadlock."""
-        return frozenset(
-            edge.waits_for for deadlock in self.snapshot.deadlocks for edge in deadlock.cycle
-        )
+        return self.snapshot.deadlocked
 
     @cached_property
     def waiting(self) -> tuple[Thread, ...]:

@@ -23,6 +23,7 @@ COLUMNS: tuple[tuple[str, str], ...] = (
     ("▸  ▾", "a class: locks of one name, and their sums; closed, open"),
     ("HELD BY", "who holds it; with ? if other threads give it back too"),
     ("FOR", "how long the holder has had it"),
+    ("HOLDER NOW", "its system call, or where it runs or waits itself"),
     ("WAITERS", "threads that wait for it now"),
     ("CONT/s", "acquisitions a second that had to wait; ACQ/s: all"),
     ("WAIT/s", "seconds waited in a second, by all together: 3s is 3 stuck"),

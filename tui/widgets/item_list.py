@@ -39,6 +39,11 @@ class ItemList(Sheet):
         """The id under the cursor."""
         return self._ids[self._cursor] if self._cursor < len(self._ids) else None
 
+    @property
+    def in_sight(self) -> Sequence[int]:
+        """The ids in the rows that can be seen."""
+        return self._ids[self.top : self.top + self.page]
+
     def count(self) -> int:
         """See Sheet."""
         return len(self._ids)

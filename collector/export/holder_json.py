@@ -1,0 +1,21 @@
+"""What a holder does now as a JSON object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from locktop.collector.model import HolderNow
+
+
+def document(now: HolderNow) -> dict[str, Any]:
+    """Return the object. "for_s" and "stack_age_s" are seconds, "cpu" a share or null."""
+    return {
+        "tid": now.tid,
+        "doing": str(now.doing),
+        "call": now.call,
+        "what": now.what,
+        "for_s": now.for_s,
+        "stack": now.stack,
+        "stack_age_s": now.stack_age_s,
+        "cpu": now.cpu,
+    }

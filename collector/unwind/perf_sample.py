@@ -1,0 +1,100 @@
+"""Registers and stacks of threads that run, one sample of each (perf_event_open(2)).
+
+The kernel takes it where its clock interrupts the thread, which goes on at once: a copy of at most
+32 KiB is all that it costs. A clock of the kernel's own does, so it works in virtual machines too.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import select
+import time
+from collections.abc import Iterable
+from contextlib import ExitStack
+
+from locktop.collector.abi import ffi, lib
+from locktop.collector.counters import no_right
+from locktop.collector.unwind.machine import Machine
+from locktop.collector.unwind.stack import Copy
+
+#: Of a thread's processor time, to the sample.
+_PERIOD_NS = 100_000
+#: Room for one sample, a power of two; a page more is mapped before it.
+_RING = max(2 * lib.LT_SAMPLE_STACK, mmap.PAGESIZE)
+#: At once: a user without rights may map so many rings (kernel.perf_event_mlock_kb).
+MOST = 4
+
+
+class RefusedError(Exception):
+    """The kernel does not let us; says why in a few words."""
+
+
+def copies(tids: Iterable[int], machine: Machine, patience_s: float) -> dict[int, Copy]:
+    """Return copies by tid, of those threads that ran within ``patience_s``. Ids are those of our
+    own pid namespace; no more than MOST. Raises RefusedError."""
+    registers = sum(1 << number for number, known in enumerate(machine.perf) if known >= 0)
+    with ExitStack() as stack:
+        samplers: dict[int, _Sampler] = {}
+        for tid in tids:
+            fd = _opened(tid, registers)
+            if fd >= 0:
+                stack.callback(os.close, fd)
+                try:
+                    ring = stack.enter_context(mmap.mmap(fd, mmap.PAGESIZE + _RING))
+                except OSError as error:  # no more memory may be locked
+                    raise RefusedError(os.strerror(error.errno or errno.EPERM)) from None
+                samplers[fd] = _Sampler(tid, ring)
+        return _taken(samplers, registers, machine, time.monotonic() + patience_s)
+
+
+class _Sampler:
+    """Of one thread."""
+
+    def __init__(self, tid: int, ring: mmap.mmap) -> None:
+        self.tid = tid
+        self._ring = ring
+
+    def read(self, registers: int, machine: Machine) -> Copy | None:
+        """Return what was sampled, if anything was."""
+        sample = ffi.new("struct lt_sample *")
+        mapped = ffi.from_buffer(self._ring)
+        if not lib.lt_read_sample(mapped, mmap.PAGESIZE, _RING, registers, sample):
+            return None
+        values = {number: sample.registers[number] for number in range(len(machine.perf))}
+        found = machine.of_perf(values)
+        stack = bytes(ffi.buffer(sample.stack, sample.stack_size))
+        return Copy(found, stack, found[machine.sp])
+
+
+def _opened(tid: int, registers: int) -> int:
+    """A descriptor; -1 where the thread has ended."""
+    fd = int(lib.lt_open_sampler(tid, _PERIOD_NS, registers, False))
+    if -fd in (errno.EACCES, errno.EPERM):
+        fd = int(lib.lt_open_sampler(tid, _PERIOD_NS, registers, True))
+    if fd >= 0 or -fd == errno.ESRCH:
+        return max(fd, -1)
+    raise RefusedError(
+        no_right() if -fd in (errno.EACCES, errno.EPERM) else os.strerror(-fd).lower()
+    )
+
+
+def _taken(
+    samplers: dict[int, _Sampler], registers: int, machine: Machine, until: float
+) -> dict[int, Copy]:
+    poll = select.poll()
+    waited: set[int] = set()
+    for fd in samplers:
+        if not lib.lt_take_sample(fd):
+            poll.register(fd, select.POLLIN)
+            waited.add(fd)
+    found: dict[int, Copy] = {}
+    while waited and (left_s := until - time.monotonic()) > 0:
+        for fd, _ in poll.poll(1000 * left_s):
+            poll.unregister(fd)
+            waited.discard(fd)
+            copy = samplers[fd].read(registers, machine)
+            if copy is not None:
+                found[samplers[fd].tid] = copy
+    return found

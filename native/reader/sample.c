@@ -1,0 +1,105 @@
+#include "reader.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* A record of a sample, as it is asked for below (perf_event_open(2), PERF_RECORD_SAMPLE). */
+struct reading {
+    const uint8_t *ring;
+    uint64_t size; /* a power of two */
+    uint64_t at;
+    uint64_t left; /* bytes of the record */
+};
+
+int lt_open_sampler(int32_t tid, uint64_t period_ns, uint64_t registers, int user_only)
+{
+    struct perf_event_attr wanted;
+    long fd;
+
+    memset(&wanted, 0, sizeof wanted);
+    wanted.size = sizeof wanted;
+    wanted.type = PERF_TYPE_SOFTWARE;
+    wanted.config = PERF_COUNT_SW_TASK_CLOCK;
+    wanted.sample_period = period_ns;
+    wanted.sample_type = PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+    wanted.sample_regs_user = registers;
+    wanted.sample_stack_user = LT_SAMPLE_STACK;
+    wanted.disabled = 1;
+    wanted.wakeup_events = 1;
+    wanted.exclude_kernel = user_only ? 1 : 0;
+    wanted.exclude_hv = user_only ? 1 : 0;
+    fd = syscall(SYS_perf_event_open, &wanted, tid, -1, -1, (unsigned long)PERF_FLAG_FD_CLOEXEC);
+    return fd < 0 ? -errno : (int)fd;
+}
+
+int lt_take_sample(int fd)
+{
+    return ioctl(fd, PERF_EVENT_IOC_REFRESH, 1) ? -errno : 0;
+}
+
+static int take(struct reading *from, void *to, uint64_t size)
+{
+    uint64_t begin = from->at & (from->size - 1), first = from->size - begin;
+
+    if (size > from->left)
+        return 0;
+    if (first > size)
+        first = size;
+    memcpy(to, from->ring + begin, first);
+    memcpy((uint8_t *)to + first, from->ring, size - first);
+    from->at += size;
+    from->left -= size;
+    return 1;
+}
+
+static int take_registers(struct reading *from, uint64_t wanted, struct lt_sample *sample)
+{
+    uint64_t abi;
+
+    if (!take(from, &abi, sizeof abi) || abi != PERF_SAMPLE_REGS_ABI_64)
+        return 0;
+    for (unsigned number = 0; number < 64; number++)
+        if (wanted >> number & 1 && !take(from, &sample->registers[number], sizeof(uint64_t)))
+            return 0;
+    return 1;
+}
+
+/* What the kernel could not copy is in the record all the same: the last word says how much it could. */
+static int take_stack(struct reading *from, struct lt_sample *sample)
+{
+    uint64_t size, copied;
+
+    if (!take(from, &size, sizeof size) || size > sizeof sample->stack ||
+        !take(from, sample->stack, size))
+        return 0;
+    if (size && !take(from, &copied, sizeof copied))
+        return 0;
+    sample->stack_size = (uint32_t)(size && copied < size ? copied : size);
+    return 1;
+}
+
+int lt_read_sample(const void *mapped, uint64_t page, uint64_t size, uint64_t registers,
+                   struct lt_sample *sample)
+{
+    const struct perf_event_mmap_page *control = mapped;
+    uint64_t head = __atomic_load_n(&control->data_head, __ATOMIC_ACQUIRE);
+    struct reading from = {(const uint8_t *)mapped + page, size, 0, head};
+    struct perf_event_header header;
+
+    while (take(&from, &header, sizeof header) && header.size >= sizeof header) {
+        struct reading record = from;
+
+        record.left = header.size - sizeof header;
+        if (record.left > from.left)
+            return 0;
+        if (header.type == PERF_RECORD_SAMPLE)
+            return take_registers(&record, registers, sample) && take_stack(&record, sample);
+        from.at += record.left;
+        from.left -= record.left;
+    }
+    return 0;
+}

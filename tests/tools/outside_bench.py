@@ -1,0 +1,211 @@
+"""What it costs to sample a process from outside (docs/overhead.md).
+
+    make outside-bench TURNS=100
+
+The first table is what the tool takes of a processor with two looks a second, when the stacks of
+what sleeps for good are known: each look, and samples and looks together. The second is what a
+process loses that is watched so: it runs on one processor and the tool on another one, in turns of
+half a second in which the tool is stopped, or looks twice a second, or again and again without a
+pause, which tells more of what is lost than can be measured otherwise. Ratios are of turns right
+after each other; "best" is that of the best turns of each, which a busy machine disturbs least.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from support.targets import Compiler, Target
+
+from locktop.collector.launch import preload_environment
+from locktop.collector.preload import PreloadSource
+from locktop.collector.proc import ProcSource
+from locktop.collector.source import Source
+
+INTERVAL_S = 0.5  # from look to look
+LOOKS = 20
+WARM_UP = 60  # looks
+
+#: What is watched: name, program and arguments, with the library or not.
+WATCHED = (
+    ("499 threads in pools", ("pools", "83"), False),
+    ("501 threads, half of them move", ("hall", "500"), False),
+    ("1,001 threads, half of them move", ("hall", "1000"), False),
+    ("499 threads in pools, with the library", ("pools", "83"), True),
+    ("501 threads, half of them move, with the library", ("hall", "500"), True),
+)
+BARE = "bare"
+#: What loses: name and arguments of tests/targets/turns.c.
+TURNING = (
+    ("4 threads take turns at a mutex", ("lock", "4")),
+    ("32 threads take turns at a mutex", ("lock", "32")),
+    ("one thread computes", ("compute", "1")),
+)
+
+
+def looks(source: Source, count: int) -> tuple[list[float], list[float]]:
+    """Look so often; give what each look took of a processor, and what the whole process did
+    meanwhile, of the time of one: seconds, shares."""
+    took, shares = [], []
+    at, used = time.monotonic(), time.process_time()
+    for _ in range(count):
+        before = time.thread_time()
+        source.look()
+        took.append(time.thread_time() - before)
+        time.sleep(max(0.0, at + INTERVAL_S - time.monotonic()))
+        now, now_used = time.monotonic(), time.process_time()
+        shares.append((now_used - used) / (now - at))
+        at, used = now, now_used
+    return took, shares
+
+
+def cost(compiler: Compiler, name: str, command: Sequence[str], preloaded: bool) -> str:
+    """Return a row of the first table."""
+    program, *arguments = command
+    environment = preload_environment(None) if preloaded else None
+    with Target([compiler.program(program), *arguments], environment) as target:
+        target.expect("ready")
+        source: Source = PreloadSource(target.pid) if preloaded else ProcSource(target.pid)
+        with closing(source):
+            for _ in range(WARM_UP):
+                source.look()
+            took, shares = looks(source, LOOKS)
+    return (
+        f"| {name} | {1000 * min(took):.1f} / {1000 * statistics.median(took):.1f} ms"
+        f" | {100 * min(shares):.1f} / {100 * statistics.median(shares):.1f} % |"
+    )
+
+
+class Turn(NamedTuple):
+    """What a program did, and what the tool took of a processor meanwhile."""
+
+    per_s: float
+    cpu_us: float  # of a processor, for each time that it did it
+    share: float
+
+
+class Watcher:
+    """The tool in a process of its own, on a processor of its own, stopped but for its turns."""
+
+    def __init__(self, pid: int, cpu: int, interval_s: float) -> None:
+        command = [sys.executable, __file__, "--watch", str(pid), str(interval_s)]
+        self._process = subprocess.Popen(
+            ["taskset", "-c", str(cpu), *command], stdout=subprocess.PIPE
+        )
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == b"looked\n"
+        self._process.send_signal(signal.SIGSTOP)
+
+    def cpu_s(self) -> float:
+        """What it took until now; ProcSource has one thread more."""
+        tasks = Path(f"/proc/{self._process.pid}/task").glob("*/schedstat")
+        return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+
+    def __enter__(self) -> Watcher:
+        self._process.send_signal(signal.SIGCONT)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._process.send_signal(signal.SIGSTOP)
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def take_turn(target: Target, watcher: Watcher | None) -> Turn:
+    """Let the program run for half a second, watched or not."""
+    with watcher or contextlib.nullcontext():
+        used_s = watcher.cpu_s() if watcher else 0.0
+        began, turns, cpu_s = asked(target)
+        time.sleep(INTERVAL_S)
+        ended, turns_then, cpu_then_s = asked(target)
+        used_s = watcher.cpu_s() - used_s if watcher else 0.0
+    done, took_s = turns_then - turns, ended - began
+    return Turn(done / took_s, 1e6 * (cpu_then_s - cpu_s) / done, used_s / took_s)
+
+
+def asked(target: Target) -> tuple[float, int, float]:
+    target.go_on()
+    said = target.truth()
+    return time.monotonic(), said["turns"], said["cpu_s"]
+
+
+def loss(compiler: Compiler, name: str, arguments: Sequence[str], rounds: int) -> list[str]:
+    """Return the rows of the second table for one program."""
+    own, other = sorted(os.sched_getaffinity(0))[:2]
+    command = ["taskset", "-c", str(own), compiler.program("turns"), *arguments]
+    with Target(command) as target:
+        target.expect("ready")
+        watchers = {"twice a second": INTERVAL_S, "without a pause": 0.0}
+        how: dict[str, Watcher | None] = {BARE: None}
+        try:
+            for one, interval_s in watchers.items():
+                how[one] = Watcher(target.pid, other, interval_s)
+            found: dict[str, list[Turn]] = {one: [] for one in how}
+            for number in range(rounds):
+                order = list(how)[number % 3 :] + list(how)[: number % 3]
+                for one in order:
+                    found[one].append(take_turn(target, how[one]))
+        finally:
+            for watcher in filter(None, how.values()):
+                watcher.end()
+    return [row(name, one, found[BARE], found[one]) for one in watchers]
+
+
+def row(name: str, how: str, bare: Sequence[Turn], watched: Sequence[Turn]) -> str:
+    cells = [name, how, f"{100 * statistics.median(turn.share for turn in watched):.1f} %"]
+    pairs = list(zip(watched, bare, strict=True))
+    best = max(turn.per_s for turn in watched) / max(turn.per_s for turn in bare)
+    least = min(turn.cpu_us for turn in watched) / min(turn.cpu_us for turn in bare)
+    for ratios, extreme in (
+        ([one.per_s / other.per_s for one, other in pairs], best),
+        ([one.cpu_us / other.cpu_us for one, other in pairs], least),
+    ):
+        low, middle, high = statistics.quantiles(ratios, n=4)
+        cells += [f"{middle:.3f}", f"{low:.3f}-{high:.3f}", f"{extreme:.3f}"]
+    return f"| {' | '.join(cells)} |"
+
+
+def watch(pid: int, interval_s: float) -> None:
+    """Look at a process until killed."""
+    with closing(ProcSource(pid)) as source:
+        source.look()
+        print("looked", flush=True)
+        while True:
+            source.look()
+            time.sleep(interval_s)
+
+
+def main() -> None:
+    if sys.argv[1] == "--watch":
+        watch(int(sys.argv[2]), float(sys.argv[3]))
+        return
+    rounds = int(sys.argv[1])
+    with tempfile.TemporaryDirectory(prefix="locktop-bench-") as directory:
+        compiler = Compiler(Path(directory))
+        print("| | a look, least / median | of a processor in all, least / median |")
+        print("| --- | ---: | ---: |")
+        for case in WATCHED:
+            print(cost(compiler, *case), flush=True)
+        if len(os.sched_getaffinity(0)) < 2:
+            return
+        print("\n| | looked at | the tool | turns | quartiles | best", end="")
+        print(" | processor time | quartiles | best |")
+        print("| --- | --- |" + " ---: |" * 7)
+        for name, arguments in TURNING:
+            print(*loss(compiler, name, arguments, rounds), sep="\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()
