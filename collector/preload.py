@@ -83,7 +83,9 @@ _STOPPED = {
 }
 _NAMES_S = 30.0
 #: For the stacks of holders.
-_STACKS_S, _STACKS_OF_ALL_S = 0.01, 0.5
+_STACKS_S, _STACKS_OF_ALL_S = 0.01, 2.0
+#: For those of threads that wait unseen, of which nothing else is known.
+_STACKS_UNSEEN_S = 2.0
 _MOST_ROUNDS = 6  # a name that leads to another one, and that to a third, ...
 #: For names that the last look at an ended process asks for: nobody looks again.
 _LAST_NAMES_S = 1.0
@@ -512,7 +514,8 @@ class PreloadSource:
         """With what the holders of contended locks do now, and those that wait unseen."""
         self._file.outside.begin(_STACKS_OF_ALL_S if resolve else _STACKS_S)
         locks = self._holders.told(snapshot, resolve)
-        # The first picture does not wait for what following stacks needs.
+        # They have time of their own. The first picture does not wait for what stacks need.
+        self._file.outside.begin(_STACKS_UNSEEN_S if resolve else _STACKS_S)
         self._blind_spot.ask(self._unseen if resolve or self._last is not None else {})
         stacks = self._holders.stacks() | self._blind_spot.stacks()  # asks for their names
         if resolve:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pictures
 import pytest
 
+from locktop.collector.analysis.thread_groups import ThreadGroup
 from locktop.collector.model import (
     Blame,
     Doing,
@@ -57,6 +58,9 @@ def test_a_thread_that_waits_where_the_library_does_not_see_it() -> None:
         if column.title in ("WAITS FOR", "SINCE")
     }
     assert cells == {"WAITS FOR": "unseen: OpenMP lock", "SINCE": "2.50s"}
+    group = ThreadGroup("key", (sleeper, sleeper._replace(tid=1)), "t", 0, "")
+    (waits_for,) = (c for c in thread_list.columns(picture) if c.title == "WAITS FOR")
+    assert waits_for.cell(group)[0] == "", "the other one does not wait"
     quiet = replace(seen, threads=(sleeper._replace(waiting_for=None),))
     assert line_text(headline(Picture(quiet), 120)) == (
         f" {sleeper.name} waits for OpenMP lock; who holds it is not known: the library does not"

@@ -224,16 +224,18 @@ def _waits_for(picture: Picture, row: ThreadRow) -> Cell:
 
 
 def _unseen(picture: Picture, row: ThreadRow) -> str:
-    """What is waited for where the library does not see it."""
-    wait = picture.unseen.get(threads_of(row)[0].tid)
-    return f"unseen: {wait.type or 'futex'}" if wait is not None else ""
+    """What is waited for where the library does not see it; of a group only if that is one."""
+    waits = {picture.unseen.get(thread.tid) for thread in threads_of(row)}
+    types = {wait.type if wait is not None else None for wait in waits}
+    type_ = types.pop()
+    return "" if types or type_ is None else f"unseen: {type_ or 'futex'}"
 
 
 def _since(picture: Picture, row: ThreadRow) -> str:
     thread = threads_of(row)[0]
     if thread.waiting_for is not None:
         return duration(thread.waiting_for.for_s)
-    unseen = picture.unseen.get(thread.tid)
+    unseen = picture.unseen.get(thread.tid) if _unseen(picture, row) else None
     return duration(unseen.for_s) if unseen is not None and unseen.for_s else ""
 
 
