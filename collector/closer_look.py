@@ -11,6 +11,7 @@ from locktop.collector.tasks import Tasks
 
 #: Of all threads, those that used most processor time.
 _MOST_ASKED = 1024
+_NONE = (0, 0)
 
 
 class CloserLook:
@@ -19,7 +20,7 @@ class CloserLook:
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
         self._wanted = 0  # tid; set by another thread
-        self._tid = 0
+        self._which = _NONE  # tid, when it began: ids are used again
         self._counters: ThreadCounters | None = None
 
     def follow(self, tid: int) -> None:
@@ -49,10 +50,14 @@ class CloserLook:
         )
 
     def _counted(self, tid: int) -> Counters | None:
-        if tid != self._tid:
-            self.close()
-            self._tid = tid
-            self._counters = ThreadCounters(self._tasks.kernel_tid(tid)) if tid else None
+        try:
+            which = (tid, self._tasks.began(tid)) if tid else _NONE
+            if which != self._which:
+                self.close()
+                self._which = which
+                self._counters = ThreadCounters(self._tasks.kernel_tid(tid)) if tid else None
+        except OSError:
+            self.close()  # it has ended
         return self._counters.read() if self._counters is not None else None
 
     def _switches(self, tid: int) -> Switches | None:
@@ -65,4 +70,4 @@ class CloserLook:
         """Count no longer."""
         if self._counters is not None:
             self._counters.close()
-        self._tid, self._counters = 0, None
+        self._which, self._counters = _NONE, None

@@ -14,6 +14,8 @@ from locktop.collector.sanitize import clean
 
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
 _LONGEST = 200
+#: Of the socket with an inode (proc_pid_net(5)), with its path, up to the next row.
+_UNIX_ROW = rb"^[0-9a-f]+: (?:[0-9A-F]+ +){5}%s(?: (.*?))?\n(?=[0-9a-f]+: [0-9A-F]{8} |\Z)"
 _NATIVE = "<" if sys.byteorder == "little" else ">"
 
 
@@ -37,10 +39,19 @@ def _socket(pid: int, inode: bytes) -> str:
                 return f"{name} listening at {local}"
             is_connected = not remote.endswith(":0")
             return f"{name} {local} -> {remote}" if is_connected else f"{name} {local}"
-    for fields in _rows(pid, "unix", inode, 6):
-        path = fields[7].decode("utf-8", "replace") if len(fields) > 7 else ""
-        return f"unix {path}" if path else f"unix socket {inode.decode()}"
-    return ""
+    return _unix(pid, inode)
+
+
+def _unix(pid: int, inode: bytes) -> str:
+    """Names stand there as they are, with blanks and line ends: one may look like the row of
+    another socket, but then there are two."""
+    try:
+        table = procfs.read(f"/proc/{pid}/net/unix")
+    except OSError:
+        return ""
+    rows = re.findall(_UNIX_ROW % inode, table, re.MULTILINE | re.DOTALL)
+    path = rows[0].decode("utf-8", "replace") if len(rows) == 1 else ""
+    return f"unix {path}" if path else f"unix socket {inode.decode()}" if rows else ""
 
 
 def _rows(pid: int, table: str, inode: bytes, at: int) -> Iterator[list[bytes]]:

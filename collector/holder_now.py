@@ -20,8 +20,8 @@ _WAKING = frozenset({Kind.MUTEX, Kind.RWLOCK})
 #: In which they wait; and how many are asked for theirs.
 _WAITS, _MOST_CALLS = frozenset({"futex", "restart_syscall"}), 3
 
-#: In which call a thread sleeps, and how often it was put on a CPU before.
-_Sleep = tuple[Call, int]
+#: In which call a thread sleeps, and what the scheduler counted of it before.
+_Sleep = tuple[Call, bytes]
 #: Whether a thread has a lock, as it says now.
 StillHolds = Callable[[int, Lock], bool]
 
@@ -85,9 +85,9 @@ class Holders:
 
     def _sleeps_on(self, tid: int) -> bool:
         """Whether it was on no CPU since it was asked."""
-        (_, runs), _ = self._since[tid]
+        (_, counts), _ = self._since[tid]
         try:
-            return self._tasks.runs(tid) == runs
+            return self._tasks.counts(tid) == counts
         except OSError:
             return False
 
@@ -110,7 +110,7 @@ class Holders:
     def _blocked(self, tid: int, before: Mapping[int, tuple[_Sleep, float]]) -> HolderNow | None:
         """None where it runs meanwhile."""
         try:
-            runs = self._tasks.runs(tid)
+            counts = self._tasks.counts(tid)
             call = self._tasks.call(tid)
         except PermissionError:
             call = Call(-1, (), 0, 0)
@@ -118,7 +118,7 @@ class Holders:
             return HolderNow(tid, Doing.ENDED)
         if call is None:
             return None
-        now, where = time.monotonic(), (call, runs)
+        now, where = time.monotonic(), (call, counts)
         known = before.get(tid)
         since = known[1] if known is not None and known[0] == where else now
         self._since[tid] = where, since

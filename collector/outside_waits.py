@@ -15,6 +15,9 @@ from locktop.collector.samples import Sample
 
 #: Of these only the owner may change while a thread sleeps; what the others are stays.
 _OWNED = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.FUTEX, Kind.ONCE})
+#: Nothing is said of these when they do not look like one any more.
+_OVER = frozenset({Kind.FUTEX, Kind.BARRIER, Kind.JOIN, Kind.MUTEX})
+_MOST_KEPT = 4096  # mutexes
 
 
 class OutsideWait(NamedTuple):  # one for each thread that moves, in each sample
@@ -42,6 +45,7 @@ class OutsideWaits:
         self._known: dict[int, OutsideWait] = {}
         self._asked: dict[int, FutexWait] = {}  # by tid: those that are told anew in each sample
         self._told: dict[int, Object] = {}  # by address of the word, in the sample before
+        self._mutexes: dict[int, Object] = {}  # by address, whenever they were known
         #: What lay around each then, and what it was known to be by that alone.
         self._seen: dict[FutexWait, tuple[bytes, Object | None]] = {}
 
@@ -55,8 +59,9 @@ class OutsideWaits:
         objects = self._objects(set(self._asked.values()), samples)
         for tid, wait in list(self._asked.items()):
             sample, known, what = samples[tid], found.get(tid), objects[wait]
-            # Whoever has what it waits for got it after its sample, unless it took it twice.
-            if what.owner == tid and not still_sleeps(sample):
+            # Whoever has what it waits for got it after its sample, unless it took it twice. That
+            # the kernel refuses; it gives the lock to a thread that may not run for long.
+            if what.owner == tid and (wait.inherits or not still_sleeps(sample)):
                 found.pop(tid, None)
                 continue
             if known is None or known.what != what:
@@ -106,10 +111,16 @@ class OutsideWaits:
                 known = data, glibc_objects.told(wait, data, tids, self._glibc, self._is_once)
             seen[wait] = known
         found = {
-            wait: self._run(what or self._as_before(wait), tids) for wait, (_, what) in seen.items()
+            wait: self._run(what or self._as_before(wait, around[wait.address]), tids)
+            for wait, (_, what) in seen.items()
         }
         self._seen = seen
         self._told = {wait.address: what for wait, what in found.items()}
+        if len(self._mutexes) > _MOST_KEPT:
+            self._mutexes.clear()
+        self._mutexes.update(
+            (address, what) for address, what in self._told.items() if what.kind is Kind.MUTEX
+        )
         return found
 
     def _run(self, what: Object, samples: Mapping[int, Sample]) -> Object:
@@ -121,14 +132,15 @@ class OutsideWaits:
         asleep = sample is not None and sample.seq == seq
         return replace(what, owner=tid) if asleep else what
 
-    def _as_before(self, wait: FutexWait) -> Object:
-        """Between two owners a mutex does not look like one."""
-        known = self._told.get(wait.address)
-        if known is not None and known.kind is not Kind.FUTEX:
+    def _as_before(self, wait: FutexWait, around: bytes) -> Object:
+        """Between two owners a lock does not look like one."""
+        mutex, known = self._mutexes.get(wait.address), self._told.get(wait.address)
+        if mutex is not None and glibc_objects.is_between_owners(mutex, wait, around):
+            return replace(mutex, owner=0)
+        if known is not None and known.kind not in _OVER:
             return replace(known, owner=0, readers=0)
-        if known is not None and known.shared is not wait.private and not known.owner:
-            return known
-        return Object(Kind.FUTEX, wait.address, shared=not wait.private)
+        unknown = Object(Kind.FUTEX, wait.address, shared=not wait.private)
+        return known if known == unknown else unknown  # the same object as long as nothing changes
 
     def _memory(self, addresses: list[int]) -> list[bytes]:
         """What lies around each. What lies before it may be another mapping, or none: then what can

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 
-from locktop.collector import discover, garbage, procfs, rights, task_files
+from locktop.collector import discover, garbage, procfs, program, rights, task_files
 from locktop.collector.analysis import deadlock, waitgraph
 from locktop.collector.analysis.classify import Classifier
 from locktop.collector.analysis.idle_rules import Rules
@@ -53,6 +53,9 @@ _NOTE = (
     "there is a sample every {every:.0f} ms: shorter waits are met by chance; how often locks were"
     " taken, and how long they were held, is not known"
 )
+_UNCOUNTED = (
+    f"this kernel does not tell when its threads sleep (CONFIG_SCHED_INFO); {rights.HOW_TO_PRELOAD}"
+)
 _UNTOLD = "some threads wait in futex calls of which it cannot be told for what, or who holds it"
 
 
@@ -85,23 +88,24 @@ class ProcSource:
         self._begin()
         try:
             self._sample()
-            if refused := rights.memory_refused(pid):
-                raise LocktopError(
-                    f"process {self._target} runs without the library, and {refused}"
-                )
         except OSError as error:
             self._let_go()
             raise self._refused(error) from None
-        except LocktopError:
+        if why_not := rights.memory_refused(pid) or ("" if self._now else _UNCOUNTED):
             self._let_go()
-            raise
+            raise LocktopError(f"process {self._target} runs without the library, and {why_not}")
         self._thread = threading.Thread(target=self._go_on_sampling, name="sampler", daemon=True)
         self._thread.start()
 
     def _begin(self) -> None:
-        """With the program that the process executes now."""
+        """With the program that the process executes now. Raises LocktopError where its system
+        calls and locks are not those that are known here."""
         pid = self._target.pid
-        self._exe = self._executable()
+        if program.is_of_32_bits(f"/proc/{pid}/exe"):
+            raise LocktopError(
+                f"process {self._target} is a 32-bit program: what its threads wait for is not told"
+            )
+        self._program = self._executed()
         self._resolver = Resolver(pid)
         if self._hurried:
             self._resolver.hurry()
@@ -223,17 +227,20 @@ class ProcSource:
         over = stat.state in "ZX" and len(procfs.tids(self._target.pid)) < 2
         return over or stat.start_time != self._target.start_time
 
-    def _executable(self) -> str:
+    def _executed(self) -> tuple[int, int, bytes] | None:
+        """What differs when the process executes a program, also the same one again: then its
+        memory lies elsewhere. None where that is not told."""
+        pid = self._target.pid
         try:
-            return os.readlink(f"/proc/{self._target.pid}/exe")
+            file, auxiliary = os.stat(f"/proc/{pid}/exe"), procfs.read(f"/proc/{pid}/auxv")
         except OSError:
-            return ""
+            return None
+        return (file.st_dev, file.st_ino, auxiliary) if auxiliary else None
 
     # ---- one look ----
 
     def _looked(self, stacks_s: float) -> Snapshot:
-        exe = self._executable()
-        if exe != self._exe and exe:
+        if self._executed() not in (None, self._program):
             self._let_go_of_program()
         if not self._looked_at:
             time.sleep(_FIRST_S)
@@ -282,11 +289,12 @@ class ProcSource:
 
     def _let_go_of_program(self) -> None:
         """It executed another one: its threads and locks are others, whatever their numbers."""
-        self._samples.close()
-        self._resolver.close()
+        samples, resolver = self._samples, self._resolver
         self._process.identify()
         self._begun = time.monotonic()
         self._begin()
+        samples.close()
+        resolver.close()
 
     def _stacks_of_waits(self) -> dict[int, int]:
         """By tid, those in contention first: there may not be time for all."""
@@ -311,7 +319,8 @@ class ProcSource:
         interval_s: float,
     ) -> tuple[Deadlock, ...]:
         """What this sample shows, and the next one right after it: a thread that was on no CPU in
-        between was asleep all the time."""
+        between did nothing. Whether it waits yet, or was let go and waits for a CPU, the kernel is
+        asked in between."""
         if not self._may_be_stuck():
             return ()
         by_id = {lock.id: lock for lock in locks}
@@ -319,9 +328,13 @@ class ProcSource:
         suspects = waitgraph.of(first, deadlock.found(first))
         if not suspects.stops:
             return ()
+        asleep = {tid for tid, stop in suspects.stops.items() if stop.asleep}
+        states = self._tasks.states(asleep | suspects.ended)
+        awake = {tid for tid in asleep if states[tid] != "S"}
+        awake |= {tid for tid in suspects.ended if states[tid]}
         self._sample()
         again = self._picture.threads(self._now, self._waiting, stacks, self._at, interval_s)
-        return deadlock.confirmed(suspects, waitgraph.waits(again, by_id))
+        return deadlock.confirmed(suspects, waitgraph.waits(again, by_id), awake)
 
     def _may_be_stuck(self) -> bool:
         """Whether somebody is waited for who waits, too, or is no more, or for a barrier. Without

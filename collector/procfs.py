@@ -89,9 +89,12 @@ def read(path: str) -> bytes:
 
 
 def parse_stat(data: bytes) -> Stat:
-    """Parse a stat line; the second field, a name, may itself hold blanks and parentheses."""
+    """Parse a stat line; the second field, a name, may itself hold blanks and parentheses. Raises
+    ValueError."""
     end = data.rindex(b")")
     fields = data[end + 2 :].split(b" ", 20)
+    if len(fields) < 20 or len(fields[0]) != 1:
+        raise ValueError(f"{len(fields)} fields of a thread")
     cpu_ticks = int(fields[11]) + int(fields[12])
     name = clean(data[data.index(b"(") + 1 : end])
     return Stat(name, fields[0].decode(), int(fields[1]), cpu_ticks * CLOCK_TICK_S, int(fields[19]))
@@ -125,8 +128,14 @@ def thread_syscall(pid: int, tid: int) -> bytes:
 
 def thread_runs(pid: int, tid: int) -> int:
     """Return how often a thread was put on a CPU: it slept all the time while that stays the
-    same."""
-    return int(read(f"/proc/{pid}/task/{tid}/schedstat").split()[2])
+    same. Raises ValueError where the kernel does not tell."""
+    _, _, runs = thread_schedstat(pid, tid).split()
+    return int(runs)
+
+
+def thread_schedstat(pid: int, tid: int) -> bytes:
+    """Return what the scheduler counts of a thread (Documentation/scheduler/sched-stats.rst)."""
+    return read(f"/proc/{pid}/task/{tid}/schedstat")
 
 
 def thread_switches(pid: int, tid: int) -> tuple[int, int]:

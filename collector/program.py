@@ -17,6 +17,15 @@ _MOST_HEADERS = 512
 _DEEPEST_SCRIPT = 4  # the kernel follows a script's interpreter about as far
 
 
+def is_of_32_bits(path: str) -> bool:
+    """Tell whether a file is a 32-bit program; False where it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(5) == b"\x7fELF\1"
+    except OSError:
+        return False
+
+
 def why_not_preloadable(path: str) -> str:
     """Return why nothing can be preloaded into the ELF file at ``path``; "" when it can be.
 

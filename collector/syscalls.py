@@ -24,11 +24,13 @@ def parse(data: bytes) -> Call | None:
     """Parse what the kernel tells; None for a thread that runs. Raises ValueError."""
     if data.startswith(b"running"):
         return None
-    number, *words = data.split()
-    values = tuple(int(word, 16) for word in words)
-    if len(values) not in (2, _ARGUMENTS + 2):
+    first, *words = data.split()
+    number, values = int(first), tuple([int(word, 16) for word in words])
+    if len(values) != (2 if number < 0 else _ARGUMENTS + 2):
         raise ValueError(f"{len(values)} words of a system call")
-    return Call(int(number), values[:-2], values[-2], values[-1])
+    if min(values) < 0 or max(values) >> 64:
+        raise ValueError("a word that is none of 64 bits")
+    return Call(number, values[:-2], values[-2], values[-1])
 
 
 @functools.cache

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from locktop.collector import procfs, syscalls
@@ -18,6 +19,7 @@ _ROUNDS = 16
 #: Where a call may not be seen it is asked for again after so long: Yama writes a line to the
 #: kernel's log each time.
 _AGAIN_S = 30.0
+_NOBODY = 1 << 22  # PID_MAX_LIMIT (include/linux/threads.h)
 _SCHED: int = lib.LT_TASK_SCHED
 _DISK: int = lib.LT_TASK_DISK
 
@@ -73,21 +75,35 @@ class Tasks:
                 known[tid] = before
             else:
                 wanted.append(kernel_tid)
-        for kernel_tid, raw in zip(wanted, self._files.read(wanted), strict=True):
-            if raw is not None and chr(raw.state) not in "ZX":
+        for kernel_tid, raw in zip(wanted, self._raw(wanted), strict=True):
+            if raw is None:
+                self._own_tids.pop(kernel_tid, None)  # it may come back with another thread
+            elif chr(raw.state) not in "ZX":
                 tid = kernel_tid if self._same_ids else self._own_tids[kernel_tid]
                 seen = self._known.get(tid)
                 known[tid] = waits.get(tid), self._task(raw, seen[1] if seen else None)
         self._known = known
         return {tid: task for tid, (_, task) in known.items()}
 
-    def _both_tids(self, kernel_tids: Iterable[int]) -> Iterator[tuple[int, int]]:
+    def _both_tids(self, kernel_tids: Sequence[int]) -> Iterable[tuple[int, int]]:
         """Each with the id that the process itself knows."""
+        if self._same_ids:
+            return zip(kernel_tids, kernel_tids, strict=True)
+        known, self._own_tids = self._own_tids, {}
         for kernel_tid in kernel_tids:
-            try:
-                yield kernel_tid, kernel_tid if self._same_ids else self._own_tid(kernel_tid)
-            except (OSError, ValueError, IndexError):
-                continue  # it ended in between
+            with suppress(OSError, ValueError, IndexError):  # it ended in between
+                own = known.get(kernel_tid) or procfs.own_tid(self._pid, kernel_tid)
+                self._own_tids[kernel_tid] = own
+        self._kernel_tids = {own: kernel for kernel, own in self._own_tids.items()}
+        return self._own_tids.items()
+
+    def _raw(self, kernel_tids: Sequence[int]) -> list[RawTask | None]:
+        """Read the threads' files; None of one that has ended. Those of a thread whose files were
+        kept open are opened anew: another one may have its id by now."""
+        found = list(self._files.read(kernel_tids))
+        gone = [tid for tid, raw in zip(kernel_tids, found, strict=True) if raw is None]
+        again = iter(self._files.read(gone))
+        return [next(again) if raw is None else raw for raw in found]
 
     def _task(self, raw: RawTask, before: Task | None) -> Task:
         raw_name = raw.name[: raw.name_size]
@@ -110,23 +126,16 @@ class Tasks:
             return None
         return raw.disk_ticks if raw.disk_ticks or self._all_disk_counts else None
 
-    def _own_tid(self, kernel_tid: int) -> int:
-        tid = self._own_tids.get(kernel_tid)
-        if tid is None:
-            tid = self._own_tids[kernel_tid] = procfs.own_tid(self._pid, kernel_tid)
-            self._kernel_tids[tid] = kernel_tid
-        return tid
-
     def are_asleep(self, tids: Iterable[int]) -> bool:
         """Tell whether none of these is running or about to, whatever a look said of it before."""
-        raws = self._files.read([self.kernel_tid(tid) for tid in tids])
+        raws = self._raw([self.kernel_tid(tid) for tid in tids])
         return all(raw is not None and chr(raw.state) != "R" for raw in raws)
 
     def asleep(self, tids: Iterable[int]) -> dict[int, int]:
         """Return of those threads that sleep now how often each was put on a CPU before; of none
         where the kernel does not count that."""
         wanted = list(tids)
-        raws = self._files.read([self.kernel_tid(tid) for tid in wanted])
+        raws = self._raw([self.kernel_tid(tid) for tid in wanted])
         return {
             tid: raw.runs
             for tid, raw in zip(wanted, raws, strict=True)
@@ -139,13 +148,10 @@ class Tasks:
 
     def _state(self, tid: int) -> str:
         try:
-            if not self._same_ids and tid not in self._kernel_tids:
-                for kernel_tid in procfs.tids(self._pid):
-                    self._own_tid(kernel_tid)
-            kernel_tid = tid if self._same_ids else self._kernel_tids[tid]
-        except (OSError, KeyError, ValueError, IndexError):
+            kernel_tid = self.kernel_tid(tid)
+        except OSError:
             return ""
-        (raw,) = self._files.read([kernel_tid])
+        (raw,) = self._raw([kernel_tid])
         state = chr(raw.state) if raw is not None else ""
         return "" if state in "ZX" else state
 
@@ -171,8 +177,21 @@ class Tasks:
             raise
 
     def kernel_tid(self, tid: int) -> int:
-        """Return the id of a thread as our own pid namespace counts."""
-        return self._kernel_tids.get(tid, tid)
+        """Return the id of a thread as our own pid namespace counts; one that nobody has where it
+        has ended. Raises OSError where the process has."""
+        if self._same_ids:
+            return tid
+        known = self._kernel_tids.get(tid, _NOBODY)
+        if known == _NOBODY or self._asked(known) != tid:
+            self._own_tids.clear()
+            self._both_tids(procfs.tids(self._pid))
+        return self._kernel_tids.get(tid, _NOBODY)
+
+    def _asked(self, kernel_tid: int) -> int:
+        try:
+            return procfs.own_tid(self._pid, kernel_tid)
+        except (OSError, ValueError, IndexError):
+            return _NOBODY
 
     def switches(self, tid: int) -> Switches | None:
         """Return how often a thread changed its CPU for sleep or another CPU, None where the kernel
@@ -187,10 +206,19 @@ class Tasks:
         except (OSError, ValueError, KeyError):
             return Switches(voluntary, involuntary, None)
 
+    def began(self, tid: int) -> int:
+        """Return when a thread began, clock ticks since boot. Raises OSError where it has ended."""
+        return procfs.thread_stat(self._pid, self.kernel_tid(tid)).start_time
+
     def runs(self, tid: int) -> int:
         """Return how often a thread was put on a CPU, 0 where the kernel does not count. Raises
         OSError where it has ended."""
-        try:
-            return procfs.thread_runs(self._pid, self.kernel_tid(tid))
-        except (ValueError, IndexError):
-            return 0
+        (raw,) = self._raw([self.kernel_tid(tid)])
+        if raw is None:
+            raise ProcessLookupError
+        return raw.runs if raw.known & _SCHED else 0
+
+    def counts(self, tid: int) -> bytes:
+        """Return what the scheduler counts of a thread: as long as that stays the same, it is the
+        same one and has slept. Raises OSError where it has ended."""
+        return procfs.thread_schedstat(self._pid, self.kernel_tid(tid))

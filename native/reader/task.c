@@ -25,18 +25,21 @@ struct text {
 
 /* ---- what the files say ---- */
 
-/* The next number; what stands before it other than one blank is none. */
+/* The next field, a number, and the blank or the last line end behind it: without that it may be cut off. */
 static int number(struct text *text, uint64_t *value)
 {
     uint64_t found = 0;
-    const char *first;
+    const char *first = text->at;
 
-    if (text->at < text->end && *text->at == ' ')
-        text->at++;
-    for (first = text->at; text->at < text->end && *text->at >= '0' && *text->at <= '9'; text->at++)
-        found = found * 10 + (uint64_t)(*text->at - '0');
+    for (; text->at < text->end && *text->at >= '0' && *text->at <= '9'; text->at++)
+        if (__builtin_mul_overflow(found, 10, &found) ||
+            __builtin_add_overflow(found, (uint64_t)(*text->at - '0'), &found))
+            return 0;
+    if (text->at == first || text->at == text->end)
+        return 0;
     *value = found;
-    return text->at > first;
+    text->at++;
+    return text->at[-1] == ' ' || (text->at[-1] == '\n' && text->at == text->end);
 }
 
 /* Steps over `count` fields of any sort. */
@@ -61,6 +64,8 @@ static int parse_stat(struct text text, struct lt_task *task)
 
     if (open == NULL || close == NULL || close < open || text.end - close < 4)
         return 0;
+    if (close[1] != ' ' || close[2] == ' ' || close[3] != ' ')
+        return 0;
     task->name_size = (uint32_t)(close - open - 1);
     if (task->name_size > sizeof task->name)
         task->name_size = sizeof task->name;
@@ -70,7 +75,6 @@ static int parse_stat(struct text text, struct lt_task *task)
     if (!skip(&text, FIELD_USER) || !number(&text, &user) || !number(&text, &system))
         return 0;
     task->cpu_ticks = user + system;
-    text.at += text.at < text.end;
     if (skip(&text, FIELD_DISK - FIELD_SYSTEM - 1) && number(&text, &task->disk_ticks))
         task->known |= LT_TASK_DISK;
     return 1;

@@ -26,8 +26,10 @@ from locktop.collector.source import Source
 from locktop.tui import cli
 
 _LOOKS = 5
+#: Runs without the library: looked at from outside.
+BARE = "bare"
 #: The usual one more often.
-_LEVELS = ("contended", "contended", "contended", "blocks", "all")
+_LEVELS = ("contended", "contended", "contended", "blocks", "all", BARE, BARE)
 #: With marks it sees more potential deadlocks (docs/potential.md).
 _ORDERS = ("1", "mark")
 
@@ -42,15 +44,17 @@ class Ran:
     alarms: tuple[str, ...]
 
 
-def run(program: Healthy, seed: str, directory: Path) -> Ran:
-    """Run ``program``; what was seen at an alarm is kept in ``directory``."""
+def run(program: Healthy, seed: str, directory: Path, level: str = "") -> Ran:
+    """Run ``program`` at a level, or at one of chance; what was seen at an alarm is kept in
+    ``directory``."""
     chance = random.Random(seed)
     program = program.ready()
     looks, alarms = 0, list[str]()
-    variables = preload_environment(chance.choice(_LEVELS))
+    level = level or chance.choice(_LEVELS)
+    variables = preload_environment(level) if level != BARE else {}
     variables["LOCKTOP_ORDER"] = chance.choice(_ORDERS)
     with _started(program.command, variables) as process, _load(program.load):
-        source = _attached(process)
+        source = _attached(process, only_exact=level != BARE)
         if source is None:
             return Ran(program.name, seed, 0, ("it could not be looked at",))
         try:
@@ -173,11 +177,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
                 pipe.close()
 
 
-def _attached(process: subprocess.Popen[bytes]) -> Source | None:
+def _attached(process: subprocess.Popen[bytes], only_exact: bool) -> Source | None:
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         with suppress(LocktopError):  # it has just begun
-            return attach(process.pid, only_exact=True)
+            return attach(process.pid, only_exact=only_exact)
         if process.poll() is not None:
             return None
         time.sleep(0.005)

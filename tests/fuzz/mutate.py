@@ -47,3 +47,33 @@ def _damage(data: bytearray, at: int, chance: random.Random) -> None:
 
 def _number(data: bytearray, at: int, width: int) -> int:
     return int.from_bytes(data[at : at + width], "little")
+
+
+_STRANGE = (
+    b"-1", b"0", b"18446744073709551615", b"18446744073709551616", b"9" * 60,
+    b"-9223372036854775809", b"0x", b"0x-5", b"0x1_0", b"0xffffffffffffffff",
+    b"0x10000000000000000", b"", b" ", b"\n", b"\0", b")", b"(", b") S 1 (", b"\x1b[31m",
+    b"\xff\xfe", b"running", b"1e9", b"nan", b"\xd9\xa1",
+)  # fmt: skip
+
+
+def garbled(text: bytes, seed: int) -> bytes:
+    """Return a line of /proc with a few things wrong: words that are no numbers, too large, doubled
+    or left out; characters of any sort; an end that is missing."""
+    chance = random.Random(seed)
+    words = text.split(b" ")
+    for _ in range(chance.choice((1, 1, 2, 4))):
+        at, kind = chance.randrange(len(words)), chance.randrange(8)
+        if kind < 4:
+            number = b"%d" % chance.getrandbits(chance.choice((8, 70)))
+            words[at] = chance.choice((*_STRANGE, number))
+        elif kind < 5:
+            words.insert(at, words[chance.randrange(len(words))])
+        elif kind < 6 and len(words) > 1:
+            del words[at]
+        elif kind < 7:
+            words[at] += chance.randbytes(chance.randrange(1, 9))
+        else:
+            words = words[: at + 1]
+            words[at] = words[at][: chance.randrange(len(words[at]) + 1)]
+    return b" ".join(words)

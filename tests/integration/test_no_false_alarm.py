@@ -47,6 +47,6 @@ def test_what_is_wrong_is_an_alarm(
     for lives_s in (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0):  # till it has come to that
         if len(told) < len(alarms):
             wrong = Healthy("wrong", (str(compiler.program(program)), *arguments), lives_s=lives_s)
-            told = run(wrong, "1", tmp_path).alarms
+            told = run(wrong, "1", tmp_path, "contended").alarms
     assert sorted(alarm.partition(":")[0].partition(" deadlock")[0] for alarm in told) == alarms
     assert list(tmp_path.glob("wrong-1-*.json"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import time
@@ -256,6 +257,39 @@ def test_a_program_that_is_executed_meanwhile(start_bare: StartTarget) -> None:
         ended = source.look()
         assert ended.ended
         assert source.look() == ended
+
+
+def test_the_same_program_executed_again() -> None:
+    """Nothing is left of the locks that it had."""
+    code = (
+        "import os, sys, threading\n"
+        "lock = threading.Lock()\n"
+        "lock.acquire()\n"
+        "threading.Thread(target=lock.acquire, daemon=True).start()\n"
+        "print('ready', flush=True)\n"
+        "input()\n"
+        "again = 'print(\"again\", flush=True); input()'\n"
+        "os.execv(sys.executable, [sys.executable, '-c', again])\n"
+    )
+    with Target([sys.executable, "-c", code]) as target, closing(attach(target.pid)) as source:
+        target.expect("ready")
+        until(source, lambda seen: bool(seen.locks))
+        target.go_on()
+        target.expect("again")
+        assert source.look().locks == ()
+
+
+def test_a_program_whose_file_is_replaced(compiler: Compiler, tmp_path: Path) -> None:
+    """It is still the one that it was."""
+    copy = shutil.copy(compiler.program("knots"), tmp_path)
+    with Target([copy, "stay", "lock a, meet 1, stay", "meet 1, lock a"]) as target:
+        target.truth()
+        with closing(attach(target.pid)) as source:
+            before = until(source, lambda seen: bool(seen.locks))
+            Path(copy).unlink()
+            after = source.look()
+    assert after.duration_s > before.duration_s
+    assert after.locks[0].wait_s >= before.locks[0].wait_s > 0
 
 
 def test_threads_that_come_and_go_do_no_harm(start_bare: StartTarget) -> None:

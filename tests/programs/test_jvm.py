@@ -8,12 +8,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from support import watched
+from support import bare, watched
 from support.targets import PATIENCE_S, SOURCES, Target
 from support.watched import Need
 
 from locktop.collector.attach import attach
 from locktop.collector.launch import preload_environment
+from locktop.collector.model import Kind
 
 pytestmark = pytest.mark.big
 
@@ -48,6 +49,10 @@ WANTED = {
 }
 
 
+#: Threads of Crossed.java that never go on.
+PARKED = ("monitor-1", "monitor-2", "lock-1", "lock-2", "parked")
+
+
 def test_threads_of_java(need: Need) -> None:
     command = [str(need("java", "default-jdk-headless")), str(SOURCES / "Parallel.java")]
     bare, seen = watched.run(command), watched.run(command, "contended")
@@ -75,6 +80,36 @@ def test_what_threads_of_java_wait_for(need: Need, tmp_path: Path) -> None:
                 if WANTED.items() <= why.items():
                     break
                 assert time.monotonic() < deadline, why
+
+
+def test_looked_at_from_outside(need: Need, tmp_path: Path) -> None:
+    """Without the library: its monitors and locks are made of conditions, which nobody owns."""
+    command = [str(need("java", "default-jdk-headless")), str(SOURCES / "Crossed.java")]
+    with Target(command) as target:
+        target.expect("ready")
+        said, looks = bare.looks_while(target.pid, lambda: threads_said(need, target.pid))
+        assert "Found 2 deadlocks" in said, "of Java's, which only the JVM knows"
+        assert not any(found.certain for seen in looks for found in seen.deadlocks)
+        target.go_on()
+        added, together = target.line(), target.line()
+        assert added == together
+        kinds = bare.beside_gdb(target.pid, need("gdb"), tmp_path)
+        assert kinds[Kind.COND] >= len(PARKED)
+        assert {Kind.SEM, Kind.JOIN} <= kinds.keys()
+        seen = bare.look_until(target.pid, bare.all_wait([target.pid]))
+        waits = {thread.name: thread.waiting_for for thread in seen.threads}
+        for name in PARKED:
+            wait = waits[name]
+            assert wait is not None
+            assert (wait.kind, wait.holders) == (Kind.COND, ()), name
+        assert "Found 2 deadlocks" in threads_said(need, target.pid), "it works on"
+
+
+def threads_said(need: Need, pid: int) -> str:
+    """What the JVM says of its threads."""
+    jcmd = str(need("jcmd", "default-jdk-headless"))
+    command = [jcmd, str(pid), "Thread.print"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def test_compiled_code_has_the_names_of_the_perf_map(need: Need) -> None:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from support import servers, tool, watched
+from support import bare, servers, tool, watched
+from support.targets import PATIENCE_S
 from support.watched import Need
+
+from locktop.collector.model import Kind
 
 pytestmark = pytest.mark.big
 
@@ -48,3 +53,61 @@ def test_each_query_is_answered(level: str | None, need: Need, tmp_path: Path) -
     assert watched.total(document, "acquisitions", "mutex") > TRANSACTIONS
     assert watched.total(document, "wait_s", "futex") > 0, "InnoDB's own"
     assert watched.total(document, "wait_s", "cond") > 0
+
+
+#: What sessions ask for one after the other, and what the server then says that they do. The first
+#: has all that the others want.
+HELD = "begin; update t set n = 1 where id = 1; select get_lock('name', 0)"
+WANTED = {
+    "update t set n = 2 where id = 1; select 'done'": "Updating",
+    "select get_lock('name', 600)": "User lock",
+    "flush tables with read lock; unlock tables; select 'done'": "Waiting for backup lock",
+}
+
+
+def thread_in(server: servers.MariaDB, state: str) -> int:
+    """The thread of the query that is in a state, when it is, as the server says."""
+    query = f"select tid from information_schema.processlist where state = '{state}'"
+    deadline = time.monotonic() + PATIENCE_S
+    while not (found := server.ask(query)):
+        assert time.monotonic() < deadline, server.ask("show processlist")
+    ((tid,),) = found
+    return int(tid)
+
+
+def test_looked_at_from_outside(need: Need, tmp_path: Path) -> None:
+    """Without the library: under load, and with queries that wait for one another."""
+    server = servers.MariaDB(tmp_path, need)
+    with ExitStack() as stack:
+        process = stack.enter_context(servers.running(server.command, None, server.answers))
+        server.ask("create database sbtest")
+        server.sysbench(f"--table-size={ROWS}", "prepare")
+        load = [f"--table-size={ROWS}", f"--events={TRANSACTIONS}", "--threads=16", "--time=0"]
+        said, looks = bare.looks_while(process.pid, lambda: server.sysbench(*load, "run"))
+        assert figure(said, "transactions") == TRANSACTIONS
+        assert len(looks) > 1
+        for table in (1, 2):
+            ((_, _, _, verdict),) = server.ask(f"check table sbtest.sbtest{table} extended")
+            assert verdict == "OK"
+
+        server.ask("create table sbtest.t (id int primary key, n int)")
+        server.ask("insert into sbtest.t values (1, 0)")
+        first, *others = (stack.enter_context(server.session()) for _ in (HELD, *WANTED))
+        first.go_on(f"use sbtest; {HELD};")
+        first.expect("1")
+        waiting = {}
+        for session, (query, state) in zip(others, WANTED.items(), strict=True):
+            session.go_on(f"use sbtest; {query};")
+            waiting[state] = thread_in(server, state)
+        seen = bare.look_until(process.pid, bare.all_wait(waiting.values()))
+        for state, tid in waiting.items():
+            wait = bare.wait_of(seen, tid)
+            assert wait is not None
+            assert (wait.kind, wait.holders) == (Kind.COND, ()), state
+        assert seen.deadlocks == ()
+        kinds = bare.beside_gdb(process.pid, need("gdb"), tmp_path)
+        assert kinds[Kind.COND] >= len(WANTED)
+        first.go_on("commit; select release_lock('name');")
+        first.expect("1")
+        assert sorted(session.line() for session in others) == ["1", "done", "done"]
+        assert server.ask("select n from sbtest.t") == [["2"]]

@@ -9,11 +9,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
-from support import servers, tool, watched
+from support import bare, servers, tool, watched
 from support.targets import PATIENCE_S, Target
 from support.watched import Need
+
+from locktop.collector.model import Kind
 
 WORKERS, CLIENTS, BATCHES, BATCH = 4, 8, 60, 50
 
@@ -94,6 +97,21 @@ def test_each_request_is_answered(level: str | None, need: Need) -> None:
     assert document["unseen_waiters"] == []
     taken = watched.total(document, "acquisitions", "mutex")
     assert taken > 2 * sent, "each request takes a lock at least"
+
+
+def test_looked_at_from_outside(need: Need, tmp_path: Path) -> None:
+    """Without the library: under load, and then beside gdb."""
+    sent = CLIENTS * BATCHES * BATCH
+    with memcached(need, None) as (server, port):
+        answered, looks = bare.looks_while(server.pid, lambda: load(port))
+        assert answered == Answered(*[sent] * 6)
+        assert looks, "it was looked at meanwhile"
+        for seen in looks:
+            assert sum("worker" in thread.name for thread in seen.threads) == WORKERS
+            assert seen.unseen_waiters == ()
+        kinds = bare.beside_gdb(server.pid, need("gdb"), tmp_path)
+        assert kinds.keys() == {Kind.COND}, "only those that keep house wait for what is no request"
+        assert load(port).found == sent, "it works on"
 
 
 @pytest.mark.parametrize("level", [None, "contended"])

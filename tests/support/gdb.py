@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 # Frames that are on the stack: not those of inlined functions and of calls that became jumps.
 _STACKS = """\
@@ -18,7 +19,19 @@ for thread in gdb.selected_inferior().threads():
             addresses.append(frame.pc())
         frame = frame.older()
     found[thread.ptid[1]] = addresses
-print("stacks:" + json.dumps(found))
+print("said:" + json.dumps(found))
+"""
+_FUNCTIONS = """\
+import gdb, json
+found = {}
+for thread in gdb.selected_inferior().threads():
+    thread.switch()
+    frame, names = gdb.newest_frame(), []
+    while frame is not None and len(names) < 8:
+        names.append(frame.name() or "")
+        frame = frame.older()
+    found[thread.ptid[1]] = names
+print("said:" + json.dumps(found))
 """
 _PATIENCE_S = 120.0
 
@@ -26,12 +39,23 @@ _PATIENCE_S = 120.0
 def stacks(gdb: Path, pid: int, directory: Path) -> dict[int, list[int]]:
     """Return the addresses of each thread's frames, innermost first, by tid. The process stands
     still meanwhile."""
-    script = directory / "stacks.py"
-    script.write_text(_STACKS)
+    said: dict[str, list[int]] = _said(gdb, pid, directory, _STACKS)
+    return {int(tid): frames for tid, frames in said.items()}
+
+
+def functions(gdb: Path, pid: int, directory: Path) -> dict[int, list[str]]:
+    """Return the names of each thread's innermost functions, by tid; "" where one has none."""
+    said: dict[str, list[str]] = _said(gdb, pid, directory, _FUNCTIONS)
+    return {int(tid): names for tid, names in said.items()}
+
+
+def _said(gdb: Path, pid: int, directory: Path, code: str) -> Any:
+    script = directory / "gdb.py"
+    script.write_text(code)
     options = ["-batch", "-nx", "-ex", "set backtrace past-main on", "-x", str(script)]
     done = subprocess.run(
         [gdb, "-p", str(pid), *options], capture_output=True, text=True, timeout=_PATIENCE_S
     )
-    said = [line for line in done.stdout.splitlines() if line.startswith("stacks:")]
+    said = [line for line in done.stdout.splitlines() if line.startswith("said:")]
     assert said, done.stdout + done.stderr
-    return {int(tid): frames for tid, frames in json.loads(said[0][len("stacks:") :]).items()}
+    return json.loads(said[0].removeprefix("said:"))

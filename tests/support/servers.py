@@ -72,10 +72,17 @@ class MariaDB:
 
     def ask(self, query: str) -> list[list[str]]:
         """Return the rows of an answer."""
-        command = [str(self._need("mariadb", "mariadb-client")), "--no-defaults", "-u", "root"]
-        command += ["-BN", f"--socket={self._socket}", "-e", query]
+        command = [*self._client(), "-e", query]
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_LOAD_S)
         return [line.split("\t") for line in done.stdout.splitlines()]
+
+    def session(self) -> Target:
+        """Start a client that says the rows of each answer at once, and hears queries."""
+        return Target([*self._client(), "--unbuffered"])
+
+    def _client(self) -> list[str]:
+        command = [str(self._need("mariadb", "mariadb-client")), "--no-defaults", "-u", "root"]
+        return [*command, "-BN", f"--socket={self._socket}"]
 
     def answers(self) -> bool:
         """Tell whether it takes queries."""

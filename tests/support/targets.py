@@ -102,10 +102,10 @@ class Target:
         said: dict[str, Any] = json.loads(self.line())
         return said
 
-    def go_on(self) -> None:
+    def go_on(self, line: str = "") -> None:
         """Say a line to the program."""
         assert self.process.stdin is not None
-        self.process.stdin.write(b"\n")
+        self.process.stdin.write(line.encode() + b"\n")
         self.process.stdin.flush()
 
     def finish(self) -> tuple[int, list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import random
 import struct
@@ -12,8 +13,9 @@ from locktop.collector import futex, glibc_objects, libc_version, memory, syscal
 from locktop.collector.futex import FutexWait
 from locktop.collector.glibc_objects import AFTER, BEFORE, Object
 from locktop.collector.model import Kind
-from locktop.collector.outside_waits import OutsideWait
+from locktop.collector.outside_waits import OutsideWait, OutsideWaits
 from locktop.collector.sampled import Sampled
+from locktop.collector.samples import Sample
 from locktop.collector.syscalls import Call
 
 TIDS = {100, 101, 102}
@@ -24,8 +26,23 @@ def around(before: bytes, after: bytes) -> bytes:
     return before.rjust(BEFORE, b"\0") + after.ljust(AFTER, b"\0")
 
 
-def mutex(lock: int = 2, count: int = 0, owner: int = 101, users: int = 1, kind: int = 0) -> bytes:
-    return around(b"", struct.pack("=IIIIi", lock, count, owner, users, kind))
+def mutex(
+    lock: int = 2,
+    count: int = 0,
+    owner: int = 101,
+    users: int = 1,
+    kind: int = 0,
+    rest: bytes = b"",
+) -> bytes:
+    return around(b"", struct.pack("=IIIIi", lock, count, owner, users, kind) + rest)
+
+
+COND = FutexWait(0x1000 + 40, 0, private=True, plain=False, inherits=False, timed=True)
+
+
+def cond(sequence: int, start: int, sizes: tuple[int, int], began_with: int, waiters: int) -> bytes:
+    before = struct.pack("=QQIIiiII", sequence, start, 0, 0, *sizes, began_with << 2, waiters << 3)
+    return around(before, bytes(8))
 
 
 # ---- what the kernel says ----
@@ -85,6 +102,12 @@ def test_a_mutex_is_known_by_all_that_is_in_it() -> None:
         (MUTEX._replace(address=0x1004), mutex()),
         (MUTEX, b""),
         (MUTEX, mutex()[:60]),
+        # A lock of a C file: whose lock it is tells a pointer, and then comes the next one.
+        (MUTEX, mutex(owner=0x2A6C0, users=0x7FF5)),
+        (MUTEX, mutex(rest=struct.pack("=4xQQ", 0, 0x7FF545696427))),
+        (MUTEX, mutex(rest=struct.pack("=4xQQ", 10000, 0))),
+        # Rust's: no time limit, yet a bit set.
+        (MUTEX._replace(plain=False), mutex()),
     ],
 )
 def test_a_field_that_does_not_fit_tells_that_it_is_none(wait: FutexWait, memory_: bytes) -> None:
@@ -108,6 +131,57 @@ def test_a_routine_that_runs_once_is_known_by_where_the_call_is_made() -> None:
     assert kind(wait._replace(plain=False)) is None
 
 
+@pytest.mark.parametrize(
+    "memory_",
+    [
+        cond(2, 0, (0, 0), 0, 1),
+        cond(2 * 9, 0, (-8, 0), 0, 1),  # eight gave up before
+        cond(2 * 9 + 1, 2 * 4 + 1, (2, -1), 3, 4),  # of three one was signalled; of two one gave up
+    ],
+)
+def test_a_condition(memory_: bytes) -> None:
+    assert glibc_objects.told(COND, memory_, TIDS, 36) == Object(Kind.COND, 0x1000)
+    assert glibc_objects.told(COND, memory_, TIDS, 41) is None
+    assert glibc_objects.told(COND._replace(value=2), memory_, TIDS, 36) is None
+    assert glibc_objects.told(COND._replace(plain=True), memory_, TIDS, 36) is None
+
+
+@pytest.mark.parametrize(
+    "memory_",
+    [
+        cond(0, 0, (0, 0), 0, 0),
+        cond(0, 0, (0, 0), 1, 1),  # more left than came
+        cond(4, 0, (0, 0), 0, 1),  # more wait than there are
+        cond(4, 0, (1, 0), 0, 2),
+        cond(4, 1, (0, 0), 0, 2),
+        cond(4, 0, (0, 1), 0, 2),
+        cond(2, 0, (-2, 0), 0, 1),
+        cond(2, 0, (0, 0), 0, 1 << 23),
+    ],
+)
+def test_nearly_a_condition(memory_: bytes) -> None:
+    assert glibc_objects.told(COND, memory_, TIDS, 36) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "parties"),
+    [
+        ((5, 4, 4, 0, 4), 4),
+        ((5, 4, 4, 0, 2), 4),  # two have not left the round before
+        ((5, 3, 4, 0, 0), 0),
+        ((4, 4, 4, 0, 4), 0),
+        ((8, 4, 4, 0, 4), 0),
+        ((5, 4, 4, 0, 5), 0),
+        ((5, 4, 4, 128, 4), 0),
+    ],
+)
+def test_a_barrier(words: tuple[int, ...], parties: int) -> None:
+    wait = FutexWait(0x1004, words[1], private=True, plain=True, inherits=False, timed=False)
+    said = struct.pack("=5I", *words)
+    found = glibc_objects.told(wait, around(said[:4], said[4:]), TIDS)
+    assert found == (Object(Kind.BARRIER, 0x1000, parties=parties) if parties else None)
+
+
 def test_random_memory_is_never_taken_for_a_lock_that_is_held() -> None:
     chance = random.Random(5)
     for _ in range(20_000):
@@ -117,6 +191,37 @@ def test_random_memory_is_never_taken_for_a_lock_that_is_held() -> None:
         )  # fmt: skip
         found = glibc_objects.told(wait, chance.randbytes(BEFORE + AFTER), TIDS, 36)
         assert found is None or not found.owner
+
+
+# ---- between two owners ----
+
+
+def test_a_mutex_is_known_between_two_owners() -> None:
+    """Where it was one before, and nothing else lies there by now."""
+    place = ctypes.create_string_buffer(256)
+    address = (ctypes.addressof(place) + 127) & ~63
+    number = next(n for n in range(1000) if syscalls.name(n) == "futex")
+    waits = OutsideWaits(os.getpid(), 36, lambda pc: False)
+
+    def seen(seq: int, *words: int) -> tuple[Kind, int]:
+        data = struct.pack("=IIIIi4xQQ", *words)
+        ctypes.memmove(address, data, len(data))
+        call = Call(number, (address, 128, 2, 0, 0, 0), 0, 0)
+        sample = Sample(100, 100, 1, "a", "S", 0.0, 0.0, call, seq, 0.0)
+        other = sample._replace(tid=101, life=2, call=None)
+        (wait,) = waits.of({100: sample, 101: other}, lambda _: True).values()
+        return wait.what.kind, wait.what.owner
+
+    free, held = (0, 0, 0, 0, 0, 0, 0), (2, 0, 101, 1, 0, 0, 0)
+    assert seen(1, *free) == (Kind.FUTEX, 0)
+    assert seen(1, *held) == (Kind.MUTEX, 101)
+    assert seen(2, *free) == (Kind.MUTEX, 0)
+    assert seen(3, 1, 0, 0, 0, 0, 0, 0) == (Kind.MUTEX, 0)
+    assert seen(4, 2, 0, 101, 1, 0x200000, 0, 0) == (Kind.FUTEX, 0)
+    assert seen(5, 2, 0, 0, 0, 1, 0, 0) == (Kind.FUTEX, 0), "that one is recursive"
+    assert seen(6, 2, 0, 0, 0, 0, 7, 7) == (Kind.FUTEX, 0)
+    assert seen(7, 9, 0, 0, 0, 0, 0, 0) == (Kind.FUTEX, 0)
+    assert seen(8, *free) == (Kind.MUTEX, 0)
 
 
 # ---- memory ----
@@ -144,8 +249,8 @@ def test_the_version_of_glibc() -> None:
 # ---- sums ----
 
 
-def wait(tid: int, seq: int, since: float) -> OutsideWait:
-    return OutsideWait(tid, 1, seq, since, MUTEX, Object(Kind.MUTEX, 0x1000, 101))
+def wait(tid: int, seq: int, since: float, life: int = 1) -> OutsideWait:
+    return OutsideWait(tid, life, seq, since, MUTEX, Object(Kind.MUTEX, 0x1000, 101))
 
 
 def test_one_wait_through_all_samples_is_exact() -> None:
@@ -155,6 +260,19 @@ def test_one_wait_through_all_samples_is_exact() -> None:
     (lock,) = sampled.locks.values()
     assert (lock.wait.s, lock.wait.error_s, lock.met, lock.longest_s) == (2.0, 0.0, 1, 2.0)
     assert lock.blame == {101: 2.0}
+
+
+def test_another_thread_with_the_id_of_one_that_ended_begins_anew() -> None:
+    sampled = Sampled()
+    for now in (10.0, 11.0):
+        sampled.add(now, {100: wait(100, 1, 10.0)})
+    sampled.forget_threads({2}, {100, 101})
+    sampled.add(12.0, {100: wait(100, 2, 12.0, life=2)})
+    sampled.add(13.0, {100: wait(100, 2, 12.0, life=2)})
+    (lock,) = sampled.locks.values()
+    assert lock.wait.s == 3.0
+    assert lock.blame == {0: 1.0, 101: 2.0}
+    assert sampled.by_thread[2][Kind.MUTEX].s == 1.5
 
 
 def test_sums_of_short_waits_are_right_within_their_error() -> None:

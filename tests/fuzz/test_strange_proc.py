@@ -1,0 +1,275 @@
+"""What /proc says, with a few things wrong, and memory that changes while it is read: what comes of
+it is so, or nothing, or the error that is promised.
+
+`make fuzz` does the same for longer (LOCKTOP_FUZZ, see test_damaged_files.py).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from fuzz.mutate import damaged, garbled
+from locktop.collector import call_words, descriptors, futex, glibc_objects, procfs, syscalls
+from locktop.collector.abi import ffi, lib
+from locktop.collector.futex import FutexWait
+from locktop.collector.glibc_objects import AFTER, BEFORE
+from locktop.collector.sanitize import clean
+from locktop.collector.task_files import RawTask
+from locktop.collector.tasks import Task
+from locktop.collector.thread_times import ThreadTimes
+
+ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "1000").partition(":")
+SEEDS = range(int(FIRST or 0), int(FIRST or 0) + int(ROUNDS))
+NAME = rb"a) S 1 (b"
+STAT = b"4711 (%s) S 1 4711 4711 0 -1 4194304 105 0 2 0 17 4 0 0 20 0 3 0 8123 2899968 400 1844 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 9 0 0 0 0 0 0 0 0 0 0\n" % NAME  # fmt: skip # noqa: E501
+SCHEDSTAT = b"170000000 5000000 42\n"
+CALL = b"202 0x7f00c0ffee00 0x80 0x2 0x0 0x0 0x0 0x7ffd00001000 0x7f00c0de0000\n"
+TIDS = {100, 101, 102}
+#: Where the word lies, its value, if the wait is a plain one; what lies before, and from it on.
+OBJECTS = {
+    "mutex": (0, 2, True, b"", struct.pack("=IIIIi4xQQ", 2, 0, 101, 1, 0, 0, 0)),
+    "recursive": (0, 2, True, b"", struct.pack("=IIIIi4xQQ", 2, 3, 101, 1, 1, 0, 0)),
+    "robust": (
+        0, 0x80000065, True, b"", struct.pack("=IIIIi4xQQ", 0x80000065, 0, 101, 1, 16, 9, 9),
+    ),
+    "sem": (0, 0, False, b"", struct.pack("=IIi4x", 0, 2, 0)),
+    "barrier": (4, 4, True, struct.pack("=I", 5), struct.pack("=IIiI", 4, 4, 0, 4)),
+    "writer": (
+        8, 3, False, struct.pack("=II", 3, 0),
+        struct.pack("=IIIIIIb7xQI4x", 3, 3, 0, 0, 101, 0, 0, 0, 0),
+    ),
+    "cond": (40, 0, False, struct.pack("=QQIIiiII", 4, 0, 0, 0, 0, 0, 0, 16), bytes(8)),
+}  # fmt: skip
+
+
+def decimal(word: bytes) -> int | None:
+    """As the kernel writes it, 64 bits at most; a line may end there."""
+    word = word.partition(b"\n")[0]
+    value = int(word) if re.fullmatch(rb"[0-9]{1,400}", word) else -1
+    return value if 0 <= value < 1 << 64 else None
+
+
+# ---- lines ----
+
+
+def test_lines_of_threads() -> None:
+    taken = 0
+    for seed in SEEDS:
+        line = garbled(STAT, seed)
+        with suppress(ValueError):
+            told = procfs.parse_stat(line)
+            assert len(told.state) == 1
+            assert told.comm == clean(told.comm), line
+            taken += 1
+    assert procfs.parse_stat(STAT).comm == NAME.decode()
+    assert taken > len(SEEDS) // 10
+
+
+def test_system_calls() -> None:
+    waits = 0
+    for seed in SEEDS:
+        line = garbled(CALL, seed)
+        try:
+            call = syscalls.parse(line)
+        except ValueError:
+            continue
+        if call is None:
+            assert line.startswith(b"running")
+            continue
+        assert len(call.arguments) == (6 if call.number >= 0 else 0)
+        assert all(0 <= word < 1 << 64 for word in (*call.arguments, call.sp, call.pc))
+        wait = futex.of(os.getpid(), call)
+        if wait is not None:
+            waits += 1
+            assert 0 <= wait.value < 1 << 32
+    assert waits
+
+
+@pytest.mark.parametrize("name", sorted(call_words._OF_FD | {*call_words._OF_PATH} | {
+    "poll", "ppoll", "nanosleep", "clock_nanosleep", "wait4", "waitid", "futex_waitv",
+}))  # fmt: skip
+def test_calls_with_arguments_of_nonsense(name: str) -> None:
+    number = next((n for n in range(1000) if syscalls.name(n) == name), None)
+    if number is None:
+        pytest.skip("no call of this machine")
+    chance = random.Random(name)
+    own = ffi.new("char[]", chance.randbytes(4096))
+    for _ in range(20):
+        arguments = tuple(
+            chance.choice((
+                0, 1, 0xFFFFFFFF, (1 << 64) - 1, 1 << 63, chance.getrandbits(64), 8, 4096,
+                int(ffi.cast("uintptr_t", own)) + chance.randrange(4096),
+            ))
+            for _ in range(6)
+        )  # fmt: skip
+        call = syscalls.Call(number, arguments, 0, 0)
+        said = call_words.described(os.getpid(), call)
+        assert said.startswith(f"{name}(")
+        assert said == clean(said)
+        wait = futex.of(os.getpid(), call)
+        assert wait is None or name == "futex_waitv"
+
+
+@contextmanager
+def file_of(data: bytes) -> Iterator[int]:
+    fd = os.memfd_create("line")
+    os.write(fd, data)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def read_task(stat: bytes, schedstat: bytes) -> RawTask:
+    with file_of(stat) as first, file_of(schedstat) as second:
+        task = ffi.new("struct lt_task *")
+        lib.lt_read_tasks(ffi.new("int32_t[]", [first, second]), 1, task)
+    *figures, _ = (getattr(task, name) for name in RawTask._fields)
+    return RawTask._make([*figures, bytes(task.name)])
+
+
+def test_lines_read_in_c() -> None:
+    """By the same fields, or not at all."""
+    there = counted = 0
+    for seed in SEEDS:
+        stat, schedstat = garbled(STAT, seed), garbled(SCHEDSTAT, seed)
+        raw = read_task(stat, schedstat)
+        assert raw.name_size <= len(raw.name)
+        fields = stat[stat.rfind(b")") + 2 :].split(b" ")
+        if raw.known & lib.LT_TASK_THERE:
+            there += 1
+            user, system = decimal(fields[11]), decimal(fields[12])
+            assert user is not None
+            assert system is not None
+            assert raw.cpu_ticks == (user + system) % (1 << 64)
+            assert raw.state == fields[0][0]
+            assert stat[: stat.rfind(b")")].partition(b"(")[2].startswith(raw.name[: raw.name_size])
+        if raw.known & lib.LT_TASK_DISK:
+            assert raw.disk_ticks == decimal(fields[39])
+        if raw.known & lib.LT_TASK_SCHED:
+            counted += 1
+            words = [decimal(word) for word in schedstat.split(b" ")[:3]]
+            assert [raw.ran_ns, raw.queued_ns, raw.runs] == words, schedstat
+    assert len(SEEDS) // 10 < there < len(SEEDS)
+    assert counted
+
+
+# ---- names ----
+
+
+@pytest.mark.parametrize(
+    "path", ["some one", " begins", "ends ", "a\nb", "a\rb", "\x1b[31mred", "x) (y"]
+)
+def test_a_socket_has_all_of_its_path(path: str, tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as own:
+        own.bind(str(tmp_path / path))
+        said = descriptors.described(os.getpid(), own.fileno())
+        inode = os.fstat(own.fileno()).st_ino
+    assert said in (f"unix {clean(str(tmp_path / path))}", f"unix socket {inode}")
+
+
+def test_a_socket_does_not_speak_for_another(tmp_path: Path) -> None:
+    """The kernel writes the names of sockets as they are, with line ends."""
+    with socket.socket(socket.AF_UNIX) as own, socket.socket(socket.AF_UNIX) as other:
+        inode = os.fstat(own.fileno()).st_ino
+        os.chdir(tmp_path)
+        other.bind(f"\0x\n0000000000000000: 00000002 00000000 00000000 0001 01 {inode} /not/so")
+        said = descriptors.described(os.getpid(), own.fileno())
+    assert said in (f"unix socket {inode}", f"socket:[{inode}]")
+
+
+# ---- memory ----
+
+
+def told(name: str, memory: bytes) -> glibc_objects.Object | None:
+    address, value, plain, *_ = OBJECTS[name]
+    wait = FutexWait(
+        0x1000 + address, value, private=True, plain=plain, inherits=False, timed=False
+    )
+    return glibc_objects.told(wait, memory, TIDS, 36)
+
+
+def around(name: str) -> bytes:
+    *_, before, after = OBJECTS[name]
+    return before.rjust(BEFORE, b"\0") + after.ljust(AFTER, b"\0")
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_damaged_objects(name: str) -> None:
+    """An owner is told only of what was a lock, where a thread's id stands as one."""
+    sound = told(name, around(name))
+    assert sound is not None
+    known = 0
+    for seed in SEEDS:
+        memory = damaged(around(name), seed, [(BEFORE - 48, 96)])
+        found = told(name, memory)
+        if found is None:
+            continue
+        known += 1
+        assert found.kind is sound.kind or not found.owner
+        words = struct.unpack(f"={len(memory) // 4}I", memory[: len(memory) // 4 * 4])
+        assert found.owner == 0 or found.owner in {word & 0x3FFFFFFF for word in words}
+        assert found.parties < 1 << 22
+        assert found.readers < 1 << 22
+    assert known, "all of them were refused: nothing was tried"
+
+
+def test_a_mutex_that_changes_while_it_is_read() -> None:
+    """Whatever of one state and whatever of the next is read: its owner is that of one of them."""
+    states = [
+        (struct.pack("=IIIIi4xQQ", *words), owner)
+        for words, owner in (
+            ((2, 0, 101, 1, 0, 0, 0), 101),
+            ((2, 0, 0, 0, 0, 0, 0), 0),
+            ((0, 0, 0, 0, 0, 0, 0), 0),
+            ((1, 0, 0, 0, 0, 0, 0), 0),
+            ((1, 0, 102, 1, 0, 0, 0), 102),
+            ((2, 0, 102, 1, 0, 0, 0), 102),
+            (struct.unpack("=IIIIi4xQQ", os.urandom(40)), 0),
+        )
+    ]
+    wanted = 0
+    for old, its_owner in states:
+        for new, next_owner in states:
+            for at in range(0, 40, 4):
+                memory = bytes(BEFORE) + (old[:at] + new[at:]).ljust(AFTER, b"\0")
+                found = told("mutex", memory)
+                if found is not None:
+                    assert found.owner in (its_owner, next_owner) or not found.owner
+                    wanted += 1
+    assert wanted
+
+
+# ---- figures ----
+
+
+@pytest.mark.parametrize("seed", range(0, len(SEEDS), 50))
+def test_times_of_nonsense_add_up(seed: int) -> None:
+    """Counters that shrink are another thread's; one thread's time is all of it, and no more."""
+    chance = random.Random(seed)
+    times = ThreadTimes()
+    for look in range(30):
+        times.begin(float(look))
+        ran, queued, runs = (chance.choice((0, 1, chance.getrandbits(64))) for _ in range(3))
+        disk = chance.choice((None, 0, chance.getrandbits(20)))
+        state, at_s = chance.choice("RSDtI?"), look + chance.random()
+        task = Task("a", state, chance.random() * 9, b"a", at_s, ran, queued, runs, disk)
+        split = times.of(
+            chance.randrange(3), chance.choice((task, task, task, None)),
+            chance.random(), chance.random(), chance.random() < 0.9,
+        )  # fmt: skip
+        if split is not None:
+            parts = (
+                split.cpu, split.runnable, split.contended, split.idle, split.disk, split.other,
+            )  # fmt: skip
+            assert all(-1e-9 <= part <= 1 + 1e-9 for part in parts), split
+            assert abs(sum(parts) - 1.0) < 1e-9, split
