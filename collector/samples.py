@@ -104,7 +104,6 @@ class Samples:
         else:
             self._seq += 1
             seq, since = self._seq, self.at
-        tid, life = (before.tid, before.life) if before is not None else self._begun(kernel_tid)
         return Sample(
             tid, kernel_tid, life, name, state, raw.ran_ns / 1e9, raw.queued_ns / 1e9, call, seq,
             since,
