@@ -7,6 +7,7 @@ it was: one short read tells. So a sample of a process whose threads mostly slee
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -18,6 +19,9 @@ from locktop.collector.syscalls import Call
 #: A thread that does not run is asked for its name again every so many samples.
 _ROUNDS = 64
 _THIRD = 3  # three files are kept open for each thread
+#: The first sample after the end of a thread does not show the one that has its id by then: who
+#: began after the third last sample, or shortly before, is new. The kernel tells clock ticks.
+_SHORT_SIGHT, _SLACK_S = 4, 0.05
 _UNCOUNTED = b"0 0 0\n"  # of a kernel that does not count: whether a thread ran nobody knows
 
 
@@ -50,7 +54,8 @@ class Samples:
         self._stats = SampleFiles(pid, "stat", _THIRD)
         self._round = self._seq = self._life = 0
         self.at = 0.0  # when the last sample was begun: time.monotonic()
-        self.newcomers: set[int] = set()  # tids of the threads that the last sample showed first
+        self._taken_at: deque[float] = deque(maxlen=_SHORT_SIGHT)
+        self.newcomers: set[int] = set()  # tids of threads that began just before the last sample
 
     def close(self) -> None:
         """Close what is kept open."""
@@ -63,6 +68,7 @@ class Samples:
         self._round += 1
         self.newcomers = set()
         self.at = time.monotonic()
+        self._taken_at.append(self.at)
         kernel_tids = procfs.tids(self._pid)
         if len(kernel_tids) < len(self._known):
             self._forget(set(kernel_tids))
@@ -144,8 +150,11 @@ class Samples:
         return chr(line[end + 2]), clean(line[line.index(b"(") + 1 : end])
 
     def _begun(self, kernel_tid: int) -> tuple[int, int]:
-        """The tid as the process counts, and a new life."""
+        """The tid as the process counts, and a new life; also of a thread that could not be read
+        for a time."""
         tid = kernel_tid if self._same_ids else procfs.own_tid(self._pid, kernel_tid)
+        age_s = procfs.age_s(procfs.parse_stat(self._stats.read(kernel_tid)).start_time)
+        if age_s < self.at - self._taken_at[0] + _SLACK_S:
+            self.newcomers.add(tid)
         self._life += 1
-        self.newcomers.add(tid)
         return tid, self._life
