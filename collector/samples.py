@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import time
+from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -22,6 +23,9 @@ _CALL: int = lib.LT_TASK_CALL
 _SLEPT: int = lib.LT_TASK_SLEPT
 
 _clean = functools.lru_cache(maxsize=4096)(clean)
+#: The first sample after the end of a thread does not show the one that has its id by then: who
+#: began after the third last sample, or shortly before, is new. The kernel tells clock ticks.
+_SHORT_SIGHT, _SLACK_S = 4, 0.05
 
 
 class Sample(NamedTuple):  # one for each thread that moves, in each sample
@@ -51,7 +55,8 @@ class Samples:
         self._files = TaskFiles(pid)
         self._number = self._seq = self._life = 0
         self.at = 0.0  # when the last sample was begun: time.monotonic()
-        self.newcomers: set[int] = set()  # tids of the threads that the last sample showed first
+        self._taken_at: deque[float] = deque(maxlen=_SHORT_SIGHT)
+        self.newcomers: set[int] = set()  # tids of threads that began just before the last sample
 
     def close(self) -> None:
         """Close what is kept open."""
@@ -63,6 +68,7 @@ class Samples:
         self._number += 1
         self.newcomers = set()
         self.at = time.monotonic()
+        self._taken_at.append(self.at)
         before, self._known = self._known, {}  # where one fails the next one is a first one
         kernel_tids = self._files.tids()
         read = self._files.sample(kernel_tids, self._number)
@@ -110,8 +116,11 @@ class Samples:
         )  # fmt: skip
 
     def _begun(self, kernel_tid: int) -> tuple[int, int]:
-        """The tid as the process counts, and a new life."""
+        """The tid as the process counts, and a new life; also of a thread that could not be read
+        for a time."""
         tid = kernel_tid if self._same_ids else procfs.own_tid(self._pid, kernel_tid)
+        age_s = procfs.age_s(procfs.thread_stat(self._pid, kernel_tid).start_time)
+        if age_s < self.at - self._taken_at[0] + _SLACK_S:
+            self.newcomers.add(tid)
         self._life += 1
-        self.newcomers.add(tid)
         return tid, self._life

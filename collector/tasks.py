@@ -147,19 +147,17 @@ class Tasks:
         return {tid: self._state(tid) for tid in tids}
 
     def _state(self, tid: int) -> str:
-        try:
-            kernel_tid = self.kernel_tid(tid)
-        except OSError:
-            return ""
-        (raw,) = self._raw([kernel_tid])
+        (raw,) = self._raw([self.kernel_tid(tid)])
         state = chr(raw.state) if raw is not None else ""
         return "" if state in "ZX" else state
 
     def sleeps_in(self, tid: int) -> str:
         """Return the kernel's function in which a thread sleeps, such as "futex_do_wait"; "" or "0"
-        where the kernel does not say."""
+        where the kernel does not say. Asked of many right after read(): ids are as they were then.
+        """
         try:
-            return procfs.thread_wchan(self._pid, self.kernel_tid(tid))
+            kernel_tid = self._kernel_tids.get(tid) or self.kernel_tid(tid)
+            return procfs.thread_wchan(self._pid, kernel_tid)
         except OSError:
             return ""
 
@@ -178,13 +176,15 @@ class Tasks:
 
     def kernel_tid(self, tid: int) -> int:
         """Return the id of a thread as our own pid namespace counts; one that nobody has where it
-        has ended. Raises OSError where the process has."""
+        has ended."""
         if self._same_ids:
             return tid
         known = self._kernel_tids.get(tid, _NOBODY)
         if known == _NOBODY or self._asked(known) != tid:
             self._own_tids.clear()
-            self._both_tids(procfs.tids(self._pid))
+            self._kernel_tids.clear()
+            with suppress(OSError):  # the process has ended
+                self._both_tids(procfs.tids(self._pid))
         return self._kernel_tids.get(tid, _NOBODY)
 
     def _asked(self, kernel_tid: int) -> int:

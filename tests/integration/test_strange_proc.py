@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -18,7 +19,8 @@ from support.watched import checked
 from locktop.collector.attach import attach
 from locktop.collector.errors import LocktopError
 from locktop.collector.export.json_ import document
-from locktop.collector.model import Kind
+from locktop.collector.model import Kind, ThreadState
+from locktop.collector.sanitize import clean
 
 #: Puts a file over one of a thread's, by tid and name; its path is the place for other words.
 Over = Callable[[int, int, str], Path]
@@ -93,6 +95,29 @@ def test_lines_of_nonsense(name: str, start_bare: StartTarget, over: Over) -> No
     wait = bare.wait_of(seen, tids[1])
     assert wait is not None, "what was said before has left nothing behind"
     assert (wait.kind, wait.holders) == (Kind.MUTEX, (tids[0],))
+
+
+@pytest.mark.parametrize(
+    "name", [b") Z 1 (", b"a\nb) R 0 0", b"\x1b[2J\x07", b"\xff\xfe\x80", b"((((((((((((((("]
+)
+def test_a_thread_may_have_any_name(name: bytes) -> None:
+    """And is the same thread, which waits for what it waits for."""
+    code = (
+        "import ctypes, sys, threading\n"
+        "def run():\n"
+        "    ctypes.CDLL(None).prctl(15, bytes.fromhex(sys.argv[1]))\n"  # PR_SET_NAME
+        "    print(threading.get_native_id(), flush=True)\n"
+        "    threading.Event().wait()\n"
+        "threading.Thread(target=run, daemon=True).start()\n"
+        "input()\n"
+    )
+    with Target([sys.executable, "-c", code, name.hex()]) as target:
+        tid = int(target.line())
+        seen = bare.look_until(target.pid, bare.all_wait([tid]))
+    (thread,) = (thread for thread in seen.threads if thread.tid == tid)
+    assert (thread.name, thread.alive) == (clean(name), True)
+    assert thread.state is ThreadState.IDLE
+    checked(document(seen))
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the code is for that")
