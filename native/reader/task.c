@@ -250,7 +250,7 @@ static int is_futex_wait(const struct lt_task *task)
     text[task->call_size] = '\0';
     if (sscanf(text, "%lu 0x%*x 0x%lx", &call, &operation) != 2 || call != SYS_futex)
         return 0;
-    switch (operation & FUTEX_CMD_MASK) {
+    switch ((int)operation & FUTEX_CMD_MASK) {
     case FUTEX_WAIT:
     case FUTEX_WAIT_BITSET:
     case FUTEX_WAIT_REQUEUE_PI:
