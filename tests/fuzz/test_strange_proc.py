@@ -132,9 +132,13 @@ def file_of(data: bytes) -> Iterator[int]:
 def read_task(stat: bytes, schedstat: bytes) -> RawTask:
     with file_of(stat) as first, file_of(schedstat) as second:
         task = ffi.new("struct lt_task *")
-        lib.lt_read_tasks(ffi.new("int32_t[]", [first, second]), 1, task)
-    *figures, _ = (getattr(task, name) for name in RawTask._fields)
-    return RawTask._make([*figures, bytes(task.name)])
+        nobody, own = 1 << 22, [os.dup(first), os.dup(second)]
+        files = ffi.new("struct lt_task_files *", (nobody, *own, -1))
+        table = ffi.new("struct lt_task_table *", (-1, 1, 2, 2, files, task))
+        lib.lt_read_tasks(table, ffi.new("uint32_t[]", [0]), 1)
+        lib.lt_forget_task(table, 0)  # closes what it has not closed yet
+    said = {name: getattr(task, name) for name in RawTask._fields}
+    return RawTask(**{**said, "name": bytes(task.name), "call": bytes(task.call)})
 
 
 def test_lines_read_in_c() -> None:

@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 from fuzz.mutate import garbled
 from support import bare
-from support.targets import StartTarget, Target
+from support.targets import PATIENCE_S, StartTarget, Target
 from support.watched import checked
 
 from locktop.collector.attach import attach
@@ -67,8 +68,7 @@ def test_where_nothing_is_counted_no_sleep_is_known_again(
     with closing(attach(target.pid)) as source:
         for _ in range(5):
             seen = source.look()
-            waits = [bare.wait_of(seen, tid) for tid in tids]
-            assert [wait.kind for wait in waits if wait] == [Kind.MUTEX] * 3
+            assert not any(bare.wait_of(seen, tid) for tid in tids)
             assert seen.deadlocks == ()
 
 
@@ -90,11 +90,12 @@ def test_lines_of_nonsense(name: str, start_bare: StartTarget, over: Over) -> No
             assert seen.deadlocks == ()
         for number, file in enumerate(files):
             file.write_bytes(sound[number])
-        for _ in range(2):
-            seen = source.look()
-    wait = bare.wait_of(seen, tids[1])
-    assert wait is not None, "what was said before has left nothing behind"
-    assert (wait.kind, wait.holders) == (Kind.MUTEX, (tids[0],))
+        deadline = time.monotonic() + PATIENCE_S
+        while (wait := bare.wait_of(source.look(), tids[1])) is None:
+            assert time.monotonic() < deadline, "what was said before has left nothing behind"
+    # Where it was said to have begun at another time, another one may have that id.
+    assert wait.kind is Kind.MUTEX
+    assert wait.holders == (tids[0],) or name == "stat"
 
 
 @pytest.mark.parametrize(
