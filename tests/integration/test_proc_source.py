@@ -167,10 +167,10 @@ def test_who_has_a_mutex_and_what_it_is_called(start_bare: StartTarget) -> None:
 
 
 def test_wait_times_are_right_within_their_error(start_bare: StartTarget) -> None:
-    begun = time.monotonic()
-    target = start_bare("hold100")
+    target = start_bare("hold100", "told")
+    target.expect("ready")
     with closing(attach(target.pid)) as source:
-        before_s = time.monotonic() - begun  # of which three threads may have waited all
+        target.go_on()
         truth = target.truth()
         target.go_on()
         target.expect("held")
@@ -185,8 +185,10 @@ def test_wait_times_are_right_within_their_error(start_bare: StartTarget) -> Non
     # What it waits since it spoke is not in its sums.
     off_s = lock.wait_s - going_on - truth["wait_s"]
     slack_s = 5 * lock.wait_error_s + 0.2
-    assert -slack_s - 3 * before_s < off_s < slack_s
-    assert truth["wait_s"] > 2 * (slack_s + before_s), "that says something"
+    assert abs(off_s) < slack_s
+    # Else it says nothing: samples are as far apart as a busy machine makes them.
+    if truth["wait_s"] < 2 * slack_s:
+        pytest.skip(f"the samples were too few: {slack_s:.1f} s of {truth['wait_s']:.1f} s")
     (most,) = (blame for blame in lock.blame[:1])
     assert most.tid == holder
 

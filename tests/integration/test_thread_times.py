@@ -111,12 +111,12 @@ def test_each_was_on_a_cpu_and_in_the_queue_as_long_as_it_says(looked: Looked) -
 
 @of("pinned-0", "pinned-1")
 def test_two_that_may_use_one_cpu_take_turns(looked: Looked) -> None:
-    for name in ("pinned-0", "pinned-1"):
-        time = looked.time(name)
-        # Less than the half where others want that CPU too.
-        assert time.cpu <= 0.7
-        assert time.runnable >= 0.25
-        assert time.cpu + time.runnable >= 0.6, "the last turn is not counted yet"
+    both = [looked.time(name) for name in ("pinned-0", "pinned-1")]
+    # Clocks of two threads are not read at one moment.
+    assert sum(time.cpu for time in both) <= 1.0 + 4 * TICK_S / INTERVAL_S, "there is one"
+    for time in both:
+        # A turn that goes on is not counted yet, and it is long where others want that CPU, too.
+        assert time.runnable > 0.05
         assert time.contended == time.idle == 0.0
 
 

@@ -1,7 +1,8 @@
 /* One thread holds a mutex for 100 ms at a time while three others want it.
  *
  * A barrier lets the others try only while the holder has it, so every acquisition of theirs is
- * contended. Says the truth about ROUNDS rounds, then holds once more until told to go on.
+ * contended. Says the truth about ROUNDS rounds, then holds once more until told to go on. With "told" it
+ * begins only when it is told to.
  */
 #include "target.h"
 
@@ -99,8 +100,12 @@ static void *holder_loop(void *argument)
     return argument;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "told") == 0) {
+        say("ready");
+        hear();
+    }
     pthread_barrier_init(&taken, NULL, WANTERS + 1);
     pthread_barrier_init(&all_done, NULL, WANTERS + 1);
     pthread_t threads[WANTERS + 1];
