@@ -113,11 +113,11 @@ def test_each_was_on_a_cpu_and_in_the_queue_as_long_as_it_says(looked: Looked) -
 def test_two_that_may_use_one_cpu_take_turns(looked: Looked) -> None:
     both = [looked.time(name) for name in ("pinned-0", "pinned-1")]
     # Clocks of two threads are not read at one moment.
-    assert sum(time.cpu for time in both) <= 1.0 + 4 * TICK_S / INTERVAL_S, "there is one"
-    for time in both:
+    assert sum(split.cpu for split in both) <= 1.0 + 4 * TICK_S / INTERVAL_S, "there is one"
+    for split in both:
         # A turn that goes on is not counted yet, and it is long where others want that CPU, too.
-        assert time.runnable > 0.05
-        assert time.contended == time.idle == 0.0
+        assert split.runnable > 0.05
+        assert split.contended == split.idle == 0.0
 
 
 @of("waits", "idle", "sleeps")
