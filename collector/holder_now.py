@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from locktop.collector import call_words, syscalls
 from locktop.collector.model import Doing, Frame, HolderNow, Kind, Lock, Snapshot, Thread
@@ -26,6 +27,14 @@ _Sleep = tuple[Call, bytes]
 StillHolds = Callable[[int, Lock], bool]
 
 
+class _Seen(NamedTuple):
+    """Where a thread was asleep."""
+
+    began: int  # the thread: another one may have its id
+    stack: int
+    at: float  # time.monotonic()
+
+
 class Holders:
     """Asks about the holders, look after look: how long one has been in its call is known only from
     the looks that found it there."""
@@ -37,6 +46,7 @@ class Holders:
         self._holds = holds
         self._told: set[int] = set()  # stacks
         self._since: dict[int, tuple[_Sleep, float]] = {}  # by tid: its call, since when
+        self._asleep_at: dict[int, _Seen] = {}  # by tid: where it was seen asleep last
         self._closely: frozenset[int] | None = None
 
     def follow(self, locks: Collection[int] | None) -> None:
@@ -45,7 +55,15 @@ class Holders:
 
     def told(self, snapshot: Snapshot, all_of_them: bool) -> tuple[Lock, ...]:
         """Return the snapshot's locks, those that others wait for with what their holder does now;
-        with ``all_of_them`` where in the code it is, too, whatever is followed."""
+        with ``all_of_them`` where in the code it is, too, whatever is followed. Where we lack what
+        asking takes, as descriptors, or the process is gone, as they are."""
+        try:
+            return self._asked_of(snapshot, all_of_them)
+        except OSError:
+            self._told = set()
+            return snapshot.locks
+
+    def _asked_of(self, snapshot: Snapshot, all_of_them: bool) -> tuple[Lock, ...]:
         locks, first = snapshot.locks, snapshot.deadlocked
         contended = [lock for lock in locks if lock.waiters and lock.holders and not lock.idle]
         contended.sort(key=lambda lock: (lock.id not in first, -len(lock.waiters)))
@@ -65,6 +83,7 @@ class Holders:
                 held.setdefault(tid, lock)
         if not found:
             return tuple(locks)
+        self._asleep_at = {tid: seen for tid, seen in self._asleep_at.items() if tid in asked}
         asked |= self._blocked_where(asked, held)
         asked |= self._running_where(asked, held, by_tid)
         self._told = {now.stack for now in asked.values() if now.stack}
@@ -132,9 +151,13 @@ class Holders:
         for tid in held:
             now = asked[tid]
             if now.doing is Doing.BLOCKED and self._since[tid][0][0].pc:  # else it may not be seen
-                stack = self._stacks.of(self._tasks.kernel_tid(tid), self._since[tid][0])
-                if self._sleeps_on(tid) or self._stacks.may_stop:  # which puts it on a CPU
+                kernel_tid = self._tasks.kernel_tid(tid)
+                stack = self._stacks.of(kernel_tid, self._since[tid][0])
+                # To be stopped puts it on a CPU.
+                stopped = self._stacks.was_stopped(kernel_tid)
+                if stack and (self._sleeps_on(tid) or (stopped and self._is_in_its_call(tid))):
                     found[tid] = replace(now, stack=stack)
+                    self._asleep_at[tid] = _Seen(self._began(tid), stack, time.monotonic())
         return found
 
     def _running_where(
@@ -159,9 +182,27 @@ class Holders:
             stack = stacks.get(kernel_tid, 0)
             if stack and self._asleep(lock) == asleep[tid] and self._holds(tid, lock):
                 found[tid] = replace(now, stack=stack)
-            elif (last := self._stacks.last(kernel_tid)) is not None:
-                found[tid] = replace(now, stack=last.id, stack_age_s=last.age_s)
+            elif (seen := self._asleep_at.get(tid)) is not None and (
+                seen.began == self._began(tid)
+            ):
+                age_s = time.monotonic() - seen.at
+                found[tid] = replace(now, stack=seen.stack, stack_age_s=age_s)
         return found
+
+    def _began(self, tid: int) -> int:
+        try:
+            return self._tasks.began(tid)
+        except (OSError, ValueError):
+            return -1
+
+    def _is_in_its_call(self, tid: int) -> bool:
+        """Whether it is in the call that it was asked in; begun anew it may have another number."""
+        (asked, _), _ = self._since[tid]
+        try:
+            call = self._tasks.call(tid)
+        except OSError:
+            return False
+        return call is not None and call[1:] == asked[1:]
 
     def _asleep(self, lock: Lock) -> dict[int, int] | None:
         """How often each that waits for the lock was put on a CPU before it slept; None where one

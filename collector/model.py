@@ -254,7 +254,7 @@ class HolderNow:
     what: str = ""  # the call with what it is about, as far as known: "write(7 -> /var/lib/x/wal)"
     for_s: float = 0.0  # blocked: how long at least, as the looks saw it, seconds
     stack: int = 0  # id of its stack, 0 unknown
-    stack_age_s: float = 0.0  # 0: it has that stack now; else when it slept last, so long ago
+    stack_age_s: float = 0.0  # 0: it has that stack now; else it was seen asleep so, so long ago
     cpu: float | None = None  # running: share of the last interval that it was on a CPU
 
 

@@ -23,6 +23,7 @@ Runners = Mapping[int, tuple[int, int]]
 
 #: What a control is while its routine runs, in a process that no fork has made.
 _NEVER_FORKED = 1
+_AGAIN_S = 10.0
 
 
 class OnceWaits:
@@ -32,11 +33,14 @@ class OnceWaits:
         self._pid = pid
         self._stacks = stacks
         self._at: dict[int, OnceCode | None] = {}  # by where a thread sleeps
+        self._again: dict[int, float] = {}  # when one that is none is asked again
         self._runs: dict[int, tuple[int, Set[int]]] = {}  # by tid: in which sleep, controls
 
     def is_one(self, pc: int) -> bool:
         """Tell whether a thread that sleeps there waits for a routine that runs once."""
-        if pc not in self._at:
+        now = time.monotonic()
+        if self._at.get(pc) is None and now >= self._again.get(pc, 0.0):
+            self._again[pc] = now + _AGAIN_S  # it may be for what we lacked, or was not mapped yet
             unwinder = self._stacks.unwinder()
             self._at[pc] = unwinder.once(pc) if unwinder is not None else None
         return self._at[pc] is not None

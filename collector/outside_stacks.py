@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from locktop.collector.model import Frame
@@ -27,6 +27,7 @@ _LIBC = re.compile(r"libc(\.so\.|-2\.)|\[vdso\]|ld-linux|libpthread")
 #: Calls the kernel for whoever asks it to.
 _SYSCALL = "syscall"
 _MOST_KEPT = 20_000
+_MOST_ENDED = 256  # threads
 #: For a thread that runs to be on a CPU once more.
 _RUNNING_S = 0.01
 
@@ -36,13 +37,6 @@ class _Stack(NamedTuple):
     complete: bool
     entered: bool  # see OutsideStacks.of()
     running: bool  # what it does inside the C library is what it does
-
-
-class Seen(NamedTuple):
-    """A stack that a thread has, or had."""
-
-    id: int
-    age_s: float  # since it was looked at
 
 
 class OutsideStacks:
@@ -56,9 +50,9 @@ class OutsideStacks:
         self._unwinder: Unwinder | None = None
         self._can_unwind = True
         self._until = 0.0
-        #: By tid, and whether functions that were called are frames: which sleep, the stack's id,
-        #: and when: time.monotonic().
-        self._of_sleep: dict[tuple[int, bool], tuple[object, int, float]] = {}
+        #: By tid, and whether functions that were called are frames: which sleep, the stack's id.
+        self._of_sleep: dict[tuple[int, bool], tuple[object, int]] = {}
+        self._stopped: set[int] = set()  # tids
         self._ids: dict[_Stack, int] = {}
         self._kept: OrderedDict[int, _Stack] = OrderedDict()  # last used last
         self._next = FIRST_ID
@@ -85,14 +79,14 @@ class OutsideStacks:
         if known is not None and known[0] == sleep and known[1] in self._kept:
             self._kept.move_to_end(known[1])
             return known[1]
-        now = time.monotonic()
-        if now > self._until or not self._is_ready():
+        self._stopped.discard(tid)
+        if time.monotonic() > self._until or not self._is_ready():
             return 0
         unwound = self._asleep(tid, asleep)
         if unwound is None or not unwound.addresses:
             return 0
         found = self._id(unwound, entered=entered)
-        self._of_sleep[tid, entered] = sleep, found, now
+        self._of_sleep[tid, entered] = sleep, found
         return found
 
     def _asleep(self, tid: int, asleep: Asleep | None) -> Unwound | None:
@@ -103,7 +97,10 @@ class OutsideStacks:
         stopped = self._unwinder.stopped(tid)
         # It may have gone on in between.
         known = unwound.addresses
-        return stopped if stopped and stopped.addresses[: len(known)] == known else unwound
+        if stopped is None or stopped.addresses[: len(known)] != known:
+            return unwound
+        self._stopped.add(tid)
+        return stopped
 
     def running(self, tids: Sequence[int]) -> dict[int, int]:
         """Return by tid the ids of stacks that threads have which run now; of those that get no CPU
@@ -117,6 +114,7 @@ class OutsideStacks:
         unwound: dict[int, Unwound] = {}
         try:
             unwound = self._unwinder.running(tids[:MOST], _RUNNING_S)
+            self.refused = ""
         except RefusedError as error:
             if self.may_stop:
                 stopped = {tid: self._unwinder.stopped(tid) for tid in tids[:MOST]}
@@ -125,14 +123,18 @@ class OutsideStacks:
                 self.refused = str(error)
         return {tid: self._id(one, running=True) for tid, one in unwound.items() if one.addresses}
 
-    def last(self, tid: int) -> Seen | None:
-        """Return the stack that a thread had when it slept last, as far as that was looked at."""
-        ways = (self._of_sleep.get((tid, entered)) for entered in (False, True))
-        known = [one for one in ways if one is not None and one[1] in self._kept]
-        if not known:
-            return None
-        _, stack, at = max(known, key=lambda one: one[2])
-        return Seen(stack, time.monotonic() - at)
+    def was_stopped(self, tid: int) -> bool:
+        """Tell whether the thread was stopped when it was last asked of() for a stack."""
+        return tid in self._stopped
+
+    def keep_only(self, living: Collection[int]) -> None:
+        """Let go of what is known of all other threads."""
+        if len(self._of_sleep) > 2 * len(living) + _MOST_ENDED:
+            alive = set(living)
+            known = self._of_sleep.items()
+            self._of_sleep = {key: sleep for key, sleep in known if key[0] in alive}
+            if self._unwinder is not None:
+                self._unwinder.keep_only(alive)
 
     def _with_entered(
         self, addresses: tuple[int, ...], unwound: tuple[int, ...]

@@ -147,7 +147,7 @@ class PreloadSource:
     def __init__(self, pid: int, rules: Rules | None = None, stop_threads: bool = False) -> None:
         """``rules``, ``stop_threads``: see attach()."""
         self._stop_threads = stop_threads
-        self._classifier = Classifier(rules)
+        self._rules = rules
         self._target = discover.find(pid)
         memory = discover.open_memory(self._target)
         self._file = _File(pid, memory, stop_threads)
@@ -167,8 +167,10 @@ class PreloadSource:
         self._busy = threading.Lock()  # levels are set by another thread
 
     def _asking(self) -> tuple[Holders, BlindSpot]:
-        """What asks the kernel about threads of the program that runs now."""
+        """What asks the kernel about threads of the program that runs now. Also tells its waits
+        apart anew."""
         pid, file = self._target.pid, self._file
+        self._classifier = Classifier(self._rules)
 
         def holds(tid: int, lock: Lock) -> bool:
             thread = file.newest.get(tid)
@@ -512,6 +514,7 @@ class PreloadSource:
 
     def _with_sleepers(self, snapshot: Snapshot, resolve: bool) -> Snapshot:
         """With what the holders of contended locks do now, and those that wait unseen."""
+        self._file.outside.keep_only(self._tasks.living)
         self._file.outside.begin(_STACKS_OF_ALL_S if resolve else _STACKS_S)
         locks = self._holders.told(snapshot, resolve)
         # They have time of their own. The first picture does not wait for what stacks need.

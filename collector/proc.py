@@ -56,6 +56,8 @@ _NOTE = (
 _UNCOUNTED = (
     f"this kernel does not tell when its threads sleep (CONFIG_SCHED_INFO); {rights.HOW_TO_PRELOAD}"
 )
+#: Of the descriptors, for the threads that holders are: samples keep others of all.
+_FEW_FILES = 0.125
 _UNTOLD = "some threads wait in futex calls of which it cannot be told for what, or who holds it"
 
 
@@ -71,9 +73,10 @@ class ProcSource:
         Raises LocktopError where the process may not be looked into."""
         self._why = why
         self._stop_threads = stop_threads
-        self._classifier = Classifier(rules)
+        self._rules = rules
         self._target = discover.find(pid)
-        self._tasks = Tasks(pid, self._target.own_pid)
+        self._tasks = Tasks(pid, self._target.own_pid, _FEW_FILES)
+        self._closer = CloserLook(self._tasks)
         self._process = ProcessFigures(self._target)
         self._host = clean(socket.gethostname())
         self._last: Snapshot | None = None
@@ -91,7 +94,9 @@ class ProcSource:
         except OSError as error:
             self._let_go()
             raise self._refused(error) from None
-        if why_not := rights.memory_refused(pid) or ("" if self._now else _UNCOUNTED):
+        if why_not := rights.memory_refused(pid) or (
+            "" if self._samples.is_counted else _UNCOUNTED
+        ):
             self._let_go()
             raise LocktopError(f"process {self._target} runs without the library, and {why_not}")
         self._thread = threading.Thread(target=self._go_on_sampling, name="sampler", daemon=True)
@@ -117,7 +122,7 @@ class ProcSource:
         self._picture = OutsidePicture(self._resolver, self._sampled, self._stacks.frames)
         self._holders = Holders(pid, self._tasks, self._stacks, self._holds)
         self._holders.follow(self._followed)
-        self._closer = CloserLook(self._tasks)
+        self._classifier = Classifier(self._rules)
         self._now: Mapping[int, Sample] = {}
         self._waiting: Mapping[int, OutsideWait] = {}
         self._at = 0.0
@@ -203,9 +208,10 @@ class ProcSource:
             with self._busy:
                 try:
                     self._sample()
-                except OSError as error:
-                    if not task_files.is_ours(error):
-                        return  # the next look says why
+                except (FileNotFoundError, ProcessLookupError):
+                    return  # the next look says that it has ended
+                except OSError:
+                    pass  # may pass, too
             took_s = time.thread_time() - begun
             self._every_s = self._spent.pause_s(took_s)
 
@@ -217,7 +223,7 @@ class ProcSource:
         self._at = self._samples.at
         if len(samples) < len(self._now) or self._samples.newcomers:
             lives = {sample.life for sample in samples.values()}
-            self._sampled.forget_threads(lives, self._samples.newcomers)
+            self._sampled.forget_threads(lives, samples, self._samples.newcomers)
         self._sampled.add(self._at, waits)
         self._now, self._waiting = samples, waits
 
@@ -251,6 +257,7 @@ class ProcSource:
         now = self._at
         interval_s = now - self._looked_at if self._looked_at else now - self._begun
         self._looked_at = now
+        self._let_go_of_ended()
         self._stacks.begin(stacks_s)
         stacks = self._stacks_of_waits()
         threads = self._picture.threads(self._now, self._waiting, stacks, now, interval_s)
@@ -275,6 +282,11 @@ class ProcSource:
             level="sampled",
             notes=self._notes(bool(untold)),
         )
+
+    def _let_go_of_ended(self) -> None:
+        living = {sample.kernel_tid for sample in self._now.values()}
+        self._tasks.keep_only(living)
+        self._stacks.keep_only(living)
 
     def _find_runners(self, stacks_s: float) -> None:
         """Who runs the routines that others wait for; with that in it the sample is taken again."""

@@ -18,6 +18,9 @@ from locktop.collector.glibc_objects import Object
 from locktop.collector.model import Kind
 from locktop.collector.outside_waits import OutsideWait
 
+#: Owners of a lock that are told apart, of those that ended.
+_MOST_BLAMED = 500
+
 Key = tuple[Kind, int]
 
 
@@ -100,9 +103,12 @@ class Sampled:
         """Return what is known of the lock that is waited for; its sums may be behind."""
         return self._locks[wait.what.kind, wait.what.address]
 
-    def forget_threads(self, lives: Container[int], newcomers: Set[int]) -> None:
-        """Let go of what threads that ended have waited: their locks still have it. ``newcomers``:
-        tids that others have now, who are not to blame for what those before them had."""
+    def forget_threads(
+        self, lives: Container[int], tids: Container[int], newcomers: Set[int]
+    ) -> None:
+        """Let go of what threads that ended have waited: their locks still have it. ``tids``: of
+        those that live; ``newcomers``: tids that others have now, who are not to blame for what
+        those before them had."""
         self._settle()
         self._by_thread = {life: sums for life, sums in self._by_thread.items() if life in lives}
         for tid in self._blamed & newcomers:
@@ -110,6 +116,16 @@ class Sampled:
             for lock in self._locks.values():
                 if tid in lock.blame:
                     lock.blame[0] = lock.blame.get(0, 0.0) + lock.blame.pop(tid)
+
+        for lock in self._locks.values():
+            if len(lock.blame) > 2 * _MOST_BLAMED:
+                self._fold_ended(lock.blame, tids)
+
+    def _fold_ended(self, blame: dict[int, float], living: Container[int]) -> None:
+        """Of many that ended only those that were waited for most stay apart."""
+        ended = sorted((tid for tid in blame if tid and tid not in living), key=blame.__getitem__)
+        for tid in ended[: max(len(blame) - _MOST_BLAMED, 0)]:
+            blame[0] = blame.get(0, 0.0) + blame.pop(tid)
 
     def _leave(self, tid: int, after: OutsideWait | None, interval_s: float) -> None:
         """A wait is over, or is told otherwise from now on."""

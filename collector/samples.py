@@ -22,6 +22,8 @@ _SCHED: int = lib.LT_TASK_SCHED
 _CALL: int = lib.LT_TASK_CALL
 _SLEPT: int = lib.LT_TASK_SLEPT
 
+_MOST_FILES = 0.6  # of the descriptors that we may have: others are needed for what is asked beside
+
 _clean = functools.lru_cache(maxsize=4096)(clean)
 #: The first sample after the end of a thread does not show the one that has its id by then: who
 #: began after the third last sample, or shortly before, is new. The kernel tells clock ticks.
@@ -52,7 +54,8 @@ class Samples:
         self._pid = pid
         self._same_ids = pid == own_pid
         self._known: dict[int, Sample] = {}  # by the kernel's tid
-        self._files = TaskFiles(pid)
+        self._files = TaskFiles(pid, _MOST_FILES)
+        self.is_counted = False  # whether the kernel counts how often threads run
         self._number = self._seq = self._life = 0
         self.at = 0.0  # when the last sample was begun: time.monotonic()
         self._taken_at: deque[float] = deque(maxlen=_SHORT_SIGHT)
@@ -89,6 +92,7 @@ class Samples:
 
     def _sample(self, kernel_tid: int, raw: RawTask, before: Sample | None) -> Sample | None:
         """None of a thread that ended, or of which nothing can be told."""
+        self.is_counted = self.is_counted or bool(raw.runs)
         state, name = chr(raw.state), _clean(raw.name[: raw.name_size])
         if state in "ZX":
             return None
@@ -104,7 +108,7 @@ class Samples:
             return None  # it ended in between
         if call is not None and not raw.known & _CALL:
             call = None  # it was on a CPU meanwhile, unless the kernel does not count that
-            state = "R" if raw.known & _SCHED else state
+            state = "R" if raw.known & _SCHED and raw.runs else state
         if before is not None and before.call is None and call is None:
             seq, since = before.seq, before.since
         else:

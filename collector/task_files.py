@@ -45,7 +45,8 @@ _RAW = Record(RawTask, "struct lt_task")
 class TaskFiles:
     """Those of one process. Ids are those of our own pid namespace."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, share: float = 0.75) -> None:
+        """``share``: of the descriptors that we may have open, kept open at most."""
         self._pid = pid
         self._places: dict[int, int] = {}  # by tid
         self._tids: list[int] = []  # by place; of an empty one the last that had it
@@ -54,9 +55,7 @@ class TaskFiles:
         self._table.directory = -1
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         limited = soft != resource.RLIM_INFINITY
-        self._table.most = (
-            min(soft * 3 // 4, _MOST_KEPT) if limited else _MOST_KEPT
-        )  # others need some
+        self._table.most = min(int(soft * share), _MOST_KEPT) if limited else _MOST_KEPT
 
     def tids(self) -> list[int]:
         """Return the ids of the process's threads. Raises OSError when it is gone."""

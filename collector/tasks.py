@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -44,16 +44,18 @@ class Task(NamedTuple):
 class Tasks:
     """The living threads by tid, as the process's own pid namespace counts them."""
 
-    def __init__(self, pid: int, own_pid: int) -> None:
+    def __init__(self, pid: int, own_pid: int, share: float = 0.75) -> None:
+        """``share``: see TaskFiles."""
         self._pid = pid
         self._same_ids = pid == own_pid
         self._own_tids: dict[int, int] = {}
         self._kernel_tids: dict[int, int] = {}
         self._known: dict[int, tuple[object, Task]] = {}
-        self._files = TaskFiles(pid)
+        self._files = TaskFiles(pid, share)
         self._disk_counts, self._all_disk_counts = procfs.counts_disk_waits()
         self._round = 0
         self._refused_until = 0.0  # time.monotonic()
+        self.living: Collection[int] = ()  # by the last read(), as our own pid namespace counts
 
     def close(self) -> None:
         """Close what is kept open."""
@@ -65,7 +67,7 @@ class Tasks:
         same object."""
         self._round += 1
         known: dict[int, tuple[object, Task]] = {}
-        kernel_tids = self._files.tids()
+        self.living = kernel_tids = self._files.tids()
         self._files.keep_only(kernel_tids)
         wanted: list[int] = []
         for kernel_tid, tid in self._both_tids(kernel_tids):
@@ -84,6 +86,10 @@ class Tasks:
                 known[tid] = waits.get(tid), self._task(raw, seen[1] if seen else None)
         self._known = known
         return {tid: task for tid, (_, task) in known.items()}
+
+    def keep_only(self, kernel_tids: Collection[int]) -> None:
+        """Let go of all others, where read() is not called."""
+        self._files.keep_only(kernel_tids)
 
     def _both_tids(self, kernel_tids: Sequence[int]) -> Iterable[tuple[int, int]]:
         """Each with the id that the process itself knows."""

@@ -7,7 +7,7 @@ that waits for something of its own, its name is what is known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
@@ -58,10 +58,14 @@ class LockTypes:
         """Return what is waited for in a stack, innermost first; "" where it does not tell."""
         return _of_libc(frames) or self._rules.type(frames)
 
-    def _word(self, lock: Lock, now: Iterable[int], stacks: Mapping[int, tuple[Frame, ...]]) -> str:
+    def _word(
+        self, lock: Lock, now: Collection[int], stacks: Mapping[int, tuple[Frame, ...]]
+    ) -> str:
         """Those that wait now tell it, else those that have waited."""
         found, key = self._words(now, stacks), (lock.id, lock.generation)
-        if not found and key not in self._known:
+        if not found and _is_named(now, stacks):
+            self._known.pop(key, None)  # what it was told to be before it is no more
+        elif not found and key not in self._known:
             found = self._words((entry.stack for entry in lock.wait_stacks), stacks)
         if found:  # of several it is none: the memory may have been another lock's before
             self._known[key] = found.pop() if len(found) == 1 else ""
@@ -75,6 +79,16 @@ class LockTypes:
         if known is None or known[0] is not frames:
             known = self._of_stack[stack] = frames, self.of(frames)
         return known[1]
+
+
+def _is_named(ids: Collection[int], stacks: Mapping[int, tuple[Frame, ...]]) -> bool:
+    """Whether all functions of some stacks are known: then what they do not tell is not so."""
+    frames = [frame for stack in ids for frame in stacks.get(stack, ())]
+    return (
+        all(stacks.get(stack) for stack in ids)
+        and bool(frames)
+        and all(frame.function for frame in frames)
+    )
 
 
 def _typed(lock: Lock, word: str, known: tuple[Lock, Lock] | None) -> Lock:

@@ -325,7 +325,7 @@ class _Page:
             has = f"  {self._thread(now.tid)} has {self._lock(lock.id)}"
             yield f"{has} and is {holder_words.doing(now, now.tid)}"
             if now.stack_age_s:
-                yield f"      where it slept last, {units.duration(now.stack_age_s)} ago:"
+                yield f"      seen asleep {units.duration(now.stack_age_s)} ago:"
             yield from self._stack(now.stack, "      ")
 
     def _ends_of_chains(self, row: _Row) -> Iterator[str]:

@@ -19,10 +19,11 @@ def what(waits: Sequence[UnseenWait]) -> str:
     first = waits[0]
     if not first.address:
         return first.type or "something that is not known"
-    one = all(wait.address == first.address for wait in waits)
-    if one and first.name:
+    count = len({wait.address for wait in waits})
+    if count == 1 and first.name:
         return f"{first.name} ({first.type or 'futex'})"
-    futex = f"futex {first.address:#x}" if one else "one futex each"
+    many = "one futex each" if count == len(waits) else f"{count} futexes"
+    futex = f"futex {first.address:#x}" if count == 1 else many
     return f"{first.type}, {futex}" if first.type else futex
 
 
@@ -58,7 +59,8 @@ def _groups(waits: Iterable[UnseenWait]) -> list[list[UnseenWait]]:
     found: dict[object, list[UnseenWait]] = {}
     for wait in waits:
         # Of one without a stack it is not known whether another one is at its place.
-        found.setdefault((wait.stack, wait.type) if wait.stack else wait.tid, []).append(wait)
+        alike = wait.stack, wait.type, wait.idle, wait.why
+        found.setdefault(alike if wait.stack else wait.tid, []).append(wait)
     return sorted(found.values(), key=lambda group: (group[0].idle is True, -max(map(_age, group))))
 
 

@@ -5,7 +5,7 @@ Whatever is not known for certain cuts a stack short: what is shown of it is so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from locktop.collector import memory, procfs, syscalls
@@ -166,6 +166,10 @@ class Unwinder:
         if call is not None and call.sp == copy.sp:
             self._stops[tid] = _Stop(call, followed, found)
         return found
+
+    def keep_only(self, tids: Collection[int]) -> None:
+        """Let go of what is kept of all other threads."""
+        self._stops = {tid: stop for tid, stop in self._stops.items() if tid in tids}
 
     def _call(self, tid: int) -> Call | None:
         try:

@@ -136,7 +136,7 @@ def test_a_call_is_told_only_of_one_that_has_the_lock_in_it(
     assert not [now for now in seen if now.call == "clock_nanosleep"]
 
 
-def test_where_nobody_may_sample_it_is_said_where_it_slept_last(
+def test_where_nobody_may_sample_it_is_said_where_it_was_seen_asleep(
     start_bare: StartTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where kernel.perf_event_paranoid is 3."""
@@ -147,12 +147,17 @@ def test_where_nobody_may_sample_it_is_said_where_it_slept_last(
     monkeypatch.setattr(perf_sample, "_opened", refused)
     target, _ = begun(start_bare, "rests_and_runs")
     with closing(attach(target.pid)) as source:
-        until(source, lambda now: now.doing is Doing.BLOCKED or now.doing is Doing.WAITING)
+        until(source, lambda now: now.doing is Doing.BLOCKED)
         target.go_on()
         seen, now = until(source, lambda now: now.doing is Doing.RUNNING)
         assert now.stack_age_s > 0.0
         assert functions(seen, now)[:2] == ["rests", "rests_and_runs"]
         assert any("perf_event_paranoid is 3" in note for note in seen.notes)
+        monkeypatch.undo()
+        seen, now = until(source, lambda now: bool(now.stack and not now.stack_age_s))
+        assert functions(seen, now)[:2] == ["works", "rests_and_runs"]
+        assert not any("perf_event_paranoid" in note for note in seen.notes), "it was let"
+        monkeypatch.setattr(perf_sample, "_opened", refused)
     with closing(attach(target.pid, stop_threads=True)) as source:
         seen, now = until(source, lambda now: bool(now.stack))
     assert functions(seen, now)[:2] == ["works", "rests_and_runs"]

@@ -266,13 +266,27 @@ def test_another_thread_with_the_id_of_one_that_ended_begins_anew() -> None:
     sampled = Sampled()
     for now in (10.0, 11.0):
         sampled.add(now, {100: wait(100, 1, 10.0)})
-    sampled.forget_threads({2}, {100, 101})
+    sampled.forget_threads({2}, {100, 101}, {100, 101})
     sampled.add(12.0, {100: wait(100, 2, 12.0, life=2)})
     sampled.add(13.0, {100: wait(100, 2, 12.0, life=2)})
     (lock,) = sampled.locks.values()
     assert lock.wait.s == 3.0
     assert lock.blame == {0: 1.0, 101: 2.0}
     assert sampled.by_thread[2][Kind.MUTEX].s == 1.5
+
+
+def test_of_many_owners_that_ended_those_waited_for_most_are_told() -> None:
+    sampled = Sampled()
+    for number in range(3000):
+        owner = Object(Kind.MUTEX, 0x1000, 1000 + number)
+        waits = {100: OutsideWait(100, 1, number, 1.0 * number, MUTEX, owner)}
+        sampled.add(1.0 * number, waits)
+        sampled.add(number + 0.5 + number / 10_000, waits)
+        sampled.forget_threads({1}, {100, 1000}, set())
+    (lock,) = sampled.locks.values()
+    assert len(lock.blame) < 1100
+    assert {0, 1000} <= lock.blame.keys(), "one that lives stays"
+    assert sum(lock.blame.values()) == pytest.approx(lock.wait.s)
 
 
 def test_sums_of_short_waits_are_right_within_their_error() -> None:

@@ -324,3 +324,17 @@ def test_switches_of_a_thread(threads: list[int]) -> None:
     assert before[1] <= found.involuntary <= after[1]
     with pytest.raises(OSError, match="No such file"):
         tasks.switches(1 << 22)
+
+
+def test_of_those_that_ended_nothing_is_kept_open(threads: list[int]) -> None:
+    pid = os.getpid()
+    tasks = Tasks(pid, pid)
+    tasks.keep_only(())
+    before = len(os.listdir("/proc/self/fd"))
+    assert all(tasks.states(threads).values())
+    assert len(os.listdir("/proc/self/fd")) > before
+    tasks.keep_only(threads[:1])
+    few = len(os.listdir("/proc/self/fd"))
+    tasks.keep_only(())
+    assert len(os.listdir("/proc/self/fd")) < few
+    tasks.close()

@@ -245,6 +245,6 @@ def test_what_a_holder_does_has_its_stack_as_old_as_it_is() -> None:
     assert "; now running (58% of a CPU)" in details(Picture(calm), 1)
     old = replace(lock, holder_now=HolderNow(4714, Doing.RUNNING, stack=6, stack_age_s=1.25))
     said = details(Picture(replace(calm, locks=(old, *calm.locks[1:]))), 1)
-    assert "where it slept last, 1.25s ago:" in said
+    assert "seen asleep 1.25s ago:" in said
     assert "; now running" in said
     assert "of a CPU" not in said

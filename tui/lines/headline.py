@@ -52,7 +52,8 @@ def _say_unseen(picture: Picture) -> Line:
         return ()
     longest = max(waits, key=lambda wait: wait.for_s or 0.0)
     name = picture.thread_name(longest.tid)
-    who = f"{len(waits)} threads wait" if len(waits) > 1 else f"{name} waits"
+    count = sum((one.type, one.address) == (longest.type, longest.address) for one in waits)
+    who = f"{count} threads wait" if count > 1 else f"{name} waits"
     return say(
         (f" {who} for ", "waiting"),
         (longest.type or "a futex", "strong"),

@@ -34,7 +34,7 @@ def lock_details(picture: Picture, lock: Lock) -> Iterator[Line]:
     now = lock.holder_now
     if now is not None and now.stack:
         if now.stack_age_s:
-            yield labelled("", (f"where it slept last, {duration(now.stack_age_s)} ago:", "dim"))
+            yield labelled("", (f"seen asleep {duration(now.stack_age_s)} ago:", "dim"))
         yield from stack_of(picture, now.stack, 0)
     yield from _waiters(picture, lock)
     yield from figures(picture, lock, {lock.id})
