@@ -11,10 +11,13 @@ from locktop.collector.analysis.lock_types import LockTypes
 from locktop.collector.export import unseen_text
 from locktop.collector.model import Frame, Kind, Snapshot, ThreadState, UnseenWait
 
+_MODULES = {"GOMP_critical_start": "libgomp.so.1"}
+
 
 def waiting_in(*functions: str) -> Snapshot:
     frames = tuple(
-        Frame(0x1000 + at, name, None, None, "program", at) for at, name in enumerate(functions)
+        Frame(0x1000 + at, name, None, None, _MODULES.get(name, "program"), at)
+        for at, name in enumerate(functions)
     )
     wait = pictures.wait(1, Kind.FUTEX, 1.0, stack=9)
     made = pictures.snapshot(
