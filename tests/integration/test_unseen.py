@@ -17,6 +17,7 @@ from support.targets import PATIENCE_S, Compiler, StartTarget, Target, remove_fi
 
 from locktop.collector.attach import attach
 from locktop.collector.launch import preload_environment
+from locktop.collector.model import UnseenWait
 
 Need = Callable[[str], Path]
 NOBODY = 65534
@@ -172,10 +173,11 @@ def test_a_dormant_library_is_not_said_to_be_passed_by(start_target: StartTarget
         while not tids <= set((seen := source.look()).unseen_waiters):
             assert time.monotonic() < deadline
         assert (len(seen.notes), "is dormant" in seen.notes[0]) == (1, True), seen.notes
-        while not all(wait.stack for wait in seen.unseen) or not seen.unseen:
+        waits: list[UnseenWait] = []
+        while not waits or not all(wait.stack for wait in waits):
             assert time.monotonic() < deadline
             seen = source.look(resolve=True)
-        waits = [wait for wait in seen.unseen if wait.tid in tids]
+            waits = [wait for wait in seen.unseen if wait.tid in tids]
         assert {wait.name for wait in waits} == {"g_alpha_lock", "g_beta_lock", "g_gamma_lock"}
         assert {wait.why for wait in waits} == {"pthread-lock"}
         source.set_level("counting")

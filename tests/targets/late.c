@@ -8,6 +8,7 @@ enum { ROUNDS = 50 };
 pthread_mutex_t g_past_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_barrier_t taken, all_done;
 static double wait_s;
+static int wanting;
 
 static KEPT void wanted_in_the_past(void)
 {
@@ -19,6 +20,7 @@ static KEPT void wanted_in_the_past(void)
 
 static void *wanter(void *argument)
 {
+    wanting = own_tid();
     for (int i = 0; i < ROUNDS; i++) {
         pthread_barrier_wait(&taken);
         wanted_in_the_past();
@@ -35,7 +37,9 @@ int main(void)
     for (int i = 0; i < ROUNDS; i++) {
         pthread_mutex_lock(&g_past_lock);
         pthread_barrier_wait(&taken);
-        pause_ms(5);
+        while (!is_asleep(wanting)) /* whoever passed the barrier does not sleep there */
+            pause_ms(1);
+        pause_ms(4);
         pthread_mutex_unlock(&g_past_lock);
         pthread_barrier_wait(&all_done);
     }
