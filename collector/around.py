@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from locktop.collector import abi
 from locktop.collector.abi import WaitBlock, lib
 from locktop.collector.model import Use
 from locktop.collector.reading import RawThread
 from locktop.collector.tasks import Task
 
 if TYPE_CHECKING:
-    from locktop.collector.picture import LockNow
+    from locktop.collector.lock_now import LockNow
 
 _KIND_SHIFT: int = lib.LT_KIND_SHIFT
 _ADDRESS: int = (1 << _KIND_SHIFT) - 1
@@ -54,11 +55,12 @@ class Around:
             return 0
         return self._by_pthread.get(wait.key & _ADDRESS, 0)
 
-    def done(self, raw: RawThread | None) -> tuple[tuple[Use, ...] | None, bool]:
-        """See Thread.uses and Thread.signals."""
-        if raw is None or not self._of_nobody:
+    def done(
+        self, raw: RawThread | None, uses: Sequence[abi.Use]
+    ) -> tuple[tuple[Use, ...] | None, bool]:
+        """See Thread.uses and Thread.signals. ``uses``: what ``raw`` says of them."""
+        if raw is None or not uses or not self._of_nobody:
             return (), False
-        uses = raw.uses()
         signals = any(use.signals > (use.acquisitions if use.kind == _SEM else 0) for use in uses)
         if not raw.uses_are_whole:
             return None, signals

@@ -6,6 +6,10 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+#: Objects made and not let go of, before it looks among the young ones: more than a look at some
+#: thousand threads makes before it lets go of those that the look before made.
+_MANY = 100_000
+
 
 @contextmanager
 def not_collected() -> Iterator[None]:
@@ -17,4 +21,6 @@ def not_collected() -> Iterator[None]:
         yield
     finally:
         if enabled:
+            if 0 < gc.get_threshold()[0] < _MANY:
+                gc.set_threshold(_MANY)
             gc.enable()

@@ -14,6 +14,7 @@ from locktop.collector import (
     control,
     discover,
     ending,
+    events,
     forked,
     garbage,
     neighbours,
@@ -37,6 +38,8 @@ from locktop.collector.frames import StackFrames
 from locktop.collector.given_names import GivenNames
 from locktop.collector.holder_now import Holders
 from locktop.collector.judged import Judged
+from locktop.collector.lock_now import forget_former_owners, locks_now
+from locktop.collector.lock_picture import LockPicture
 from locktop.collector.misuses import Misuses
 from locktop.collector.model import (
     Deadlock,
@@ -50,7 +53,6 @@ from locktop.collector.model import (
 )
 from locktop.collector.orders import LockOrders
 from locktop.collector.outside_stacks import OutsideStacks
-from locktop.collector.picture import Picture, locks_now
 from locktop.collector.process import ProcessFigures, iso
 from locktop.collector.python_stacks import PythonStacks, Waits
 from locktop.collector.reading import RawThread, Reader, Reading
@@ -60,6 +62,7 @@ from locktop.collector.source import WaitNow
 from locktop.collector.symbols.python_reader import PythonReader
 from locktop.collector.symbols.resolver import Resolver
 from locktop.collector.tasks import Task, Tasks
+from locktop.collector.thread_picture import ThreadPicture
 
 #: Of one look, for the flight recorder: counters never wait for it.
 _EVENTS_BUDGET_S = 0.02
@@ -122,7 +125,8 @@ class _File:
         self.orders = LockOrders(memory, resolver)
         self.rows: dict[int, LockRow] = {}  # of the last look
         self.judged = Judged()
-        self.picture = Picture(self.clock, resolver, self.given, self._merged)
+        self.threads = ThreadPicture(self.clock)
+        self.locks = LockPicture(self.clock, resolver, self.given, self._merged)
         self.claim = control.Claim(memory, self.clock)
         self.asleep: frozenset[tuple[int, int]] = frozenset()  # stuck waits: tid, seq
         self.seen_alive = 0  # ticks
@@ -345,10 +349,10 @@ class PreloadSource:
         tasks, tasks_at = self._read_tasks(reading, ended)
         now = locks_now(reading.newest.values(), tasks)
         if not ended:
-            file.picture.forget_former_owners(now, self._tasks)
+            forget_former_owners(now, self._tasks, file.clock)
         counts = control.level_name(reading.control) != "dormant"
-        threads = file.picture.threads(reading.newest, now, tasks, tasks_at, counts)
-        locks = file.picture.locks(reading, now, file.frames)
+        threads = file.threads.of(reading.newest, now, tasks, tasks_at, counts)
+        locks = file.locks.of(reading, now, file.frames)
         file.recorder.read(reading.threads, _EVENTS_BUDGET_S)
         deadlocks = self._deadlocks(threads, locks, tasks, reading.handed_over, ended)
         order = file.orders.potential(locks, file.rows)
@@ -399,7 +403,7 @@ class PreloadSource:
         states = self._tasks.states(asleep | suspects.ended)
         awake = {tid for tid in asleep if states[tid] != "S"}
         awake |= {tid for tid in suspects.ended if states[tid]}
-        again = file.picture.waiting_threads(file.reader.read_threads(), tasks)
+        again = file.threads.waiting_threads(file.reader.read_threads(), tasks)
         beside = self._neighbours.threads(again, by_id)
         file.asleep = frozenset((tid, first.stops[tid].seq) for tid in asleep - awake)
         now = waitgraph.waits((*again, *beside), by_id)
@@ -415,8 +419,8 @@ class PreloadSource:
         order: Found,
     ) -> Snapshot:
         file, now = self._file, time.time()
-        events = [file.picture.event(raw, reading.now) for raw in file.recorder.newest]
-        seen = tuple(event for event in events if event is not None)
+        recorded = [events.event(raw, reading.now, file.clock) for raw in file.recorder.newest]
+        seen = tuple(event for event in recorded if event is not None)
         interval_s = time.monotonic() - self._looked_at if self._looked_at else 0.0
         self._looked_at = time.monotonic()
         main = tasks.get(self._target.own_pid)
@@ -444,7 +448,7 @@ class PreloadSource:
             stacks=self._stacks(threads, locks, seen, deadlocks, misuses, order.cycles),
             sites=self._sites(threads, locks, seen, deadlocks, order.cycles),
             events=seen,
-            marks=tuple(file.picture.mark(raw, reading.now) for raw in file.recorder.marks),
+            marks=tuple(events.mark(raw, reading.now, file.clock) for raw in file.recorder.marks),
             misuses=misuses,
             lost_events=file.recorder.lost,
             locks_left_out=reading.left_out,
@@ -534,7 +538,7 @@ class PreloadSource:
         for _ in range(_MOST_ROUNDS):
             file.resolver.wait(patience_s)
             known = file.resolver.version
-            locks = file.picture.renamed(snapshot.locks, file.frames)
+            locks = file.locks.renamed(snapshot.locks, file.frames)
             order = file.orders.potential(locks, file.rows, final=True)  # classes go by name
             edges = [edge for cycle in order.cycles for edge in cycle.edges]
             stacks = dict.fromkeys(
@@ -555,7 +559,7 @@ class PreloadSource:
             snapshot = file.python.resolved(
                 snapshot, file.waits, lambda: _waits(file.reader.read_threads())
             )
-            locks = file.picture.renamed(snapshot.locks, file.frames)
+            locks = file.locks.renamed(snapshot.locks, file.frames)
             snapshot = replace(snapshot, locks=locks)
         notes = *snapshot.notes, *file.resolver.notes(), *file.python.notes()
         return replace(snapshot, notes=tuple(dict.fromkeys(notes)))

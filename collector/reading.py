@@ -7,13 +7,14 @@ belonged together, and copies again what did not (the rules stand in abi.h).
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from locktop.collector import abi
 from locktop.collector.abi import HeldEntry, LockRow, Site, ThreadBlock, Use, WaitBlock, ffi, lib
 from locktop.collector.clock import Clock
+from locktop.collector.errors import LocktopError
 from locktop.collector.shm import GrowingArray, SharedMemory
 
 #: Rows handed to Python; locks that nobody waited for are left out first.
@@ -39,7 +40,9 @@ _SITE = struct.Struct("=IIIIQQQ")
 
 @dataclass(slots=True)
 class RawThread:
-    """One thread block. The three tuples are by kind (enum lt_kind)."""
+    """One thread block. The three tuples are by kind (enum lt_kind).
+
+    It is the same object reading after reading as long as nothing of it changes but ``now``."""
 
     index: int
     offset: int  # of its block in the file
@@ -104,6 +107,8 @@ class Reader:
         self._retired_sites: dict[int, tuple[int, bytes]] = {}
         self._retired_at = -1
         self._mode = 0
+        self._raws: list[RawThread | None] = []  # by index, as ``_seen`` has them
+        self._forget_threads()
 
     def read(self, wanted: Iterable[int] = ()) -> Reading:
         """Return what the file says now, with the locks of the ids ``wanted`` in any case. Raises
@@ -166,26 +171,40 @@ class Reader:
     def _read_threads(self, cycle: _Cycle) -> None:
         self.threads.refresh()
         self.threads.copy()
+        if self._mode >> 8 != self._epoch or self.threads.count > len(self._raws):
+            self._forget_threads()
         # Not of a memoryview: collecting a cycle with both would crash the interpreter (cffi 2.1).
-        blocks = ffi.from_buffer(self.threads.data)
-        for index, offset in enumerate(self.threads.offsets()):
-            thread = self._read_thread(cycle, index, blocks + index * abi.THREAD.size, offset)
-            if thread is not None:
-                cycle.threads.append(thread)
+        blocks, raws = ffi.from_buffer(self.threads.data), self._raws
+        try:
+            for index in cycle.changed_threads(blocks, self._offsets, self._seen, self._now):
+                raws[index] = self._raw_thread(cycle, index)
+        except LocktopError:
+            self._forget_threads()
+            raise
+        for index, now in enumerate(ffi.unpack(self._now, self.threads.count)):
+            raw = raws[index]
+            if not now:
+                raws[index] = None  # or never was; the retire count shows if it ended just now
+            elif raw is not None:
+                raw.now = now
+                cycle.threads.append(raw)
         _name_late_locks(cycle.threads)
 
-    def _read_thread(self, cycle: _Cycle, index: int, block: Any, at: int) -> RawThread | None:
-        """``block``: pointer to the copy of a block that lies at ``at`` in the file."""
-        result = cycle.read_thread(block, at)
-        if result == lib.LT_READ_GONE:
-            return None  # or never was; the retire count shows if it ended just now
-        if result != lib.LT_READ_DONE:
-            raise self._memory.broken("a thread's tables are not where they should be")
-        after = abi.THREAD.at(cycle.block)
-        wait = cycle.wait()
+    def _forget_threads(self) -> None:
+        """Whatever was read of them before: each is told anew."""
+        count = self.threads.count
+        self._epoch = self._mode >> 8
+        self._raws = [None] * count
+        self._seen = ffi.new("struct lt_thread_seen[]", count)
+        self._now = ffi.new("uint64_t[]", count)
+        self._offsets = ffi.new("uint64_t[]", list(self.threads.offsets()))
+
+    def _raw_thread(self, cycle: _Cycle, index: int) -> RawThread:
+        """The one that was read last."""
+        at, after, wait = self._offsets[index], abi.THREAD.at(cycle.block), cycle.wait()
         held: tuple[HeldEntry, ...] = ()
         # One that has not seen the present epoch may have missed releases.
-        if after.held_top and (wait or after.mode >> 8 == self._mode >> 8):
+        if after.held_top and (wait or after.mode >> 8 == self._epoch):
             held = self._held(after, at, cycle.block)
             if wait is not None and not self._is_still(wait, after, at):
                 wait = None
@@ -322,13 +341,21 @@ def _name_late_locks(threads: list[RawThread]) -> None:
     """Fill in the ids of locks that found no room when they were taken, and did when they were
     waited for. Who waits knows the id, and whom it saw have the lock. What that one lists would
     not do alone: without an entry for the lock nothing tells that another thread gave it back."""
+    late = [
+        at
+        for at, thread in enumerate(threads)
+        if thread.held and any(not entry.lock for entry in thread.held)
+    ]
+    if not late:
+        return
     seen = {(wait.key, wait.holder): wait.lock for thread in threads if (wait := thread.wait)}
-    for thread in threads:
-        if any(not entry.lock for entry in thread.held):
-            thread.held = tuple(
-                entry._replace(lock=entry.lock or seen.get((entry.key, thread.block.tid), 0))
-                for entry in thread.held
-            )
+    for at in late:
+        thread = threads[at]
+        named = [
+            entry._replace(lock=entry.lock or seen.get((entry.key, thread.block.tid), 0))
+            for entry in thread.held
+        ]
+        threads[at] = replace(thread, held=tuple(named))
 
 
 class _Scratch:
@@ -350,6 +377,7 @@ class _Cycle:
     def __init__(
         self, memory: SharedMemory, clock: Clock, scratch: _Scratch, sum_count: int
     ) -> None:
+        self._memory = memory
         self._scratch = scratch
         self.sum_count = sum_count
         self.sums = bytearray(sum_count * abi.LOCK_SUM_SIZE)
@@ -391,17 +419,21 @@ class _Cycle:
         """Return the struct lt_use of the thread that was read last."""
         return bytes(self.sum[_USES_AT : _USES_AT + min(count, _MOST_USES) * abi.USE.size])
 
-    def read_thread(self, block: Any, offset: int) -> int:
-        """Add a thread's tables to the sums; return an lt_read_result. ``block``: pointer to a
-        copy of its block."""
-        while True:
-            result = int(lib.lt_read_thread(self.args, block, offset))
-            if result == lib.LT_READ_MORE_SCRATCH:
-                self._set_scratch(int(self.args.scratch_needed) * 5 // 4)
+    def changed_threads(self, blocks: Any, offsets: Any, seen: Any, now: Any) -> Iterator[int]:
+        """Add all threads' tables to the sums. Yields the index of each that is not as ``seen`` has
+        it, while all of it is here. Raises LocktopError for a damaged one; arguments: see
+        lt_read_threads()."""
+        args, count = self.args, len(offsets)
+        args.next = 0
+        while result := lib.lt_read_threads(args, blocks, offsets, count, seen, now):
+            if result == lib.LT_READ_CHANGED:
+                yield args.next - 1
+            elif result == lib.LT_READ_MORE_SCRATCH:
+                self._set_scratch(int(args.scratch_needed) * 5 // 4)
             elif result == lib.LT_READ_MORE_SITES:
                 self._grow_sites()
             else:
-                return result
+                raise self._memory.broken("a thread's tables are not where they should be")
 
     def fold_sites(self, sites: bytes) -> None:
         """Add struct lt_site_sum, packed."""

@@ -13,7 +13,7 @@ from locktop.collector import abi
 from locktop.collector.abi import WaitBlock, lib
 from locktop.collector.clock import Clock
 from locktop.collector.judged import Judged
-from locktop.collector.picture import kind_of
+from locktop.collector.kinds import kind_of
 from locktop.collector.shm import GrowingArray
 from locktop.collector.source import WaitNow
 

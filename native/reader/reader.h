@@ -139,7 +139,8 @@ enum lt_read_result {
     LT_READ_GONE = 1,         /* no thread has this block, or it ended meanwhile */
     LT_READ_DAMAGED = 2,      /* its tables lie outside the file or cannot be so large */
     LT_READ_MORE_SCRATCH = 3, /* scratch_needed bytes; nothing was added: call again */
-    LT_READ_MORE_SITES = 4    /* a larger table of sites; nothing was added: call again */
+    LT_READ_MORE_SITES = 4,   /* a larger table of sites; nothing was added: call again */
+    LT_READ_CHANGED = 5       /* it is another one, or did something since it was read before */
 };
 
 /* What reading a thread needs and gives. The caller sets the first part once a cycle. */
@@ -156,6 +157,7 @@ struct lt_thread_read {
     uint32_t site_capacity;
     uint32_t site_used;
     uint32_t refused; /* slots left out so far */
+    uint32_t next;    /* index of the thread to read */
 
     uint64_t scratch_needed;
     uint64_t now;             /* ticks when it was read */
@@ -164,9 +166,25 @@ struct lt_thread_read {
                                  as held are of one moment */
 };
 
-/* Copies a thread's tables with pread, checks that they belonged together, and adds them to the
- * sums. `block` is a copy of the thread's block, `offset` where that lies in the file. */
-int lt_read_thread(struct lt_thread_read *read, const void *block, uint64_t offset);
+/* What one reading said of a thread. */
+struct lt_thread_seen {
+    uint64_t size; /* bytes of `data`; 0: nothing is known, or it does not fit */
+    uint64_t data[255];
+};
+
+/* Reads threads: copies the tables of each with pread, checks that they belonged together, and adds them
+ * to the sums. `blocks` are copies of their blocks, `offsets` where these lie in the file. Begins with the thread
+ * `read->next`, which the caller sets to 0 at first, and returns
+ *
+ *   LT_READ_DONE     behind the last one
+ *   LT_READ_CHANGED  behind one of which something is not as `seen` has it, by index, from the reading
+ *                    before: `read` has it
+ *   LT_READ_MORE_*   at one that needs more room
+ *   LT_READ_DAMAGED  at one whose tables are not where they should be
+ *
+ * Called again it goes on from there. `now` gets when each was read, ticks, 0 where there is none any more. */
+int lt_read_threads(struct lt_thread_read *read, const void *blocks, const uint64_t *offsets,
+                    uint32_t count, struct lt_thread_seen *seen, uint64_t *now);
 
 /* Writes at most `capacity` rows: first the locks marked in `wanted`, then those that were
  * waited for, then the others, each by how much they were used. `locks` holds the `count`

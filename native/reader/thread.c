@@ -135,7 +135,8 @@ static int fold(struct lt_thread_read *read, const struct lt_thread *tables)
     return LT_READ_DONE;
 }
 
-int lt_read_thread(struct lt_thread_read *read, const void *block, uint64_t offset)
+/* Copies the tables of one thread with pread, checks that they belonged together, and adds them to the sums. */
+static int read_one(struct lt_thread_read *read, const void *block, uint64_t offset)
 {
     const uint64_t head = offsetof(struct lt_thread, own);
     struct lt_thread tables, first;
@@ -165,4 +166,79 @@ int lt_read_thread(struct lt_thread_read *read, const void *block, uint64_t offs
     if (gone(&read->block, &first))
         return LT_READ_GONE;
     return fold(read, &tables);
+}
+
+/* ---- what has changed ---- */
+
+struct packed {
+    uint8_t *at;
+    size_t left;
+};
+
+static int pack(struct packed *to, const void *from, size_t size)
+{
+    if (size > to->left)
+        return 0;
+    memcpy(to->at, from, size);
+    to->at += size;
+    to->left -= size;
+    return 1;
+}
+
+/* All that the caller is told of the thread but the time. A list that lies elsewhere is not at hand. */
+static void pack_all(const struct lt_thread_read *read, uint64_t offset,
+                     struct lt_thread_seen *seen)
+{
+    const struct lt_thread *block = &read->block;
+    const struct lt_thread_sum *sum = &read->sum;
+    struct packed to = {(uint8_t *)seen->data, sizeof seen->data};
+    int is_inline = block->held == offset + offsetof(struct lt_thread, held_inline) &&
+                    block->held_top <= sizeof block->held_inline;
+
+    seen->size = 0;
+    if ((block->held_top == 0 || is_inline) && sum->use_count <= LT_USES &&
+        pack(&to, block, offsetof(struct lt_thread, own)) &&
+        pack(&to, block->held_inline, block->held_top) &&
+        pack(&to, sum, offsetof(struct lt_thread_sum, uses)) &&
+        pack(&to, sum->uses, sum->use_count * sizeof *sum->uses))
+        seen->size = (uint64_t)(to.at - (uint8_t *)seen->data);
+}
+
+static int is_as_before(const struct lt_thread_read *read, uint64_t offset,
+                        struct lt_thread_seen *seen)
+{
+    struct lt_thread_seen now;
+    int same;
+
+    pack_all(read, offset, &now);
+    same = now.size != 0 && now.size == seen->size && memcmp(now.data, seen->data, now.size) == 0;
+    if (!same) {
+        seen->size = now.size;
+        memcpy(seen->data, now.data, now.size);
+    }
+    return same;
+}
+
+int lt_read_threads(struct lt_thread_read *read, const void *blocks, const uint64_t *offsets,
+                    uint32_t count, struct lt_thread_seen *seen, uint64_t *now)
+{
+    while (read->next < count) {
+        uint32_t i = read->next;
+        const uint8_t *block = (const uint8_t *)blocks + (size_t)i * sizeof(struct lt_thread);
+        int result = read_one(read, block, offsets[i]);
+
+        if (result == LT_READ_GONE) {
+            now[i] = seen[i].size = 0;
+        } else if (result != LT_READ_DONE) {
+            return result;
+        } else {
+            now[i] = read->now;
+            if (!is_as_before(read, offsets[i], &seen[i])) {
+                read->next++;
+                return LT_READ_CHANGED;
+            }
+        }
+        read->next++;
+    }
+    return LT_READ_DONE;
 }
