@@ -82,5 +82,5 @@ def _dead(threads: Iterable[Thread], last: Iterable[Thread], exited: bool) -> It
 def _left(locks: Iterable[Lock], last: Iterable[Lock], exited: bool) -> Iterable[Lock]:
     rates = {lock.id: lock.rates for lock in last}
     for lock in locks:
-        left = replace(lock, rates=rates.get(lock.id, LockRates()))
-        yield replace(left, waiters=(), holders=()) if exited else left
+        left = lock._replace(rates=rates.get(lock.id, LockRates()))
+        yield left._replace(waiters=(), holders=()) if exited else left

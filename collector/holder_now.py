@@ -88,7 +88,7 @@ class Holders:
         asked |= self._running_where(asked, held, by_tid)
         self._told = {now.stack for now in asked.values() if now.stack}
         return tuple(
-            replace(lock, holder_now=asked[found[lock.id]]) if lock.id in found else lock
+            lock._replace(holder_now=asked[found[lock.id]]) if lock.id in found else lock
             for lock in locks
         )
 

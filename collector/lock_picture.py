@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from locktop.collector import blame
 from locktop.collector.abi import LockRow, Site
@@ -197,8 +196,7 @@ class LockPicture:
         """Return the locks with the names known by now."""
         rows = {row.lock: row for row, _, _ in self._locks.values()}
         return tuple(
-            replace(
-                lock,
+            lock._replace(
                 name=self._lock_name(row, lock.kind, lock.wait_stacks, frames, lock.waiters),
             )
             if (row := rows.get(lock.id))

@@ -109,8 +109,7 @@ class UnseenWait:
     why: str = ""  # that rule
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(NamedTuple):
     """What a thread did at a lock that nobody owns."""
 
     lock: int  # id
@@ -118,8 +117,7 @@ class Use:
     signals: int = 0  # sem: posts; cond: signals and broadcasts
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(NamedTuple):
     """A lock that a thread holds now."""
 
     lock: int  # id
@@ -201,18 +199,16 @@ class Thread(NamedTuple):  # as is TimeSplit
     counters: Counters | None = None  # of the thread that is followed
 
 
-@dataclass(frozen=True, slots=True)
-class WaitStack:
+class WaitStack(NamedTuple):
     """Where waits for one lock came from; an exact counter."""
 
     stack: int
-    count: int
+    count: int  # type: ignore[assignment]  # a tuple's method of this name is of no use here
     wait_s: float
     idle: bool = False  # waits for work
 
 
-@dataclass(frozen=True, slots=True)
-class Blame:
+class Blame(NamedTuple):
     """Wait time charged to a holder and where it took the lock."""
 
     tid: int  # 0: threads that ended; with a site of 0: nobody, or nobody that is known
@@ -258,8 +254,7 @@ class HolderNow:
     cpu: float | None = None  # running: share of the last interval that it was on a CPU
 
 
-@dataclass(frozen=True, slots=True)
-class LockRates:
+class LockRates(NamedTuple):
     """One lock in the last interval, per second of it."""
 
     acquisitions: float = 0.0
@@ -270,8 +265,7 @@ class LockRates:
     unheld: float = 0.0  # of ``wait``, while nobody had it or nobody is known to
 
 
-@dataclass(frozen=True, slots=True)
-class Lock:
+class Lock(NamedTuple):
     """One lock since the process started."""
 
     id: int
@@ -373,8 +367,7 @@ class OrderCycle:
     classes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """A contended acquisition, or a wait, that ended (from the flight recorder)."""
 
     tid: int

@@ -364,7 +364,7 @@ class ProcSource:
         self._resolver.wait(_NAMES_S)
         locks = self._picture.locks(self._waiting, self._at, snapshot.interval_s)
         renamed = {lock.id: lock.name for lock in locks}
-        named = tuple(replace(lock, name=renamed[lock.id]) for lock in snapshot.locks)
+        named = tuple(lock._replace(name=renamed[lock.id]) for lock in snapshot.locks)
         stacks = {stack: self._stacks.frames(stack) for stack in snapshot.stacks}
         return replace(snapshot, locks=named, stacks=stacks)
 

@@ -131,8 +131,8 @@ def lock(id: int, name: str, kind: Kind = Kind.MUTEX, **more: object) -> Lock:
     made = Lock(
         id, 0x55D0_0000_1000 + id * 64, kind, name, 0, 0, 0, 0.0, 0.0, 0.0, 0, 0.0, (), (), ()
     )
-    made = replace(made, idle=kind not in CONTENTION_KINDS, **more)  # type: ignore[arg-type]
-    return replace(made, idle_s=made.wait_s if made.idle else 0.0)
+    made = made._replace(idle=kind not in CONTENTION_KINDS, **more)  # type: ignore[arg-type]
+    return made._replace(idle_s=made.wait_s if made.idle else 0.0)
 
 
 def snapshot(threads: tuple[Thread, ...], locks: tuple[Lock, ...], **more: object) -> Snapshot:
@@ -529,7 +529,7 @@ def fleet(connections: int = 212, tick: int = 0) -> Snapshot:
         )
         for i in range(8)
     )
-    calm_locks = tuple(replace(one, holders=(), waiters=()) for one in calm.locks if one.id == 1)
+    calm_locks = tuple(one._replace(holders=(), waiters=()) for one in calm.locks if one.id == 1)
     rest = tuple(one for one in calm.locks if one.id != 1)
     return replace(calm, threads=threads, locks=calm_locks + made + shards + rest)
 
@@ -584,7 +584,7 @@ def hostile() -> Snapshot:
         "e\u0301\u0301",
     )
     threads = tuple(t._replace(name=names[i % len(names)]) for i, t in enumerate(calm.threads))
-    locks = tuple(replace(k, name=names[i % len(names)] + "]") for i, k in enumerate(calm.locks))
+    locks = tuple(k._replace(name=names[i % len(names)] + "]") for i, k in enumerate(calm.locks))
     return replace(calm, threads=threads, locks=locks)
 
 

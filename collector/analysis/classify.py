@@ -194,16 +194,16 @@ class Classifier:
         if (idle, idle_s, as_lock, stacks) != (
             lock.idle, lock.idle_s, lock.used_as_lock, lock.wait_stacks,
         ):  # fmt: skip
-            told = replace(lock, idle=idle, idle_s=idle_s, wait_stacks=stacks, used_as_lock=as_lock)
+            told = lock._replace(idle=idle, idle_s=idle_s, wait_stacks=stacks, used_as_lock=as_lock)
         if known is not None and 0 < idle_s < lock.wait_s:
             grown = max(0.0, wait_s(told) - wait_s(known[1])) / interval_s if interval_s else 0.0
-            told = replace(told, rates=replace(told.rates, wait=grown))
+            told = told._replace(rates=told.rates._replace(wait=grown))
         return told
 
     def _wait_stack(self, lock: Lock, entry: WaitStack) -> WaitStack:
         candidates = self._fitting(lock.kind, entry.stack)
         idle = idle_rules.choose(candidates, lock.name, None, lock.id in self._as_locks).idle
-        return entry if entry.idle is idle else replace(entry, idle=idle)
+        return entry if entry.idle is idle else entry._replace(idle=idle)
 
     def _idle_s(self, lock: Lock, stacks: Sequence[WaitStack]) -> float:
         """What of the lock's wait was for work: all or none of it exactly, where that is so."""

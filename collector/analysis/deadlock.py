@@ -58,7 +58,7 @@ def _without_doubts(stops: Mapping[int, Stop]) -> dict[int, Stop]:
     for tid, stop in stops.items():
         needs = tuple([need for need in stop.needs if not need.doubt])
         if needs:
-            sure[tid] = replace(stop, needs=needs) if len(needs) < len(stop.needs) else stop
+            sure[tid] = stop._replace(needs=needs) if len(needs) < len(stop.needs) else stop
     return sure
 
 

@@ -98,7 +98,7 @@ def _typed(lock: Lock, word: str, known: tuple[Lock, Lock] | None) -> Lock:
     name = lock.name
     if word and name.startswith(f"{lock.kind} "):
         name = word + name.removeprefix(lock.kind)
-    return lock if lock.type == word else replace(lock, type=word, name=name)
+    return lock if lock.type == word else lock._replace(type=word, name=name)
 
 
 def _of_libc(frames: Sequence[Frame]) -> str:

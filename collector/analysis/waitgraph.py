@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from locktop.collector.model import Deadlock, Held, How, Kind, Lock, Thread, Use, Wait
 
@@ -34,6 +36,7 @@ _CLEARLY_S = 0.1
 #: What is not certain is not told of waits that may be about to end.
 _SETTLED_S = 1.0
 _MOST_WRITERS = 8
+_NO_SITES: Mapping[int, int] = MappingProxyType({})
 
 #: locktop.h has no word for a wait with an end.
 MAY_GIVE_UP = "a wait for one of the program's own locks may give up by itself"
@@ -50,8 +53,7 @@ NOT_GIVEN_BACK = "the semaphore may be no lock: who has it has never given it ba
 NOT_COUNTED = "how often the semaphore can be got is not known"
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(NamedTuple):
     """What a wait needs to end: that all of ``blockers`` (tids) go on, or just one of them.
     The waits for one lock share it where they need the same."""
 
@@ -59,11 +61,10 @@ class Need:
     blockers: Set[int]
     one_will_do: bool = False
     doubt: str = ""  # why it may end all the same
-    sites: Mapping[int, int] = field(default_factory=dict)  # by tid: where it took the lock
+    sites: Mapping[int, int] = _NO_SITES  # by tid: where it took the lock
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(NamedTuple):
     """A wait that cannot end before all of its ``needs`` are met."""
 
     tid: int

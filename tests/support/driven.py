@@ -90,7 +90,7 @@ async def opened(
 
 def with_lock(snapshot: Snapshot, id: int, **changes: object) -> Snapshot:
     locks = tuple(
-        replace(lock, **changes) if lock.id == id else lock  # type: ignore[arg-type]
+        lock._replace(**changes) if lock.id == id else lock  # type: ignore[arg-type]
         for lock in snapshot.locks
     )
     return replace(snapshot, locks=locks)

@@ -394,7 +394,7 @@ def test_a_condition_that_is_contention() -> None:
     normal = pictures.normal()
     stacks = (WaitStack(3, 10, 10_801.0),)
     locks = tuple(
-        replace(lock, wait_stacks=stacks) if lock.name == "pool_ready" else lock
+        lock._replace(wait_stacks=stacks) if lock.name == "pool_ready" else lock
         for lock in normal.locks
     )
     after = told(replace(normal, locks=locks), "contended turn function=queue_take")
@@ -426,8 +426,9 @@ def test_who_waits_in_a_circle_is_not_idle_whatever_the_rules_say() -> None:
 
 
 def sem(first_value: int, signals: int, **more: object) -> Lock:
-    return replace(
-        pictures.lock(9, "s", Kind.SEM, wait_s=5.0, waiters=(1,), signals=signals, **more),
+    return pictures.lock(
+        9, "s", Kind.SEM, wait_s=5.0, waiters=(1,), signals=signals, **more
+    )._replace(
         first_value=first_value,
         wait_stacks=(WaitStack(1, 1, 5.0),),
     )
@@ -471,7 +472,7 @@ def test_semaphores_used_as_locks(
     assert after.why == {1: "used-as-lock" if is_lock else "semaphore"}
     assert (after.threads[0].state is ThreadState.WAITING) is is_lock
     # What threads did is told while somebody waits; it stays known afterwards, and in a file.
-    free = replace(lock, waiters=())
+    free = lock._replace(waiters=())
     later = classifier.told(pictures.snapshot((), (free,)))
     assert later.locks[0].idle is not is_lock
     saved = parse_snapshot(json.dumps(json_.document(later)).encode(), "x")

@@ -48,7 +48,7 @@ def full() -> Snapshot:
     return pictures.replace(
         made,
         threads=(asked, *made.threads[1:]),
-        locks=(pictures.replace(made.locks[0], holder_now=now), *made.locks[1:]),
+        locks=(made.locks[0]._replace(holder_now=now), *made.locks[1:]),
         lock_order_unproven=1,
         lock_order=(
             OrderCycle((1, 2), (OrderEdge(1, 2, 4711, 3),)),

@@ -145,8 +145,10 @@ SIGNAL_TABLE = "SEMAPHORES AND CONDITIONS WAITED FOR NOW, and how often this pro
 
 
 def waited_for(*waiters: int, signals: int, name: str = "g_ready", id: int = 8) -> Lock:
-    return replace(
-        snapshot().locks[0], id=id, kind=Kind.COND, name=name, waiters=waiters, signals=signals
+    return (
+        snapshot()
+        .locks[0]
+        ._replace(id=id, kind=Kind.COND, name=name, waiters=waiters, signals=signals)
     )
 
 
@@ -177,7 +179,7 @@ def test_the_page_says_who_waits_for_what_held_by_whom() -> None:
 def test_the_page_says_what_a_holder_waits_for_itself() -> None:
     """Also where that is no lock: it is what everybody waits for in the end."""
     shot = snapshot()
-    slots = replace(shot.locks[0], id=8, kind=Kind.SEM, name="g_slots", holders=())
+    slots = shot.locks[0]._replace(id=8, kind=Kind.SEM, name="g_slots", holders=())
     holder = shot.threads[0]._replace(waiting_for=Wait(8, Kind.SEM, 1.5, (), 6, 0x99, 4))
     stacks = {**shot.stacks, 6: (Frame(0x55DD, "get_slot", "slots.c", 9, "x", 0xDD),)}
     page = text.render(
@@ -261,8 +263,8 @@ def test_the_page_without_waits_claims_no_more_than_was_seen() -> None:
 
 def test_the_page_tells_waits_of_other_kinds() -> None:
     seen = snapshot()
-    futex = replace(seen.locks[0], id=8, kind=Kind.FUTEX, wait_s=2.5)
-    other = replace(futex, id=9, wait_s=0.5)
+    futex = seen.locks[0]._replace(id=8, kind=Kind.FUTEX, wait_s=2.5)
+    other = futex._replace(id=9, wait_s=0.5)
     page = text.render(told(replace(seen, threads=(), locks=(*seen.locks, futex, other))))
     assert "g_cache_lock" in page
     assert "for work: futex 3.00 s" in page
@@ -340,7 +342,7 @@ def test_the_page_says_for_what_and_where_they_wait() -> None:
 def test_the_page_says_what_a_futex_of_a_name_is() -> None:
     calm = snapshot()
     (first, *rest) = calm.locks
-    named = replace(first, kind=Kind.FUTEX, type="Rust Once")
+    named = first._replace(kind=Kind.FUTEX, type="Rust Once")
     assert f"{first.name} (Rust Once)" in text.render(replace(calm, locks=(named, *rest)))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pictures
 import pytest
@@ -69,7 +68,7 @@ def test_nameless_locks_that_one_thread_each_waits_for_are_one_place() -> None:
     locks = [pictures.lock(i, f"sem {0x1000 + i:#x}", Kind.SEM, waiters=(i,)) for i in (1, 2)]
     (group,) = fold([waiter(i, lock=i, kind=Kind.SEM) for i in (1, 2)], locks)
     assert (group.lock, group.lock_name, group.kind) == (0, "", Kind.SEM)
-    shared = [replace(locks[0], waiters=(1, 3)), locks[1]]
+    shared = [locks[0]._replace(waiters=(1, 3)), locks[1]]
     found = fold([waiter(i, lock=2 if i == 2 else 1, kind=Kind.SEM) for i in (1, 2, 3)], shared)
     assert tids(found) == [(3, 1), (2,)]
 

@@ -294,7 +294,7 @@ def hostile() -> tuple[DeadlockReport, ...]:
     """Names as bad as a program may have them, and a thread behind."""
     snapshot = seen(*RING, member(5, 1, 1), circle=3)
     threads = tuple(one._replace(name=HOSTILE) for one in snapshot.threads)
-    locks = tuple(replace(one, name=HOSTILE) for one in snapshot.locks)
+    locks = tuple(one._replace(name=HOSTILE) for one in snapshot.locks)
     frames = {k: replace(v, function=HOSTILE, file=HOSTILE) for k, v in snapshot.sites.items()}
     return reports(replace(snapshot, threads=threads, locks=locks, sites=frames))
 
@@ -386,7 +386,7 @@ def test_a_drawing_of_many_behind_says_how_many_it_leaves_out(count: int) -> Non
 )
 def test_of_each_holder_it_says_what_it_does_now(now: HolderNow, said: str) -> None:
     made = pictures.deadlock()
-    locks = tuple(replace(one, holder_now=now) if one.id == 11 else one for one in made.locks)
+    locks = tuple(one._replace(holder_now=now) if one.id == 11 else one for one in made.locks)
     (report,) = reports(replace(made, locks=locks))
     first = deadlock_json.document(report)["threads"][0]
     page = " ".join(" ".join(deadlock_text.lines(report)).split())

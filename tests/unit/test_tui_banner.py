@@ -85,7 +85,7 @@ def test_banner_has_the_place_of_the_call_where_there_are_no_stacks() -> None:
 def test_banner_shares_the_room_between_a_long_name_and_the_places() -> None:
     stuck = pictures.deadlock()
     locks = tuple(
-        replace(k, name=f"customer_database_pool_{k.name}_manager_lock") for k in stuck.locks
+        k._replace(name=f"customer_database_pool_{k.name}_manager_lock") for k in stuck.locks
     )
     for line in banner(Picture(replace(stuck, locks=locks)), 5, 80)[1:]:
         text = line_text(line)

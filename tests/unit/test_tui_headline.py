@@ -47,13 +47,13 @@ def test_headline_without_anything_wrong() -> None:
 
 def test_headline_says_what_the_holder_waits_for_where_that_is_no_lock() -> None:
     calm = pictures.normal()
-    locks = tuple(replace(lock, holder_now=None) for lock in calm.locks)
+    locks = tuple(lock._replace(holder_now=None) for lock in calm.locks)
     calm = replace(calm, locks=locks)
     text = line_text(headline(Picture(calm), 400))
     picture = Picture(calm)
     (holder,) = [t for t in calm.threads if f"; held by {picture.thread_name(t.tid)} " in text]
     assert holder.waiting_for is None
-    slots = replace(calm.locks[0], id=77, kind=Kind.SEM, name="g_slots", holders=(), waiters=())
+    slots = calm.locks[0]._replace(id=77, kind=Kind.SEM, name="g_slots", holders=(), waiters=())
     waits = holder._replace(waiting_for=Wait(77, Kind.SEM, 1.5, (), 0, 0, 4))
     threads = tuple(waits if thread is holder else thread for thread in calm.threads)
     stuck = Picture(replace(calm, threads=threads, locks=(*calm.locks, slots)))
@@ -82,6 +82,6 @@ def test_headline_says_what_the_holder_does_where_there_is_room() -> None:
     wide = line_text(headline(picture, 200))
     assert wide.endswith(", now in fsync(7 -> /var/lib/store/journal) for 1.30 s")
     assert "now in" not in line_text(headline(picture, 100))
-    lock = replace(picture.locks[2], holder_now=HolderNow(4716, Doing.RUNNING, stack=7))
+    lock = picture.locks[2]._replace(holder_now=HolderNow(4716, Doing.RUNNING, stack=7))
     runs = Picture(replace(picture.snapshot, locks=(picture.locks[1], lock)))
     assert line_text(headline(runs, 140)).endswith(", now runs journal_flush:233")

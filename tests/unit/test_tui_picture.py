@@ -11,7 +11,7 @@ from locktop.tui.lines.picture import Picture
 
 
 def test_a_join_of_no_known_thread_is_called_that() -> None:
-    unknown = replace(pictures.lock(9, "join 0x0", Kind.JOIN), address=0)
+    unknown = pictures.lock(9, "join 0x0", Kind.JOIN)._replace(address=0)
     known = pictures.lock(8, "join 0x7f00", Kind.JOIN)
     picture = Picture(pictures.snapshot((), (unknown, known)))
     assert picture.lock_name(9) == "thread join"

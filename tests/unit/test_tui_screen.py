@@ -237,7 +237,7 @@ async def test_who_is_in_a_deadlock_is_never_hidden() -> None:
         one._replace(state=pictures.ThreadState.IDLE, holds=(), wait_share=0.0)
         for one in ring.threads
     )
-    locks = tuple(replace(one, idle=True) for one in ring.locks)
+    locks = tuple(one._replace(idle=True) for one in ring.locks)
     async with opened(replace(ring, threads=calm, locks=locks)) as screen:
         assert [name.split()[0] for name in screen.names("THREAD")] == [
             *("philosopher-0", "philosopher-1", "philosopher-2"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator
-from dataclasses import replace
 from functools import cached_property
 
 from locktop.collector.analysis import lock_classes, thread_groups
@@ -218,7 +217,7 @@ class Picture:
 def _named(lock: Lock) -> Lock:
     """A join whose thread is not known has no address to be called by."""
     if lock.kind is Kind.JOIN and not lock.address:
-        return replace(lock, name="thread join")
+        return lock._replace(name="thread join")
     return lock
 
 
