@@ -65,12 +65,12 @@ class ThreadTimes:
         self, key: Hashable, before: _Seen, contended: float, idle: float
     ) -> TimeSplit | None:
         """It was in one wait all the time, so it was not read."""
-        self._now[key] = _Seen(before.task, self._at_s, before.ahead_s)
+        since_s, before.until_s, self._now[key] = before.until_s, self._at_s, before
         if contended >= _NEARLY_ALL:
             return _ALL_CONTENDED
         if idle >= _NEARLY_ALL:
             return _ALL_IDLE
-        return time_split.split(self._at_s - before.until_s, _NOTHING, contended, idle)
+        return time_split.split(self._at_s - since_s, _NOTHING, contended, idle)
 
     def _used(self, before: _Seen, now: _Seen, interval_s: float) -> Used | None:
         """None where it is another thread with the same id: counters only grow."""

@@ -31,6 +31,7 @@ _UNSIGNED = frozenset({Kind.SPIN, Kind.ONCE})
 #: A thread that was let go may not run for long, and shows its wait until then: only one that the
 #: kernel shows asleep is known to wait for these.
 _ASLEEP = frozenset({Kind.SEM, Kind.COND, Kind.BARRIER, Kind.JOIN})
+_SHARED = frozenset({Kind.SEM, Kind.COND})
 #: Threads are read one after the other, so how long two of them have waited compares only so well.
 _CLEARLY_S = 0.1
 #: What is not certain is not told of waits that may be about to end.
@@ -160,6 +161,7 @@ class _Look:
     def __init__(self, threads: Sequence[Thread], locks: Mapping[int, Lock]) -> None:
         self._locks = locks
         self._needs: dict[tuple[object, ...], Need] = {}
+        self._of_many: dict[tuple[object, ...], tuple[Need, ...]] = {}
         self.living = {thread.tid for thread in threads if thread.alive}
         self.waiting = {
             thread.tid: wait
@@ -189,11 +191,21 @@ class _Look:
 
     def stop(self, tid: int, wait: Wait) -> Stop | None:
         """Return the wait if it needs somebody to go on."""
-        needs = tuple(self._needed(tid, wait))
+        needs = self._alike(tid, wait) if wait.kind in _SHARED else tuple(self._needed(tid, wait))
         if not needs:
             return None
         asleep = wait.kind in _ASLEEP or any(need.doubt == LIST_GONE for need in needs)
         return Stop(tid, wait.seq, wait.lock, needs, wait.stack, wait.for_s, asleep)
+
+    def _alike(self, tid: int, wait: Wait) -> tuple[Need, ...]:
+        """All waits for a semaphore or a condition need the same, but those of threads that have
+        got some of it themselves, and those that have just begun."""
+        has_some = bool(self._got(wait.lock).get(tid))
+        key = (wait.lock, wait.kind, wait.pshared, wait.for_s < _SETTLED_S, has_some)
+        found = self._of_many.get(key)
+        if found is None:
+            found = self._of_many[key] = tuple(self._needed(tid, wait))
+        return found
 
     def _needed(self, tid: int, wait: Wait) -> Iterator[Need]:
         if wait.kind in _LISTED:
