@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import zip_longest
 
 from rich.cells import cell_len
 
@@ -77,19 +76,34 @@ def cut(line: Line, width: int) -> Line:
 
 def changed_cells(new: Line, old: Line, width: int) -> int:
     """How many cells from the left hold all that differs between two lines of ``width`` cells."""
-    left = _characters(new, width)
-    for now, before in zip_longest(reversed(left), reversed(_characters(old, width))):
-        if now != before:
+    left, before = _filled(new, width), _filled(old, width)
+    while left and before:
+        (text, style), (was, was_style) = left.pop(), before.pop()
+        same = _same_at_the_end(text, was) if style == was_style else 0
+        if same < len(text):
+            left.append((text[: len(text) - same], style))
+        if same < len(was):
+            before.append((was[: len(was) - same], was_style))
+        if same < min(len(text), len(was)):
             break
-        left.pop()
-    return sum(cell_len(character) for character, _ in left)
+    return sum(cell_len(text) for text, _ in left)
 
 
-def _characters(line: Line, width: int) -> list[Run]:
-    """The characters of a line with their styles; blanks after it have the style of its end."""
-    every = [(character, style) for text, style in line for character in text]
-    style = every[-1][1] if every else "text"
-    return every + [(" ", style)] * (width - cell_len(line_text(line)))
+def _filled(line: Line, width: int) -> list[Run]:
+    """The runs of a line; blanks after it have the style of its end."""
+    runs = [run for run in line if run[0]]
+    blanks = " " * (width - cell_len(line_text(line)))
+    if blanks:
+        text, style = runs.pop() if runs else ("", "text")
+        runs.append((text + blanks, style))
+    return runs
+
+
+def _same_at_the_end(text: str, other: str) -> int:
+    """How many characters the ends of two texts have in common."""
+    if text.endswith(other) or other.endswith(text):
+        return min(len(text), len(other))
+    return next(at for at in range(len(text)) if text[-1 - at] != other[-1 - at])
 
 
 def wrap(line: Line, width: int, indent: int) -> list[Line]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 
 from textual import events
 from textual.message import Message
@@ -59,7 +60,7 @@ class ItemList(Sheet):
         """Show the things ``ids``, each as ``row(id)``."""
         before = self.current
         seen = self.top <= self._cursor < self.top + self.page
-        self._ids, self._row = ids, row
+        self._ids, self._row = ids, cache(row)  # asked to find what changed, and to paint it
         if self.chosen and before is not None and before != self.current:
             self._cursor = _index(ids, before, self._cursor)
         elif not self.chosen:
