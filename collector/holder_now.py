@@ -22,7 +22,7 @@ _WAKING = frozenset({Kind.MUTEX, Kind.RWLOCK})
 _WAITS, _MOST_CALLS = frozenset({"futex", "restart_syscall"}), 3
 
 #: In which call a thread sleeps, and what the scheduler counted of it before.
-_Sleep = tuple[Call, bytes]
+_Sleep = tuple[Call, tuple[int, int, int]]
 #: Whether a thread has a lock, as it says now.
 StillHolds = Callable[[int, Lock], bool]
 
@@ -68,16 +68,18 @@ class Holders:
         contended = [lock for lock in locks if lock.waiters and lock.holders and not lock.idle]
         contended.sort(key=lambda lock: (lock.id not in first, -len(lock.waiters)))
         by_tid = {thread.tid: thread for thread in snapshot.threads if not thread.pid}
-        before, self._since, self._told = self._since, {}, set()
-        asked: dict[int, HolderNow] = {}
+        self._told = set()
+        which = {lock.id: _which(lock, by_tid) for lock in contended[:_MOST_ASKED]}
+        asked = self._now({tid: by_tid.get(tid) for tid in which.values()})
         held: dict[int, Lock] = {}  # by tid: one that it is asked for
         found: dict[int, int] = {}  # by lock: tid
         for lock in contended[:_MOST_ASKED]:
-            tid = _which(lock, by_tid)
-            if tid not in asked:
-                asked[tid] = self._now(tid, by_tid.get(tid), before)
-            if not self._is_so(asked[tid], lock):
-                continue
+            tid = which[lock.id]
+            if asked[tid].doing is Doing.BLOCKED:
+                blocked = self._blocked_with(asked[tid], lock)
+                if blocked is None:
+                    continue
+                asked[tid] = blocked
             found[lock.id] = tid
             if all_of_them or self._closely is None or lock.id in self._closely or lock.id in first:
                 held.setdefault(tid, lock)
@@ -92,57 +94,44 @@ class Holders:
             for lock in locks
         )
 
-    def _is_so(self, now: HolderNow, lock: Lock) -> bool:
-        """Of one that is in a system call, whether it has the lock there: it may have given it back
-        since the look. It has not where it slept so at the look before already, and it has the lock
-        where it has it afterwards and has slept on."""
-        if now.doing is not Doing.BLOCKED:
-            return True
-        if now.for_s:
-            return self._sleeps_on(now.tid)
-        return self._holds(now.tid, lock) and self._sleeps_on(now.tid)
+    def _now(self, threads: Mapping[int, Thread | None]) -> dict[int, HolderNow]:
+        """What each does, as far as it is known without its call's words."""
+        before, self._since = self._since, {}
+        told: dict[int, HolderNow] = {}
+        for tid, thread in threads.items():
+            if thread is None or not thread.alive:
+                told[tid] = HolderNow(tid, Doing.ENDED if thread else Doing.UNKNOWN)
+            elif thread.waiting_for is not None:
+                told[tid] = HolderNow(tid, Doing.WAITING, for_s=thread.waiting_for.for_s)
+        asked = [tid for tid in threads if tid not in told]
+        found, at = self._tasks.now(asked), time.monotonic()
+        for tid in asked:
+            now, thread = found.get(tid), threads[tid]
+            if now is None:
+                told[tid] = HolderNow(tid, Doing.ENDED)
+            elif now.state in _STOPPED:
+                told[tid] = HolderNow(tid, Doing.STOPPED)
+            elif now.state == "R" or now.call is None:
+                time_ = thread.time if thread is not None else None
+                told[tid] = HolderNow(tid, Doing.RUNNING, cpu=time_.cpu if time_ else None)
+            else:
+                where = now.call, now.counts
+                known = before.get(tid)
+                since = known[1] if known is not None and known[0] == where else at
+                self._since[tid] = where, since
+                name = syscalls.name(now.call.number)
+                told[tid] = HolderNow(tid, Doing.BLOCKED, name, for_s=at - since)
+        return told
 
-    def _sleeps_on(self, tid: int) -> bool:
-        """Whether it was on no CPU since it was asked."""
-        (_, counts), _ = self._since[tid]
-        try:
-            return self._tasks.counts(tid) == counts
-        except OSError:
-            return False
-
-    def _now(
-        self, tid: int, thread: Thread | None, before: Mapping[int, tuple[_Sleep, float]]
-    ) -> HolderNow:
-        if thread is None or not thread.alive:
-            return HolderNow(tid, Doing.ENDED if thread else Doing.UNKNOWN)
-        if thread.waiting_for is not None:
-            return HolderNow(tid, Doing.WAITING, for_s=thread.waiting_for.for_s)
-        state = self._tasks.states([tid])[tid]
-        if not state:
-            return HolderNow(tid, Doing.ENDED)
-        if state in _STOPPED:
-            return HolderNow(tid, Doing.STOPPED)
-        share = thread.time.cpu if thread.time is not None else None
-        running = HolderNow(tid, Doing.RUNNING, cpu=share)
-        return running if state == "R" else self._blocked(tid, before) or running
-
-    def _blocked(self, tid: int, before: Mapping[int, tuple[_Sleep, float]]) -> HolderNow | None:
-        """None where it runs meanwhile."""
-        try:
-            counts = self._tasks.counts(tid)
-            call = self._tasks.call(tid)
-        except PermissionError:
-            call = Call(-1, (), 0, 0)
-        except OSError:
-            return HolderNow(tid, Doing.ENDED)
-        if call is None:
+    def _blocked_with(self, now: HolderNow, lock: Lock) -> HolderNow | None:
+        """In words what the holder is blocked in; None where it may have given the lock back since
+        the look. It has not where it slept so at the look before already, and it has the lock where
+        it has it afterwards and has slept on."""
+        if not now.for_s and not self._holds(now.tid, lock):
             return None
-        now, where = time.monotonic(), (call, counts)
-        known = before.get(tid)
-        since = known[1] if known is not None and known[0] == where else now
-        self._since[tid] = where, since
-        name, what = syscalls.name(call.number), call_words.described(self._pid, call)
-        return HolderNow(tid, Doing.BLOCKED, name, what, now - since)
+        call = self._since[now.tid][0][0]
+        told = now if now.what else replace(now, what=call_words.described(self._pid, call))
+        return told if self._tasks.still_sleeps(now.tid) else None
 
     def _blocked_where(
         self, asked: Mapping[int, HolderNow], held: Mapping[int, Lock]
@@ -154,8 +143,8 @@ class Holders:
                 kernel_tid = self._tasks.kernel_tid(tid)
                 stack = self._stacks.of(kernel_tid, self._since[tid][0])
                 # To be stopped puts it on a CPU.
-                stopped = self._stacks.was_stopped(kernel_tid)
-                if stack and (self._sleeps_on(tid) or (stopped and self._is_in_its_call(tid))):
+                stopped = self._stacks.was_stopped(kernel_tid) and self._is_in_its_call(tid)
+                if stack and (stopped or self._tasks.still_sleeps(tid)):
                     found[tid] = replace(now, stack=stack)
                     self._asleep_at[tid] = _Seen(self._began(tid), stack, time.monotonic())
         return found

@@ -21,12 +21,12 @@ from locktop.collector.model import (
     WaitStack,
 )
 from locktop.collector.outside_waits import OutsideWait
-from locktop.collector.sampled import Sampled, SampledLock, Sum
+from locktop.collector.sampled import Sampled, SampledLock
 from locktop.collector.samples import Sample
 from locktop.collector.symbols.lock_names import LockNames
 from locktop.collector.symbols.resolver import Resolver
 
-_NOTHING: Mapping[Kind, Sum] = {}
+_NOTHING: Mapping[Kind, float] = {}
 #: Of a thread that slept all the time; disks are not asked about.
 _ALL_CONTENDED = TimeSplit(contended=1.0, unknown=("disk",))
 _ALL_IDLE = TimeSplit(idle=1.0, unknown=("disk",))
@@ -34,12 +34,19 @@ _NEARLY_ALL = 0.999999  # times are sums
 _NO_FRAMES: Callable[[], Sequence[Frame]] = tuple
 
 
+#: What of a thread changes though it goes on with what it did, and what of its wait.
+_CHANGES = Thread._fields.index("waiting_for"), Thread._fields.index("wait_s") + 1
+_FOR_S = Wait._fields.index("for_s")
+_new = tuple.__new__  # a NamedTuple's own takes twice as long
+
+
 class _Seen(NamedTuple):  # one for each thread in each look
     """A thread at the last look."""
 
     sample: Sample
-    contention_s: float
-    idle_s: float
+    outside: OutsideWait | None
+    thread: Thread
+    is_steady: bool  # it did nothing else since the look before that one
 
 
 class OutsidePicture:
@@ -56,6 +63,7 @@ class OutsidePicture:
         self._names = LockNames(resolver)
         self._sampled = sampled
         self._seen: dict[int, _Seen] = {}  # by Sample.life
+        self._before: dict[int, _Seen] = {}  # at the look before
         self._waited: dict[int, float] = {}  # by lock id
         self._stacks: Mapping[int, int] = {}
 
@@ -66,28 +74,33 @@ class OutsidePicture:
         stacks: Mapping[int, int],
         now: float,
         interval_s: float,
+        again: bool = False,
     ) -> tuple[Thread, ...]:
         """Return the threads in order of tid. ``stacks``: by tid, of those that wait; ``now``: when
-        the last sample was taken (time.monotonic())."""
+        the last sample was taken (time.monotonic()); ``again``: one more of
+        the same look, of which later looks know nothing."""
         self._stacks = stacks
         held: dict[int, list[Held]] = {}
         for lock, owner in self._owners(waits).items():
             held.setdefault(owner, []).append(Held(lock, 0, None))
-        waited, before, self._seen = self._sampled.by_thread, self._seen, {}
-        found = []
-        for tid in sorted(samples):
-            sample, wait = samples[tid], waits.get(tid)
-            found.append(
+        waited = self._sampled.by_thread
+        self._before, self._seen = self._seen, {}
+        found = tuple(
+            [
                 self._thread(
-                    sample,
-                    self._wait(wait, now) if wait is not None else None,
-                    tuple(held.get(tid, ())),
-                    {kind: one.s for kind, one in waited.get(sample.life, _NOTHING).items()},
-                    before.get(sample.life),
+                    samples[tid],
+                    waits.get(tid),
+                    tuple(held[tid]) if tid in held else (),
+                    dict(waited.get(samples[tid].life, _NOTHING)),
+                    now,
                     interval_s,
                 )
-            )
-        return tuple(found)
+                for tid in sorted(samples)
+            ]
+        )
+        if again:
+            self._seen = self._before
+        return found
 
     def _owners(self, waits: Mapping[int, OutsideWait]) -> dict[int, int]:
         return {
@@ -99,19 +112,40 @@ class OutsidePicture:
     def _thread(
         self,
         sample: Sample,
+        outside: OutsideWait | None,
+        held: tuple[Held, ...],
+        wait_s: Mapping[Kind, float],
+        now: float,
+        interval_s: float,
+    ) -> Thread:
+        before = self._before.get(sample.life)
+        wait = self._wait(outside, before, now) if outside is not None else None
+        goes_on = before is not None and before.sample is sample and before.outside is outside
+        if before is not None and goes_on and before.is_steady:
+            begin, end = _CHANGES
+            known = before.thread
+            thread = _new(Thread, (*known[:begin], wait, held, wait_s, *known[end:]))
+        else:
+            thread = self._moved(sample, wait, held, wait_s, before, interval_s)
+        self._seen[sample.life] = _new(_Seen, (sample, outside, thread, goes_on))
+        return thread
+
+    def _moved(
+        self,
+        sample: Sample,
         wait: Wait | None,
         held: tuple[Held, ...],
         wait_s: Mapping[Kind, float],
         before: _Seen | None,
         interval_s: float,
     ) -> Thread:
-        contention_s, idle_s = rates.split(wait_s)
-        self._seen[sample.life] = _Seen(sample, contention_s, idle_s)
         wait_share = idle_share = cpu_share = 0.0
         time = None
         if before is not None:
-            wait_share = rates.share(contention_s - before.contention_s, interval_s)
-            idle_share = rates.share(idle_s - before.idle_s, interval_s)
+            contention_s, idle_s = rates.split(wait_s)
+            contention_before_s, idle_before_s = rates.split(before.thread.wait_s)
+            wait_share = rates.share(contention_s - contention_before_s, interval_s)
+            idle_share = rates.share(idle_s - idle_before_s, interval_s)
             if before.sample is sample and wait_share >= _NEARLY_ALL:
                 time = _ALL_CONTENDED
             elif before.sample is sample and idle_share >= _NEARLY_ALL:
@@ -123,19 +157,24 @@ class OutsidePicture:
         state = classify.state(wait.kind if wait is not None else None, sample.state)
         return Thread(
             sample.tid, sample.name, True, state, wait, held, wait_s, sample.cpu_s, 0, 0,
-            wait_share, idle_share, cpu_share, None, time=time,
+            wait_share, idle_share, cpu_share, None, False, 0, time,
         )  # fmt: skip
 
-    def _wait(self, outside: OutsideWait, now: float) -> Wait:
+    def _wait(self, outside: OutsideWait, before: _Seen | None, now: float) -> Wait:
+        stack, for_s = self._stacks.get(outside.tid, 0), now - outside.since
+        for_s = for_s if for_s > 0.0 else 0.0
+        if before is not None and before.outside is outside:
+            known = before.thread.waiting_for
+            if known is not None and known.stack == stack:
+                return _new(Wait, (*known[:_FOR_S], for_s, *known[_FOR_S + 1 :]))
         what = outside.what
         contends = what.kind in CONTENTION_KINDS
-        for_s = now - outside.since
         return Wait(
             self._sampled.lock_of(outside).id,
             what.kind,
-            for_s if for_s > 0.0 else 0.0,
+            for_s,
             (what.owner,) if what.owner and contends else (),
-            self._stacks.get(outside.tid, 0),
+            stack,
             0,
             outside.seq,
             outside.futex.timed,

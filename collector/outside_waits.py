@@ -43,6 +43,7 @@ class OutsideWaits:
         self.runners: Runners = {}
         self._samples: Mapping[int, Sample] = {}
         self._known: dict[int, OutsideWait] = {}
+        self._at: dict[int, OutsideWait] = {}  # one of them by the address of what it is for
         self._asked: dict[int, FutexWait] = {}  # by tid: those that are told anew in each sample
         self._told: dict[int, Object] = {}  # by address of the word, in the sample before
         self._mutexes: dict[int, Object] = {}  # by address, whenever they were known
@@ -81,16 +82,18 @@ class OutsideWaits:
             if what.kind not in _OWNED:
                 del self._asked[tid]
         self._known = found
+        self._at = {}
         return found
 
     def owner(self, address: int, samples: Mapping[int, Sample]) -> int:
         """Return who has the lock at an address now, as long as somebody waits there; 0 nobody, or
         it is not known. ``samples``: the last ones."""
-        wait = next((one for one in self._known.values() if one.what.address == address), None)
+        self._at = self._at or {one.what.address: one for one in self._known.values()}
+        wait = self._at.get(address)
         if wait is None:
             return 0
         (around,) = self._memory([wait.futex.address])
-        found = glibc_objects.told(wait.futex, around, samples, self._glibc, self._is_once)
+        _, found = self._alone(wait.futex, around, samples)
         return self._run(found, samples).owner if found is not None else 0
 
     def _going_on(self, samples: Mapping[int, Sample]) -> dict[int, OutsideWait]:
@@ -118,10 +121,7 @@ class OutsideWaits:
         around = dict(zip(addresses, self._memory(addresses), strict=True))
         seen: dict[FutexWait, tuple[bytes, Object | None]] = {}
         for wait in waits:
-            known, data = self._seen.get(wait), around[wait.address]
-            if known is None or known[0] != data:
-                known = data, glibc_objects.told(wait, data, tids, self._glibc, self._is_once)
-            seen[wait] = known
+            seen[wait] = self._alone(wait, around[wait.address], tids)
         found = {
             wait: self._run(what or self._as_before(wait, around[wait.address]), tids)
             for wait, (_, what) in seen.items()
@@ -134,6 +134,15 @@ class OutsideWaits:
             (address, what) for address, what in self._told.items() if what.kind is Kind.MUTEX
         )
         return found
+
+    def _alone(
+        self, wait: FutexWait, around: bytes, tids: Mapping[int, Sample]
+    ) -> tuple[bytes, Object | None]:
+        """What is told by that which lies around the word, with that."""
+        known = self._seen.get(wait)
+        if known is None or known[0] != around:
+            known = around, glibc_objects.told(wait, around, tids, self._glibc, self._is_once)
+        return known
 
     def _run(self, what: Object, samples: Mapping[int, Sample]) -> Object:
         """With the thread that runs the routine, if it has slept on since that was found."""

@@ -347,7 +347,9 @@ class ProcSource:
         awake = {tid for tid in asleep if states[tid] != "S"}
         awake |= {tid for tid in suspects.ended if states[tid]}
         self._sample()
-        again = self._picture.threads(self._now, self._waiting, stacks, self._at, interval_s)
+        again = self._picture.threads(
+            self._now, self._waiting, stacks, self._at, interval_s, again=True
+        )
         return deadlock.confirmed(suspects, waitgraph.waits(again, by_id), awake)
 
     def _may_be_stuck(self) -> bool:

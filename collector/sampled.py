@@ -36,10 +36,6 @@ class Sum:
         """One standard deviation."""
         return math.sqrt(self.variance)
 
-    def add(self, seconds: float, variance: float) -> None:
-        self.s += seconds
-        self.variance += variance
-
 
 @dataclass(slots=True)
 class SampledLock:
@@ -59,6 +55,7 @@ class _Sleep:
 
     wait: OutsideWait
     lock: SampledLock
+    waited: dict[Kind, float]  # by its thread
     counted_to: float  # all of it before that is in the sums: time.monotonic()
 
 
@@ -71,11 +68,11 @@ class Sampled:
 
     def __init__(self) -> None:
         self._locks: dict[Key, SampledLock] = {}
-        self._by_thread: dict[int, dict[Kind, Sum]] = {}  # by Sample.life
+        self._by_thread: dict[int, dict[Kind, float]] = {}  # by Sample.life
         self._blamed: set[int] = set()  # tids
         self._asleep: dict[int, _Sleep] = {}  # by tid, in the last sample
         self._waits: Mapping[int, OutsideWait] = {}
-        self._at = 0.0
+        self._at = self._settled_at = 0.0
 
     def add(self, now: float, waits: Mapping[int, OutsideWait]) -> None:
         """Add a sample that was taken at ``now`` (time.monotonic())."""
@@ -94,8 +91,8 @@ class Sampled:
         return self._locks
 
     @property
-    def by_thread(self) -> Mapping[int, Mapping[Kind, Sum]]:
-        """What each thread has waited, by Sample.life, by the last sample."""
+    def by_thread(self) -> Mapping[int, Mapping[Kind, float]]:
+        """How long each thread has waited, by Sample.life, by the last sample: seconds."""
         self._settle()
         return self._by_thread
 
@@ -132,20 +129,21 @@ class Sampled:
         asleep = self._asleep.pop(tid)
         self._count_to(asleep, self._at)
         if after is None or after.seq != asleep.wait.seq:
-            self._count(asleep.wait, asleep.lock, interval_s / 2, interval_s * interval_s / 2)
+            self._count(asleep, interval_s / 2, interval_s * interval_s / 2)
 
     def _enter(
         self, wait: OutsideWait, before: OutsideWait | None, before_at: float, interval_s: float
     ) -> None:
         lock = self._lock(wait)
+        waited = self._by_thread.setdefault(wait.life, {})
+        asleep = self._asleep[wait.tid] = _Sleep(wait, lock, waited, self._at)
         if before is not None and before.seq == wait.seq:
-            self._asleep[wait.tid] = _Sleep(wait, lock, before_at or self._at)
+            asleep.counted_to = before_at or self._at
             return
         lock.met += 1
         lock.longest_s = max(lock.longest_s, self._at - wait.since)
         if interval_s:
-            self._count(wait, lock, interval_s / 2, interval_s * interval_s / 2)
-        self._asleep[wait.tid] = _Sleep(wait, lock, self._at)
+            self._count(asleep, interval_s / 2, interval_s * interval_s / 2)
 
     def _lock(self, wait: OutsideWait) -> SampledLock:
         key = wait.what.kind, wait.what.address
@@ -157,6 +155,9 @@ class Sampled:
 
     def _settle(self) -> None:
         """Count the waits that go on, up to the last sample."""
+        if self._settled_at == self._at:
+            return
+        self._settled_at = self._at
         for asleep in self._asleep.values():
             self._count_to(asleep, self._at)
 
@@ -165,19 +166,15 @@ class Sampled:
         if seconds <= 0.0:
             return
         asleep.counted_to = at
-        lock = asleep.lock
-        lock.longest_s = max(lock.longest_s, at - asleep.wait.since)
-        self._count(asleep.wait, lock, seconds, 0.0)
+        longest_s = at - asleep.wait.since
+        if longest_s > asleep.lock.longest_s:
+            asleep.lock.longest_s = longest_s
+        self._count(asleep, seconds, 0.0)
 
-    def _count(self, wait: OutsideWait, lock: SampledLock, seconds: float, variance: float) -> None:
-        lock.wait.add(seconds, variance)
-        owner = wait.what.owner
-        lock.blame[owner] = lock.blame.get(owner, 0.0) + seconds
-        self._blamed.add(owner)
-        sums = self._by_thread.get(wait.life)
-        if sums is None:
-            sums = self._by_thread[wait.life] = {}
-        of_kind = sums.get(wait.what.kind)
-        if of_kind is None:
-            of_kind = sums[wait.what.kind] = Sum()
-        of_kind.add(seconds, variance)
+    def _count(self, asleep: _Sleep, seconds: float, variance: float) -> None:
+        lock, what, waited = asleep.lock, asleep.wait.what, asleep.waited
+        lock.wait.s += seconds
+        lock.wait.variance += variance
+        lock.blame[what.owner] = lock.blame.get(what.owner, 0.0) + seconds
+        self._blamed.add(what.owner)
+        waited[what.kind] = waited.get(what.kind, 0.0) + seconds

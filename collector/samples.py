@@ -19,7 +19,7 @@ from locktop.collector.syscalls import Call
 from locktop.collector.task_files import RawTask, TaskFiles
 
 _SCHED: int = lib.LT_TASK_SCHED
-_CALL: int = lib.LT_TASK_CALL
+_ASLEEP: int = lib.LT_TASK_ASLEEP
 _SLEPT: int = lib.LT_TASK_SLEPT
 
 _MOST_FILES = 0.6  # of the descriptors that we may have: others are needed for what is asked beside
@@ -96,7 +96,7 @@ class Samples:
         state, name = chr(raw.state), _clean(raw.name[: raw.name_size])
         if state in "ZX":
             return None
-        if before is not None and raw.known & _SLEPT and raw.known & _CALL:
+        if before is not None and raw.known & _SLEPT and raw.known & _ASLEEP:
             same = (state, name) == (before.state, before.name)
             return before if same else before._replace(state=state, name=name)
         if before is not None and raw.ran_ns / 1e9 < before.cpu_s:
@@ -106,7 +106,7 @@ class Samples:
             tid, life = (before.tid, before.life) if before is not None else self._begun(kernel_tid)
         except (OSError, ValueError, IndexError):
             return None  # it ended in between
-        if call is not None and not raw.known & _CALL:
+        if call is not None and not raw.known & _ASLEEP:
             call = None  # it was on a CPU meanwhile, unless the kernel does not count that
             state = "R" if raw.known & _SCHED and raw.runs else state
         if before is not None and before.call is None and call is None:

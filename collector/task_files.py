@@ -61,16 +61,17 @@ class TaskFiles:
         """Return the ids of the process's threads. Raises OSError when it is gone."""
         return [int(name) for name in os.listdir(self._directory())]
 
-    def read(self, tids: Collection[int]) -> list[RawTask | None]:
-        """Return what the stat and the schedstat of these threads say, in order; None of one that
-        has ended. Raises OSError where we lack what reading takes, as descriptors."""
+    def read(self, tids: Collection[int], calls: bool = False) -> list[RawTask | None]:
+        """Return what the stat and the schedstat of these threads say, in order, and with ``calls``
+        the syscall file; None of one that has ended. Raises OSError where we lack what reading
+        takes, as descriptors, PermissionError where calls may not be seen."""
         try:
             self._directory()
         except (FileNotFoundError, ProcessLookupError):
             return [None] * len(tids)
         places = {tid: self._place(tid) for tid in tids if 0 < tid <= _MOST_TID}
         wanted = ffi.new("uint32_t[]", list(places.values()))
-        _check(lib.lt_read_tasks(self._table, wanted, len(places)))
+        _check(lib.lt_read_tasks(self._table, wanted, len(places), calls))
         found = {tid: self._told(place) for tid, place in places.items()}
         return [found.get(tid) for tid in tids]
 
@@ -95,7 +96,7 @@ class TaskFiles:
         return [(self._tids[place], self._told(place)) for place in ffi.unpack(read, count)]
 
     def still_sleeps(self, tid: int) -> bool:
-        """Tell whether a thread was on no CPU since it was sampled."""
+        """Tell whether a thread slept when it was read or sampled, and was on no CPU since."""
         place = self._places.get(tid)
         return place is not None and bool(lib.lt_still_sleeps(self._table, place))
 

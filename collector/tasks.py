@@ -19,6 +19,7 @@ _ROUNDS = 16
 #: Where a call may not be seen it is asked for again after so long: Yama writes a line to the
 #: kernel's log each time.
 _AGAIN_S = 30.0
+_UNSEEN = Call(-1, (), 0, 0)
 _NOBODY = 1 << 22  # PID_MAX_LIMIT (include/linux/threads.h)
 _SCHED: int = lib.LT_TASK_SCHED
 _DISK: int = lib.LT_TASK_DISK
@@ -39,6 +40,16 @@ class Task(NamedTuple):
     queued_ns: int = 0
     runs: int = 0
     disk_ticks: int | None = None  # waited for disks, clock ticks; None where it does not count
+
+
+class Now(NamedTuple):
+    """What one thread does at one moment."""
+
+    state: str  # letter
+    #: In which it sleeps, None while it runs; without a pc where that may not be seen.
+    call: Call | None
+    #: What the scheduler counts of it: the same thread that slept all the while has the same.
+    counts: tuple[int, int, int]
 
 
 class Tasks:
@@ -103,12 +114,14 @@ class Tasks:
         self._kernel_tids = {own: kernel for kernel, own in self._own_tids.items()}
         return self._own_tids.items()
 
-    def _raw(self, kernel_tids: Sequence[int]) -> list[RawTask | None]:
+    def _raw(self, kernel_tids: Sequence[int], calls: bool = False) -> list[RawTask | None]:
         """Read the threads' files; None of one that has ended. Those of a thread whose files were
         kept open are opened anew: another one may have its id by now."""
-        found = list(self._files.read(kernel_tids))
+        found = self._files.read(kernel_tids, calls)
         gone = [tid for tid, raw in zip(kernel_tids, found, strict=True) if raw is None]
-        again = iter(self._files.read(gone))
+        if not gone:
+            return found
+        again = iter(self._files.read(gone, calls))
         return [next(again) if raw is None else raw for raw in found]
 
     def _task(self, raw: RawTask, before: Task | None) -> Task:
@@ -157,6 +170,31 @@ class Tasks:
         state = chr(raw.state) if raw is not None else ""
         return "" if state in "ZX" else state
 
+    def now(self, tids: Iterable[int]) -> dict[int, Now]:
+        """Return what these threads do, without those that are no more. That one sleeps is so only
+        if still_sleeps() says it afterwards."""
+        wanted = {tid: self.kernel_tid(tid) for tid in tids}
+        found = {}
+        for tid, raw in zip(wanted, self._with_calls(list(wanted.values())), strict=True):
+            if raw is not None and (state := chr(raw.state)) not in "ZX":
+                call = _call(raw.call[: raw.call_size]) if raw.call_size else _UNSEEN
+                found[tid] = Now(state, call, (raw.ran_ns, raw.queued_ns, raw.runs))
+        return found
+
+    def _with_calls(self, kernel_tids: Sequence[int]) -> list[RawTask | None]:
+        """As far as calls may be seen."""
+        if time.monotonic() >= self._refused_until:
+            try:
+                return self._raw(kernel_tids, calls=True)
+            except PermissionError:
+                self._refused_until = time.monotonic() + _AGAIN_S
+        return self._raw(kernel_tids)
+
+    def still_sleeps(self, tid: int) -> bool:
+        """Tell whether a thread slept when now() was asked for it last, and was on no CPU since;
+        False where the kernel does not count that."""
+        return self._files.still_sleeps(self.kernel_tid(tid))
+
     def sleeps_in(self, tid: int) -> str:
         """Return the kernel's function in which a thread sleeps, such as "futex_do_wait"; "" or "0"
         where the kernel does not say. Asked of many right after read(): ids are as they were then.
@@ -173,9 +211,7 @@ class Tasks:
         if time.monotonic() < self._refused_until:
             raise PermissionError
         try:
-            return syscalls.parse(procfs.thread_syscall(self._pid, self.kernel_tid(tid)))
-        except ValueError:
-            return None
+            return _call(procfs.thread_syscall(self._pid, self.kernel_tid(tid)))
         except PermissionError:
             self._refused_until = time.monotonic() + _AGAIN_S
             raise
@@ -224,7 +260,9 @@ class Tasks:
             raise ProcessLookupError
         return raw.runs if raw.known & _SCHED else 0
 
-    def counts(self, tid: int) -> bytes:
-        """Return what the scheduler counts of a thread: as long as that stays the same, it is the
-        same one and has slept. Raises OSError where it has ended."""
-        return procfs.thread_schedstat(self._pid, self.kernel_tid(tid))
+
+def _call(data: bytes) -> Call | None:
+    try:
+        return syscalls.parse(data)
+    except ValueError:
+        return None

@@ -197,11 +197,11 @@ uint32_t lt_pick_locks(const void *locks, uint32_t count, const struct lt_lock_s
 
 /* What is known of a task. */
 enum lt_task_known {
-    LT_TASK_THERE = 1, /* its stat line, without which nothing is */
-    LT_TASK_SCHED = 2, /* its schedstat */
-    LT_TASK_DISK = 4,  /* a stat line long enough for disk_ticks */
-    LT_TASK_CALL = 8,  /* the call in which it sleeps: `call` is of the same moment as all else */
-    LT_TASK_SLEPT = 16 /* it has been on no processor since it was sampled before */
+    LT_TASK_THERE = 1,  /* its stat line, without which nothing is */
+    LT_TASK_SCHED = 2,  /* its schedstat */
+    LT_TASK_DISK = 4,   /* a stat line long enough for disk_ticks */
+    LT_TASK_ASLEEP = 8, /* it sleeps, and all else is of the same moment */
+    LT_TASK_SLEPT = 16  /* it has been on no processor since it was sampled before */
 };
 
 /* One thread as the kernel shows it (proc_pid_stat(5), and sched-stats.rst of the kernel). */
@@ -217,7 +217,7 @@ struct lt_task {
     uint32_t call_size;
     uint8_t state; /* letter */
     uint8_t name[71];
-    uint8_t call[192]; /* what its syscall file says */
+    uint8_t call[192]; /* what its syscall file says; call_size is 0 where it was not asked for */
 };
 
 /* A thread's place in a table: its id, 0 for an empty place, and the descriptors that are kept open for
@@ -245,10 +245,12 @@ void lt_add_task(struct lt_task_table *table, uint32_t place, int32_t tid);
 /* Empties a place. */
 void lt_forget_task(struct lt_task_table *table, uint32_t place);
 
-/* Reads the stat and the schedstat of the threads at `places`. Returns 0, or the negative errno of what
- * tells nothing about a thread: what we lack (descriptors, memory). Such an end comes only after all
- * descriptors that were kept have been given back. */
-int lt_read_tasks(struct lt_task_table *table, const uint32_t *places, uint32_t count);
+/* Reads the schedstat and the stat of the threads at `places`, and with `calls` the syscall file. That a
+ * thread sleeps (LT_TASK_ASLEEP) is certain only if lt_still_sleeps() says so afterwards. Returns 0, or the
+ * negative errno of what tells nothing about a thread: what we lack (descriptors, memory), and -EPERM and
+ * -EACCES where a thread's call may not be seen. A lack is told only after all descriptors that were kept
+ * have been given back. */
+int lt_read_tasks(struct lt_task_table *table, const uint32_t *places, uint32_t count, int calls);
 
 /* Reads the schedstat of all threads, and the rest of those that did not sleep all the time since the
  * sample before; every so many a `round` also of those that did, for they may be called otherwise by now.
@@ -257,7 +259,7 @@ int lt_read_tasks(struct lt_task_table *table, const uint32_t *places, uint32_t 
  * where a thread's call may not be seen: then nothing in the table counts. */
 int lt_sample_tasks(struct lt_task_table *table, uint32_t round, uint32_t *read);
 
-/* Returns whether a thread has been on no processor since it was sampled. */
+/* Returns whether a thread slept when it was read or sampled, and has been on no processor since. */
 int lt_still_sleeps(struct lt_task_table *table, uint32_t place);
 
 /* What a counter shows, and for how long the thread ran meanwhile (perf_event_open(2)). Where there are

@@ -211,22 +211,35 @@ static void note_time(struct lt_task *task)
     task->at_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-int lt_read_tasks(struct lt_task_table *table, const uint32_t *places, uint32_t count)
+/* The schedstat comes first: a thread that slept after it, and for which it is the same later on, has slept
+ * since. */
+static int read_task(struct lt_task_table *table, uint32_t place, int calls)
+{
+    struct lt_task *task = &table->tasks[place];
+    int error;
+
+    memset(task, 0, sizeof *task);
+    error = read_sched(table, place, task);
+    if (!error)
+        error = read_stat(table, place, 1);
+    if (!error && calls && task->known & LT_TASK_THERE)
+        error = read_call(table, place, 1);
+    if (task->known & LT_TASK_THERE && task->state != 'R' && task->call[0] != 'r')
+        task->known |= LT_TASK_ASLEEP;
+    note_time(task);
+    return error;
+}
+
+int lt_read_tasks(struct lt_task_table *table, const uint32_t *places, uint32_t count, int calls)
 {
     for (uint32_t i = 0; i < count; i++) {
-        struct lt_task *task;
         int error;
 
         if (places[i] >= table->count || table->files[places[i]].tid == 0)
             return -EINVAL;
-        task = &table->tasks[places[i]];
-        memset(task, 0, sizeof *task);
-        error = read_stat(table, places[i], 1);
-        if (!error && task->known & LT_TASK_THERE)
-            error = read_sched(table, places[i], task);
+        error = read_task(table, places[i], calls);
         if (error)
             return error;
-        note_time(task);
     }
     return 0;
 }
@@ -289,7 +302,7 @@ static int sample(struct lt_task_table *table, uint32_t place, const struct lt_t
     note_time(task);
     error = read_sched(table, place, &after);
     if (is_same_sleep(now, &after) && task->call[0] != 'r')
-        task->known |= LT_TASK_CALL;
+        task->known |= LT_TASK_ASLEEP;
     return error;
 }
 
@@ -305,7 +318,7 @@ int lt_sample_tasks(struct lt_task_table *table, uint32_t round, uint32_t *read)
         if (table->files[place].tid == 0)
             continue;
         error = read_sched(table, place, &now);
-        if (!error && task->known & LT_TASK_CALL && is_same_sleep(task, &now)) {
+        if (!error && task->known & LT_TASK_ASLEEP && is_same_sleep(task, &now)) {
             if (!due)
                 continue;
             now.known |= LT_TASK_SLEPT;
@@ -327,7 +340,7 @@ int lt_still_sleeps(struct lt_task_table *table, uint32_t place)
 
     if (place >= table->count || table->files[place].tid == 0 || read_sched(table, place, &now))
         return 0;
-    return table->tasks[place].known & LT_TASK_CALL && is_same_sleep(&table->tasks[place], &now);
+    return table->tasks[place].known & LT_TASK_ASLEEP && is_same_sleep(&table->tasks[place], &now);
 }
 
 void lt_add_task(struct lt_task_table *table, uint32_t place, int32_t tid)

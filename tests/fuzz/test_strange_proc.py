@@ -135,7 +135,7 @@ def read_task(stat: bytes, schedstat: bytes) -> RawTask:
         nobody, own = 1 << 22, [os.dup(first), os.dup(second)]
         files = ffi.new("struct lt_task_files *", (nobody, *own, -1))
         table = ffi.new("struct lt_task_table *", (-1, 1, 2, 2, files, task))
-        lib.lt_read_tasks(table, ffi.new("uint32_t[]", [0]), 1)
+        lib.lt_read_tasks(table, ffi.new("uint32_t[]", [0]), 1, 0)
         lib.lt_forget_task(table, 0)  # closes what it has not closed yet
     said = {name: getattr(task, name) for name in RawTask._fields}
     return RawTask(**{**said, "name": bytes(task.name), "call": bytes(task.call)})

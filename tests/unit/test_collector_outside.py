@@ -13,9 +13,11 @@ from locktop.collector import futex, glibc_objects, libc_version, memory, syscal
 from locktop.collector.futex import FutexWait
 from locktop.collector.glibc_objects import AFTER, BEFORE, Object
 from locktop.collector.model import Kind
+from locktop.collector.outside_picture import OutsidePicture
 from locktop.collector.outside_waits import OutsideWait, OutsideWaits
 from locktop.collector.sampled import Sampled
 from locktop.collector.samples import Sample
+from locktop.collector.symbols.resolver import Resolver
 from locktop.collector.syscalls import Call
 
 TIDS = {100, 101, 102}
@@ -272,7 +274,7 @@ def test_another_thread_with_the_id_of_one_that_ended_begins_anew() -> None:
     (lock,) = sampled.locks.values()
     assert lock.wait.s == 3.0
     assert lock.blame == {0: 1.0, 101: 2.0}
-    assert sampled.by_thread[2][Kind.MUTEX].s == 1.5
+    assert sampled.by_thread[2][Kind.MUTEX] == 1.5
 
 
 def test_of_many_owners_that_ended_those_waited_for_most_are_told() -> None:
@@ -287,6 +289,41 @@ def test_of_many_owners_that_ended_those_waited_for_most_are_told() -> None:
     assert len(lock.blame) < 1100
     assert {0, 1000} <= lock.blame.keys(), "one that lives stays"
     assert sum(lock.blame.values()) == pytest.approx(lock.wait.s)
+
+
+def test_a_thread_that_waits_on_differs_in_its_times_alone() -> None:
+    sampled, stack = Sampled(), 1 << 33
+    resolver = Resolver(os.getpid())
+    picture = OutsidePicture(resolver, sampled, lambda id_: ())
+    asleep = Sample(100, 100, 1, "worker", "S", 0.25, 0.0, None, 1, 10.0)
+    holder = Sample(101, 101, 2, "holder", "S", 0.5, 0.0, None, 1, 10.0)
+    samples, waits = {101: holder, 100: asleep}, {100: wait(100, 1, 10.0)}
+    for number in range(5):
+        now = 10.0 + 0.5 * number
+        sampled.add(now, waits)
+        waiter, other = picture.threads(samples, waits, {100: stack}, now, 0.5)
+        assert waiter.waiting_for is not None
+        assert waiter.waiting_for[:5] == (1, Kind.MUTEX, now - 10.0, (101,), stack)
+        assert waiter.wait_s == ({Kind.MUTEX: now - 10.0} if number else {})
+        assert waiter.cpu_s == 0.25
+        assert [held.lock for held in other.holds] == [1]
+        if number:
+            assert waiter.time is not None
+            assert other.time is not None
+            assert (waiter.wait_share, waiter.time.contended, waiter.cpu_share) == (1.0, 1.0, 0.0)
+            assert other.time.other == 1.0
+        sampled.add(now + 0.01, waits)
+        again, _ = picture.threads(samples, waits, {}, now + 0.01, 0.5, again=True)
+        assert again.waiting_for is not None
+        assert again.waiting_for.stack == 0
+    moved = asleep._replace(cpu_s=0.35, seq=2)
+    sampled.add(12.5, {})
+    waiter, other = picture.threads({100: moved, 101: holder}, {}, {}, 12.5, 0.5)
+    assert waiter.time is not None
+    assert (waiter.waiting_for, waiter.cpu_share) == (None, pytest.approx(0.2))
+    assert waiter.time.contended == pytest.approx(waiter.wait_share)
+    assert other.holds == ()
+    resolver.close()
 
 
 def test_sums_of_short_waits_are_right_within_their_error() -> None:

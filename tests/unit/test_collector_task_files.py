@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from locktop.collector import procfs
+from locktop.collector import procfs, syscalls
 from locktop.collector.abi import lib
 from locktop.collector.task_files import RawTask, TaskFiles
 from locktop.collector.tasks import Tasks
@@ -88,7 +88,8 @@ def test_the_fields(made: Made) -> None:
     assert (raw.state, raw.cpu_ticks, raw.disk_ticks) == (ord("S"), 13 + 14, 41)
     assert (raw.ran_ns, raw.queued_ns, raw.runs) == (10, 20, 30)
     assert raw.name[: raw.name_size] == b"worker"
-    assert raw.known == lib.LT_TASK_THERE | lib.LT_TASK_SCHED | lib.LT_TASK_DISK
+    counted = lib.LT_TASK_SCHED | lib.LT_TASK_DISK
+    assert raw.known == lib.LT_TASK_THERE | lib.LT_TASK_ASLEEP | counted
     assert raw.at_ns > 0
 
 
@@ -116,7 +117,7 @@ def test_what_is_no_stat_line_is_no_thread(line: bytes, made: Made) -> None:
 
 def test_a_short_line_has_no_disk_figure(made: Made) -> None:
     raw = read_whole(made, stat(rest=" ".join(REST.split()[:20])))
-    assert raw.known == lib.LT_TASK_THERE | lib.LT_TASK_SCHED
+    assert not raw.known & lib.LT_TASK_DISK
 
 
 @pytest.mark.parametrize("sched", [b"", b"\n", b"10", b"10 20", b"a b c", b"10 -2 3", None])
@@ -124,6 +125,22 @@ def test_a_schedstat_that_is_none(sched: bytes | None, made: Made) -> None:
     raw = read_whole(made, stat(), sched)
     assert raw.known & lib.LT_TASK_THERE
     assert not raw.known & lib.LT_TASK_SCHED
+
+
+@pytest.mark.parametrize(
+    ("state", "call", "asleep"),
+    [("S", ASLEEP, True), ("S", b"running\n", False), ("R", b"", False)],
+)
+def test_the_call_is_read_if_it_is_asked_for(
+    state: str, call: bytes, asleep: bool, made: Made
+) -> None:
+    made.write(stat=stat(state=state), schedstat=b"10 20 30\n", syscall=call)
+    (raw,) = made.read([TID], calls=bool(call))
+    assert raw is not None
+    assert raw.call[: raw.call_size] == call
+    assert made.still_sleeps(TID) is asleep
+    made.write(schedstat=b"10 20 31\n")
+    assert not made.still_sleeps(TID)
 
 
 def test_garbage(made: Made) -> None:
@@ -226,7 +243,7 @@ def test_one_that_sleeps_on_is_not_read_again(made: Made) -> None:
     ((tid, raw),) = made.sample([TID], 1)
     assert (tid, raw is not None and raw.call[: raw.call_size]) == (TID, ASLEEP)
     assert raw is not None
-    assert raw.known & (lib.LT_TASK_CALL | lib.LT_TASK_SLEPT) == lib.LT_TASK_CALL
+    assert raw.known & (lib.LT_TASK_ASLEEP | lib.LT_TASK_SLEPT) == lib.LT_TASK_ASLEEP
     assert made.still_sleeps(TID)
     assert made.sample([TID], 2) == []
     made.write(schedstat=b"10 20 31\n")
@@ -256,7 +273,7 @@ def test_one_that_runs_or_is_not_counted_is_read_each_time(
     for number in range(3):
         ((_, raw),) = made.sample([TID], number)
         assert raw is not None
-        assert not raw.known & lib.LT_TASK_CALL
+        assert not raw.known & lib.LT_TASK_ASLEEP
     assert not made.still_sleeps(TID)
 
 
@@ -312,6 +329,37 @@ def told(tid: int) -> list[int]:
     """A thread's switches, by its status: voluntary, then not."""
     status = Path(f"/proc/self/task/{tid}/status").read_text()
     return [int(line.split()[1]) for line in status.splitlines() if "ctxt_switches" in line]
+
+
+def test_what_threads_do_now() -> None:
+    """One that waits is known to have slept on until it runs again, and to be no more when it has
+    ended."""
+    tasks, me = Tasks(os.getpid(), os.getpid()), threading.get_native_id()
+    wake, begun = threading.Lock(), threading.Event()
+    wake.acquire()
+
+    def wait() -> None:
+        begun.set()
+        wake.acquire()
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    begun.wait()
+    tid = thread.native_id or 0
+    while (now := tasks.now([tid, me]))[tid].call is None or not tasks.still_sleeps(tid):
+        pass
+    assert now[me].state == "R", "this one runs"
+    assert not tasks.still_sleeps(me)
+    call = now[tid].call
+    assert call is not None
+    assert syscalls.name(call.number) == "futex"
+    assert tasks.now([tid])[tid] == now[tid]
+    wake.release()
+    while tasks.still_sleeps(tid):
+        pass
+    thread.join()
+    assert tasks.now([tid, me]).keys() == {me}
+    tasks.close()
 
 
 def test_switches_of_a_thread(threads: list[int]) -> None:
