@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,7 @@ class Around:
     locks: Mapping[int, LockNow]
     tasks: Mapping[int, Task]
     _by_pthread: dict[int, int] = field(default_factory=dict)
-    _of_nobody: set[int] = field(default_factory=set)  # locks waited for that nobody owns
+    of_nobody: set[int] = field(default_factory=set)  # locks waited for that nobody owns
     _holders: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -38,7 +38,7 @@ class Around:
             if tid in self.tasks:
                 self._by_pthread[raw.block.pthread] = tid
             if raw.wait and raw.wait.key >> _KIND_SHIFT in _OWNED_BY_NOBODY:
-                self._of_nobody.add(raw.wait.lock)
+                self.of_nobody.add(raw.wait.lock)
 
     def holders(self, lock: int) -> tuple[int, ...]:
         """Return the living threads that list a lock as held."""
@@ -55,14 +55,14 @@ class Around:
             return 0
         return self._by_pthread.get(wait.key & _ADDRESS, 0)
 
-    def done(
-        self, raw: RawThread | None, uses: Sequence[abi.Use]
-    ) -> tuple[tuple[Use, ...] | None, bool]:
-        """See Thread.uses and Thread.signals. ``uses``: what ``raw`` says of them."""
-        if raw is None or not uses or not self._of_nobody:
-            return (), False
-        signals = any(use.signals > (use.acquisitions if use.kind == _SEM else 0) for use in uses)
+    def uses(self, raw: RawThread, uses: Sequence[abi.Use]) -> tuple[Use, ...] | None:
+        """See Thread.uses. ``uses``: what ``raw`` says of them."""
         if not raw.uses_are_whole:
-            return None, signals
-        wanted = [use for use in uses if use.lock in self._of_nobody]
-        return tuple([Use(use.lock, use.acquisitions, use.signals) for use in wanted]), signals
+            return None
+        wanted = [use for use in uses if use.lock in self.of_nobody]
+        return tuple([Use(use.lock, use.acquisitions, use.signals) for use in wanted])
+
+
+def has_signalled(uses: Iterable[abi.Use]) -> bool:
+    """See Thread.signals."""
+    return any(use.signals > (use.acquisitions if use.kind == _SEM else 0) for use in uses)

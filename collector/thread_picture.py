@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from itertools import compress
 from operator import itemgetter
 
-from locktop.collector.abi import HeldEntry, Use, WaitBlock, lib
+from locktop.collector import abi
+from locktop.collector.abi import HeldEntry, WaitBlock, lib
 from locktop.collector.analysis import classify, rates
-from locktop.collector.around import Around
+from locktop.collector.around import Around, has_signalled
 from locktop.collector.clock import Clock
 from locktop.collector.kinds import BY_NUMBER, KINDS, kind_of
 from locktop.collector.lock_now import NOBODY, LockNow, locks_now, presumed
-from locktop.collector.model import CONTENTION_KINDS, Held, Kind, Thread, ThreadState, Wait
+from locktop.collector.model import CONTENTION_KINDS, Held, Kind, Thread, ThreadState, Use, Wait
 from locktop.collector.reading import RawThread
 from locktop.collector.sanitize import clean
 from locktop.collector.tasks import Task
@@ -39,10 +40,11 @@ class _Counted:
     idle_s: float
     acquisitions: int
     contended: int
-    uses: list[Use]
+    uses: list[abi.Use]
+    signals: bool  # see Thread.signals
 
 
-_NOTHING = _Counted(None, {}, 0.0, 0.0, 0, 0, [])
+_NOTHING = _Counted(None, {}, 0.0, 0.0, 0, 0, [], False)
 
 
 @dataclass(slots=True)
@@ -125,7 +127,7 @@ class ThreadPicture:
             idle = rates.share(idle_s - before.idle_s, interval_s)
             asleep = rates.share(waited_s - spun_s, interval_s) if spun_s else contended
         time = self._times.of(key, task, asleep, idle, counts and raw is not None)
-        uses, signals = around.done(raw, counted.uses)
+        uses, signals = _done(counted, around)
         thread = Thread(
             tid,
             self._name(key, raw, task),
@@ -175,7 +177,7 @@ class ThreadPicture:
         before.idle_s = counted.idle_s + (0.0 if contends else for_s)
         time = self._times.of(key, task, contended, idle, counts)
         cpu_share = time.cpu if time else 0.0
-        uses, signals = around.done(raw, counted.uses)
+        uses, signals = _done(counted, around)
         wait_s = {**counted.wait_s, kind: counted.wait_s.get(kind, 0.0) + for_s}
         holds = self._holds(raw) if raw.held else ()
         return Thread(
@@ -192,7 +194,7 @@ class ThreadPicture:
         for tid in raws.keys() | tasks.keys():
             raw = raws.get(tid)
             wait = self._wait(raw, around) if raw else None
-            uses, signals = around.done(raw, raw.uses() if raw else [])
+            uses, signals = _done(self._counted(raw), around)
             found.append(
                 Thread(
                     tid, "", tid in tasks, ThreadState.OTHER, wait, self._holds(raw), {}, 0.0, 0, 0,
@@ -207,13 +209,15 @@ class ThreadPicture:
         ticks = raw.wait_ticks
         waited = zip(compress(BY_NUMBER, ticks), filter(None, ticks), strict=True)
         wait_s = {kind: self._clock.seconds(total) for kind, total in waited}
+        uses = raw.uses()
         return _Counted(
             raw,
             wait_s,
             *rates.split(wait_s),
             sum(_of_contention(raw.acquisitions)),
             sum(_of_contention(raw.contended)),
-            raw.uses(),
+            uses,
+            has_signalled(uses),
         )
 
     def _name(self, key: ThreadKey, raw: RawThread | None, task: Task | None) -> str:
@@ -269,3 +273,10 @@ class ThreadPicture:
             depth=entry.depth,
             shared=bool(entry.flags & _HELD_SHARED),
         )
+
+
+def _done(counted: _Counted, around: Around) -> tuple[tuple[Use, ...] | None, bool]:
+    """See Thread.uses and Thread.signals: of no use where nobody waits for what nobody owns."""
+    if counted.raw is None or not around.of_nobody:
+        return (), False
+    return around.uses(counted.raw, counted.uses) if counted.uses else (), counted.signals
