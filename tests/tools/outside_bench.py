@@ -3,7 +3,8 @@
     make outside-bench TURNS=100
 
 The first table is what the tool takes of a processor with two looks a second, when the stacks of
-what sleeps for good are known: each look, and samples and looks together. The second is what a
+what sleeps for good are known: each look, samples and looks together, and all that with the screen,
+in a terminal of 120 columns and 40 lines. The second is what a
 process loses that is watched so: it runs on one processor and the tool on another one, in turns of
 half a second in which the tool is stopped, or looks twice a second, or again and again without a
 pause, which tells more of what is lost than can be measured otherwise. Ratios are of turns right
@@ -14,11 +15,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pty
 import signal
 import statistics
 import subprocess
 import sys
 import tempfile
+import termios
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -38,6 +42,7 @@ WARM_UP = 60  # looks
 
 #: What is watched: name, program and arguments, with the library or not.
 WATCHED = (
+    ("7 threads in pools", ("pools", "1"), False),
     ("499 threads in pools", ("pools", "83"), False),
     ("501 threads, half of them move", ("hall", "500"), False),
     ("1,001 threads, half of them move", ("hall", "1000"), False),
@@ -80,10 +85,57 @@ def cost(compiler: Compiler, name: str, command: Sequence[str], preloaded: bool)
             for _ in range(WARM_UP):
                 source.look()
             took, shares = looks(source, LOOKS)
+        with_screen = screen_shares(target.pid, LOOKS)
     return (
         f"| {name} | {1000 * min(took):.1f} / {1000 * statistics.median(took):.1f} ms"
-        f" | {100 * min(shares):.1f} / {100 * statistics.median(shares):.1f} % |"
+        f" | {percents(shares)} | {percents(with_screen)} |"
     )
+
+
+def percents(shares: Sequence[float]) -> str:
+    return f"{100 * min(shares):.1f} / {100 * statistics.median(shares):.1f} %"
+
+
+def screen_shares(pid: int, count: int) -> list[float]:
+    """Show the process on a screen; give what the tool took of a processor in so many intervals,
+    once it has shown as many as it takes to warm up."""
+    command = [str(Path(sys.executable).with_name("locktop")), "-p", str(pid)]
+    leader, terminal = pty.openpty()
+    termios.tcsetwinsize(terminal, (40, 120))
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    ends = {"stdin": terminal, "stdout": terminal, "stderr": terminal}
+    tool = subprocess.Popen(command, env=environment, start_new_session=True, **ends)
+    os.close(terminal)
+    reader = threading.Thread(target=drain, args=(leader,), daemon=True)
+    reader.start()
+    try:
+        time.sleep(WARM_UP * INTERVAL_S)
+        shares = []
+        at, used = time.monotonic(), spent_s(tool.pid)
+        for _ in range(count):
+            time.sleep(INTERVAL_S)
+            now, now_used = time.monotonic(), spent_s(tool.pid)
+            shares.append((now_used - used) / (now - at))
+            at, used = now, now_used
+        return shares
+    finally:
+        tool.kill()
+        tool.wait()
+        reader.join()
+        os.close(leader)
+
+
+def drain(terminal: int) -> None:
+    """Read what is sent to a terminal, until its program has ended."""
+    with contextlib.suppress(OSError):
+        while os.read(terminal, 1 << 16):
+            pass
+
+
+def spent_s(pid: int) -> float:
+    """Return what all threads of a process took of processors until now."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
 
 class Turn(NamedTuple):
@@ -107,9 +159,8 @@ class Watcher:
         self._process.send_signal(signal.SIGSTOP)
 
     def cpu_s(self) -> float:
-        """What it took until now; ProcSource has one thread more."""
-        tasks = Path(f"/proc/{self._process.pid}/task").glob("*/schedstat")
-        return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+        """What it took until now."""
+        return spent_s(self._process.pid)
 
     def __enter__(self) -> Watcher:
         self._process.send_signal(signal.SIGCONT)
@@ -194,8 +245,8 @@ def main() -> None:
     rounds = int(sys.argv[1])
     with tempfile.TemporaryDirectory(prefix="locktop-bench-") as directory:
         compiler = Compiler(Path(directory))
-        print("| | a look, least / median | of a processor in all, least / median |")
-        print("| --- | ---: | ---: |")
+        print("| | a look, least / median | of a processor in all | with the screen |")
+        print("| --- | ---: | ---: | ---: |")
         for case in WATCHED:
             print(cost(compiler, *case), flush=True)
         if len(os.sched_getaffinity(0)) < 2:
