@@ -29,14 +29,12 @@ class Around:
     threads: Mapping[int, RawThread]
     locks: Mapping[int, LockNow]
     tasks: Mapping[int, Task]
-    _by_pthread: dict[int, int] = field(default_factory=dict)
+    _by_pthread: dict[int, int] | None = None
     of_nobody: set[int] = field(default_factory=set)  # locks waited for that nobody owns
     _holders: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for tid, raw in self.threads.items():
-            if tid in self.tasks:
-                self._by_pthread[raw.block.pthread] = tid
+        for raw in self.threads.values():
             if raw.wait and raw.wait.key >> _KIND_SHIFT in _OWNED_BY_NOBODY:
                 self.of_nobody.add(raw.wait.lock)
 
@@ -53,6 +51,10 @@ class Around:
         """Return the living thread whose end a join waits for, 0 unknown."""
         if wait.key >> _KIND_SHIFT != _JOIN:
             return 0
+        if self._by_pthread is None:
+            self._by_pthread = {
+                raw.block.pthread: tid for tid, raw in self.threads.items() if tid in self.tasks
+            }
         return self._by_pthread.get(wait.key & _ADDRESS, 0)
 
     def uses(self, raw: RawThread, uses: Sequence[abi.Use]) -> tuple[Use, ...] | None:

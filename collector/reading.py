@@ -14,7 +14,6 @@ from typing import Any
 from locktop.collector import abi
 from locktop.collector.abi import HeldEntry, LockRow, Site, ThreadBlock, Use, WaitBlock, ffi, lib
 from locktop.collector.clock import Clock
-from locktop.collector.errors import LocktopError
 from locktop.collector.shm import GrowingArray, SharedMemory
 
 #: Rows handed to Python; locks that nobody waited for are left out first.
@@ -108,6 +107,7 @@ class Reader:
         self._retired_at = -1
         self._mode = 0
         self._raws: list[RawThread | None] = []  # by index, as ``_seen`` has them
+        self._epoch: int | None = None  # of their held lists
         self._forget_threads()
 
     def read(self, wanted: Iterable[int] = ()) -> Reading:
@@ -171,17 +171,16 @@ class Reader:
     def _read_threads(self, cycle: _Cycle) -> None:
         self.threads.refresh()
         self.threads.copy()
-        if self._mode >> 8 != self._epoch or self.threads.count > len(self._raws):
+        epoch = self._mode >> 8
+        if epoch != self._epoch or self.threads.count != len(self._raws):
             self._forget_threads()
         # Not of a memoryview: collecting a cycle with both would crash the interpreter (cffi 2.1).
         blocks, raws = ffi.from_buffer(self.threads.data), self._raws
-        try:
-            for index in cycle.changed_threads(blocks, self._offsets, self._seen, self._now):
-                raws[index] = self._raw_thread(cycle, index)
-        except LocktopError:
-            self._forget_threads()
-            raise
-        for index, now in enumerate(ffi.unpack(self._now, self.threads.count)):
+        self._epoch = None  # where this fails all are told anew
+        for index in cycle.changed_threads(blocks, self._offsets, self._seen, self._now):
+            raws[index] = self._raw_thread(cycle, index)
+        self._epoch = epoch
+        for index, now in enumerate(ffi.unpack(self._now, len(raws))):
             raw = raws[index]
             if not now:
                 raws[index] = None  # or never was; the retire count shows if it ended just now
@@ -191,9 +190,8 @@ class Reader:
         _name_late_locks(cycle.threads)
 
     def _forget_threads(self) -> None:
-        """Whatever was read of them before: each is told anew."""
+        """What was read of them before, so that each is told anew."""
         count = self.threads.count
-        self._epoch = self._mode >> 8
         self._raws = [None] * count
         self._seen = ffi.new("struct lt_thread_seen[]", count)
         self._now = ffi.new("uint64_t[]", count)
@@ -204,7 +202,7 @@ class Reader:
         at, after, wait = self._offsets[index], abi.THREAD.at(cycle.block), cycle.wait()
         held: tuple[HeldEntry, ...] = ()
         # One that has not seen the present epoch may have missed releases.
-        if after.held_top and (wait or after.mode >> 8 == self._epoch):
+        if after.held_top and (wait or after.mode >> 8 == self._mode >> 8):
             held = self._held(after, at, cycle.block)
             if wait is not None and not self._is_still(wait, after, at):
                 wait = None
