@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
+from itertools import pairwise
 
 import pytest
 from support.targets import PATIENCE_S, StartTarget
 
 from locktop.collector.attach import attach
-from locktop.collector.model import Kind, Snapshot
+from locktop.collector.model import Kind, Snapshot, Thread
 from locktop.collector.source import WaitNow
 
 
@@ -52,3 +53,50 @@ def test_they_are_those_of_a_look(
         target.kill()
         target.process.wait()
         assert source.waits() is None
+
+
+def without_times(snapshot: Snapshot) -> dict[int, Thread]:
+    return {
+        thread.tid: thread._replace(
+            waiting_for=wait._replace(for_s=0.0) if wait else None,
+            wait_s=dict.fromkeys(thread.wait_s, 0.0),
+            cpu_s=0.0,
+            cpu_share=0.0,
+            wait_share=round(thread.wait_share, 3),
+            idle_share=round(thread.idle_share, 3),
+            time=None,
+            holds=tuple(held._replace(for_s=None) for held in thread.holds),
+        )
+        for thread in snapshot.threads
+        for wait in [thread.waiting_for]
+    }
+
+
+@pytest.mark.parametrize(("name", "arguments"), [("pools", ("5",)), ("ring3", ())])
+def test_who_sleeps_on_is_told_as_whoever_looks_first_tells_it(
+    name: str, arguments: tuple[str, ...], start_target: StartTarget
+) -> None:
+    """Times apart; and each has slept all the time."""
+    target = start_target(name, *arguments)
+    target.expect("ready")
+    if name == "ring3":
+        target.go_on()
+        target.truth()
+    with closing(attach(target.pid)) as source, closing(attach(target.pid)) as other:
+        source.look()
+        seen = [source.look(resolve=True) for _ in range(3)]
+        other.look()
+        fresh = other.look(resolve=True)
+        last = source.look(resolve=True)
+    assert without_times(last) == without_times(fresh)
+    for before, after in pairwise(seen):
+        for then, now in zip(before.threads, after.threads, strict=True):
+            if now.waiting_for is None or then.waiting_for is None:
+                continue
+            kind = now.waiting_for.kind
+            grown = now.waiting_for.for_s - then.waiting_for.for_s
+            assert grown > 0
+            assert now.wait_s[kind] - then.wait_s[kind] == pytest.approx(grown)
+            assert now.wait_share + now.idle_share == pytest.approx(1.0)
+            assert now.time is not None
+            assert now.time.contended + now.time.idle == pytest.approx(1.0)
