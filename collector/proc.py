@@ -42,6 +42,7 @@ from locktop.collector.sanitize import clean
 from locktop.collector.source import WaitNow
 from locktop.collector.spent import SHORTEST_S, Spent
 from locktop.collector.symbols.resolver import Resolver
+from locktop.collector.syscalls import Call
 from locktop.collector.tasks import Tasks
 
 #: Between the two samples of a first look: one alone tells no time.
@@ -311,15 +312,22 @@ class ProcSource:
         resolver.close()
 
     def _stacks_of_waits(self) -> dict[int, int]:
-        """By tid, those in contention first: there may not be time for all."""
+        """By tid. Those of new waits in contention come first: there may not be time for all."""
         found: dict[int, int] = {}
-        order = sorted(
-            self._waiting.values(), key=lambda wait: wait.what.kind not in CONTENTION_KINDS
-        )
-        for wait in order:
-            sample, untold = self._now[wait.tid], wait.what.kind is Kind.FUTEX
-            assert sample.call is not None, "it waits"
-            asleep = sample.call, partial(self._samples.still_sleeps, sample)
+        new: list[tuple[OutsideWait, Sample, Call]] = []
+        for tid, wait in self._waiting.items():
+            sample, untold = self._now[tid], wait.what.kind is Kind.FUTEX
+            stack = self._stacks.known(sample.kernel_tid, wait.seq, untold)
+            if stack:
+                found[tid] = stack
+            else:
+                assert sample.call is not None, "it waits"
+                new.append((wait, sample, sample.call))
+        new.sort(key=lambda one: one[0].what.kind not in CONTENTION_KINDS)
+        self._stacks.expect(call for _, _, call in new)
+        for wait, sample, call in new:
+            asleep = call, partial(self._samples.still_sleeps, sample)
+            untold = wait.what.kind is Kind.FUTEX
             stack = self._stacks.of(sample.kernel_tid, wait.seq, untold, asleep)
             if stack:
                 found[wait.tid] = stack
