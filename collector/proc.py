@@ -217,9 +217,10 @@ class ProcSource:
             self._every_s = self._spent.pause_s(took_s)
 
     def _sample(self) -> None:
-        if self._is_another():
+        stat = procfs.stat(self._target.pid)
+        if self._is_another(stat):
             raise ProcessLookupError
-        samples = self._samples.take()
+        samples = self._samples.take(stat.threads)
         waits = self._waits.of(samples, self._samples.still_sleeps, self._samples.newcomers)
         self._at = self._samples.at
         if len(samples) < len(self._now) or self._samples.newcomers:
@@ -228,9 +229,8 @@ class ProcSource:
         self._sampled.add(self._at, waits)
         self._now, self._waiting = samples, waits
 
-    def _is_another(self) -> bool:
-        """Whether the pid is another process's by now."""
-        stat = procfs.stat(self._target.pid)
+    def _is_another(self, stat: procfs.Stat) -> bool:
+        """Whether the process has ended, and the pid may be another one's by now."""
         over = stat.state in "ZX" and len(procfs.tids(self._target.pid)) < 2
         return over or stat.start_time != self._target.start_time
 
