@@ -49,6 +49,25 @@ class _Seen(NamedTuple):  # one for each thread in each look
     is_steady: bool  # it did nothing else since the look before that one
 
 
+class _Told(NamedTuple):  # one for each lock in each look
+    """A lock at the last look."""
+
+    told: Lock
+    blame: Mapping[int, float]
+
+    def is_as_it_was(self, lock: SampledLock, name: str) -> bool:
+        """Tell whether a lock that nobody waits for is told by the same object again."""
+        told = self.told
+        return (
+            lock.wait.s == told.wait_s
+            and lock.met == told.contended
+            and lock.blame is self.blame
+            and name == told.name
+            and not told.waiters
+            and not told.rates.wait
+        )
+
+
 class OutsidePicture:
     """Builds the model's objects, look after look."""
 
@@ -64,7 +83,7 @@ class OutsidePicture:
         self._sampled = sampled
         self._seen: dict[int, _Seen] = {}  # by Sample.life
         self._before: dict[int, _Seen] = {}  # at the look before
-        self._waited: dict[int, float] = {}  # by lock id
+        self._locks: dict[int, _Told] = {}  # by id
         self._stacks: Mapping[int, int] = {}
 
     def threads(
@@ -100,6 +119,9 @@ class OutsidePicture:
         )
         if again:
             self._seen = self._before
+        # Let go with the look that they are of, after what replaces them was made: else Python's
+        # collector of cycles counts only what is new, and goes through it in each look.
+        self._before = {}
         return found
 
     def _owners(self, waits: Mapping[int, OutsideWait]) -> dict[int, int]:
@@ -195,35 +217,46 @@ class OutsidePicture:
         waiters: dict[int, list[OutsideWait]] = {}
         for wait in waits.values():
             waiters.setdefault(self._sampled.lock_of(wait).id, []).append(wait)
-        before, self._waited = self._waited, {}
+        before, self._locks = self._locks, {}
         found = []
         for lock in self._sampled.locks.values():
-            self._waited[lock.id] = lock.wait.s
-            grown_s = lock.wait.s - before.get(lock.id, 0.0)
-            found.append(self._lock(lock, waiters.get(lock.id, []), grown_s, now, interval_s))
+            waiting, known = waiters.get(lock.id, ()), before.get(lock.id)
+            stacks = self._wait_stacks(waiting, now) if waiting else ()
+            name = self._name(lock, stacks)
+            if known is not None and not waiting and known.is_as_it_was(lock, name):
+                told = known.told
+            else:
+                grown_s = lock.wait.s - (known.told.wait_s if known is not None else 0.0)
+                told = self._lock(lock, name, waiting, stacks, grown_s, interval_s)
+            self._locks[lock.id] = _Told(told, lock.blame)
+            found.append(told)
         found.sort(key=classify.most_wait_first)
         return tuple(found)
+
+    def _name(self, lock: SampledLock, stacks: Sequence[WaitStack]) -> str:
+        what = lock.what
+        return self._names.name(
+            lock.id, 0, what.kind, what.address, _NO_FRAMES, lambda: self._caller(stacks)
+        )
 
     def _lock(
         self,
         lock: SampledLock,
+        name: str,
         waiting: Sequence[OutsideWait],
+        stacks: tuple[WaitStack, ...],
         grown_s: float,
-        now: float,
         interval_s: float,
     ) -> Lock:
         what = lock.what
         longest_first = sorted(waiting, key=lambda wait: wait.since)
-        stacks = self._wait_stacks(waiting, now, idle=what.kind not in CONTENTION_KINDS)
         owners = {wait.what.owner for wait in waiting} - {0}
         is_contention = what.kind in CONTENTION_KINDS
         return Lock(
             id=lock.id,
             address=what.address,
             kind=what.kind,
-            name=self._names.name(
-                lock.id, 0, what.kind, what.address, _NO_FRAMES, lambda: self._caller(stacks)
-            ),
+            name=name,
             acquisitions=0,
             contended=lock.met,
             trylock_failed=0,
@@ -244,10 +277,9 @@ class OutsidePicture:
             idle_s=0.0 if is_contention else lock.wait.s,
         )
 
-    def _wait_stacks(
-        self, waiting: Sequence[OutsideWait], now: float, idle: bool
-    ) -> tuple[WaitStack, ...]:
+    def _wait_stacks(self, waiting: Sequence[OutsideWait], now: float) -> tuple[WaitStack, ...]:
         """Of the waits that go on: those that are over had theirs when nobody looked."""
+        idle = waiting[0].what.kind not in CONTENTION_KINDS
         sums: dict[int, tuple[int, float]] = {}
         for wait in waiting:
             stack = self._stacks.get(wait.tid, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from locktop.collector.model import Frame
@@ -50,6 +50,7 @@ class OutsideStacks:
         self._unwinder: Unwinder | None = None
         self._can_unwind = True
         self._until = 0.0
+        self._again: dict[Call, Unwound] = {}  # in this look: stacks that are there again
         #: By tid, and whether functions that were called are frames: which sleep, the stack's id.
         self._of_sleep: dict[tuple[int, bool], tuple[object, int]] = {}
         self._stopped: set[int] = set()  # tids
@@ -67,6 +68,20 @@ class OutsideStacks:
     def begin(self, budget_s: float) -> None:
         """A look begins, in which new stacks may take so long."""
         self._until = time.monotonic() + budget_s
+        self._again = {}
+
+    def expect(self, calls: Iterable[Call]) -> None:
+        """Prepare for of() to be asked, in this look, for threads that sleep in these calls."""
+        if self._unwinder is not None:
+            self._again = self._unwinder.again(calls)
+
+    def known(self, tid: int, sleep: object, entered: bool = False) -> int:
+        """Return the id of the stack that a thread has in a sleep, if of() has told it; else 0."""
+        known = self._of_sleep.get((tid, entered))
+        if known is None or known[0] != sleep or known[1] not in self._kept:
+            return 0
+        self._kept.move_to_end(known[1])
+        return known[1]
 
     def of(
         self, tid: int, sleep: object, entered: bool = False, asleep: Asleep | None = None
@@ -75,10 +90,8 @@ class OutsideStacks:
         others; 0 where it is not known, or no time was left for it. ``entered``: functions
         that were called are to be frames of it, also those of the C library, and those that have
         none any more (unwind/entered.py); ``asleep``: what is known of the sleep already."""
-        known = self._of_sleep.get((tid, entered))
-        if known is not None and known[0] == sleep and known[1] in self._kept:
-            self._kept.move_to_end(known[1])
-            return known[1]
+        if known := self.known(tid, sleep, entered):
+            return known
         self._stopped.discard(tid)
         if time.monotonic() > self._until or not self._is_ready():
             return 0
@@ -91,7 +104,12 @@ class OutsideStacks:
 
     def _asleep(self, tid: int, asleep: Asleep | None) -> Unwound | None:
         assert self._unwinder is not None
-        unwound = self._unwinder.asleep(*asleep) if asleep else self._unwinder.blocked(tid)
+        if asleep is None:
+            unwound = self._unwinder.blocked(tid)
+        elif not asleep[1]():
+            return None
+        else:
+            unwound = self._again.get(asleep[0]) or self._unwinder.asleep(*asleep)
         if unwound is None or unwound.complete or not self.may_stop:
             return unwound
         stopped = self._unwinder.stopped(tid)

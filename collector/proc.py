@@ -42,6 +42,7 @@ from locktop.collector.sanitize import clean
 from locktop.collector.source import WaitNow
 from locktop.collector.spent import SHORTEST_S, Spent
 from locktop.collector.symbols.resolver import Resolver
+from locktop.collector.syscalls import Call
 from locktop.collector.tasks import Tasks
 
 #: Between the two samples of a first look: one alone tells no time.
@@ -216,9 +217,10 @@ class ProcSource:
             self._every_s = self._spent.pause_s(took_s)
 
     def _sample(self) -> None:
-        if self._is_another():
+        stat = procfs.stat(self._target.pid)
+        if self._is_another(stat):
             raise ProcessLookupError
-        samples = self._samples.take()
+        samples = self._samples.take(stat.threads)
         waits = self._waits.of(samples, self._samples.still_sleeps, self._samples.newcomers)
         self._at = self._samples.at
         if len(samples) < len(self._now) or self._samples.newcomers:
@@ -227,9 +229,8 @@ class ProcSource:
         self._sampled.add(self._at, waits)
         self._now, self._waiting = samples, waits
 
-    def _is_another(self) -> bool:
-        """Whether the pid is another process's by now."""
-        stat = procfs.stat(self._target.pid)
+    def _is_another(self, stat: procfs.Stat) -> bool:
+        """Whether the process has ended, and the pid may be another one's by now."""
         over = stat.state in "ZX" and len(procfs.tids(self._target.pid)) < 2
         return over or stat.start_time != self._target.start_time
 
@@ -311,15 +312,22 @@ class ProcSource:
         resolver.close()
 
     def _stacks_of_waits(self) -> dict[int, int]:
-        """By tid, those in contention first: there may not be time for all."""
+        """By tid. Those of new waits in contention come first: there may not be time for all."""
         found: dict[int, int] = {}
-        order = sorted(
-            self._waiting.values(), key=lambda wait: wait.what.kind not in CONTENTION_KINDS
-        )
-        for wait in order:
-            sample, untold = self._now[wait.tid], wait.what.kind is Kind.FUTEX
-            assert sample.call is not None, "it waits"
-            asleep = sample.call, partial(self._samples.still_sleeps, sample)
+        new: list[tuple[OutsideWait, Sample, Call]] = []
+        for tid, wait in self._waiting.items():
+            sample, untold = self._now[tid], wait.what.kind is Kind.FUTEX
+            stack = self._stacks.known(sample.kernel_tid, wait.seq, untold)
+            if stack:
+                found[tid] = stack
+            else:
+                assert sample.call is not None, "it waits"
+                new.append((wait, sample, sample.call))
+        new.sort(key=lambda one: one[0].what.kind not in CONTENTION_KINDS)
+        self._stacks.expect(call for _, _, call in new)
+        for wait, sample, call in new:
+            asleep = call, partial(self._samples.still_sleeps, sample)
+            untold = wait.what.kind is Kind.FUTEX
             stack = self._stacks.of(sample.kernel_tid, wait.seq, untold, asleep)
             if stack:
                 found[wait.tid] = stack

@@ -28,6 +28,7 @@ class Stat(NamedTuple):
     parent: int  # pid
     cpu_s: float
     start_time: int  # clock ticks since boot
+    threads: int  # of the process
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,10 @@ def parse_stat(data: bytes) -> Stat:
         raise ValueError(f"{len(fields)} fields of a thread")
     cpu_ticks = int(fields[11]) + int(fields[12])
     name = clean(data[data.index(b"(") + 1 : end])
-    return Stat(name, fields[0].decode(), int(fields[1]), cpu_ticks * CLOCK_TICK_S, int(fields[19]))
+    return Stat(
+        name, fields[0].decode(), int(fields[1]), cpu_ticks * CLOCK_TICK_S, int(fields[19]),
+        int(fields[17]),
+    )  # fmt: skip
 
 
 def age_s(start_time: int) -> float:

@@ -11,7 +11,7 @@ intervals for each that is met: variance d^2, as of a Poisson count); of longer 
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Set
+from collections.abc import Container, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
 from locktop.collector.glibc_objects import Object
@@ -46,7 +46,8 @@ class SampledLock:
     wait: Sum = field(default_factory=Sum)
     met: int = 0  # waits that a sample met
     longest_s: float = 0.0
-    blame: dict[int, float] = field(default_factory=dict)  # by the owner's tid, 0: ended, not known
+    #: By the owner's tid, 0: ended, not known; another one when owners are put together.
+    blame: dict[int, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -112,17 +113,16 @@ class Sampled:
             self._blamed.discard(tid)
             for lock in self._locks.values():
                 if tid in lock.blame:
-                    lock.blame[0] = lock.blame.get(0, 0.0) + lock.blame.pop(tid)
-
+                    _put_together(lock, [tid])
         for lock in self._locks.values():
             if len(lock.blame) > 2 * _MOST_BLAMED:
-                self._fold_ended(lock.blame, tids)
+                self._fold_ended(lock, tids)
 
-    def _fold_ended(self, blame: dict[int, float], living: Container[int]) -> None:
+    def _fold_ended(self, lock: SampledLock, living: Container[int]) -> None:
         """Of many that ended only those that were waited for most stay apart."""
+        blame = lock.blame
         ended = sorted((tid for tid in blame if tid and tid not in living), key=blame.__getitem__)
-        for tid in ended[: max(len(blame) - _MOST_BLAMED, 0)]:
-            blame[0] = blame.get(0, 0.0) + blame.pop(tid)
+        _put_together(lock, ended[: max(len(blame) - _MOST_BLAMED, 0)])
 
     def _leave(self, tid: int, after: OutsideWait | None, interval_s: float) -> None:
         """A wait is over, or is told otherwise from now on."""
@@ -178,3 +178,11 @@ class Sampled:
         lock.blame[what.owner] = lock.blame.get(what.owner, 0.0) + seconds
         self._blamed.add(what.owner)
         waited[what.kind] = waited.get(what.kind, 0.0) + seconds
+
+
+def _put_together(lock: SampledLock, owners: Iterable[int]) -> None:
+    """They have ended: what is theirs is nobody's by name."""
+    blame = lock.blame.copy()
+    for tid in owners:
+        blame[0] = blame.get(0, 0.0) + blame.pop(tid)
+    lock.blame = blame

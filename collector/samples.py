@@ -65,15 +65,17 @@ class Samples:
         """Close what is kept open."""
         self._files.close()
 
-    def take(self) -> Mapping[int, Sample]:
-        """Return the living threads by tid. Raises OSError when the process is gone,
-        PermissionError where it may not be looked into."""
+    def take(self, count: int = 0) -> Mapping[int, Sample]:
+        """Return the living threads by tid. ``count``: how many there are, if that was just read:
+        as many as in the sample before are the same ones, unless it turns out now that one of them
+        has ended; then the next sample has those that came. Raises OSError when the process is
+        gone, PermissionError where it may not be looked into."""
         self._number += 1
         self.newcomers = set()
         self.at = time.monotonic()
         self._taken_at.append(self.at)
         before, self._known = self._known, {}  # where one fails the next one is a first one
-        kernel_tids = self._files.tids()
+        kernel_tids = list(before) if count and count == len(before) else self._files.tids()
         read = self._files.sample(kernel_tids, self._number)
         living = set(kernel_tids)
         known = {tid: sample for tid, sample in before.items() if tid in living}

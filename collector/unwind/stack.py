@@ -25,7 +25,10 @@ class Words(NamedTuple):
 
     def are_there(self, read: Read) -> bool:
         """Tell whether all of them are as they were."""
-        data = read(self.begin, self.layout.size)
+        return self.are_in(read(self.begin, self.layout.size))
+
+    def are_in(self, data: bytes) -> bool:
+        """Tell whether all of them are as they were in what was read from ``begin`` on."""
         return len(data) == self.layout.size and self.layout.unpack(data) == self.values
 
 

@@ -78,6 +78,26 @@ class Unwinder:
         except (OSError, ValueError):
             return None
 
+    def again(self, calls: Iterable[Call]) -> dict[Call, Unwound]:
+        """Return the stacks that threads have in these calls as far as they are known from before:
+        what led the way is read of all at once. Each is so if its thread sleeps all the while."""
+        try:
+            self._code.refresh()
+        except OSError:
+            return {}
+        known = [
+            (call, one)
+            for call in calls
+            if (one := self._known.get((call.pc, call.sp))) and one.code == self._code.version
+        ]
+        wanted = [(one.words.begin, one.words.layout.size) for _, one in known]
+        read = memory.words(self._pid, wanted)
+        return {
+            call: one.unwound
+            for (call, one), data in zip(known, read, strict=True)
+            if one.words.are_in(data)
+        }
+
     def _of(self, call: Call) -> Unwound:
         """What led the way once leads the same way again: threads come back to where they were."""
         self._code.refresh()

@@ -157,6 +157,24 @@ def test_a_library_that_was_replaced(
     assert {way: unwinder.blocked(tid) for way, tid in tids.items()} == before
 
 
+def test_stacks_that_are_known_are_read_at_once(start_bare: StartTarget) -> None:
+    """Each as far as what led the way is there; of places where none was followed there is none."""
+    target = start_bare("asleep", flags=PLAIN)
+    tids = target.truth()
+    unwinder = Unwinder(target.pid)
+    calls = {way: syscalls.parse(procfs.thread_syscall(target.pid, tids[way])) for way in tids}
+    asleep = {way: call for way, call in calls.items() if call is not None}
+    assert unwinder.again(asleep.values()) == {}
+    alone = {asleep[way]: unwinder.blocked(tids[way]) for way in asleep}
+    again = unwinder.again(asleep.values())
+    assert len(again) > len(asleep) / 2
+    assert again.items() <= alone.items()
+    elsewhere = [call._replace(sp=call.sp + 8) for call in asleep.values()]
+    assert unwinder.again(elsewhere) == {}
+    target.kill()
+    assert unwinder.again(asleep.values()) == {}
+
+
 def test_one_that_runs_has_none(start_bare: StartTarget) -> None:
     target = start_bare("holders", "runs")
     target.line()

@@ -12,7 +12,7 @@ import pytest
 from locktop.collector import futex, glibc_objects, libc_version, memory, syscalls
 from locktop.collector.futex import FutexWait
 from locktop.collector.glibc_objects import AFTER, BEFORE, Object
-from locktop.collector.model import Kind
+from locktop.collector.model import Kind, Lock
 from locktop.collector.outside_picture import OutsidePicture
 from locktop.collector.outside_waits import OutsideWait, OutsideWaits
 from locktop.collector.sampled import Sampled
@@ -323,6 +323,27 @@ def test_a_thread_that_waits_on_differs_in_its_times_alone() -> None:
     assert (waiter.waiting_for, waiter.cpu_share) == (None, pytest.approx(0.2))
     assert waiter.time.contended == pytest.approx(waiter.wait_share)
     assert other.holds == ()
+    resolver.close()
+
+
+def test_a_lock_that_nobody_waits_for_is_the_same_object_until_something_of_it_changes() -> None:
+    sampled, resolver = Sampled(), Resolver(os.getpid())
+    picture = OutsidePicture(resolver, sampled, lambda id_: ())
+    at, seen = 10.0, list[Lock]()
+    for waits in ({100: wait(100, 1, 10.0)}, {}, {}, {}):
+        sampled.add(at, waits)
+        seen += picture.locks(waits, at, 0.5)
+        at += 0.5
+    assert [len(lock.waiters) for lock in seen] == [1, 0, 0, 0]
+    assert [lock.rates.wait for lock in seen] == [0.0, 0.5, 0.0, 0.0]
+    assert seen[2] is seen[3]
+    sampled.forget_threads({1}, {101}, {101})
+    (lock,) = picture.locks({}, at, 0.5)
+    assert [(blame.tid, blame.wait_s) for blame in lock.blame] == [(0, 0.25)]
+    waits = {100: wait(100, 2, at)}
+    sampled.add(at, waits)
+    (lock,) = picture.locks(waits, at, 0.5)
+    assert (lock.contended, lock.waiters) == (2, (100,))
     resolver.close()
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from locktop.collector import procfs, syscalls
 from locktop.collector.abi import lib
+from locktop.collector.samples import Samples
 from locktop.collector.task_files import RawTask, TaskFiles
 from locktop.collector.tasks import Tasks
 
@@ -386,3 +387,34 @@ def test_of_those_that_ended_nothing_is_kept_open(threads: list[int]) -> None:
     tasks.keep_only(())
     assert len(os.listdir("/proc/self/fd")) < few
     tasks.close()
+
+
+def test_as_many_threads_as_before_are_the_same_until_one_has_ended(threads: list[int]) -> None:
+    samples = Samples(os.getpid(), os.getpid())
+    count = len(samples.take())
+    assert samples.take(count).keys() >= set(threads)
+    release, begun = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        begun.set()
+        release.wait()
+
+    first = threading.Thread(target=wait)
+    first.start()
+    begun.wait()
+    assert first.native_id not in samples.take(count), "as was said"
+    assert first.native_id in samples.take(count + 1)
+    release.set()
+    first.join()
+    release.clear()
+    begun.clear()
+    second = threading.Thread(target=wait)
+    second.start()
+    begun.wait()
+    while first.native_id in samples.take(count + 1):
+        pass  # the kernel has one that was joined for a moment yet
+    found = samples.take(count + 1)
+    release.set()
+    second.join()
+    assert second.native_id in found
+    samples.close()
