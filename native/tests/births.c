@@ -7,7 +7,7 @@
 #include "shm.h"
 #include "stack.h"
 
-enum { LOCKS = 200000, THREADS = 4, ROUNDS = 200000 };
+enum { LOCKS = 200000, THREADS = 4, ROUNDS = 200000, PROGRAMS = 3000, OBJECTS = 150 };
 
 static uint64_t key_number(uint64_t number)
 {
@@ -46,6 +46,26 @@ static void many(void)
         known += site != NULL;
     }
     CHECK(known > 10000 && known < LOCKS);
+}
+
+/* Of a few hundred none is forgotten, wherever they lie: objects on the heap, others elsewhere. */
+static void few(void)
+{
+    for (uint64_t program = 1; program < PROGRAMS; program++) {
+        uint64_t heap = program * 0x9e3779b97f4a7c15u >> 20,
+                 data = program * 0xd1342543de82ef95u >> 20;
+        for (uint64_t i = 0; i < OBJECTS; i++) {
+            births_note(key_number(heap + 4 * i), 1, site_number(i));
+            births_note(key_number(data + i), 1, site_number(OBJECTS + i));
+        }
+        for (uint64_t i = 0; i < OBJECTS; i++) {
+            CHECK(births_site(key_number(heap + 4 * i)) == site_number(i));
+            CHECK(births_site(key_number(data + i)) == site_number(OBJECTS + i));
+            births_forget(key_number(heap + 4 * i));
+            births_forget(key_number(data + i));
+            CHECK(!births_site(key_number(heap + 4 * i)));
+        }
+    }
 }
 
 static void *write_and_read(void *first)
@@ -111,6 +131,7 @@ static void with_its_type(void)
 int main(void)
 {
     one();
+    few();
     many();
     at_once();
     in_the_entry();
