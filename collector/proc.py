@@ -198,8 +198,9 @@ class ProcSource:
             )
             return self._last
 
-    def _holds(self, tid: int, lock: Lock) -> bool:
-        return self._waits.owner(lock.address, self._now) == tid
+    def _holds(self, asked: Collection[tuple[int, Lock]]) -> Collection[int]:
+        owners = self._waits.owners([lock.address for _, lock in asked], self._now)
+        return {lock.id for tid, lock in asked if owners.get(lock.address) == tid}
 
     # ---- samples ----
 
