@@ -77,7 +77,7 @@ class OutsideWaits:
             if what.owner == tid and (wait.inherits or not still_sleeps(sample)):
                 found.pop(tid, None)
                 continue
-            if known is None or known.what != what:
+            if known is None or (known.what is not what and known.what != what):
                 found[tid] = OutsideWait(tid, sample.life, sample.seq, sample.since, wait, what)
             if what.kind not in _OWNED:
                 del self._asked[tid]
