@@ -23,8 +23,8 @@ _WAITS, _MOST_CALLS = frozenset({"futex", "restart_syscall"}), 3
 
 #: In which call a thread sleeps, and what the scheduler counted of it before.
 _Sleep = tuple[Call, tuple[int, int, int]]
-#: Whether a thread has a lock, as it says now.
-StillHolds = Callable[[int, Lock], bool]
+#: Of threads and locks that they had, the ids of the locks that they have, as it is read now.
+StillHolds = Callable[[Collection[tuple[int, Lock]]], Collection[int]]
 
 
 class _Seen(NamedTuple):
@@ -67,19 +67,29 @@ class Holders:
         locks, first = snapshot.locks, snapshot.deadlocked
         contended = [lock for lock in locks if lock.waiters and lock.holders and not lock.idle]
         contended.sort(key=lambda lock: (lock.id not in first, -len(lock.waiters)))
+        contended = contended[:_MOST_ASKED]
         by_tid = {thread.tid: thread for thread in snapshot.threads if not thread.pid}
         self._told = set()
-        which = {lock.id: _which(lock, by_tid) for lock in contended[:_MOST_ASKED]}
+        which = {lock.id: _which(lock, by_tid) for lock in contended}
         asked = self._now({tid: by_tid.get(tid) for tid in which.values()})
+        # One that is in a system call may have given the lock back since the look. It has not where
+        # it slept so at the look before already, and it has the lock where it has it afterwards and
+        # has slept on.
+        having = self._holds([
+            (now.tid, lock)
+            for lock in contended
+            if (now := asked[which[lock.id]]).doing is Doing.BLOCKED and not now.for_s
+        ])  # fmt: skip
         held: dict[int, Lock] = {}  # by tid: one that it is asked for
         found: dict[int, int] = {}  # by lock: tid
-        for lock in contended[:_MOST_ASKED]:
+        for lock in contended:
             tid = which[lock.id]
             if asked[tid].doing is Doing.BLOCKED:
-                blocked = self._blocked_with(asked[tid], lock)
-                if blocked is None:
+                if not asked[tid].for_s and lock.id not in having:
                     continue
-                asked[tid] = blocked
+                asked[tid] = self._in_words(asked[tid])
+                if not self._tasks.still_sleeps(tid):
+                    continue
             found[lock.id] = tid
             if all_of_them or self._closely is None or lock.id in self._closely or lock.id in first:
                 held.setdefault(tid, lock)
@@ -123,15 +133,10 @@ class Holders:
                 told[tid] = HolderNow(tid, Doing.BLOCKED, name, for_s=at - since)
         return told
 
-    def _blocked_with(self, now: HolderNow, lock: Lock) -> HolderNow | None:
-        """In words what the holder is blocked in; None where it may have given the lock back since
-        the look. It has not where it slept so at the look before already, and it has the lock where
-        it has it afterwards and has slept on."""
-        if not now.for_s and not self._holds(now.tid, lock):
-            return None
+    def _in_words(self, now: HolderNow) -> HolderNow:
+        """One that is blocked, with the words of its call."""
         call = self._since[now.tid][0][0]
-        told = now if now.what else replace(now, what=call_words.described(self._pid, call))
-        return told if self._tasks.still_sleeps(now.tid) else None
+        return now if now.what else replace(now, what=call_words.described(self._pid, call))
 
     def _blocked_where(
         self, asked: Mapping[int, HolderNow], held: Mapping[int, Lock]
@@ -169,7 +174,7 @@ class Holders:
         for tid, kernel_tid in kernel_tids.items():
             lock, now = held[tid], asked[tid]
             stack = stacks.get(kernel_tid, 0)
-            if stack and self._asleep(lock) == asleep[tid] and self._holds(tid, lock):
+            if stack and self._asleep(lock) == asleep[tid] and self._holds([(tid, lock)]):
                 found[tid] = replace(now, stack=stack)
             elif (seen := self._asleep_at.get(tid)) is not None and (
                 seen.began == self._began(tid)

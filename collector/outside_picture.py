@@ -164,10 +164,11 @@ class OutsidePicture:
         wait_share = idle_share = cpu_share = 0.0
         time = None
         if before is not None:
-            contention_s, idle_s = rates.split(wait_s)
-            contention_before_s, idle_before_s = rates.split(before.thread.wait_s)
-            wait_share = rates.share(contention_s - contention_before_s, interval_s)
-            idle_share = rates.share(idle_s - idle_before_s, interval_s)
+            waited_before_s = before.thread.wait_s
+            grown_s = {kind: s - waited_before_s.get(kind, 0.0) for kind, s in wait_s.items()}
+            contention_s, idle_s = rates.split(grown_s)
+            wait_share = rates.share(contention_s, interval_s)
+            idle_share = rates.share(idle_s, interval_s)
             if before.sample is sample and wait_share >= _NEARLY_ALL:
                 time = _ALL_CONTENDED
             elif before.sample is sample and idle_share >= _NEARLY_ALL:
@@ -294,7 +295,7 @@ class OutsidePicture:
 
 
 def _used(before: Sample, now: Sample) -> Used:
-    return Used(now.cpu_s - before.cpu_s, now.runnable_s - before.runnable_s, disk_s=None)
+    return Used(now.cpu_s - before.cpu_s, now.runnable_s - before.runnable_s, None)
 
 
 def _blame(lock: SampledLock) -> tuple[Blame, ...]:

@@ -55,6 +55,8 @@ class OutsideStacks:
         self._of_sleep: dict[tuple[int, bool], tuple[object, int]] = {}
         self._stopped: set[int] = set()  # tids
         self._ids: dict[_Stack, int] = {}
+        #: By whether functions that were called are frames: those of stacks, by the object's id().
+        self._ids_of: dict[bool, dict[int, tuple[Unwound, int]]] = {False: {}, True: {}}
         self._kept: OrderedDict[int, _Stack] = OrderedDict()  # last used last
         self._next = FIRST_ID
         #: Why threads that run cannot be sampled, "" as far as they can be.
@@ -71,7 +73,8 @@ class OutsideStacks:
         self._again = {}
 
     def expect(self, calls: Iterable[Call]) -> None:
-        """Prepare for of() to be asked, in this look, for threads that sleep in these calls."""
+        """Prepare for of() to be asked in this look for threads that sleep in these calls: only for
+        those that are found to have slept on after this."""
         if self._unwinder is not None:
             self._again = self._unwinder.again(calls)
 
@@ -90,15 +93,15 @@ class OutsideStacks:
         others; 0 where it is not known, or no time was left for it. ``entered``: functions
         that were called are to be frames of it, also those of the C library, and those that have
         none any more (unwind/entered.py); ``asleep``: what is known of the sleep already."""
-        if known := self.known(tid, sleep, entered):
-            return known
+        if found := self.known(tid, sleep, entered):
+            return found
         self._stopped.discard(tid)
         if time.monotonic() > self._until or not self._is_ready():
             return 0
         unwound = self._asleep(tid, asleep)
         if unwound is None or not unwound.addresses:
             return 0
-        found = self._id(unwound, entered=entered)
+        found = self._same_id(unwound, entered)
         self._of_sleep[tid, entered] = sleep, found
         return found
 
@@ -106,8 +109,6 @@ class OutsideStacks:
         assert self._unwinder is not None
         if asleep is None:
             unwound = self._unwinder.blocked(tid)
-        elif not asleep[1]():
-            return None
         else:
             unwound = self._again.get(asleep[0]) or self._unwinder.asleep(*asleep)
         if unwound is None or unwound.complete or not self.may_stop:
@@ -173,6 +174,18 @@ class OutsideStacks:
             except LookupError:  # this processor is not known
                 self._can_unwind = False
         return self._can_unwind
+
+    def _same_id(self, unwound: Unwound, entered: bool) -> int:
+        """As _id(), in fewer steps for an object that was given one already."""
+        known = self._ids_of[entered].get(id(unwound))
+        if known is not None and known[1] in self._kept:
+            self._kept.move_to_end(known[1])
+            return known[1]
+        if len(self._ids_of[entered]) >= _MOST_KEPT:
+            self._ids_of[entered].clear()
+        found = self._id(unwound, entered=entered)
+        self._ids_of[entered][id(unwound)] = unwound, found
+        return found
 
     def _id(self, unwound: Unwound, entered: bool = False, running: bool = False) -> int:
         # Of a return address the instruction before it is asked for.

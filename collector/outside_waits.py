@@ -77,7 +77,7 @@ class OutsideWaits:
             if what.owner == tid and (wait.inherits or not still_sleeps(sample)):
                 found.pop(tid, None)
                 continue
-            if known is None or known.what != what:
+            if known is None or (known.what is not what and known.what != what):
                 found[tid] = OutsideWait(tid, sample.life, sample.seq, sample.since, wait, what)
             if what.kind not in _OWNED:
                 del self._asked[tid]
@@ -85,16 +85,18 @@ class OutsideWaits:
         self._at = {}
         return found
 
-    def owner(self, address: int, samples: Mapping[int, Sample]) -> int:
-        """Return who has the lock at an address now, as long as somebody waits there; 0 nobody, or
-        it is not known. ``samples``: the last ones."""
+    def owners(self, addresses: Iterable[int], samples: Mapping[int, Sample]) -> dict[int, int]:
+        """Return who has the locks at these addresses now, as long as somebody waits there and it
+        is known. ``samples``: the last ones."""
         self._at = self._at or {one.what.address: one for one in self._known.values()}
-        wait = self._at.get(address)
-        if wait is None:
-            return 0
-        (around,) = self._memory([wait.futex.address])
-        _, found = self._alone(wait.futex, around, samples)
-        return self._run(found, samples).owner if found is not None else 0
+        waits = {address: self._at[address].futex for address in addresses if address in self._at}
+        read = self._memory([wait.address for wait in waits.values()])
+        found = {}
+        for (address, wait), around in zip(waits.items(), read, strict=True):
+            _, what = self._alone(wait, around, samples)
+            if what is not None and (owner := self._run(what, samples).owner):
+                found[address] = owner
+        return found
 
     def _going_on(self, samples: Mapping[int, Sample]) -> dict[int, OutsideWait]:
         """Those of the sample before; a thread that sleeps otherwise now is asked for what."""

@@ -176,9 +176,9 @@ class PreloadSource:
         pid, file = self._target.pid, self._file
         self._classifier = Classifier(self._rules)
 
-        def holds(tid: int, lock: Lock) -> bool:
-            thread = file.newest.get(tid)
-            return thread is not None and lock.id in file.reader.holds(thread)
+        def holds(asked: Collection[tuple[int, Lock]]) -> Collection[int]:
+            listed = ((lock.id, file.newest.get(tid)) for tid, lock in asked)
+            return {id_ for id_, thread in listed if thread and id_ in file.reader.holds(thread)}
 
         holders = Holders(pid, self._tasks, file.outside, holds)
         holders.follow(self._followed)

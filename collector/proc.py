@@ -198,8 +198,9 @@ class ProcSource:
             )
             return self._last
 
-    def _holds(self, tid: int, lock: Lock) -> bool:
-        return self._waits.owner(lock.address, self._now) == tid
+    def _holds(self, asked: Collection[tuple[int, Lock]]) -> Collection[int]:
+        owners = self._waits.owners([lock.address for _, lock in asked], self._now)
+        return {lock.id for tid, lock in asked if owners.get(lock.address) == tid}
 
     # ---- samples ----
 
@@ -325,7 +326,10 @@ class ProcSource:
                 new.append((wait, sample, sample.call))
         new.sort(key=lambda one: one[0].what.kind not in CONTENTION_KINDS)
         self._stacks.expect(call for _, _, call in new)
+        still_asleep = self._samples.asleep(sample for _, sample, _ in new)
         for wait, sample, call in new:
+            if sample.kernel_tid not in still_asleep:
+                continue
             asleep = call, partial(self._samples.still_sleeps, sample)
             untold = wait.what.kind is Kind.FUTEX
             stack = self._stacks.of(sample.kernel_tid, wait.seq, untold, asleep)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from locktop.collector import procfs, syscalls
@@ -91,6 +91,12 @@ class Samples:
         """Tell whether the thread was on no CPU since its sample was taken."""
         known = self._known.get(sample.kernel_tid)
         return known is sample and self._files.still_sleeps(sample.kernel_tid)
+
+    def asleep(self, samples: Iterable[Sample]) -> set[int]:
+        """Return the kernel's tids of those of which still_sleeps() is true."""
+        known = self._known
+        wanted = [one.kernel_tid for one in samples if known.get(one.kernel_tid) is one]
+        return self._files.asleep(wanted)
 
     def _sample(self, kernel_tid: int, raw: RawTask, before: Sample | None) -> Sample | None:
         """None of a thread that ended, or of which nothing can be told."""

@@ -10,7 +10,7 @@ import contextlib
 import errno
 import os
 import resource
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from locktop.collector.abi import Record, ffi, lib
@@ -99,6 +99,12 @@ class TaskFiles:
         """Tell whether a thread slept when it was read or sampled, and was on no CPU since."""
         place = self._places.get(tid)
         return place is not None and bool(lib.lt_still_sleeps(self._table, place))
+
+    def asleep(self, tids: Iterable[int]) -> set[int]:
+        """Return those of which still_sleeps() is true."""
+        places = ffi.new("uint32_t[]", [self._places[tid] for tid in tids if tid in self._places])
+        count = lib.lt_pick_asleep(self._table, places, len(places))
+        return {self._tids[place] for place in ffi.unpack(places, count)} if count else set()
 
     def keep_only(self, tids: Collection[int]) -> None:
         """Let go of all others."""

@@ -262,6 +262,9 @@ int lt_sample_tasks(struct lt_task_table *table, uint32_t round, uint32_t *read)
 /* Returns whether a thread slept when it was read or sampled, and has been on no processor since. */
 int lt_still_sleeps(struct lt_task_table *table, uint32_t place);
 
+/* Leaves at the beginning of `places` those of which lt_still_sleeps() is true, and returns their number. */
+uint32_t lt_pick_asleep(struct lt_task_table *table, uint32_t *places, uint32_t count);
+
 /* What a counter shows, and for how long the thread ran meanwhile (perf_event_open(2)). Where there are
  * fewer counters than were asked for they take turns, and `running_ns` is less than `enabled_ns`. */
 struct lt_count {

@@ -343,6 +343,16 @@ int lt_still_sleeps(struct lt_task_table *table, uint32_t place)
     return table->tasks[place].known & LT_TASK_ASLEEP && is_same_sleep(&table->tasks[place], &now);
 }
 
+uint32_t lt_pick_asleep(struct lt_task_table *table, uint32_t *places, uint32_t count)
+{
+    uint32_t asleep = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        if (lt_still_sleeps(table, places[i]))
+            places[asleep++] = places[i];
+    return asleep;
+}
+
 void lt_add_task(struct lt_task_table *table, uint32_t place, int32_t tid)
 {
     struct lt_task_files *files = &table->files[place];

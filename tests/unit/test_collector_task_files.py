@@ -253,6 +253,16 @@ def test_one_that_sleeps_on_is_not_read_again(made: Made) -> None:
     assert made.sample([TID], 4) == []
 
 
+def test_those_that_sleep_on_are_told_of_many(made: Made) -> None:
+    for tid in range(1, 101):
+        made.write(tid, stat=stat(), schedstat=b"10 20 30\n", syscall=ASLEEP)
+    made.sample(range(1, 101), 1)
+    for tid in range(1, 101, 3):
+        made.write(tid, schedstat=b"10 20 31\n")
+    assert made.asleep([*range(1, 90), 500]) == {tid for tid in range(1, 90) if tid % 3 != 1}
+    assert made.asleep([]) == set()
+
+
 def test_its_name_is_seen_to_change_though_it_sleeps_on(made: Made) -> None:
     made.write(stat=stat("before"), schedstat=b"10 20 30\n", syscall=ASLEEP)
     made.sample([TID], 0)
