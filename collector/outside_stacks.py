@@ -72,6 +72,11 @@ class OutsideStacks:
         self._until = time.monotonic() + budget_s
         self._again = {}
 
+    @property
+    def has_time(self) -> bool:
+        """Whether there is time left in this look for new stacks."""
+        return time.monotonic() <= self._until
+
     def expect(self, calls: Iterable[Call]) -> None:
         """Prepare for of() to be asked in this look for threads that sleep in these calls: only for
         those that are found to have slept on after this."""
@@ -96,7 +101,7 @@ class OutsideStacks:
         if found := self.known(tid, sleep, entered):
             return found
         self._stopped.discard(tid)
-        if time.monotonic() > self._until or not self._is_ready():
+        if not self.has_time or not self._is_ready():
             return 0
         unwound = self._asleep(tid, asleep)
         if unwound is None or not unwound.addresses:

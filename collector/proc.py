@@ -10,7 +10,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -50,6 +50,9 @@ _FIRST_S = 0.05
 _NAMES_S = 30.0
 #: For call stacks that are new in a look; the rest come in later ones.
 _STACKS_S, _STACKS_OF_ALL_S = 0.005, 2.0
+_STACKS_AT_ONCE = (
+    32  # what is read for these is read at once, before it is known that there is time
+)
 _NOTE = (
     "there is a sample every {every:.0f} ms: shorter waits are met by chance; how often locks were"
     " taken, and how long they were held, is not known"
@@ -313,7 +316,8 @@ class ProcSource:
         resolver.close()
 
     def _stacks_of_waits(self) -> dict[int, int]:
-        """By tid. Those of new waits in contention come first: there may not be time for all."""
+        """By tid. There may not be time for all new ones: those of the longest waits come first,
+        which are asked for once, and of these those in contention."""
         found: dict[int, int] = {}
         new: list[tuple[OutsideWait, Sample, Call]] = []
         for tid, wait in self._waiting.items():
@@ -324,10 +328,18 @@ class ProcSource:
             else:
                 assert sample.call is not None, "it waits"
                 new.append((wait, sample, sample.call))
-        new.sort(key=lambda one: one[0].what.kind not in CONTENTION_KINDS)
-        self._stacks.expect(call for _, _, call in new)
-        still_asleep = self._samples.asleep(sample for _, sample, _ in new)
-        for wait, sample, call in new:
+        new.sort(key=lambda one: (one[0].since, one[0].what.kind not in CONTENTION_KINDS))
+        for at in range(0, len(new), _STACKS_AT_ONCE):
+            if not self._stacks.has_time:
+                break
+            found |= self._new_stacks(new[at : at + _STACKS_AT_ONCE])
+        return found
+
+    def _new_stacks(self, waits: Sequence[tuple[OutsideWait, Sample, Call]]) -> dict[int, int]:
+        found: dict[int, int] = {}
+        self._stacks.expect(call for _, _, call in waits)
+        still_asleep = self._samples.asleep(sample for _, sample, _ in waits)
+        for wait, sample, call in waits:
             if sample.kernel_tid not in still_asleep:
                 continue
             asleep = call, partial(self._samples.still_sleeps, sample)

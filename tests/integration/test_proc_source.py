@@ -345,6 +345,25 @@ def test_python_of_its_own_interpreter() -> None:
     assert not any(found.certain for found in seen.deadlocks)
 
 
+def test_who_waits_for_good_gets_a_stack_though_many_take_turns(start_bare: StartTarget) -> None:
+    """Each look has little time for those, and as many new waits again."""
+    target = start_bare("hall", "500")
+    target.expect("ready")
+
+    def all_have_one(snapshot: Snapshot) -> bool:
+        stacks = [
+            wait.stack
+            for thread in snapshot.threads
+            if (wait := thread.waiting_for) and wait.kind is Kind.COND
+        ]
+        return len(stacks) > 200 and all(stacks)
+
+    with closing(attach(target.pid)) as source:
+        deadline = time.monotonic() + PATIENCE_S
+        while not all_have_one(source.look()):
+            assert time.monotonic() < deadline
+
+
 def test_on_the_screen(start_bare: StartTarget, need: Callable[[str], Path]) -> None:
     target = start_bare("ring3")
     target.expect("ready")
