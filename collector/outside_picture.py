@@ -119,8 +119,6 @@ class OutsidePicture:
         )
         if again:
             self._seen = self._before
-        # Let go with the look that they are of, after what replaces them was made: else Python's
-        # collector of cycles counts only what is new, and goes through it in each look.
         self._before = {}
         return found
 

@@ -68,7 +68,7 @@ class OutsideStacks:
         return self._unwinder if self._is_ready() else None
 
     def begin(self, budget_s: float) -> None:
-        """A look begins, in which new stacks may take so long."""
+        """New stacks may take so long from now on, but for what the very first one needs."""
         self._until = time.monotonic() + budget_s
         self._again = {}
 
@@ -172,12 +172,14 @@ class OutsideStacks:
     def _is_ready(self) -> bool:
         """Whether stacks can be followed. The first frame does not wait for all that this needs."""
         if self._unwinder is None and self._can_unwind:
+            began = time.monotonic()
             from locktop.collector.unwind.unwinder import Unwinder
 
             try:
                 self._unwinder = Unwinder(self._pid)
             except LookupError:  # this processor is not known
                 self._can_unwind = False
+            self._until += time.monotonic() - began
         return self._can_unwind
 
     def _same_id(self, unwound: Unwound, entered: bool) -> int:
