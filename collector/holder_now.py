@@ -16,6 +16,8 @@ from locktop.collector.tasks import Tasks
 #: Locks of one look whose holders are asked: those in a deadlock, and those with the most waiters.
 _MOST_ASKED = 32
 _STOPPED = "tT"
+#: In which a thread that was stopped gets a CPU.
+_BACK_S = 0.1
 #: Of these each release wakes a waiter, where there is one.
 _WAKING = frozenset({Kind.MUTEX, Kind.RWLOCK})
 #: In which they wait; and how many are asked for theirs.
@@ -190,10 +192,13 @@ class Holders:
             return -1
 
     def _is_in_its_call(self, tid: int) -> bool:
-        """Whether it is in the call that it was asked in; begun anew it may have another number."""
+        """Whether it is in the call that it was asked in; begun anew it may have another number.
+        Let go after a stop it may have to wait for a CPU before it goes back there."""
         (asked, _), _ = self._since[tid]
+        until = time.monotonic() + _BACK_S
         try:
-            call = self._tasks.call(tid)
+            while (call := self._tasks.call(tid)) is None and time.monotonic() < until:
+                time.sleep(_BACK_S / 100)
         except OSError:
             return False
         return call is not None and call[1:] == asked[1:]

@@ -48,11 +48,10 @@ from locktop.collector.tasks import Tasks
 #: Between the two samples of a first look: one alone tells no time.
 _FIRST_S = 0.05
 _NAMES_S = 30.0
-#: For call stacks that are new in a look, of waits and of holders each; the rest come in later ones.
+#: For call stacks that are new in a look, of waits and of holders each; others come in later ones.
 _STACKS_S, _STACKS_OF_ALL_S = 0.002, 2.0
-_STACKS_AT_ONCE = (
-    32  # what is read for these is read at once, before it is known that there is time
-)
+#: What these need is read at once, before it is known that there is time for all.
+_STACKS_AT_ONCE = 32
 _NOTE = (
     "there is a sample every {every:.0f} ms: shorter waits are met by chance; how often locks were"
     " taken, and how long they were held, is not known"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 #: Of a CPU, for samples and looks together, as far as looks leave something.
 _SHARE = 0.045
-_LEAST_FOR_SAMPLES, _MOST_FOR_SAMPLES = 0.005, 0.02
+_LEAST_FOR_SAMPLES, _MOST_FOR_SAMPLES = 0.002, 0.02
 #: Between two samples.
 SHORTEST_S, _LONGEST_S = 0.005, 2.0
 
