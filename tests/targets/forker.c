@@ -21,10 +21,10 @@ static atomic_int stop;
 
 static void *busy(void *argument)
 {
-    while (!atomic_load(&stop)) {
+    do {
         pthread_mutex_lock(&g_parent_lock);
         pthread_mutex_unlock(&g_parent_lock);
-    }
+    } while (!atomic_load(&stop)); /* it may come to run no earlier than that */
     return argument;
 }
 
