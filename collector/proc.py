@@ -48,8 +48,8 @@ from locktop.collector.tasks import Tasks
 #: Between the two samples of a first look: one alone tells no time.
 _FIRST_S = 0.05
 _NAMES_S = 30.0
-#: For call stacks that are new in a look, of waits and of holders each; others come in later ones.
-_STACKS_S, _STACKS_OF_ALL_S = 0.002, 2.0
+#: For call stacks that are new in a look, of waits and then of holders; others come in later ones.
+_STACKS_S, _HOLDERS_STACKS_S, _STACKS_OF_ALL_S = 0.005, 0.002, 2.0
 #: What these need is read at once, before it is known that there is time for all.
 _STACKS_AT_ONCE = 32
 _NOTE = (
@@ -179,14 +179,13 @@ class ProcSource:
             if self._last is not None and self._last.ended:
                 return self._last
             try:
-                stacks_s = _STACKS_OF_ALL_S if resolve else _STACKS_S
-                snapshot = self._looked(stacks_s)
+                snapshot = self._looked(_STACKS_OF_ALL_S if resolve else _STACKS_S)
             except OSError as error:
                 return self._after(error)
             if resolve:
                 snapshot = self._resolved(snapshot)
             told = self._classifier.told(snapshot)
-            self._stacks.begin(stacks_s)
+            self._stacks.begin(_STACKS_OF_ALL_S if resolve else _HOLDERS_STACKS_S)
             told = replace(
                 told,
                 locks=self._holders.told(told, resolve),

@@ -362,6 +362,7 @@ def test_who_waits_for_good_gets_a_stack_though_many_take_turns(start_bare: Star
         deadline = time.monotonic() + PATIENCE_S
         while not all_have_one(source.look()):
             assert time.monotonic() < deadline
+            time.sleep(0.1)  # in which all of the others have gone on
 
 
 def test_on_the_screen(start_bare: StartTarget, need: Callable[[str], Path]) -> None:

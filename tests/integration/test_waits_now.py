@@ -7,7 +7,7 @@ from contextlib import closing
 from itertools import pairwise
 
 import pytest
-from support.targets import PATIENCE_S, StartTarget
+from support.targets import PATIENCE_S, StartTarget, Target
 
 from locktop.collector.attach import attach
 from locktop.collector.model import Kind, Snapshot, Thread
@@ -26,15 +26,20 @@ def read(waits: dict[int, WaitNow]) -> dict[int, tuple[int, Kind, int, bool]]:
     return {tid: (one.lock, one.kind, one.seq, one.holds) for tid, one in waits.items()}
 
 
-@pytest.mark.parametrize(("name", "arguments"), [("pools", ("5",)), ("ring3", ())])
-def test_they_are_those_of_a_look(
-    name: str, arguments: tuple[str, ...], start_target: StartTarget
-) -> None:
+def begun(start_target: StartTarget, name: str, arguments: tuple[str, ...]) -> Target:
     target = start_target(name, *arguments)
     target.expect("ready")
     if name == "ring3":
         target.go_on()
         target.truth()
+    return target
+
+
+@pytest.mark.parametrize(("name", "arguments"), [("pools", ("5",)), ("ring3", ())])
+def test_they_are_those_of_a_look(
+    name: str, arguments: tuple[str, ...], start_target: StartTarget
+) -> None:
+    target = begun(start_target, name, arguments)
     with closing(attach(target.pid)) as source:
         deadline = time.monotonic() + PATIENCE_S
         while True:  # until nothing changed meanwhile; then all stay where they are
@@ -77,11 +82,7 @@ def test_who_sleeps_on_is_told_as_whoever_looks_first_tells_it(
     name: str, arguments: tuple[str, ...], start_target: StartTarget
 ) -> None:
     """Times apart; and each has slept all the time."""
-    target = start_target(name, *arguments)
-    target.expect("ready")
-    if name == "ring3":
-        target.go_on()
-        target.truth()
+    target = begun(start_target, name, arguments)
     with closing(attach(target.pid)) as source, closing(attach(target.pid)) as other:
         source.look()
         seen = [source.look(resolve=True) for _ in range(3)]
