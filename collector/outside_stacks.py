@@ -67,6 +67,11 @@ class OutsideStacks:
         """Return what follows the stacks; None where nothing can."""
         return self._unwinder if self._is_ready() else None
 
+    def prepare(self) -> None:
+        """Load what it takes to follow stacks, some 50 ms, while there is time: else the first one
+        that is asked for waits for it."""
+        self._is_ready()
+
     def begin(self, budget_s: float) -> None:
         """New stacks may take so long from now on, but for what the very first one needs."""
         self._until = time.monotonic() + budget_s

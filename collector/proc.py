@@ -254,7 +254,9 @@ class ProcSource:
         if self._executed() not in (None, self._program):
             self._let_go_of_program()
         if not self._looked_at:
-            time.sleep(_FIRST_S)
+            began = time.monotonic()
+            self._stacks.prepare()
+            time.sleep(max(0.0, began + _FIRST_S - time.monotonic()))
         self._sample()
         if rights.memory_refused(self._target.pid):
             raise PermissionError  # it was allowed before

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from locktop.collector.unwind.code_map import CodeMap, Place
 from locktop.collector.unwind.cut import Cut
+from locktop.collector.unwind.frame_size import MOST_CODE, Distance, distance, jumps_out
 from locktop.collector.unwind.machine import Machine
-
-if TYPE_CHECKING:
-    from locktop.collector.unwind.frame_size import Distance
 
 _LONGEST_CALL = 7  # bytes, but for prefixes
 _CALL = 0xE8
@@ -36,9 +33,6 @@ class FrameRegisters:
         if key not in self._known:
             if len(self._known) >= _MOST_KEPT:
                 self._known.clear()
-            # Here: most stacks need none of it, and it is for x86 alone.
-            from locktop.collector.unwind.frame_size import MOST_CODE, distance
-
             code = place.code(MOST_CODE + 1)
             self._known[key] = distance(code, place.start, pc, register, is_return=is_return)
         found = self._known[key]
@@ -65,8 +59,6 @@ class FrameRegisters:
     def may_call(self, returns: int, callee: Place) -> bool:
         """Tell whether what returns to an address may have led to a function: not where another
         one was called that is left by its return alone."""
-        from locktop.collector.unwind.frame_size import MOST_CODE, jumps_out
-
         before = self._code.read(returns - _LONGEST_CALL, _LONGEST_CALL)
         if len(before) < _LONGEST_CALL or before[-5] != _CALL or is_indirect(before):
             return True

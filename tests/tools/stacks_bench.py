@@ -39,13 +39,25 @@ found = Unwinder(int(sys.argv[1])).blocked(int(sys.argv[2]))
 assert found is not None and found.complete, found
 print(time.perf_counter() - began, time.thread_time() - used)
 """
+_LOAD = """\
+import time
+import locktop.collector.proc
+began, used = time.perf_counter(), time.thread_time()
+import locktop.collector.unwind.unwinder
+print(time.perf_counter() - began, time.thread_time() - used)
+"""
+
+
+def told_by(*command: str) -> Took:
+    """What a new process of Python says it took."""
+    done = subprocess.run([sys.executable, "-c", *command], check=True, capture_output=True)
+    said = done.stdout.split()
+    return Took(float(said[0]), float(said[1]))
 
 
 def cold(pid: int, tid: int) -> Took:
     """Seconds in a process that has seen no file of the target's before."""
-    command = [sys.executable, "-c", _LOOK, str(pid), str(tid)]
-    said = subprocess.run(command, check=True, capture_output=True).stdout.split()
-    return Took(float(said[0]), float(said[1]))
+    return told_by(_LOOK, str(pid), str(tid))
 
 
 def warm(unwinder: Unwinder, tid: int) -> Took:
@@ -89,6 +101,7 @@ def both(times: list[Took]) -> str:
 
 def main() -> None:
     rounds = int(sys.argv[1])
+    print(f"to load what follows stacks {both([told_by(_LOAD) for _ in range(rounds)])}")
     with tempfile.TemporaryDirectory() as directory:
         compiler = Compiler(Path(directory))
         for name, flags in BUILDS.items():
