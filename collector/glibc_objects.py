@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from locktop.collector.futex import FutexWait
 from locktop.collector.model import Kind
@@ -43,8 +43,7 @@ _MOST_WAITERS = 1 << 22
 _LEFT_BEHIND = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Object:
+class Object(NamedTuple):  # some for each thread that moves, in each sample
     """What threads wait for."""
 
     kind: Kind

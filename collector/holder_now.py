@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 from locktop.collector import call_words, syscalls
@@ -138,7 +137,7 @@ class Holders:
     def _in_words(self, now: HolderNow) -> HolderNow:
         """One that is blocked, with the words of its call."""
         call = self._since[now.tid][0][0]
-        return now if now.what else replace(now, what=call_words.described(self._pid, call))
+        return now if now.what else now._replace(what=call_words.described(self._pid, call))
 
     def _blocked_where(
         self, asked: Mapping[int, HolderNow], held: Mapping[int, Lock]
@@ -152,7 +151,7 @@ class Holders:
                 # To be stopped puts it on a CPU.
                 stopped = self._stacks.was_stopped(kernel_tid) and self._is_in_its_call(tid)
                 if stack and (stopped or self._tasks.still_sleeps(tid)):
-                    found[tid] = replace(now, stack=stack)
+                    found[tid] = now._replace(stack=stack)
                     self._asleep_at[tid] = _Seen(self._began(tid), stack, time.monotonic())
         return found
 
@@ -177,12 +176,12 @@ class Holders:
             lock, now = held[tid], asked[tid]
             stack = stacks.get(kernel_tid, 0)
             if stack and self._asleep(lock) == asleep[tid] and self._holds([(tid, lock)]):
-                found[tid] = replace(now, stack=stack)
+                found[tid] = now._replace(stack=stack)
             elif (seen := self._asleep_at.get(tid)) is not None and (
                 seen.began == self._began(tid)
             ):
                 age_s = time.monotonic() - seen.at
-                found[tid] = replace(now, stack=seen.stack, stack_age_s=age_s)
+                found[tid] = now._replace(stack=seen.stack, stack_age_s=age_s)
         return found
 
     def _began(self, tid: int) -> int:

@@ -240,8 +240,7 @@ class Doing(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class HolderNow:
+class HolderNow(NamedTuple):  # as is TimeSplit
     """What the thread that holds a lock, for which others wait, does at this moment."""
 
     tid: int

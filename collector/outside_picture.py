@@ -81,8 +81,7 @@ class OutsidePicture:
         self._frames = frames
         self._names = LockNames(resolver)
         self._sampled = sampled
-        self._seen: dict[int, _Seen] = {}  # by Sample.life
-        self._before: dict[int, _Seen] = {}  # at the look before
+        self._seen: dict[int, _Seen] = {}  # by Sample.life, at the last look
         self._locks: dict[int, _Told] = {}  # by id
         self._stacks: Mapping[int, int] = {}
 
@@ -103,24 +102,26 @@ class OutsidePicture:
         for lock, owner in self._owners(waits).items():
             held.setdefault(owner, []).append(Held(lock, 0, None))
         waited = self._sampled.by_thread
-        self._before, self._seen = self._seen, {}
-        found = tuple(
-            [
-                self._thread(
-                    samples[tid],
-                    waits.get(tid),
-                    tuple(held[tid]) if tid in held else (),
-                    dict(waited.get(samples[tid].life, _NOTHING)),
-                    now,
-                    interval_s,
-                )
-                for tid in sorted(samples)
-            ]
-        )
+        before_all, self._seen = self._seen, {}
+        found = []
+        for tid in sorted(samples):
+            sample, outside = samples[tid], waits.get(tid)
+            before = before_all.get(sample.life)
+            wait = self._wait(outside, before, now) if outside is not None else None
+            holds = tuple(held[tid]) if tid in held else ()
+            wait_s = dict(waited.get(sample.life, _NOTHING))
+            goes_on = before is not None and before.sample is sample and before.outside is outside
+            if before is not None and goes_on and before.is_steady:
+                begin, end = _CHANGES
+                known = before.thread
+                thread = _new(Thread, (*known[:begin], wait, holds, wait_s, *known[end:]))
+            else:
+                thread = self._moved(sample, wait, holds, wait_s, before, interval_s)
+            self._seen[sample.life] = _new(_Seen, (sample, outside, thread, goes_on))
+            found.append(thread)
         if again:
-            self._seen = self._before
-        self._before = {}
-        return found
+            self._seen = before_all
+        return tuple(found)
 
     def _owners(self, waits: Mapping[int, OutsideWait]) -> dict[int, int]:
         return {
@@ -128,27 +129,6 @@ class OutsidePicture:
             for wait in waits.values()
             if wait.what.owner
         }
-
-    def _thread(
-        self,
-        sample: Sample,
-        outside: OutsideWait | None,
-        held: tuple[Held, ...],
-        wait_s: Mapping[Kind, float],
-        now: float,
-        interval_s: float,
-    ) -> Thread:
-        before = self._before.get(sample.life)
-        wait = self._wait(outside, before, now) if outside is not None else None
-        goes_on = before is not None and before.sample is sample and before.outside is outside
-        if before is not None and goes_on and before.is_steady:
-            begin, end = _CHANGES
-            known = before.thread
-            thread = _new(Thread, (*known[:begin], wait, held, wait_s, *known[end:]))
-        else:
-            thread = self._moved(sample, wait, held, wait_s, before, interval_s)
-        self._seen[sample.life] = _new(_Seen, (sample, outside, thread, goes_on))
-        return thread
 
     def _moved(
         self,

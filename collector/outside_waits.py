@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Set
-from dataclasses import replace
 from typing import NamedTuple
 
 from locktop.collector import futex, glibc_objects, memory
@@ -153,7 +152,7 @@ class OutsideWaits:
         tid, seq = self.runners[what.address]
         sample = samples.get(tid)
         asleep = sample is not None and sample.seq == seq
-        return replace(what, owner=tid) if asleep else what
+        return what._replace(owner=tid) if asleep else what
 
     def _note_left_by(self, newcomers: Set[int]) -> None:
         """What was owned by those who had these tids before."""
@@ -178,15 +177,15 @@ class OutsideWaits:
         for wait, what in objects.items():
             owner, _ = self._left.get(wait.address, (0, None))
             if owner and what.owner == owner:
-                objects[wait] = replace(what, owner=0)
+                objects[wait] = what._replace(owner=0)
 
     def _as_before(self, wait: FutexWait, around: bytes) -> Object:
         """Between two owners a lock does not look like one."""
         mutex, known = self._mutexes.get(wait.address), self._told.get(wait.address)
         if mutex is not None and glibc_objects.is_between_owners(mutex, wait, around):
-            return replace(mutex, owner=0)
+            return mutex._replace(owner=0)
         if known is not None and known.kind not in _OVER:
-            return replace(known, owner=0, readers=0)
+            return known._replace(owner=0, readers=0)
         unknown = Object(Kind.FUTEX, wait.address, shared=not wait.private)
         return known if known == unknown else unknown  # the same object as long as nothing changes
 

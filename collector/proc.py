@@ -50,6 +50,8 @@ _FIRST_S = 0.05
 _NAMES_S = 30.0
 #: For call stacks that are new in a look, of waits and then of holders; others come in later ones.
 _STACKS_S, _HOLDERS_STACKS_S, _STACKS_OF_ALL_S = 0.005, 0.002, 2.0
+#: Of that time, for waits that have begun since the look before: most are over by the next one.
+_FOR_NEW_WAITS = 0.4
 #: What these need is read at once, before it is known that there is time for all.
 _STACKS_AT_ONCE = 32
 _NOTE = (
@@ -208,9 +210,14 @@ class ProcSource:
     # ---- samples ----
 
     def _go_on_sampling(self) -> None:
-        while not self._closed.wait(self._every_s):
+        """But for where a look has just taken a sample."""
+        wait_s = self._every_s
+        while not self._closed.wait(wait_s):
             begun = time.thread_time()
             with self._busy:
+                wait_s = self._at + self._every_s - time.monotonic()
+                if wait_s > 0.0:
+                    continue
                 try:
                     self._sample()
                 except (FileNotFoundError, ProcessLookupError):
@@ -218,7 +225,7 @@ class ProcSource:
                 except OSError:
                     pass  # may pass, too
             took_s = time.thread_time() - begun
-            self._every_s = self._spent.pause_s(took_s)
+            wait_s = self._every_s = self._spent.pause_s(took_s)
 
     def _sample(self) -> None:
         stat = procfs.stat(self._target.pid)
@@ -263,10 +270,9 @@ class ProcSource:
         self._find_runners(stacks_s)
         now = self._at
         interval_s = now - self._looked_at if self._looked_at else now - self._begun
-        self._looked_at = now
+        before, self._looked_at = self._looked_at, now
         self._let_go_of_ended()
-        self._stacks.begin(stacks_s)
-        stacks = self._stacks_of_waits()
+        stacks = self._stacks_of_waits(before or now, stacks_s)
         threads = self._picture.threads(self._now, self._waiting, stacks, now, interval_s)
         locks = self._picture.locks(self._waiting, now, interval_s)
         deadlocks = self._deadlocks(threads, locks, stacks, interval_s)
@@ -287,7 +293,7 @@ class ProcSource:
             stacks={stack: self._stacks.frames(stack) for stack in set(stacks.values())},
             unseen_waiters=untold,
             level="sampled",
-            notes=self._notes(bool(untold)),
+            notes=self._notes(bool(untold), interval_s),
         )
 
     def _let_go_of_ended(self) -> None:
@@ -317,9 +323,11 @@ class ProcSource:
         samples.close()
         resolver.close()
 
-    def _stacks_of_waits(self) -> dict[int, int]:
+    def _stacks_of_waits(self, before: float, stacks_s: float) -> dict[int, int]:
         """By tid. There may not be time for all new ones: those of the longest waits come first,
-        which are asked for once, and of these those in contention."""
+        which are asked for once, and of these those in contention. ``before``: when the look before
+        was."""
+        self._stacks.begin(stacks_s)
         found: dict[int, int] = {}
         new: list[tuple[OutsideWait, Sample, Call]] = []
         for tid, wait in self._waiting.items():
@@ -331,24 +339,28 @@ class ProcSource:
                 assert sample.call is not None, "it waits"
                 new.append((wait, sample, sample.call))
         new.sort(key=lambda one: (one[0].since, one[0].what.kind not in CONTENTION_KINDS))
-        for at in range(0, len(new), _STACKS_AT_ONCE):
-            if not self._stacks.has_time:
-                break
-            found |= self._new_stacks(new[at : at + _STACKS_AT_ONCE])
-        return found
+        lasting = sum(wait.since <= before for wait, _, _ in new)
+        found |= self._new_stacks(new[:lasting])
+        self._stacks.hurry(_FOR_NEW_WAITS * stacks_s)
+        return found | self._new_stacks(new[lasting:])
 
     def _new_stacks(self, waits: Sequence[tuple[OutsideWait, Sample, Call]]) -> dict[int, int]:
+        """As many as there is time for."""
         found: dict[int, int] = {}
-        self._stacks.expect(call for _, _, call in waits)
-        still_asleep = self._samples.asleep(sample for _, sample, _ in waits)
-        for wait, sample, call in waits:
-            if sample.kernel_tid not in still_asleep:
-                continue
-            asleep = call, partial(self._samples.still_sleeps, sample)
-            untold = wait.what.kind is Kind.FUTEX
-            stack = self._stacks.of(sample.kernel_tid, wait.seq, untold, asleep)
-            if stack:
-                found[wait.tid] = stack
+        for at in range(0, len(waits), _STACKS_AT_ONCE):
+            if not self._stacks.has_time:
+                break
+            some = waits[at : at + _STACKS_AT_ONCE]
+            self._stacks.expect(call for _, _, call in some)
+            still_asleep = self._samples.asleep(sample for _, sample, _ in some)
+            for wait, sample, call in some:
+                if sample.kernel_tid not in still_asleep:
+                    continue
+                asleep = call, partial(self._samples.still_sleeps, sample)
+                untold = wait.what.kind is Kind.FUTEX
+                stack = self._stacks.of(sample.kernel_tid, wait.seq, untold, asleep)
+                if stack:
+                    found[wait.tid] = stack
         return found
 
     def _deadlocks(
@@ -396,10 +408,10 @@ class ProcSource:
         stacks = {stack: self._stacks.frames(stack) for stack in snapshot.stacks}
         return replace(snapshot, locks=named, stacks=stacks)
 
-    def _notes(self, untold: bool) -> tuple[str, ...]:
+    def _notes(self, untold: bool, interval_s: float) -> tuple[str, ...]:
         notes = [
             f"sampled from outside: {self._without()}",
-            _NOTE.format(every=1000 * self._every_s),
+            _NOTE.format(every=1000 * min(self._every_s, interval_s)),
         ]
         if untold:
             notes.append(_UNTOLD)

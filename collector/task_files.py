@@ -84,9 +84,10 @@ class TaskFiles:
         be looked into: the next sample is a first one then.
         """
         self._directory()
-        self.keep_only(tids)
-        for tid in tids:
-            self._place(tid)
+        if self._places.keys() != set(tids):
+            self.keep_only(tids)
+            for tid in tids:
+                self._place(tid)
         read = ffi.new("uint32_t[]", max(self._table.count, 1))
         try:
             count = _check(lib.lt_sample_tasks(self._table, number, read))
