@@ -177,7 +177,8 @@ class ProcSource:
 
     def look(self, resolve: bool = False) -> Snapshot:
         """See Source."""
-        with self._busy, garbage.not_collected(), self._spent.on_a_look():
+        self._spent.note_look(time.monotonic(), time.process_time())
+        with self._busy, garbage.not_collected():
             if self._last is not None and self._last.ended:
                 return self._last
             try:

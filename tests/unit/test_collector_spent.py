@@ -7,11 +7,12 @@ import pytest
 from locktop.collector.spent import SHORTEST_S, Spent
 
 
-def after_looks(*took_s: float) -> Spent:
-    """Looks each half a second."""
-    spent = Spent()
-    for number, one in enumerate(took_s, 1):
-        spent.note_look(number / 2, one)
+def after_looks(*others_s: float) -> Spent:
+    """Looks each half a second, and what the tool used from each to the next one beside samples."""
+    spent, used_s = Spent(), 7.0
+    for number, one in enumerate((0.0, *others_s), 1):
+        used_s += one
+        spent.note_look(number / 2, used_s)
     return spent
 
 
@@ -25,19 +26,19 @@ def test_neither_too_often_nor_too_seldom() -> None:
 
 
 @pytest.mark.parametrize(
-    ("took_s", "share"), [(0.0, 0.02), (0.01, 0.02), (0.015, 0.015), (0.02, 0.005), (9.0, 0.002)]
+    ("others_s", "share"), [(0.0, 0.02), (0.01, 0.02), (0.015, 0.015), (0.02, 0.005), (9.0, 0.002)]
 )
-def test_looks_leave_what_they_do_not_take(took_s: float, share: float) -> None:
-    assert after_looks(9.0, took_s).pause_s(0.001) == pytest.approx(0.001 / share)
+def test_the_rest_of_the_tool_leaves_what_it_does_not_take(others_s: float, share: float) -> None:
+    assert after_looks(9.0, others_s).pause_s(0.001) == pytest.approx(0.001 / share)
 
 
-def test_the_first_look_may_take_long() -> None:
-    assert after_looks(9.0).pause_s(0.001) == pytest.approx(0.05)
+def test_one_look_tells_nothing_yet() -> None:
+    assert after_looks().pause_s(0.001) == pytest.approx(0.05)
 
 
-def test_a_look_is_measured() -> None:
-    spent = Spent()
-    for _ in range(2):
-        with spent.on_a_look():
-            sum(range(100_000))
-    assert 0.001 / 0.02 <= spent.pause_s(0.001) <= 0.001 / 0.002
+def test_samples_are_not_told_to_be_the_rest() -> None:
+    spent = after_looks(0.0)
+    for _ in range(5):
+        spent.pause_s(0.002)
+    spent.note_look(1.5, 7.0 + 5 * 0.002 + 0.015)
+    assert spent.pause_s(0.001) == pytest.approx(0.001 / 0.015)
