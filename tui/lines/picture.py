@@ -106,15 +106,8 @@ class Picture:
         return tuple(sorted(waiting, key=lambda t: -_waited(t)))
 
     @cached_property
-    def _names(self) -> dict[int, str]:
-        """What to call each thread: by its name, with the tid where several have the same."""
-        shared = Counter(thread.name for thread in self.snapshot.threads)
-        return {
-            thread.tid: thread.name
-            if thread.name and shared[thread.name] == 1
-            else f"{thread.name[:_SHARED_NAME]}:{thread.tid}".lstrip(":")
-            for thread in self.snapshot.threads
-        }
+    def _same_names(self) -> Counter[str]:
+        return Counter([thread.name for thread in self.snapshot.threads])
 
     @property
     def dormant(self) -> bool:
@@ -135,7 +128,12 @@ class Picture:
 
     def thread_name(self, tid: int) -> str:
         """What to call the thread ``tid``, so that it is told from every other one."""
-        return self._names.get(tid) or str(tid)
+        thread = self.threads.get(tid)
+        if thread is None:
+            return str(tid)
+        if thread.name and self._same_names[thread.name] == 1:
+            return thread.name
+        return f"{thread.name[:_SHARED_NAME]}:{tid}".lstrip(":")
 
     def lock_name(self, lock_id: int) -> str:
         """What to call the lock ``lock_id``, so that it is told from those of its class."""
