@@ -5,9 +5,11 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,9 @@ from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 
 from locktop.collector.attach import attach
 from locktop.collector.model import Doing, Kind, Snapshot
+from locktop.collector.samples import Sample, Samples
 from locktop.collector.source import Source
+from locktop.collector.spent import Spent
 
 #: Of the table of deadlocks: those of which from outside all is known.
 FOUND = (
@@ -363,6 +367,36 @@ def test_who_waits_for_good_gets_a_stack_though_many_take_turns(start_bare: Star
         while not all_have_one(source.look()):
             assert time.monotonic() < deadline
             time.sleep(0.1)  # in which all of the others have gone on
+
+
+def test_no_sample_is_taken_right_after_a_look(
+    start_bare: StartTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would tell nothing that the look has not told."""
+    pause_s, taken = 0.2, []
+    take = Samples.take
+
+    def noted(samples: Samples, count: int = 0) -> Mapping[int, Sample]:
+        found = take(samples, count)
+        taken.append((samples.at, threading.current_thread().name == "sampler"))
+        return found
+
+    monkeypatch.setattr(Samples, "take", noted)
+    monkeypatch.setattr(Spent, "pause_s", lambda spent, took_s: pause_s)
+    target = start_bare("ring3")
+    target.expect("ready")
+    with closing(attach(target.pid)) as source:
+        deadline = time.monotonic() + PATIENCE_S
+        while sum(own for _, own in taken) < 4:
+            assert time.monotonic() < deadline
+            source.look()
+            time.sleep(pause_s * 1.5)
+        for _ in range(8):
+            source.look()
+            time.sleep(pause_s / 2)
+    first = [own for _, own in taken].index(True)  # it waited for less
+    pairs = pairwise(taken[first:])
+    assert all(at - before >= pause_s for (before, _), (at, own) in pairs if own)
 
 
 def test_on_the_screen(start_bare: StartTarget, need: Callable[[str], Path]) -> None:

@@ -39,6 +39,13 @@ found = Unwinder(int(sys.argv[1])).blocked(int(sys.argv[2]))
 assert found is not None and found.complete, found
 print(time.perf_counter() - began, time.thread_time() - used)
 """
+_FIRST = """\
+import sys, time
+from locktop.collector.proc import ProcSource
+began, used = time.perf_counter(), time.thread_time()
+ProcSource(int(sys.argv[1])).look()
+print(time.perf_counter() - began, time.thread_time() - used)
+"""
 _LOAD = """\
 import time
 import locktop.collector.proc
@@ -104,6 +111,10 @@ def main() -> None:
     print(f"to load what follows stacks {both([told_by(_LOAD) for _ in range(rounds)])}")
     with tempfile.TemporaryDirectory() as directory:
         compiler = Compiler(Path(directory))
+        with Target([compiler.program("hall"), "500"]) as target:
+            target.expect("ready")
+            looks = [told_by(_FIRST, str(target.pid)) for _ in range(rounds)]
+            print(f"a first look at 501 threads {both(looks)}")
         for name, flags in BUILDS.items():
             with Target([compiler.program("asleep", *flags)]) as target:
                 tids = target.truth()

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import system_calls
 
 from locktop.collector import procfs, syscalls
 from locktop.collector.abi import lib
@@ -286,6 +287,40 @@ def test_one_that_runs_or_is_not_counted_is_read_each_time(
         assert raw is not None
         assert not raw.known & lib.LT_TASK_ASLEEP
     assert not made.still_sleeps(TID)
+
+
+def call(name: str) -> bytes:
+    """What the kernel says of a thread that sleeps in it."""
+    return str(system_calls.syscalls().get(name)).encode() + ASLEEP[3:]
+
+
+@pytest.mark.parametrize(
+    ("name", "state"),
+    [
+        ("futex", "S"),
+        ("clock_nanosleep", "S"),
+        ("nanosleep", "S"),
+        ("ppoll", "S"),
+        ("pselect6", "S"),
+        ("epoll_pwait", "S"),
+        ("read", "D"),
+        ("fsync", "D"),
+    ],
+)
+def test_the_state_is_known_by_the_call_where_it_sleeps_in_one_way_only(
+    name: str, state: str, made: Made
+) -> None:
+    """Else it is read, which takes as long as all the rest."""
+    made.write(stat=stat(), schedstat=b"10 20 30\n", syscall=b"running\n")
+    made.sample([TID], 1)
+    made.write(stat=stat(state="D"), schedstat=b"11 20 31\n", syscall=call(name))
+    ((_, raw),) = made.sample([TID], 2)
+    assert raw is not None
+    assert (chr(raw.state), bool(raw.known & lib.LT_TASK_ASLEEP)) == (state, True)
+    made.write(schedstat=b"12 20 32\n", syscall=b"running\n")
+    ((_, raw),) = made.sample([TID], 3)
+    assert raw is not None
+    assert chr(raw.state) == "D", "one that runs says nothing of its state"
 
 
 def test_one_that_ended_is_told_once_and_its_id_may_come_back(made: Made) -> None:
