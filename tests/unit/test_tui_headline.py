@@ -23,6 +23,24 @@ def test_headline_says_less_where_there_is_less_room(width: int) -> None:
         assert "210" in text
 
 
+@pytest.mark.parametrize("width", [60, 200])
+def test_headline_of_waits_that_were_met_for_the_first_time(width: int) -> None:
+    """From outside nothing is known of how long these last already."""
+    calm = pictures.normal()
+    waiting = [t for t in calm.threads if t.waiting_for and t.state is ThreadState.WAITING]
+    begun = {
+        t.tid: t._replace(waiting_for=t.waiting_for._replace(for_s=0.0))
+        for t in waiting
+        if t.waiting_for
+    }
+    many = replace(calm, threads=tuple(begun.get(t.tid, t) for t in calm.threads))
+    one = replace(calm, threads=(*list(begun.values())[:1],))
+    for snapshot in (many, one):
+        text = line_text(headline(Picture(snapshot), width))
+        assert ", just begun" in text
+        assert " 0" not in text
+
+
 def test_headline_says_what_was_waited_for_lately_in_the_room_there_is() -> None:
     calm = pictures.normal()
     quiet = Picture(replace(calm, threads=()))

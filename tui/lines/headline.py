@@ -12,6 +12,8 @@ from locktop.tui.lines.runs import Line, Run, line_text, say
 
 #: Under this many seconds waited per second nothing is worth a word.
 _CALM_WAIT = 0.001
+#: Of waits that samples from outside have met once.
+_JUST_BEGUN = ", just begun"
 
 
 def headline(picture: Picture, width: int) -> Line:
@@ -103,28 +105,31 @@ def _say_stuck(picture: Picture, lock: Lock) -> Line:
     since = _since(waiters[0])
     many = len(waiters) > 1
     who = f"{len(waiters)} threads wait" if many else f"{picture.thread_name(waiters[0].tid)} waits"
+    longest = f", the longest {since}" if many else f" for {since}"
     return say(
         (f" {who} for ", "waiting"),
         (picture.lock_name(lock.id), "strong"),
-        f", the longest {since}" if many else f" for {since}",
+        longest if since else _JUST_BEGUN,
         *_say_holder(picture, lock, waiters[0]),
     )
 
 
 def _since(waiter: Thread) -> str:
-    return duration(waiter.waiting_for.for_s) if waiter.waiting_for is not None else "-"
+    """How long it waits; "" where it was seen to for the first time just now."""
+    wait = waiter.waiting_for
+    return duration(wait.for_s) if wait is not None and wait.for_s > 0.0 else ""
 
 
 def _say_stuck_briefly(picture: Picture, lock: Lock) -> tuple[Line, list[Run | str]]:
     """The line, and what is added where there is room."""
     waiters = _waiters(picture, lock)
-    wait = waiters[0].waiting_for
+    wait, since = waiters[0].waiting_for, _since(waiters[0])
     many = len(waiters) > 1
     who = f"{len(waiters)} wait" if many else f"{picture.thread_name(waiters[0].tid)} waits"
     holders = lock.holders or (wait.holders if wait is not None else ())
     said: list[Run | str] = [
         (f" {picture.lock_name(lock.id)}", "strong"),
-        f": {who} {_since(waiters[0])}",
+        f": {who} {since}" if since else f": {who}{_JUST_BEGUN}",
     ]
     if holders:
         held = picture.held(holders[0], lock.id)
