@@ -40,7 +40,7 @@ from locktop.collector.sampled import Sampled
 from locktop.collector.samples import Sample, Samples
 from locktop.collector.sanitize import clean
 from locktop.collector.source import WaitNow
-from locktop.collector.spent import SHORTEST_S, Spent
+from locktop.collector.spent import Spent
 from locktop.collector.symbols.resolver import Resolver
 from locktop.collector.syscalls import Call
 from locktop.collector.tasks import Tasks
@@ -88,7 +88,6 @@ class ProcSource:
         self._begun = time.monotonic()
         self._looked_at = 0.0
         self._spent = Spent()
-        self._every_s = SHORTEST_S
         self._hurried = False
         self._followed: Collection[int] | None = None
         self._busy = threading.Lock()
@@ -212,11 +211,11 @@ class ProcSource:
 
     def _go_on_sampling(self) -> None:
         """But for where a look has just taken a sample."""
-        wait_s = self._every_s
+        wait_s = self._spent.pause_s
         while not self._closed.wait(wait_s):
             begun = time.thread_time()
             with self._busy:
-                wait_s = self._at + self._every_s - time.monotonic()
+                wait_s = self._at + self._spent.pause_s - time.monotonic()
                 if wait_s > 0.0:
                     continue
                 try:
@@ -225,8 +224,8 @@ class ProcSource:
                     return  # the next look says that it has ended
                 except OSError:
                     pass  # may pass, too
-            took_s = time.thread_time() - begun
-            wait_s = self._every_s = self._spent.pause_s(took_s)
+            self._spent.note_sample(time.thread_time() - begun)
+            wait_s = self._spent.pause_s
 
     def _sample(self) -> None:
         stat = procfs.stat(self._target.pid)
@@ -412,7 +411,7 @@ class ProcSource:
     def _notes(self, untold: bool, interval_s: float) -> tuple[str, ...]:
         notes = [
             f"sampled from outside: {self._without()}",
-            _NOTE.format(every=1000 * min(self._every_s, interval_s)),
+            _NOTE.format(every=1000 * min(self._spent.pause_s, interval_s)),
         ]
         if untold:
             notes.append(_UNTOLD)

@@ -16,6 +16,7 @@ class Spent:
         self._others = 0.0  # their share of a CPU, from look to look
         self._looked_at = self._used_s = 0.0
         self._samples_s = 0.0  # since the last look
+        self._took_s = 0.0  # the last sample
 
     def note_look(self, at: float, used_s: float) -> None:
         """A look begins ``at`` (time.monotonic()), and until then the tool has used so much of
@@ -25,9 +26,13 @@ class Spent:
             self._others = max(others_s, 0.0) / max(at - self._looked_at, SHORTEST_S)
         self._looked_at, self._used_s, self._samples_s = at, used_s, 0.0
 
-    def pause_s(self, took_s: float) -> float:
-        """A sample took so much of a CPU's time: return how long to wait for the next one if each
-        takes as much."""
+    def note_sample(self, took_s: float) -> None:
+        """A sample took so much of a CPU's time."""
         self._samples_s += took_s
+        self._took_s = took_s
+
+    @property
+    def pause_s(self) -> float:
+        """How long after a sample the next one is due, if it takes as much as the last."""
         share = min(max(_SHARE - self._others, _LEAST_FOR_SAMPLES), _MOST_FOR_SAMPLES)
-        return min(max(took_s / share, SHORTEST_S), _LONGEST_S)
+        return min(max(self._took_s / share, SHORTEST_S), _LONGEST_S)

@@ -382,7 +382,7 @@ def test_no_sample_is_taken_right_after_a_look(
         return found
 
     monkeypatch.setattr(Samples, "take", noted)
-    monkeypatch.setattr(Spent, "pause_s", lambda spent, took_s: pause_s)
+    monkeypatch.setattr(Spent, "pause_s", pause_s)
     target = start_bare("ring3")
     target.expect("ready")
     with closing(attach(target.pid)) as source:
