@@ -142,9 +142,14 @@ class OutsidePicture:
         wait_share = idle_share = cpu_share = 0.0
         time = None
         if before is not None:
+            contention_s = idle_s = 0.0
             waited_before_s = before.thread.wait_s
-            grown_s = {kind: s - waited_before_s.get(kind, 0.0) for kind, s in wait_s.items()}
-            contention_s, idle_s = rates.split(grown_s)
+            for kind, seconds in wait_s.items():
+                grown_s = seconds - waited_before_s.get(kind, 0.0)
+                if kind in CONTENTION_KINDS:
+                    contention_s += grown_s
+                else:
+                    idle_s += grown_s
             wait_share = rates.share(contention_s, interval_s)
             idle_share = rates.share(idle_s, interval_s)
             if before.sample is sample and wait_share >= _NEARLY_ALL:
