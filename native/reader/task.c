@@ -252,34 +252,17 @@ static int is_same_sleep(const struct lt_task *before, const struct lt_task *now
            before->queued_ns == now->queued_ns;
 }
 
-/* Whether a thread that sleeps in a call does so in state S, by what the syscall file says: futex(2), its
- * number, an address, what to do. Whoever waits for a futex, for a time or for descriptors does, unless a page
- * of its arguments is being read in. Of a program of another architecture than ours the numbers are others:
- * then its stat says so. */
-static int is_interruptible(const struct lt_task *task)
+/* Whether a call is a wait for a futex, by what the syscall file says: futex(2), its number, an address,
+ * what to do. Of a program of another architecture than ours the numbers are others: then it is not seen. */
+static int is_futex_wait(const struct lt_task *task)
 {
     char text[sizeof task->call + 1];
     unsigned long call, operation;
 
     memcpy(text, task->call, task->call_size);
     text[task->call_size] = '\0';
-    if (sscanf(text, "%lu 0x%*x 0x%lx", &call, &operation) != 2)
+    if (sscanf(text, "%lu 0x%*x 0x%lx", &call, &operation) != 2 || call != SYS_futex)
         return 0;
-    switch (call) {
-    case SYS_nanosleep:
-    case SYS_clock_nanosleep:
-    case SYS_ppoll:
-    case SYS_pselect6:
-    case SYS_epoll_pwait:
-#ifdef SYS_poll /* newer architectures have only those above */
-    case SYS_poll:
-    case SYS_select:
-    case SYS_epoll_wait:
-#endif
-        return 1;
-    case SYS_futex: break;
-    default: return 0;
-    }
     switch ((int)operation & FUTEX_CMD_MASK) {
     case FUTEX_WAIT:
     case FUTEX_WAIT_BITSET:
@@ -291,8 +274,8 @@ static int is_interruptible(const struct lt_task *task)
 }
 
 /* All of one thread; `now` has its schedstat. What is read must belong together: it slept all the while,
- * or it runs (then its call is the word "running"). Of most that sleep the call tells the state, so the stat is
- * read only for the name, if that is `due`: it takes as long as all else. Descriptors are kept for a thread that
+ * or it runs (then its call is the word "running"). Who waits for a futex sleeps, so its stat is read only
+ * for the name, if that is `due`: it takes as long as all else. Descriptors are kept for a thread that
  * moves: the others are not asked again soon. */
 static int sample(struct lt_task_table *table, uint32_t place, const struct lt_task *now, int due)
 {
@@ -308,7 +291,7 @@ static int sample(struct lt_task_table *table, uint32_t place, const struct lt_t
     error = read_call(table, place, moves);
     if (error || !(task->known & LT_TASK_THERE))
         return error;
-    if (is_named && is_interruptible(task)) {
+    if (is_named && is_futex_wait(task)) {
         task->state = 'S';
     } else {
         task->known &= ~(uint32_t)LT_TASK_THERE;

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -18,8 +20,9 @@ from support import tool
 from support.screen import Screen
 from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 
+from locktop.collector import procfs
 from locktop.collector.attach import attach
-from locktop.collector.model import Doing, Kind, Snapshot
+from locktop.collector.model import Doing, Kind, Snapshot, ThreadState
 from locktop.collector.samples import Sample, Samples
 from locktop.collector.source import Source
 from locktop.collector.spent import Spent
@@ -397,6 +400,30 @@ def test_no_sample_is_taken_right_after_a_look(
     first = [own for _, own in taken].index(True)  # it waited for less
     pairs = pairwise(taken[first:])
     assert all(at - before >= pause_s for (before, _), (at, own) in pairs if own)
+
+
+def test_a_stopped_thread_is_not_called_idle(start_bare: StartTarget) -> None:
+    """It is in the call still that it was stopped in, as it would be asleep."""
+    target = start_bare("hall", "10")
+    target.expect("ready")
+    with closing(attach(target.pid)) as source:
+        source.look()
+        os.kill(target.pid, signal.SIGSTOP)
+        try:
+            deadline = time.monotonic() + PATIENCE_S
+            while {procfs.thread_stat(target.pid, t).state for t in procfs.tids(target.pid)} != {
+                "T"
+            }:
+                assert time.monotonic() < deadline
+            assert _states(source.look()) == {ThreadState.OTHER}
+        finally:
+            os.kill(target.pid, signal.SIGCONT)
+        until(source, lambda seen: ThreadState.IDLE in _states(seen))
+
+
+def _states(seen: Snapshot) -> set[ThreadState]:
+    """Those of threads of which no wait is told."""
+    return {thread.state for thread in seen.threads if thread.waiting_for is None}
 
 
 def test_on_the_screen(start_bare: StartTarget, need: Callable[[str], Path]) -> None:

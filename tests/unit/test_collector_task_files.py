@@ -295,32 +295,18 @@ def call(name: str) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("name", "state"),
-    [
-        ("futex", "S"),
-        ("clock_nanosleep", "S"),
-        ("nanosleep", "S"),
-        ("ppoll", "S"),
-        ("pselect6", "S"),
-        ("epoll_pwait", "S"),
-        ("read", "D"),
-        ("fsync", "D"),
-    ],
+    ("name", "state"), [("futex", "S"), ("clock_nanosleep", "T"), ("ppoll", "T"), ("read", "T")]
 )
-def test_the_state_is_known_by_the_call_where_it_sleeps_in_one_way_only(
+def test_the_state_is_read_but_of_one_that_waits_for_a_futex(
     name: str, state: str, made: Made
 ) -> None:
-    """Else it is read, which takes as long as all the rest."""
+    """A thread that was stopped in a call stays in it."""
     made.write(stat=stat(), schedstat=b"10 20 30\n", syscall=b"running\n")
     made.sample([TID], 1)
-    made.write(stat=stat(state="D"), schedstat=b"11 20 31\n", syscall=call(name))
+    made.write(stat=stat(state="T"), schedstat=b"11 20 31\n", syscall=call(name))
     ((_, raw),) = made.sample([TID], 2)
     assert raw is not None
     assert (chr(raw.state), bool(raw.known & lib.LT_TASK_ASLEEP)) == (state, True)
-    made.write(schedstat=b"12 20 32\n", syscall=b"running\n")
-    ((_, raw),) = made.sample([TID], 3)
-    assert raw is not None
-    assert chr(raw.state) == "D", "one that runs says nothing of its state"
 
 
 def test_one_that_ended_is_told_once_and_its_id_may_come_back(made: Made) -> None:
