@@ -77,10 +77,6 @@ class OutsideStacks:
         self._until = time.monotonic() + budget_s
         self._again = {}
 
-    def hurry(self, budget_s: float) -> None:
-        """New stacks may take no longer than this from now on."""
-        self._until = min(self._until, time.monotonic() + budget_s)
-
     @property
     def has_time(self) -> bool:
         """Whether there is time left in this look for new stacks."""

@@ -50,8 +50,6 @@ _FIRST_S = 0.05
 _NAMES_S = 30.0
 #: For call stacks that are new in a look, of waits and then of holders; others come in later ones.
 _STACKS_S, _HOLDERS_STACKS_S, _STACKS_OF_ALL_S = 0.005, 0.002, 2.0
-#: Of that time, for waits that have begun since the look before: most are over by the next one.
-_FOR_NEW_WAITS = 0.4
 #: What these need is read at once, before it is known that there is time for all.
 _STACKS_AT_ONCE = 32
 _NOTE = (
@@ -270,9 +268,10 @@ class ProcSource:
         self._find_runners(stacks_s)
         now = self._at
         interval_s = now - self._looked_at if self._looked_at else now - self._begun
-        before, self._looked_at = self._looked_at, now
+        self._looked_at = now
         self._let_go_of_ended()
-        stacks = self._stacks_of_waits(before or now, stacks_s)
+        self._stacks.begin(stacks_s)
+        stacks = self._stacks_of_waits()
         threads = self._picture.threads(self._now, self._waiting, stacks, now, interval_s)
         locks = self._picture.locks(self._waiting, now, interval_s)
         deadlocks = self._deadlocks(threads, locks, stacks, interval_s)
@@ -323,11 +322,9 @@ class ProcSource:
         samples.close()
         resolver.close()
 
-    def _stacks_of_waits(self, before: float, stacks_s: float) -> dict[int, int]:
+    def _stacks_of_waits(self) -> dict[int, int]:
         """By tid. There may not be time for all new ones: those of the longest waits come first,
-        which are asked for once, and of these those in contention. ``before``: when the look before
-        was."""
-        self._stacks.begin(stacks_s)
+        which are asked for once, and of these those in contention."""
         found: dict[int, int] = {}
         new: list[tuple[OutsideWait, Sample, Call]] = []
         for tid, wait in self._waiting.items():
@@ -339,10 +336,7 @@ class ProcSource:
                 assert sample.call is not None, "it waits"
                 new.append((wait, sample, sample.call))
         new.sort(key=lambda one: (one[0].since, one[0].what.kind not in CONTENTION_KINDS))
-        lasting = sum(wait.since <= before for wait, _, _ in new)
-        found |= self._new_stacks(new[:lasting])
-        self._stacks.hurry(_FOR_NEW_WAITS * stacks_s)
-        return found | self._new_stacks(new[lasting:])
+        return found | self._new_stacks(new)
 
     def _new_stacks(self, waits: Sequence[tuple[OutsideWait, Sample, Call]]) -> dict[int, int]:
         """As many as there is time for."""
