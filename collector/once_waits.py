@@ -87,9 +87,10 @@ class OnceWaits:
             if code is not None
             for returns, slot in code.slots.items()
         }
+        assert sample.call is not None, "it was asked for"
         words = [
-            (sp + slots[address], 8)
-            for address, sp in zip(unwound.addresses[1:], unwound.stack_pointers[1:], strict=True)
+            (sample.call.sp + height + slots[address], 8)
+            for address, height in zip(unwound.addresses[1:], unwound.heights[1:], strict=True)
             if address in slots
         ]
         read = memory.words(self._pid, words) if words else []

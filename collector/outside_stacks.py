@@ -77,6 +77,10 @@ class OutsideStacks:
         self._until = time.monotonic() + budget_s
         self._again = {}
 
+    def end_within(self, budget_s: float) -> None:
+        """New stacks may take no longer than this from now on, and what is left of begin()."""
+        self._until = min(self._until, time.monotonic() + budget_s)
+
     @property
     def has_time(self) -> bool:
         """Whether there is time left in this look for new stacks."""
@@ -106,7 +110,8 @@ class OutsideStacks:
         if found := self.known(tid, sleep, entered):
             return found
         self._stopped.discard(tid)
-        if not self.has_time or not self._is_ready():
+        expected = asleep is not None and asleep[0] in self._again
+        if not (expected or self.has_time) or not self._is_ready():
             return 0
         unwound = self._asleep(tid, asleep)
         if unwound is None or not unwound.addresses:

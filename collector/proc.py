@@ -10,9 +10,11 @@ import os
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from locktop.collector import discover, garbage, procfs, program, rights, task_files
 from locktop.collector.analysis import deadlock, waitgraph
@@ -48,8 +50,6 @@ from locktop.collector.tasks import Tasks
 #: Between the two samples of a first look: one alone tells no time.
 _FIRST_S = 0.05
 _NAMES_S = 30.0
-#: For call stacks that are new in a look, of waits and then of holders; others come in later ones.
-_STACKS_S, _HOLDERS_STACKS_S, _STACKS_OF_ALL_S = 0.005, 0.002, 2.0
 #: What these need is read at once, before it is known that there is time for all.
 _STACKS_AT_ONCE = 32
 _NOTE = (
@@ -62,6 +62,17 @@ _UNCOUNTED = (
 #: Of the descriptors, for the threads that holders are: samples keep others of all.
 _FEW_FILES = 0.125
 _UNTOLD = "some threads wait in futex calls of which it cannot be told for what, or who holds it"
+
+
+class _Stacks(NamedTuple):
+    """Seconds for call stacks that are new in a look; others come in later ones."""
+
+    of_waits: float
+    of_new_waits: float  # that no sample before has met: most are over before the next one
+    of_holders: float
+
+
+_IN_A_LOOK, _OF_ALL = _Stacks(0.005, 0.002, 0.002), _Stacks(2.0, 2.0, 2.0)
 
 
 class ProcSource:
@@ -178,14 +189,15 @@ class ProcSource:
         with self._busy, garbage.not_collected():
             if self._last is not None and self._last.ended:
                 return self._last
+            times = _OF_ALL if resolve else _IN_A_LOOK
             try:
-                snapshot = self._looked(_STACKS_OF_ALL_S if resolve else _STACKS_S)
+                snapshot = self._looked(times)
             except OSError as error:
                 return self._after(error)
             if resolve:
                 snapshot = self._resolved(snapshot)
             told = self._classifier.told(snapshot)
-            self._stacks.begin(_STACKS_OF_ALL_S if resolve else _HOLDERS_STACKS_S)
+            self._stacks.begin(times.of_holders)
             told = replace(
                 told,
                 locks=self._holders.told(told, resolve),
@@ -255,7 +267,7 @@ class ProcSource:
 
     # ---- one look ----
 
-    def _looked(self, stacks_s: float) -> Snapshot:
+    def _looked(self, times: _Stacks) -> Snapshot:
         if self._executed() not in (None, self._program):
             self._let_go_of_program()
         if not self._looked_at:
@@ -265,13 +277,12 @@ class ProcSource:
         self._sample()
         if rights.memory_refused(self._target.pid):
             raise PermissionError  # it was allowed before
-        self._find_runners(stacks_s)
+        self._find_runners(times.of_waits)
         now = self._at
         interval_s = now - self._looked_at if self._looked_at else now - self._begun
         self._looked_at = now
         self._let_go_of_ended()
-        self._stacks.begin(stacks_s)
-        stacks = self._stacks_of_waits()
+        stacks = self._stacks_of_waits(times)
         threads = self._picture.threads(self._now, self._waiting, stacks, now, interval_s)
         locks = self._picture.locks(self._waiting, now, interval_s)
         deadlocks = self._deadlocks(threads, locks, stacks, interval_s)
@@ -300,7 +311,7 @@ class ProcSource:
         self._tasks.keep_only(living)
         self._stacks.keep_only(living)
 
-    def _find_runners(self, stacks_s: float) -> None:
+    def _find_runners(self, budget_s: float) -> None:
         """Who runs the routines that others wait for; with that in it the sample is taken again."""
         waits = self._waiting.values()
         controls = {
@@ -308,7 +319,7 @@ class ProcSource:
         }
         before = self._waits.runners
         self._waits.runners = self._once.runners(
-            controls, self._now.values(), self._samples.still_sleeps, stacks_s
+            controls, self._now.values(), self._samples.still_sleeps, budget_s
         )
         if self._waits.runners != before:
             self._sample()
@@ -322,9 +333,9 @@ class ProcSource:
         samples.close()
         resolver.close()
 
-    def _stacks_of_waits(self) -> dict[int, int]:
+    def _stacks_of_waits(self, times: _Stacks) -> dict[int, int]:
         """By tid. There may not be time for all new ones: those of the longest waits come first,
-        which are asked for once, and of these those in contention."""
+        which are asked for once, of these those in contention, and of these one of each lock."""
         found: dict[int, int] = {}
         new: list[tuple[OutsideWait, Sample, Call]] = []
         for tid, wait in self._waiting.items():
@@ -335,8 +346,19 @@ class ProcSource:
             else:
                 assert sample.call is not None, "it waits"
                 new.append((wait, sample, sample.call))
-        new.sort(key=lambda one: (one[0].since, one[0].what.kind not in CONTENTION_KINDS))
-        return found | self._new_stacks(new)
+        if not new:
+            return found
+        others = Counter(self._waiting[tid].what.address for tid in found)
+        order = []
+        for at, (wait, _, _) in enumerate(new):
+            what = wait.what
+            order.append((wait.since, what.kind not in CONTENTION_KINDS, others[what.address], at))
+            others[what.address] += 1
+        order.sort()
+        self._stacks.begin(times.of_waits)
+        found |= self._new_stacks([new[at] for since, _, _, at in order if since < self._at])
+        self._stacks.end_within(times.of_new_waits)
+        return found | self._new_stacks([new[at] for since, _, _, at in order if since >= self._at])
 
     def _new_stacks(self, waits: Sequence[tuple[OutsideWait, Sample, Call]]) -> dict[int, int]:
         """As many as there is time for."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ _VDSO = "[vdso]"
 #: The share of the time that may go into reading the map: that of 10,000 threads has 20,000 lines.
 _MOST_OF_THE_TIME = 0.05
 _MOST_FILES = 128  # kept open
+_WITH_CODE = re.compile(rb"^\S+ ..x.*", re.MULTILINE)  # lines of the map
 
 
 class Place(NamedTuple):
@@ -58,10 +60,11 @@ class CodeMap:
         self._pid = pid
         self._machine = machine
         self._raw = b""
+        self._with_code: list[bytes] = []
         self._space = AddressSpace([])
         self._again_at = 0.0
         self._tables: dict[Mapping, tuple[FrameTable, int] | str] = {}
-        self.version = 0  # another one whenever something lies elsewhere
+        self.version = 0  # another one whenever some code lies elsewhere
 
     def refresh(self) -> None:
         """Read what lies where, unless that was just done. Raises OSError where it may not be
@@ -71,12 +74,18 @@ class CodeMap:
             return
         raw = procfs.maps(self._pid)
         if raw != self._raw:
-            self._raw, self._space = raw, AddressSpace(parse(raw))
-            self.version += 1
-            kept = frozenset(self._space.mappings)
-            self._tables = {base: table for base, table in self._tables.items() if base in kept}
+            self._raw, with_code = raw, _WITH_CODE.findall(raw)
+            if with_code != self._with_code:  # else threads came or went, which have stacks alone
+                self._with_code = with_code
+                self._learn(parse(raw))
         now = time.monotonic()
         self._again_at = now + (now - began) / _MOST_OF_THE_TIME
+
+    def _learn(self, mappings: list[Mapping]) -> None:
+        self._space = AddressSpace(mappings)
+        self.version += 1
+        kept = frozenset(mappings)
+        self._tables = {base: table for base, table in self._tables.items() if base in kept}
 
     def is_code(self, address: int) -> bool:
         """Tell whether a program may run what lies at an address."""

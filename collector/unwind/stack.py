@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
 from locktop.collector.unwind.cut import Cut
 
-_PAGE = 4096
+_PAGE = 4096  # no processor's are smaller
 _FIRST, _LATER = 4 * _PAGE, 16 * _PAGE
 _WIDEST = 16 * _PAGE
+_WORD = 8
 
 #: Returns the bytes at an address, at most so many; fewer where there are no more.
 Read = Callable[[int, int], bytes]
 
 
-class Words(NamedTuple):
-    """Some words of a stack."""
+class Asked(NamedTuple):
+    """What a walk asked for."""
 
-    begin: int  # address
-    layout: struct.Struct
-    values: tuple[bytes, ...]
+    #: How far the word lies from where the stack pointer was at first; None: asked was where that
+    #: is.
+    distance: int | None
+    #: Of the answer only how far it is from there leads the way.
+    is_frame: bool
 
-    def are_there(self, read: Read) -> bool:
-        """Tell whether all of them are as they were."""
-        return self.are_in(read(self.begin, self.layout.size))
 
-    def are_in(self, data: bytes) -> bool:
-        """Tell whether all of them are as they were in what was read from ``begin`` on."""
-        return len(data) == self.layout.size and self.layout.unpack(data) == self.values
+#: All of it with the answers, each as a number.
+Told = list[tuple[Asked, int]]
+
+
+def rest_of_page(address: int) -> int:
+    """Return how many bytes from an address on can be read if the first one can."""
+    return _PAGE - address % _PAGE
 
 
 class Copy(NamedTuple):
@@ -43,45 +46,49 @@ class Copy(NamedTuple):
 class Stack:
     """What was read once stays as it was then."""
 
-    def __init__(self, read: Read) -> None:
+    def __init__(self, sp: int, read: Read) -> None:
+        self._sp = sp
         self._read = read
         self._pieces: list[tuple[int, bytes]] = []
-        #: What was asked for until now, by address and size; None where it could not be read.
-        self._words: dict[tuple[int, int], int | None] = {}
+        #: What all that was told until now depends on; None where that is more than some words.
+        self.told: Told | None = []
+        #: Of all that was asked for; 0 where nothing was.
+        self.end = 0
 
     @classmethod
     def copied(cls, begin: int, copy: bytes) -> Stack:
         """Return the stack of which there is a copy and no more."""
-        stack = cls(lambda address, size: b"")
+        stack = cls(begin, lambda address, size: b"")
         stack._pieces.append((begin, copy))
         return stack
 
-    def load(self, address: int, size: int = 8) -> int:
+    def load(self, address: int, size: int = _WORD) -> int:
         """Return the number at an address; raises Cut where it cannot be read."""
-        word = self._words[address, size] = self._loaded(address, size)
-        if word is None:
-            raise Cut("memory that cannot be read")
+        word = self._loaded(address, size)
+        self._note(address, size, word, is_frame=False)
         return word
 
-    @property
-    def end(self) -> int:
-        """Of all that was asked for; 0 where nothing was."""
-        return max((address + size for address, size in self._words), default=0)
+    def frame(self, address: int) -> int:
+        """Return the word at an address, of which nothing matters but how far it is from the stack
+        pointer; raises Cut where it cannot be read."""
+        word = self._loaded(address, _WORD)
+        self._note(address, _WORD, word - self._sp, is_frame=True)
+        return word
 
-    def words(self) -> Words | None:
-        """Return all that was asked for until now; None where that is too much, or where something
-        could not be read."""
-        begin = at = min((address for address, _ in self._words), default=0)
-        layout, values = ["="], []
-        for (address, size), word in sorted(self._words.items(), key=lambda one: one[0]):
-            if word is None or address < at or address + size > begin + _WIDEST:
-                return None
-            layout.append(f"{address - at}x{size}s")
-            values.append(word.to_bytes(size, "little"))
-            at = address + size
-        return Words(begin, struct.Struct("".join(layout)), tuple(values))
+    def pin(self) -> None:
+        """From here on it matters where the stack is."""
+        if self.told is not None:
+            self.told.append((Asked(None, is_frame=False), self._sp))
 
-    def _loaded(self, address: int, size: int) -> int | None:
+    def _note(self, address: int, size: int, answer: int, *, is_frame: bool) -> None:
+        distance = address - self._sp
+        if size != _WORD or not 0 <= distance <= _WIDEST - _WORD:
+            self.told = None
+        elif self.told is not None:
+            self.told.append((Asked(distance, is_frame), answer))
+
+    def _loaded(self, address: int, size: int) -> int:
+        self.end = max(self.end, address + size)
         for begin, piece in reversed(self._pieces):
             inside = address - begin
             if inside >= 0 and inside + size <= len(piece):
@@ -90,6 +97,7 @@ class Stack:
         piece = self._read(begin, _LATER if self._pieces else _FIRST)
         inside = address - begin
         if inside + size > len(piece):
-            return None
+            self.told = None
+            raise Cut("memory that cannot be read")
         self._pieces.append((begin, piece))
         return int.from_bytes(piece[inside : inside + size], "little")

@@ -16,21 +16,12 @@ from locktop.collector.unwind.cut import Cut
 from locktop.collector.unwind.entered import entered
 from locktop.collector.unwind.machine import Machine, machine
 from locktop.collector.unwind.recover import FrameRegisters
-from locktop.collector.unwind.stack import Copy, Stack, Words
+from locktop.collector.unwind.stack import Copy, Stack, rest_of_page
 from locktop.collector.unwind.walk import Unwound, Walk
+from locktop.collector.unwind.walks import Walks
 
 if TYPE_CHECKING:
     from locktop.collector.unwind.once_code import OnceCode
-
-_MOST_KEPT = 4096
-
-
-class _Known(NamedTuple):
-    """A stack that was followed."""
-
-    code: int  # version of the code map
-    words: Words  # of the stack: all that led the way
-    unwound: Unwound
 
 
 class _Stop(NamedTuple):
@@ -54,8 +45,9 @@ class Unwinder:
         self._machine = found
         self._pid = pid
         self._code = CodeMap(pid, found)
+        self._version = 0  # of the code map, for which the next two are
         self._frames = FrameRegisters(found, self._code)
-        self._known: dict[tuple[int, int], _Known] = {}  # by pc and sp
+        self._walks = Walks()
         self._stops: dict[int, _Stop] = {}
 
     def blocked(self, tid: int) -> Unwound | None:
@@ -79,38 +71,48 @@ class Unwinder:
             return None
 
     def again(self, calls: Iterable[Call]) -> dict[Call, Unwound]:
-        """Return the stacks that threads have in these calls as far as they are known from before:
-        what led the way is read of all at once. Each is so if its thread sleeps all the while."""
+        """Return the stacks that threads have in these calls as far as such walks were made before:
+        the stacks are read all at once. Each is so if its thread sleeps all the while."""
         try:
-            self._code.refresh()
+            self._refresh()
         except OSError:
             return {}
-        known = [
-            (call, one)
-            for call in calls
-            if (one := self._known.get((call.pc, call.sp))) and one.code == self._code.version
-        ]
-        wanted = [(one.words.begin, one.words.layout.size) for _, one in known]
-        read = memory.words(self._pid, wanted)
-        return {
-            call: one.unwound
-            for (call, one), data in zip(known, read, strict=True)
-            if one.words.are_in(data)
-        }
+        return self._again(calls)
+
+    def _refresh(self) -> None:
+        """Let go of what is known of code that lies elsewhere now. Raises OSError where that may
+        not be seen."""
+        self._code.refresh()
+        if self._version != self._code.version:
+            self._version = self._code.version
+            self._frames = FrameRegisters(self._machine, self._code)
+            self._walks = Walks()
+
+    def _again(self, calls: Iterable[Call]) -> dict[Call, Unwound]:
+        found: dict[Call, Unwound] = {}
+        wanted = [(call, rest_of_page(call.sp)) for call in calls]
+        while wanted:
+            read = memory.words(self._pid, [(call.sp, size) for call, size in wanted])
+            further = []
+            for (call, _), stack in zip(wanted, read, strict=True):
+                one = self._walks.find(call.pc, call.sp, stack)
+                if isinstance(one, Unwound):
+                    found[call] = one
+                elif one is not None and stack:
+                    further.append((call, one + rest_of_page(call.sp + one)))
+            wanted = further
+        return found
 
     def _of(self, call: Call) -> Unwound:
-        """What led the way once leads the same way again: threads come back to where they were."""
-        self._code.refresh()
-        known = self._known.get((call.pc, call.sp))
-        if known and known.code == self._code.version and known.words.are_there(self._code.read):
-            return known.unwound
-        stack = Stack(self._code.read)
+        """What led the way once leads the same way again: threads come back to where they were, or
+        to where others have been."""
+        self._refresh()
+        if known := self._again([call]).get(call):
+            return known
+        stack = Stack(call.sp, self._code.read)
         found = self._unwound(stack, {self._machine.pc: call.pc, self._machine.sp: call.sp})
-        words = stack.words()
-        if words is not None:
-            if len(self._known) >= _MOST_KEPT:
-                self._known.clear()
-            self._known[call.pc, call.sp] = _Known(self._code.version, words, found)
+        if stack.told is not None:
+            self._walks.keep(call.pc, stack.told, found)
         return found
 
     def entered(self, addresses: Sequence[int]) -> list[tuple[int, int]]:
@@ -126,7 +128,7 @@ class Unwinder:
         if self._machine.name != "x86_64":
             return None
         try:
-            self._code.refresh()
+            self._refresh()
             place = self._code.place(pc - 1)  # behind the instruction that calls the kernel
             for name in once_code.NAMES:
                 entry = place.function_named(name)
@@ -155,7 +157,7 @@ class Unwinder:
     def _followed(self, copy: Copy) -> tuple[Unwound, bytes]:
         """The stack, and as much of its copy as that took."""
         try:
-            self._code.refresh()
+            self._refresh()
         except OSError:
             pass  # it has ended: as it was last
         if not {self._machine.pc, self._machine.sp} <= copy.registers.keys():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support import gdb, servers
-from support.targets import PATIENCE_S, StartTarget, Target
+from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 from support.watched import Need
 
 from locktop.collector import memory, procfs, syscalls
@@ -173,6 +173,50 @@ def test_stacks_that_are_known_are_read_at_once(start_bare: StartTarget) -> None
     assert unwinder.again(elsewhere) == {}
     target.kill()
     assert unwinder.again(asleep.values()) == {}
+
+
+def test_threads_that_sleep_alike_are_known_by_one_of_them(start_bare: StartTarget) -> None:
+    """Their frames lie elsewhere, as those of a pool's threads do."""
+    target = start_bare("hall", "40", flags=FRAME_POINTERS)
+    target.expect("ready")
+    alone = stacks(Unwinder(target.pid), target.pid)  # some take turns
+    calls = {tid: syscalls.parse(procfs.thread_syscall(target.pid, tid)) for tid in alone}
+    asleep = {tid: call for tid, call in calls.items() if call is not None}
+    first: dict[tuple[int, ...], int] = {}
+    for tid in asleep:
+        first.setdefault(alone[tid].addresses, tid)
+    assert len(first) < len(asleep) / 2
+    unwinder = Unwinder(target.pid)
+    for tid in first.values():
+        unwinder.blocked(tid)
+    found = unwinder.again(asleep.values())
+    known = [tid for tid, call in asleep.items() if call in found]
+    assert len(known) > len(asleep) / 2
+    steady = [tid for tid in known if unwinder.blocked(tid) == alone[tid]]
+    assert len(steady) > len(first)
+    assert all(found[asleep[tid]] == alone[tid] for tid in steady)
+
+
+def test_code_that_lies_where_other_code_lay(start_bare: StartTarget, compiler: Compiler) -> None:
+    """Nothing that was known of the first holds for the second."""
+    built = [
+        str(compiler.program("sized", "-shared", "-fPIC", f"-DSIZE={size}"))
+        for size in (2000, 3000)
+    ]
+    target = start_bare("replaced", *built)
+    first = target.truth()
+    unwinder = Unwinder(target.pid)
+    before = unwinder.blocked(first["tid"])
+    target.go_on()
+    second = target.truth()
+    assert second["function"] == first["function"]
+    # A map is read seldom enough that reading it takes a small share of the time.
+    deadline = time.monotonic() + PATIENCE_S
+    while (found := unwinder.blocked(second["tid"])) is None or not found.complete:
+        assert time.monotonic() < deadline, found
+    assert before is not None
+    assert before.complete
+    assert found == Unwinder(target.pid).blocked(second["tid"])
 
 
 def test_one_that_runs_has_none(start_bare: StartTarget) -> None:

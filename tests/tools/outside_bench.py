@@ -4,11 +4,15 @@
 
 The first table is what the tool takes of a processor with two looks a second, when the stacks of
 what sleeps for good are known: each look, samples and looks together, and all that with the screen,
-in a terminal of 120 columns and 40 lines. The second is what a
-process loses that is watched so: it runs on one processor and the tool on another one, in turns of
-half a second in which the tool is stopped, or looks twice a second, or again and again without a
-pause, which tells more of what is lost than can be measured otherwise. Ratios are of turns right
-after each other; "best" is that of the best turns of each, which a busy machine disturbs least.
+in a terminal of 120 columns and 40 lines. A virtual machine charges us also for the time in which
+its processors were somebody else's: so beside the looks it is told what some work took that is
+always the same, and was done as often at that time by a process that does nothing else.
+
+The second table is what a process loses that is watched so: it runs on one processor and the tool
+on another one, in turns of half a second in which the tool is stopped, or looks twice a second, or
+again and again without a pause, which tells more of what is lost than can be measured otherwise.
+Ratios are of turns right after each other; "best" is that of the best turns of each, which a busy
+machine disturbs least.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pty
+import select
 import signal
 import statistics
 import subprocess
@@ -24,7 +29,7 @@ import tempfile
 import termios
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -39,6 +44,7 @@ from locktop.collector.source import Source
 INTERVAL_S = 0.5  # from look to look
 LOOKS = 20
 WARM_UP = 60  # looks
+STEPS = 300_000  # of the work that is always the same: some 15 ms
 
 #: What is watched: name, program and arguments, with the library or not.
 WATCHED = (
@@ -84,12 +90,42 @@ def cost(compiler: Compiler, name: str, command: Sequence[str], preloaded: bool)
         with closing(source):
             for _ in range(WARM_UP):
                 source.look()
-            took, shares = looks(source, LOOKS)
+            with same_work() as worked:
+                took, shares = looks(source, LOOKS)
         with_screen = screen_shares(target.pid, LOOKS)
     return (
-        f"| {name} | {1000 * min(took):.1f} / {1000 * statistics.median(took):.1f} ms"
+        f"| {name} | {milliseconds(took)} | {milliseconds(worked)}"
         f" | {percents(shares)} | {percents(with_screen)} |"
     )
+
+
+@contextlib.contextmanager
+def same_work() -> Iterator[list[float]]:
+    """Let a process do the same work again and again, as often as looks are made; give what it took
+    of a processor each time, afterwards: seconds."""
+    took: list[float] = []
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, __file__, "--work"], stdin=pipe, stdout=pipe, text=True
+    ) as worker:
+        try:
+            yield took
+        finally:
+            said, _ = worker.communicate()
+            took += map(float, said.split())
+
+
+def work() -> None:
+    """Do it until standard input ends; say what each took."""
+    while not select.select([sys.stdin], [], [], INTERVAL_S)[0]:
+        before, done = time.thread_time(), 0
+        for step in range(STEPS):
+            done += step
+        print(time.thread_time() - before)
+
+
+def milliseconds(took: Sequence[float]) -> str:
+    return f"{1000 * min(took):.1f} / {1000 * statistics.median(took):.1f} ms"
 
 
 def percents(shares: Sequence[float]) -> str:
@@ -242,11 +278,15 @@ def main() -> None:
     if sys.argv[1] == "--watch":
         watch(int(sys.argv[2]), float(sys.argv[3]))
         return
+    if sys.argv[1] == "--work":
+        work()
+        return
     rounds = int(sys.argv[1])
     with tempfile.TemporaryDirectory(prefix="locktop-bench-") as directory:
         compiler = Compiler(Path(directory))
-        print("| | a look, least / median | of a processor in all | with the screen |")
-        print("| --- | ---: | ---: | ---: |")
+        print("| | a look, least / median | the same work | of a processor in all", end="")
+        print(" | with the screen |")
+        print("| --- |" + " ---: |" * 4)
         for case in WATCHED:
             print(cost(compiler, *case), flush=True)
         if len(os.sched_getaffinity(0)) < 2:

@@ -1,0 +1,195 @@
+"""Walks that are known again, beside such as are made anew: on stacks of chance, with functions of
+chance, what was found for one stack is found for another one only where it is so there too.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import pytest
+
+from locktop.collector.unwind.code_map import CodeMap
+from locktop.collector.unwind.cut import Cut
+from locktop.collector.unwind.machine import machine
+from locktop.collector.unwind.recover import FrameRegisters
+from locktop.collector.unwind.rows import Cfa, How, Row, Rule
+from locktop.collector.unwind.stack import Stack
+from locktop.collector.unwind.walk import Unwound, Walk
+from locktop.collector.unwind.walks import Walks
+
+ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "60").partition(":")
+SEEDS = range(int(FIRST or 0), int(FIRST or 0) + int(ROUNDS))
+SP, PC, RBX, RBP, R12 = 7, 16, 3, 6, 12
+WORDS = 128
+BEGIN = 0x7000_0000
+#: It lies in the middle of the stack: what is taken for a frame by mistake can be read.
+FUNCTIONS, CODE, SIZE = 8, BEGIN + 0x180, 0x20
+SHIFTS = (0, *range(8, 0x100, 8), 0x1000, 0x12340)
+#: rsp plus a number; what is there; rbp plus a number; rsp aligned, by 32 and by 128; rip plus a
+#: number. Numbers below 64 are LEB128 as they are.
+EXPRESSIONS = (
+    b"\x77\x10", b"\x77\x18\x06", b"\x76\x20", b"\x77\x3f\x09\xe0\x1a",
+    b"\x77\x3f\x09\x80\x1a", b"\x80\x10",
+)  # fmt: skip
+
+
+@dataclass
+class Place:
+    row: Row
+
+    @property
+    def start(self) -> int:
+        return self.row.start
+
+
+class Functions:
+    """Code of chance: as much of a CodeMap and of FrameRegisters as a walk asks for."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._rows = [some_row(chance, number) for number in range(FUNCTIONS)]
+        self._sizes = [chance.choice((None, 1, 1, 1, 4, 8)) for _ in self._rows]
+
+    def is_code(self, address: int) -> bool:
+        return 0 <= address - CODE < FUNCTIONS * SIZE
+
+    def place(self, address: int) -> Place:
+        if not self.is_code(address):
+            raise Cut("the stack leads where no code is")
+        return Place(self._rows[(address - CODE) // SIZE])
+
+    def candidates(
+        self, place: Place, pc: int, sp: int, register: int, *, is_return: bool
+    ) -> Sequence[int] | None:
+        several = self._sizes[(place.start - CODE) // SIZE]
+        if several is None or register != RBP:
+            return None
+        if several > 1 and (sp + 8) % (8 * several):
+            return ()
+        return range(sp + 32, sp + 32 + 8 * several, 8)
+
+    def may_return_to(self, address: int) -> bool:
+        return self.is_code(address)
+
+    def may_call(self, returns: int, callee: Place) -> bool:
+        return returns % 3 > 0
+
+
+def some_row(chance: random.Random, number: int) -> Row:
+    start = CODE + number * SIZE
+    cfa = chance.choices(
+        (
+            Cfa(SP, 8 * chance.randrange(1, 5)), Cfa(RBP, 16), Cfa(PC, 8 * chance.randrange(8)),
+            Cfa(-1, 0, chance.choice(EXPRESSIONS)), None,
+        ),
+        (20, 10, 2, 4, 0.2),
+    )[0]  # fmt: skip
+    rules = {PC: Rule(How.AT, -8)}
+    if chance.random() < 0.1:
+        rules[PC] = Rule(How.IS, chance.randrange(0, 0x280, 8))
+    if chance.random() < 0.7:
+        rules[RBP] = Rule(How.AT, -16)
+    if chance.random() < 0.3:
+        rules[RBX] = Rule(How.AT, -24)
+    if chance.random() < 0.3:
+        register = chance.choice((SP, RBX, RBP, RBP, RBP, R12))
+        rules[register] = chance.choice((
+            Rule(How.UNDEFINED), Rule(How.SAME), Rule(How.IS, 32), Rule(How.AT, 8),
+            Rule(How.IN, chance.choice((RBX, RBP, R12, SP))), Rule(How.IN, PC),
+            Rule(How.AT_EXPRESSION, code=chance.choice(EXPRESSIONS)),
+            Rule(How.IS_EXPRESSION, code=chance.choice(EXPRESSIONS)),
+        ))  # fmt: skip
+    return Row(start, start + SIZE, cfa, rules, PC, chance.random() < 0.1, False)
+
+
+@dataclass(frozen=True)
+class Word:
+    value: int
+    of_the_stack: bool  # it counts from where that begins
+
+    def at(self, begin: int) -> int:
+        return (self.value + begin * self.of_the_stack) % (1 << 64)
+
+
+def some_word(chance: random.Random) -> Word:
+    return chance.choices(
+        (
+            Word(CODE + chance.randrange(FUNCTIONS * SIZE), of_the_stack=False),
+            Word(8 * chance.randrange(WORDS), of_the_stack=True),
+            Word(BEGIN + 8 * chance.randrange(WORDS), of_the_stack=False),
+            Word(chance.choice((0, chance.getrandbits(64))), of_the_stack=False),
+        ),
+        (8, 4, 1, 0.2),
+    )[0]
+
+
+class Memory:
+    """A stack that lies somewhere."""
+
+    def __init__(self, begin: int, words: Sequence[Word]) -> None:
+        self.begin = begin
+        self.data = struct.pack(f"={WORDS}Q", *(word.at(begin) for word in words))
+
+    def read(self, address: int, size: int) -> bytes:
+        at = address - self.begin
+        if at < 0:  # what comes before it in its page
+            return bytes(min(-at, size)) + self.data[: max(size + at, 0)]
+        return self.data[at : at + size]
+
+
+def walked(functions: Functions, memory: Memory, pc: int) -> tuple[Unwound, Stack]:
+    found = machine("x86_64")
+    assert found is not None
+    stack = Stack(memory.begin, memory.read)
+    code, frames = cast("CodeMap", functions), cast("FrameRegisters", functions)
+    return Walk(found, code, frames, stack, {PC: pc, SP: memory.begin}).unwound(), stack
+
+
+def test_what_is_known_again_is_so() -> None:
+    known_again = elsewhere = 0
+    for seed in SEEDS:
+        chance = random.Random(seed)
+        functions, walks = Functions(chance), Walks()
+        pc = CODE + chance.randrange(FUNCTIONS * SIZE)
+        words = [some_word(chance) for _ in range(WORDS)]
+        for _ in range(60):
+            begin = BEGIN + chance.choice(SHIFTS)
+            changed = list(words)
+            for _ in range(chance.choice((0, 0, 0, 0, 1, 3))):
+                changed[chance.randrange(WORDS)] = some_word(chance)
+            memory = Memory(begin, changed)
+            truth, stack = walked(functions, memory, pc)
+            again = walks.find(pc, begin, memory.data)
+            assert not isinstance(again, int), f"seed {seed}: what is there was asked for"
+            assert again in (None, truth), f"seed {seed}"
+            if again is not None:
+                known_again += 1
+                elsewhere += len(truth.addresses) > 2 and begin != BEGIN
+            elif stack.told is not None:
+                walks.keep(pc, stack.told, truth)
+                assert walks.find(pc, begin, memory.data) == truth, f"seed {seed}"
+    assert known_again > len(SEEDS)
+    assert elsewhere > len(SEEDS)
+
+
+@pytest.mark.parametrize("rule", [Rule(How.UNDEFINED), Rule(How.AT, 1 << 20)])
+def test_a_frame_that_leaves_no_stack_pointer(rule: Rule) -> None:
+    functions = Functions(random.Random(0))
+    functions._rows = [
+        Row(
+            CODE,
+            CODE + FUNCTIONS * SIZE,
+            Cfa(SP, 16),
+            {SP: rule, PC: Rule(How.AT, -8)},
+            PC,
+            *[False] * 2,
+        )
+    ] * FUNCTIONS
+    words = [Word(CODE + 4, of_the_stack=False)] * WORDS
+    found, _ = walked(functions, Memory(BEGIN, words), CODE)
+    assert found.addresses == (CODE,)
+    assert found.reason
