@@ -9,7 +9,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from itertools import pairwise
 from pathlib import Path
@@ -22,10 +23,13 @@ from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 
 from locktop.collector import procfs
 from locktop.collector.attach import attach
-from locktop.collector.model import Doing, Kind, Snapshot, ThreadState
+from locktop.collector.model import CONTENTION_KINDS, Doing, Kind, Snapshot, ThreadState
+from locktop.collector.outside_waits import OutsideWait
+from locktop.collector.proc import ProcSource
 from locktop.collector.samples import Sample, Samples
 from locktop.collector.source import Source
 from locktop.collector.spent import Spent
+from locktop.collector.syscalls import Call
 
 #: Of the table of deadlocks: those of which from outside all is known.
 FOUND = (
@@ -370,6 +374,44 @@ def test_who_waits_for_good_gets_a_stack_though_many_take_turns(start_bare: Star
         while not all_have_one(source.look()):
             assert time.monotonic() < deadline
             time.sleep(0.1)  # in which all of the others have gone on
+
+
+def test_stacks_are_asked_for_in_the_order_of_what_they_tell(
+    start_bare: StartTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what has just begun: locks first, and the one of which the fewest are known."""
+    begun: list[tuple[Counter[int], list[OutsideWait]]] = []  # with all that wait, by address
+    ask = ProcSource._new_stacks
+
+    def noted(
+        source: ProcSource, new: Sequence[tuple[OutsideWait, Sample, Call]]
+    ) -> dict[int, int]:
+        waits = [wait for wait, _, _ in new]
+        assert [wait.since for wait in waits] == sorted(wait.since for wait in waits)
+        if waits and waits[0].since >= source._at:
+            all_waits = Counter(wait.what.address for wait in source._waiting.values())
+            begun.append((all_waits, waits))
+        return ask(source, new)
+
+    monkeypatch.setattr(ProcSource, "_new_stacks", noted)
+    target = start_bare("hall", "500")
+    target.expect("ready")
+    several = 0
+    with closing(ProcSource(target.pid)) as source:
+        deadline = time.monotonic() + PATIENCE_S
+        while several < 5:
+            assert time.monotonic() < deadline
+            source.look()
+            time.sleep(0.1)  # in which most of those that take turns have gone on
+            while begun:
+                all_waits, waits = begun.pop()
+                idle = [wait.what.kind not in CONTENTION_KINDS for wait in waits]
+                assert idle == sorted(idle)
+                locks = [wait.what.address for wait in waits[: idle.count(False)]]
+                others = {lock: all_waits[lock] - locks.count(lock) for lock in locks}
+                before = [others[lock] + locks[:at].count(lock) for at, lock in enumerate(locks)]
+                assert before == sorted(before)
+                several += len(set(before)) > 1
 
 
 def test_no_sample_is_taken_right_after_a_look(
