@@ -10,17 +10,19 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from locktop.collector.unwind.stack import Asked, Told
+from locktop.collector.unwind.stack import Told
 from locktop.collector.unwind.walk import Unwound
 
 _WORD = struct.Struct("=Q")
+_word_at = _WORD.unpack_from
 _MOST_FORKS = 1 << 15
 
 
 class _Fork(NamedTuple):
     """Where the way depends on what is told."""
 
-    asked: Asked
+    distance: int | None  # as in Asked
+    is_frame: bool
     ways: dict[int, _Fork | Unwound]  # by the answer
 
 
@@ -38,8 +40,8 @@ class Walks:
         ways, answer = self._first, pc
         for asked, next_answer in told:
             fork = ways.get(answer)
-            if not isinstance(fork, _Fork) or fork.asked != asked:
-                fork = ways[answer] = _Fork(asked, {})
+            if not isinstance(fork, _Fork) or fork[:2] != asked:
+                fork = ways[answer] = _Fork(*asked, {})
                 self._forks += 1
             ways, answer = fork.ways, next_answer
         ways[answer] = found
@@ -49,13 +51,14 @@ class Walks:
         ``sp`` on; where they are too few to tell, how many it takes at least; None where none was
         made that was told the same."""
         way = self._first.get(pc)
+        last = len(stack) - _WORD.size
         while isinstance(way, _Fork):
-            (distance, is_frame), ways = way
+            distance, is_frame, ways = way
             if distance is None:
                 way = ways.get(sp)
-                continue
-            if distance + _WORD.size > len(stack):
+            elif distance > last:
                 return distance + _WORD.size
-            word: int = _WORD.unpack_from(stack, distance)[0]
-            way = ways.get(word - sp if is_frame else word)
+            else:
+                (word,) = _word_at(stack, distance)
+                way = ways.get(word - sp if is_frame else word)
         return way
