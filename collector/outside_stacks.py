@@ -110,8 +110,9 @@ class OutsideStacks:
         if found := self.known(tid, sleep, entered):
             return found
         self._stopped.discard(tid)
-        expected = asleep is not None and asleep[0] in self._again
-        if not (expected or self.has_time) or not self._is_ready():
+        again = self._again.get(asleep[0]) if asleep is not None else None
+        takes_no_time = again is not None and (again.complete or not self.may_stop)
+        if not (takes_no_time or self.has_time) or not self._is_ready():
             return 0
         unwound = self._asleep(tid, asleep)
         if unwound is None or not unwound.addresses:

@@ -196,7 +196,7 @@ class MonitorScreen(ListScreen):
     def _follow_deadlock(self, picture: Picture) -> None:
         """A deadlock that has just come is what the details show, unless somebody reads there."""
         has = bool(picture.snapshot.deadlocks)
-        if has and not self._had_deadlock and not self._details.has_focus:
+        if has and not self._had_deadlock and not self._reads_details:
             self._subject = ("deadlock", 0)
         if not has and self._shows("deadlock"):
             self._subject = None
@@ -295,13 +295,19 @@ class MonitorScreen(ListScreen):
         """The list in use, or last used."""
         return self._threads if self.has_class("on-threads") else self._locks
 
+    @property
+    def _reads_details(self) -> bool:
+        """Whether the details have the keys, also those that were typed already: widgets hear of
+        that later."""
+        return self.focused is self._details
+
     def list_in_use(self) -> ItemList:
         """See ListScreen."""
         return self._panel().widget
 
     def sheet_in_use(self) -> Sheet:
         """See ListScreen."""
-        return self._details if self._details.has_focus else self._panel().widget
+        return self._details if self._reads_details else self._panel().widget
 
     def filtered(self) -> None:
         """See ListScreen: show what is to be seen now, in order."""
@@ -332,9 +338,9 @@ class MonitorScreen(ListScreen):
     def action_details(self) -> None:
         """Go to the details; once more: give them the whole screen."""
         self._panel().widget.chosen = True
-        if self._details.has_focus or self.has_class("small"):
+        if self._reads_details or self.has_class("small"):
             self.toggle_class("zoomed")
-        self._details.focus()
+        self.set_focus(self._details)
         self.call_after_refresh(self._draw)
 
     def action_back(self) -> None:
@@ -342,7 +348,7 @@ class MonitorScreen(ListScreen):
         if self.has_class("filtering"):
             self.filter.value = ""
             self.filter.close()
-        elif self.has_class("zoomed") or self._details.has_focus:
+        elif self.has_class("zoomed") or self._reads_details:
             self.remove_class("zoomed")
             if self._shows("orders"):
                 self._subject = None
@@ -358,11 +364,11 @@ class MonitorScreen(ListScreen):
         if not deadlocked and not could_be:
             self.tell("There is no deadlock. None is seen that could come about.")
             return
-        reads_it = self._details.has_focus and self._shows("deadlock")
+        reads_it = self._reads_details and self._shows("deadlock")
         go_on = could_be and (reads_it or not deadlocked)
         self._subject = ("orders" if go_on else "deadlock", 0)
         self.set_class(self.has_class("small"), "zoomed")
-        self._details.focus()
+        self.set_focus(self._details)
         self.call_after_refresh(self._draw)
 
     def action_sort(self) -> None:

@@ -22,7 +22,8 @@ _VDSO = "[vdso]"
 #: The share of the time that may go into reading the map: that of 10,000 threads has 20,000 lines.
 _MOST_OF_THE_TIME = 0.05
 _MOST_FILES = 128  # kept open
-_WITH_CODE = re.compile(rb"^\S+ ..x.*", re.MULTILINE)  # lines of the map
+#: Lines of the map with code, or of a file: not those of threads' stacks.
+_TELLING = re.compile(rb"^\S+ (?:..x|\S+ \S+ \S+ [1-9]).*", re.MULTILINE)
 
 
 class Place(NamedTuple):
@@ -60,11 +61,11 @@ class CodeMap:
         self._pid = pid
         self._machine = machine
         self._raw = b""
-        self._with_code: list[bytes] = []
+        self._telling: list[bytes] = []
         self._space = AddressSpace([])
         self._again_at = 0.0
         self._tables: dict[Mapping, tuple[FrameTable, int] | str] = {}
-        self.version = 0  # another one whenever some code lies elsewhere
+        self.version = 0  # another one whenever code or a file lies elsewhere
 
     def refresh(self) -> None:
         """Read what lies where, unless that was just done. Raises OSError where it may not be
@@ -74,9 +75,9 @@ class CodeMap:
             return
         raw = procfs.maps(self._pid)
         if raw != self._raw:
-            self._raw, with_code = raw, _WITH_CODE.findall(raw)
-            if with_code != self._with_code:  # else threads came or went, which have stacks alone
-                self._with_code = with_code
+            self._raw, telling = raw, _TELLING.findall(raw)
+            if telling != self._telling:
+                self._telling = telling
                 self._learn(parse(raw))
         now = time.monotonic()
         self._again_at = now + (now - began) / _MOST_OF_THE_TIME

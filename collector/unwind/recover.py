@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from locktop.collector.unwind.code_map import CodeMap, Place
 from locktop.collector.unwind.cut import Cut
 from locktop.collector.unwind.frame_size import MOST_CODE, Distance, distance, jumps_out
+from locktop.collector.unwind.frame_table import FrameTable
 from locktop.collector.unwind.machine import Machine
 
 _LONGEST_CALL = 7  # bytes, but for prefixes
@@ -21,7 +22,7 @@ class FrameRegisters:
     def __init__(self, machine: Machine, code: CodeMap) -> None:
         self._tells = machine.name == "x86_64"
         self._code = code
-        self._known: dict[tuple[int, int, int], Distance | None] = {}
+        self._known: dict[tuple[FrameTable, int, int, int], Distance | None] = {}
 
     def candidates(
         self, place: Place, pc: int, sp: int, register: int, *, is_return: bool
@@ -29,7 +30,7 @@ class FrameRegisters:
         """Return the values that a register may have in a frame; None where that is not known."""
         if not self._tells:
             return None
-        key = place.start, pc, register
+        key = place.table, place.start, pc, register  # other code may lie there later on
         if key not in self._known:
             if len(self._known) >= _MOST_KEPT:
                 self._known.clear()

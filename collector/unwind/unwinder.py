@@ -45,9 +45,9 @@ class Unwinder:
         self._machine = found
         self._pid = pid
         self._code = CodeMap(pid, found)
-        self._version = 0  # of the code map, for which the next two are
         self._frames = FrameRegisters(found, self._code)
         self._walks = Walks()
+        self._version = 0  # of the code map, for which they are
         self._stops: dict[int, _Stop] = {}
 
     def blocked(self, tid: int) -> Unwound | None:
@@ -80,26 +80,33 @@ class Unwinder:
         return self._again(calls)
 
     def _refresh(self) -> None:
-        """Let go of what is known of code that lies elsewhere now. Raises OSError where that may
-        not be seen."""
+        """Let go of walks through code that lies elsewhere now. Raises OSError where that may not
+        be seen."""
         self._code.refresh()
         if self._version != self._code.version:
-            self._version = self._code.version
-            self._frames = FrameRegisters(self._machine, self._code)
-            self._walks = Walks()
+            self._walks, self._version = Walks(), self._code.version
 
     def _again(self, calls: Iterable[Call]) -> dict[Call, Unwound]:
         found: dict[Call, Unwound] = {}
-        wanted = [(call, rest_of_page(call.sp)) for call in calls]
+        wanted = [
+            (call, size, size)
+            for call in calls
+            if call.pc in self._walks and (size := rest_of_page(call.sp))
+        ]
         while wanted:
-            read = memory.words(self._pid, [(call.sp, size) for call, size in wanted])
+            read = memory.words(self._pid, [(call.sp, size) for call, _, size in wanted])
             further = []
-            for (call, _), stack in zip(wanted, read, strict=True):
+            for (call, least, size), stack in zip(wanted, read, strict=True):
+                if not stack:
+                    if size > least:  # the stack may end there
+                        further.append((call, least, least))
+                    continue
                 one = self._walks.find(call.pc, call.sp, stack)
                 if isinstance(one, Unwound):
                     found[call] = one
-                elif one is not None and stack:
-                    further.append((call, one + rest_of_page(call.sp + one)))
+                elif one is not None:  # each time twice as much: else a deep one takes for ever
+                    least = one + rest_of_page(call.sp + one)
+                    further.append((call, least, max(least, 2 * size)))
             wanted = further
         return found
 

@@ -15,7 +15,8 @@ from locktop.collector.unwind.walk import Unwound
 
 _WORD = struct.Struct("=Q")
 _word_at = _WORD.unpack_from
-_MOST_FORKS = 1 << 15
+#: Forks, and frames of walks; each takes some 200 bytes.
+_MOST_KEPT = 1 << 17
 
 
 class _Fork(NamedTuple):
@@ -31,19 +32,24 @@ class Walks:
 
     def __init__(self) -> None:
         self._first: dict[int, _Fork | Unwound] = {}  # by pc
-        self._forks = 0
+        self._kept = 0
+
+    def __contains__(self, pc: int) -> bool:
+        """Tell whether a walk was made that began there."""
+        return pc in self._first
 
     def keep(self, pc: int, told: Told, found: Unwound) -> None:
         """Remember where a walk led that began at ``pc`` and was told this."""
-        if self._forks >= _MOST_FORKS:
-            self._first, self._forks = {}, 0
+        if self._kept >= _MOST_KEPT:
+            self._first, self._kept = {}, 0
         ways, answer = self._first, pc
         for asked, next_answer in told:
             fork = ways.get(answer)
             if not isinstance(fork, _Fork) or fork[:2] != asked:
                 fork = ways[answer] = _Fork(*asked, {})
-                self._forks += 1
+                self._kept += 1
             ways, answer = fork.ways, next_answer
+        self._kept += len(found.addresses)
         ways[answer] = found
 
     def find(self, pc: int, sp: int, stack: bytes) -> Unwound | int | None:

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -257,16 +256,12 @@ static int is_same_sleep(const struct lt_task *before, const struct lt_task *now
  * what to do. Of a program of another architecture than ours the numbers are others: then it is not seen. */
 static int is_futex_wait(const struct lt_task *task)
 {
-    char text[sizeof task->call + 1], *at, *end;
-    unsigned long operation;
+    char text[sizeof task->call + 1];
+    unsigned long call, operation;
 
     memcpy(text, task->call, task->call_size);
     text[task->call_size] = '\0';
-    if (strtoul(text, &at, 10) != SYS_futex || at == text)
-        return 0;
-    strtoul(at, &end, 16); /* the address */
-    operation = strtoul(end, &at, 16);
-    if (at == end)
+    if (sscanf(text, "%lu 0x%*x 0x%lx", &call, &operation) != 2 || call != SYS_futex)
         return 0;
     switch ((int)operation & FUTEX_CMD_MASK) {
     case FUTEX_WAIT:
@@ -280,9 +275,8 @@ static int is_futex_wait(const struct lt_task *task)
 
 /* All of one thread; `now` has its schedstat. What is read must belong together: it slept all the while,
  * or it runs (then its call is the word "running"). Who waits for a futex sleeps, so its stat is read only
- * for the name, if that is `due`: it takes as long as all else. Then there is nothing to belong together: the
- * kernel tells a call only of a thread that sleeps in it all the while that it is told. Descriptors are kept
- * for a thread that moves: the others are not asked again soon. */
+ * for the name, if that is `due`: it takes as long as all else. Descriptors are kept for a thread that
+ * moves: the others are not asked again soon. */
 static int sample(struct lt_task_table *table, uint32_t place, const struct lt_task *now, int due)
 {
     struct lt_task *task = &table->tasks[place];
@@ -299,15 +293,12 @@ static int sample(struct lt_task_table *table, uint32_t place, const struct lt_t
         return error;
     if (is_named && is_futex_wait(task)) {
         task->state = 'S';
-        if (now->known & LT_TASK_SCHED && now->runs != 0)
-            task->known |= LT_TASK_ASLEEP;
-        note_time(task);
-        return 0;
+    } else {
+        task->known &= ~(uint32_t)LT_TASK_THERE;
+        error = read_stat(table, place, moves);
+        if (error || !(task->known & LT_TASK_THERE))
+            return error;
     }
-    task->known &= ~(uint32_t)LT_TASK_THERE;
-    error = read_stat(table, place, moves);
-    if (error || !(task->known & LT_TASK_THERE))
-        return error;
     note_time(task);
     error = read_sched(table, place, &after);
     if (is_same_sleep(now, &after) && task->call[0] != 'r')

@@ -58,12 +58,19 @@ static void reads_a_pipe(void)
     must(read(ends[0], &c, 1) < 0 ? errno : 0, "read");
 }
 
+/* One that is free, though another one with this pid was killed before it removed its file. */
+static void own_path(char *path, size_t size)
+{
+    snprintf(path, size, "/tmp/locktop-holders-%d", getpid());
+    unlink(path);
+}
+
 /* A FIFO has a path; nobody reads it, so it fills. */
 static void writes_a_file(void)
 {
     char path[64];
     static char page[4096];
-    snprintf(path, sizeof path, "/tmp/locktop-holders-%d", getpid());
+    own_path(path, sizeof path);
     must(mkfifo(path, 0600) ? errno : 0, "mkfifo");
     int fd = open(path, O_RDWR);
     unlink(path);
@@ -114,7 +121,7 @@ static void listens_at_a_path(void)
 {
     struct sockaddr_un where = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    snprintf(where.sun_path, sizeof where.sun_path, "/tmp/locktop-holders-%d", getpid());
+    own_path(where.sun_path, sizeof where.sun_path);
     must(bind(fd, (void *)&where, sizeof where) ? errno : 0, "bind");
     must(listen(fd, 1) ? errno : 0, "listen");
     unlink(where.sun_path);
@@ -140,7 +147,7 @@ static void sleeps(void)
 static void opens(void)
 {
     char path[64];
-    snprintf(path, sizeof path, "/tmp/locktop-holders-%d", getpid());
+    own_path(path, sizeof path);
     must(mkfifo(path, 0600) ? errno : 0, "mkfifo");
     about_to("openat(%s)", path);
     must(open(path, O_RDONLY) < 0 ? errno : 0, "open");

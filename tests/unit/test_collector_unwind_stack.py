@@ -146,12 +146,15 @@ def test_ways_part_where_they_were_told_otherwise(memory: Memory) -> None:
 
 
 def test_there_is_an_end_to_what_is_kept(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("locktop.collector.unwind.walks._MOST_FORKS", 10)
+    monkeypatch.setattr("locktop.collector.unwind.walks._MOST_KEPT", 10)
     walks, found = Walks(), Unwound((PC,), True, "")
     for number in range(100):
         walks.keep(number, [(Asked(0, is_frame=False), 1), (Asked(8, is_frame=False), 2)], found)
         assert walks.find(number, BEGIN, bytes([1, *bytes(7), 2, *bytes(7)])) is found
     assert walks.find(0, BEGIN, bytes([1, *bytes(7), 2, *bytes(7)])) is None
+    for number in range(100):
+        walks.keep(number, [], found)
+    assert sum(number in walks for number in range(100)) <= 10
 
 
 def test_a_page_is_not_left() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pictures
 import pytest
 from support.driven import opened, with_lock
+from textual import events
 from textual.events import Key
 from textual.widgets import Input
 
@@ -124,6 +125,19 @@ async def test_no_color_is_no_color_at_all(
             for text, style, _ in strip:
                 colours = (style.color, style.bgcolor) if style is not None else ()
                 assert all(colour is None or colour.is_default for colour in colours), text
+
+
+async def test_keys_that_come_faster_than_they_are_heard_mean_the_same() -> None:
+    async with opened(pictures.deadlock()) as screen:
+        await screen.keys("d", "enter")
+        slowly = screen.text
+        await screen.keys("escape", "escape")
+        assert screen.text != slowly
+        for key, character in (("d", "d"), ("enter", "\r")):
+            screen.app.post_message(events.Key(key, character))
+        await screen.pilot.pause()
+        await screen.pilot.pause()
+        assert screen.text == slowly
 
 
 async def test_letters_typed_into_the_filter_are_no_keys() -> None:
