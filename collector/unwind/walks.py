@@ -15,7 +15,7 @@ from locktop.collector.unwind.walk import Unwound
 
 _WORD = struct.Struct("=Q")
 _word_at = _WORD.unpack_from
-#: Forks, and frames of walks; each takes some 200 bytes.
+#: Forks, and frames of walks; a fork takes some 360 bytes.
 _MOST_KEPT = 1 << 17
 
 
