@@ -1,35 +1,49 @@
-"""What is asked only of threads that somebody looks at closely: it costs some 20 us each."""
+"""What is asked only of threads that somebody looks at closely: it costs some 100 us each."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+import time
+from collections.abc import Collection, Mapping, Sequence
 
 from locktop.collector.counters import ThreadCounters
-from locktop.collector.model import Counters, Switches, Thread
+from locktop.collector.model import Counters, Doing, Switches, Thread, ThreadNow
+from locktop.collector.outside_stacks import OutsideStacks
 from locktop.collector.tasks import Tasks
+from locktop.collector.threads_now import ThreadsNow
 
 #: Of all threads, those that used most processor time.
 _MOST_ASKED = 1024
+#: For the words of calls: of many sockets each takes as long as the kernel's table of them.
+_WORDS_S = 1.0
 _NONE = (0, 0)
 
 
 class CloserLook:
     """Follows one thread of a process at a time."""
 
-    def __init__(self, tasks: Tasks) -> None:
+    def __init__(self, pid: int, tasks: Tasks) -> None:
         self._tasks = tasks
+        self._now = ThreadsNow(pid, tasks)
         self._wanted = 0  # tid; set by another thread
         self._which = _NONE  # tid, when it began: ids are used again
         self._counters: ThreadCounters | None = None
+        #: By tid of those that sleep in a call, without those that wait for what is told: two
+        #: numbers that are the same as long as it is one sleep, and are no wait's.
+        self.sleeps: Mapping[int, tuple[int, int]] = {}
+        #: Ids of their stacks, and of those that run.
+        self.stacks: Collection[int] = ()
 
     def follow(self, tid: int) -> None:
         """Follow a thread from the next look on; 0: none."""
         self._wanted = tid
 
-    def told(self, threads: Sequence[Thread], all_of_them: bool) -> tuple[Thread, ...]:
-        """Return the threads: the one that is followed with its switches and counters, with
-        ``all_of_them`` the others with their switches too."""
+    def told(
+        self, threads: Sequence[Thread], all_of_them: bool, stacks: OutsideStacks
+    ) -> tuple[Thread, ...]:
+        """Return the threads: the one that is followed with its switches and counters and what it
+        does, with ``all_of_them`` the others with their switches and what they do too. ``stacks``
+        gives theirs, as far as there is time."""
         wanted = self._wanted
         asked = {wanted} if wanted else set()
         if all_of_them:
@@ -37,17 +51,28 @@ class CloserLook:
             busiest = heapq.nlargest(_MOST_ASKED, alive, key=lambda thread: thread.cpu_s)
             asked.update(thread.tid for thread in busiest)
         counters = self._counted(wanted)
-        if not asked:
+        looked_at = {
+            thread.tid: thread
+            for thread in threads
+            if thread.tid in asked and thread.alive and not thread.pid
+        }
+        now = self._doing(looked_at, stacks)
+        if not looked_at:
             return tuple(threads)
         return tuple(
             thread._replace(
                 switches=self._switches(thread.tid),
                 counters=counters if thread.tid == wanted else None,
+                now=now.get(thread.tid),
             )
-            if thread.tid in asked and thread.alive
+            if looked_at.get(thread.tid) is thread
             else thread
             for thread in threads
         )
+
+    def still_asleep(self) -> dict[int, tuple[int, int]]:
+        """Return those of ``sleeps`` that go on."""
+        return {tid: sleep for tid, sleep in self.sleeps.items() if self._tasks.still_sleeps(tid)}
 
     def _counted(self, tid: int) -> Counters | None:
         try:
@@ -65,6 +90,62 @@ class CloserLook:
             return self._tasks.switches(tid)
         except OSError:
             return None  # it has ended
+
+    # ---- what they do now ----
+
+    def _doing(self, threads: Mapping[int, Thread], stacks: OutsideStacks) -> dict[int, ThreadNow]:
+        """By tid, without those that wait for what is told, and those that are no more."""
+        self.stacks, self.sleeps = (), {}
+        wanted = {tid: one for tid, one in threads.items() if one.waiting_for is None}
+        try:
+            found = self._now.asked(wanted)
+            told = self._asleep(found, stacks) | self._running(found, stacks)
+        except OSError:
+            return {}  # we lack what asking takes, or the process is gone
+        self.stacks = {now.stack for now in told.values() if now.stack}
+        return told
+
+    def _asleep(
+        self, found: Mapping[int, ThreadNow], stacks: OutsideStacks
+    ) -> dict[int, ThreadNow]:
+        told: dict[int, ThreadNow] = {}
+        sleeps: dict[int, tuple[int, int]] = {}
+        until = time.monotonic() + _WORDS_S
+        for tid, now in found.items():
+            if now.doing is not Doing.BLOCKED:
+                continue
+            call, (ran_ns, _, runs) = sleep = self._now.sleep(tid)
+            kernel_tid = self._tasks.kernel_tid(tid)
+            stack = stacks.of(kernel_tid, sleep) if call.pc else 0  # else it may not be seen
+            if time.monotonic() < until:
+                now = self._now.in_words(now)
+            stopped = stacks.was_stopped(kernel_tid) and self._now.is_in_its_call(tid)
+            if stopped or self._tasks.still_sleeps(tid):
+                told[tid] = now._replace(stack=stack)
+                sleeps[tid] = ran_ns, -1 - runs
+            elif runs:
+                told[tid] = ThreadNow(tid, Doing.RUNNING)  # it got a CPU meanwhile
+        self.sleeps = sleeps
+        return told
+
+    def _running(
+        self, found: Mapping[int, ThreadNow], stacks: OutsideStacks
+    ) -> dict[int, ThreadNow]:
+        """And those that are stopped."""
+        told = {
+            tid: now
+            for tid, now in found.items()
+            if now.doing is Doing.RUNNING or now.doing is Doing.STOPPED
+        }
+        running = {
+            self._tasks.kernel_tid(tid): tid
+            for tid, now in told.items()
+            if now.doing is Doing.RUNNING
+        }
+        for kernel_tid, stack in stacks.running(list(running)).items():
+            tid = running[kernel_tid]
+            told[tid] = told[tid]._replace(stack=stack)
+        return told
 
     def close(self) -> None:
         """Count no longer."""

@@ -64,16 +64,20 @@ def told(
     tids: Collection[int],
     glibc: int = 0,
     is_once: Callable[[int], bool] = lambda pc: False,
+    waits_at: Callable[[int], bool] = lambda pc: True,
 ) -> Object | None:
     """Return the object that a thread waits for; None where it is none of glibc's, or may be none.
 
     ``around``: memory from BEFORE bytes before the word to AFTER bytes behind it; ``tids``: of the
     process, as it knows them; ``glibc``: 36 of version 2.36, 0 not known; ``is_once``:
-    whether it is pthread_once that makes a call, by where it is made."""
+    whether it is pthread_once that makes a call, by where it is made; ``waits_at``: whether it may
+    be glibc that does."""
     if len(around) < BEFORE + AFTER:
         return None
     if wait.inherits:
-        return _inheriting(wait, around, tids)
+        return _inheriting(wait, around, tids, waits_at(wait.pc))
+    if not waits_at(wait.pc):
+        return None
     if _may_be_once(wait, around) and is_once(wait.pc):
         return Object(Kind.ONCE, wait.address)
     found = next(filter(None, (look(wait, around, tids) for look in _LOOKS)), None)
@@ -135,13 +139,16 @@ def _is_plain(users: int, shared: bool, next_: int, previous: int, tids: Collect
     return 0 < users <= most and _is_unlisted(next_, previous)
 
 
-def _inheriting(wait: FutexWait, around: bytes, tids: Collection[int]) -> Object | None:
+def _inheriting(
+    wait: FutexWait, around: bytes, tids: Collection[int], is_glibc: bool
+) -> Object | None:
     """The kernel knows of the owner: it wrote the tid into the word."""
     lock, _, _, _, kind, _, _ = _MUTEX.unpack_from(around, BEFORE)
     owner = lock & _TID_MASK
     if owner not in tids:
         return None
-    if not kind & _INHERIT or kind & ~(_ROBUST | _INHERIT | _PSHARED | 3):
+    known = kind & ~(_ROBUST | _PSHARED | _ELISION | 3)
+    if known != _INHERIT or not is_glibc:
         return Object(Kind.FUTEX, wait.address, owner)
     return Object(
         Kind.MUTEX, wait.address, owner, recursive=kind & 3 == _RECURSIVE,

@@ -6,24 +6,19 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from locktop.collector import call_words, syscalls
-from locktop.collector.model import Doing, Frame, HolderNow, Kind, Lock, Snapshot, Thread
+from locktop.collector import syscalls
+from locktop.collector.model import Doing, Frame, Kind, Lock, Snapshot, Thread, ThreadNow
 from locktop.collector.outside_stacks import OutsideStacks
-from locktop.collector.syscalls import Call
 from locktop.collector.tasks import Tasks
+from locktop.collector.threads_now import ThreadsNow
 
 #: Locks of one look whose holders are asked: those in a deadlock, and those with the most waiters.
 _MOST_ASKED = 32
-_STOPPED = "tT"
-#: In which a thread that was stopped gets a CPU.
-_BACK_S = 0.1
 #: Of these each release wakes a waiter, where there is one.
 _WAKING = frozenset({Kind.MUTEX, Kind.RWLOCK})
 #: In which they wait; and how many are asked for theirs.
 _WAITS, _MOST_CALLS = frozenset({"futex", "restart_syscall"}), 3
 
-#: In which call a thread sleeps, and what the scheduler counted of it before.
-_Sleep = tuple[Call, tuple[int, int, int]]
 #: Of threads and locks that they had, the ids of the locks that they have, as it is read now.
 StillHolds = Callable[[Collection[tuple[int, Lock]]], Collection[int]]
 
@@ -37,16 +32,14 @@ class _Seen(NamedTuple):
 
 
 class Holders:
-    """Asks about the holders, look after look: how long one has been in its call is known only from
-    the looks that found it there."""
+    """Asks about the holders, look after look."""
 
     def __init__(self, pid: int, tasks: Tasks, stacks: OutsideStacks, holds: StillHolds) -> None:
-        self._pid = pid
+        self._now = ThreadsNow(pid, tasks)
         self._tasks = tasks
         self._stacks = stacks
         self._holds = holds
         self._told: set[int] = set()  # stacks
-        self._since: dict[int, tuple[_Sleep, float]] = {}  # by tid: its call, since when
         self._asleep_at: dict[int, _Seen] = {}  # by tid: where it was seen asleep last
         self._closely: frozenset[int] | None = None
 
@@ -72,7 +65,7 @@ class Holders:
         by_tid = {thread.tid: thread for thread in snapshot.threads if not thread.pid}
         self._told = set()
         which = {lock.id: _which(lock, by_tid) for lock in contended}
-        asked = self._now({tid: by_tid.get(tid) for tid in which.values()})
+        asked = self._now.asked({tid: by_tid.get(tid) for tid in which.values()})
         # One that is in a system call may have given the lock back since the look. It has not where
         # it slept so at the look before already, and it has the lock where it has it afterwards and
         # has slept on.
@@ -88,7 +81,7 @@ class Holders:
             if asked[tid].doing is Doing.BLOCKED:
                 if not asked[tid].for_s and lock.id not in having:
                     continue
-                asked[tid] = self._in_words(asked[tid])
+                asked[tid] = self._now.in_words(asked[tid])
                 if not self._tasks.still_sleeps(tid):
                     continue
             found[lock.id] = tid
@@ -105,51 +98,17 @@ class Holders:
             for lock in locks
         )
 
-    def _now(self, threads: Mapping[int, Thread | None]) -> dict[int, HolderNow]:
-        """What each does, as far as it is known without its call's words."""
-        before, self._since = self._since, {}
-        told: dict[int, HolderNow] = {}
-        for tid, thread in threads.items():
-            if thread is None or not thread.alive:
-                told[tid] = HolderNow(tid, Doing.ENDED if thread else Doing.UNKNOWN)
-            elif thread.waiting_for is not None:
-                told[tid] = HolderNow(tid, Doing.WAITING, for_s=thread.waiting_for.for_s)
-        asked = [tid for tid in threads if tid not in told]
-        found, at = self._tasks.now(asked), time.monotonic()
-        for tid in asked:
-            now, thread = found.get(tid), threads[tid]
-            if now is None:
-                told[tid] = HolderNow(tid, Doing.ENDED)
-            elif now.state in _STOPPED:
-                told[tid] = HolderNow(tid, Doing.STOPPED)
-            elif now.state == "R" or now.call is None:
-                time_ = thread.time if thread is not None else None
-                told[tid] = HolderNow(tid, Doing.RUNNING, cpu=time_.cpu if time_ else None)
-            else:
-                where = now.call, now.counts
-                known = before.get(tid)
-                since = known[1] if known is not None and known[0] == where else at
-                self._since[tid] = where, since
-                name = syscalls.name(now.call.number)
-                told[tid] = HolderNow(tid, Doing.BLOCKED, name, for_s=at - since)
-        return told
-
-    def _in_words(self, now: HolderNow) -> HolderNow:
-        """One that is blocked, with the words of its call."""
-        call = self._since[now.tid][0][0]
-        return now if now.what else now._replace(what=call_words.described(self._pid, call))
-
     def _blocked_where(
-        self, asked: Mapping[int, HolderNow], held: Mapping[int, Lock]
-    ) -> dict[int, HolderNow]:
-        found: dict[int, HolderNow] = {}
+        self, asked: Mapping[int, ThreadNow], held: Mapping[int, Lock]
+    ) -> dict[int, ThreadNow]:
+        found: dict[int, ThreadNow] = {}
         for tid in held:
             now = asked[tid]
-            if now.doing is Doing.BLOCKED and self._since[tid][0][0].pc:  # else it may not be seen
+            if now.doing is Doing.BLOCKED and self._now.sleep(tid)[0].pc:  # else it may not be seen
                 kernel_tid = self._tasks.kernel_tid(tid)
-                stack = self._stacks.of(kernel_tid, self._since[tid][0])
+                stack = self._stacks.of(kernel_tid, self._now.sleep(tid))
                 # To be stopped puts it on a CPU.
-                stopped = self._stacks.was_stopped(kernel_tid) and self._is_in_its_call(tid)
+                stopped = self._stacks.was_stopped(kernel_tid) and self._now.is_in_its_call(tid)
                 if stack and (stopped or self._tasks.still_sleeps(tid)):
                     found[tid] = now._replace(stack=stack)
                     self._asleep_at[tid] = _Seen(self._began(tid), stack, time.monotonic())
@@ -157,10 +116,10 @@ class Holders:
 
     def _running_where(
         self,
-        asked: Mapping[int, HolderNow],
+        asked: Mapping[int, ThreadNow],
         held: Mapping[int, Lock],
         threads: Mapping[int, Thread],
-    ) -> dict[int, HolderNow]:
+    ) -> dict[int, ThreadNow]:
         """A thread that runs may have let go of the lock since the look, and be anywhere. It has
         not where all that wait for the lock were asleep all the while, and it has the lock
         afterwards: who gives back a lock that others wait for wakes one of them."""
@@ -171,7 +130,7 @@ class Holders:
         }
         kernel_tids = {tid: self._tasks.kernel_tid(tid) for tid in asleep}
         stacks = self._stacks.running([kernel_tids[tid] for tid, known in asleep.items() if known])
-        found: dict[int, HolderNow] = {}
+        found: dict[int, ThreadNow] = {}
         for tid, kernel_tid in kernel_tids.items():
             lock, now = held[tid], asked[tid]
             stack = stacks.get(kernel_tid, 0)
@@ -189,18 +148,6 @@ class Holders:
             return self._tasks.began(tid)
         except (OSError, ValueError):
             return -1
-
-    def _is_in_its_call(self, tid: int) -> bool:
-        """Whether it is in the call that it was asked in; begun anew it may have another number.
-        Let go after a stop it may have to wait for a CPU before it goes back there."""
-        (asked, _), _ = self._since[tid]
-        until = time.monotonic() + _BACK_S
-        try:
-            while (call := self._tasks.call(tid)) is None and time.monotonic() < until:
-                time.sleep(_BACK_S / 100)
-        except OSError:
-            return False
-        return call is not None and call[1:] == asked[1:]
 
     def _asleep(self, lock: Lock) -> dict[int, int] | None:
         """How often each that waits for the lock was put on a CPU before it slept; None where one
@@ -224,7 +171,7 @@ class Holders:
     def notes(self) -> Iterable[str]:
         """Yield what cannot be known of holders, and why."""
         if self._stacks.refused:
-            yield f"of holders that run it is not seen where in the code: {self._stacks.refused}"
+            yield f"of threads that run it is not seen where in the code: {self._stacks.refused}"
 
 
 def _wakes(lock: Lock, holder: int, threads: Mapping[int, Thread]) -> bool:

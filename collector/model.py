@@ -92,6 +92,7 @@ class Wait(NamedTuple):  # as is TimeSplit
     awaits: int = 0  # join: tid of the thread whose end is awaited, 0 unknown
     parties: int = 0  # barrier: how many it lets go at once
     idle: bool = False  # for work, not because somebody holds the lock: no contention
+    at_least: bool = False  # for_s: it had begun already when it was seen first
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +198,15 @@ class Thread(NamedTuple):  # as is TimeSplit
     #: Of threads that were asked about closely (Source.follow), and all in a look that resolves.
     switches: Switches | None = None
     counters: Counters | None = None  # of the thread that is followed
+    #: Of those that were asked closely and wait for nothing that is told in ``waiting_for``.
+    now: ThreadNow | None = None
+
+    @property
+    def stack(self) -> int:
+        """Id of the stack of the wait that it is in, or of what it does else; 0 unknown."""
+        if self.waiting_for is not None:
+            return self.waiting_for.stack
+        return self.now.stack if self.now is not None else 0
 
 
 class WaitStack(NamedTuple):
@@ -240,17 +250,18 @@ class Doing(StrEnum):
     UNKNOWN = "unknown"
 
 
-class HolderNow(NamedTuple):  # as is TimeSplit
-    """What the thread that holds a lock, for which others wait, does at this moment."""
+class ThreadNow(NamedTuple):  # as is TimeSplit
+    """What a thread does at this moment, as the kernel tells it."""
 
     tid: int
     doing: Doing
     call: str = ""  # blocked: the system call's name; "" where there is none, or it may not be seen
     what: str = ""  # the call with what it is about, as far as known: "write(7 -> /var/lib/x/wal)"
-    for_s: float = 0.0  # blocked: how long at least, as the looks saw it, seconds
+    for_s: float = 0.0  # blocked: how long, as the looks saw it, seconds
     stack: int = 0  # id of its stack, 0 unknown
     stack_age_s: float = 0.0  # 0: it has that stack now; else it was seen asleep so, so long ago
     cpu: float | None = None  # running: share of the last interval that it was on a CPU
+    at_least: bool = False  # for_s: it was in its call already when it was asked first
 
 
 class LockRates(NamedTuple):
@@ -297,7 +308,7 @@ class Lock(NamedTuple):
     idle: bool = False  # all that is known of its waits is that they were for work
     idle_s: float = 0.0  # of wait_s, in waits for work
     wait_error_s: float = 0.0  # of wait_s where it was sampled: one standard deviation
-    holder_now: HolderNow | None = None  # where others wait for it and it is known who has it
+    holder_now: ThreadNow | None = None  # where others wait for it and it is known who has it
     type: str = ""  # futex: what the functions of its waiters say it is, as "Rust Mutex"
 
 
@@ -329,6 +340,7 @@ class Deadlock:
     cycle: tuple[DeadlockEdge, ...]
     doubt: str = ""  # why it is not certain
     stuck: tuple[int, ...] = ()  # tids that wait for the cycle to go on, in order
+    at_least: bool = False  # since_s: it had closed already when it was looked for first
 
 
 class Confidence(StrEnum):

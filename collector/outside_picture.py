@@ -76,10 +76,13 @@ class OutsidePicture:
         resolver: Resolver,
         sampled: Sampled,
         frames: Callable[[int], tuple[Frame, ...]],
+        merged: Callable[[OutsideWait], tuple[Frame, ...]],
     ) -> None:
-        """``frames`` gives those of a stack, by its id."""
+        """``frames`` gives those of a stack, by its id, ``merged`` those of a wait with its Python
+        functions, if they are known."""
         self._frames = frames
-        self._names = LockNames(resolver)
+        self._merged = merged
+        self._names = LockNames(resolver, generations=False)
         self._sampled = sampled
         self._seen: dict[int, _Seen] = {}  # by Sample.life, at the last look
         self._locks: dict[int, _Told] = {}  # by id
@@ -190,6 +193,7 @@ class OutsidePicture:
             what.awaits,
             what.parties,
             not contends,
+            outside.since <= self._sampled.first_at,
         )
 
     # ---- locks ----
@@ -206,7 +210,7 @@ class OutsidePicture:
         for lock in self._sampled.locks.values():
             waiting, known = waiters.get(lock.id, ()), before.get(lock.id)
             stacks = self._wait_stacks(waiting, now) if waiting else ()
-            name = self._name(lock, stacks)
+            name = self._name(lock, waiting, stacks)
             if known is not None and not waiting and known.is_as_it_was(lock, name):
                 told = known.told
             else:
@@ -217,10 +221,15 @@ class OutsidePicture:
         found.sort(key=classify.most_wait_first)
         return tuple(found)
 
-    def _name(self, lock: SampledLock, stacks: Sequence[WaitStack]) -> str:
+    def _name(
+        self, lock: SampledLock, waiting: Sequence[OutsideWait], stacks: Sequence[WaitStack]
+    ) -> str:
+        def waiter() -> Sequence[Frame]:
+            return next(filter(None, map(self._merged, waiting)), ())
+
         what = lock.what
         return self._names.name(
-            lock.id, 0, what.kind, what.address, _NO_FRAMES, lambda: self._caller(stacks)
+            lock.id, 0, what.kind, what.address, _NO_FRAMES, lambda: self._caller(stacks), waiter
         )
 
     def _lock(
@@ -263,18 +272,41 @@ class OutsidePicture:
 
     def _wait_stacks(self, waiting: Sequence[OutsideWait], now: float) -> tuple[WaitStack, ...]:
         """Of the waits that go on: those that are over had theirs when nobody looked."""
-        idle = waiting[0].what.kind not in CONTENTION_KINDS
         sums: dict[int, tuple[int, float]] = {}
         for wait in waiting:
             stack = self._stacks.get(wait.tid, 0)
             if stack:
                 count, wait_s = sums.get(stack, (0, 0.0))
                 sums[stack] = count + 1, wait_s + max(0.0, now - wait.since)
-        most_first = sorted(sums.items(), key=lambda one: -one[1][1])
-        return tuple(WaitStack(stack, count, wait_s, idle) for stack, (count, wait_s) in most_first)
+        return _most_first(sums, waiting[0].what.kind)
 
     def _caller(self, stacks: Sequence[WaitStack]) -> Sequence[Frame]:
         return self._frames(stacks[0].stack) if stacks else ()
+
+
+def with_stacks_of(locks: Sequence[Lock], threads: Sequence[Thread]) -> tuple[Lock, ...]:
+    """Return the locks with the stacks that these threads have in their waits."""
+    kinds = {lock.id: lock.kind for lock in locks}
+    sums: dict[int, dict[int, tuple[int, float]]] = {}
+    for thread in threads:
+        wait = thread.waiting_for
+        if wait is not None and wait.stack and wait.lock in kinds:
+            of_lock = sums.setdefault(wait.lock, {})
+            count, wait_s = of_lock.get(wait.stack, (0, 0.0))
+            of_lock[wait.stack] = count + 1, wait_s + wait.for_s
+    return tuple(
+        lock._replace(wait_stacks=_most_first(sums[lock.id], lock.kind))
+        if lock.id in sums
+        else lock
+        for lock in locks
+    )
+
+
+def _most_first(sums: Mapping[int, tuple[int, float]], kind: Kind) -> tuple[WaitStack, ...]:
+    """``sums``: by stack how many waits, and their seconds."""
+    idle = kind not in CONTENTION_KINDS
+    most_first = sorted(sums.items(), key=lambda one: -one[1][1])
+    return tuple(WaitStack(stack, count, wait_s, idle) for stack, (count, wait_s) in most_first)
 
 
 def _used(before: Sample, now: Sample) -> Used:

@@ -33,11 +33,18 @@ class OutsideWait(NamedTuple):  # one for each thread that moves, in each sample
 class OutsideWaits:
     """Reads them, sample after sample."""
 
-    def __init__(self, pid: int, glibc: int, is_once: Callable[[int], bool]) -> None:
-        """``glibc``, ``is_once``: see glibc_objects.told()."""
+    def __init__(
+        self,
+        pid: int,
+        glibc: int,
+        is_once: Callable[[int], bool],
+        waits_at: Callable[[int], bool] = lambda pc: True,
+    ) -> None:
+        """``glibc``, ``is_once``, ``waits_at``: see glibc_objects.told()."""
         self._pid = pid
         self._glibc = glibc
         self._is_once = is_once
+        self._waits_at = waits_at
         #: Who runs the routines that are waited for, as far as known.
         self.runners: Runners = {}
         self._samples: Mapping[int, Sample] = {}
@@ -142,7 +149,10 @@ class OutsideWaits:
         """What is told by that which lies around the word, with that."""
         known = self._seen.get(wait)
         if known is None or known[0] != around:
-            known = around, glibc_objects.told(wait, around, tids, self._glibc, self._is_once)
+            known = (
+                around,
+                glibc_objects.told(wait, around, tids, self._glibc, self._is_once, self._waits_at),
+            )
         return known
 
     def _run(self, what: Object, samples: Mapping[int, Sample]) -> Object:

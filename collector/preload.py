@@ -18,6 +18,7 @@ from locktop.collector import (
     forked,
     garbage,
     neighbours,
+    outside_stacks,
     procfs,
     rights,
     unseen,
@@ -117,7 +118,7 @@ class _File:
         self.resolver = resolver = Resolver(pid)
         self.frames = StackFrames(memory, resolver)
         self.outside = OutsideStacks(pid, resolver, stop_threads)
-        self.python = PythonStacks(PythonReader(pid), self.frames)
+        self.python = PythonStacks(PythonReader(pid), self._native)
         self.waits: Waits = {}  # of the last look
         self.newest: Mapping[int, RawThread] = {}  # of it too
         self.given = GivenNames(memory)
@@ -130,6 +131,12 @@ class _File:
         self.claim = control.Claim(memory, self.clock)
         self.asleep: frozenset[tuple[int, int]] = frozenset()  # stuck waits: tid, seq
         self.seen_alive = 0  # ticks
+
+    def _native(self, stack: int) -> tuple[Frame, ...]:
+        """Of either kind."""
+        if stack >= outside_stacks.FIRST_ID:
+            return self.outside.frames(stack)
+        return self.frames.of(stack)
 
     def _merged(self, tid: int) -> tuple[Frame, ...]:
         return self.python.of_wait(tid, self.waits)
@@ -158,7 +165,7 @@ class PreloadSource:
         self._tasks = Tasks(pid, self._target.own_pid)
         self._followed: Collection[int] | None = None
         self._holders, self._blind_spot = self._asking()
-        self._closer = CloserLook(self._tasks)
+        self._closer = CloserLook(pid, self._tasks)
         self._neighbours = neighbours.Neighbours(self._target)
         self._process = ProcessFigures(self._target)
         self._exe = self._executable()
@@ -195,11 +202,10 @@ class PreloadSource:
         """See Source."""
         with self._busy:
             with garbage.not_collected():
-                snapshot = self._looked()
+                snapshot = self._looked(resolve)
             told = self._classifier.told(self._resolved(snapshot) if resolve else snapshot)
             if not told.ended:
                 told = self._with_sleepers(told, resolve)
-                told = replace(told, threads=self._closer.told(told.threads, resolve))
             # Of a process that is stopped nothing can be said: nobody holds a lock for long.
             found = () if self._stopped else patterns(told)
             self._file.judged.learn(told, resolve and not self._hurried)
@@ -238,21 +244,21 @@ class PreloadSource:
                 raise LocktopError(f"cannot set the level: {left.notes[-1]}")
             return control.set_level(self._file.memory, name)
 
-    def _looked(self) -> Snapshot:
+    def _looked(self, resolve: bool) -> Snapshot:
         if self._last is not None and self._last.ended:
             return self._last
         state = self._state()
         if not state:
             return self._last_look()
         left = self._follow_exec()
-        return left if left is not None else self._look(state)
+        return left if left is not None else self._look(state, resolve)
 
     def _last_look(self) -> Snapshot:
         """The process has ended; what it wrote can still be read (see ``ending``). Where that
         fails, the picture of the look before."""
         self._file.resolver.keep_maps()
         try:
-            return self._resolved(self._look(""), _LAST_NAMES_S)
+            return self._resolved(self._look("", resolve=True), _LAST_NAMES_S)
         except LocktopError as error:
             if self._last is None:
                 raise
@@ -325,7 +331,7 @@ class PreloadSource:
 
     # ---- one look ----
 
-    def _look(self, state: str) -> Snapshot:
+    def _look(self, state: str, resolve: bool) -> Snapshot:
         """``state``: see _state()."""
         file, ended = self._file, not state
         file.memory.refresh()
@@ -361,13 +367,24 @@ class PreloadSource:
         if self._stopped:
             note = _STOPPED[state].format(pid=self._target.pid)
             snapshot = replace(snapshot, notes=(*snapshot.notes, note))
-        snapshot = file.python.shown(snapshot, file.waits)
+        if not ended:
+            snapshot = self._looked_closely(snapshot, resolve)
+        snapshot = file.python.shown(snapshot, {**self._closer.sleeps, **file.waits})
         if ended:
             return ending.of_the_dead(snapshot, reading, self._last)
         snapshot = replace(snapshot, notes=(*snapshot.notes, *self._notes_of_the_living()))
         waiters = unseen.waiters(tasks, reading.newest, self._tasks, file.reader, file.memory)
         self._unseen = {tid: tasks[tid].runs for tid in waiters}
         return unseen.told(snapshot, waiters)
+
+    def _looked_closely(self, snapshot: Snapshot, resolve: bool) -> Snapshot:
+        outside = self._file.outside
+        outside.begin(_STACKS_OF_ALL_S if resolve else _STACKS_S)
+        threads = self._closer.told(snapshot.threads, resolve, outside)
+        if threads is snapshot.threads:
+            return snapshot
+        stacks = {stack: outside.frames(stack) for stack in self._closer.stacks}
+        return replace(snapshot, threads=threads, stacks={**snapshot.stacks, **stacks})
 
     def _read_tasks(self, reading: Reading, ended: bool) -> tuple[dict[int, Task], float]:
         if ended:
@@ -557,7 +574,9 @@ class PreloadSource:
                 break  # nothing more was asked
         if not snapshot.ended:
             snapshot = file.python.resolved(
-                snapshot, file.waits, lambda: _waits(file.reader.read_threads())
+                snapshot,
+                {**self._closer.sleeps, **file.waits},
+                lambda: {**self._closer.still_asleep(), **_waits(file.reader.read_threads())},
             )
             locks = file.locks.renamed(snapshot.locks, file.frames)
             snapshot = replace(snapshot, locks=locks)

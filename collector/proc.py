@@ -11,22 +11,31 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from locktop.collector import discover, garbage, procfs, program, rights, task_files
+from locktop.collector import (
+    discover,
+    garbage,
+    outside_picture,
+    procfs,
+    program,
+    rights,
+    task_files,
+)
 from locktop.collector.analysis import deadlock, waitgraph
 from locktop.collector.analysis.classify import Classifier
 from locktop.collector.analysis.idle_rules import Rules
+from locktop.collector.c_library import CLibrary
 from locktop.collector.closer_look import CloserLook
 from locktop.collector.errors import LocktopError
 from locktop.collector.holder_now import Holders
-from locktop.collector.libc_version import glibc_of
 from locktop.collector.model import (
     CONTENTION_KINDS,
     Deadlock,
+    Frame,
     Kind,
     Lock,
     Snapshot,
@@ -38,11 +47,13 @@ from locktop.collector.outside_picture import OutsidePicture
 from locktop.collector.outside_stacks import OutsideStacks
 from locktop.collector.outside_waits import OutsideWait, OutsideWaits
 from locktop.collector.process import ProcessFigures, iso
+from locktop.collector.python_stacks import PythonStacks, Waits
 from locktop.collector.sampled import Sampled
 from locktop.collector.samples import Sample, Samples
 from locktop.collector.sanitize import clean
 from locktop.collector.source import WaitNow
 from locktop.collector.spent import Spent
+from locktop.collector.symbols.python_reader import PythonReader
 from locktop.collector.symbols.resolver import Resolver
 from locktop.collector.syscalls import Call
 from locktop.collector.tasks import Tasks
@@ -90,7 +101,7 @@ class ProcSource:
         self._rules = rules
         self._target = discover.find(pid)
         self._tasks = Tasks(pid, self._target.own_pid, _FEW_FILES)
-        self._closer = CloserLook(self._tasks)
+        self._closer = CloserLook(pid, self._tasks)
         self._process = ProcessFigures(self._target)
         self._host = clean(socket.gethostname())
         self._last: Snapshot | None = None
@@ -101,6 +112,8 @@ class ProcSource:
         self._followed: Collection[int] | None = None
         self._busy = threading.Lock()
         self._closed = threading.Event()
+        if _is_of_the_kernel(pid):
+            raise LocktopError(f"process {self._target} has no program: it is one of the kernel's")
         self._begin()
         try:
             self._sample()
@@ -125,20 +138,25 @@ class ProcSource:
             )
         self._program = self._executed()
         self._resolver = Resolver(pid)
-        if self._hurried:
-            self._resolver.hurry()
         self._samples = Samples(pid, self._target.own_pid)
         self._sampled = Sampled()
         self._stacks = OutsideStacks(pid, self._resolver, self._stop_threads)
         self._once = OnceWaits(pid, self._stacks)
-        self._waits = OutsideWaits(pid, glibc_of(pid), self._once.is_one)
-        self._picture = OutsidePicture(self._resolver, self._sampled, self._stacks.frames)
+        libc = CLibrary(pid)
+        self._waits = OutsideWaits(pid, libc.version, self._once.is_one, libc.waits_at)
+        self._python = PythonStacks(PythonReader(pid), self._stacks.frames)
+        self._picture = OutsidePicture(
+            self._resolver, self._sampled, self._stacks.frames, self._python_of
+        )
         self._holders = Holders(pid, self._tasks, self._stacks, self._holds)
         self._holders.follow(self._followed)
         self._classifier = Classifier(self._rules)
         self._now: Mapping[int, Sample] = {}
         self._waiting: Mapping[int, OutsideWait] = {}
         self._at = 0.0
+        self._taken = 0  # samples since the last look
+        if self._hurried:
+            self.hurry()
 
     def close(self) -> None:
         """Let go of the process."""
@@ -151,11 +169,13 @@ class ProcSource:
         self._samples.close()
         self._tasks.close()
         self._resolver.close()
+        self._python.close()
 
     def hurry(self) -> None:
         """See Source."""
         self._hurried = True
         self._resolver.hurry()
+        self._python.hurry()
 
     def follow(self, tid: int, locks: Collection[int] | None = None) -> None:
         """See Source."""
@@ -191,18 +211,14 @@ class ProcSource:
                 return self._last
             times = _OF_ALL if resolve else _IN_A_LOOK
             try:
-                snapshot = self._looked(times)
+                snapshot = self._looked(times, resolve)
             except OSError as error:
                 return self._after(error)
             if resolve:
                 snapshot = self._resolved(snapshot)
             told = self._classifier.told(snapshot)
             self._stacks.begin(times.of_holders)
-            told = replace(
-                told,
-                locks=self._holders.told(told, resolve),
-                threads=self._closer.told(told.threads, resolve),
-            )
+            told = replace(told, locks=self._holders.told(told, resolve))
             if resolve:
                 self._holders.stacks()  # asks for their names
                 self._resolver.wait(_NAMES_S)
@@ -248,6 +264,7 @@ class ProcSource:
             lives = {sample.life for sample in samples.values()}
             self._sampled.forget_threads(lives, samples, self._samples.newcomers)
         self._sampled.add(self._at, waits)
+        self._taken += 1
         self._now, self._waiting = samples, waits
 
     def _is_another(self, stat: procfs.Stat) -> bool:
@@ -267,13 +284,14 @@ class ProcSource:
 
     # ---- one look ----
 
-    def _looked(self, times: _Stacks) -> Snapshot:
+    def _looked(self, times: _Stacks, resolve: bool) -> Snapshot:
         if self._executed() not in (None, self._program):
             self._let_go_of_program()
         if not self._looked_at:
             began = time.monotonic()
             self._stacks.prepare()
             time.sleep(max(0.0, began + _FIRST_S - time.monotonic()))
+        self._python.begin()
         self._sample()
         if rights.memory_refused(self._target.pid):
             raise PermissionError  # it was allowed before
@@ -286,11 +304,13 @@ class ProcSource:
         threads = self._picture.threads(self._now, self._waiting, stacks, now, interval_s)
         locks = self._picture.locks(self._waiting, now, interval_s)
         deadlocks = self._deadlocks(threads, locks, stacks, interval_s)
+        self._stacks.begin(times.of_holders)
+        threads = self._closer.told(threads, resolve, self._stacks)
         untold = tuple(sorted(
             tid for tid, wait in self._waiting.items() if wait.what.kind is Kind.FUTEX
         ))  # fmt: skip
         main = self._now.get(self._target.own_pid)
-        return Snapshot(
+        snapshot = Snapshot(
             taken_at=iso(time.time()),
             host=self._host,
             source="proc",
@@ -300,11 +320,29 @@ class ProcSource:
             threads=threads,
             locks=locks,
             deadlocks=deadlocks,
-            stacks={stack: self._stacks.frames(stack) for stack in set(stacks.values())},
+            stacks={
+                stack: self._stacks.frames(stack)
+                for stack in {*stacks.values(), *self._closer.stacks}
+            },
             unseen_waiters=untold,
             level="sampled",
             notes=self._notes(bool(untold), interval_s),
         )
+        has_python = self._python.runs_in(snapshot.stacks)
+        return self._merged(self._python.shown(snapshot, self._sleeps() if has_python else {}))
+
+    def _merged(self, snapshot: Snapshot) -> Snapshot:
+        """With the stacks of locks those of the threads, where Python's functions are in some."""
+        if not self._python.has_merged:
+            return snapshot
+        locks = outside_picture.with_stacks_of(snapshot.locks, snapshot.threads)
+        return replace(snapshot, locks=locks)
+
+    def _sleeps(self) -> Waits:
+        return {**self._closer.sleeps, **_numbered(self._waiting.values())}
+
+    def _python_of(self, wait: OutsideWait) -> tuple[Frame, ...]:
+        return self._python.of_wait(wait.tid, _numbered([wait]))
 
     def _let_go_of_ended(self) -> None:
         living = {sample.kernel_tid for sample in self._now.values()}
@@ -326,12 +364,13 @@ class ProcSource:
 
     def _let_go_of_program(self) -> None:
         """It executed another one: its threads and locks are others, whatever their numbers."""
-        samples, resolver = self._samples, self._resolver
+        samples, resolver, python = self._samples, self._resolver, self._python
         self._process.identify()
         self._begun = time.monotonic()
         self._begin()
         samples.close()
         resolver.close()
+        python.close()
 
     def _stacks_of_waits(self, times: _Stacks) -> dict[int, int]:
         """By tid. There may not be time for all new ones: those of the longest waits come first,
@@ -417,21 +456,40 @@ class ProcSource:
         return False
 
     def _resolved(self, snapshot: Snapshot) -> Snapshot:
+        waiting, at = self._waiting, self._at
         self._resolver.wait(_NAMES_S)
-        locks = self._picture.locks(self._waiting, self._at, snapshot.interval_s)
+        stacks = {stack: self._python.of(stack) for stack in snapshot.stacks}
+        snapshot = self._python.resolved(
+            replace(snapshot, stacks=stacks), self._sleeps(), self._sleeps_again
+        )
+        snapshot = self._merged(snapshot)
+        locks = self._picture.locks(waiting, at, snapshot.interval_s)
         renamed = {lock.id: lock.name for lock in locks}
         named = tuple(lock._replace(name=renamed[lock.id]) for lock in snapshot.locks)
-        stacks = {stack: self._stacks.frames(stack) for stack in snapshot.stacks}
-        return replace(snapshot, locks=named, stacks=stacks)
+        notes = dict.fromkeys((*snapshot.notes, *self._python.notes()))
+        return replace(snapshot, locks=named, notes=tuple(notes))
+
+    def _sleeps_again(self) -> Waits:
+        try:
+            self._sample()
+        except OSError:
+            return {}  # what follows says that it has ended
+        return {**self._closer.still_asleep(), **_numbered(self._waiting.values())}
 
     def _notes(self, untold: bool, interval_s: float) -> tuple[str, ...]:
         notes = [
             f"sampled from outside: {self._without()}",
-            _NOTE.format(every=1000 * min(self._spent.pause_s, interval_s)),
+            _NOTE.format(every=1000 * interval_s / max(self._taken, 1)),
         ]
+        self._taken = 0
         if untold:
             notes.append(_UNTOLD)
-        return (*notes, *discover.notes(self._target), *self._resolver.notes())
+        return (
+            *notes,
+            *discover.notes(self._target),
+            *self._resolver.notes(),
+            *self._python.notes(),
+        )
 
     def _without(self) -> str:
         return self._why or "it runs without the library"
@@ -454,3 +512,14 @@ class ProcSource:
         if task_files.is_ours(error):
             return LocktopError(f"cannot look at process {self._target}: {error.strerror}")
         return LocktopError(f"process {self._target} has ended")
+
+
+def _is_of_the_kernel(pid: int) -> bool:
+    try:
+        return not procfs.maps(pid) and procfs.stat(pid).state not in "ZX"
+    except (OSError, ValueError):
+        return False  # what follows says more
+
+
+def _numbered(waits: Iterable[OutsideWait]) -> Waits:
+    return {wait.tid: (wait.life, wait.seq) for wait in waits}

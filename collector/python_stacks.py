@@ -1,9 +1,9 @@
 """Stacks of waits that are going on, with the Python functions in them.
 
-The library records the native stack when a wait begins; Python's frames are read from outside
-while the thread is in that wait. The wait's number tells whether they belong together: it must be
-the same in a look before the reading and in one after it. A thread's Python frames do not change
-while it waits, so each wait is read once.
+The native stack is known already, as the library recorded it when the wait began, or as it was
+followed from outside; Python's frames are read while the thread is in that wait. The wait's number
+tells whether they belong together: it must be the same in a look before the reading and in one
+after it. A thread's Python frames do not change while it waits, so each wait is read once.
 """
 
 from __future__ import annotations
@@ -12,19 +12,23 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from locktop.collector.frames import CUT, StackFrames
+from locktop.collector import frames as recorded
+from locktop.collector import outside_stacks
 from locktop.collector.model import Deadlock, Frame, Snapshot, Thread
 from locktop.collector.symbols import python_merge
 from locktop.collector.symbols.python_reader import PythonReader, Runs
 
-#: Ids of merged stacks begin here; those in the file are smaller.
+#: Ids of merged stacks begin here: those in the file are smaller, those taken from outside larger.
 FIRST_ID = 1 << 32
+_IDS = range(FIRST_ID, outside_stacks.FIRST_ID)
+#: These stand at the outer end of native stacks that are not whole.
+_CUTS = recorded.CUT, outside_stacks.CUT
 _PAUSE_S = 1.0  # from one reading to the next, and ten times as long as one takes
 _PATIENCE_S = 10.0
 _TRIES = 8  # for one wait; a thread may be missed where others come and go
 _MOST_KEPT = 4096  # merged stacks
 
-WaitKey = tuple[int, int]  # birth of the thread, number of its wait
+WaitKey = tuple[int, int]  # one life of a thread, number of its wait
 Waits = Mapping[int, WaitKey]  # by tid
 Merged = tuple[int, Runs]  # the native stack's id
 
@@ -32,7 +36,8 @@ Merged = tuple[int, Runs]  # the native stack's id
 class PythonStacks:
     """The merged stacks of one process; costs nothing where no Python code waits."""
 
-    def __init__(self, reader: PythonReader, frames: StackFrames) -> None:
+    def __init__(self, reader: PythonReader, frames: Callable[[int], tuple[Frame, ...]]) -> None:
+        """``frames`` gives those of a native stack, by its id."""
         self._frames = frames
         self._reader = reader
         self._known: dict[tuple[int, WaitKey], Runs] = {}  # () where there is nothing to merge
@@ -45,6 +50,8 @@ class PythonStacks:
         self._ids: dict[Merged, int] = {}
         self._merged: dict[int, Merged] = {}
         self._next_id = FIRST_ID
+        #: Where no Python code was executed, when it was last asked: by native stack.
+        self._without: dict[int, tuple[Frame, ...]] = {}
         #: By merged stack: the native one's frames when it was merged last, and what came of it.
         self._last: dict[int, tuple[tuple[Frame, ...], tuple[Frame, ...]]] = {}
 
@@ -62,15 +69,15 @@ class PythonStacks:
 
     def of(self, stack: int) -> tuple[Frame, ...]:
         """Return the frames of a stack of either kind, innermost first."""
-        if stack < FIRST_ID:
-            return self._frames.of(stack)
+        if stack not in _IDS:
+            return self._frames(stack)
         if stack not in self._merged:
             return ()
         native, runs = self._merged[stack]
-        frames = self._frames.of(native)
+        frames = self._frames(native)
         known = self._last.get(stack)
         if known is None or known[0] != frames:  # names and lines come one by one
-            known = self._last[stack] = frames, _merge(frames, runs) or frames
+            known = self._last[stack] = frames, self._merge(frames, runs) or frames
         return known[1]
 
     def of_wait(self, tid: int, waits: Waits) -> tuple[Frame, ...]:
@@ -78,7 +85,16 @@ class PythonStacks:
         wait = tid, waits.get(tid, (0, 0))
         return self.of(self._of_wait[wait]) if wait in self._of_wait else ()
 
+    @property
+    def has_merged(self) -> bool:
+        """Whether there are merged stacks, of waits that go on."""
+        return bool(self._of_wait)
+
     # ---- look after look ----
+
+    def runs_in(self, stacks: Mapping[int, tuple[Frame, ...]]) -> bool:
+        """Tell whether Python code is executed on one of these native stacks, by their ids."""
+        return any(map(self._runs_python, stacks, stacks.values()))
 
     def begin(self) -> None:
         """To be called before the waits are read: only what was answered by now is known to be of
@@ -123,14 +139,24 @@ class PythonStacks:
         """Tell whether Python code waits in one of these that was not read yet."""
         if self._reader.gave_up:
             return False
-        stacks = {
-            thread.waiting_for.stack
-            for thread in snapshot.threads
-            if thread.waiting_for
+        python = {
+            stack for stack, frames in snapshot.stacks.items() if self._runs_python(stack, frames)
+        }
+        return bool(python) and any(
+            thread.stack in python
             and thread.tid in waits
             and (thread.tid, waits[thread.tid]) not in self._known
-        }
-        return any(python_merge.runs_python(self.of(stack)) for stack in stacks)
+            for thread in snapshot.threads
+        )
+
+    def _runs_python(self, stack: int, frames: tuple[Frame, ...]) -> bool:
+        """Asked again and again of the same ones, of which most never do."""
+        if self._without.get(stack) is frames:
+            return False
+        found = python_merge.runs_python(frames)
+        if not found:
+            self._without[stack] = frames
+        return found
 
     def _ask(self, waits: Waits) -> None:
         if not self._reader.asking:  # else what is answered was read before these waits were
@@ -157,6 +183,8 @@ class PythonStacks:
             self._merged.clear()
             self._of_wait.clear()
             self._last.clear()
+        if len(self._without) > _MOST_KEPT:
+            self._without.clear()
 
     # ---- in the snapshot ----
 
@@ -166,8 +194,8 @@ class PythonStacks:
         merged: dict[int, tuple[int, int]] = {}  # tid -> the native stack's id, the merged one's
         for thread in snapshot.threads:
             stack = self._merged_stack(thread, waits)
-            if stack and thread.waiting_for:
-                merged[thread.tid] = thread.waiting_for.stack, stack
+            if stack:
+                merged[thread.tid] = thread.stack, stack
         if not merged:
             return snapshot
         stacks = {stack: self.of(stack) for _, stack in merged.values()}
@@ -179,17 +207,17 @@ class PythonStacks:
         )
 
     def _merged_stack(self, thread: Thread, waits: Waits) -> int:
-        if thread.waiting_for is None or thread.tid not in waits:
+        if thread.tid not in waits:
             return 0
         wait = thread.tid, waits[thread.tid]
         if wait in self._of_wait:
             return self._of_wait[wait]
         runs = self._known.get(wait)
-        native = thread.waiting_for.stack
-        if not runs or native >= FIRST_ID:
+        native = thread.stack
+        if not runs or not native or native in _IDS:
             return 0
         stack = self._ids.get((native, runs), 0)
-        if not stack and _merge(self.of(native), runs):
+        if not stack and self._merge(self.of(native), runs):
             stack = self._ids[native, runs] = self._next_id
             self._merged[stack] = native, runs
             self._next_id += 1
@@ -197,11 +225,20 @@ class PythonStacks:
             self._of_wait[wait] = stack
         return stack
 
+    def _merge(self, frames: tuple[Frame, ...], runs: Runs) -> tuple[Frame, ...] | None:
+        if not frames or frames[-1] not in _CUTS:
+            return python_merge.merged(frames, runs)
+        found = python_merge.merged(frames[:-1], runs, whole=False)
+        return (*found, frames[-1]) if found else None
+
 
 def _with_stack(thread: Thread, merged: Mapping[int, tuple[int, int]]) -> Thread:
-    if thread.waiting_for is None or thread.tid not in merged:
+    if thread.tid not in merged:
         return thread
-    return thread._replace(waiting_for=thread.waiting_for._replace(stack=merged[thread.tid][1]))
+    _, stack = merged[thread.tid]
+    if thread.waiting_for is not None:
+        return thread._replace(waiting_for=thread.waiting_for._replace(stack=stack))
+    return thread._replace(now=thread.now._replace(stack=stack)) if thread.now else thread
 
 
 def _with_stacks(found: Deadlock, merged: Mapping[int, tuple[int, int]]) -> Deadlock:
@@ -212,10 +249,3 @@ def _with_stacks(found: Deadlock, merged: Mapping[int, tuple[int, int]]) -> Dead
         for edge in found.cycle
     )
     return replace(found, cycle=cycle)
-
-
-def _merge(frames: tuple[Frame, ...], runs: Runs) -> tuple[Frame, ...] | None:
-    if not frames or frames[-1] is not CUT:
-        return python_merge.merged(frames, runs)
-    found = python_merge.merged(frames[:-1], runs, whole=False)
-    return (*found, CUT) if found else None

@@ -74,10 +74,12 @@ class Sampled:
         self._asleep: dict[int, _Sleep] = {}  # by tid, in the last sample
         self._waits: Mapping[int, OutsideWait] = {}
         self._at = self._settled_at = 0.0
+        self.first_at = 0.0  # when the first sample was taken: what it met had begun before
 
     def add(self, now: float, waits: Mapping[int, OutsideWait]) -> None:
         """Add a sample that was taken at ``now`` (time.monotonic())."""
         before, before_at = self._waits, self._at
+        self.first_at = self.first_at or now
         interval_s = now - before_at if before_at else 0.0
         for tid in [tid for tid, wait in before.items() if waits.get(tid) is not wait]:
             self._leave(tid, waits.get(tid), interval_s)

@@ -26,7 +26,6 @@ from locktop.collector.model import (
     Event,
     Frame,
     Held,
-    HolderNow,
     How,
     Kind,
     Lock,
@@ -41,6 +40,7 @@ from locktop.collector.model import (
     Snapshot,
     Switches,
     Thread,
+    ThreadNow,
     ThreadState,
     TimeSplit,
     UnseenWait,
@@ -322,6 +322,7 @@ def _thread(one: _Fields) -> Thread:
         time=_time(time) if (time := one.object_or_none("time")) else None,
         switches=_switches(found) if (found := one.object_or_none("switches")) else None,
         counters=_counters(counted) if (counted := one.object_or_none("counters")) else None,
+        now=_now(now) if (now := one.object_or_none("now")) else None,
     )
 
 
@@ -364,6 +365,7 @@ def _wait(one: _Fields) -> Wait:
         timed=one.flag("timed"),
         shared=one.flag("shared"),
         idle=one.flag("idle", kind not in CONTENTION_KINDS),
+        at_least=one.flag("at_least"),
     )
 
 
@@ -411,16 +413,16 @@ def _lock(one: _Fields) -> Lock:
         used_as_lock=one.flag("used_as_lock"),
         idle=one.flag("idle", kind not in CONTENTION_KINDS),
         idle_s=one.number("idle_s"),
-        holder_now=_holder_now(now) if (now := one.object_or_none("holder_now")) else None,
+        holder_now=_now(now) if (now := one.object_or_none("holder_now")) else None,
         type=one.text("type"),
     )
 
 
-def _holder_now(one: _Fields) -> HolderNow:
-    return HolderNow(
+def _now(one: _Fields) -> ThreadNow:
+    return ThreadNow(
         one.integer("tid", _NEEDED), one.one_of("doing", Doing, Doing.UNKNOWN), one.text("call"),
         one.text("what"), one.number("for_s"), one.integer("stack"), one.number("stack_age_s"),
-        one.number_or_none("cpu"),
+        one.number_or_none("cpu"), one.flag("at_least"),
     )  # fmt: skip
 
 
@@ -441,7 +443,7 @@ def _blame(one: _Fields) -> Blame:
 def _deadlock(one: _Fields) -> Deadlock:
     return Deadlock(
         one.flag("certain"), one.number("since_s"), one.all("cycle", _edge), one.text("doubt"),
-        one.integers("stuck"),
+        one.integers("stuck"), one.flag("at_least"),
     )  # fmt: skip
 
 

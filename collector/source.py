@@ -44,10 +44,11 @@ class Source(Protocol):
         ...
 
     def follow(self, tid: int, locks: Collection[int] | None = None) -> None:
-        """Ask more of one thread in each look from the next one on (Thread.switches and
-        Thread.counters), 0: of none; and only of those that hold these ``locks``, by id, where in
-        the code they are (HolderNow.stack), None: of all holders. A look with all names asks of all
-        anyway. May be called from another thread than the one that looks, and waits for nothing."""
+        """Ask more of one thread in each look from the next one on (Thread.switches,
+        Thread.counters and Thread.now), 0: of none; and only of those that hold these ``locks``, by
+        id, where in the code they are (ThreadNow.stack), None: of all holders. A look with all
+        names asks of all anyway. May be called from another thread than the one that looks, and
+        waits for nothing."""
         ...
 
     def set_level(self, name: str) -> str:

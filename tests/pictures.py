@@ -23,7 +23,6 @@ from locktop.collector.model import (
     Event,
     Frame,
     Held,
-    HolderNow,
     Kind,
     Lock,
     LockRates,
@@ -34,6 +33,7 @@ from locktop.collector.model import (
     Process,
     Snapshot,
     Thread,
+    ThreadNow,
     ThreadState,
     Wait,
     WaitStack,
@@ -262,7 +262,7 @@ def normal() -> Snapshot:
             hold_max_s=0.131,
             holders=(4714,),
             waiters=(4712, 4713),
-            holder_now=HolderNow(4714, Doing.RUNNING, stack=6, cpu=0.58),
+            holder_now=ThreadNow(4714, Doing.RUNNING, stack=6, cpu=0.58),
             wait_stacks=(WaitStack(1, 190_004, 3720.5), WaitStack(2, 75_605, 1467.6)),
             blame=(Blame(4714, 0x401100, 2410.0), Blame(4712, 0x401100, 1490.0)),
             rates=LockRates(1810.0, 133.0, 1.88, 0.98),
@@ -280,7 +280,7 @@ def normal() -> Snapshot:
             hold_max_s=4.3,
             holders=(4716,),
             waiters=(4715,),
-            holder_now=HolderNow(
+            holder_now=ThreadNow(
                 4716, Doing.BLOCKED, "fsync", "fsync(7 -> /var/lib/store/journal)", 1.3, 7
             ),
             wait_stacks=(WaitStack(5, 820, 310.4),),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
@@ -51,6 +52,7 @@ MEDIUM_HEIGHT = 34
 _EMPTY_AFTER_S = 0.3
 #: How long what is to be read more than once stays in the last line.
 _NOTES_S = 15.0
+_NUMBERS = re.compile(r"[\d.]+")
 _SAVED_S = 15.0
 
 
@@ -163,9 +165,11 @@ class MonitorScreen(ListScreen):
         self._curtain.close()
 
     def _tell_notes(self, snapshot: Snapshot) -> None:
-        new = [note for note in snapshot.notes if note not in self._noted]
+        """Each once, whatever the numbers in it are by now."""
+        alike = {note: _NUMBERS.sub("#", note) for note in snapshot.notes}
+        new = [note for note in snapshot.notes if alike[note] not in self._noted]
         if new:
-            self._noted.update(new)
+            self._noted.update(alike.values())
             self.tell(*new, style="waiting", seconds=_NOTES_S)
 
     def _draw(self) -> None:
@@ -210,7 +214,7 @@ class MonitorScreen(ListScreen):
         if self._subject is None:
             self._subject = self._current_subject()
         kind, number = self._subject or ("", 0)
-        thread = number if kind == "thread" and number in picture.threads else 0
+        thread = self._threads.closest(picture, number) if kind == "thread" else 0
         self._follow(thread, number if kind == "lock" else 0)
         title, lines = self._details_of(picture)
         self._details.set_heads("Details", title)
@@ -330,6 +334,7 @@ class MonitorScreen(ListScreen):
         using = order.index(self.sheet_in_use()) if self.sheet_in_use() in order else 0
         target = order[(using + step) % len(order)]
         if isinstance(target, ItemList):
+            self._subject = None  # who goes there wants to see what is there
             # In the small shape only one list is displayed, and only that takes the focus.
             self.set_class(target is self._locks.widget, "on-locks")
             self.set_class(target is self._threads.widget, "on-threads")

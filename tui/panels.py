@@ -364,6 +364,11 @@ class ThreadPanel(Panel[ThreadRow]):
         """See Panel."""
         return thread_list.columns(picture, lambda group: self._folds.is_open(group.key))
 
+    def closest(self, picture: Picture, id_: int) -> int:
+        """Return the tid of the thread that the details are about, or of one of them; 0: none."""
+        row = picture.threads.get(id_) or self.folds(picture).get(self._folds.key_of(id_))
+        return min(thread.tid for thread in thread_list.threads_of(row)) if row else 0
+
     def details(self, picture: Picture, id_: int) -> tuple[str, Iterable[Line]] | None:
         """See Panel."""
         found = picture.threads.get(id_) or self.folds(picture).get(self._folds.key_of(id_))

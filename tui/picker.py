@@ -148,12 +148,11 @@ def _advice(ready: int) -> Line:
     if ready:
         return say((" The processes that run with the library are first.", "dim"))
     return say(
-        (" No process runs with the library: ", "waiting"),
-        "use ",
-        ("locktop run -- COMMAND", "strong"),
-        ", or ",
-        ("locktop demo", "strong"),
-        ".",
+        (" No process runs with the library. ", "waiting"),
+        ("Enter", "key"),
+        " looks at one from outside; ",
+        ("locktop run", "strong"),
+        " starts one with it.",
     )
 
 

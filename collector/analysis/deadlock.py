@@ -146,6 +146,8 @@ class _Knots:
             cycle=tuple([self._told(edge) for edge in cycle]),
             doubt=doubt,
             stuck=tuple(sorted(reaching - tids)),
+            # What was not there at first came last.
+            at_least=all(self._stops[tid].at_least for tid in tids),
         )
 
     def _told(self, edge: _Edge) -> DeadlockEdge:

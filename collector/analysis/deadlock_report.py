@@ -16,13 +16,13 @@ from locktop.collector.model import (
     Deadlock,
     DeadlockEdge,
     Frame,
-    HolderNow,
     How,
     Kind,
     Lock,
     Process,
     Snapshot,
     Thread,
+    ThreadNow,
 )
 
 
@@ -54,6 +54,7 @@ class Member:
     name: str
     waits_for: LockName
     for_s: float  # seconds waited already
+    at_least: bool  # it may be longer
     shared: bool  # for reading
     at: Frame | None  # the line of code that waits
     stack_id: int
@@ -61,7 +62,7 @@ class Member:
     held_by: int  # tid, 0 nobody
     how: How  # held_by stands in its way
     taken_at: Frame | None  # where held_by took it
-    now: HolderNow | None  # what held_by does, where that was asked
+    now: ThreadNow | None  # what held_by does, where that was asked
     has: tuple[Taken, ...]  # the lock that was taken first first
 
 
@@ -74,6 +75,7 @@ class Follower:
     waits_for: LockName | None
     holders: tuple[int, ...]  # of that, tids
     for_s: float
+    at_least: bool  # it may be longer
     at: Frame | None
 
 
@@ -86,7 +88,8 @@ class DeadlockReport:
     certain: bool
     doubt: str
     since_s: float
-    since: str  # ISO 8601, UTC, seconds; "" where the time of the look is not known
+    at_least: bool  # it may be longer
+    since: str  # ISO 8601, UTC, seconds; "" where it is not known
     #: Each waits for the next one, the last for the first; or one alone, see is_circle.
     circle: tuple[Member, ...]
     is_circle: bool  # False: nobody is left who could end this thread's wait
@@ -125,7 +128,8 @@ class _Known:
             certain=deadlock.certain,
             doubt=deadlock.doubt,
             since_s=deadlock.since_s,
-            since=_earlier(snapshot.taken_at, deadlock.since_s),
+            at_least=deadlock.at_least,
+            since="" if deadlock.at_least else _earlier(snapshot.taken_at, deadlock.since_s),
             circle=circle,
             is_circle=deadlock.cycle[-1].held_by == deadlock.cycle[0].tid,
             behind=tuple(self._follower(tid) for tid in self._longest_first(deadlock)),
@@ -152,6 +156,7 @@ class _Known:
             name=thread.name if thread is not None else "",
             waits_for=self._lock(edge.waits_for),
             for_s=for_s,
+            at_least=wait is not None and wait.at_least,
             shared=wait is not None and wait.shared,
             at=at,
             stack_id=edge.stack,
@@ -163,7 +168,7 @@ class _Known:
             has=self._taken(thread),
         )
 
-    def _now(self, edge: DeadlockEdge) -> HolderNow | None:
+    def _now(self, edge: DeadlockEdge) -> ThreadNow | None:
         found = self._locks.get(edge.waits_for)
         now = found.holder_now if found is not None else None
         return now if now is not None and now.tid == edge.held_by else None
@@ -188,10 +193,12 @@ class _Known:
         thread = self._threads.get(tid)
         wait = thread.waiting_for if thread is not None else None
         if thread is None or wait is None:
-            return Follower(tid, thread.name if thread is not None else "", None, (), 0.0, None)
+            name = thread.name if thread is not None else ""
+            return Follower(tid, name, None, (), 0.0, False, None)
         edge = DeadlockEdge(tid, wait.lock, 0, wait.stack, 0)
         at, for_s = waited(self._snapshot, thread, edge)
-        return Follower(tid, thread.name, self._lock(wait.lock), wait.holders, for_s, at)
+        lock = self._lock(wait.lock)
+        return Follower(tid, thread.name, lock, wait.holders, for_s, wait.at_least, at)
 
     def _lock(self, id_: int) -> LockName:
         found = self._locks.get(id_)

@@ -14,7 +14,6 @@ from locktop.collector.export.units import duration
 from locktop.collector.model import (
     CONTENTION_KINDS,
     Doing,
-    HolderNow,
     Kind,
     Lock,
     LockRates,
@@ -22,6 +21,7 @@ from locktop.collector.model import (
     PatternName,
     Snapshot,
     Thread,
+    ThreadNow,
     ThreadState,
 )
 
@@ -306,7 +306,7 @@ def _long_holds(seen: _Seen) -> Iterator[Pattern]:
             )  # fmt: skip
 
 
-def _sleeps(snapshot: Snapshot, thread: Thread, now: HolderNow) -> bool:
+def _sleeps(snapshot: Snapshot, thread: Thread, now: ThreadNow) -> bool:
     """Whether the holder sleeps in a system call that is no wait for a lock."""
     return (
         now.tid == thread.tid

@@ -75,6 +75,7 @@ class Stop(NamedTuple):
     stack: int = 0
     for_s: float = 0.0
     asleep: bool = False  # it is one only if the kernel shows the thread asleep
+    at_least: bool = False  # for_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ def both(before: Waits, now: Waits, awake: Set[int] = frozenset()) -> Waits:
             continue
         needs = tuple(_shared_needs(earlier.needs, stop.needs, known))
         if needs:
-            stops[tid] = Stop(tid, stop.seq, stop.lock, needs, stop.stack, stop.for_s, stop.asleep)
+            stops[tid] = stop._replace(needs=needs)
     return Waits(stops, (before.ended & now.ended) - awake)
 
 
@@ -195,7 +196,7 @@ class _Look:
         if not needs:
             return None
         asleep = wait.kind in _ASLEEP or any(need.doubt == LIST_GONE for need in needs)
-        return Stop(tid, wait.seq, wait.lock, needs, wait.stack, wait.for_s, asleep)
+        return Stop(tid, wait.seq, wait.lock, needs, wait.stack, wait.for_s, asleep, wait.at_least)
 
     def _alike(self, tid: int, wait: Wait) -> tuple[Need, ...]:
         """All waits for a semaphore or a condition need the same, but those of threads that have

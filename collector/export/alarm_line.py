@@ -8,7 +8,7 @@ from locktop.collector.alarms import Alarm, AlarmKind
 from locktop.collector.analysis import lock_classes
 from locktop.collector.export import verdict
 from locktop.collector.export.places import place
-from locktop.collector.export.units import duration
+from locktop.collector.export.units import lasting
 from locktop.collector.model import Lock, Snapshot, Thread
 from locktop.collector.sanitize import clean
 from locktop.collector.symbols.wrappers import whose
@@ -22,10 +22,10 @@ def line(alarm: Alarm, snapshot: Snapshot) -> str:
         return verdict.line(snapshot)
     threads = {thread.tid: thread for thread in snapshot.threads}
     locks = {lock.id: lock for lock in snapshot.locks}
-    process = snapshot.process
+    process, lasts = snapshot.process, lasting(alarm.waited_s, _at_least(alarm, threads))
     said = (
         f"{alarm.kind}: {_thread(alarm.tid, threads)} of {process.comm} {process.pid} has waited"
-        f" {duration(alarm.waited_s)} for {lock_name(alarm.lock, snapshot)}"
+        f" {lasts} for {lock_name(alarm.lock, snapshot)}"
         f"{_holder(alarm, locks, threads)}{_at(alarm, threads, snapshot)}{_others(alarm)}"
     )
     return clean(said, _LONGEST)
@@ -52,6 +52,11 @@ def _holder(alarm: Alarm, locks: Mapping[int, Lock], threads: Mapping[int, Threa
         return ""
     more = f" and {len(lock.holders) - 1} more" if len(lock.holders) > 1 else ""
     return f", held by {_thread(lock.holders[0], threads)}{more}"
+
+
+def _at_least(alarm: Alarm, threads: Mapping[int, Thread]) -> bool:
+    thread = threads.get(alarm.tid)
+    return thread is not None and thread.waiting_for is not None and thread.waiting_for.at_least
 
 
 def _at(alarm: Alarm, threads: Mapping[int, Thread], snapshot: Snapshot) -> str:

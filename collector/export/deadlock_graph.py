@@ -12,7 +12,7 @@ from enum import Enum
 from locktop.collector.analysis.deadlock_report import DeadlockReport, LockName, Member
 from locktop.collector.export import deadlock_words as words
 from locktop.collector.export.places import place
-from locktop.collector.export.units import duration
+from locktop.collector.export.units import lasting
 from locktop.collector.model import How
 from locktop.collector.sanitize import clean
 
@@ -93,7 +93,7 @@ def _arrows(member: Member) -> tuple[Arrow, ...]:
     thread, lock = f"thread_{member.tid}", f"lock_{member.waits_for.id}"
     at = place(member.at) if member.at is not None else ""
     taken = words.taken_at(member)
-    waits = Arrow(thread, lock, _lines(f"waits {duration(member.for_s)}", at))
+    waits = Arrow(thread, lock, _lines(f"waits {lasting(member.for_s, member.at_least)}", at))
     has = Arrow(lock, f"thread_{member.held_by}", _lines(words.SHORTLY[member.how], taken))
     return (waits, has) if member.held_by else (waits,)
 
@@ -105,7 +105,8 @@ def _add_behind(report: DeadlockReport, nodes: dict[str, Node], arrows: dict[Arr
         if follower.waits_for is not None:
             lock = _lock(follower.waits_for)
             _add(nodes, lock)
-            arrows[Arrow(node.key, lock.key, _lines(f"waits {duration(follower.for_s)}"))] = None
+            waits = f"waits {lasting(follower.for_s, follower.at_least)}"
+            arrows[Arrow(node.key, lock.key, _lines(waits))] = None
             for tid in follower.holders:
                 if f"thread_{tid}" in nodes:
                     arrows[Arrow(lock.key, f"thread_{tid}", _lines("held by"))] = None

@@ -13,7 +13,7 @@ from locktop.collector.analysis.deadlock_report import (
     Taken,
 )
 from locktop.collector.export import deadlock_words as words
-from locktop.collector.export import holder_json
+from locktop.collector.export import now_json
 from locktop.collector.export.places import place
 from locktop.collector.model import Frame
 
@@ -29,6 +29,7 @@ def document(report: DeadlockReport) -> dict[str, Any]:
         "certain": report.certain,
         "doubt": report.doubt,
         "since_s": report.since_s,
+        "at_least": report.at_least,
         "since": report.since,
         "headline": words.headline(report),
         "threads": [_member(member) for member in report.circle],
@@ -51,7 +52,7 @@ def _member(member: Member) -> dict[str, Any]:
         "held_by": member.held_by,
         "how": str(member.how),
         "taken_at": _place(member.taken_at),
-        "holder_now": holder_json.document(member.now) if member.now is not None else None,
+        "holder_now": now_json.document(member.now) if member.now is not None else None,
         "has": [_taken(taken) for taken in member.has],
     }
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from locktop.collector.analysis.deadlock_report import DeadlockReport, Follower, Member
+from locktop.collector.analysis.deadlock_report import DeadlockReport, Member
 from locktop.collector.export import deadlock_words as words
 from locktop.collector.export.places import place
-from locktop.collector.export.units import duration
+from locktop.collector.export.units import lasting
 
 _MOST_BEHIND = 20
 _MOST_FRAMES = 30
@@ -33,7 +33,7 @@ def lines(report: DeadlockReport) -> Iterator[str]:
 
 def _member(report: DeadlockReport, member: Member) -> Iterator[str]:
     at = f", in {place(member.at)}" if member.at is not None else ""
-    for_s = f" for {duration(member.for_s)}" if member.for_s else ""
+    for_s = f" for {lasting(member.for_s, member.at_least)}" if member.for_s else ""
     yield (
         f"  {words.thread(report, member.tid)} waits for"
         f" {words.waits_for(report, member)}{for_s}{at}"
@@ -55,15 +55,10 @@ def _stack(member: Member) -> Iterator[str]:
 
 
 def _followers(report: DeadlockReport) -> Iterator[str]:
-    for follower in report.behind[:_MOST_BEHIND]:
-        yield f"    {_follower(report, follower)}"
-    if len(report.behind) > _MOST_BEHIND:
-        yield f"    and {len(report.behind) - _MOST_BEHIND} more"
-
-
-def _follower(report: DeadlockReport, follower: Follower) -> str:
-    at = f", in {place(follower.at)}" if follower.at is not None else ""
-    return (
-        f"{words.thread(report, follower.tid)} waits for {words.waits_for(report, follower)}"
-        f" for {duration(follower.for_s)}{at}"
-    )
+    groups = words.alike(report)
+    for group in groups[:_MOST_BEHIND]:
+        at = f", in {place(group[0].at)}" if group[0].at is not None else ""
+        yield f"    {' '.join(words.followers(report, group))}{at}"
+    left = sum(map(len, groups[_MOST_BEHIND:]))
+    if left:
+        yield f"    and {left} more"

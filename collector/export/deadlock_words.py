@@ -12,11 +12,14 @@ from locktop.collector.analysis.deadlock_report import (
     Member,
     Taken,
 )
-from locktop.collector.export import holder_words
+from locktop.collector.analysis.thread_groups import common_name, family
+from locktop.collector.export import now_words
 from locktop.collector.export.places import place
-from locktop.collector.export.units import duration
+from locktop.collector.export.units import duration, lasting
 from locktop.collector.model import Deadlock, DeadlockEdge, Doing, Frame, How, Kind
 
+#: Of threads that are told together.
+_MOST_TIDS = 8
 #: Of the threads behind a circle, or of those that wait for one lock.
 MOST_NAMED = 3
 _OTHERS, _NOBODY = "each other", "what nobody is left to give"
@@ -76,7 +79,8 @@ def headline(report: DeadlockReport) -> str:
     count = len(report.circle)
     verb = "waited" if report.ended else "waits" if count == 1 else "wait"
     whom = _OTHERS if count > 1 else "itself" if report.is_circle else _NOBODY
-    for_s = f"for {duration(report.since_s)}{'' if report.ended else ' already'}"
+    lasts = lasting(report.since_s, report.at_least)
+    for_s = f"for {lasts}{'' if report.ended or report.at_least else ' already'}"
     since = f" (since {report.since})" if report.since else ""
     return f"{what}: {counted_threads(count)} {verb} for {whom}, {for_s}{since}{_more(report)}"
 
@@ -139,6 +143,31 @@ def waits_for(report: DeadlockReport, member: Member | Follower) -> str:
     return lock(member.waits_for) + reading(member)
 
 
+def alike(report: DeadlockReport) -> tuple[tuple[Follower, ...], ...]:
+    """Return the threads that are stuck behind, those of one pool that wait at one place for one
+    lock together: of these the longest wait first."""
+    found: dict[object, list[Follower]] = {}
+    for one in report.behind:
+        at = place(one.at) if one.at is not None else ""
+        found.setdefault((one.waits_for, at, family(one.name)), []).append(one)
+    return tuple(map(tuple, found.values()))
+
+
+def followers(report: DeadlockReport, group: Sequence[Follower]) -> tuple[str, str, str]:
+    """Return who they are, what they wait for, and for how long."""
+    first, many = group[0], len(group) > 1
+    lasts = lasting(first.for_s, first.at_least)
+    what = waits_for(report, first)
+    if not many:
+        return thread(report, first.tid), f"waits for {what}", f"for {lasts}"
+    tids = ", ".join(str(one.tid) for one in group[:_MOST_TIDS])
+    more = f" and {len(group) - _MOST_TIDS} more" if len(group) > _MOST_TIDS else ""
+    who = (
+        f"{counted_threads(len(group))} ({common_name([one.name for one in group])}: {tids}{more})"
+    )
+    return who, f"wait for {what}", f"for {lasts if first.at_least else f'up to {lasts}'}"
+
+
 def reading(member: Member) -> str:
     """Return whether it wants a reader-writer lock for reading or for writing."""
     if member.waits_for.kind is not Kind.RWLOCK:
@@ -170,7 +199,7 @@ def holder_now(report: DeadlockReport, member: Member) -> str:
     own = next((other for other in report.circle if other.tid == member.held_by), None)
     if member.now.doing is Doing.WAITING and own is not None:
         return f"now waiting for {waits_for(report, own)}"
-    said = holder_words.doing(member.now, member.held_by)
+    said = now_words.doing(member.now, member.held_by)
     return f"now {said}" if said else ""
 
 
@@ -297,7 +326,9 @@ def _reason(report: DeadlockReport) -> str:
 
 def _closed_it(report: DeadlockReport) -> bool:
     change = report.avoidance.change
-    return change is not None and change.for_s <= min(member.for_s for member in report.circle)
+    if change is None or report.at_least:
+        return False  # which of them came last nobody saw
+    return change.for_s <= min(member.for_s for member in report.circle)
 
 
 def _lock_of(report: DeadlockReport, id_: int) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from locktop.collector.analysis import blame_roots, lock_classes, thread_groups
 from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.analysis.thread_groups import ThreadGroup
-from locktop.collector.export import holder_json, not_known
+from locktop.collector.export import not_known, now_json
 from locktop.collector.model import (
     Counters,
     Deadlock,
@@ -147,6 +147,7 @@ def _thread(thread: Thread, why: str, before: _Before | None) -> dict[str, Any]:
         "time": _time(thread.time) if thread.time is not None else None,
         "switches": _plain(thread.switches),
         "counters": _plain(thread.counters),
+        "now": now_json.document(thread.now) if thread.now is not None else None,
     }
     if before is not None:
         entry["interval"] = _thread_interval(thread, before.threads.get(thread.tid))
@@ -206,6 +207,7 @@ def _wait(wait: Wait, why: str) -> dict[str, Any]:
         "lock": wait.lock,
         "kind": str(wait.kind),
         "since_s": wait.for_s,
+        "at_least": wait.at_least,
         "holders": list(wait.holders),
         "stack": wait.stack,
         "site": hex(wait.site),
@@ -279,7 +281,7 @@ def _lock(
         "destroyed": lock.destroyed,
         "recursive": lock.recursive,
         "writers_first": lock.writers_first,
-        "holder_now": holder_json.document(lock.holder_now) if lock.holder_now else None,
+        "holder_now": now_json.document(lock.holder_now) if lock.holder_now else None,
         "foreign_releases": lock.foreign_releases,
         "used_as_lock": lock.used_as_lock,
     }
@@ -411,6 +413,7 @@ def _deadlock(deadlock: Deadlock) -> dict[str, Any]:
         "certain": deadlock.certain,
         "doubt": deadlock.doubt,
         "since_s": deadlock.since_s,
+        "at_least": deadlock.at_least,
         "cycle": [
             {
                 "tid": edge.tid,

@@ -12,9 +12,10 @@ from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.analysis.thread_groups import ThreadGroup
 from locktop.collector.export import (
     deadlock_text,
-    holder_words,
     json_,
     misuse_text,
+    now_text,
+    now_words,
     order_text,
     time_text,
     units,
@@ -102,6 +103,7 @@ class _Page:
         yield from self._signal_table()
         yield from self._waiting_threads()
         yield from self._waits_unseen()
+        yield from self._threads_now()
         if self._with_idle:
             yield from self._idle_threads()
         yield from self._times()
@@ -253,7 +255,7 @@ class _Page:
 
     def _holder_does(self, lock: Lock) -> Iterator[str]:
         now = lock.holder_now
-        doing = holder_words.doing(now, now.tid) if now is not None else ""
+        doing = now_words.doing(now, now.tid) if now is not None else ""
         if now is not None and doing:
             who = f"thread {now.tid} is " if len(lock.holders) > 1 else "which is now "
             yield who + doing
@@ -322,7 +324,7 @@ class _Page:
             yield from ("", "HOLDERS NOW, of locks that others wait for")
         for lock, now in told[:_MOST_HOLDERS]:
             has = f"  {self._thread(now.tid)} has {self._lock(lock.id)}"
-            yield f"{has} and is {holder_words.doing(now, now.tid)}"
+            yield f"{has} and is {now_words.doing(now, now.tid)}"
             if now.stack_age_s:
                 yield f"      seen asleep {units.duration(now.stack_age_s)} ago:"
             yield from self._stack(now.stack, "      ")
@@ -426,12 +428,13 @@ class _Page:
 
     def _signal_row(self, lock: _Row) -> tuple[str, ...]:
         threads = (self._threads.get(tid) for tid in lock.waiters)
-        waits = [thread.waiting_for.for_s for thread in threads if thread and thread.waiting_for]
+        waits = [thread.waiting_for for thread in threads if thread and thread.waiting_for]
+        longest = max(waits, key=lambda wait: wait.for_s, default=None)
         count = f", {_counted(len(lock.locks), 'lock')}" if isinstance(lock, LockClass) else ""
         since_start = () if self._before is None else (str(lock.signals),)
         return (
             str(len(lock.waiters)),
-            units.duration(max(waits)) if waits else "-",
+            "-" if longest is None else f"{'>' * longest.at_least}{units.duration(longest.for_s)}",
             f"{self._figures(lock)['signals']:.0f}",
             *since_start,
             str(lock.kind),
@@ -472,6 +475,10 @@ class _Page:
         found = list(unseen_text.lines(self._snapshot, self._thread, self._frames))
         yield from ["", *found] if found else ()
 
+    def _threads_now(self) -> Iterator[str]:
+        found = list(now_text.lines(self._snapshot, self._now, self._thread, self._frames))
+        yield from ["", *found] if found else ()
+
     def _times(self) -> Iterator[str]:
         span_s = units.duration(self._snapshot.interval_s)
         table = list(time_text.lines(self._snapshot.threads, span_s, self._thread))
@@ -486,12 +493,12 @@ class _Page:
         """Those that wait for the same in the same place are told once, with all that they are."""
         many = len(group.threads) > 1
         who = self._many_threads(group) if many else self._thread(group.first.tid)
-        longest = "up to " if many else ""
+        longest = "up to " if many and not wait.at_least else ""
         named = self._lock(group.lock) if group.lock else f"one {wait.kind} each"
         if group.lock_name and not group.lock:
             named = f"{_with_kind_of(wait.kind, group.lock_name)}, one lock each"
         held = f", held by {self._holders(wait)}" if wait.holders else ""
-        yield f"  {who} for {longest}{units.duration(wait.for_s)}: {named}{held}"
+        yield f"  {who} for {longest}{units.lasting(wait.for_s, wait.at_least)}: {named}{held}"
         yield from self._stack(wait.stack, "      ", most_frames)
 
     def _many_threads(self, group: ThreadGroup) -> str:
@@ -512,11 +519,10 @@ class _Page:
         frame = self._snapshot.sites.get(taken.site)
         where = f", taken at {spot(frame)}" if frame else ""
         own = holder.waiting_for if holder else None
-        itself = (
-            f", itself waiting for {self._lock(own.lock)} for {units.duration(own.for_s)}"
-            if own is not None
-            else ""
-        )
+        itself = ""
+        if own is not None:
+            lasts = units.lasting(own.for_s, own.at_least)
+            itself = f", itself waiting for {self._lock(own.lock)} for {lasts}"
         return f"{named}{since}{where}{itself}"
 
     def _stack(self, stack: int, indent: str, most: int = _MOST_FRAMES) -> Iterator[str]:

@@ -17,6 +17,11 @@ def duration(seconds: float) -> str:
     return f"{seconds * 1e9:.0f} ns"
 
 
+def lasting(seconds: float, at_least: bool) -> str:
+    """Return how long something has lasted: ``1.23 s``, ``at least 1.23 s``."""
+    return f"at least {duration(seconds)}" if at_least else duration(seconds)
+
+
 def bytes_(count: int) -> str:
     """Return an amount of memory: ``512 B``, ``1.23 KiB``, ``45.6 MiB``."""
     amount = float(count)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from locktop.collector.analysis.deadlock_report import DeadlockReport, reports
 from locktop.collector.export import deadlock_words as words
-from locktop.collector.export.units import duration
+from locktop.collector.export.units import lasting
 from locktop.collector.model import Deadlock, Snapshot, ThreadState
 from locktop.collector.sanitize import clean
 
@@ -47,7 +47,7 @@ def _stuck(who: str, deadlocks: Sequence[Deadlock], ended: bool) -> str:
 
 def _of(oldest: DeadlockReport, count: int) -> str:
     which = f"{count} circles, the oldest " if count > 1 else ""
-    return f"{which}for {duration(oldest.since_s)}: {words.circle(oldest)}"
+    return f"{which}for {lasting(oldest.since_s, oldest.at_least)}: {words.circle(oldest)}"
 
 
 def _not_certain(snapshot: Snapshot, who: str) -> str:

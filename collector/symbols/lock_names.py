@@ -25,8 +25,10 @@ _PYTHON_WRAPPERS = ("threading.py", "queue.py")
 class LockNames:
     """Gives a lock a name, and keeps it: a row that changes its name cannot be followed."""
 
-    def __init__(self, resolver: Resolver) -> None:
+    def __init__(self, resolver: Resolver, generations: bool = True) -> None:
+        """``generations``: name() is told when another lock lies where one was."""
         self._resolver = resolver
+        self._generations = generations
         self._settled: dict[tuple[int, int], str] = {}
 
     def name(
@@ -52,9 +54,13 @@ class LockNames:
         if symbol is None:
             return plain
         made = _maker(made_at())
-        frame = made or whose(stack())
+        frame, settles = made or whose(stack()), True
         if frame is not None and frame.function.startswith(_PYTHON_LOCK):
-            frame = _whose_python(waiter())  # they may still come
+            waiting = waiter()  # they may still come
+            frame, settles = (
+                _whose_python(waiting),
+                self._generations or not _is_made_for_a_wait(waiting),
+            )
         if frame is None:
             return plain
         where = "made in" if made else "in"
@@ -65,7 +71,8 @@ class LockNames:
         name = f"{kind} {where} {frame.function}"
         if frame.file is None:
             return name  # the line may still come
-        return self._settle(lock, generation, f"{name} ({frame.file}:{frame.line})")
+        name = f"{name} ({frame.file}:{frame.line})"
+        return self._settle(lock, generation, name) if settles else name
 
     def _settle(self, lock: int, generation: int, name: str) -> str:
         self._settled[lock, generation] = name
@@ -75,6 +82,13 @@ class LockNames:
 def _whose_python(frames: Sequence[Frame]) -> Frame | None:
     own = (f for f in frames if f.module == PYTHON and f.file not in _PYTHON_WRAPPERS)
     return next(own, None)
+
+
+def _is_made_for_a_wait(frames: Sequence[Frame]) -> bool:
+    """Each wait for a threading.Condition, and what is made of it, makes a lock; the next one's may
+    lie where this one was."""
+    first = next((f for f in frames if f.module == PYTHON), None)
+    return first is not None and (first.function, first.file) == ("wait", "threading.py")
 
 
 def _maker(frames: Sequence[Frame]) -> Frame | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 _DELETED = " (deleted)"
@@ -25,11 +26,17 @@ class Mapping:
     path: str
     deleted: bool
     shared: bool = False  # what is written there others see
+    writable: bool = False
 
     @property
     def file(self) -> tuple[str, int, str]:
         """What tells the file from all others."""
         return self.device, self.inode, self.path
+
+    @property
+    def rights(self) -> tuple[bool, bool]:
+        """What tells the parts of a module from each other."""
+        return self.executable, self.writable
 
     @property
     def is_file(self) -> bool:
@@ -69,6 +76,7 @@ def _parse_line(line: bytes) -> Mapping | None:
             path=path.removesuffix(_DELETED),
             deleted=path.endswith(_DELETED),
             shared=b"s" in fields[1],
+            writable=b"w" in fields[1],
         )
     except (ValueError, IndexError):
         return None
@@ -100,13 +108,19 @@ class AddressSpace:
     def base(self, mapping: Mapping) -> Mapping:
         """Return the mapping of the same file's beginning: where the module lies.
 
-        Offsets grow with addresses; two parts of a small program may begin in its first page.
+        Offsets grow with addresses. Two parts of a small program may begin in its first page; of
+        two that begin there the lower one, if it is larger or may be used for the same, is none of
+        the module: the file was mapped to be read, as some do with themselves to name functions.
         """
-        at = bisect_right(self._file_starts, mapping.start) - 1
+        at = bisect_left(self._file_starts, mapping.start) - 1
         lowest = mapping
         while at >= 0:
             candidate = self._files[at]
             if candidate.offset > lowest.offset or candidate.file != mapping.file:
+                break
+            if not lowest.offset and (
+                candidate.end - candidate.start > mmap.PAGESIZE or candidate.rights == lowest.rights
+            ):
                 break
             lowest = candidate
             at -= 1

@@ -103,7 +103,7 @@ def _stacks(threads: Any) -> dict[int, list[list[tuple[str, str, int]]]]:
     """Return by tid the runs of frames, innermost first; a run is what one call of the
     interpreter's evaluation function executes."""
     found: dict[int, list[list[tuple[str, str, int]]]] = {}
-    several = set()
+    several, torn = set(), set()
     for thread in threads:
         if thread.tid in found:  # in several interpreters: which called which is not told
             several.add(thread.tid)
@@ -114,7 +114,11 @@ def _stacks(threads: Any) -> dict[int, list[list[tuple[str, str, int]]]]:
             if runs and not frame.is_shim:
                 code = frame.code
                 runs[0].insert(0, (code.scope, code.filename, code.location.lineno))
-    return {tid: [] if tid in several else runs for tid, runs in found.items()}
+                # Of a name that is not ASCII other bytes are read.
+                if min(code.scope + code.filename, default="") < " ":
+                    torn.add(thread.tid)
+    left_out = several | torn
+    return {tid: [] if tid in left_out else runs for tid, runs in found.items()}
 
 
 if __name__ == "__main__":

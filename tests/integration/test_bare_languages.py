@@ -133,6 +133,16 @@ def test_what_cplusplus_waits_for_by_itself(way: str, need: Need, start_bare: St
     assert waits_for(seen, truth["waiter"]) == (Kind.FUTEX, truth["address"], ())
 
 
+def test_what_looks_like_an_object_of_the_c_library_is_none(start_bare: StartTarget) -> None:
+    """It makes no calls for others but by syscall()."""
+    target = start_bare("lookalikes")
+    tids: list[int] = json.loads(target.line())
+    seen = bare.look_until(target.pid, bare.all_wait(tids))
+    assert {waits_for(seen, tid)[0] for tid in tids} == {Kind.FUTEX}
+    assert not any(waits_for(seen, tid)[2] for tid in tids)
+    assert seen.deadlocks == ()
+
+
 def test_locks_of_c_files_crossed() -> None:
     """Those are libc's own, and tell nobody who has them."""
     with Target([sys.executable, "-c", CROSSED_IN_PYTHON, "files"]) as target:

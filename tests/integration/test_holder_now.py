@@ -17,7 +17,7 @@ from support.targets import PATIENCE_S, StartTarget, Target
 from locktop.collector import procfs
 from locktop.collector.attach import attach
 from locktop.collector.export import json_, text
-from locktop.collector.model import Doing, HolderNow, Snapshot
+from locktop.collector.model import Doing, Snapshot, ThreadNow
 from locktop.collector.outside_stacks import CUT
 from locktop.collector.source import Source
 from locktop.collector.unwind import perf_sample
@@ -37,7 +37,7 @@ BLOCKED = (
 )
 
 
-def of_the_lock(snapshot: Snapshot) -> HolderNow | None:
+def of_the_lock(snapshot: Snapshot) -> ThreadNow | None:
     return next((lock.holder_now for lock in snapshot.locks if lock.name == "g_lock"), None)
 
 
@@ -75,11 +75,11 @@ def test_one_look_knows_the_names(start_target: StartTarget) -> None:
     assert tool.functions(seen, lock["holder_now"]["stack"])[:2] == ["sleeps", "hold"]
 
 
-def functions(snapshot: Snapshot, now: HolderNow) -> list[str]:
+def functions(snapshot: Snapshot, now: ThreadNow) -> list[str]:
     return [frame.function for frame in snapshot.stacks.get(now.stack, ())]
 
 
-def until(source: Source, wanted: Callable[[HolderNow], bool]) -> tuple[Snapshot, HolderNow]:
+def until(source: Source, wanted: Callable[[ThreadNow], bool]) -> tuple[Snapshot, ThreadNow]:
     """Look until what the holder does is as wanted: one that runs is not always on a CPU."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
@@ -128,7 +128,7 @@ def test_a_call_is_told_only_of_one_that_has_the_lock_in_it(
 ) -> None:
     target: Target = request.getfixturevalue(start)("relay", "rests")
     target.expect("ready")
-    seen: list[HolderNow] = []
+    seen: list[ThreadNow] = []
     with closing(attach(target.pid)) as source:
         while len(seen) < 40:
             now = of_the_lock(source.look())

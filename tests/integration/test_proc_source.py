@@ -23,6 +23,7 @@ from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 
 from locktop.collector import procfs
 from locktop.collector.attach import attach
+from locktop.collector.export import text
 from locktop.collector.model import CONTENTION_KINDS, Doing, Kind, Snapshot, ThreadState
 from locktop.collector.outside_waits import OutsideWait
 from locktop.collector.proc import ProcSource
@@ -215,6 +216,36 @@ def test_what_samples_cannot_tell_is_null(start_bare: StartTarget) -> None:
         assert lock["wait_s"] > 0
     page = tool.run("snapshot", "-p", target.pid, "--format", "text").stdout
     assert "sampled from outside: it runs without the library" in " ".join(page.split())
+
+
+def test_a_deadlock_that_was_there_before_lasts_for_longer(start_bare: StartTarget) -> None:
+    """Nobody saw which wait closed it, nor when."""
+    target = start_bare("ring3")
+    target.expect("ready")
+    target.go_on()
+    target.line()
+    with closing(attach(target.pid)) as source:
+        seen = until(source, lambda seen: bool(seen.deadlocks))
+    assert all(thread.waiting_for.at_least for thread in seen.threads if thread.waiting_for)
+    page = text.render(seen, width=200)
+    assert "wait for each other, for at least " in page
+    assert "(since " not in page
+    assert "This thread's wait closed the circle" not in page
+
+
+def test_of_one_that_comes_it_is_known_since_when_and_who_came_last(
+    start_bare: StartTarget,
+) -> None:
+    target = start_bare("ring3")
+    target.expect("ready")
+    with closing(attach(target.pid)) as source:
+        source.look()
+        target.go_on()
+        target.line()
+        seen = until(source, lambda seen: bool(seen.deadlocks))
+    waits = [thread.waiting_for for thread in seen.threads if thread.waiting_for]
+    assert not any(wait.at_least for wait in waits if wait.holders)
+    assert "(since " in text.render(seen, width=200)
 
 
 def test_what_a_holder_does_now(start_bare: StartTarget) -> None:

@@ -30,16 +30,20 @@ PYTHONS = [sys.executable, "/usr/bin/python3"]
 StartPython = Callable[..., Target]
 
 
+#: With the library, and started as if there were none.
+both_ways = pytest.mark.parametrize("prepared", [True, False], ids=["prepared", "bare"])
+
+
 @pytest.fixture
 def start_python() -> Iterator[StartPython]:
-    """Starts a Python program of tests/targets with the library."""
+    """Starts a Python program of tests/targets."""
     started: list[Target] = []
 
-    def start(name: str, python: str = sys.executable) -> Target:
+    def start(name: str, python: str = sys.executable, prepared: bool = True) -> Target:
         if not Path(python).exists():
             pytest.skip(f"{python} is not installed")
         command = [python, str(SOURCES / f"{name}.py")]
-        started.append(Target(command, preload_environment(None)))
+        started.append(Target(command, preload_environment(None) if prepared else None))
         return started[-1]
 
     yield start
@@ -50,20 +54,24 @@ def start_python() -> Iterator[StartPython]:
 def python_stack(snapshot: Snapshot, tid: int) -> list[list[str | int | None]]:
     """Return the Python functions of a thread's stack."""
     (thread,) = [thread for thread in snapshot.threads if thread.tid == tid]
-    stack = snapshot.stacks[thread.waiting_for.stack] if thread.waiting_for else ()
+    stack = snapshot.stacks.get(thread.waiting_for.stack, ()) if thread.waiting_for else ()
     return [[f.function, f.file, f.line] for f in stack if f.module == "python"]
 
 
+@both_ways
 @pytest.mark.parametrize("python", PYTHONS)
-def test_they_are_those_that_python_knows(python: str, start_python: StartPython) -> None:
-    target = start_python("python_frames", python)
+def test_they_are_those_that_python_knows(
+    python: str, prepared: bool, start_python: StartPython
+) -> None:
+    target = start_python("python_frames", python, prepared)
     target.expect("ready")
     with closing(attach(target.pid)) as source:
         snapshot = source.look(resolve=True)
     target.go_on()
     truth = target.truth()
     assert {tid: python_stack(snapshot, int(tid)) for tid in truth} == truth
-    assert snapshot.notes == ()
+    assert snapshot.source == ("preload" if prepared else "proc")
+    assert not [note for note in snapshot.notes if "Python" in note]
 
 
 def test_functions_of_c_that_python_calls_stay(start_python: StartPython) -> None:
@@ -92,8 +100,11 @@ def test_functions_of_c_that_python_calls_stay(start_python: StartPython) -> Non
     tool.look_until(target.pid, is_named, "the lock's name")
 
 
-def test_they_come_by_themselves_while_one_looks_on(start_python: StartPython) -> None:
-    target = start_python("python_frames")
+@both_ways
+def test_they_come_by_themselves_while_one_looks_on(
+    prepared: bool, start_python: StartPython
+) -> None:
+    target = start_python("python_frames", prepared=prepared)
     target.expect("ready")
     target.go_on()
     truth = target.truth()
@@ -112,8 +123,11 @@ def test_they_come_by_themselves_while_one_looks_on(start_python: StartPython) -
         assert stacks == again, "an id stays with its stack"
 
 
-def test_a_wait_is_never_shown_with_the_functions_of_another(start_python: StartPython) -> None:
-    target = start_python("python_turns")
+@both_ways
+def test_a_wait_is_never_shown_with_the_functions_of_another(
+    prepared: bool, start_python: StartPython
+) -> None:
+    target = start_python("python_turns", prepared=prepared)
     tid = int(target.line())
     seen: dict[int, set[str]] = {}
     deadline = time.monotonic() + 2 * PATIENCE_S

@@ -64,6 +64,7 @@ def without_times(snapshot: Snapshot) -> dict[int, Thread]:
     return {
         thread.tid: thread._replace(
             waiting_for=wait._replace(for_s=0.0) if wait else None,
+            now=None,  # since when a call lasts each knows from its own looks
             wait_s=dict.fromkeys(thread.wait_s, 0.0),
             cpu_s=0.0,
             cpu_share=0.0,
@@ -97,7 +98,8 @@ def test_who_sleeps_on_is_told_as_whoever_looks_first_tells_it(
             kind = now.waiting_for.kind
             grown = now.waiting_for.for_s - then.waiting_for.for_s
             assert grown > 0
-            assert now.wait_s[kind] - then.wait_s[kind] == pytest.approx(grown)
-            assert now.wait_share + now.idle_share == pytest.approx(1.0)
+            assert now.wait_s[kind] - then.wait_s[kind] == pytest.approx(grown, rel=1e-4)
+            # From look to look the rate of the library's clock is known better: to 1e-5 at first.
+            assert now.wait_share + now.idle_share == pytest.approx(1.0, abs=1e-4)
             assert now.time is not None
-            assert now.time.contended + now.time.idle == pytest.approx(1.0)
+            assert now.time.contended + now.time.idle == pytest.approx(1.0, abs=1e-4)

@@ -9,7 +9,8 @@ import struct
 
 import pytest
 
-from locktop.collector import futex, glibc_objects, libc_version, memory, syscalls
+from locktop.collector import futex, glibc_objects, memory, syscalls
+from locktop.collector.c_library import CLibrary
 from locktop.collector.futex import FutexWait
 from locktop.collector.glibc_objects import AFTER, BEFORE, Object
 from locktop.collector.model import Kind, Lock
@@ -114,6 +115,18 @@ def test_a_mutex_is_known_by_all_that_is_in_it() -> None:
 )
 def test_a_field_that_does_not_fit_tells_that_it_is_none(wait: FutexWait, memory_: bytes) -> None:
     assert glibc_objects.told(wait, memory_, TIDS) is None
+
+
+@pytest.mark.parametrize(("kind", "is_one"), [(32, True), (512 | 32, True), (0, False)])
+def test_one_that_lends_priority_is_known_by_its_kind(kind: int, is_one: bool) -> None:
+    """PTHREAD_MUTEX_NORMAL is a plain one that may not be elided: 512."""
+    wait = MUTEX._replace(value=0, inherits=True)
+    found = glibc_objects.told(wait, mutex(lock=0x80000000 | 101, kind=kind), TIDS)
+    assert found == Object(Kind.MUTEX if is_one else Kind.FUTEX, 0x1000, 101)
+
+
+def test_what_others_call_is_none_of_its_objects() -> None:
+    assert glibc_objects.told(MUTEX, mutex(), TIDS, waits_at=lambda pc: False) is None
 
 
 def test_a_routine_that_runs_once_is_known_by_where_the_call_is_made() -> None:
@@ -243,7 +256,7 @@ def test_what_cannot_be_read_is_empty() -> None:
 
 def test_the_version_of_glibc() -> None:
     version = os.confstr("CS_GNU_LIBC_VERSION") or ""
-    told = libc_version.glibc_of(os.getpid())
+    told = CLibrary(os.getpid()).version
     # Not each version defines a symbol of its own.
     assert 0 <= int(version.rpartition(".")[2]) - told <= 2
 
@@ -294,7 +307,7 @@ def test_of_many_owners_that_ended_those_waited_for_most_are_told() -> None:
 def test_a_thread_that_waits_on_differs_in_its_times_alone() -> None:
     sampled, stack = Sampled(), 1 << 33
     resolver = Resolver(os.getpid())
-    picture = OutsidePicture(resolver, sampled, lambda id_: ())
+    picture = OutsidePicture(resolver, sampled, lambda id_: (), lambda wait: ())
     asleep = Sample(100, 100, 1, "worker", "S", 0.25, 0.0, None, 1, 10.0)
     holder = Sample(101, 101, 2, "holder", "S", 0.5, 0.0, None, 1, 10.0)
     samples, waits = {101: holder, 100: asleep}, {100: wait(100, 1, 10.0)}
@@ -328,7 +341,7 @@ def test_a_thread_that_waits_on_differs_in_its_times_alone() -> None:
 
 def test_a_lock_that_nobody_waits_for_is_the_same_object_until_something_of_it_changes() -> None:
     sampled, resolver = Sampled(), Resolver(os.getpid())
-    picture = OutsidePicture(resolver, sampled, lambda id_: ())
+    picture = OutsidePicture(resolver, sampled, lambda id_: (), lambda wait: ())
     at, seen = 10.0, list[Lock]()
     for waits in ({100: wait(100, 1, 10.0)}, {}, {}, {}):
         sampled.add(at, waits)

@@ -19,12 +19,12 @@ from locktop.collector.model import (
     DeadlockEdge,
     Doing,
     Held,
-    HolderNow,
     Kind,
     LockRates,
     PatternName,
     Snapshot,
     Thread,
+    ThreadNow,
     ThreadState,
     Use,
     Wait,
@@ -118,7 +118,7 @@ def starved() -> Snapshot:
 
 
 def long_hold() -> Snapshot:
-    sleeps = HolderNow(HOLDER, Doing.BLOCKED, "fsync", "fsync(7 -> /var/lib/x/wal)", 0.09)
+    sleeps = ThreadNow(HOLDER, Doing.BLOCKED, "fsync", "fsync(7 -> /var/lib/x/wal)", 0.09)
     holding = holder(ThreadState.IDLE, for_s=0.1)
     made = look((waiter(11),), LockRates(acquisitions=5), holding)
     return with_lock(made, holder_now=sleeps)

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from locktop.collector.export.json_ import document
-from locktop.collector.frames import CUT, StackFrames
+from locktop.collector.frames import CUT
 from locktop.collector.model import (
     Deadlock,
     DeadlockEdge,
@@ -153,7 +153,7 @@ class Looks:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("locktop.collector.python_stacks._PAUSE_S", 0.0)
         self.reader = Reader()
-        self.stacks = PythonStacks(cast(PythonReader, self.reader), cast(StackFrames, Stacks()))
+        self.stacks = PythonStacks(cast(PythonReader, self.reader), Stacks().of)
         self.last = snapshot()
 
     def look(self, seq: int | None, stack: int = STACK) -> list[str]:

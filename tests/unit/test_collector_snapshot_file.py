@@ -21,13 +21,13 @@ from locktop.collector.model import (
     Counters,
     Doing,
     Frame,
-    HolderNow,
     Kind,
     Mark,
     OrderCycle,
     OrderEdge,
     Snapshot,
     Switches,
+    ThreadNow,
     UnseenWait,
     WaitStack,
 )
@@ -37,9 +37,10 @@ from locktop.collector.snapshot_file import is_one, parse
 def full() -> Snapshot:
     """Something of everything."""
     made = pictures.deadlock()
-    now = HolderNow(4711, Doing.BLOCKED, "read", "read(7 -> pipe:[9])", 1.5, 3)
+    now = ThreadNow(4711, Doing.BLOCKED, "read", "read(7 -> pipe:[9])", 1.5, 3)
     asked = made.threads[0]._replace(
         switches=Switches(7, 3, None),
+        now=ThreadNow(made.threads[0].tid, Doing.BLOCKED, "poll", "poll(3 -> pipe:[9])", 0.5, 3),
         counters=Counters(
             2.5,
             (Counter("task-clock", "s", 0.5, 0.2), Counter("cycles", "", None, why="no right")),

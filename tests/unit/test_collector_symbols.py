@@ -235,6 +235,22 @@ def test_maps() -> None:
     assert [m.path for m in space.mappings][-1] == "/new\nline"
 
 
+@pytest.mark.parametrize("begins", ["0000", "2000"])
+def test_a_file_that_is_read_right_below_is_not_its_beginning(begins: str) -> None:
+    """A program that names its own functions maps its libraries, and the kernel puts them there;
+    one that looks only at their kind maps a page."""
+    data = (
+        b"7f000000%s-7f0000003000 r--p 00000000 fe:00 7 /lib/b\n"
+        b"7f0000003000-7f0000004000 r--p 00000000 fe:00 7 /lib/b\n"
+        b"7f0000004000-7f0000005000 r-xp 00001000 fe:00 7 /lib/b\n"
+        b"7f0000005000-7f0000006000 rw-p 00002000 fe:00 7 /lib/b\n"
+    ) % begins.encode()
+    space = maps.AddressSpace(maps.parse(data))
+    copy, beginning, code, data_ = space.mappings
+    assert [space.base(one) for one in (beginning, code, data_)] == [beginning] * 3
+    assert space.base(copy) is copy
+
+
 def test_two_parts_of_a_small_program_may_lie_in_its_first_page() -> None:
     data = (
         b"400000-401000 r-xp 00000000 fe:00 42 /usr/bin/a\n"
@@ -394,6 +410,15 @@ def test_a_lock_of_python_is_called_after_the_python_function_that_waits(
     known[0] = ()
     assert name(1) == "sem in task (app.py:23)", "it keeps its name"
     assert name(2) == "sem 0x10"
+    names = LockNames(resolver, generations=False)
+    known[0] = merged
+    assert name(1) == "sem in task (app.py:23)"
+    known[0] = ()
+    assert name(1) == "sem 0x10", "each wait for a condition makes a lock, here perhaps"
+    known[0] = merged[2:]
+    assert name(1) == "sem in task (app.py:23)"
+    known[0] = ()
+    assert name(1) == "sem in task (app.py:23)"
     resolver.close()
 
 

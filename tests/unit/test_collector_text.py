@@ -100,7 +100,7 @@ def test_the_document_has_the_keys_others_rely_on() -> None:
     assert (document["format"], document["version"]) == ("locktop.snapshot", 1)
     assert {"pid", "comm", "cmdline", "exe", "started_at"} <= document["process"].keys()
     assert document["threads"][1]["waiting_for"] | {"site": 0, "timed": 0, "shared": 0} == {
-        "lock": 7, "kind": "mutex", "since_s": 1.2, "holders": [PID], "stack": 5,
+        "lock": 7, "kind": "mutex", "since_s": 1.2, "at_least": False, "holders": [PID], "stack": 5,
         "site": 0, "timed": 0, "shared": 0, "idle": False, "why": "mutex",
     }  # fmt: skip
     assert document["complete"] is True

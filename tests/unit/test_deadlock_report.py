@@ -29,16 +29,19 @@ from locktop.collector.model import (
     Doing,
     Frame,
     Held,
-    HolderNow,
     How,
     Kind,
     OrderCycle,
     OrderEdge,
     Snapshot,
     Thread,
+    ThreadNow,
     ThreadState,
     Wait,
 )
+from locktop.tui.lines.deadlock_details import deadlock_details
+from locktop.tui.lines.picture import Picture
+from locktop.tui.lines.runs import line_text
 
 HOSTILE = 'a"b\\N\\n<b>&amp;|{x} end`--> subgraph; %% 線程 #quot;'
 
@@ -211,6 +214,21 @@ def test_who_is_stuck_behind_is_told_the_longest_wait_first() -> None:
     assert "nor does what is stuck behind" in said
 
 
+def test_those_that_are_stuck_alike_are_told_together() -> None:
+    one = member(5, 1, 1, 1.0)
+    other = one._replace(tid=7, name="t7")
+    snapshot = seen(*RING, member(6, 5, 5, 2.0), one, other, circle=3)
+    said = page(snapshot)
+    assert "    2 threads (t#: 5, 7) wait for mutex g_1 for up to 1.00 s, in f205" in said
+    assert "    t6 (6) waits for mutex g_5 for 2.00 s, in f206" in said
+    (details,) = (
+        line
+        for line in map(line_text, deadlock_details(Picture(snapshot)))
+        if line.startswith("  2 threads")
+    )
+    assert details.startswith("  2 threads (t#: 5, 7) wait for mutex g_1 for up to 1.00 s")
+
+
 def test_a_lock_that_ended_with_its_thread_is_told_so() -> None:
     snapshot = seen(member(1, 2, 9), member(3, 1, 1), circle=1, how={1: How.ABANDONED})
     gone = member(9, 1, 1)._replace(alive=False, waiting_for=None, holds=())
@@ -370,21 +388,24 @@ def test_a_drawing_of_many_behind_says_how_many_it_leaves_out(count: int) -> Non
     many = [member(5, 1, 1)._replace(tid=100 + n) for n in range(count)]
     found = reports(seen(*RING, *many, circle=3))
     assert f"{count - 30} threads more behind" in deadlock_dot.render(found)
-    assert f"and {count - 20} more" in "\n".join(deadlock_text.lines(found[0]))
+    assert f"    {count} threads (t5: 100, " in "\n".join(deadlock_text.lines(found[0]))
+    different = [one._replace(name=chr(0x100 + n)) for n, one in enumerate(many)]
+    found = reports(seen(*RING, *different, circle=3))
+    assert f"    and {count - 20} more" in "\n".join(deadlock_text.lines(found[0]))
 
 
 @pytest.mark.parametrize(
     ("now", "said"),
     [
-        (HolderNow(4731, Doing.WAITING, for_s=3.0), "now waiting for mutex fork[2]"),
-        (HolderNow(4731, Doing.STOPPED), "now stopped"),
-        (HolderNow(4731, Doing.RUNNING, cpu=0.97), "now running (97% of a CPU)"),
-        (HolderNow(4731, Doing.BLOCKED, "read", "read(3 -> pipe:[7])", 2.0), "now in read(3 ->"),
-        (HolderNow(4731, Doing.ENDED), ""),
-        (HolderNow(4732, Doing.STOPPED), ""),  # of another one
+        (ThreadNow(4731, Doing.WAITING, for_s=3.0), "now waiting for mutex fork[2]"),
+        (ThreadNow(4731, Doing.STOPPED), "now stopped"),
+        (ThreadNow(4731, Doing.RUNNING, cpu=0.97), "now running (97% of a CPU)"),
+        (ThreadNow(4731, Doing.BLOCKED, "read", "read(3 -> pipe:[7])", 2.0), "now in read(3 ->"),
+        (ThreadNow(4731, Doing.ENDED), ""),
+        (ThreadNow(4732, Doing.STOPPED), ""),  # of another one
     ],
 )
-def test_of_each_holder_it_says_what_it_does_now(now: HolderNow, said: str) -> None:
+def test_of_each_holder_it_says_what_it_does_now(now: ThreadNow, said: str) -> None:
     made = pictures.deadlock()
     locks = tuple(one._replace(holder_now=now) if one.id == 11 else one for one in made.locks)
     (report,) = reports(replace(made, locks=locks))

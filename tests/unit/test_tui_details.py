@@ -13,8 +13,8 @@ from locktop.collector.model import (
     Doing,
     Event,
     Frame,
-    HolderNow,
     Kind,
+    ThreadNow,
     ThreadState,
     UnseenWait,
     WaitStack,
@@ -57,7 +57,7 @@ def test_a_thread_that_waits_where_the_library_does_not_see_it() -> None:
         for column in thread_list.columns(picture)
         if column.title in ("WAITS FOR", "SINCE")
     }
-    assert cells == {"WAITS FOR": "unseen: OpenMP lock", "SINCE": "2.50s"}
+    assert cells == {"WAITS FOR": "unseen: OpenMP lock", "SINCE": ">2.50s"}
     group = ThreadGroup("key", (sleeper, sleeper._replace(tid=1)), "t", 0, "")
     (waits_for,) = (c for c in thread_list.columns(picture) if c.title == "WAITS FOR")
     assert waits_for.cell(group)[0] == "", "the other one does not wait"
@@ -243,7 +243,7 @@ def test_what_a_holder_does_has_its_stack_as_old_as_it_is() -> None:
     assert "0 journal_flush" in said
     lock = next(lock for lock in calm.locks if lock.id == 1)
     assert "; now running (58% of a CPU)" in details(Picture(calm), 1)
-    old = lock._replace(holder_now=HolderNow(4714, Doing.RUNNING, stack=6, stack_age_s=1.25))
+    old = lock._replace(holder_now=ThreadNow(4714, Doing.RUNNING, stack=6, stack_age_s=1.25))
     said = details(Picture(replace(calm, locks=(old, *calm.locks[1:]))), 1)
     assert "seen asleep 1.25s ago:" in said
     assert "; now running" in said

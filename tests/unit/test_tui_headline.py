@@ -7,7 +7,7 @@ from dataclasses import replace
 import pictures
 import pytest
 
-from locktop.collector.model import Doing, HolderNow, Kind, ThreadState, Wait
+from locktop.collector.model import Doing, Kind, ThreadNow, ThreadState, Wait
 from locktop.tui.lines.headline import headline
 from locktop.tui.lines.picture import Picture
 from locktop.tui.lines.runs import line_text
@@ -99,7 +99,8 @@ def test_headline_says_what_the_holder_does_where_there_is_room() -> None:
     picture = Picture(pictures.normal())
     wide = line_text(headline(picture, 200))
     assert wide.endswith(", now in fsync(7 -> /var/lib/store/journal) for 1.30 s")
-    assert "now in" not in line_text(headline(picture, 100))
-    lock = picture.locks[2]._replace(holder_now=HolderNow(4716, Doing.RUNNING, stack=7))
+    assert line_text(headline(picture, 100)).endswith(", now in fsync")
+    assert "now in" not in line_text(headline(picture, 60))
+    lock = picture.locks[2]._replace(holder_now=ThreadNow(4716, Doing.RUNNING, stack=7))
     runs = Picture(replace(picture.snapshot, locks=(picture.locks[1], lock)))
     assert line_text(headline(runs, 140)).endswith(", now runs journal_flush:233")

@@ -8,7 +8,7 @@ import pictures
 import pytest
 from rich.cells import cell_len
 
-from locktop.collector.model import Doing, Held, HolderNow, Kind
+from locktop.collector.model import Doing, Held, Kind, ThreadNow
 from locktop.tui.lines import lock_list, thread_list
 from locktop.tui.lines.order import Ordering, matches
 from locktop.tui.lines.picture import Picture
@@ -92,7 +92,7 @@ def test_on_a_wide_screen_each_contended_lock_has_what_its_holder_does() -> None
     calm = pictures.normal()
     waits = calm.threads[4]._replace(holds=(Held(3, 0x401100, 1.0),))
     third = calm.locks[2]._replace(
-        holders=(4715,), waiters=(4712,), holder_now=HolderNow(4715, Doing.WAITING)
+        holders=(4715,), waiters=(4712,), holder_now=ThreadNow(4715, Doing.WAITING)
     )
     picture = Picture(
         replace(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +24,7 @@ async def test_says_first_what_is_stuck_for_how_long_because_of_whom_and_where()
     async with opened() as screen:
         assert screen.lines[1].strip() == (
             "reader waits for g_table_lock for 1.27s; held by journal for 1.31s "
-            "at journal_write journal.c:210"
+            "at journal_write journal.c:210, now in fsync"
         )
 
 
@@ -326,6 +327,14 @@ async def test_details_of_a_thread_follow_the_chain_to_its_root() -> None:
             "because   worker-2 took it at cache_put cache.c:88; waits for g_table" in screen.text
         )
         assert "because   journal took it at journal_write journal.c:210" in screen.text
+
+
+async def test_who_goes_from_a_deadlock_to_a_list_sees_what_is_in_the_list() -> None:
+    async with opened(pictures.deadlock(), size=(80, 24)) as screen:
+        await screen.keys("d", "pagedown", "pagedown", "escape", "tab", "enter")
+        assert "Details of the deadlock" not in screen.text
+        (title,) = (line for line in screen.lines if "Details of" in line)
+        assert re.findall(r" (\d+)-\d+ of", title) in ([], ["1"]), "from its top"
 
 
 async def test_save_writes_the_picture_that_is_seen_and_never_over_another(

@@ -86,6 +86,7 @@ def _form(arguments: argparse.Namespace) -> str:
 def _looked(arguments: argparse.Namespace) -> Snapshot:
     """The later of two looks. Raises LocktopError where they cannot tell."""
     from locktop.collector.export import verdict
+    from locktop.collector.model import Kind
 
     source = attached(arguments.pid, arguments)
     try:
@@ -94,7 +95,12 @@ def _looked(arguments: argparse.Namespace) -> Snapshot:
         snapshot = source.look()
         potential = arguments.potential and snapshot.lock_order
         # Rules go by names, which to look for takes longer than a probe should otherwise.
-        if snapshot.deadlocks or potential or arguments.idle_matching:
+        # Also whether a semaphore that is waited for is a lock of Python's.
+        on_semaphores = snapshot.is_sampled and any(
+            thread.waiting_for is not None and thread.waiting_for.kind is Kind.SEM
+            for thread in snapshot.threads
+        )
+        if snapshot.deadlocks or potential or arguments.idle_matching or on_semaphores:
             snapshot = source.look(resolve=True)
     finally:
         source.close()

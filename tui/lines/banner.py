@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from locktop.collector.export.deadlock_words import SHORTLY, who_for_whom
 from locktop.collector.model import Deadlock, DeadlockEdge, Frame, How
-from locktop.tui.lines.figures import duration
+from locktop.tui.lines.figures import lasting
 from locktop.tui.lines.picture import Picture, place, short_place
 from locktop.tui.lines.runs import Line, say
 from locktop.tui.lines.shorten import middle, place_in
@@ -41,7 +41,8 @@ def _title(deadlocks: Sequence[Deadlock]) -> Line:
     wait = f"{count} threads wait" if count > 1 else "1 thread waits"
     word = "DEADLOCK" if certain else "POSSIBLE DEADLOCK"
     what = f"{len(told)} {word}S, the oldest" if len(told) > 1 else word
-    since = duration(max(deadlock.since_s for deadlock in told))
+    oldest = max(told, key=lambda deadlock: deadlock.since_s)
+    since = lasting(oldest.since_s, oldest.at_least)
     return say((f" !! {what} for {since}: {wait} for {whom}   d: their stacks ", "alarm"))
 
 

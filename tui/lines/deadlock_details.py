@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from locktop.collector.analysis.deadlock_report import DeadlockReport, Follower, Member, reports
+from locktop.collector.analysis.deadlock_report import DeadlockReport, Member, reports
 from locktop.collector.export import deadlock_words as words
-from locktop.collector.export.units import duration
+from locktop.collector.export.units import lasting
 from locktop.tui.lines.parts import blank, heading, labelled, stack_of
 from locktop.tui.lines.picture import Picture, place
 from locktop.tui.lines.runs import Line, say
@@ -46,7 +46,7 @@ def _member(picture: Picture, report: DeadlockReport, member: Member) -> Iterato
     yield labelled(
         "waits for",
         (words.waits_for(report, member), "strong"),
-        (f" for {duration(member.for_s)}" if wait is not None else "", "waiting"),
+        (f" for {lasting(member.for_s, member.at_least)}" if wait is not None else "", "waiting"),
     )
     whose = words.whose(report, member)
     if whose:
@@ -66,20 +66,14 @@ def _taken_at(member: Member) -> Iterator[str | tuple[str, str]]:
 
 
 def _followers(report: DeadlockReport) -> Iterator[Line]:
-    for follower in report.behind[:_MOST_BEHIND]:
-        yield _follower(report, follower)
-    if len(report.behind) > _MOST_BEHIND:
-        yield say((f"  and {len(report.behind) - _MOST_BEHIND} more", "dim"))
-
-
-def _follower(report: DeadlockReport, follower: Follower) -> Line:
-    return say(
-        "  ",
-        (words.thread(report, follower.tid), "stuck"),
-        f" waits for {words.waits_for(report, follower)}",
-        (f" for {duration(follower.for_s)}", "waiting"),
-        *((", in ", (place(follower.at), "where")) if follower.at is not None else ()),
-    )
+    groups = words.alike(report)
+    for group in groups[:_MOST_BEHIND]:
+        (who, waits, lasts), at = words.followers(report, group), group[0].at
+        where = (", in ", (place(at), "where")) if at is not None else ()
+        yield say("  ", (who, "stuck"), f" {waits}", (f" {lasts}", "waiting"), *where)
+    left = sum(map(len, groups[_MOST_BEHIND:]))
+    if left:
+        yield say((f"  and {left} more", "dim"))
 
 
 def _said(title: str, sentences: Iterable[str]) -> Iterator[Line]:

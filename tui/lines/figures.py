@@ -32,6 +32,11 @@ def duration(seconds: float | None) -> str:
     return f"{seconds * 1e9:.0f}ns"
 
 
+def lasting(seconds: float, at_least: bool) -> str:
+    """How long something has lasted: 1.23s, >1.23s."""
+    return f">{duration(seconds)}" if at_least else duration(seconds)
+
+
 def _long_duration(seconds: int) -> str:
     minutes, rest = divmod(seconds, 60)
     if minutes < 60:

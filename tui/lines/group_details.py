@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from locktop.collector.analysis.thread_groups import ThreadGroup
-from locktop.tui.lines.figures import duration, exact, percent
+from locktop.tui.lines.figures import duration, exact, lasting, percent
 from locktop.tui.lines.parts import blank, heading, labelled, stack_of
 from locktop.tui.lines.picture import LONG_WAIT_S, Picture
 from locktop.tui.lines.runs import Line, Run, say
-from locktop.tui.lines.thread_details import rule_told
+from locktop.tui.lines.thread_details import does_now, rule_told
 from locktop.tui.lines.thread_list import contention_wait, row_time, states_word
 from locktop.tui.lines.time_bar import time_words
 
@@ -27,6 +27,10 @@ def group_details(picture: Picture, group: ThreadGroup) -> Iterator[Line]:
     yield from _waits(picture, group)
     if group.wait is not None:
         yield from stack_of(picture, group.wait.stack, group.wait.site)
+    asked = next((thread for thread in group.threads if thread.now is not None), None)
+    if asked is not None and asked.now is not None:
+        yield labelled("one of them", picture.thread_name(asked.tid), (f"  {asked.tid}", "dim"))
+        yield from does_now(picture, asked.now)
     yield from _figures(picture, group)
     yield from _threads(picture, group)
 
@@ -41,7 +45,7 @@ def _waits(picture: Picture, group: ThreadGroup) -> Iterator[Line]:
     said: list[Run | str] = [
         (name or picture.lock_name(wait.lock), "strong"),
         f" ({wait.kind.value}{several})",
-        (f", the longest {duration(wait.for_s)}", "waiting"),
+        (f", the longest {lasting(wait.for_s, wait.at_least)}", "waiting"),
     ]
     if group.holders:
         holders = [picture.holders((tid,), wait.lock) for tid in group.holders[:_MOST_HOLDERS]]
@@ -81,7 +85,7 @@ def _threads(picture: Picture, group: ThreadGroup) -> Iterator[Line]:
     for thread in threads[:_MOST_THREADS]:
         wait = thread.waiting_for
         known = wait if wait is not None and wait.for_s >= LONG_WAIT_S else None
-        since = f"{duration(known.for_s):>6}" if known else " " * 6
+        since = f"{lasting(known.for_s, known.at_least):>6}" if known else " " * 6
         own = f"  {picture.lock_name(known.lock)}" if known and len(group.locks) > 1 else ""
         yield say((f"  {since} ", "waiting"), f" {thread.name}", (f"  {thread.tid}", "dim"), own)
     if len(group.threads) > _MOST_THREADS:

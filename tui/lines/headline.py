@@ -6,7 +6,7 @@ from rich.cells import cell_len
 
 from locktop.collector.model import Kind, Lock, Thread
 from locktop.tui.lines import holder
-from locktop.tui.lines.figures import duration
+from locktop.tui.lines.figures import duration, lasting
 from locktop.tui.lines.picture import Picture, short_place
 from locktop.tui.lines.runs import Line, Run, line_text, say
 
@@ -22,7 +22,12 @@ def headline(picture: Picture, width: int) -> Line:
     if worst is not None:
         full, now = _say_stuck(picture, worst), _say_now(picture, worst)
         brief, root = _say_stuck_briefly(picture, worst)
-        tries = say(*full, *now), full, say(*brief, *root, *now), say(*brief, *root), brief
+        call = _say_call(worst) if now else []
+        # What the holder does is worth more than how many wait in how many words.
+        tries = (
+            say(*full, *now), say(*brief, *root, *now), say(*full, *call),
+            say(*brief, *root, *call), full, say(*brief, *root), brief,
+        )  # fmt: skip
         return next((line for line in tries if cell_len(line_text(line)) <= width), brief)
     if picture.snapshot.ended:
         return say((" The process has ended; this is the last that was seen of it.", "dim"))
@@ -117,7 +122,7 @@ def _say_stuck(picture: Picture, lock: Lock) -> Line:
 def _since(waiter: Thread) -> str:
     """How long it waits; "" where it was seen to for the first time just now."""
     wait = waiter.waiting_for
-    return duration(wait.for_s) if wait is not None and wait.for_s > 0.0 else ""
+    return lasting(wait.for_s, wait.at_least) if wait is not None and wait.for_s > 0.0 else ""
 
 
 def _say_stuck_briefly(picture: Picture, lock: Lock) -> tuple[Line, list[Run | str]]:
@@ -139,7 +144,9 @@ def _say_stuck_briefly(picture: Picture, lock: Lock) -> tuple[Line, list[Run | s
             said.append(f" {duration(held.for_s)}")
         if frame is not None:
             said += [" at ", (short_place(frame), "where")]
-    return say(*said), _say_root(picture, holders[0]) if holders else []
+    if not holders:
+        return say(*said), [("; who holds it is not known", "dim")]
+    return say(*said), _say_root(picture, holders[0])
 
 
 def _waiters(picture: Picture, lock: Lock) -> list[Thread]:
@@ -171,6 +178,12 @@ def _say_now(picture: Picture, lock: Lock) -> list[Run | str]:
         return []
     words, style = holder.shortly(picture, lock)
     return [", now ", (words, style)] if words else []
+
+
+def _say_call(lock: Lock) -> list[Run | str]:
+    """The same in fewer words, where there are any."""
+    call = lock.holder_now.call if lock.holder_now is not None else ""
+    return [", now in ", (call, "text")] if call else []
 
 
 def _say_root(picture: Picture, tid: int) -> list[Run | str]:

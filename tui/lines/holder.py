@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from locktop.collector.export import holder_words
+from locktop.collector.export import now_words
 from locktop.collector.model import Doing, Lock
 from locktop.tui.lines.picture import Picture
 from locktop.tui.lines.runs import Run
@@ -25,4 +25,4 @@ def shortly(picture: Picture, lock: Lock) -> Run:
         # Of a copy or a hash on behalf of the program the place in the program says more.
         own = next((frame for frame in stack if frame.line is not None), stack[0])
         return f"runs {place_in(own, _PLACE_WIDTH)}", "running"
-    return holder_words.doing(now, now.tid), "text"
+    return now_words.doing(now, now.tid), "text"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from itertools import islice
 
-from locktop.collector.export import holder_words, misuse_text
+from locktop.collector.export import misuse_text, now_words
 from locktop.collector.model import CONTENTION_KINDS, Blame, Kind, Lock, WaitStack
-from locktop.tui.lines.figures import count, duration, exact, percent
+from locktop.tui.lines.figures import count, duration, exact, lasting, percent
 from locktop.tui.lines.lock_list import LockRow, mean_hold
 from locktop.tui.lines.parts import blank, heading, labelled, latest_events, stack_of
 from locktop.tui.lines.picture import Picture
@@ -72,12 +72,12 @@ def _holder(picture: Picture, lock: Lock, tid: int) -> Iterator[Run | str]:
         return
     wait = thread.waiting_for
     if wait is None:
-        now = holder_words.doing(lock.holder_now, tid) or state_word(picture, thread)
+        now = now_words.doing(lock.holder_now, tid) or state_word(picture, thread)
         yield (f"; now {now}", "dim")
         return
     yield "; now waits for "
     yield picture.lock_name(wait.lock), "waiting"
-    yield f" {duration(wait.for_s)}"
+    yield f" {lasting(wait.for_s, wait.at_least)}"
 
 
 def _waiters(picture: Picture, lock: Lock) -> Iterator[Line]:
@@ -90,8 +90,9 @@ def _waiters(picture: Picture, lock: Lock) -> Iterator[Line]:
         said += [", " if said else f"{len(lock.waiters)}: ", (picture.thread_name(tid), "strong")]
         thread = picture.threads.get(tid)
         if thread is not None and thread.waiting_for is not None:
-            said.append((f" {duration(thread.waiting_for.for_s)}", "waiting"))
-            said.append(" to read" if thread.waiting_for.shared else "")
+            wait = thread.waiting_for
+            said.append((f" {lasting(wait.for_s, wait.at_least)}", "waiting"))
+            said.append(" to read" if wait.shared else "")
     if len(lock.waiters) > _MOST_WAITERS:
         said.append((f" and {len(lock.waiters) - _MOST_WAITERS} more", "dim"))
     yield labelled("waiters", *said)

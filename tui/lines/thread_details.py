@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice, pairwise
 
-from locktop.collector.export import unseen_text
-from locktop.collector.model import Thread, UnseenWait
+from locktop.collector.export import now_words, unseen_text
+from locktop.collector.model import Doing, Thread, ThreadNow, UnseenWait
 from locktop.tui.lines.counters import counter_lines, switches_line
-from locktop.tui.lines.figures import duration, exact, percent
+from locktop.tui.lines.figures import duration, exact, lasting, percent
 from locktop.tui.lines.parts import blank, heading, labelled, latest_events, stack_of
 from locktop.tui.lines.picture import Picture
 from locktop.tui.lines.runs import Line, Run, say
@@ -44,19 +44,29 @@ def _waits(picture: Picture, thread: Thread) -> Iterator[Line]:
         yield from _waits_unseen(picture, picture.unseen[thread.tid])
         return
     if wait is None:
-        yield labelled("waits for", ("not known" if picture.dormant else "nothing", "dim"))
+        if thread.now is None or thread.now.doing is not Doing.BLOCKED:
+            yield labelled("waits for", ("not known" if picture.dormant else "nothing", "dim"))
+        if thread.now is not None:
+            yield from does_now(picture, thread.now)
         return
     holders = [picture.holders((tid,), wait.lock) for tid in wait.holders]
     said: list[Run | str] = [
         (picture.lock_name(wait.lock), "strong"),
         f" ({wait.kind.value})",
         " to read" if wait.shared else "",
-        (f" for {duration(wait.for_s)}", "waiting"),
+        (f" for {lasting(wait.for_s, wait.at_least)}", "waiting"),
         " with a timeout" if wait.timed else "",
     ]
     if holders:
         said += [", held by ", (", ".join(holders[:4]), "holder")]
     yield labelled("waits for", *said)
+
+
+def does_now(picture: Picture, now: ThreadNow) -> Iterator[Line]:
+    """What a thread does that waits for nothing that is told, and where."""
+    yield labelled("now", (now_words.doing(now, now.tid), "strong"))
+    if now.stack:
+        yield from stack_of(picture, now.stack, 0)
 
 
 def _waits_unseen(picture: Picture, wait: UnseenWait) -> Iterator[Line]:
@@ -91,7 +101,7 @@ def _because(picture: Picture, thread: Thread) -> Iterator[Line]:
             said += [
                 "; waits for ",
                 (picture.lock_name(link.waiting_for.lock), "waiting"),
-                f" {duration(link.waiting_for.for_s)}",
+                f" {lasting(link.waiting_for.for_s, link.waiting_for.at_least)}",
             ]
         yield labelled("because", *said)
     if thread.tid in picture.stuck_threads:

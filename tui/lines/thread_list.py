@@ -8,7 +8,7 @@ from locktop.collector.analysis import time_split
 from locktop.collector.analysis.thread_groups import ThreadGroup
 from locktop.collector.model import CONTENTION_KINDS, Thread, ThreadState, TimeSplit
 from locktop.tui.lines import folds
-from locktop.tui.lines.figures import bar, count, duration, fit_right, percent
+from locktop.tui.lines.figures import bar, count, duration, fit_right, lasting, percent
 from locktop.tui.lines.order import Order
 from locktop.tui.lines.picture import LONG_WAIT_S, SOME_SHARE, Picture, only_waits_for_work
 from locktop.tui.lines.runs import Line
@@ -234,9 +234,9 @@ def _unseen(picture: Picture, row: ThreadRow) -> str:
 def _since(picture: Picture, row: ThreadRow) -> str:
     thread = threads_of(row)[0]
     if thread.waiting_for is not None:
-        return duration(thread.waiting_for.for_s)
+        return lasting(thread.waiting_for.for_s, thread.waiting_for.at_least)
     unseen = picture.unseen.get(thread.tid) if _unseen(picture, row) else None
-    return duration(unseen.for_s) if unseen is not None and unseen.for_s else ""
+    return lasting(unseen.for_s, at_least=True) if unseen is not None and unseen.for_s else ""
 
 
 def _held_by(picture: Picture, row: ThreadRow) -> Cell:

@@ -1,14 +1,15 @@
-"""What a holder does now as a JSON object."""
+"""What a thread does now as a JSON object."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from locktop.collector.model import HolderNow
+from locktop.collector.model import ThreadNow
 
 
-def document(now: HolderNow) -> dict[str, Any]:
-    """Return the object. "for_s" and "stack_age_s" are seconds, "cpu" a share or null."""
+def document(now: ThreadNow) -> dict[str, Any]:
+    """Return the object. "for_s" and "stack_age_s" are seconds, "cpu" a share or null;
+    "at_least" is of "for_s"."""
     return {
         "tid": now.tid,
         "doing": str(now.doing),
@@ -18,4 +19,5 @@ def document(now: HolderNow) -> dict[str, Any]:
         "stack": now.stack,
         "stack_age_s": now.stack_age_s,
         "cpu": now.cpu,
+        "at_least": now.at_least,
     }
