@@ -297,8 +297,8 @@ POSSIBLE = {
     ),
     "a semaphore that is no lock": Knot(
         of("lock a, meet 1, get e", "post e, get e, meet 1, lock a", objects="e=0"),
-        of("lock a, meet 1, get e", "post e, get e, meet 1, lock a", "post f, post e, get e, stay",
-           objects="e=0"),
+        of("lock a, meet 1, get e", "post e, get e, meet 1, lock a",
+           "post f, post e, get e, meet 1, stay", objects="e=0"),
         {(1, "signals", 2), (2, "held", 1)},
     ),
     "a semaphore of several processes": Knot(
@@ -322,7 +322,7 @@ POSSIBLE = {
 #: Threads that wait for work, and what else may look like a deadlock.
 SILENT = {
     "a pool": of(*["meet 1, lock c, wait c"] * 2, "signal c, meet 1, lock c, wait c"),
-    "a pool that is joined": of("lock c, wait c", main="signal c, join 1"),
+    "a pool that is joined": of("meet 1, lock c, wait c", main="signal c, meet 1, join 1"),
     "each waits for the other's word": of(
         "post f, meet 1, get e", "post e, get e, meet 1, get f, get f", objects="e=0 f=0"
     ),
