@@ -22,6 +22,7 @@ _NATIVE = "<" if sys.byteorder == "little" else ">"
 def described(pid: int, fd: int) -> str:
     """Return what a descriptor is, made harmless: "/var/lib/x/wal", "pipe:[123]", "tcp
     10.0.0.1:80 -> 10.0.0.7:4711"; "" where it is not known."""
+    pid = procfs.living(pid)
     try:
         target = os.readlink(f"/proc/{pid}/fd/{fd}")
     except OSError:

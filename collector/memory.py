@@ -5,7 +5,10 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from locktop.collector import procfs
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 _MOST_PIECES = 1024  # of one call: IOV_MAX
@@ -27,6 +30,8 @@ for _function in (_readv, _readv_at_once):
         ctypes.c_int, ctypes.c_void_p, ctypes.c_ulong,
         ctypes.c_void_p, ctypes.c_ulong, ctypes.c_ulong,
     )  # fmt: skip
+# By process whose first thread has ended, another one of its threads.
+_others: dict[int, int] = {}
 
 
 def read(pid: int, address: int, size: int, *, at_once: bool = False) -> bytes:
@@ -38,8 +43,7 @@ def read(pid: int, address: int, size: int, *, at_once: bool = False) -> bytes:
     own = _Piece(ctypes.addressof(buffer), size)
     # A piece is read whole or not at all: one for each page.
     theirs = _pieces(address, size)
-    call = _readv_at_once if at_once else _readv
-    got = call(pid, ctypes.byref(own), 1, theirs, len(theirs), 0)
+    got = _got(pid, own, theirs, len(theirs), _readv_at_once if at_once else _readv)
     return buffer.raw[:got] if got > 0 else b""
 
 
@@ -47,10 +51,40 @@ def refusal(pid: int) -> int:
     """Return the error number with which the process's memory is refused to us, 0 where it may be
     read."""
     buffer = ctypes.create_string_buffer(1)
-    own, nowhere = _Piece(ctypes.addressof(buffer), 1), _Piece(1, 1)
-    got = _readv(pid, ctypes.byref(own), 1, ctypes.byref(nowhere), 1, 0)
-    number = 0 if got >= 0 else ctypes.get_errno()
-    return 0 if number == errno.EFAULT else number  # the right is asked for first
+    got = _got(pid, _Piece(ctypes.addressof(buffer), 1), (_Piece * 1)(_Piece(1, 1)), 1)
+    return 0 if got in (0, -errno.EFAULT) else -got  # the right is asked for first
+
+
+def _got(
+    pid: int,
+    own: _Piece,
+    theirs: ctypes.Array[Any],
+    count: int,
+    call: Callable[..., int] = _readv,
+) -> int:
+    """Read ``count`` pieces, and return how many bytes there were, or the negative error number."""
+
+    def read_by(tid: int) -> int:
+        got = call(tid, ctypes.byref(own), 1, theirs, count, 0)
+        return got if got >= 0 else -ctypes.get_errno()
+
+    got = read_by(pid)
+    return got if got != -errno.ESRCH else _got_by_another(pid, read_by)
+
+
+def _got_by_another(pid: int, read_by: Callable[[int], int]) -> int:
+    """The memory of a process whose first thread has ended is that of the others still."""
+    for find in (_others.get, procfs.living):
+        tid = find(pid)
+        if tid is None or tid == pid:
+            continue
+        got = read_by(tid)
+        # Where it is none of the process's, the id may be a stranger's by now.
+        if got != -errno.ESRCH and os.path.exists(f"/proc/{pid}/task/{tid}"):
+            _others[pid] = tid
+            return got
+        _others.pop(pid, None)
+    return -errno.ESRCH
 
 
 def _pieces(address: int, size: int) -> ctypes.Array[_Piece]:
@@ -80,8 +114,8 @@ def _read_batch(pid: int, wanted: list[tuple[int, int]]) -> list[bytes]:
         own = _Piece(ctypes.addressof(buffer), total)
         # As numbers: an object for each piece would take longer than to read it.
         theirs = (ctypes.c_size_t * (2 * len(rest)))(*(number for one in rest for number in one))
-        got = _readv(pid, ctypes.byref(own), 1, theirs, len(rest), 0)
-        if got < 0 and ctypes.get_errno() != errno.EFAULT:
+        got = _got(pid, own, theirs, len(rest))
+        if got < 0 and got != -errno.EFAULT:
             return found + [b""] * len(rest)  # the process is gone, or may not be read
         raw, at = buffer.raw, 0
         for _, size in rest:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import threading
 import time
@@ -279,7 +278,7 @@ class PreloadSource:
 
     def _executable(self) -> str:
         try:
-            return os.readlink(f"/proc/{self._target.pid}/exe")
+            return procfs.exe(self._target.pid)
         except OSError:
             return ""
 

@@ -132,7 +132,7 @@ class ProcSource:
         """With the program that the process executes now. Raises LocktopError where its system
         calls and locks are not those that are known here."""
         pid = self._target.pid
-        if program.is_of_32_bits(f"/proc/{pid}/exe"):
+        if program.is_of_32_bits(f"/proc/{procfs.living(pid)}/exe"):
             raise LocktopError(
                 f"process {self._target} is a 32-bit program: what its threads wait for is not told"
             )
@@ -275,8 +275,8 @@ class ProcSource:
     def _executed(self) -> tuple[int, int, bytes] | None:
         """What differs when the process executes a program, also the same one again: then its
         memory lies elsewhere. None where that is not told."""
-        pid = self._target.pid
         try:
+            pid = procfs.living(self._target.pid)
             file, auxiliary = os.stat(f"/proc/{pid}/exe"), procfs.read(f"/proc/{pid}/auxv")
         except OSError:
             return None

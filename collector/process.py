@@ -12,7 +12,6 @@ import psutil
 from locktop.collector import procfs
 from locktop.collector.discover import Target
 from locktop.collector.model import Process
-from locktop.collector.sanitize import clean
 
 
 def iso(timestamp: float) -> str:
@@ -41,7 +40,7 @@ class ProcessFigures:
         with contextlib.suppress(OSError):
             self._cmdline = procfs.cmdline(self._target.pid)
         with contextlib.suppress(OSError):  # not psutil's: it keeps the first answer
-            self._exe = clean(os.readlink(f"/proc/{self._target.pid}/exe"))
+            self._exe = procfs.exe(self._target.pid)
 
     def look(self, comm: str) -> Process:
         """Return the figures of now."""
@@ -49,8 +48,9 @@ class ProcessFigures:
         if self._process is not None:
             with contextlib.suppress(psutil.Error), self._process.oneshot():
                 times = self._process.cpu_times()
-                rss = self._process.memory_info().rss
                 cpu_share = self._share(time.monotonic(), times.user + times.system)
+        with contextlib.suppress(OSError):  # nor here: of the first thread, which may have ended
+            rss = procfs.resident_bytes(self._target.pid)
         return Process(
             pid=self._target.pid,
             comm=comm,

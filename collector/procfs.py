@@ -16,6 +16,7 @@ from typing import NamedTuple
 from locktop.collector.sanitize import clean
 
 CLOCK_TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
 _AUXILIARY = struct.Struct("=QQ")  # getauxval(3)
 _AT_SECURE = 23
 
@@ -63,7 +64,8 @@ def in_our_namespace(pid: int, kind: str) -> bool | None:
     """Tell whether a process is in our namespace of a kind, "user" or "time" (namespaces(7)); None
     where that may not be seen."""
     try:
-        return os.readlink(f"/proc/{pid}/ns/{kind}") == os.readlink(f"/proc/self/ns/{kind}")
+        theirs = os.readlink(f"/proc/{living(pid)}/ns/{kind}")
+        return theirs == os.readlink(f"/proc/self/ns/{kind}")
     except OSError:
         return None
 
@@ -226,28 +228,44 @@ def tids(pid: int) -> list[int]:
     return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
 
 
-def maps(pid: int) -> bytes:
-    """Return a process's memory map; b"" when it has ended.
+def living(pid: int) -> int:
+    """Return the id under which /proc has what the threads of a process share, as its memory and
+    files: its own, and that of another thread where the first one has ended by pthread_exit.
+    Nothing is raised: what is read next tells whether the process is there."""
+    ended = OSError, ValueError
+    with contextlib.suppress(*ended):
+        for tid in tids(pid) if stat(pid).state in "ZX" else ():
+            with contextlib.suppress(*ended):
+                if thread_stat(pid, tid).state not in "ZX":
+                    return tid
+    return pid
 
-    Where only its first thread has, which ended by pthread_exit, the others still have theirs.
-    """
-    data = read(f"/proc/{pid}/maps")
-    for tid in () if data else tids(pid):
-        with contextlib.suppress(OSError):  # it ended, too
-            data = data or read(f"/proc/{pid}/task/{tid}/maps")
-    return data
+
+def exe(pid: int) -> str:
+    """Return the path of the program that a process executes, made harmless."""
+    return clean(os.readlink(f"/proc/{living(pid)}/exe"))
+
+
+def maps(pid: int) -> bytes:
+    """Return a process's memory map; b"" when it has ended."""
+    return read(f"/proc/{living(pid)}/maps")
+
+
+def resident_bytes(pid: int) -> int:
+    """Return how much memory a process has (its resident set)."""
+    return int(read(f"/proc/{living(pid)}/statm").split()[1]) * _PAGE
 
 
 def cmdline(pid: int) -> tuple[str, ...]:
     """Return a process's arguments, made harmless."""
-    data = read(f"/proc/{pid}/cmdline")
+    data = read(f"/proc/{living(pid)}/cmdline")
     return tuple(clean(part) for part in data.rstrip(b"\0").split(b"\0")) if data else ()
 
 
 def environment(pid: int, name: str) -> str | None:
     """Return a variable of the environment that a process was started with."""
     wanted = os.fsencode(name) + b"="
-    for entry in read(f"/proc/{pid}/environ").split(b"\0"):
+    for entry in read(f"/proc/{living(pid)}/environ").split(b"\0"):
         if entry.startswith(wanted):
             return os.fsdecode(entry[len(wanted) :])
     return None
@@ -256,7 +274,7 @@ def environment(pid: int, name: str) -> str | None:
 def gained_privilege(pid: int) -> bool:
     """Tell whether executing its program gave a process more rights (setuid, capabilities): the
     kernel tells the loader, which then ignores LD_PRELOAD."""
-    auxv = read(f"/proc/{pid}/auxv")
+    auxv = read(f"/proc/{living(pid)}/auxv")
     whole = len(auxv) - len(auxv) % _AUXILIARY.size
     return any(key == _AT_SECURE and value for key, value in _AUXILIARY.iter_unpack(auxv[:whole]))
 

@@ -52,6 +52,7 @@ class Facts:
 
 def facts(pid: int) -> Facts:
     """Return them. Raises OSError when the process is gone."""
+    pid = procfs.living(pid)
     theirs = procfs.identity(pid)
     # The kernel gives root the files of a process that is not dumpable.
     owner, user = os.stat(f"/proc/{pid}/status").st_uid, theirs.uids[1]

@@ -24,6 +24,7 @@ class NotMapped(ValueError):
 
 def open_mapped(pid: int, mapping: Mapping) -> OpenFile:
     """Open the file that is mapped; NotMapped where only another one, or none, is to be had."""
+    pid = procfs.living(pid)
     another = False
     for path in _ways(pid, mapping):
         file = open_regular(path)
@@ -41,12 +42,12 @@ def open_mapped(pid: int, mapping: Mapping) -> OpenFile:
 
 def roots(pid: int) -> tuple[str, str]:
     """Return what to put before a path: to find it as the process does, and as we do."""
-    return f"/proc/{pid}/root", ""
+    return f"/proc/{procfs.living(pid)}/root", ""
 
 
 def _ways(pid: int, mapping: Mapping) -> Iterator[str]:
     yield f"/proc/{pid}/map_files/{mapping.start:x}-{mapping.end:x}"  # for root only, but exact
-    for root in roots(pid):
+    for root in (f"/proc/{pid}/root", ""):
         yield root + mapping.path
     # The kernel tells paths as we would walk them; a process in a chroot walks from further down.
     try:

@@ -76,7 +76,7 @@ def _goes_on(pid: int, call: Call) -> bool:
     if name not in _BY_FILE:
         return True
     try:
-        file = os.readlink(f"/proc/{pid}/fd/{call.arguments[0]}")
+        file = os.readlink(f"/proc/{procfs.living(pid)}/fd/{call.arguments[0]}")
     except OSError:
         return False
     return not file.startswith(("socket:", "anon_inode:"))
@@ -96,7 +96,7 @@ def _copies(pid: int, tid: int, machine: Machine) -> list[Copy]:
             pending = os.WSTOPSIG(status)
         registers = _registers(tid, machine)
         sp = registers.get(machine.sp, 0)
-        return [Copy(registers, memory.read(pid, sp, _MOST_STACK, at_once=True), sp)]
+        return [Copy(registers, memory.read(tid, sp, _MOST_STACK, at_once=True), sp)]
     finally:
         _ptrace(_DETACH, tid, None, pending)
 

@@ -177,6 +177,11 @@ CERTAIN = {
         of("meet 1, join 2", "meet 1, stay", main="lock a, meet 1, join 1"),
         {(0, "lives", 1), (1, "lives", 2), (2, "held", 0)},
     ),
+    "two mutexes, when the main thread has ended": Knot(
+        of("lock a, meet 1, lock b", "lock b, meet 1, lock a", main="exit"),
+        of("lock a, meet 1, lock b", "lock b, meet 1, timedlock a", main="exit"),
+        {(1, "held", 2), (2, "held", 1)},
+    ),
     "a routine that runs once": Knot(
         of("once o, meet 1, join 2", "meet 1, once o"),
         of("once o, meet 1, stay", "meet 1, once o"),

@@ -68,6 +68,26 @@ def test_a_blocked_holder_is_in_the_call_that_it_made(way: str, start_target: St
     assert lock["holders"] == [now.tid]
 
 
+@pytest.mark.parametrize("how", ["start_target", "start_bare"])
+def test_where_the_first_thread_has_ended(how: str, request: pytest.FixtureRequest) -> None:
+    start: StartTarget = request.getfixturevalue(how)
+    target = start("holders", "receives", "leaves")
+    about_to = target.line()
+    target.expect("ready")
+    deadline = time.monotonic() + PATIENCE_S
+    while procfs.stat(target.pid).state != "Z":
+        assert time.monotonic() < deadline
+    with closing(attach(target.pid)) as source:
+        while (now := of_the_lock(seen := source.look(resolve=True))) is None:
+            assert time.monotonic() < deadline
+    assert (now.doing, now.what) == (Doing.BLOCKED, about_to)
+    assert functions(seen, now)[:2] == ["receives", "hold"]
+    (wait,) = (thread.waiting_for for thread in seen.threads if thread.waiting_for)
+    assert [frame.function for frame in seen.stacks[wait.stack]][:1] == ["want"]
+    assert seen.process.exe == str(target.process.args[0])  # type: ignore[index]
+    assert seen.process.rss_bytes > 0
+
+
 def test_one_look_knows_the_names(start_target: StartTarget) -> None:
     target, _ = begun(start_target, "sleeps")
     seen = tool.snapshot(target.pid)

@@ -44,6 +44,7 @@ FOUND = (
     "the end of one who wants the lock",
     "three that join each other",
     "the main thread",
+    "two mutexes, when the main thread has ended",
     "a barrier that one cannot reach",
     "a barrier for more than there are",
     "all that are stuck behind",
