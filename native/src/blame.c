@@ -1,5 +1,6 @@
 #include "blame.h"
 
+#include "array.h"
 #include "held.h"
 #include "stack.h"
 #include "tables.h"

@@ -8,6 +8,7 @@
 #ifndef LOCKTOP_BLAME_H
 #define LOCKTOP_BLAME_H
 
+#include "array.h"
 #include "clock.h"
 #include "shm.h"
 #include "thread.h"

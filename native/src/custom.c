@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "array.h"
 #include "clock.h"
 #include "names.h"
 #include "order.h"

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "array.h"
 #include "shm.h"
 
 enum { LIVES_FIRST = 16, LIVES_MAX = 1 << 14, BUCKET_BITS = 12 };

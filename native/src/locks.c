@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "array.h"
 #include "births.h"
 #include "names.h"
 #include "order.h"

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stddef.h>
 
+#include "array.h"
 #include "locks.h"
 #include "order.h"
 #include "shm.h"

@@ -1,5 +1,6 @@
 #include "misuse.h"
 
+#include "array.h"
 #include "clock.h"
 #include "held.h"
 #include "locks.h"

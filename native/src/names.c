@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "array.h"
 #include "locks.h"
 #include "shm.h"
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "array.h"
 #include "held.h"
 #include "lineage.h"
 #include "mark.h"

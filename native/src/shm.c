@@ -18,7 +18,6 @@
 
 enum {
     FIRST_BACKED = 256 << 10, /* reserved at the start */
-    BACK_STEP = 256 << 10,    /* and then so much at a time */
     SEAL_ROOM = 4 << 20,      /* for what comes after the program confined itself */
     LAST_ROOM = 32 << 10,     /* set aside for what is waited for */
     CACHE_LINE = 64,
@@ -323,7 +322,7 @@ static bool arena_back(uint64_t end)
             return false;
         unsigned segment = shm_segment_of(backed);
         uint64_t stop = shm_segment_start(segment + 1);
-        uint64_t wanted = round_up(end, BACK_STEP);
+        uint64_t wanted = round_up(end, SHM_STEP);
         if (wanted > stop)
             wanted = stop;
         if (wanted > lt_shm->limit)
@@ -368,7 +367,7 @@ static bool arena_room(uint64_t end)
     uint64_t backed = __atomic_load_n(&lt_shm->backed, __ATOMIC_ACQUIRE);
     if (end <= backed)
         return true;
-    uint64_t size = round_up(end - backed, BACK_STEP);
+    uint64_t size = round_up(end - backed, SHM_STEP);
     if (end > lt_shm->limit || !may_try(size))
         return refuse();
     return tried(size, arena_back(end)) || refuse();
@@ -463,8 +462,8 @@ static bool arena_skip(uint64_t start, uint64_t end)
     }
 }
 
-/* Whole pages, none of them reserved; nor what is left of the segment before. */
-static uint64_t alloc_sparse(uint64_t size)
+/* What is left of the segment before is not reserved either. */
+uint64_t shm_alloc_sparse(uint64_t size)
 {
     if (!lt_shm || shm_is_strangers())
         return 0;
@@ -510,8 +509,8 @@ void shm_give_back(uint64_t offset, uint64_t size)
 
 uint64_t shm_place(uint64_t size)
 {
-    return size > BACK_STEP ? alloc_sparse(size)
-                            : alloc(size, size < LT_PAGE ? CACHE_LINE : LT_PAGE);
+    return size > SHM_STEP ? shm_alloc_sparse(size)
+                           : alloc(size, size < LT_PAGE ? CACHE_LINE : LT_PAGE);
 }
 
 /* `alone`: nobody else may use any of these pages yet. */
@@ -538,115 +537,7 @@ bool shm_reserve(uint64_t offset, uint64_t size)
     return reserve(offset, size, true);
 }
 
-static unsigned chunk_of(const struct lt_array *array, uint32_t index)
+bool shm_reserve_part(uint64_t offset, uint64_t size)
 {
-    return 63u - (unsigned)__builtin_clzll((uint64_t)index / array->first + 1);
-}
-
-static uint32_t chunk_start(const struct lt_array *array, unsigned chunk)
-{
-    return array->first * ((1u << chunk) - 1);
-}
-
-uint64_t array_offset(const struct lt_array *array, uint32_t index)
-{
-    if (index >= __atomic_load_n(&array->count, __ATOMIC_ACQUIRE))
-        return 0;
-    unsigned chunk = chunk_of(array, index);
-    uint64_t offset = __atomic_load_n(&array->chunk[chunk], __ATOMIC_ACQUIRE);
-    return offset + (uint64_t)(index - chunk_start(array, chunk)) * array->element_size;
-}
-
-void *array_at(const struct lt_array *array, uint32_t index)
-{
-    uint64_t offset = array_offset(array, index);
-    return offset ? shm_ptr(offset) : NULL;
-}
-
-static uint64_t chunk_bytes(const struct lt_array *array, unsigned chunk)
-{
-    return ((uint64_t)array->first << chunk) * array->element_size;
-}
-
-/* Of a large chunk the pages are reserved as its elements are handed out: nobody waits for all of
- * them, and it does no harm that whoever comes second leaves its piece unused. */
-static bool is_sparse(const struct lt_array *array, unsigned chunk)
-{
-    return chunk_bytes(array, chunk) > BACK_STEP;
-}
-
-typedef uint64_t allocate(uint64_t size);
-
-static uint64_t chunk_ensure(struct lt_array *array, unsigned chunk, allocate *alloc_dense)
-{
-    if (chunk >= LT_CHUNKS)
-        return 0;
-    uint64_t known = __atomic_load_n(&array->chunk[chunk], __ATOMIC_ACQUIRE);
-    if (known)
-        return known;
-    uint64_t size = chunk_bytes(array, chunk);
-    uint64_t offset = is_sparse(array, chunk) ? alloc_sparse(size) : alloc_dense(size);
-    if (!offset || __atomic_compare_exchange_n(&array->chunk[chunk], &known, offset, false,
-                                               __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-        return offset;
-    return known;
-}
-
-/* Makes elements from `index` on safe to touch, which is the first that is not. */
-static bool elements_back(struct lt_array *array, uint32_t index, allocate *alloc_dense)
-{
-    unsigned chunk = chunk_of(array, index);
-    uint64_t offset = chunk_ensure(array, chunk, alloc_dense);
-    if (!offset)
-        return false;
-    uint32_t first = chunk_start(array, chunk), end = first + (array->first << chunk);
-    if (is_sparse(array, chunk)) {
-        uint32_t step = BACK_STEP / array->element_size;
-        end = end - index > step ? index + step : end;
-        uint64_t from = offset + (uint64_t)(index - first) * array->element_size;
-        uint64_t to = offset + (uint64_t)(end - first) * array->element_size;
-        if (!reserve(from, to - from, false))
-            return false;
-    }
-    uint32_t backed = __atomic_load_n(&array->backed, __ATOMIC_RELAXED);
-    while (backed < end && !__atomic_compare_exchange_n(&array->backed, &backed, end, false,
-                                                        __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-        continue;
-    return true;
-}
-
-static void *push(struct lt_array *array, uint32_t *index, allocate *alloc_dense)
-{
-    uint32_t count = __atomic_load_n(&array->count, __ATOMIC_ACQUIRE);
-    do {
-        if (count == UINT32_MAX || (count >= __atomic_load_n(&array->backed, __ATOMIC_ACQUIRE) &&
-                                    !elements_back(array, count, alloc_dense)))
-            return NULL;
-    } while (!__atomic_compare_exchange_n(&array->count, &count, count + 1, false, __ATOMIC_ACQ_REL,
-                                          __ATOMIC_ACQUIRE));
-    *index = count;
-    return array_at(array, count);
-}
-
-void *array_push(struct lt_array *array, uint32_t *index)
-{
-    return push(array, index, shm_alloc);
-}
-
-void *array_push_last(struct lt_array *array, uint32_t *index)
-{
-    return push(array, index, shm_alloc_last);
-}
-
-void array_clear(struct lt_array *array)
-{
-    uint32_t left = array->count;
-    for (unsigned chunk = 0; left; chunk++) {
-        uint32_t count = array->first << chunk;
-        if (count > left)
-            count = left;
-        memset(shm_ptr(array->chunk[chunk]), 0, (size_t)count * array->element_size);
-        left -= count;
-    }
-    array->count = 0;
+    return reserve(offset, size, false);
 }

@@ -15,6 +15,9 @@
  * segment k covers file offsets [(2^k - 1) MiB, (2^(k+1) - 1) MiB). */
 enum { SHM_SEGMENTS = 16, SHM_FIRST_SHIFT = 20, SHM_PATH_MAX = 512 };
 
+/* Pages are reserved so many bytes at a time. */
+enum { SHM_STEP = 256 << 10 };
+
 /* NULL while nothing is watched. */
 extern struct lt_header *lt_shm;
 
@@ -63,6 +66,11 @@ uint64_t shm_alloc_last(uint64_t size);
 uint64_t shm_place(uint64_t size);
 bool shm_reserve(uint64_t offset, uint64_t size);
 
+/* Whole pages, none of them reserved: each part is, before it is touched. Others may already use
+ * pages that it shares, which stay reserved where there is no room for all. */
+uint64_t shm_alloc_sparse(uint64_t size);
+bool shm_reserve_part(uint64_t offset, uint64_t size);
+
 /* Gives whole pages back to the system; the place in the file stays whose it was. Where the file
  * system cannot do that nothing happens. */
 void shm_give_back(uint64_t offset, uint64_t size);
@@ -81,25 +89,6 @@ static inline void *shm_ptr(uint64_t offset)
 {
     unsigned segment = shm_segment_of(offset);
     return shm_map.segment[segment] + (offset - shm_segment_start(segment));
-}
-
-/* The element's file offset or address; 0 or NULL if there is none. */
-uint64_t array_offset(const struct lt_array *array, uint32_t index);
-void *array_at(const struct lt_array *array, uint32_t index);
-
-/* A new element, all zero, and its index; NULL if there is no room. */
-void *array_push(struct lt_array *array, uint32_t *index);
-
-/* The same from shm_alloc_last(). */
-void *array_push_last(struct lt_array *array, uint32_t *index);
-
-/* Empties it; whoever may still look at an element finds it zero. */
-void array_clear(struct lt_array *array);
-
-static inline void array_init(struct lt_array *array, uint32_t element_size, uint32_t first)
-{
-    array->element_size = element_size;
-    array->first = first;
 }
 
 #pragma GCC visibility pop

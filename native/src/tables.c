@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "array.h"
 #include "control.h"
 #include "locks.h"
 #include "shm.h"

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "array.h"
 #include "clock.h"
 #include "held.h"
 #include "lineage.h"

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "array.h"
 #include "check.h"
 #include "hold.h"
 #include "tables.h"

@@ -1,6 +1,7 @@
 /* No room is left: what is waited for has a place all the same, and nothing else has. */
 #include <pthread.h>
 
+#include "array.h"
 #include "check.h"
 #include "hold.h"
 #include "record.h"

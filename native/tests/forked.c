@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "array.h"
 #include "check.h"
 #include "hold.h"
 #include "names.h"

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "check.h"
 #include "hold.h"
 #include "mark.h"

@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "array.h"
 #include "check.h"
 #include "locks.h"
 #include "names.h"

@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include "array.h"
 #include "check.h"
 #include "hold.h"
 #include "lineage.h"

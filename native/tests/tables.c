@@ -2,6 +2,7 @@
  * table of all locks, entered by many threads at once. */
 #include <pthread.h>
 
+#include "array.h"
 #include "check.h"
 #include "hold.h"
 #include "shm.h"
