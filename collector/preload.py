@@ -84,6 +84,8 @@ _STOPPED = {
     "T": "the process is stopped by a signal, so nothing in it goes on: `kill -CONT {pid}` lets it",
     "t": "a debugger or tracer has stopped the process, or its first thread: that does not go on",
 }
+#: After a first look that is to tell all, where another one tells more.
+_BETWEEN_S = 0.25
 _NAMES_S = 30.0
 #: For the stacks of holders.
 _STACKS_S, _STACKS_OF_ALL_S = 0.01, 2.0
@@ -200,9 +202,10 @@ class PreloadSource:
     def look(self, resolve: bool = False) -> Snapshot:
         """See Source."""
         with self._busy:
-            with garbage.not_collected():
-                snapshot = self._looked(resolve)
-            told = self._classifier.told(self._resolved(snapshot) if resolve else snapshot)
+            told = self._told(resolve)
+            if resolve and self._last is None and self._classifier.asks_for_another_look:
+                time.sleep(_BETWEEN_S)
+                told = self._told(resolve)
             if not told.ended:
                 told = self._with_sleepers(told, resolve)
             # Of a process that is stopped nothing can be said: nobody holds a lock for long.
@@ -210,6 +213,11 @@ class PreloadSource:
             self._file.judged.learn(told, resolve and not self._hurried)
             self._last = replace(told, patterns=found)
             return self._last
+
+    def _told(self, resolve: bool) -> Snapshot:
+        with garbage.not_collected():
+            snapshot = self._looked(resolve)
+        return self._classifier.told(self._resolved(snapshot) if resolve else snapshot)
 
     def waits(self) -> Mapping[int, WaitNow] | None:
         """See Source."""

@@ -9,6 +9,7 @@ from locktop.collector.analysis import idle_rules, time_split
 from locktop.collector.analysis.idle_rules import Rule, Rules
 from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.analysis.lock_types import LockTypes
+from locktop.collector.analysis.lock_use import LockUse
 from locktop.collector.model import (
     CONTENTION_KINDS,
     Frame,
@@ -48,29 +49,6 @@ def most_wait_first(lock: Lock) -> tuple[bool, float, int, int, int]:
     return lock.idle, -wait_s(lock), -lock.contended, -lock.acquisitions, lock.id
 
 
-def used_as_locks(snapshot: Snapshot) -> frozenset[int]:
-    """Return the ids of the semaphores that are used as locks, as far as is known: some were free
-    at first, and only threads that had got one have given any back."""
-    found = {
-        lock.id: lock
-        for lock in snapshot.locks
-        if lock.kind is Kind.SEM and lock.first_value > 0 and not lock.generation
-    }
-    posts = dict.fromkeys(found, 0)
-    for thread in snapshot.threads if found else ():
-        for use in thread.uses or ():
-            if use.signals > use.acquisitions:
-                found.pop(use.lock, None)
-            elif use.lock in posts:
-                posts[use.lock] += use.signals
-    # What is not given back, or by threads that ended, may be anything.
-    return frozenset(
-        lock.id
-        for lock in found.values()
-        if 0 < lock.signals <= posts[lock.id] and not lock.foreign_releases
-    )
-
-
 class Classifier:
     """Applies rules to one look after the other."""
 
@@ -81,6 +59,7 @@ class Classifier:
         self._candidates: dict[tuple[Kind, int], tuple[Sequence[Frame], tuple[Rule, ...]]] = {}
         self._locks: dict[int, tuple[Lock, Lock]] = {}  # as they came, as they left
         self._stacks: Mapping[int, tuple[Frame, ...]] = {}
+        self._use = LockUse()
         self._as_locks: frozenset[int] = frozenset()
 
     def told(self, snapshot: Snapshot) -> Snapshot:
@@ -88,7 +67,7 @@ class Classifier:
         locks. What is so already stays the object that it is."""
         snapshot = self._types.told(snapshot)
         self._stacks = snapshot.stacks
-        as_locks, before = self._used_as_locks(snapshot), self._as_locks
+        as_locks, before = self._use.told(snapshot), self._as_locks
         if as_locks != before:
             self._as_locks, self._locks = as_locks, {}
         self._candidates = {
@@ -113,22 +92,17 @@ class Classifier:
             locks.sort(key=most_wait_first)
         return replace(snapshot, threads=tuple(threads), locks=tuple(locks), why=why)
 
+    @property
+    def asks_for_another_look(self) -> bool:
+        """Whether the next look may tell what waits of this one are."""
+        return self._use.is_new
+
     def of_functions(self, frames: Sequence[Frame], thread: str) -> tuple[str, Rule | None]:
         """Return what is waited for in a futex call, by the functions of its stack ("" if they do
         not tell), and the rule that it fits; None where only its kind is left to go by."""
         candidates = self._rules.candidates(Kind.FUTEX, frames)
         rule = idle_rules.choose(candidates, "", thread, held=False)
         return self._types.of(frames), rule if rule.functions or rule.thread else None
-
-    def _used_as_locks(self, snapshot: Snapshot) -> frozenset[int]:
-        """What threads did is told of those that are waited for now; the others stay what they were
-        known to be, those of a saved snapshot too."""
-        kept = (
-            lock.id
-            for lock in snapshot.locks
-            if lock.used_as_lock or (lock.id in self._as_locks and not lock.waiters)
-        )
-        return used_as_locks(snapshot).union(kept)
 
     # ---- threads ----
 

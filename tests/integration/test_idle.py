@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import tool
-from support.targets import Target
+from support.targets import PATIENCE_S, Target
 
+from locktop.collector.attach import attach
 from locktop.collector.launch import preload_environment
 
 StartTarget = Callable[..., Target]
@@ -247,6 +250,52 @@ def test_what_python_waits_for_is_told_by_its_functions() -> None:
 
         # A thread may be asleep on its way, for the interpreter's own lock.
         tool.look_until(target.pid, lambda document: told(document) == wanted, "these waits")
+
+
+PYTHON_TURNS = """
+import json, sys, threading, time
+for _ in range(64):  # each of these leaves memory in which a lock lay that others gave back
+    done = threading.Condition()
+    def tell():
+        with done: done.notify()
+    with done:
+        threading.Thread(target=tell).start()
+        done.wait()
+def turns(lock):
+    while True:
+        with lock: time.sleep(0.02)
+def rest():
+    with done: done.wait()
+def start(target, *arguments):
+    thread = threading.Thread(target=target, args=arguments, daemon=True)
+    thread.start()
+    return thread.native_id
+locks = [threading.Lock() for _ in range(24)]
+busy = [start(turns, lock) for lock in locks for _ in range(2)]
+resting = [start(rest) for _ in range(4)]
+while len(done._waiters) < len(resting): time.sleep(0.01)
+print(json.dumps({"busy": busy, "resting": resting}), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="its locks do not go through libc")
+def test_locks_of_python_that_lie_where_others_lay_are_contended() -> None:
+    environment = preload_environment("contended")
+    with Target([sys.executable, "-c", PYTHON_TURNS], environment) as target:
+        tids = target.truth()
+        deadline = time.monotonic() + PATIENCE_S
+        found: set[int] = set()  # ids
+        with closing(attach(target.pid)) as source:
+            while not found:
+                assert time.monotonic() < deadline
+                seen = source.look()
+                waits = {t.tid: t.waiting_for.lock for t in seen.threads if t.waiting_for}
+                as_locks = {lock.id for lock in seen.locks if lock.used_as_lock}
+                again = {lock.id for lock in seen.locks if lock.generation}
+                found = {waits[tid] for tid in tids["busy"] if tid in waits} & as_locks & again
+                rest = {waits[tid] for tid in tids["resting"] if tid in waits}
+                assert not rest & as_locks, "who waits to be told is idle"
 
 
 GIL = """

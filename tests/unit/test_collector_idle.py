@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -425,10 +426,10 @@ def test_who_waits_in_a_circle_is_not_idle_whatever_the_rules_say() -> None:
             assert after.why[thread.tid] == ("deadlock" if stuck else "everything")
 
 
-def sem(first_value: int, signals: int, **more: object) -> Lock:
-    return pictures.lock(
-        9, "s", Kind.SEM, wait_s=5.0, waiters=(1,), signals=signals, **more
-    )._replace(
+def sem(first_value: int, signals: int, acquisitions: int = 0, **more: object) -> Lock:
+    made = pictures.lock(9, "s", Kind.SEM, wait_s=5.0, waiters=(1,), signals=signals, **more)
+    return made._replace(
+        acquisitions=acquisitions,
         first_value=first_value,
         wait_stacks=(WaitStack(1, 1, 5.0),),
     )
@@ -449,15 +450,15 @@ def at_semaphore(lock: Lock, *uses: tuple[int, int]) -> Snapshot:
 @pytest.mark.parametrize(
     ("lock", "uses", "is_lock"),
     [
-        (sem(1, 3), ((1, 1), (3, 2)), True),
-        (sem(4, 3), ((1, 1), (3, 2)), True),
-        (sem(1, 3), ((0, 3), (3, 0)), False),  # posted by one that never got it
-        (sem(0, 3), ((1, 1), (3, 2)), False),  # none was free: a queue
-        (sem(-1, 3), ((1, 1), (3, 2)), False),  # not known
-        (sem(1, 0), ((1, 0), (0, 0)), False),  # never given back
-        (sem(1, 9), ((1, 1), (3, 2)), False),  # by threads that ended
-        (sem(1, 3, generation=1), ((1, 1), (3, 2)), False),
-        (sem(1, 3, foreign_releases=True), ((1, 1), (3, 2)), False),
+        (sem(1, 3, 4), ((1, 1), (3, 2)), True),
+        (sem(4, 3, 4), ((1, 1), (3, 2)), True),
+        (sem(1, 9, 10), ((1, 1), (3, 2)), True),  # threads that ended got it, too
+        (sem(0, 3, 4), ((1, 1), (3, 2)), False),  # none was free: a queue
+        (sem(-1, 3, 4), ((1, 1), (3, 2)), False),  # not known
+        (sem(1, 0, 1), ((1, 0), (0, 0)), False),  # never given back
+        (sem(1, 3, 6), ((2, 1), (4, 2)), False),  # another process posts it
+        (sem(1, 3, 4, generation=1), ((1, 1), (3, 2)), False),  # or what lay there before
+        (sem(1, 3, 4, foreign_releases=True), ((1, 1), (3, 2)), False),
     ],
 )
 def test_semaphores_used_as_locks(
@@ -477,6 +478,51 @@ def test_semaphores_used_as_locks(
     assert later.locks[0].idle is not is_lock
     saved = parse_snapshot(json.dumps(json_.document(later)).encode(), "x")
     assert saved.locks[0].idle is not is_lock
+
+
+def later(first: Sequence[tuple[int, int]], *more: Sequence[tuple[int, int]]) -> list[bool]:
+    """Whether a semaphore where another one lay, which others posted, is known to be used as a lock
+    in one look after the other; what threads have got and posted by then."""
+    classifier = Classifier()
+    told = []
+    for uses in (first, *more):
+        posts = sum(posted for _, posted in uses)
+        lock = sem(1, posts, generation=3, foreign_releases=True)
+        told.append(classifier.told(at_semaphore(lock, *uses)).locks[0].used_as_lock)
+    return told
+
+
+@pytest.mark.parametrize(
+    ("looks", "told"),
+    [
+        ([[(7, 9), (4, 2)], [(9, 11), (6, 3)], [(9, 11), (7, 4)]], [False, False, True]),
+        ([[(7, 9), (4, 2)], [(9, 11), (6, 5)]], [False, True]),  # it had it when first seen
+        ([[(7, 9), (4, 2)], [(7, 9), (9, 7)], [(7, 11), (9, 7)]], [False, True, False]),
+        ([[(7, 9), (4, 2)], [(7, 20), (14, 2)]], [False, False]),  # one posts, the other gets
+        ([[(7, 9), (4, 2)], [(2, 2), (9, 7)], [(2, 2), (14, 12)]], [False, False, True]),
+        ([[(7, 9)], [(7, 9), (5, 4)]], [False, True]),  # a new thread
+    ],
+)
+def test_semaphores_where_others_were(looks: list[list[tuple[int, int]]], told: list[bool]) -> None:
+    assert later(*looks) == told
+
+
+def test_of_a_semaphore_where_another_one_was_what_ended_threads_did_is_not_known() -> None:
+    classifier = Classifier()
+    for posts, uses in ((11, ((7, 9), (4, 2))), (23, ((7, 9), (9, 7)))):
+        lock = sem(1, posts, generation=1)
+        after = classifier.told(at_semaphore(lock, *uses))
+        assert not after.locks[0].used_as_lock
+    anew = sem(1, 33, generation=2)
+    assert not classifier.told(at_semaphore(anew, (12, 14), (14, 12))).locks[0].used_as_lock
+    threads = at_semaphore(anew, (22, 24), (14, 12)).threads
+    unknown = (*threads, pictures.thread(9, "full", ThreadState.IDLE, uses=None))
+    seen = pictures.snapshot(unknown, (anew._replace(signals=43),))
+    assert not classifier.told(seen).locks[0].used_as_lock
+    seen = pictures.snapshot(threads, (anew._replace(signals=43),))
+    assert classifier.told(seen).locks[0].used_as_lock
+    seen = pictures.snapshot((), (anew._replace(waiters=()),))
+    assert classifier.told(seen).locks[0].used_as_lock, "it stays known"
 
 
 def test_who_waits_behind_a_certain_deadlock_is_not_idle() -> None:
