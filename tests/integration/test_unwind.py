@@ -179,7 +179,8 @@ def test_threads_that_sleep_alike_are_known_by_one_of_them(start_bare: StartTarg
     """Their frames lie elsewhere, as those of a pool's threads do."""
     target = start_bare("hall", "40", flags=FRAME_POINTERS)
     target.expect("ready")
-    alone = stacks(Unwinder(target.pid), target.pid)  # some take turns
+    runs = {tid: procfs.thread_runs(target.pid, tid) for tid in procfs.tids(target.pid)}
+    alone = stacks(Unwinder(target.pid), target.pid)
     calls = {tid: syscalls.parse(procfs.thread_syscall(target.pid, tid)) for tid in alone}
     asleep = {tid: call for tid, call in calls.items() if call is not None}
     first: dict[tuple[int, ...], int] = {}
@@ -192,8 +193,10 @@ def test_threads_that_sleep_alike_are_known_by_one_of_them(start_bare: StartTarg
     found = unwinder.again(asleep.values())
     known = [tid for tid, call in asleep.items() if call in found]
     assert len(known) > len(asleep) / 2
-    steady = [tid for tid in known if unwinder.blocked(tid) == alone[tid]]
+    # Some take turns.
+    steady = [tid for tid in known if procfs.thread_runs(target.pid, tid) == runs[tid]]
     assert len(steady) > len(first)
+    assert all(unwinder.blocked(tid) == alone[tid] for tid in steady)
     assert all(found[asleep[tid]] == alone[tid] for tid in steady)
 
 

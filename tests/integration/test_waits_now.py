@@ -32,6 +32,10 @@ def begun(start_target: StartTarget, name: str, arguments: tuple[str, ...]) -> T
     if name == "ring3":
         target.go_on()
         target.truth()
+        deadline = time.monotonic() + PATIENCE_S
+        with closing(attach(target.pid)) as source:
+            while not source.look().deadlocks:  # then all are where they stay
+                assert time.monotonic() < deadline
     return target
 
 
