@@ -84,8 +84,9 @@ _STOPPED = {
     "T": "the process is stopped by a signal, so nothing in it goes on: `kill -CONT {pid}` lets it",
     "t": "a debugger or tracer has stopped the process, or its first thread: that does not go on",
 }
-#: After a first look that is to tell all, where another one tells more.
+#: After a first look that is to tell all, where others tell more; of these at most so many.
 _BETWEEN_S = 0.25
+_MOST_MORE = 3
 _NAMES_S = 30.0
 #: For the stacks of holders.
 _STACKS_S, _STACKS_OF_ALL_S = 0.01, 2.0
@@ -203,7 +204,9 @@ class PreloadSource:
         """See Source."""
         with self._busy:
             told = self._told(resolve)
-            if resolve and self._last is None and self._classifier.asks_for_another_look:
+            for _ in range(_MOST_MORE if resolve and self._last is None else 0):
+                if told.ended or not self._asks_for_another_look():
+                    break
                 time.sleep(_BETWEEN_S)
                 told = self._told(resolve)
             if not told.ended:
@@ -213,6 +216,11 @@ class PreloadSource:
             self._file.judged.learn(told, resolve and not self._hurried)
             self._last = replace(told, patterns=found)
             return self._last
+
+    def _asks_for_another_look(self) -> bool:
+        return (
+            self._classifier.asks_for_another_look or self._file.python.asks_for_another_look
+        ) and not self._hurried
 
     def _told(self, resolve: bool) -> Snapshot:
         with garbage.not_collected():
@@ -345,7 +353,8 @@ class PreloadSource:
         if file.memory.size < file.header.limit:
             raise file.memory.broken(f"{file.memory.size} bytes are left of {file.header.limit}")
         file.clock.calibrate()
-        file.python.begin()
+        if not ended:
+            file.python.begin(lambda: _waits(file.reader.read_threads()))
         file.orders.refresh()
         reading = file.reader.read(file.orders.locks)
         file.rows = {row.lock: row for row in reading.rows}
@@ -377,6 +386,9 @@ class PreloadSource:
         if not ended:
             snapshot = self._looked_closely(snapshot, resolve)
         snapshot = file.python.shown(snapshot, {**self._closer.sleeps, **file.waits})
+        if file.python.learned:  # of a wait that may be over by the next look
+            locks = file.locks.renamed(snapshot.locks, file.frames)
+            snapshot = replace(snapshot, locks=locks)
         if ended:
             return ending.of_the_dead(snapshot, reading, self._last)
         snapshot = replace(snapshot, notes=(*snapshot.notes, *self._notes_of_the_living()))

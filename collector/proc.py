@@ -61,6 +61,8 @@ from locktop.collector.tasks import Tasks
 #: Between the two samples of a first look: one alone tells no time.
 _FIRST_S = 0.05
 _NAMES_S = 30.0
+#: After a first look that is to tell all, where others tell more.
+_MOST_MORE = 3
 #: What these need is read at once, before it is known that there is time for all.
 _STACKS_AT_ONCE = 32
 _NOTE = (
@@ -212,10 +214,14 @@ class ProcSource:
             times = _OF_ALL if resolve else _IN_A_LOOK
             try:
                 snapshot = self._looked(times, resolve)
+                if resolve:
+                    snapshot = self._resolved(snapshot)
+                for _ in range(_MOST_MORE if resolve and self._last is None else 0):
+                    if self._hurried or not self._python.asks_for_another_look:
+                        break
+                    snapshot = self._resolved(self._looked(times, resolve))
             except OSError as error:
                 return self._after(error)
-            if resolve:
-                snapshot = self._resolved(snapshot)
             told = self._classifier.told(snapshot)
             self._stacks.begin(times.of_holders)
             told = replace(told, locks=self._holders.told(told, resolve))
@@ -291,7 +297,7 @@ class ProcSource:
             began = time.monotonic()
             self._stacks.prepare()
             time.sleep(max(0.0, began + _FIRST_S - time.monotonic()))
-        self._python.begin()
+        self._python.begin(self._sleeps_again)
         self._sample()
         if rights.memory_refused(self._target.pid):
             raise PermissionError  # it was allowed before
@@ -329,7 +335,10 @@ class ProcSource:
             notes=self._notes(bool(untold), interval_s),
         )
         has_python = self._python.runs_in(snapshot.stacks)
-        return self._merged(self._python.shown(snapshot, self._sleeps() if has_python else {}))
+        snapshot = self._python.shown(snapshot, self._sleeps() if has_python else {})
+        if self._python.learned:  # of a wait that may be over by the next look
+            snapshot = self._renamed(snapshot, self._waiting, now)
+        return self._merged(snapshot)
 
     def _merged(self, snapshot: Snapshot) -> Snapshot:
         """With the stacks of locks those of the threads, where Python's functions are in some."""
@@ -462,12 +471,18 @@ class ProcSource:
         snapshot = self._python.resolved(
             replace(snapshot, stacks=stacks), self._sleeps(), self._sleeps_again
         )
-        snapshot = self._merged(snapshot)
-        locks = self._picture.locks(waiting, at, snapshot.interval_s)
-        renamed = {lock.id: lock.name for lock in locks}
-        named = tuple(lock._replace(name=renamed[lock.id]) for lock in snapshot.locks)
+        snapshot = self._renamed(self._merged(snapshot), waiting, at)
         notes = dict.fromkeys((*snapshot.notes, *self._python.notes()))
-        return replace(snapshot, locks=named, notes=tuple(notes))
+        return replace(snapshot, notes=tuple(notes))
+
+    def _renamed(
+        self, snapshot: Snapshot, waiting: Mapping[int, OutsideWait], at: float
+    ) -> Snapshot:
+        """With the names known by now of locks that threads waited for at this time."""
+        locks = self._picture.locks(waiting, at, snapshot.interval_s)
+        names = {lock.id: lock.name for lock in locks}
+        named = tuple(lock._replace(name=names[lock.id]) for lock in snapshot.locks)
+        return replace(snapshot, locks=named)
 
     def _sleeps_again(self) -> Waits:
         try:

@@ -9,11 +9,12 @@ after it. A thread's Python frames do not change while it waits, so each wait is
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
 
 from locktop.collector import frames as recorded
 from locktop.collector import outside_stacks
+from locktop.collector.analysis.lock_classes import is_unnamed
 from locktop.collector.model import Deadlock, Frame, Snapshot, Thread
 from locktop.collector.symbols import python_merge
 from locktop.collector.symbols.python_reader import PythonReader, Runs
@@ -27,6 +28,10 @@ _PAUSE_S = 1.0  # from one reading to the next, and ten times as long as one tak
 _PATIENCE_S = 10.0
 _TRIES = 8  # for one wait; a thread may be missed where others come and go
 _MOST_KEPT = 4096  # merged stacks
+#: How long a look waits for an answer where waits are over by the next look, and how often it does
+#: for one lock: they need a name, and some waits last for long enough.
+_BRIEF_S = 0.3
+_MOST_BRIEF = 16
 
 WaitKey = tuple[int, int]  # one life of a thread, number of its wait
 Waits = Mapping[int, WaitKey]  # by tid
@@ -47,6 +52,11 @@ class PythonStacks:
         self._before: Waits = {}
         self._answer: Mapping[int, Runs] | None = None
         self._next_at = 0.0
+        #: Whether Python's functions in a wait were learnt in the last look.
+        self.learned = False
+        #: Locks that only brief waits could name, at the last look; how often these were asked for.
+        self._brief: Set[int] = frozenset()
+        self._tried: dict[int, int] = {}
         self._ids: dict[Merged, int] = {}
         self._merged: dict[int, Merged] = {}
         self._next_id = FIRST_ID
@@ -96,10 +106,21 @@ class PythonStacks:
         """Tell whether Python code is executed on one of these native stacks, by their ids."""
         return any(map(self._runs_python, stacks, stacks.values()))
 
-    def begin(self) -> None:
+    @property
+    def asks_for_another_look(self) -> bool:
+        """Whether the last look showed a lock that only brief waits could name."""
+        return bool(self._brief)
+
+    def begin(self, again: Callable[[], Waits]) -> None:
         """To be called before the waits are read: only what was answered by now is known to be of
-        waits that are the same before and after."""
+        waits that are the same before and after. ``again`` reads the waits."""
         answer = self._reader.answer()
+        is_time = not self._reader.asking and time.monotonic() >= self._next_at
+        if answer is None and is_time and self._brief:
+            for lock in self._brief:
+                self._tried[lock] = self._tried.get(lock, 0) + 1
+            self._ask(again())
+            answer = self._reader.answer(_BRIEF_S)
         if answer is not None:
             self._answer = answer
             self._next_at = time.monotonic() + max(_PAUSE_S, 10 * self._reader.took_s)
@@ -107,15 +128,17 @@ class PythonStacks:
     def shown(self, snapshot: Snapshot, waits: Waits) -> Snapshot:
         """Return a look's snapshot with merged stacks where they are known; ask for others."""
         self._forget(waits)
+        self.learned = False
         if self._answer is not None:
             self._learn(self._answer, waits)
             self._answer = None
+        # A wait shorter than a look takes to come would be over before it is read.
+        lasting = {tid: key for tid, key in waits.items() if self._before.get(tid) == key}
         if time.monotonic() >= self._next_at and not self._reader.asking:
             self._next_at = time.monotonic() + _PAUSE_S
-            # A wait shorter than a look takes to come would be over before it is read.
-            lasting = {tid: key for tid, key in waits.items() if self._before.get(tid) == key}
             if self._wanted(snapshot, lasting):
                 self._ask(waits)
+        self._brief = self._nameless(snapshot, waits.keys() - lasting.keys())
         self._before = waits
         return self._replaced(snapshot, waits)
 
@@ -125,15 +148,41 @@ class PythonStacks:
             return self._replaced(snapshot, waits)
         deadline = time.monotonic() + _PATIENCE_S
         self._reader.answer(_PATIENCE_S)  # of a question that was asked before
+        lasting = waits
         for _ in range(_TRIES):
-            self._ask(waits)
+            self._ask(lasting)
             answer = self._reader.answer(max(0.0, deadline - time.monotonic()))
             if answer is not None:
                 now = again()
-                self._learn(answer, {tid: key for tid, key in waits.items() if now.get(tid) == key})
-            if not self._wanted(snapshot, waits):
+                lasting = {tid: key for tid, key in lasting.items() if now.get(tid) == key}
+                self._learn(answer, lasting)
+            if not self._wanted(snapshot, lasting):
                 break
+        self._brief = self._nameless(snapshot, waits.keys() - lasting.keys())
         return self._replaced(snapshot, waits)
+
+    def _nameless(self, snapshot: Snapshot, brief: Set[int]) -> Set[int]:
+        """The locks without a name that Python code waits for, but none of it for long. ``brief``:
+        the threads whose waits may be."""
+        threads = [thread for thread in snapshot.threads if thread.tid in brief]
+        if self._reader.gave_up or not threads:
+            return frozenset()
+        stacks = {
+            stack: frames
+            for thread in threads
+            if (frames := snapshot.stacks.get(stack := thread.stack))
+        }
+        python = {stack for stack, frames in stacks.items() if self._runs_python(stack, frames)}
+        waited = {
+            thread.waiting_for.lock
+            for thread in threads
+            if thread.waiting_for is not None and thread.stack in python
+        }
+        return {
+            lock.id
+            for lock in (snapshot.locks if waited else ())
+            if lock.id in waited and is_unnamed(lock) and self._tried.get(lock.id, 0) < _MOST_BRIEF
+        }
 
     def _wanted(self, snapshot: Snapshot, waits: Waits) -> bool:
         """Tell whether Python code waits in one of these that was not read yet."""
@@ -171,6 +220,7 @@ class PythonStacks:
             self._missed[wait] = self._missed.get(wait, 0) + (tid not in answer)
             if tid in answer or self._missed[wait] >= _TRIES:
                 self._known[wait] = answer.get(tid, ())
+                self.learned |= tid in answer
 
     def _forget(self, waits: Waits) -> None:
         for wait in [wait for wait in self._known if waits.get(wait[0]) != wait[1]]:
@@ -183,6 +233,7 @@ class PythonStacks:
             self._merged.clear()
             self._of_wait.clear()
             self._last.clear()
+            self._tried.clear()
         if len(self._without) > _MOST_KEPT:
             self._without.clear()
 

@@ -75,8 +75,11 @@ class Classifier:
             for key, known in self._candidates.items()
             if snapshot.stacks.get(key[1]) is known[0]
         }
-        why: dict[int, str] = {}
-        threads = self._threads(snapshot, why)
+        rules: dict[int, Rule] = {}
+        threads = self._threads(snapshot, rules)
+        if self._use.learn(snapshot, rules):
+            self._as_locks, self._locks = self._use.told(snapshot), {}
+            threads = self._threads(snapshot, rules)
         contended = {
             thread.waiting_for.lock
             for thread in threads
@@ -90,6 +93,7 @@ class Classifier:
         self._locks = {pair[0].id: pair for pair in pairs}
         if any(lock.idle is not told.idle for lock, told in pairs):
             locks.sort(key=most_wait_first)
+        why = {tid: rule.name for tid, rule in rules.items()}
         return replace(snapshot, threads=tuple(threads), locks=tuple(locks), why=why)
 
     @property
@@ -106,7 +110,7 @@ class Classifier:
 
     # ---- threads ----
 
-    def _threads(self, snapshot: Snapshot, why: dict[int, str]) -> list[Thread]:
+    def _threads(self, snapshot: Snapshot, rules: dict[int, Rule]) -> list[Thread]:
         stuck = {edge.tid for found in snapshot.deadlocks for edge in found.cycle}
         stuck.update(tid for found in snapshot.deadlocks if found.certain for tid in found.stuck)
         names = {lock.id: lock.name for lock in snapshot.locks}
@@ -119,7 +123,7 @@ class Classifier:
                     if thread.tid in stuck
                     else self._rule_of(thread, wait, names.get(wait.lock, ""), snapshot)
                 )
-                why[thread.tid] = rule.name
+                rules[thread.tid] = rule
                 thread = _told(thread, wait, rule.idle, snapshot.interval_s)
             threads.append(thread)
         return threads

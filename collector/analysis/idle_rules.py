@@ -20,6 +20,7 @@ from locktop.collector.model import CONTENTION_KINDS, Frame, Kind
 _SHIPPED = Path(__file__).with_name("idle.rules")
 _KEYS = ("kind", "function", "innermost", "thread", "lock", "type")
 _NEITHER = "neither"
+_FOR_ALL = "for-all"
 _VERDICTS = {"idle": True, "contended": False, _NEITHER: False}
 _REASON = " -- "
 #: Functions are looked at again when so many are known.
@@ -41,6 +42,7 @@ class Rule:
     thread: str = ""  # a glob, "" = any
     lock: str = ""  # a glob, "" = any
     held: bool = False  # somebody is known to hold it, or it is a semaphore used as a lock
+    for_all: bool = False  # what it says of one wait for a semaphore goes for the others, too
     type: str = ""  # what is waited for there, where that is a futex: "Rust Mutex"
     only_type: bool = False  # it says that and no more: there is no verdict
 
@@ -91,8 +93,8 @@ def _rule(line: str) -> Rule:
         raise ValueError("a rule that says neither needs type=")
     return Rule(
         _VERDICTS[words[0]], words[1], reason.strip(), frozenset(given.kinds or Kind),
-        tuple(given.functions), given.innermost, given.thread, given.lock, given.held, given.type,
-        words[0] == _NEITHER,
+        tuple(given.functions), given.innermost, given.thread, given.lock, given.held,
+        given.for_all, given.type, words[0] == _NEITHER,
     )  # fmt: skip
 
 
@@ -106,16 +108,19 @@ class _Given:
     thread: str = ""
     lock: str = ""
     held: bool = False
+    for_all: bool = False
     type: str = ""
 
     def take(self, word: str) -> None:
         key, equals, value = word.partition("=")
         if word == "held":
             self.held = True
+        elif word == _FOR_ALL:
+            self.for_all = True
         elif key not in _KEYS or not equals:
             raise ValueError(
                 f"{word!r} is no condition; there are kind=, function=, innermost=, thread=, lock=,"
-                " held, and type="
+                f" held, {_FOR_ALL}, and type="
             )
         elif not value:
             raise ValueError(f"{key}= needs a value")

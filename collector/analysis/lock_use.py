@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from locktop.collector.analysis.idle_rules import Rule
 from locktop.collector.model import Kind, Lock, Snapshot, Use
 
 _NOTHING = Use(0, 0)
@@ -26,6 +27,7 @@ class LockUse:
     def __init__(self) -> None:
         self._first: dict[int, _First] = {}  # by lock, of those that lie where another one was
         self._known: dict[int, int] = {}  # by lock, its generation
+        self._judged: dict[int, int] = {}  # the same of those that functions told of
         #: Whether, in the last look, one was waited for of which only the next look tells.
         self.is_new = False
 
@@ -36,7 +38,7 @@ class LockUse:
             for lock in snapshot.locks
             if lock.kind is Kind.SEM
             and lock.wait_s > 0
-            and (lock.first_value > 0 or lock.used_as_lock)
+            and (lock.first_value > 0 or lock.used_as_lock or lock.id in self._judged)
         }
         uses = _uses(snapshot, found) if found else {}
         self.is_new = False
@@ -45,8 +47,29 @@ class LockUse:
         self._known = {lock.id: lock.generation for lock in as_locks}
         return frozenset(self._known)
 
+    def learn(self, snapshot: Snapshot, rules: Mapping[int, Rule]) -> bool:
+        """Take what a rule says of one thread's wait for what others wait for, too, where it is for
+        all: waits may be over before their functions are known. ``rules``: by tid, what the waits
+        fit. Return whether anything is known by that which was not."""
+        waits = [
+            (thread.waiting_for, rule)
+            for thread in snapshot.threads
+            if thread.waiting_for is not None and (rule := rules[thread.tid]).for_all
+        ]
+        before = self._judged
+        if not waits and not before:
+            return False
+        generations = {lock.id: lock.generation for lock in snapshot.locks}
+        self._judged = {id_: life for id_, life in before.items() if generations.get(id_) == life}
+        for wait, rule in waits:
+            if rule.idle:
+                self._judged.pop(wait.lock, None)
+            elif wait.lock in generations:
+                self._judged[wait.lock] = generations[wait.lock]
+        return self._judged != before
+
     def _is_one(self, lock: Lock, uses: Mapping[int, Use] | None) -> bool:
-        if lock.used_as_lock:
+        if lock.used_as_lock or self._judged.get(lock.id) == lock.generation:
             return True
         was = self._known.get(lock.id) == lock.generation
         if not lock.generation:

@@ -124,6 +124,30 @@ def test_they_come_by_themselves_while_one_looks_on(
 
 
 @both_ways
+def test_a_lock_that_all_wait_for_briefly_has_a_name(
+    prepared: bool, start_python: StartPython
+) -> None:
+    """And is told to be one, though the functions of most waits are not known."""
+    target = start_python("python_busy", prepared=prepared)
+    target.expect("ready")
+    deadline = time.monotonic() + PATIENCE_S
+    name = ""
+    with closing(attach(target.pid)) as source:
+        while name != "sem in handles (python_busy.py:16)":
+            assert time.monotonic() < deadline, name
+            time.sleep(0.7)  # in which others have taken their turns
+            snapshot = source.look()
+            most = max(snapshot.locks, key=lambda lock: len(lock.waiters))
+            name = most.name
+        waits = [thread.waiting_for for thread in snapshot.threads if thread.waiting_for]
+        assert not any(wait.idle for wait in waits if wait.lock == most.id)
+        assert most.used_as_lock
+        snapshot = source.look()
+        (lock,) = [lock for lock in snapshot.locks if lock.id == most.id]
+        assert (lock.name, lock.used_as_lock) == (name, True), "that stays known"
+
+
+@both_ways
 def test_a_wait_is_never_shown_with_the_functions_of_another(
     prepared: bool, start_python: StartPython
 ) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
+import pictures
 import pytest
 
 from locktop.collector.export.json_ import document
@@ -130,18 +131,21 @@ class Reader:
         self.asking, self.asked = True, self.asked + 1
 
     def answer(self, timeout_s: float = 0.0) -> Any:
+        if not self.asking:
+            return None
         answer, self.ready = self.ready, None
-        self.asking = self.asking and answer is None
+        self.asking = answer is None
         return answer
 
 
-def snapshot(stack: int = STACK) -> Snapshot:
+def snapshot(stack: int = STACK, lock: str = "g_lock") -> Snapshot:
     """A look that shows a thread in a wait, and in a deadlock with itself."""
     wait = Wait(1, Kind.SEM, 1.0, (), stack, 0, 1)
     thread = Thread(TID, "t", True, ThreadState.IDLE, wait, (), {}, 0.0, 0, 0)
     return Snapshot(
         taken_at="", host="", source="preload", duration_s=1.0, interval_s=1.0,
-        process=Process(1, "", (), "", ""), threads=(thread,), locks=(),
+        process=Process(1, "", (), "", ""), threads=(thread,),
+        locks=(pictures.lock(1, lock, Kind.SEM),),
         deadlocks=(Deadlock(True, 1.0, (DeadlockEdge(TID, 1, TID, stack, 0),)),),
         stacks={stack: Stacks().of(stack)},
     )  # fmt: skip
@@ -158,8 +162,8 @@ class Looks:
 
     def look(self, seq: int | None, stack: int = STACK) -> list[str]:
         """Return the functions of the thread's stack."""
-        self.stacks.begin()
         waits = {} if seq is None else {TID: (1, seq)}
+        self.stacks.begin(lambda: waits)
         self.last = self.stacks.shown(snapshot(stack), waits)
         (thread,) = self.last.threads
         assert thread.waiting_for is not None
@@ -210,11 +214,41 @@ def test_another_wait_has_other_functions(looks: Looks) -> None:
 def test_an_answer_that_comes_while_waits_are_read_is_too_new(looks: Looks) -> None:
     looks.look(1)
     looks.look(1)
-    looks.stacks.begin()
+    looks.stacks.begin(dict)
     looks.reader.ready = ANSWER
     shown = looks.stacks.shown(snapshot(), {TID: (1, 1)})
     assert set(shown.stacks) == {STACK}
     assert looks.look(1) == PYTHON, "the next look may use it"
+
+
+def test_of_a_lock_without_a_name_brief_waits_are_read_at_once(looks: Looks) -> None:
+    nameless = "sem 0x55d000001040"
+
+    def look(seq: int, before: int) -> bool:
+        """Whether the wait is known in a look before which there was another one."""
+        looks.stacks.begin(lambda: {TID: (1, before)})
+        looks.last = looks.stacks.shown(snapshot(lock=nameless), {TID: (1, seq)})
+        return FIRST_ID in looks.last.stacks
+
+    assert not look(1, 1)
+    assert (looks.reader.asked, looks.stacks.asks_for_another_look) == (0, True)
+    looks.reader.ready = ANSWER
+    assert not look(3, 2), "it was over before it was read"
+    assert not looks.stacks.learned
+    looks.reader.ready = ANSWER
+    assert look(4, 4)
+    assert (looks.reader.asked, looks.stacks.learned) == (2, True)
+    for seq in range(5, 40):
+        looks.reader.ready = {}
+        assert not look(seq, seq)
+    assert looks.reader.asked == 16, "not for ever"
+    assert not looks.stacks.asks_for_another_look
+
+
+def test_of_one_with_a_name_they_are_not(looks: Looks) -> None:
+    for seq in range(5):
+        looks.look(seq)
+    assert looks.reader.asked == 0
 
 
 def test_what_fits_nowhere_is_not_asked_for_again(looks: Looks) -> None:

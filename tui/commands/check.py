@@ -96,8 +96,10 @@ def _looked(arguments: argparse.Namespace) -> Snapshot:
         potential = arguments.potential and snapshot.lock_order
         # Rules go by names, which to look for takes longer than a probe should otherwise.
         # Also whether a semaphore that is waited for is a lock of Python's.
-        on_semaphores = snapshot.is_sampled and any(
-            thread.waiting_for is not None and thread.waiting_for.kind is Kind.SEM
+        on_semaphores = any(
+            thread.waiting_for is not None
+            and thread.waiting_for.kind is Kind.SEM
+            and thread.waiting_for.idle
             for thread in snapshot.threads
         )
         if snapshot.deadlocks or potential or arguments.idle_matching or on_semaphores:
