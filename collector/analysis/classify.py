@@ -77,8 +77,9 @@ class Classifier:
         }
         rules: dict[int, Rule] = {}
         threads = self._threads(snapshot, rules)
-        if self._use.learn(snapshot, rules):
-            self._as_locks, self._locks = self._use.told(snapshot), {}
+        as_locks = self._use.learn(snapshot, rules)
+        if as_locks != self._as_locks:
+            self._as_locks, self._locks = as_locks, {}
             threads = self._threads(snapshot, rules)
         contended = {
             thread.waiting_for.lock

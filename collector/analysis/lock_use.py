@@ -47,26 +47,27 @@ class LockUse:
         self._known = {lock.id: lock.generation for lock in as_locks}
         return frozenset(self._known)
 
-    def learn(self, snapshot: Snapshot, rules: Mapping[int, Rule]) -> bool:
+    def learn(self, snapshot: Snapshot, rules: Mapping[int, Rule]) -> frozenset[int]:
         """Take what a rule says of one thread's wait for what others wait for, too, where it is for
         all: waits may be over before their functions are known. ``rules``: by tid, what the waits
-        fit. Return whether anything is known by that which was not."""
+        of the look that was told last fit. Return what is known now."""
         waits = [
             (thread.waiting_for, rule)
             for thread in snapshot.threads
-            if thread.waiting_for is not None and (rule := rules[thread.tid]).for_all
+            if thread.waiting_for is not None
+            and thread.waiting_for.kind is Kind.SEM
+            and (rule := rules[thread.tid]).for_all
         ]
-        before = self._judged
-        if not waits and not before:
-            return False
-        generations = {lock.id: lock.generation for lock in snapshot.locks}
-        self._judged = {id_: life for id_, life in before.items() if generations.get(id_) == life}
-        for wait, rule in waits:
-            if rule.idle:
-                self._judged.pop(wait.lock, None)
-            elif wait.lock in generations:
-                self._judged[wait.lock] = generations[wait.lock]
-        return self._judged != before
+        if waits or self._judged:
+            lives = {lock.id: lock.generation for lock in snapshot.locks}
+            self._judged = {id_: life for id_, life in self._judged.items() if id_ in lives}
+            for wait, rule in waits:
+                if rule.idle:
+                    self._judged.pop(wait.lock, None)
+                    self._known.pop(wait.lock, None)
+                elif wait.lock in lives:
+                    self._judged[wait.lock] = self._known[wait.lock] = lives[wait.lock]
+        return frozenset(self._known)
 
     def _is_one(self, lock: Lock, uses: Mapping[int, Use] | None) -> bool:
         if lock.used_as_lock or self._judged.get(lock.id) == lock.generation:

@@ -525,6 +525,44 @@ def test_of_a_semaphore_where_another_one_was_what_ended_threads_did_is_not_know
     assert classifier.told(seen).locks[0].used_as_lock, "it stays known"
 
 
+def test_what_functions_say_of_one_wait_goes_for_those_whose_functions_are_not_known() -> None:
+    rules = (
+        "contended takes kind=sem function=cache_get for-all\n"
+        "idle rests kind=sem function=queue_take for-all\n"
+        "contended alone kind=sem function=main"
+    )
+    normal = pictures.normal()
+    takes, rests, alone = (
+        next(
+            id_ for id_, frames in normal.stacks.items() if any(f.function == name for f in frames)
+        )
+        for name in ("cache_get", "queue_take", "main")
+    )
+    classifier = Classifier(Rules(parse(rules, "x")))
+
+    def why(*stacks: int, generation: int = 0) -> list[str]:
+        lock = pictures.lock(9, "s", Kind.SEM, wait_s=5.0, waiters=(1,), generation=generation)
+        threads = tuple(
+            pictures.thread(
+                1 + n, f"t{n}", ThreadState.IDLE,
+                waiting_for=pictures.wait(9, Kind.SEM, 5.0)._replace(stack=stack),
+            )
+            for n, stack in enumerate(stacks)
+        )  # fmt: skip
+        seen = replace(pictures.snapshot(threads, (lock,)), stacks=normal.stacks)
+        after = classifier.told(seen)
+        assert after.locks[0].used_as_lock is (after.why[1] != "semaphore")
+        return [after.why[thread.tid] for thread in threads]
+
+    assert why(0) == ["semaphore"]
+    assert why(0, takes) == ["used-as-lock", "takes"]
+    assert why(0, alone) == ["used-as-lock", "alone"]
+    assert why(0, rests) == ["semaphore", "rests"], "another one lies there by now"
+    assert why(0, alone) == ["semaphore", "alone"], "that rule is for no other"
+    assert why(0, takes) == ["used-as-lock", "takes"]
+    assert why(0, generation=1) == ["semaphore"]
+
+
 def test_who_waits_behind_a_certain_deadlock_is_not_idle() -> None:
     ring = pictures.deadlock()
     (deadlock,) = ring.deadlocks
