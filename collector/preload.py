@@ -17,30 +17,22 @@ from locktop.collector import (
     forked,
     garbage,
     neighbours,
-    outside_stacks,
     procfs,
     rights,
     unseen,
     waits_now,
 )
-from locktop.collector.abi import LockRow, lib
+from locktop.collector.abi import lib
 from locktop.collector.analysis import deadlock, waitgraph
 from locktop.collector.analysis.classify import Classifier
 from locktop.collector.analysis.idle_rules import Rules
 from locktop.collector.analysis.lock_order import Found
 from locktop.collector.analysis.patterns import patterns
 from locktop.collector.blind_spot import BlindSpot
-from locktop.collector.clock import Clock
 from locktop.collector.closer_look import CloserLook
-from locktop.collector.decode import FlightRecorder
 from locktop.collector.errors import LocktopError
-from locktop.collector.frames import StackFrames
-from locktop.collector.given_names import GivenNames
 from locktop.collector.holder_now import Holders
-from locktop.collector.judged import Judged
 from locktop.collector.lock_now import forget_former_owners, locks_now
-from locktop.collector.lock_picture import LockPicture
-from locktop.collector.misuses import Misuses
 from locktop.collector.model import (
     Deadlock,
     Event,
@@ -51,18 +43,13 @@ from locktop.collector.model import (
     Snapshot,
     Thread,
 )
-from locktop.collector.orders import LockOrders
-from locktop.collector.outside_stacks import OutsideStacks
+from locktop.collector.preload_file import PreloadFile
 from locktop.collector.process import ProcessFigures, iso
-from locktop.collector.python_stacks import PythonStacks, Waits
-from locktop.collector.reading import RawThread, Reader, Reading
+from locktop.collector.reading import RawThread, Reading
 from locktop.collector.sanitize import clean
 from locktop.collector.shm import SharedMemory
 from locktop.collector.source import WaitNow
-from locktop.collector.symbols.python_reader import PythonReader
-from locktop.collector.symbols.resolver import Resolver
 from locktop.collector.tasks import Task, Tasks
-from locktop.collector.thread_picture import ThreadPicture
 
 #: Of one look, for the flight recorder: counters never wait for it.
 _EVENTS_BUDGET_S = 0.02
@@ -107,53 +94,6 @@ _NOTES = {
 }
 
 
-class _File:
-    """What belongs to one file: made anew when the process executes another program."""
-
-    def __init__(self, pid: int, memory: SharedMemory, stop_threads: bool) -> None:
-        self.memory = memory
-        self.header = memory.header()
-        self.clock = Clock(self.header)
-        self.unloads = self.header.unloads
-        self.reader = Reader(memory, self.clock)
-        self.recorder = FlightRecorder(memory)
-        self.resolver = resolver = Resolver(pid)
-        self.frames = StackFrames(memory, resolver)
-        self.outside = OutsideStacks(pid, resolver, stop_threads)
-        self.python = PythonStacks(PythonReader(pid), self._native)
-        self.waits: Waits = {}  # of the last look
-        self.newest: Mapping[int, RawThread] = {}  # of it too
-        self.given = GivenNames(memory)
-        self.misuses = Misuses(memory, self.clock)
-        self.orders = LockOrders(memory, resolver)
-        self.rows: dict[int, LockRow] = {}  # of the last look
-        self.judged = Judged()
-        self.threads = ThreadPicture(self.clock)
-        self.locks = LockPicture(self.clock, resolver, self.given, self._merged)
-        self.claim = control.Claim(memory, self.clock)
-        self.asleep: frozenset[tuple[int, int]] = frozenset()  # stuck waits: tid, seq
-        self.seen_alive = 0  # ticks
-
-    def _native(self, stack: int) -> tuple[Frame, ...]:
-        """Of either kind."""
-        if stack >= outside_stacks.FIRST_ID:
-            return self.outside.frames(stack)
-        return self.frames.of(stack)
-
-    def _merged(self, tid: int) -> tuple[Frame, ...]:
-        return self.python.of_wait(tid, self.waits)
-
-    def hurry(self) -> None:
-        self.resolver.hurry()
-        self.python.hurry()
-
-    def close(self) -> None:
-        self.claim.close()
-        self.memory.close()
-        self.resolver.close()
-        self.python.close()
-
-
 class PreloadSource:
     """Looks at one preloaded process."""
 
@@ -163,7 +103,7 @@ class PreloadSource:
         self._rules = rules
         self._target = discover.find(pid)
         memory = discover.open_memory(self._target)
-        self._file = _File(pid, memory, stop_threads)
+        self._file = PreloadFile(pid, memory, stop_threads)
         self._tasks = Tasks(pid, self._target.own_pid)
         self._followed: Collection[int] | None = None
         self._holders, self._blind_spot = self._asking()
@@ -317,7 +257,7 @@ class PreloadSource:
             memory.close()
             return None
         self._file.close()
-        self._file = _File(self._target.pid, memory, self._stop_threads)
+        self._file = PreloadFile(self._target.pid, memory, self._stop_threads)
         self._holders, self._blind_spot = self._asking()
         if self._hurried:
             self._file.hurry()
@@ -354,11 +294,11 @@ class PreloadSource:
             raise file.memory.broken(f"{file.memory.size} bytes are left of {file.header.limit}")
         file.clock.calibrate()
         if not ended:
-            file.python.begin(lambda: _waits(file.reader.read_threads()))
+            file.python.begin(file.read_waits)
         file.orders.refresh()
         reading = file.reader.read(file.orders.locks)
         file.rows = {row.lock: row for row in reading.rows}
-        file.waits, file.newest = _waits(reading.newest), reading.newest
+        file.keep_waits(reading.newest)
         if file.unloads != reading.header.unloads:
             file.unloads = reading.header.unloads
             file.resolver.read_anew()
@@ -595,7 +535,7 @@ class PreloadSource:
             snapshot = file.python.resolved(
                 snapshot,
                 {**self._closer.sleeps, **file.waits},
-                lambda: {**self._closer.still_asleep(), **_waits(file.reader.read_threads())},
+                lambda: {**self._closer.still_asleep(), **file.read_waits()},
             )
             locks = file.locks.renamed(snapshot.locks, file.frames)
             snapshot = replace(snapshot, locks=locks)
@@ -610,7 +550,3 @@ def _sleeps(threads: Mapping[int, RawThread]) -> dict[int, tuple[int, int]]:
         for tid, raw in threads.items()
         if raw.wait and raw.wait.key >> lib.LT_KIND_SHIFT not in _MAY_SPIN
     }
-
-
-def _waits(threads: Mapping[int, RawThread]) -> dict[int, tuple[int, int]]:
-    return {tid: (raw.block.birth, raw.wait.seq) for tid, raw in threads.items() if raw.wait}
