@@ -22,32 +22,33 @@ _NATIVE = "<" if sys.byteorder == "little" else ">"
 def described(pid: int, fd: int) -> str:
     """Return what a descriptor is, made harmless: "/var/lib/x/wal", "pipe:[123]", "tcp
     10.0.0.1:80 -> 10.0.0.7:4711"; "" where it is not known."""
-    pid = procfs.living(pid)
+    directory = procfs.shared(pid)
     try:
-        target = os.readlink(f"/proc/{pid}/fd/{fd}")
+        target = os.readlink(f"{directory}/fd/{fd}")
     except OSError:
         return ""
-    found = _SOCKET.fullmatch(target)
-    return clean(_socket(pid, found[1].encode()) or target if found else target, _LONGEST)
+    if found := _SOCKET.fullmatch(target):
+        target = _socket(f"{directory}/net", found[1].encode()) or target
+    return clean(target, _LONGEST)
 
 
-def _socket(pid: int, inode: bytes) -> str:
+def _socket(tables: str, inode: bytes) -> str:
     for protocol in ("tcp", "tcp6", "udp", "udp6"):
-        for fields in _rows(pid, protocol, inode, 9):
+        for fields in _rows(f"{tables}/{protocol}", inode, 9):
             local, remote = _end(fields[1]), _end(fields[2])
             name = protocol.rstrip("6")
             if protocol.startswith("tcp") and fields[3] == b"0A":
                 return f"{name} listening at {local}"
             is_connected = not remote.endswith(":0")
             return f"{name} {local} -> {remote}" if is_connected else f"{name} {local}"
-    return _unix(pid, inode)
+    return _unix(f"{tables}/unix", inode)
 
 
-def _unix(pid: int, inode: bytes) -> str:
+def _unix(file: str, inode: bytes) -> str:
     """Names stand there as they are, with blanks and line ends: one may look like the row of
     another socket, but then there are two."""
     try:
-        table = procfs.read(f"/proc/{pid}/net/unix")
+        table = procfs.read(file)
     except OSError:
         return ""
     rows = re.findall(_UNIX_ROW % inode, table, re.MULTILINE | re.DOTALL)
@@ -55,10 +56,10 @@ def _unix(pid: int, inode: bytes) -> str:
     return f"unix {path}" if path else f"unix socket {inode.decode()}" if rows else ""
 
 
-def _rows(pid: int, table: str, inode: bytes, at: int) -> Iterator[list[bytes]]:
+def _rows(file: str, inode: bytes, at: int) -> Iterator[list[bytes]]:
     """The fields of the lines of a table (proc_pid_net(5)) that have the inode in this column."""
     try:
-        lines = procfs.read(f"/proc/{pid}/net/{table}").splitlines()
+        lines = procfs.read(file).splitlines()
     except OSError:
         return
     for line in lines:

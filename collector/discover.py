@@ -137,7 +137,7 @@ def paths(target: Target) -> list[str]:
         pass  # not ours; its default directory may still tell
     directories = [chosen] if (chosen := os.environ.get("LOCKTOP_DIR")) else []
     # Its root may be hidden from us, and may have been ours when it made the file.
-    for root in (f"/proc/{procfs.living(target.pid)}/root", ""):
+    for root in (f"{procfs.shared(target.pid)}/root", ""):
         directories += [root + directory for directory in theirs]
     return [os.path.join(directory, name) for directory in directories for name in names]
 
@@ -294,7 +294,7 @@ def remedy(reason: str) -> str:
 def why_not_preloaded(pid: int) -> str:
     """Return why a process without the library has none, and what to do."""
     try:
-        reason = program.why_not_preloadable(f"/proc/{procfs.living(pid)}/exe")
+        reason = program.why_not_preloadable(f"{procfs.shared(pid)}/exe")
         if not reason and procfs.gained_privilege(pid):
             reason = (
                 "it is setuid or has capabilities: the loader ignores a preloaded library there;"

@@ -134,7 +134,7 @@ class ProcSource:
         """With the program that the process executes now. Raises LocktopError where its system
         calls and locks are not those that are known here."""
         pid = self._target.pid
-        if program.is_of_32_bits(f"/proc/{procfs.living(pid)}/exe"):
+        if program.is_of_32_bits(f"{procfs.shared(pid)}/exe"):
             raise LocktopError(
                 f"process {self._target} is a 32-bit program: what its threads wait for is not told"
             )
@@ -282,8 +282,8 @@ class ProcSource:
         """What differs when the process executes a program, also the same one again: then its
         memory lies elsewhere. None where that is not told."""
         try:
-            pid = procfs.living(self._target.pid)
-            file, auxiliary = os.stat(f"/proc/{pid}/exe"), procfs.read(f"/proc/{pid}/auxv")
+            shared = procfs.shared(self._target.pid)
+            file, auxiliary = os.stat(f"{shared}/exe"), procfs.read(f"{shared}/auxv")
         except OSError:
             return None
         return (file.st_dev, file.st_ino, auxiliary) if auxiliary else None

@@ -64,7 +64,7 @@ def in_our_namespace(pid: int, kind: str) -> bool | None:
     """Tell whether a process is in our namespace of a kind, "user" or "time" (namespaces(7)); None
     where that may not be seen."""
     try:
-        theirs = os.readlink(f"/proc/{living(pid)}/ns/{kind}")
+        theirs = os.readlink(f"{shared(pid)}/ns/{kind}")
         return theirs == os.readlink(f"/proc/self/ns/{kind}")
     except OSError:
         return None
@@ -229,9 +229,8 @@ def tids(pid: int) -> list[int]:
 
 
 def living(pid: int) -> int:
-    """Return the id under which /proc has what the threads of a process share, as its memory and
-    files: its own, and that of another thread where the first one has ended by pthread_exit.
-    Nothing is raised: what is read next tells whether the process is there."""
+    """Return the id of a process's first thread, or of another one that lives where that has ended
+    by pthread_exit. Nothing is raised: what is read next tells whether the process is there."""
     ended = OSError, ValueError
     with contextlib.suppress(*ended):
         for tid in tids(pid) if stat(pid).state in "ZX" else ():
@@ -241,31 +240,38 @@ def living(pid: int) -> int:
     return pid
 
 
+def shared(pid: int) -> str:
+    """Return the directory of /proc that has what the threads of a process share, as its memory and
+    its files. Nothing is raised."""
+    tid = living(pid)
+    return f"/proc/{pid}" if tid == pid else f"/proc/{pid}/task/{tid}"
+
+
 def exe(pid: int) -> str:
     """Return the path of the program that a process executes, made harmless."""
-    return clean(os.readlink(f"/proc/{living(pid)}/exe"))
+    return clean(os.readlink(f"{shared(pid)}/exe"))
 
 
 def maps(pid: int) -> bytes:
     """Return a process's memory map; b"" when it has ended."""
-    return read(f"/proc/{living(pid)}/maps")
+    return read(f"{shared(pid)}/maps")
 
 
 def resident_bytes(pid: int) -> int:
     """Return how much memory a process has (its resident set)."""
-    return int(read(f"/proc/{living(pid)}/statm").split()[1]) * _PAGE
+    return int(read(f"{shared(pid)}/statm").split()[1]) * _PAGE
 
 
 def cmdline(pid: int) -> tuple[str, ...]:
     """Return a process's arguments, made harmless."""
-    data = read(f"/proc/{living(pid)}/cmdline")
+    data = read(f"{shared(pid)}/cmdline")
     return tuple(clean(part) for part in data.rstrip(b"\0").split(b"\0")) if data else ()
 
 
 def environment(pid: int, name: str) -> str | None:
     """Return a variable of the environment that a process was started with."""
     wanted = os.fsencode(name) + b"="
-    for entry in read(f"/proc/{living(pid)}/environ").split(b"\0"):
+    for entry in read(f"{shared(pid)}/environ").split(b"\0"):
         if entry.startswith(wanted):
             return os.fsdecode(entry[len(wanted) :])
     return None
@@ -274,7 +280,7 @@ def environment(pid: int, name: str) -> str | None:
 def gained_privilege(pid: int) -> bool:
     """Tell whether executing its program gave a process more rights (setuid, capabilities): the
     kernel tells the loader, which then ignores LD_PRELOAD."""
-    auxv = read(f"/proc/{living(pid)}/auxv")
+    auxv = read(f"{shared(pid)}/auxv")
     whole = len(auxv) - len(auxv) % _AUXILIARY.size
     return any(key == _AT_SECURE and value for key, value in _AUXILIARY.iter_unpack(auxv[:whole]))
 

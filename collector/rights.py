@@ -52,10 +52,9 @@ class Facts:
 
 def facts(pid: int) -> Facts:
     """Return them. Raises OSError when the process is gone."""
-    pid = procfs.living(pid)
     theirs = procfs.identity(pid)
     # The kernel gives root the files of a process that is not dumpable.
-    owner, user = os.stat(f"/proc/{pid}/status").st_uid, theirs.uids[1]
+    owner, user = os.stat(f"{procfs.shared(pid)}/status").st_uid, theirs.uids[1]
     return Facts(
         ours=procfs.identity("self"),
         theirs=theirs,

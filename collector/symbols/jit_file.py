@@ -21,9 +21,7 @@ def opened(pid: int, directory: str, name: str) -> int:
     user's or root's."""
     # A FIFO must not make us wait, a link not lead us elsewhere.
     flags = os.O_NOFOLLOW | os.O_CLOEXEC
-    parent = os.open(
-        f"/proc/{procfs.living(pid)}/root{directory}", os.O_PATH | os.O_DIRECTORY | flags
-    )
+    parent = os.open(f"{procfs.shared(pid)}/root{directory}", os.O_PATH | os.O_DIRECTORY | flags)
     try:
         fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | flags, dir_fd=parent)
     finally:

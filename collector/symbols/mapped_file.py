@@ -24,14 +24,13 @@ class NotMapped(ValueError):
 
 def open_mapped(pid: int, mapping: Mapping) -> OpenFile:
     """Open the file that is mapped; NotMapped where only another one, or none, is to be had."""
-    pid = procfs.living(pid)
-    another = False
-    for path in _ways(pid, mapping):
+    directory, another = procfs.shared(pid), False
+    for path in _ways(directory, mapping):
         file = open_regular(path)
         if file is not None and _is_mapped(file, mapping):
             return file
         another |= file is not None
-    file = open_regular(f"/proc/{pid}/exe")  # the program itself can be had whatever became of it
+    file = open_regular(f"{directory}/exe")  # the program itself can be had whatever became of it
     if file is not None and _is_mapped(file, mapping):
         return file
     if another:
@@ -42,20 +41,20 @@ def open_mapped(pid: int, mapping: Mapping) -> OpenFile:
 
 def roots(pid: int) -> tuple[str, str]:
     """Return what to put before a path: to find it as the process does, and as we do."""
-    return f"/proc/{procfs.living(pid)}/root", ""
+    return f"{procfs.shared(pid)}/root", ""
 
 
-def _ways(pid: int, mapping: Mapping) -> Iterator[str]:
-    yield f"/proc/{pid}/map_files/{mapping.start:x}-{mapping.end:x}"  # for root only, but exact
-    for root in (f"/proc/{pid}/root", ""):
+def _ways(directory: str, mapping: Mapping) -> Iterator[str]:
+    yield f"{directory}/map_files/{mapping.start:x}-{mapping.end:x}"  # for root only, but exact
+    for root in (f"{directory}/root", ""):
         yield root + mapping.path
     # The kernel tells paths as we would walk them; a process in a chroot walks from further down.
     try:
-        root = os.readlink(f"/proc/{pid}/root")
+        root = os.readlink(f"{directory}/root")
     except OSError:
         return
     if mapping.path.startswith(f"{root}/"):
-        yield f"/proc/{pid}/root{mapping.path.removeprefix(root)}"
+        yield f"{directory}/root{mapping.path.removeprefix(root)}"
 
 
 def _is_mapped(file: OpenFile, mapping: Mapping) -> bool:

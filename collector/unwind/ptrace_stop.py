@@ -76,7 +76,7 @@ def _goes_on(pid: int, call: Call) -> bool:
     if name not in _BY_FILE:
         return True
     try:
-        file = os.readlink(f"/proc/{procfs.living(pid)}/fd/{call.arguments[0]}")
+        file = os.readlink(f"{procfs.shared(pid)}/fd/{call.arguments[0]}")
     except OSError:
         return False
     return not file.startswith(("socket:", "anon_inode:"))
