@@ -193,10 +193,11 @@ def test_threads_that_sleep_alike_are_known_by_one_of_them(start_bare: StartTarg
     found = unwinder.again(asleep.values())
     known = [tid for tid, call in asleep.items() if call in found]
     assert len(known) > len(asleep) / 2
+    after = {tid: unwinder.blocked(tid) for tid in known}
     # Some take turns.
     steady = [tid for tid in known if procfs.thread_runs(target.pid, tid) == runs[tid]]
     assert len(steady) > len(first)
-    assert all(unwinder.blocked(tid) == alone[tid] for tid in steady)
+    assert all(after[tid] == alone[tid] for tid in steady)
     assert all(found[asleep[tid]] == alone[tid] for tid in steady)
 
 

@@ -197,7 +197,7 @@ def test_what_was_sent_adds_up_to_what_the_screen_means(terminal: Terminal) -> N
     """Only what changed is sent; a cell left out would stay as it was for ever."""
     for tick, key in enumerate(["", "\t", "S", "j", "\t", "s", "i", "\x1b[6~", "p", "p"], start=1):
         terminal.press(key)
-        terminal.tell("settle")
+        terminal.frame("settle")
         answer = terminal.tell(f"tick {tick}")
         terminal.wait_bytes(answer["queued"])
         assert shown(terminal.since(0).decode()) == answer["text"].split("\n")
@@ -213,6 +213,7 @@ def test_callers_send_what_changed(terminal: Terminal) -> None:
     mark = terminal.received
     terminal.press("c")
     terminal.wait_text("Callers", mark)
+    terminal.frame("settle")  # no picture is drawn before the last one was read
     terminal.frame("calls 0")
     assert "step_0_0" in terminal.tell("settle")["text"]
     assert terminal.frame("same") == 0
@@ -230,7 +231,7 @@ def test_in_callers_and_back_what_was_sent_adds_up(terminal: Terminal) -> None:
         mark = terminal.received
         terminal.press(key)
         terminal.wait_text(seen, mark)
-        terminal.tell("settle")
+        terminal.frame("settle")
         answer = terminal.tell(f"calls {tick}")
         terminal.wait_bytes(answer["queued"])
         assert shown(terminal.since(0).decode()) == answer["text"].split("\n")
