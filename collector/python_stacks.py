@@ -2,8 +2,8 @@
 
 The native stack is known already, as the library recorded it when the wait began, or as it was
 followed from outside; Python's frames are read while the thread is in that wait. The wait's number
-tells whether they belong together: it must be the same in a look before the reading and in one
-after it. A thread's Python frames do not change while it waits, so each wait is read once.
+tells whether they belong together: it must be the same before the reading and in a look after it. A
+thread's Python frames do not change while it waits, so each wait is read once.
 """
 
 from __future__ import annotations
