@@ -23,6 +23,14 @@ TID = 7
 ASLEEP = b"202 0x10 0x80 0x2 0x0 0x0 0x0 0x7f 0x11\n"
 
 
+def join(thread: threading.Thread) -> None:
+    """Wait until the kernel, too, has no such thread any more: it has it a moment longer than those
+    who join it."""
+    thread.join()
+    while Path(f"/proc/self/task/{thread.native_id}").exists():
+        pass
+
+
 def stat(name: str = "worker", state: str = "S", rest: str = REST) -> bytes:
     return f"{TID} ({name}) {state} {rest}\n".encode()
 
@@ -81,7 +89,7 @@ def threads() -> Iterator[list[int]]:
     yield tids
     release.set()
     for thread in running:
-        thread.join()
+        join(thread)
 
 
 def test_the_fields(made: Made) -> None:
@@ -367,31 +375,31 @@ def test_what_threads_do_now() -> None:
     """One that waits is known to have slept on until it runs again, and to be no more when it has
     ended."""
     tasks, me = Tasks(os.getpid(), os.getpid()), threading.get_native_id()
-    wake, begun = threading.Lock(), threading.Event()
-    wake.acquire()
+    its, ours = os.pipe()  # a wait of its own: those for the interpreter's lock are futexes
 
-    def wait() -> None:
-        begun.set()
-        wake.acquire()
-
-    thread = threading.Thread(target=wait, daemon=True)
+    thread = threading.Thread(target=os.read, args=(its, 1), daemon=True)
     thread.start()
-    begun.wait()
     tid = thread.native_id or 0
-    while (now := tasks.now([tid, me]))[tid].call is None or not tasks.still_sleeps(tid):
+
+    def reads() -> bool:
+        call = tasks.now([tid])[tid].call
+        return call is not None and syscalls.name(call.number) == "read"
+
+    while not (reads() and tasks.still_sleeps(tid)):
         pass
+    now = tasks.now([tid, me])
     assert now[me].state == "R", "this one runs"
     assert not tasks.still_sleeps(me)
-    call = now[tid].call
-    assert call is not None
-    assert syscalls.name(call.number) == "futex"
+    assert now[tid].state == "S"
     assert tasks.now([tid])[tid] == now[tid]
-    wake.release()
+    os.write(ours, b"!")
     while tasks.still_sleeps(tid):
         pass
-    thread.join()
+    join(thread)
     assert tasks.now([tid, me]).keys() == {me}
     tasks.close()
+    os.close(its)
+    os.close(ours)
 
 
 def test_switches_of_a_thread(threads: list[int]) -> None:
@@ -436,16 +444,15 @@ def test_as_many_threads_as_before_are_the_same_until_one_has_ended(threads: lis
     assert first.native_id not in samples.take(count), "as was said"
     assert first.native_id in samples.take(count + 1)
     release.set()
-    first.join()
+    join(first)
     release.clear()
     begun.clear()
     second = threading.Thread(target=wait)
     second.start()
     begun.wait()
-    while first.native_id in samples.take(count + 1):
-        pass  # the kernel has one that was joined for a moment yet
+    assert first.native_id not in samples.take(count + 1)
     found = samples.take(count + 1)
     release.set()
-    second.join()
+    join(second)
     assert second.native_id in found
     samples.close()
