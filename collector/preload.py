@@ -316,7 +316,7 @@ class PreloadSource:
         threads = file.threads.of(reading.newest, now, tasks, tasks_at, counts)
         locks = file.locks.of(reading, now, file.frames)
         file.recorder.read(reading.threads, _EVENTS_BUDGET_S)
-        deadlocks = self._deadlocks(threads, locks, tasks, reading.handed_over, ended)
+        deadlocks = self._deadlocks(threads, locks, tasks, reading, ended)
         order = file.orders.potential(locks, file.rows)
         snapshot = self._snapshot(reading, tasks, threads, locks, deadlocks, order)
         self._stopped = state in _STOPPED
@@ -359,7 +359,7 @@ class PreloadSource:
         threads: tuple[Thread, ...],
         locks: tuple[Lock, ...],
         tasks: dict[int, Task],
-        handed_over: bool,
+        reading: Reading,
         ended: bool,
     ) -> tuple[Deadlock, ...]:
         """Where one look shows a deadlock, the kernel is asked who sleeps, and the threads are read
@@ -367,8 +367,10 @@ class PreloadSource:
         asked; what it said before still holds."""
         file, by_id = self._file, {lock.id: lock for lock in locks}
         beside = () if ended else self._neighbours.threads(threads, by_id)
-        doubt = deadlock.HANDED_OVER if handed_over or self._neighbours.handed_over else ""
-        first = waitgraph.waits((*threads, *beside), by_id)
+        handed_over = reading.handed_over or self._neighbours.handed_over
+        doubt = deadlock.HANDED_OVER if handed_over else ""
+        complete = control.counts_from_the_start(reading.control)
+        first = waitgraph.waits((*threads, *beside), by_id, complete)
         suspects = waitgraph.of(first, deadlock.found(first))
         if not suspects.stops:
             return ()
@@ -382,7 +384,7 @@ class PreloadSource:
         again = file.threads.waiting_threads(file.reader.read_threads(), tasks)
         beside = self._neighbours.threads(again, by_id)
         file.asleep = frozenset((tid, first.stops[tid].seq) for tid in asleep - awake)
-        now = waitgraph.waits((*again, *beside), by_id)
+        now = waitgraph.waits((*again, *beside), by_id, complete)
         return neighbours.told(deadlock.confirmed(suspects, now, awake, doubt), beside)
 
     def _snapshot(

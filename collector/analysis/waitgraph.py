@@ -12,7 +12,8 @@ stops nobody for good and needs nothing.
 
 Nobody owns a semaphore. It is taken for a lock as long as each post was one of a thread that had
 got it, and while the threads that got it account for all that it was initialised to (also where its
-address was one of others before: what these left behind would be too much).
+address was one of others before: what these left behind would be too much). Where calls were not
+counted for a time, who did what since the start is not known, and nothing certain follows from it.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ _NO_SITES: Mapping[int, int] = MappingProxyType({})
 #: locktop.h has no word for a wait with an end.
 MAY_GIVE_UP = "a wait for one of the program's own locks may give up by itself"
 MAY_SIGNAL = (
-    "another thread may yet {verb} what is waited for; all that have done so until now are stuck"
+    "another thread may yet {verb} what is waited for; all that {have} done so until now are stuck"
 )
-MAY_COME = "another thread may yet come to the barrier; all that have done so until now are stuck"
+MAY_COME = "another thread may yet come to the barrier; all that {have} done so until now are stuck"
 LIST_GONE = (
     "the owner is gone (it ended, or was left behind by a fork), and it is not known whether it"
     " released the lock before"
@@ -52,6 +53,9 @@ LIST_GONE = (
 OTHER_PROCESS = "another process may post the semaphore"
 NOT_GIVEN_BACK = "the semaphore may be no lock: who has it has never given it back"
 NOT_COUNTED = "how often the semaphore can be got is not known"
+NOT_COMPLETE = (
+    "the library was dormant for a time: who got the semaphore then, or posted it, is not known"
+)
 
 
 class Need(NamedTuple):
@@ -86,9 +90,10 @@ class Waits:
     ended: Set[int]
 
 
-def waits(threads: Sequence[Thread], locks: Mapping[int, Lock]) -> Waits:
-    """Return what the living threads wait for. ``threads``: all, watched or not."""
-    look = _Look(threads, locks)
+def waits(threads: Sequence[Thread], locks: Mapping[int, Lock], complete: bool = True) -> Waits:
+    """Return what the living threads wait for. ``threads``: all, watched or not. ``complete``: see
+    Snapshot."""
+    look = _Look(threads, locks, complete)
     stops = {
         tid: stop
         for tid, wait in look.waiting.items()
@@ -159,8 +164,12 @@ class _Holders:
 class _Look:
     """One look, by lock; what the waits for a lock have in common is worked out once."""
 
-    def __init__(self, threads: Sequence[Thread], locks: Mapping[int, Lock]) -> None:
+    def __init__(
+        self, threads: Sequence[Thread], locks: Mapping[int, Lock], complete: bool
+    ) -> None:
         self._locks = locks
+        self._complete = complete
+        self._have = "have" if complete else "are known to have"
         self._needs: dict[tuple[object, ...], Need] = {}
         self._of_many: dict[tuple[object, ...], tuple[Need, ...]] = {}
         self.living = {thread.tid for thread in threads if thread.alive}
@@ -336,14 +345,18 @@ class _Look:
         if lock.foreign_releases or min(got.values(), default=0) < 0:
             yield from self._signals(wait, "post")
             return
-        holders = {tid for tid, units in got.items() if units}
-        if not holders or (lock.first_value >= 0 and lock.first_value != sum(got.values())):
+        holders, units = {tid for tid, units in got.items() if units}, sum(got.values())
+        if not holders or (lock.first_value >= 0 and lock.first_value != units):
             return  # somebody else has some, or one is on its way
+        if lock.acquisitions - lock.signals != units:
+            return  # some were got by threads that ended
         # Of one unit it is known who has it; who posts one of several may have another one's.
         posters = {tid for tid in users if users[tid].signals and tid in self.living}
         gave_back = all(users[tid].signals for tid in holders)
         if wait.pshared:
             doubt = OTHER_PROCESS
+        elif not self._complete:
+            doubt = NOT_COMPLETE
         elif lock.first_value < 0:
             doubt = NOT_COUNTED
         elif gave_back or (lock.first_value == 1 and self._takes_it_for_a_lock(waiter, holders)):
@@ -386,7 +399,7 @@ class _Look:
         signalled = self._signals_of(wait.lock)
         all_live = signalled.keys() <= self.living and lock.signals <= sum(signalled.values())
         if signalled and all_live:
-            doubt = MAY_SIGNAL.format(verb=verb)
+            doubt = MAY_SIGNAL.format(verb=verb, have=self._have)
             yield from self._among(How.SIGNALS, wait, signalled.keys(), doubt)
 
     def _arrivals(self, wait: Wait) -> Iterator[Need]:
@@ -397,7 +410,8 @@ class _Look:
         yield from self._among(How.ABSENT, wait, self.living.difference(here))
         others = {tid for tid in users if users[tid].acquisitions and tid in self.living}
         if len(others.union(here)) >= wait.parties and self._uses_known:
-            yield from self._among(How.ABSENT, wait, others.difference(here), MAY_COME)
+            doubt = MAY_COME.format(have=self._have)
+            yield from self._among(How.ABSENT, wait, others.difference(here), doubt)
 
 
 def _is_in_its_first_life(lock: Lock | None) -> bool:

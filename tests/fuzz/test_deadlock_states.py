@@ -169,11 +169,14 @@ def stuck_by_rules(state: State, now: int) -> set[int]:
         )
         for tid, one in enumerate(state, MAIN)
     ]  # fmt: skip
+    used = [use for thread in threads for use in thread.uses or ()]
     locks = {
         id_: Lock(
-            id=id_, address=id_, kind=thing.kind, name="", acquisitions=0, contended=0,
-            trylock_failed=0, wait_s=0, wait_max_s=0, hold_s=0, hold_timed=0, hold_max_s=0,
-            holders=(), waiters=(), wait_stacks=(), writers_first=thing.writers_first,
+            id=id_, address=id_, kind=thing.kind, name="",
+            acquisitions=sum(use.acquisitions for use in used if use.lock == id_),
+            signals=sum(use.signals for use in used if use.lock == id_),
+            contended=0, trylock_failed=0, wait_s=0, wait_max_s=0, hold_s=0, hold_timed=0,
+            hold_max_s=0, holders=(), waiters=(), wait_stacks=(), writers_first=thing.writers_first,
             first_value=thing.units if thing.kind is Kind.SEM else -1,
         )
         for id_, thing in THINGS.items()

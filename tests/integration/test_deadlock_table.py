@@ -342,6 +342,10 @@ SILENT = {
     ),
     "a lock in a lock": of("lock a, lock b, lock c, stay", "after 1, lock b", "after 1, lock c"),
     "a barrier of three": of("meet 1, arrive b", "meet 1, arrive b", objects="b=3"),
+    "a semaphore made again while one had it, who ended has it now": of(
+        "get e, post e, get e, renew e, meet 1, after 3, lock a", "meet 1, get e, exit",
+        "lock a, meet 2, get e", main="ended 2, churn, meet 2, stay",
+    ),
 }  # fmt: skip
 
 

@@ -19,6 +19,8 @@ from locktop.collector.source import Source
 
 #: With each level kept as it is, but for dormant: there nothing is known and nothing changes.
 SWITCHES = [pair for pair in product(LEVELS, LEVELS) if pair != ("dormant", "dormant")]
+#: Waits that have lasted for a second are told of, also where little is known.
+SETTLED_S = 1.2
 LOCKS = ("g_met", "g_again", "g_given", "g_kept", "g_gone")
 
 
@@ -166,3 +168,32 @@ def acquired(whole: dict[str, Any], name: str) -> int:
 
 def new(whole: dict[str, Any], before: dict[str, Any], name: str) -> list[dict[str, Any]]:
     return records(whole, name)[len(records(before, name)) :]
+
+
+def test_what_semaphores_did_meanwhile_is_not_known(start_target: StartTarget) -> None:
+    """One thread posts what it had got, another one gets it, and neither is counted. The first one
+    looks as if it had it, and waits for one that waits for it."""
+    target = start_target(
+        "knots",
+        "stay",
+        "get e, post e, get e, ask p, post e, meet 1, meet 2, ask q, meet 3, after 3, lock a",
+        "meet 1, get e, meet 2, stay",
+        "meet 3, lock a, get e",
+    )
+    first, _, waiter = target.truth()["tids"][1:]
+    target.expect("p")
+    set_level(target, "dormant")
+    target.go_on()
+    target.expect("q")
+    set_level(target, "contended")
+    target.go_on()
+    source = attach(target.pid)
+    try:
+        longest = 0.0
+        while longest < SETTLED_S:
+            snapshot = source.look()
+            waits = {thread.tid: thread.waiting_for for thread in snapshot.threads}
+            longest = min(wait.for_s if (wait := waits[tid]) else 0.0 for tid in (first, waiter))
+        assert not any(found.certain for found in snapshot.deadlocks)
+    finally:
+        source.close()

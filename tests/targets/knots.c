@@ -101,6 +101,13 @@ static void step_ended(int thread)
         sched_yield();
 }
 
+/* It says the letter and goes on when it hears a line. */
+static void step_ask(int o)
+{
+    say((char[]){(char)o, 0});
+    hear();
+}
+
 /* Many threads come and go, so that the library looks for ended ones. */
 static void *nothing(void *argument)
 {
@@ -124,7 +131,7 @@ static const struct {
     KNOWN(unspin),    KNOWN(get),     KNOWN(timedget),   KNOWN(post),      KNOWN(renew),
     KNOWN(once),      KNOWN(arrive),  KNOWN(join),       KNOWN(timedjoin), KNOWN(wait),
     KNOWN(timedwait), KNOWN(signal),  KNOWN(exit),       KNOWN(stay),      KNOWN(meet),
-    KNOWN(after),     KNOWN(ended),   KNOWN(churn),
+    KNOWN(after),     KNOWN(ended),   KNOWN(churn),      KNOWN(ask),
 };
 
 static void take_step(const char *name, int o)

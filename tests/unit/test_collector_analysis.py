@@ -301,9 +301,16 @@ def gets(**how: Any) -> Wait:
     return wait(SEM, Kind.SEM, **how)
 
 
-def verdict(*threads: Thread, locks: dict[int, Lock]) -> list[bool]:
-    """Whether each deadlock is certain."""
-    return [one.certain for one in deadlock.found(waitgraph.waits(threads, locks))]
+def verdict(
+    *threads: Thread, locks: dict[int, Lock], ended: int = 0, complete: bool = True
+) -> list[bool]:
+    """Whether each deadlock is certain. ``ended``: units that threads which are gone have got."""
+    if SEM in locks:
+        had = ended + sum(
+            use.acquisitions - use.signals for one in threads for use in one.uses or ()
+        )
+        locks = {SEM: locks[SEM]._replace(acquisitions=locks[SEM].signals + had)}
+    return [one.certain for one in deadlock.found(waitgraph.waits(threads, locks, complete))]
 
 
 def test_who_got_a_semaphore_has_it_while_only_such_threads_post_it() -> None:
@@ -319,6 +326,8 @@ def test_who_got_a_semaphore_has_it_while_only_such_threads_post_it() -> None:
     assert verdict(holder, waiter, thread(3), locks=sem(1)) == [True]
     unknown = thread(3)._replace(uses=None)
     assert verdict(holder, waiter, unknown, locks=sem(1)) == [], "it may have posted it, too"
+    assert verdict(holder, waiter, locks=sem(1), ended=1) == [], "one who ended may have got it"
+    assert verdict(holder, waiter, locks=sem(1), complete=False) == [False]
 
 
 def test_who_never_gave_a_semaphore_back_may_have_a_place_in_a_queue() -> None:
@@ -390,7 +399,7 @@ def test_a_thread_that_ended_never_gives_a_lock_back() -> None:
 
 def test_who_was_awake_in_between_is_not_stuck_at_a_signal() -> None:
     threads = (user(1, wait(2), 4, 3), user(2, gets(), 3, 3))
-    look = waitgraph.waits(threads, sem(1))
+    look = waitgraph.waits(threads, {SEM: sem(1)[SEM]._replace(acquisitions=1)})
     assert len(deadlock.confirmed(look, look)) == 1
     assert deadlock.confirmed(look, look, awake={2}) == ()
     assert len(deadlock.confirmed(look, look, awake={1})) == 1, "it lists what it has"
