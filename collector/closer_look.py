@@ -28,8 +28,10 @@ class CloserLook:
         self._wanted = 0  # tid; set by another thread
         self._which = _NONE  # tid, when it began: ids are used again
         self._counters: ThreadCounters | None = None
-        #: By tid of those that sleep in a call, without those that wait for what is told: two
-        #: numbers that are the same as long as it is one sleep, and are no wait's.
+        #: Tids of others that the next look asks what they do.
+        self.beside: Collection[int] = ()
+        #: By tid of those that sleep in a call, without those that wait for what is told: see
+        #: ThreadsNow.number().
         self.sleeps: Mapping[int, tuple[int, int]] = {}
         #: Ids of their stacks, and of those that run.
         self.stacks: Collection[int] = ()
@@ -42,10 +44,10 @@ class CloserLook:
         self, threads: Sequence[Thread], all_of_them: bool, stacks: OutsideStacks
     ) -> tuple[Thread, ...]:
         """Return the threads: the one that is followed with its switches and counters and what it
-        does, with ``all_of_them`` the others with their switches and what they do too. ``stacks``
-        gives theirs, as far as there is time."""
+        does, those ``beside`` it and with ``all_of_them`` all with their switches and what they do.
+        ``stacks`` gives theirs, as far as there is time."""
         wanted = self._wanted
-        asked = {wanted} if wanted else set()
+        asked = {wanted, *self.beside} - {0}
         if all_of_them:
             alive = (thread for thread in threads if thread.alive)
             busiest = heapq.nlargest(_MOST_ASKED, alive, key=lambda thread: thread.cpu_s)
@@ -114,7 +116,7 @@ class CloserLook:
         for tid, now in found.items():
             if now.doing is not Doing.BLOCKED:
                 continue
-            call, (ran_ns, _, runs) = sleep = self._now.sleep(tid)
+            call, (_, _, runs) = sleep = self._now.sleep(tid)
             kernel_tid = self._tasks.kernel_tid(tid)
             stack = stacks.of(kernel_tid, sleep) if call.pc else 0  # else it may not be seen
             if time.monotonic() < until:
@@ -122,7 +124,7 @@ class CloserLook:
             stopped = stacks.was_stopped(kernel_tid) and self._now.is_in_its_call(tid)
             if stopped or self._tasks.still_sleeps(tid):
                 told[tid] = now._replace(stack=stack)
-                sleeps[tid] = ran_ns, -1 - runs
+                sleeps[tid] = self._now.number(tid)
             elif runs:
                 told[tid] = ThreadNow(tid, Doing.RUNNING)  # it got a CPU meanwhile
         self.sleeps = sleeps

@@ -9,13 +9,14 @@ from typing import NamedTuple
 from locktop.collector import syscalls
 from locktop.collector.model import Doing, Frame, Kind, Lock, Snapshot, Thread, ThreadNow
 from locktop.collector.outside_stacks import OutsideStacks
+from locktop.collector.python_stacks import PythonStacks
 from locktop.collector.tasks import Tasks
 from locktop.collector.threads_now import ThreadsNow
 
 #: Locks of one look whose holders are asked: those in a deadlock, and those with the most waiters.
 _MOST_ASKED = 32
 #: Of these each release wakes a waiter, where there is one.
-_WAKING = frozenset({Kind.MUTEX, Kind.RWLOCK})
+_WAKING = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SEM})
 #: In which they wait; and how many are asked for theirs.
 _WAITS, _MOST_CALLS = frozenset({"futex", "restart_syscall"}), 3
 
@@ -34,8 +35,18 @@ class _Seen(NamedTuple):
 class Holders:
     """Asks about the holders, look after look."""
 
-    def __init__(self, pid: int, tasks: Tasks, stacks: OutsideStacks, holds: StillHolds) -> None:
+    def __init__(
+        self,
+        pid: int,
+        tasks: Tasks,
+        stacks: OutsideStacks,
+        python: PythonStacks,
+        holds: StillHolds,
+    ) -> None:
         self._now = ThreadsNow(pid, tasks)
+        self._python = python
+        #: Tids of those, at the last look, that are blocked in Python code.
+        self.in_python: frozenset[int] = frozenset()
         self._tasks = tasks
         self._stacks = stacks
         self._holds = holds
@@ -58,6 +69,7 @@ class Holders:
             return snapshot.locks
 
     def _asked_of(self, snapshot: Snapshot, all_of_them: bool) -> tuple[Lock, ...]:
+        self.in_python = frozenset()
         locks, first = snapshot.locks, snapshot.deadlocked
         contended = [lock for lock in locks if lock.waiters and lock.holders and not lock.idle]
         contended.sort(key=lambda lock: (lock.id not in first, -len(lock.waiters)))
@@ -92,6 +104,7 @@ class Holders:
         self._asleep_at = {tid: seen for tid, seen in self._asleep_at.items() if tid in asked}
         asked |= self._blocked_where(asked, held)
         asked |= self._running_where(asked, held, by_tid)
+        asked |= self._with_python(asked)
         self._told = {now.stack for now in asked.values() if now.stack}
         return tuple(
             lock._replace(holder_now=asked[found[lock.id]]) if lock.id in found else lock
@@ -113,6 +126,22 @@ class Holders:
                     found[tid] = now._replace(stack=stack)
                     self._asleep_at[tid] = _Seen(self._began(tid), stack, time.monotonic())
         return found
+
+    def _with_python(self, asked: Mapping[int, ThreadNow]) -> dict[int, ThreadNow]:
+        """Those of which it is known which functions of Python's they are in."""
+        blocked = {
+            tid: now
+            for tid, now in asked.items()
+            if now.doing is Doing.BLOCKED
+            and now.stack
+            and self._python.runs_in({now.stack: self._stacks.frames(now.stack)})
+        }
+        self.in_python = frozenset(blocked)
+        return {
+            tid: now._replace(stack=stack)
+            for tid, now in blocked.items()
+            if (stack := self._python.of_sleep(tid, self._now.number(tid)))
+        }
 
     def _running_where(
         self,
@@ -166,7 +195,7 @@ class Holders:
 
     def stacks(self) -> dict[int, tuple[Frame, ...]]:
         """Return the stacks of the holders that were told last, as far as they are named."""
-        return {stack: self._stacks.frames(stack) for stack in self._told}
+        return {stack: self._python.of(stack) for stack in self._told}
 
     def notes(self) -> Iterable[str]:
         """Yield what cannot be known of holders, and why."""

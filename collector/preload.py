@@ -23,7 +23,7 @@ from locktop.collector import (
     waits_now,
 )
 from locktop.collector.abi import lib
-from locktop.collector.analysis import deadlock, waitgraph
+from locktop.collector.analysis import deadlock, sem_holders, waitgraph
 from locktop.collector.analysis.classify import Classifier
 from locktop.collector.analysis.idle_rules import Rules
 from locktop.collector.analysis.lock_order import Found
@@ -37,6 +37,7 @@ from locktop.collector.model import (
     Deadlock,
     Event,
     Frame,
+    Kind,
     Lock,
     Misuse,
     OrderCycle,
@@ -127,9 +128,11 @@ class PreloadSource:
 
         def holds(asked: Collection[tuple[int, Lock]]) -> Collection[int]:
             listed = ((lock.id, file.newest.get(tid)) for tid, lock in asked)
-            return {id_ for id_, thread in listed if thread and id_ in file.reader.holds(thread)}
+            having = {id_ for id_, thread in listed if thread and id_ in file.reader.holds(thread)}
+            got = [(tid, lock.id) for tid, lock in asked if lock.kind is Kind.SEM]
+            return having | file.reader.got(got) if got else having
 
-        holders = Holders(pid, self._tasks, file.outside, holds)
+        holders = Holders(pid, self._tasks, file.outside, file.python, holds)
         holders.follow(self._followed)
         return holders, BlindSpot(pid, self._tasks, file.outside, file.resolver, self._classifier)
 
@@ -165,7 +168,8 @@ class PreloadSource:
     def _told(self, resolve: bool) -> Snapshot:
         with garbage.not_collected():
             snapshot = self._looked(resolve)
-        return self._classifier.told(self._resolved(snapshot) if resolve else snapshot)
+        told = self._classifier.told(self._resolved(snapshot) if resolve else snapshot)
+        return sem_holders.told(told)
 
     def waits(self) -> Mapping[int, WaitNow] | None:
         """See Source."""
@@ -499,6 +503,7 @@ class PreloadSource:
         self._file.outside.keep_only(self._tasks.living)
         self._file.outside.begin(_STACKS_OF_ALL_S if resolve else _STACKS_S)
         locks = self._holders.told(snapshot, resolve)
+        self._closer.beside = self._holders.in_python
         # They have time of their own. The first picture does not wait for what stacks need.
         self._file.outside.begin(_STACKS_UNSEEN_S if resolve else _STACKS_S)
         self._blind_spot.ask(self._unseen if resolve or self._last is not None else {})

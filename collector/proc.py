@@ -150,7 +150,7 @@ class ProcSource:
         self._picture = OutsidePicture(
             self._resolver, self._sampled, self._stacks.frames, self._python_of
         )
-        self._holders = Holders(pid, self._tasks, self._stacks, self._holds)
+        self._holders = Holders(pid, self._tasks, self._stacks, self._python, self._holds)
         self._holders.follow(self._followed)
         self._classifier = Classifier(self._rules)
         self._now: Mapping[int, Sample] = {}
@@ -225,6 +225,7 @@ class ProcSource:
             told = self._classifier.told(snapshot)
             self._stacks.begin(times.of_holders)
             told = replace(told, locks=self._holders.told(told, resolve))
+            self._closer.beside = self._holders.in_python
             if resolve:
                 self._holders.stacks()  # asks for their names
                 self._resolver.wait(_NAMES_S)

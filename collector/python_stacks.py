@@ -95,6 +95,11 @@ class PythonStacks:
         wait = tid, waits.get(tid, (0, 0))
         return self.of(self._of_wait[wait]) if wait in self._of_wait else ()
 
+    def of_sleep(self, tid: int, sleep: WaitKey) -> int:
+        """Return the id of the merged stack of a sleep that was among the ``waits`` of the last
+        look, 0 if there is none (yet)."""
+        return self._of_wait.get((tid, sleep), 0)
+
     @property
     def has_merged(self) -> bool:
         """Whether there are merged stacks, of waits that go on."""

@@ -143,6 +143,18 @@ class Reader:
             return frozenset()
         return frozenset(entry.lock for entry in self._held(block, thread.offset, data))
 
+    def got(self, asked: Iterable[tuple[int, int]]) -> set[int]:
+        """Of threads and semaphores, by tid and id, return the semaphores that the thread has got
+        once more than it has posted them, as it is read now."""
+        threads = self.read_threads()
+        return {
+            use.lock
+            for tid, lock in asked
+            if (thread := threads.get(tid)) is not None
+            for use in thread.uses()
+            if use.lock == lock and use.acquisitions - use.signals == 1
+        }
+
     def _begin(self) -> _Cycle:
         self._locks.refresh()
         return _Cycle(self._memory, self._clock, self._scratch, self._locks.count + _NEW_LOCKS)

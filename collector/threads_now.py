@@ -70,6 +70,11 @@ class ThreadsNow:
         """Return in which call a thread sleeps that was just told to be blocked."""
         return self._since[tid][0]
 
+    def number(self, tid: int) -> tuple[int, int]:
+        """Return two numbers of that sleep that no other one of the thread has, and no wait."""
+        _, (ran_ns, _, runs) = self.sleep(tid)
+        return ran_ns, -1 - runs
+
     def is_in_its_call(self, tid: int) -> bool:
         """Tell whether a thread that was stopped is in the call that it was told to be in; begun
         anew it may have another number. Let go after a stop it may have to wait for a CPU before it

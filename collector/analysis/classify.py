@@ -75,12 +75,11 @@ class Classifier:
             for key, known in self._candidates.items()
             if snapshot.stacks.get(key[1]) is known[0]
         }
-        rules: dict[int, Rule] = {}
-        threads = self._threads(snapshot, rules)
+        threads, rules = self._threads(snapshot)
         as_locks = self._use.learn(snapshot, rules)
         if as_locks != self._as_locks:
             self._as_locks, self._locks = as_locks, {}
-            threads = self._threads(snapshot, rules)
+            threads, rules = self._threads(snapshot)
         contended = {
             thread.waiting_for.lock
             for thread in threads
@@ -94,7 +93,8 @@ class Classifier:
         self._locks = {pair[0].id: pair for pair in pairs}
         if any(lock.idle is not told.idle for lock, told in pairs):
             locks.sort(key=most_wait_first)
-        why = {tid: rule.name for tid, rule in rules.items()}
+        stuck = dict.fromkeys(_stuck(snapshot), _DEADLOCKED)
+        why = {tid: stuck.get(tid, rule).name for tid, rule in rules.items()}
         return replace(snapshot, threads=tuple(threads), locks=tuple(locks), why=why)
 
     @property
@@ -111,23 +111,21 @@ class Classifier:
 
     # ---- threads ----
 
-    def _threads(self, snapshot: Snapshot, rules: dict[int, Rule]) -> list[Thread]:
-        stuck = {edge.tid for found in snapshot.deadlocks for edge in found.cycle}
-        stuck.update(tid for found in snapshot.deadlocks if found.certain for tid in found.stuck)
+    def _threads(self, snapshot: Snapshot) -> tuple[list[Thread], dict[int, Rule]]:
+        """Also returns, by tid, the rules that the waits fit; whoever is stuck is told apart by
+        that."""
+        stuck = _stuck(snapshot)
         names = {lock.id: lock.name for lock in snapshot.locks}
-        threads = []
+        threads, rules = [], {}
         for thread in snapshot.threads:
             wait = thread.waiting_for
             if wait is not None:
-                rule = (
-                    _DEADLOCKED
-                    if thread.tid in stuck
-                    else self._rule_of(thread, wait, names.get(wait.lock, ""), snapshot)
-                )
+                rule = self._rule_of(thread, wait, names.get(wait.lock, ""), snapshot)
                 rules[thread.tid] = rule
-                thread = _told(thread, wait, rule.idle, snapshot.interval_s)
+                idle = (_DEADLOCKED if thread.tid in stuck else rule).idle
+                thread = _told(thread, wait, idle, snapshot.interval_s)
             threads.append(thread)
-        return threads
+        return threads, rules
 
     def _rule_of(self, thread: Thread, wait: Wait, lock: str, snapshot: Snapshot) -> Rule:
         if not wait.stack and wait.site in snapshot.sites:
@@ -198,6 +196,13 @@ class Classifier:
     def _without_stack(self, lock: Lock) -> Rule:
         candidates = self._fitting(lock.kind, 0)
         return idle_rules.choose(candidates, lock.name, None, lock.id in self._as_locks)
+
+
+def _stuck(snapshot: Snapshot) -> set[int]:
+    """Tids of those that wait in a circle, or for a certain one."""
+    stuck = {edge.tid for found in snapshot.deadlocks for edge in found.cycle}
+    stuck.update(tid for found in snapshot.deadlocks if found.certain for tid in found.stuck)
+    return stuck
 
 
 def _told(thread: Thread, wait: Wait, idle: bool, interval_s: float) -> Thread:
