@@ -1,0 +1,74 @@
+"""Locks of Python's that threads keep until they are told to go on. Who has got one says its thread
+id. `hands`: three want one after the other; `mutex`: the same with one of libc's; `crossed`: two
+have one each and want the other's; `given`: one has it and another thread gives it back, then as
+`hands`."""
+
+import ctypes
+import os
+import sys
+import threading
+
+lock, other = threading.Lock(), threading.Lock()
+both = threading.Barrier(2)
+
+
+def say() -> None:
+    os.write(1, b"%d\n" % threading.get_native_id())  # in one piece
+
+
+def keeps() -> None:
+    say()
+    os.read(0, 1)
+
+
+def hands() -> None:
+    with lock:
+        keeps()
+
+
+def crosses(first: threading.Lock, second: threading.Lock) -> None:
+    with first:
+        both.wait()
+        say()
+        with second:
+            pass
+
+
+def takes() -> None:
+    lock.acquire()
+
+
+def gives() -> None:
+    lock.release()
+
+
+class Mutex:
+    def __init__(self) -> None:
+        self.libc, self.mutex = ctypes.CDLL(None), ctypes.create_string_buffer(64)
+
+    def __enter__(self) -> None:
+        self.libc.pthread_mutex_lock(self.mutex)
+
+    def __exit__(self, *_: object) -> None:
+        self.libc.pthread_mutex_unlock(self.mutex)
+
+
+def start(function, *arguments) -> threading.Thread:
+    thread = threading.Thread(target=function, args=arguments, daemon=True)
+    thread.start()
+    return thread
+
+
+way = sys.argv[1]
+if way == "crossed":
+    start(crosses, lock, other)
+    start(crosses, other, lock)
+elif way == "mutex":
+    lock = Mutex()
+elif way == "given":
+    start(takes).join()
+    start(gives).join()
+running = [start(hands) for _ in range(3) if way != "crossed"]
+for thread in running:
+    thread.join()
+threading.Event().wait()
