@@ -8,7 +8,7 @@ while a thread had it left that thread one ahead, and with the present holder th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from locktop.collector.model import Held, Lock, Snapshot, Thread
@@ -20,14 +20,21 @@ def told(snapshot: Snapshot) -> Snapshot:
     asked = {lock.id: lock for lock in snapshot.locks if _may_be_known(lock)}
     if not asked or not snapshot.complete:
         return snapshot
-    holders = {lock: thread for thread, lock in _holders(snapshot.threads, asked)}
+    holders = dict(_holders(snapshot.threads, asked))
     if not holders:
         return snapshot
-    threads = tuple([_with_holders(thread, holders) for thread in snapshot.threads])
-    locks = tuple([
-        lock._replace(holders=(holders[lock.id].tid,)) if lock.id in holders else lock
-        for lock in snapshot.locks
-    ])  # fmt: skip
+    has: dict[int, list[Held]] = {}
+    for lock, holder in holders.items():
+        has.setdefault(holder.tid, []).append(Held(lock, 0, None))
+    threads = tuple(
+        [_in_wait(_having(thread, has.get(thread.tid)), holders) for thread in snapshot.threads]
+    )
+    locks = tuple(
+        [
+            lock._replace(holders=(holders[lock.id].tid,)) if lock.id in holders else lock
+            for lock in snapshot.locks
+        ]
+    )
     return replace(snapshot, threads=threads, locks=locks)
 
 
@@ -41,13 +48,15 @@ def _may_be_known(lock: Lock) -> bool:
     )
 
 
-def _holders(threads: Iterable[Thread], asked: Mapping[int, Lock]) -> Iterable[tuple[Thread, int]]:
-    """Yield who has which of the locks."""
+def _holders(threads: Iterable[Thread], asked: Mapping[int, Lock]) -> Iterable[tuple[int, Thread]]:
+    """Yield locks, by id, and who has them."""
     ahead: dict[int, dict[int, int]] = {lock: {} for lock in asked}
     by_tid: dict[int, Thread] = {}
     for thread in threads:
         if thread.uses is None:
             return  # it may have got any of them
+        if thread.waiting_for is not None and thread.waiting_for.pshared:
+            ahead.pop(thread.waiting_for.lock, None)  # what other processes do is not counted
         for use in thread.uses:
             if use.lock in ahead and use.acquisitions != use.signals:
                 ahead[use.lock][thread.tid] = use.acquisitions - use.signals
@@ -58,15 +67,15 @@ def _holders(threads: Iterable[Thread], asked: Mapping[int, Lock]) -> Iterable[t
             wait = holder.waiting_for
             # Who waits for what it has itself waits for a signal.
             if wait is None or wait.lock != lock:
-                yield holder, lock
+                yield lock, holder
 
 
-def _with_holders(thread: Thread, holders: Mapping[int, Thread]) -> Thread:
+def _having(thread: Thread, locks: Sequence[Held] | None) -> Thread:
+    return thread._replace(holds=(*thread.holds, *locks)) if locks else thread
+
+
+def _in_wait(thread: Thread, holders: Mapping[int, Thread]) -> Thread:
     wait = thread.waiting_for
-    if wait is not None and wait.lock in holders and holders[wait.lock].alive:
-        wait = wait._replace(holders=(holders[wait.lock].tid,))
-    has = [lock for lock, holder in holders.items() if holder is thread]
-    if wait is thread.waiting_for and not has:
+    if wait is None or wait.lock not in holders or not holders[wait.lock].alive:
         return thread
-    held = (*thread.holds, *[Held(lock, 0, None) for lock in has])
-    return thread._replace(waiting_for=wait, holds=held)
+    return thread._replace(waiting_for=wait._replace(holders=(holders[wait.lock].tid,)))

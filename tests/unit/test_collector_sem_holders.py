@@ -108,6 +108,14 @@ def test_nobody_is_named_where_not_all_was_counted() -> None:
     assert holders(replace(seen, complete=False)) == ()
 
 
+def test_nobody_is_named_where_other_processes_may_have_posted_it() -> None:
+    seen = at_semaphore(first=(4, 3))
+    wait = seen.threads[0].waiting_for
+    assert wait is not None
+    waiter = seen.threads[0]._replace(waiting_for=wait._replace(pshared=True))
+    assert holders(replace(seen, threads=(waiter, *seen.threads[1:]))) == ()
+
+
 def test_who_waits_for_what_it_got_waits_for_a_signal() -> None:
     seen = at_semaphore(first=(4, 3))
     itself = seen.threads[1]._replace(waiting_for=seen.threads[0].waiting_for)

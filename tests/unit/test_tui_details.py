@@ -161,6 +161,11 @@ def test_who_holds_a_lock_is_nobody_only_where_that_is_known() -> None:
         text = details(Picture(replace(calm, locks=(lock,), complete=complete)), 1)
         assert f"\n held by   {said}\n" in text
     assert "held by" not in details(Picture(calm), 5), "a condition variable is held by nobody ever"
+    sem = between._replace(kind=Kind.SEM, used_as_lock=True)
+    text = details(Picture(replace(calm, locks=(sem,))), 1)
+    assert "\n held by   not known\n" in text
+    text = details(Picture(replace(calm, locks=(sem._replace(waiters=()),))), 1)
+    assert "held by" not in text, "it is known only while somebody waits"
 
 
 def test_what_nobody_holds_says_how_often_it_was_signalled() -> None:

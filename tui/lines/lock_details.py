@@ -47,7 +47,9 @@ def lock_details(picture: Picture, lock: Lock) -> Iterator[Line]:
 
 
 def _holders(picture: Picture, lock: Lock) -> Iterator[Line]:
-    if not lock.holders and lock.kind in CONTENTION_KINDS:
+    # Who has a semaphore is known at most while somebody waits for it.
+    has_holders = lock.kind in CONTENTION_KINDS or bool(lock.used_as_lock and lock.waiters)
+    if not lock.holders and has_holders:
         # Between one holder and the next it is free, or the next one is not seen yet.
         free = not lock.waiters and picture.snapshot.complete
         yield labelled("held by", ("nobody" if free else "not known", "dim"))
