@@ -295,13 +295,13 @@ def _long_holds(seen: _Seen) -> Iterator[Pattern]:
         now = lock.holder_now
         if holder is None or now is None or not _sleeps(seen.snapshot, holder, now):
             continue
-        for_s = _held_s(seen, lock, holder)
+        for_s, at_least = _held_s(seen, lock, holder)
         on_cpu_s = holder.cpu_share * seen.snapshot.interval_s
         if for_s >= _LONG_HOLD_S and on_cpu_s <= for_s * _LONG_HOLD_ON_CPU:
             yield _pattern(
                 PatternName.LONG_HOLD, lock, [holder],
-                f"held for {duration(for_s)} by thread {holder.tid}, which sleeps in"
-                f" {now.what or 'the kernel'} now; {_counted(len(waiters), 'thread')}"
+                f"held for {'at least ' * at_least}{duration(for_s)} by thread {holder.tid}, which"
+                f" sleeps in {now.what or 'the kernel'} now; {_counted(len(waiters), 'thread')}"
                 f" {_verb(waiters, 'waits')} for it, for up to {duration(_longest(waiters))}",
             )  # fmt: skip
 
@@ -316,13 +316,13 @@ def _sleeps(snapshot: Snapshot, thread: Thread, now: ThreadNow) -> bool:
     )
 
 
-def _held_s(seen: _Seen, lock: Lock, holder: Thread) -> float:
-    """Return for how long at least the thread has had the lock: nobody took one meanwhile that was
-    not taken in the whole interval."""
+def _held_s(seen: _Seen, lock: Lock, holder: Thread) -> tuple[float, bool]:
+    """Return for how long the thread has had the lock, and whether that is the least: nobody took
+    one meanwhile that was not taken in the whole interval."""
     known = next((held.for_s for held in holder.holds if held.lock == lock.id), None)
     if known is not None:
-        return known
-    return seen.snapshot.interval_s if not lock.rates.acquisitions else 0.0
+        return known, False
+    return seen.snapshot.interval_s if not lock.rates.acquisitions else 0.0, True
 
 
 def _false_idle(seen: _Seen) -> Iterator[Pattern]:
