@@ -66,7 +66,8 @@ def test_it_is_told_as_it_goes_from_hand_to_hand(start_hands: StartHands) -> Non
 
             def is_told(seen: Snapshot, tid: int = tid, others: int = others) -> bool:
                 locks = [lock for lock in waited_for(seen) if len(lock.waiters) == others]
-                return bool(locks) and bool(locks[0].holder_now) and locks[0].holders == (tid,)
+                is_here = bool(locks) and locks[0].holders == (tid,)
+                return is_here and bool(holder_functions(seen))  # it sleeps since before the look
 
             seen = until(source, is_told, resolve=True)
             (lock,) = waited_for(seen)
@@ -96,13 +97,17 @@ def test_in_one_snapshot(start_hands: StartHands) -> None:
     target = start_hands("hands")
     tid = int(target.line())
 
-    def is_known(document: dict[str, Any]) -> bool:
-        return any(len(lock["waiters"]) == 2 for lock in document["locks"])
+    def told(document: dict[str, Any]) -> tuple[list[int], list[str]]:
+        for lock in document["locks"]:
+            if len(lock["waiters"]) == 2 and lock["holder_now"]:
+                return lock["holders"], tool.functions(document, lock["holder_now"]["stack"])
+        return [], []
 
-    document = tool.look_until(target.pid, is_known, "both waiters")
-    (lock,) = (lock for lock in document["locks"] if len(lock["waiters"]) == 2)
-    assert lock["holders"] == [tid]
-    functions = tool.functions(document, lock["holder_now"]["stack"])
+    def is_known(document: dict[str, Any]) -> bool:
+        return "keeps" in told(document)[1]  # they sleep, all three of them
+
+    holders, functions = told(tool.look_until(target.pid, is_known, "the holder's functions"))
+    assert holders == [tid]
     assert functions[functions.index("keeps") + 1] == "hands"
 
 
