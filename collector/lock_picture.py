@@ -109,6 +109,9 @@ class LockPicture:
         seconds = self._clock.seconds
         held = now.held or [(tid, 0, 0) for tid in holders]
         because = self._blame(row, kind, reading, waiting, held, frames)
+        held_s = seconds(row.changed_hold_ticks + holding - hold_before)
+        if now.held and not row.changed_acquisitions and not row.foreign_releases:
+            held_s = interval_s * len(now.held)  # whoever has it had it all the while
         earlier = self._locks.get(row.lock)
         return Lock(
             id=row.lock,
@@ -135,7 +138,7 @@ class LockPicture:
                 row.changed_acquisitions,
                 row.changed_contended,
                 seconds(row.changed_wait_ticks + waiting - wait_before),
-                seconds(row.changed_hold_ticks + holding - hold_before),
+                held_s,
                 row.changed_signals,
                 _unheld_s(because) - (_unheld_s(earlier[2].blame) if earlier else 0.0),
             )

@@ -272,7 +272,9 @@ class MonitorScreen(ListScreen):
 
     @on(ItemList.Moved)
     def _moved(self, event: ItemList.Moved) -> None:
-        if event.source is self._panel().widget and not self._reading_page(event.source):
+        # What is in no list is left only by somebody's choice.
+        keeps = event.by_itself and self._shows("deadlock", "orders")
+        if event.source is self._panel().widget and not keeps:
             self._subject = self._current_subject()
             self._draw_details()
 

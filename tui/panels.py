@@ -197,7 +197,7 @@ class Panel(Generic[Row]):
         if self.widget.chosen and before is not None and before not in seen:
             key = self.fold_of(picture, before)
             if key is not None:
-                self.widget.choose(self._folds.id_of(key))
+                self.widget.choose(self._folds.id_of(key), by_itself=True)
 
     def _inside(self, picture: Picture, key: Hashable, fold: Row) -> dict[int, Row | More]:
         """The rows below that of a fold. What is in a deadlock has one always."""

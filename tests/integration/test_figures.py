@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import pytest
 from support import tool
 from support.targets import StartTarget
+
+from locktop.collector.attach import attach
 
 
 def test_hold_of_100_ms_that_three_want(start_target: StartTarget) -> None:
@@ -235,3 +238,24 @@ def test_nothing_stays_held_where_a_signal_handler_took_locks(start_target: Star
     document = tool.snapshot(target.pid)
     assert all(thread["holds"] == [] for thread in document["threads"])
     assert all(lock["holders"] == [] for lock in document["locks"])
+
+
+def test_what_nobody_took_meanwhile_was_held_all_the_while(start_target: StartTarget) -> None:
+    """Also where the hold was not timed, as most are."""
+    often = "lock {0}, unlock {0}, "
+    scripts = [often.format(lock) * 8 * n + f"lock {lock}, meet 1, stay"
+               for n, lock in enumerate("abcd")]  # fmt: skip
+    read = "read r, meet 1, stay"
+    waits = [f"meet 1, lock {lock}" for lock in "abcd"]
+    target = start_target("knots", "stay", *scripts, read, read, *waits, "meet 1, write r")
+    tids = target.truth()["tids"]
+    with closing(attach(target.pid)) as source:
+        seen = source.look()
+        while sum(1 for thread in seen.threads if thread.waiting_for) < len(waits) + 1:
+            seen = source.look()
+        seen = source.look()
+    holds = [held for thread in seen.threads if thread.tid in tids for held in thread.holds]
+    assert len(holds) == 6
+    assert any(held.for_s is None for held in holds)
+    shares = sorted(lock.rates.hold for lock in seen.locks if lock.holders)
+    assert shares == pytest.approx([1.0, 1.0, 1.0, 1.0, 2.0])

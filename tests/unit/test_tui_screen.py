@@ -337,6 +337,21 @@ async def test_who_goes_from_a_deadlock_to_a_list_sees_what_is_in_the_list() -> 
         assert re.findall(r" (\d+)-\d+ of", title) in ([], ["1"]), "from its top"
 
 
+async def test_a_deadlock_that_is_read_stays_when_the_list_moves_on_by_itself() -> None:
+    ring = pictures.deadlock()
+    async with opened(ring) as screen:
+        await screen.keys("tab", "end", "d")
+        assert "Details of the deadlock" in screen.text
+        last = screen.threads.current
+        await screen.show(
+            replace(ring, threads=tuple(one for one in ring.threads if one.tid != last))
+        )
+        assert screen.threads.current != last
+        assert "Details of the deadlock" in screen.text
+        await screen.keys("tab", "tab", "up")
+        assert "Details of the deadlock" not in screen.text, "that was somebody's choice"
+
+
 async def test_save_writes_the_picture_that_is_seen_and_never_over_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,13 +19,19 @@ class ItemList(Sheet):
     class Moved(Message):
         """The cursor is on another thing."""
 
-        def __init__(self, source: ItemList) -> None:
+        def __init__(self, source: ItemList, by_itself: bool) -> None:
+            """``by_itself``: because of what there is now, and nobody moved it."""
             super().__init__()
             self.source = source
+            self.by_itself = by_itself
 
         def can_replace(self, message: Message) -> bool:
-            """Only where the cursor is now matters."""
-            return isinstance(message, ItemList.Moved) and message.source is self.source
+            """Only where the cursor is now matters, and whether somebody put it there."""
+            return (
+                isinstance(message, ItemList.Moved)
+                and message.source is self.source
+                and (self.by_itself or not message.by_itself)
+            )
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
@@ -71,24 +77,25 @@ class ItemList(Sheet):
             self.show_line(self._cursor)
         self.paint_changes()
         if self.current != before:
-            self.post_message(self.Moved(self))
+            self.post_message(self.Moved(self, by_itself=True))
 
-    def choose(self, wanted: int) -> bool:
-        """Put the cursor on the thing ``wanted``; False if it is not in the list."""
+    def choose(self, wanted: int, by_itself: bool = False) -> bool:
+        """Put the cursor on the thing ``wanted``; False if it is not in the list. ``by_itself``:
+        nobody asked for that."""
         if wanted not in self._ids:
             return False
-        self.move_to(list(self._ids).index(wanted))
+        self.move_to(list(self._ids).index(wanted), by_itself)
         return True
 
-    def move_to(self, number: int) -> None:
-        """Put the cursor on row ``number``, or the nearest there is."""
+    def move_to(self, number: int, by_itself: bool = False) -> None:
+        """Put the cursor on row ``number``, or the nearest there is. ``by_itself``: see choose."""
         self.chosen = True
         before = self._cursor
         self._cursor = max(0, min(number, len(self._ids) - 1))
         self.show_line(self._cursor)
         self.paint_changes()
         if self._cursor != before:
-            self.post_message(self.Moved(self))
+            self.post_message(self.Moved(self, by_itself))
 
     def move(self, rows: int) -> None:
         """Move the cursor down by ``rows``."""
