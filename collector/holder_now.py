@@ -17,8 +17,8 @@ from locktop.collector.threads_now import ThreadsNow
 _MOST_ASKED = 32
 #: Of these each release wakes a waiter, where there is one.
 _WAKING = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SEM})
-#: In which they wait; and how many are asked for theirs.
-_WAITS, _MOST_CALLS = frozenset({"futex", "restart_syscall"}), 3
+#: How many of those that wait are asked in which call they do.
+_MOST_CALLS = 3
 
 #: Of threads and locks that they had, the ids of the locks that they have, as it is read now.
 StillHolds = Callable[[Collection[tuple[int, Lock]]], Collection[int]]
@@ -191,7 +191,7 @@ class Holders:
             call = self._tasks.call(tid)
         except OSError:
             return False
-        return call is not None and syscalls.name(call.number) in _WAITS
+        return call is not None and syscalls.is_futex(call.number)
 
     def stacks(self) -> dict[int, tuple[Frame, ...]]:
         """Return the stacks of the holders that were told last, as far as they are named."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -19,10 +19,11 @@ from locktop.collector import (
     neighbours,
     procfs,
     rights,
+    syscalls,
     unseen,
     waits_now,
 )
-from locktop.collector.abi import lib
+from locktop.collector.abi import Use, lib
 from locktop.collector.analysis import deadlock, sem_holders, waitgraph
 from locktop.collector.analysis.classify import Classifier
 from locktop.collector.analysis.idle_rules import Rules
@@ -50,7 +51,7 @@ from locktop.collector.reading import RawThread, Reading
 from locktop.collector.sanitize import clean
 from locktop.collector.shm import SharedMemory
 from locktop.collector.source import WaitNow
-from locktop.collector.tasks import Task, Tasks
+from locktop.collector.tasks import Now, Task, Tasks
 
 #: Of one look, for the flight recorder: counters never wait for it.
 _EVENTS_BUDGET_S = 0.02
@@ -67,6 +68,7 @@ _WAS_DORMANT = (
 )
 #: Kinds of lock at which a waiter may use its CPU.
 _MAY_SPIN = frozenset({lib.LT_KIND_SPIN, lib.LT_KIND_CUSTOM})
+_USE_CPU = frozenset({Kind.SPIN, Kind.CUSTOM})
 #: By the state of its first thread.
 _STOPPED = {
     "T": "the process is stopped by a signal, so nothing in it goes on: `kill -CONT {pid}` lets it",
@@ -169,7 +171,10 @@ class PreloadSource:
         with garbage.not_collected():
             snapshot = self._looked(resolve)
         told = self._classifier.told(self._resolved(snapshot) if resolve else snapshot)
-        return sem_holders.told(told)
+        return sem_holders.told(told, self._uses)
+
+    def _uses(self) -> dict[int, list[Use]]:
+        return {tid: raw.uses() for tid, raw in self._file.reader.read_threads().items()}
 
     def waits(self) -> Mapping[int, WaitNow] | None:
         """See Source."""
@@ -366,25 +371,28 @@ class PreloadSource:
         reading: Reading,
         ended: bool,
     ) -> tuple[Deadlock, ...]:
-        """Where one look shows a deadlock, the kernel is asked who sleeps, and the threads are read
-        once more at once: only what both looks show is one. A process that has ended cannot be
-        asked; what it said before still holds."""
+        """Where one look shows a deadlock, the kernel is asked who sleeps, and where, and the
+        threads are read once more at once: only what both looks show is one. A process that has
+        ended cannot be asked; what it said before still holds."""
         file, by_id = self._file, {lock.id: lock for lock in locks}
         beside = () if ended else self._neighbours.threads(threads, by_id)
         handed_over = reading.handed_over or self._neighbours.handed_over
         doubt = deadlock.HANDED_OVER if handed_over else ""
         complete = control.counts_from_the_start(reading.control)
         first = waitgraph.waits((*threads, *beside), by_id, complete)
-        suspects = waitgraph.of(first, deadlock.found(first))
+        found = deadlock.found(first)
+        suspects = waitgraph.of(first, found)
         if not suspects.stops:
             return ()
         asleep = {tid for tid, stop in suspects.stops.items() if stop.asleep}
         if ended:
             awake = {tid for tid in asleep if (tid, first.stops[tid].seq) not in file.asleep}
             return deadlock.confirmed(suspects, suspects, awake, doubt)
-        states = self._tasks.states(asleep | suspects.ended)
-        awake = {tid for tid in asleep if states[tid] != "S"}
+        doing = self._tasks.now(asleep | {edge.tid for one in found for edge in one.cycle})
+        awake = {tid for tid in asleep if tid not in doing or doing[tid].state != "S"}
+        states = self._tasks.states(suspects.ended)
         awake |= {tid for tid in suspects.ended if states[tid]}
+        suspects = waitgraph.without(suspects, _elsewhere(doing, threads))
         again = file.threads.waiting_threads(file.reader.read_threads(), tasks)
         beside = self._neighbours.threads(again, by_id)
         file.asleep = frozenset((tid, first.stops[tid].seq) for tid in asleep - awake)
@@ -548,6 +556,21 @@ class PreloadSource:
             snapshot = replace(snapshot, locks=locks)
         notes = *snapshot.notes, *file.resolver.notes(), *file.python.notes()
         return replace(snapshot, notes=tuple(dict.fromkeys(notes)))
+
+
+def _elsewhere(doing: Mapping[int, Now], threads: Sequence[Thread]) -> set[int]:
+    """Tids of those that left their wait by a jump, as out of a handler of signals: their block
+    shows it until they lock or wait again."""
+    waits = {thread.tid: thread.waiting_for for thread in threads if thread.tid in doing}
+    return {
+        tid
+        for tid, now in doing.items()
+        if now.call is not None
+        and now.call.number >= 0
+        and not syscalls.is_futex(now.call.number)
+        and (wait := waits.get(tid)) is not None
+        and wait.kind not in _USE_CPU
+    }
 
 
 def _sleeps(threads: Mapping[int, RawThread]) -> dict[int, tuple[int, int]]:

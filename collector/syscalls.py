@@ -8,6 +8,7 @@ from typing import NamedTuple
 from system_calls import NoSuchArchitecture, NoSuchSystemCall, syscalls
 
 _ARGUMENTS = 6
+_FUTEX = frozenset({"futex", "restart_syscall"})
 
 
 class Call(NamedTuple):
@@ -42,6 +43,12 @@ def name(number: int) -> str:
         return str(_table().get_name(number))
     except (NoSuchSystemCall, NoSuchArchitecture):
         return f"syscall {number}"
+
+
+def is_futex(number: int) -> bool:
+    """Whether threads wait for locks in that system call; begun anew after a stop it may have
+    another number."""
+    return name(number) in _FUTEX
 
 
 @functools.cache

@@ -22,7 +22,7 @@ from locktop.collector.model import Snapshot
 from locktop.tui.bindings import bindings, footer_line
 from locktop.tui.driver import Meter
 from locktop.tui.feed import Slot, SnapshotFeed
-from locktop.tui.lines.banner import banner
+from locktop.tui.lines.banner import banner, no_deadlock
 from locktop.tui.lines.deadlock_details import deadlock_details
 from locktop.tui.lines.headline import headline, most_waited_now
 from locktop.tui.lines.lock_list import HOLDER_NOW
@@ -369,7 +369,8 @@ class MonitorScreen(ListScreen):
         deadlocked = picture is not None and bool(picture.snapshot.deadlocks)
         could_be = picture is not None and has_orders(picture)
         if not deadlocked and not could_be:
-            self.tell("There is no deadlock. None is seen that could come about.")
+            if picture is not None:
+                self.tell(no_deadlock(picture))
             return
         reads_it = self._reads_details and self._shows("deadlock")
         go_on = could_be and (reads_it or not deadlocked)
@@ -467,6 +468,9 @@ class MonitorScreen(ListScreen):
         snapshot = self._picture.snapshot
         if snapshot.ended:
             self.tell("The process has ended: there is no level to set.")
+            return
+        if snapshot.is_sampled:
+            self.tell("There is no level to set: the process runs without the library.")
             return
         self.app.push_screen(LevelScreen(snapshot.process, snapshot.level), self._level_chosen)
 

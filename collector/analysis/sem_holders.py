@@ -2,25 +2,55 @@
 
 Nobody owns a semaphore, but of one with a single unit that only those post who got it, the counts
 of the threads tell. Each of them is exact at the moment it is read, so whoever is one ahead has the
-unit. That holds where another semaphore lay at the address before, too: one that was destroyed
-while a thread had it left that thread one ahead, and with the present holder that would be two.
+unit. Where others lay at the address before, one that was destroyed while a thread had it left that
+thread one ahead, and with the present holder that makes two; but threads are read one after the
+other, and one that changes hands meanwhile may be missed. What two readings show alike was so in
+between, for all of them at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from locktop.collector.model import Held, Lock, Snapshot, Thread
 
 
-def told(snapshot: Snapshot) -> Snapshot:
+class Done(Protocol):
+    """What a thread did at a lock; both kinds of Use are that."""
+
+    @property
+    def lock(self) -> int:
+        """Its id."""
+
+    @property
+    def acquisitions(self) -> int:
+        """How often it got it."""
+
+    @property
+    def signals(self) -> int:
+        """How often it posted it."""
+
+
+#: Reads once more, by tid, what each thread did.
+Again = Callable[[], Mapping[int, Iterable[Done]]]
+
+
+def told(snapshot: Snapshot, again: Again) -> Snapshot:
     """Return the snapshot with the holders of semaphores that others wait for, where they are
     known: in the locks, in the waits and among what threads hold."""
     asked = {lock.id: lock for lock in snapshot.locks if _may_be_known(lock)}
     if not asked or not snapshot.complete:
         return snapshot
     holders = dict(_holders(snapshot.threads, asked))
+    unsure = {lock for lock in holders if asked[lock].generation}
+    if unsure:
+        before = _done({thread.tid: thread.uses or () for thread in snapshot.threads}, unsure)
+        now = _done(again(), unsure)
+        for lock in unsure:
+            if before[lock] != now[lock]:
+                del holders[lock]
     if not holders:
         return snapshot
     has: dict[int, list[Held]] = {}
@@ -36,6 +66,18 @@ def told(snapshot: Snapshot) -> Snapshot:
         ]
     )
     return replace(snapshot, threads=threads, locks=locks)
+
+
+def _done(
+    uses: Mapping[int, Iterable[Done]], locks: Iterable[int]
+) -> dict[int, set[tuple[int, int, int]]]:
+    """By lock what each thread did at it."""
+    found: dict[int, set[tuple[int, int, int]]] = {lock: set() for lock in locks}
+    for tid, done in uses.items():
+        for use in done:
+            if use.lock in found:
+                found[use.lock].add((tid, use.acquisitions, use.signals))
+    return found
 
 
 def _may_be_known(lock: Lock) -> bool:

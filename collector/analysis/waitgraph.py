@@ -38,6 +38,10 @@ _CLEARLY_S = 0.1
 #: What is not certain is not told of waits that may be about to end.
 _SETTLED_S = 1.0
 _MOST_WRITERS = 8
+#: Posts after which a semaphore is taken for a lock also where threads tell each other things by
+#: semaphores and conditions, as all of Python's do: a lock of Python's may be got to wait for the
+#: thread that posts it.
+_OFTEN = 3
 _NO_SITES: Mapping[int, int] = MappingProxyType({})
 
 #: locktop.h has no word for a wait with an end.
@@ -51,7 +55,7 @@ LIST_GONE = (
     " released the lock before"
 )
 OTHER_PROCESS = "another process may post the semaphore"
-NOT_GIVEN_BACK = "the semaphore may be no lock: who has it has never given it back"
+NOT_GIVEN_BACK = "the semaphore may be no lock: it is not known that who gets it gives it back"
 NOT_COUNTED = "how often the semaphore can be got is not known"
 NOT_COMPLETE = (
     "the library was dormant for a time: who got the semaphore then, or posted it, is not known"
@@ -67,6 +71,9 @@ class Need(NamedTuple):
     one_will_do: bool = False
     doubt: str = ""  # why it may end all the same
     sites: Mapping[int, int] = _NO_SITES  # by tid: where it took the lock
+    #: Of semaphores: what each thread had done. Threads are read one after the other, but where
+    #: two looks show the same, it was so in between.
+    uses: Set[tuple[int, int, int]] = frozenset()
 
 
 class Stop(NamedTuple):
@@ -111,6 +118,13 @@ def of(waits: Waits, deadlocks: Sequence[Deadlock]) -> Waits:
     return Waits({tid: waits.stops[tid] for tid in tids}, waits.ended)
 
 
+def without(waits: Waits, tids: Set[int]) -> Waits:
+    """Return the waits but for those of some threads."""
+    if not tids:
+        return waits
+    return Waits({tid: one for tid, one in waits.stops.items() if tid not in tids}, waits.ended)
+
+
 def both(before: Waits, now: Waits, awake: Set[int] = frozenset()) -> Waits:
     """Return what did not change between two looks: of each wait that went on all the time what it
     needed all the time. ``awake``: threads that the kernel showed awake, or alive, in between."""
@@ -133,11 +147,7 @@ def _shared_needs(
 ) -> Iterator[Need]:
     for need in now:
         for earlier in before:
-            if (earlier.how, earlier.one_will_do, earlier.doubt) != (
-                need.how,
-                need.one_will_do,
-                need.doubt,
-            ):
+            if _told_by(earlier) != _told_by(need):
                 continue
             key = (id(earlier), id(need))
             if key not in known:
@@ -148,9 +158,13 @@ def _shared_needs(
                     if need.one_will_do
                     else earlier.blockers & need.blockers
                 )
-                known[key] = Need(need.how, same, need.one_will_do, need.doubt, need.sites)
+                known[key] = need._replace(blockers=same)
             if known[key].blockers or need.one_will_do:
                 yield known[key]
+
+
+def _told_by(need: Need) -> tuple[object, ...]:
+    return need.how, need.one_will_do, need.doubt, need.uses
 
 
 @dataclass(slots=True)
@@ -329,12 +343,19 @@ class _Look:
 
     # ---- what one of many may end ----
 
-    def _among(self, how: How, wait: Wait, tids: Set[int], doubt: str = "") -> Iterator[Need]:
+    def _among(
+        self,
+        how: How,
+        wait: Wait,
+        tids: Set[int],
+        doubt: str = "",
+        uses: Set[tuple[int, int, int]] = frozenset(),
+    ) -> Iterator[Need]:
         if doubt and wait.for_s < _SETTLED_S:
             return
         key = (how, wait.lock, doubt)
         if key not in self._needs:
-            self._needs[key] = Need(how, tids, True, doubt)
+            self._needs[key] = Need(how, tids, True, doubt, uses=uses)
         yield self._needs[key]
 
     def _posts(self, waiter: int, wait: Wait) -> Iterator[Need]:
@@ -352,14 +373,13 @@ class _Look:
             return  # some were got by threads that ended
         # Of one unit it is known who has it; who posts one of several may have another one's.
         posters = {tid for tid in users if users[tid].signals and tid in self.living}
-        gave_back = all(users[tid].signals for tid in holders)
         if wait.pshared:
             doubt = OTHER_PROCESS
         elif not self._complete:
             doubt = NOT_COMPLETE
         elif lock.first_value < 0:
             doubt = NOT_COUNTED
-        elif gave_back or (lock.first_value == 1 and self._takes_it_for_a_lock(waiter, holders)):
+        elif self._is_given_back(lock, waiter, holders):
             doubt = ""
         elif holders & self.living:
             doubt = NOT_GIVEN_BACK
@@ -369,7 +389,8 @@ class _Look:
             return  # as in a queue, or a condition made of semaphores: anybody may post it
         how = How.GOT if holders & self.living else How.ABANDONED
         alone = lock.first_value == 1
-        yield from self._among(how, wait, holders if alone else holders | posters, doubt)
+        uses = frozenset((tid, use.acquisitions, use.signals) for tid, use in users.items())
+        yield from self._among(how, wait, holders if alone else holders | posters, doubt, uses)
 
     def _got(self, lock: int) -> dict[int, int]:
         """How often each thread got a semaphore without having posted it; once for all waiters."""
@@ -385,11 +406,16 @@ class _Look:
             self._signalled[lock] = {tid: use.signals for tid, use in users.items() if use.signals}
         return self._signalled[lock]
 
-    def _takes_it_for_a_lock(self, waiter: int, holders: Set[int]) -> bool:
-        """Tell whether those that have it, and have never given it back, may be taken for its
-        holders: whoever gets a place in a queue tells somebody, and so may whoever waits again for
-        what it got get it from anybody."""
-        return not holders & self._signallers and waiter not in holders and holders <= self.living
+    def _is_given_back(self, lock: Lock, waiter: int, holders: Set[int]) -> bool:
+        """Tell whether those that have a semaphore may be taken for its holders, who give it back.
+        What was done with others that lay at its address before says nothing of it. Whoever gets a
+        place in a queue tells somebody, and whoever waits again for what it got may get it from
+        anybody."""
+        users, of_others = self._users[lock.id], waiter not in holders and holders <= self.living
+        often = 0 if lock.generation else min(users[tid].signals for tid in holders)
+        if holders & self._signallers:
+            return often >= _OFTEN and of_others
+        return often > 0 or (lock.first_value == 1 and of_others)
 
     def _signals(self, wait: Wait, verb: str) -> Iterator[Need]:
         """Those that signalled it may again. Where one of them has ended, the next one may come."""

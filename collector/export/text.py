@@ -30,6 +30,7 @@ from locktop.collector.model import (
     Lock,
     Snapshot,
     Thread,
+    ThreadState,
     Wait,
 )
 from locktop.collector.sanitize import clean
@@ -42,6 +43,8 @@ _MOST_TIDS = 8
 _MOST_MARKS = 20
 #: Of where the waits were: of so many locks, so many stacks each.
 _MOST_PLACES = (5, 3)
+#: Of the wait for the lock that is waited for most: where those with less were says nothing.
+_WORTH_A_STACK = 0.001
 _MOST_BLAMED = 3
 _MOST_MISUSES = 10
 _MOST_PATTERNS = 10
@@ -78,6 +81,13 @@ def wrapped(line: str, width: int) -> list[str]:
         return [line]
     further = " " * (len(line) - len(line.lstrip()) + 4)
     return textwrap.wrap(line, width, subsequent_indent=further, break_on_hyphens=False)
+
+
+def _state(thread: Thread) -> str:
+    """In one word. Who has a lock does not wait for work, whatever it does."""
+    waits = thread.waiting_for is not None
+    is_asleep = thread.state is ThreadState.IDLE and thread.holds and not waits
+    return "asleep" if is_asleep else str(thread.state)
 
 
 class _Page:
@@ -136,7 +146,7 @@ class _Page:
     def _counts(self) -> str:
         ended = self._snapshot.ended  # with it all its threads
         counted = [thread for thread in self._snapshot.threads if thread.alive or ended]
-        states = Counter(str(thread.state) for thread in counted)
+        states = Counter(map(_state, counted))
         listed = ", ".join(f"{count} {state}" for state, count in states.most_common())
         doing = "" if ended else f" ({listed})"
         left_out = self._snapshot.locks_left_out
@@ -280,7 +290,9 @@ class _Page:
         happens to wait when it is made."""
         most_locks, most_stacks = _MOST_PLACES
         headed = False
-        for lock in self._worth_showing()[:most_locks]:
+        rows = self._worth_showing()[:most_locks]
+        least_s = max(map(self._contention_s, rows), default=0.0) * _WORTH_A_STACK
+        for lock in (row for row in rows if self._contention_s(row) >= least_s):
             for stack, count, wait_s in self._stacks_of(lock)[:most_stacks]:
                 if not headed:
                     headed = True

@@ -61,10 +61,13 @@ def _not_certain(snapshot: Snapshot, who: str) -> str:
         thread.waiting_for is not None and thread.state is ThreadState.WAITING
         for thread in snapshot.threads
     )
+    waits = [thread.waiting_for for thread in snapshot.threads if thread.waiting_for]
+    hidden = sum(not wait.idle and not wait.holders for wait in waits)
     unseen = len(snapshot.unseen_waiters)
     return (
         f"no deadlock found{maybe}: {who}, {words.counted_threads(alive)},"
         f" {waiting} waiting for a lock"
+        + (f" ({hidden} for one whose holder is not known)" if hidden else "")
         + (f", {unseen} for something that is not seen" if unseen else "")
         + ("; sampled from outside, which shows not all that is held" * snapshot.is_sampled)
     )

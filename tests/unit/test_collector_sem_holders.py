@@ -33,17 +33,22 @@ def at_semaphore(**uses: tuple[int, int] | None) -> Snapshot:
     return pictures.snapshot((waiter, *others), (lock,))
 
 
+def told(snapshot: Snapshot) -> Snapshot:
+    """Without a second reading: none is needed where nothing lay there before."""
+    return sem_holders.told(snapshot, dict)
+
+
 def holders(snapshot: Snapshot, **lock: object) -> tuple[int, ...]:
     changed = tuple([one._replace(**lock) for one in snapshot.locks])  # type: ignore[arg-type]
-    found: Lock = sem_holders.told(replace(snapshot, locks=changed)).locks[0]
+    found: Lock = told(replace(snapshot, locks=changed)).locks[0]
     return found.holders
 
 
 def test_who_is_one_ahead_has_it() -> None:
     seen = at_semaphore(first=(4, 3), second=(7, 7))
-    told = sem_holders.told(seen)
-    assert told.locks[0].holders == (FIRST,)
-    waiter, first, second = told.threads
+    found = told(seen)
+    assert found.locks[0].holders == (FIRST,)
+    waiter, first, second = found.threads
     assert waiter.waiting_for is not None
     assert waiter.waiting_for.holders == (FIRST,)
     assert first.holds == (Held(SEM, 0, None),)
@@ -54,7 +59,7 @@ def test_what_one_has_already_is_still_told() -> None:
     seen = at_semaphore(first=(4, 3))
     other = Held(77, 5, 1.0)
     threads = (seen.threads[0], seen.threads[1]._replace(holds=(other,)))
-    assert sem_holders.told(replace(seen, threads=threads)).threads[1].holds == (
+    assert told(replace(seen, threads=threads)).threads[1].holds == (
         other,
         Held(SEM, 0, None),
     )
@@ -63,9 +68,9 @@ def test_what_one_has_already_is_still_told() -> None:
 def test_one_that_ended_may_have_it_and_nobody_waits_for_that_one() -> None:
     seen = at_semaphore(first=(4, 3))
     ended = seen.threads[1]._replace(alive=False)
-    told = sem_holders.told(replace(seen, threads=(seen.threads[0], ended)))
-    assert told.locks[0].holders == (FIRST,)
-    assert told.threads[0] is seen.threads[0]
+    found = told(replace(seen, threads=(seen.threads[0], ended)))
+    assert found.locks[0].holders == (FIRST,)
+    assert found.threads[0] is seen.threads[0]
 
 
 @pytest.mark.parametrize(
@@ -120,3 +125,15 @@ def test_who_waits_for_what_it_got_waits_for_a_signal() -> None:
     seen = at_semaphore(first=(4, 3))
     itself = seen.threads[1]._replace(waiting_for=seen.threads[0].waiting_for)
     assert holders(replace(seen, threads=(seen.threads[0], itself))) == ()
+
+
+def test_where_others_lay_before_two_readings_must_be_alike() -> None:
+    seen = at_semaphore(first=(4, 3), second=(7, 7))
+    seen = replace(seen, locks=(seen.locks[0]._replace(generation=2),))
+    same = {FIRST: (Use(SEM, 4, 3),), SECOND: (Use(5, 1, 0), Use(SEM, 7, 7)), WAITER: ()}
+    assert sem_holders.told(seen, lambda: same).locks[0].holders == (FIRST,)
+    for change in ((SECOND, Use(SEM, 8, 7)), (SECOND, Use(SEM, 8, 8)), (4, Use(SEM, 1, 1))):
+        moved = {**same, change[0]: (change[1],)}
+        assert sem_holders.told(seen, lambda moved=moved: moved).locks[0].holders == ()
+    gone = {FIRST: same[FIRST]}
+    assert sem_holders.told(seen, lambda: gone).locks[0].holders == ()

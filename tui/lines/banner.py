@@ -32,6 +32,22 @@ def banner(picture: Picture, most: int, width: int) -> tuple[Line, ...]:
     return tuple(lines)
 
 
+def no_deadlock(picture: Picture) -> str:
+    """That there is none, as far as can be told."""
+    snapshot = picture.snapshot
+    waits = [thread.waiting_for for thread in picture.waiting]
+    hidden = sum(wait is not None and not wait.holders for wait in waits)
+    hidden += sum(wait.idle is False for wait in snapshot.unseen)
+    if hidden:
+        many = f"{hidden} threads wait" if hidden > 1 else "a thread waits"
+        return f"No deadlock is seen; who has what {many} for is not known."
+    if snapshot.is_sampled:
+        return "No deadlock is seen. What could come about is not known from outside."
+    if picture.dormant or not snapshot.complete:
+        return "No deadlock is seen, but not all that is held is known: see the notes (?)."
+    return "There is no deadlock. None is seen that could come about."
+
+
 def _title(deadlocks: Sequence[Deadlock]) -> Line:
     """How many there are, and how old the oldest is. What is certain is not hidden among what is
     not."""

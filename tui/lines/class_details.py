@@ -8,7 +8,7 @@ from locktop.collector.analysis import lock_classes
 from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.model import Lock
 from locktop.tui.lines.figures import bar, duration, exact, percent, threads
-from locktop.tui.lines.lock_details import blamed, figures, waited_here
+from locktop.tui.lines.lock_details import blamed, figures, has_holder, waited_here
 from locktop.tui.lines.parts import blank, heading, labelled, latest_events
 from locktop.tui.lines.picture import Picture
 from locktop.tui.lines.runs import Line, Run, say
@@ -28,10 +28,13 @@ def class_details(picture: Picture, of: LockClass) -> Iterator[Line]:
         ("  Right", "key"),
         (" shows them", "dim"),
     )
-    held = sum(bool(lock.holders) for lock in locks)
-    yield labelled("held by", *_these(picture, held, of.holders, "holder"))
+    if any(map(has_holder, locks)):
+        held = sum(bool(lock.holders) for lock in locks)
+        # Somebody has what others wait for.
+        hidden = picture.dormant or any(lock.waiters and not lock.holders for lock in locks)
+        yield labelled("held by", *_these(hidden, held, of.holders, picture, "holder"))
     waited = sum(bool(lock.waiters) for lock in locks)
-    yield labelled("waiters", *_these(picture, waited, of.waiters, "strong"))
+    yield labelled("waiters", *_these(picture.dormant, waited, of.waiters, picture, "strong"))
     yield from figures(picture, of, ids)
     yield from _spread(picture, of, locks)
     yield from blamed(picture, lock_classes.blame(locks))
@@ -40,10 +43,13 @@ def class_details(picture: Picture, of: LockClass) -> Iterator[Line]:
     yield from latest_events(picture, events, show_lock=False)
 
 
-def _these(picture: Picture, at: int, tids: Sequence[int], style: str) -> Iterator[Run | str]:
-    """How many threads at how many of the locks, and the first of them."""
+def _these(
+    hidden: bool, at: int, tids: Sequence[int], picture: Picture, style: str
+) -> Iterator[Run | str]:
+    """How many threads at how many of the locks, and the first of them; ``hidden``: there may be
+    others."""
     if not tids:
-        yield ("not known" if picture.dormant else "none", "dim")
+        yield ("not known" if hidden else "none", "dim")
         return
     yield f"{threads(len(tids))} at {exact(at)} of the locks: "
     for number, tid in enumerate(tids[:_MOST_NAMED]):

@@ -60,11 +60,12 @@ def _figures(picture: Picture, group: ThreadGroup) -> Iterator[Line]:
     cpu_share = sum(thread.cpu_share for thread in threads)
     share = sum(thread.wait_share for thread in threads) / len(threads)
     yield labelled("waited", f"{duration(waited)} for locks, all together")
-    yield labelled(
-        "acquired",
-        f"{exact(sum(thread.acquisitions for thread in threads))}, "
-        f"contended {exact(sum(thread.contended for thread in threads))}",
-    )
+    if not picture.snapshot.is_sampled:  # nobody counts these from outside
+        yield labelled(
+            "acquired",
+            f"{exact(sum(thread.acquisitions for thread in threads))}, "
+            f"contended {exact(sum(thread.contended for thread in threads))}",
+        )
     yield labelled(
         "lately",
         f"lock wait {picture.waited(percent(share))} each, "

@@ -145,7 +145,7 @@ def _say_stuck_briefly(picture: Picture, lock: Lock) -> tuple[Line, list[Run | s
         if frame is not None:
             said += [" at ", (short_place(frame), "where")]
     if not holders:
-        return say(*said), [("; who holds it is not known", "dim")]
+        return say(*said), [("; holder not known", "dim")]
     return say(*said), _say_root(picture, holders[0])
 
 

@@ -46,10 +46,17 @@ def lock_details(picture: Picture, lock: Lock) -> Iterator[Line]:
     yield from latest_events(picture, events, show_lock=False)
 
 
+def has_holder(lock: Lock) -> bool:
+    """Whether it is a question who has it: of what nobody owns only where others wait for it as
+    for a lock."""
+    if lock.kind in CONTENTION_KINDS:
+        return True
+    as_lock = lock.used_as_lock or lock.kind is Kind.FUTEX
+    return as_lock and bool(lock.waiters) and not lock.idle
+
+
 def _holders(picture: Picture, lock: Lock) -> Iterator[Line]:
-    # Who has a semaphore is known at most while somebody waits for it.
-    has_holders = lock.kind in CONTENTION_KINDS or bool(lock.used_as_lock and lock.waiters)
-    if not lock.holders and has_holders:
+    if not lock.holders and has_holder(lock):
         # Between one holder and the next it is free, or the next one is not seen yet.
         free = not lock.waiters and picture.snapshot.complete
         yield labelled("held by", ("nobody" if free else "not known", "dim"))

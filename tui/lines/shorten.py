@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from rich.cells import cell_len, set_cell_size
@@ -10,10 +11,15 @@ from locktop.collector.model import Frame
 from locktop.tui.lines.figures import plain
 from locktop.tui.lines.picture import place, short_place
 
+#: As in ``index_[abi:cxx11]``: says which C++ library it was built for, and nothing of what it is.
+_ABI_TAG = re.compile(r"\[abi:\w+\]")
+
 
 def middle(text: str, room: int) -> str:
     """``text`` in at most ``room`` cells, with an ellipsis in its middle where it is longer."""
     text = plain(text)
+    if cell_len(text) > room:
+        text = _ABI_TAG.sub("", text)
     if cell_len(text) <= room:
         return text
     if room < 3:

@@ -110,7 +110,8 @@ def _because(picture: Picture, thread: Thread) -> Iterator[Line]:
 
 def _holds(picture: Picture, thread: Thread) -> Iterator[Line]:
     if not thread.holds:
-        known = picture.snapshot.complete and not picture.dormant
+        seen = picture.snapshot
+        known = seen.complete and not picture.dormant and not seen.is_sampled
         yield labelled("holds", ("nothing" if known else "nothing that is known", "dim"))
     for number, held in enumerate(islice(thread.holds, _MOST_HELD)):
         waiters = picture.locks[held.lock].waiters if held.lock in picture.locks else ()
@@ -140,8 +141,11 @@ def _marks(picture: Picture, thread: Thread) -> Iterator[Line]:
 
 def _figures(picture: Picture, thread: Thread) -> Iterator[Line]:
     waited = [f"{kind.value} {duration(s)}" for kind, s in thread.wait_s.items() if s > 0]
-    yield labelled("waited", ", ".join(waited) or "never")
-    yield labelled("acquired", f"{exact(thread.acquisitions)}, contended {exact(thread.contended)}")
+    sampled = picture.snapshot.is_sampled
+    yield labelled("waited", ", ".join(waited) or ("never seen to" if sampled else "never"))
+    if not sampled:  # nobody counts that from outside
+        counts = f"{exact(thread.acquisitions)}, contended {exact(thread.contended)}"
+        yield labelled("acquired", counts)
     yield labelled(
         "lately",
         f"lock wait {picture.waited(percent(thread.wait_share))}, "

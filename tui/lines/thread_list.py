@@ -166,8 +166,13 @@ def _contended(thread: Thread) -> int:
 
 
 def contention_wait(thread: Thread) -> float:
-    """Seconds that the thread waited for locks which somebody held, in all."""
-    return sum(seconds for kind, seconds in thread.wait_s.items() if kind in CONTENTION_KINDS)
+    """Seconds that the thread waited for locks which somebody held, in all: of waits of other kinds
+    only the one that is going on is known to be such."""
+    waited = sum(seconds for kind, seconds in thread.wait_s.items() if kind in CONTENTION_KINDS)
+    wait = thread.waiting_for
+    if wait is not None and not wait.idle and wait.kind not in CONTENTION_KINDS:
+        waited += wait.for_s
+    return waited
 
 
 def state_word(picture: Picture, thread: Thread) -> str:

@@ -1,0 +1,79 @@
+"""Semaphores that look like locks which threads keep, and are none: nothing untrue is told."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+from support.targets import PATIENCE_S, SOURCES, StartTarget, Target
+
+from locktop.collector.attach import attach
+from locktop.collector.launch import preload_environment
+from locktop.collector.model import Snapshot
+
+WAYS = (
+    "event", "jobs", "simple_queue", "signal", "signal_to_itself", "signal_of_one_that_ended",
+)  # fmt: skip
+PYTHONS = [python for python in (sys.executable, "/usr/bin/python3") if Path(python).exists()]
+#: Also what is not certain is told then.
+SETTLED_S = 1.2
+LOOKS = 40
+
+
+def settled(target: Target, tid: int, resolve: bool) -> Snapshot:
+    """Look until a thread has waited for a while."""
+    deadline = time.monotonic() + PATIENCE_S
+    with closing(attach(target.pid)) as source:
+        while True:
+            seen = source.look(resolve)
+            wait = next(thread.waiting_for for thread in seen.threads if thread.tid == tid)
+            if wait is not None and wait.for_s > SETTLED_S:
+                return source.look(resolve)
+            assert time.monotonic() < deadline, wait
+            time.sleep(0.1)
+
+
+def test_locks_of_python_got_to_wait_for_another_thread() -> None:
+    with ExitStack() as stack:
+        running: list[tuple[str, Target]] = []
+        for python in PYTHONS:
+            for way in WAYS:
+                command = [python, str(SOURCES / "python_signals.py"), way]
+                running.append((way, Target(command, preload_environment(None))))
+                stack.callback(running[-1][1].stop)
+        told = {}
+        for way, target in running:
+            for resolve in (False, True):
+                seen = settled(target, target.pid, resolve)
+                told[way, target.pid, resolve] = any(found.certain for found in seen.deadlocks)
+        assert not [which for which, certain in told.items() if certain]
+        for _, target in running:
+            target.go_on()
+            target.expect("ok")
+
+
+def test_a_wait_that_was_left_by_a_jump(start_target: StartTarget) -> None:
+    target = start_target("jumps")
+    target.expect("gave up")
+    with closing(attach(target.pid)) as source:
+        deadline = time.monotonic() + PATIENCE_S
+        while not any(
+            thread.waiting_for is not None and thread.tid != target.pid
+            for thread in source.look().threads
+        ):
+            assert time.monotonic() < deadline
+        assert [source.look().deadlocks for _ in range(3)] == [(), (), ()]
+    target.go_on()
+    target.expect("ok")
+
+
+def test_who_left_one_that_it_had_has_none_that_others_use(start_target: StartTarget) -> None:
+    target = start_target("leftovers")
+    leaver = int(target.line())
+    with closing(attach(target.pid)) as source:
+        for _ in range(LOOKS):
+            seen = source.look()
+            assert not any(leaver in lock.holders for lock in seen.locks)
+            assert not any(thread.holds for thread in seen.threads if thread.tid == leaver)
