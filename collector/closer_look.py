@@ -6,6 +6,7 @@ import heapq
 import time
 from collections.abc import Collection, Mapping, Sequence
 
+from locktop.collector import syscalls
 from locktop.collector.counters import ThreadCounters
 from locktop.collector.model import Counters, Doing, Switches, Thread, ThreadNow
 from locktop.collector.outside_stacks import OutsideStacks
@@ -112,6 +113,7 @@ class CloserLook:
     ) -> dict[int, ThreadNow]:
         told: dict[int, ThreadNow] = {}
         sleeps: dict[int, tuple[int, int]] = {}
+        woken: list[int] = []
         until = time.monotonic() + _WORDS_S
         for tid, now in found.items():
             if now.doing is not Doing.BLOCKED:
@@ -126,9 +128,18 @@ class CloserLook:
                 told[tid] = now._replace(stack=stack)
                 sleeps[tid] = self._now.number(tid)
             elif runs:
-                told[tid] = ThreadNow(tid, Doing.RUNNING)  # it got a CPU meanwhile
+                woken.append(tid)
         self.sleeps = sleeps
-        return told
+        return told | self._woken(woken)
+
+    def _woken(self, tids: Collection[int]) -> dict[int, ThreadNow]:
+        """Those that got a CPU while they were asked: of their next sleep only the call is told."""
+        return {
+            tid: ThreadNow(tid, Doing.BLOCKED, syscalls.name(now.call.number))
+            if now.call is not None and now.call.pc
+            else ThreadNow(tid, Doing.RUNNING)
+            for tid, now in (self._tasks.now(tids) if tids else {}).items()
+        }
 
     def _running(
         self, found: Mapping[int, ThreadNow], stacks: OutsideStacks

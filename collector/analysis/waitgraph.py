@@ -138,7 +138,7 @@ def both(before: Waits, now: Waits, awake: Set[int] = frozenset()) -> Waits:
             continue
         needs = tuple(_shared_needs(earlier.needs, stop.needs, known))
         if needs:
-            stops[tid] = stop._replace(needs=needs)
+            stops[tid] = stop._replace(needs=needs, for_s=earlier.for_s)  # as its wait is told
     return Waits(stops, (before.ended & now.ended) - awake)
 
 
