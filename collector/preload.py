@@ -68,6 +68,7 @@ _WAS_DORMANT = (
 )
 #: Kinds of lock at which a waiter may use its CPU.
 _MAY_SPIN = frozenset({lib.LT_KIND_SPIN, lib.LT_KIND_CUSTOM})
+_SLEEPS = "SD"
 _USE_CPU = frozenset({Kind.SPIN, Kind.CUSTOM})
 #: By the state of its first thread.
 _STOPPED = {
@@ -565,7 +566,8 @@ def _elsewhere(doing: Mapping[int, Now], threads: Sequence[Thread]) -> set[int]:
     return {
         tid
         for tid, now in doing.items()
-        if now.call is not None
+        if now.state in _SLEEPS
+        and now.call is not None
         and now.call.number >= 0
         and not syscalls.is_futex(now.call.number)
         and (wait := waits.get(tid)) is not None
