@@ -340,6 +340,42 @@ def test_who_never_gave_a_semaphore_back_may_have_a_place_in_a_queue() -> None:
     assert verdict(again, thread(2, wait(1)), locks=sem(-1)) == []
 
 
+def test_where_threads_tell_each_other_things_it_must_be_given_back_often() -> None:
+    """As all of Python's do, of whose locks some are got to wait for another thread."""
+    waiter = user(2, gets(), 0, 0)
+    for posts, certain in ((1, False), (2, False), (3, True)):
+        holder = user(1, wait(2), posts + 1, posts, signals=True)
+        assert verdict(holder, waiter, locks=sem(1)) == [certain]
+        assert verdict(holder, waiter, locks=sem(1, generation=1)) == [False]
+    itself = user(1, gets(), 5, 4, signals=True)
+    assert verdict(itself, locks=sem(1)) == []
+    ended = user(1, None, 5, 4, signals=True, alive=False)
+    assert verdict(ended, waiter, locks=sem(1)) == []
+
+
+def test_what_was_done_with_others_at_its_address_says_nothing() -> None:
+    assert verdict(user(1, gets(), 5, 4), locks=sem(1)) == [True]
+    assert verdict(user(1, gets(), 5, 4), locks=sem(1, generation=1)) == []
+
+
+def test_a_semaphore_that_moved_on_between_two_looks_holds_up_nobody() -> None:
+    def look(*posts: int) -> waitgraph.Waits:
+        threads = (user(1, wait(2), posts[0] + 1, posts[0]), user(2, gets(), posts[1], posts[1]))
+        return waitgraph.waits(threads, {SEM: sem(1)[SEM]._replace(acquisitions=1)})
+
+    assert len(deadlock.confirmed(look(3, 3), look(3, 3))) == 1
+    assert deadlock.confirmed(look(3, 3), look(4, 3)) == ()
+    assert deadlock.confirmed(look(3, 3), look(3, 4)) == ()
+
+
+def test_who_is_not_in_its_wait_is_in_no_circle() -> None:
+    ring = waits_of(*RING)
+    left = waitgraph.without(ring, {RING[0][0]})
+    assert len(deadlock.confirmed(ring, ring)) == 1
+    assert deadlock.confirmed(left, ring) == ()
+    assert waitgraph.without(ring, frozenset()) is ring
+
+
 def test_of_several_units_whoever_posted_one_may_post_again() -> None:
     holder, waiter = user(1, wait(2), 4, 2), user(2, gets(), 0, 0)
     assert verdict(holder, waiter, locks=sem(2)) == [True]
