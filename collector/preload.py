@@ -389,7 +389,7 @@ class PreloadSource:
         if ended:
             awake = {tid for tid in asleep if (tid, first.stops[tid].seq) not in file.asleep}
             return deadlock.confirmed(suspects, suspects, awake, doubt)
-        doing = self._tasks.now(asleep | {edge.tid for one in found for edge in one.cycle})
+        doing = self._doing(asleep | {edge.tid for one in found for edge in one.cycle})
         awake = {tid for tid in asleep if tid not in doing or doing[tid].state != "S"}
         states = self._tasks.states(suspects.ended)
         awake |= {tid for tid in suspects.ended if states[tid]}
@@ -399,6 +399,13 @@ class PreloadSource:
         file.asleep = frozenset((tid, first.stops[tid].seq) for tid in asleep - awake)
         now = waitgraph.waits((*again, *beside), by_id, complete)
         return neighbours.told(deadlock.confirmed(suspects, now, awake, doubt), beside)
+
+    def _doing(self, tids: Collection[int]) -> Mapping[int, Now]:
+        """What threads do now; of none where we lack what asking takes, as descriptors."""
+        try:
+            return self._tasks.now(tids)
+        except OSError:
+            return {}
 
     def _snapshot(
         self,
