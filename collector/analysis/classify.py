@@ -13,6 +13,7 @@ from locktop.collector.analysis.lock_use import LockUse
 from locktop.collector.model import (
     CONTENTION_KINDS,
     Frame,
+    How,
     Kind,
     Lock,
     Snapshot,
@@ -67,7 +68,8 @@ class Classifier:
         locks. What is so already stays the object that it is."""
         snapshot = self._types.told(snapshot)
         self._stacks = snapshot.stacks
-        as_locks, before = self._use.told(snapshot), self._as_locks
+        in_circles = _got(snapshot)
+        as_locks, before = self._use.told(snapshot) | in_circles, self._as_locks
         if as_locks != before:
             self._as_locks, self._locks = as_locks, {}
         self._candidates = {
@@ -76,7 +78,7 @@ class Classifier:
             if snapshot.stacks.get(key[1]) is known[0]
         }
         threads, rules = self._threads(snapshot)
-        as_locks = self._use.learn(snapshot, rules)
+        as_locks = self._use.learn(snapshot, rules) | in_circles
         if as_locks != self._as_locks:
             self._as_locks, self._locks = as_locks, {}
             threads, rules = self._threads(snapshot)
@@ -196,6 +198,13 @@ class Classifier:
     def _without_stack(self, lock: Lock) -> Rule:
         candidates = self._fitting(lock.kind, 0)
         return idle_rules.choose(candidates, lock.name, None, lock.id in self._as_locks)
+
+
+def _got(snapshot: Snapshot) -> frozenset[int]:
+    """The ids of semaphores that are locks because a circle that is certain goes over them."""
+    certain = [found for found in snapshot.deadlocks if found.certain]
+    edges = [edge for found in certain for edge in found.cycle]
+    return frozenset(edge.waits_for for edge in edges if edge.how is How.GOT)
 
 
 def _stuck(snapshot: Snapshot) -> set[int]:

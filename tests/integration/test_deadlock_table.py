@@ -13,7 +13,7 @@ from support.targets import PATIENCE_S, Compiler, Target, remove_file_of, start_
 
 from locktop.collector.attach import attach
 from locktop.collector.launch import preload_environment
-from locktop.collector.model import Snapshot
+from locktop.collector.model import How, Snapshot
 
 #: What is not certain is told of waits that have lasted for a second.
 _SETTLED_S = 1.2
@@ -431,6 +431,27 @@ def check_silence(running: Running) -> None:
 @pytest.mark.parametrize("name", CERTAIN)
 def test_certain(name: str, all_running: dict[Program, Running]) -> None:
     check_knot(all_running[CERTAIN[name].program], CERTAIN[name], certain=True)
+
+
+@pytest.mark.parametrize("name", [
+    name for name, knot in CERTAIN.items() if any(how == "got" for _, how, _ in knot.cycle)
+])  # fmt: skip
+def test_semaphores_of_certain_circles_are_locks(
+    name: str, all_running: dict[Program, Running]
+) -> None:
+    running = all_running[CERTAIN[name].program]
+    running.settled()
+    seen = running.look()
+    tids, locks = running.tids(), {lock.id: lock for lock in seen.locks}
+    (found,) = seen.deadlocks
+    for edge in (edge for edge in found.cycle if edge.how is How.GOT):
+        lock = locks[edge.waits_for]
+        assert lock.used_as_lock
+        assert not lock.idle
+        assert lock.idle_s == 0.0 < lock.wait_s
+        one_has_it = lock.first_value == 1 and edge.held_by != edge.tid
+        assert lock.holders == ((edge.held_by,) if one_has_it else ())
+        assert edge.held_by in tids
 
 
 @pytest.mark.parametrize("name", CERTAIN)
