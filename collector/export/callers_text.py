@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from locktop.collector.analysis.callers import Butterfly, Node, Part, Place, Step, Wing
 from locktop.collector.export import units
-from locktop.collector.export.text import wrapped
+from locktop.collector.export.wrap import wrapped
 from locktop.collector.profile import Profile, Unit, Weight
 from locktop.collector.sanitize import clean
 

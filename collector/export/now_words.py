@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from locktop.collector.export.units import lasting
-from locktop.collector.model import Doing, ThreadNow
+from locktop.collector.model import Doing, Thread, ThreadNow, ThreadState
 
 _PLAIN = {
     Doing.RUNNING: "running",
     Doing.STOPPED: "stopped",
     Doing.ENDED: "ended, and it never gave it back",
 }
+
+
+def state(thread: Thread) -> str:
+    """Return what a living thread does, in one word. Others may wait for who has a lock, so that is
+    not called idle, whatever it does."""
+    if thread.state is ThreadState.IDLE and thread.holds and thread.waiting_for is None:
+        return "asleep"
+    return thread.state.value
 
 
 def doing(now: ThreadNow | None, tid: int) -> str:

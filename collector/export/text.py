@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -22,6 +21,7 @@ from locktop.collector.export import (
     unseen_text,
 )
 from locktop.collector.export.places import place, spot
+from locktop.collector.export.wrap import wrapped
 from locktop.collector.model import (
     SIGNALLED_KINDS,
     Blame,
@@ -30,10 +30,8 @@ from locktop.collector.model import (
     Lock,
     Snapshot,
     Thread,
-    ThreadState,
     Wait,
 )
-from locktop.collector.sanitize import clean
 
 _Row = Lock | LockClass
 _MOST_LOCKS = 20
@@ -48,7 +46,6 @@ _WORTH_A_STACK = 0.001
 _MOST_BLAMED = 3
 _MOST_MISUSES = 10
 _MOST_PATTERNS = 10
-_LONGEST_LINE = 1000
 _MOST_HOLDERS = 5
 _HEADINGS = ("wait", "waited", "max wait", "taken", "held", "kind", "lock")
 _NO_WAIT_SEEN = "LOCKS: no wait for a mutex or rwlock was seen"
@@ -70,24 +67,6 @@ def render(
     too. No line is longer than ``width``."""
     page = _Page(snapshot, before, idle)
     return "\n".join(part for line in page.lines() for part in wrapped(line, width)) + "\n"
-
-
-def wrapped(line: str, width: int) -> list[str]:
-    """Return the line, made harmless, in parts of at most ``width`` characters.
-
-    What is too long goes on below, further in: a page for a ticket loses nothing."""
-    line = clean(line, _LONGEST_LINE).rstrip()
-    if len(line) <= width:
-        return [line]
-    further = " " * (len(line) - len(line.lstrip()) + 4)
-    return textwrap.wrap(line, width, subsequent_indent=further, break_on_hyphens=False)
-
-
-def _state(thread: Thread) -> str:
-    """In one word. Who has a lock does not wait for work, whatever it does."""
-    waits = thread.waiting_for is not None
-    is_asleep = thread.state is ThreadState.IDLE and thread.holds and not waits
-    return "asleep" if is_asleep else str(thread.state)
 
 
 class _Page:
@@ -146,7 +125,7 @@ class _Page:
     def _counts(self) -> str:
         ended = self._snapshot.ended  # with it all its threads
         counted = [thread for thread in self._snapshot.threads if thread.alive or ended]
-        states = Counter(map(_state, counted))
+        states = Counter(map(now_words.state, counted))
         listed = ", ".join(f"{count} {state}" for state, count in states.most_common())
         doing = "" if ended else f" ({listed})"
         left_out = self._snapshot.locks_left_out

@@ -200,7 +200,7 @@ def as_lines(snapshot: Snapshot, potential: bool = False) -> list[str]:
     of those that could be."""
     from locktop.collector.analysis.deadlock_report import reports
     from locktop.collector.export import deadlock_text, order_text
-    from locktop.collector.export.text import wrapped
+    from locktop.collector.export.wrap import wrapped
 
     lines = [_finding(snapshot, potential)]
     for report in reports(snapshot):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from locktop.collector.analysis import time_split
 from locktop.collector.analysis.thread_groups import ThreadGroup
+from locktop.collector.export import now_words
 from locktop.collector.model import CONTENTION_KINDS, Thread, ThreadState, TimeSplit
 from locktop.tui.lines import folds
 from locktop.tui.lines.figures import bar, count, duration, fit_right, lasting, percent
@@ -177,10 +178,11 @@ def contention_wait(thread: Thread) -> float:
 
 def state_word(picture: Picture, thread: Thread) -> str:
     """What the thread does, in one word."""
-    if thread.alive and thread.state is ThreadState.IDLE and (thread.holds or picture.dormant):
-        # Others may wait for it, or it for a lock: not what is said of a thread without work.
-        return "asleep" if thread.waiting_for is None else thread.state.value
-    return thread.state.value if thread.alive else "ended"
+    if not thread.alive:
+        return "ended"
+    if picture.dormant and thread.state is ThreadState.IDLE and thread.waiting_for is None:
+        return "asleep"  # it may wait for a lock
+    return now_words.state(thread)
 
 
 def states_word(picture: Picture, row: ThreadRow) -> str:
