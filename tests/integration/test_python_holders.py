@@ -60,9 +60,9 @@ def holder_functions(seen: Snapshot) -> list[str]:
 
 def test_it_is_told_as_it_goes_from_hand_to_hand(start_hands: StartHands) -> None:
     target = start_hands("hands")
+    tid = int(target.line())  # by now it has the library
     with closing(attach(target.pid)) as source:
         for others in (2, 1):
-            tid = int(target.line())
 
             def is_told(seen: Snapshot, tid: int = tid, others: int = others) -> bool:
                 locks = [lock for lock in waited_for(seen) if len(lock.waiters) == others]
@@ -80,6 +80,7 @@ def test_it_is_told_as_it_goes_from_hand_to_hand(start_hands: StartHands) -> Non
             page = " ".join(text.render(seen).split())
             assert f"held by thread {tid} (" in page
             target.go_on()
+            tid = int(target.line())
 
 
 @pytest.mark.parametrize(("way", "prepared"), [("hands", True), ("mutex", True), ("mutex", False)])

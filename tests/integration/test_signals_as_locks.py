@@ -45,6 +45,7 @@ def test_locks_of_python_got_to_wait_for_another_thread() -> None:
                 stack.callback(running[-1][1].stop)
         told = {}
         for way, target in running:
+            target.expect("ready")  # it has the library
             for resolve in (False, True):
                 seen = settled(target, target.pid, resolve)
                 told[way, target.pid, resolve] = any(found.certain for found in seen.deadlocks)

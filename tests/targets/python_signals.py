@@ -1,5 +1,5 @@
 """Locks of Python's that are got to wait for another thread, in ways that look like a deadlock.
-Each goes on when it hears a line, and says "ok" when it is done."""
+Each says "ready", goes on when it hears a line, and says "ok" when it is done."""
 
 import os
 import queue
@@ -96,5 +96,6 @@ def signal_of_one_that_ended() -> None:
     lock.acquire()
 
 
+print("ready", flush=True)
 globals()[sys.argv[1]]()
 print("ok", flush=True)
