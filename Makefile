@@ -26,9 +26,18 @@ setup: .venv/.built
 	$(BIN)/pip install --quiet --disable-pip-version-check -r build/requirements.txt
 	@touch $@
 
-# An editable install: Python files are used where they lie, the compiled parts are built again
-# when a file of theirs changed.
-.venv/.built: .venv/.requirements $(NATIVE)
+# The editable install maps each module to its file, so a new or moved module needs a new install.
+MODULES := build/modules.txt
+.PHONY: list-modules
+list-modules:
+	@mkdir -p build
+	@find collector tui themes -type f -not -name '*.pyc' | LC_ALL=C sort > $(MODULES).new
+	@cmp -s $(MODULES).new $(MODULES) && rm $(MODULES).new || mv $(MODULES).new $(MODULES)
+$(MODULES): list-modules
+
+# An editable install: Python files are used where they lie. The compiled parts are built again
+# when one of their files changed.
+.venv/.built: .venv/.requirements $(NATIVE) $(MODULES)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --disable-pip-version-check \
 	  --no-build-isolation -e '.[dev]'
 	@touch $@

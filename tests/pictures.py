@@ -10,8 +10,8 @@ from typing import ParamSpec
 from textual.app import App
 
 from locktop.collector.analysis import time_split
-from locktop.collector.analysis.classify import Classifier
-from locktop.collector.analysis.patterns import ADVICE
+from locktop.collector.analysis.contention_patterns import ADVICE
+from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import (
     CONTENTION_KINDS,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Protocol
 from locktop.collector.model import Snapshot
 
 if TYPE_CHECKING:
-    from locktop.collector.source import Source
-    from locktop.collector.suppressions import Rule
-    from locktop.collector.worker import Worker
+    from locktop.collector.config.suppressions import Rule
+    from locktop.collector.sources.base import Source
+    from locktop.collector.sources.poller import Worker
 
 Publish = Callable[[Snapshot], None]
 
@@ -57,7 +57,7 @@ class WorkerFeed:
 
     def start(self, publish: Publish, interval_s: float) -> None:
         """See SnapshotFeed."""
-        from locktop.collector.worker import Worker
+        from locktop.collector.sources.poller import Worker
 
         self._publish = publish
         self._interval_s = interval_s
@@ -93,7 +93,7 @@ class WorkerFeed:
     def _without_suppressed(self, snapshot: Snapshot) -> Snapshot:
         if not self.suppressions or not snapshot.lock_order:
             return snapshot
-        from locktop.collector import suppressions
+        from locktop.collector.config import suppressions
 
         return suppressions.applied(snapshot, self.suppressions)
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from locktop.collector.analysis import lock_classes
-from locktop.collector.analysis.avoidance import Avoidance, avoidance, waited
 from locktop.collector.analysis.lock_classes import LockClass
+from locktop.collector.analysis.lock_ordering_advice import Avoidance, avoidance, waited
 from locktop.collector.model import (
     Deadlock,
     DeadlockEdge,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from locktop.collector.analysis.avoidance import Step
 from locktop.collector.analysis.deadlock_report import (
     DeadlockReport,
     Follower,
@@ -12,9 +11,10 @@ from locktop.collector.analysis.deadlock_report import (
     Member,
     Taken,
 )
-from locktop.collector.export import deadlock_words as words
-from locktop.collector.export import now_json
-from locktop.collector.export.places import place
+from locktop.collector.analysis.lock_ordering_advice import Step
+from locktop.collector.export import activity_json
+from locktop.collector.format import deadlock as words
+from locktop.collector.format.source_location import place
 from locktop.collector.model import Frame
 
 
@@ -52,7 +52,7 @@ def _member(member: Member) -> dict[str, Any]:
         "held_by": member.held_by,
         "how": str(member.how),
         "taken_at": _place(member.taken_at),
-        "holder_now": now_json.document(member.now) if member.now is not None else None,
+        "holder_now": activity_json.document(member.now) if member.now is not None else None,
         "has": [_taken(taken) for taken in member.has],
     }
 

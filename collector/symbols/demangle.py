@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from locktop.collector.symbols.demangler import readable
+from locktop.collector.symbols.demangle_worker import readable
 
 _RUST_HASH = re.compile(r"::h[0-9a-f]{16}$")
 _RUST_ESCAPES = {

@@ -7,9 +7,9 @@ import mmap
 import os
 from collections.abc import Iterator
 
-from locktop.collector import procfs
-from locktop.collector.symbols.maps import Mapping, parse
-from locktop.collector.symbols.opened import OpenFile, open_regular
+from locktop.collector.linux import procfs
+from locktop.collector.symbols.memory_map import Mapping, parse
+from locktop.collector.symbols.safe_open import OpenFile, open_regular
 
 #: Memory that the kernel calls a deleted file, and that never was one with a name.
 _NAMELESS = ("/memfd:", "/SYSV", "/dev/zero", "/anon_hugepage")

@@ -10,16 +10,16 @@ from typing import Literal
 
 import msgpack
 
-from locktop.collector.symbols import debug_files
 from locktop.collector.symbols.disk_cache import DiskCache, usual_directory
-from locktop.collector.symbols.dwarf import Dwarf
-from locktop.collector.symbols.elf import ElfFile
+from locktop.collector.symbols.dwarf.reader import Dwarf
+from locktop.collector.symbols.dwarf.split import SplitFiles
+from locktop.collector.symbols.dwarf.unit_index import Place
+from locktop.collector.symbols.elf import debug_files
+from locktop.collector.symbols.elf.file import ElfFile
+from locktop.collector.symbols.elf.symbol_table import Symbol, Symbols
 from locktop.collector.symbols.mapped_file import NotMapped, open_mapped, roots
-from locktop.collector.symbols.maps import Mapping
-from locktop.collector.symbols.opened import OpenFile
-from locktop.collector.symbols.split_dwarf import SplitFiles
-from locktop.collector.symbols.symbol_table import Symbol, Symbols
-from locktop.collector.symbols.unit_index import Place
+from locktop.collector.symbols.memory_map import Mapping
+from locktop.collector.symbols.safe_open import OpenFile
 
 #: Modules kept open, for all processes; each has up to three descriptors of often 1024.
 _MOST_MODULES = 128

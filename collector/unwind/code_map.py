@@ -6,17 +6,17 @@ import re
 import time
 from typing import NamedTuple
 
-from locktop.collector import memory, procfs
-from locktop.collector.symbols import debug_files
-from locktop.collector.symbols.elf import ElfFile
+from locktop.collector.linux import process_memory, procfs
+from locktop.collector.symbols.elf import debug_files
+from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.mapped_file import NotMapped, open_mapped, roots
-from locktop.collector.symbols.maps import AddressSpace, Mapping, parse
-from locktop.collector.symbols.opened import OpenFile
-from locktop.collector.unwind.cut import Cut
-from locktop.collector.unwind.frame_table import FrameTable
-from locktop.collector.unwind.machine import Machine
-from locktop.collector.unwind.mapped_image import MappedImage
-from locktop.collector.unwind.rows import Row
+from locktop.collector.symbols.memory_map import AddressSpace, Mapping, parse
+from locktop.collector.symbols.safe_open import OpenFile
+from locktop.collector.unwind.arch import Machine
+from locktop.collector.unwind.cfi_program import Row
+from locktop.collector.unwind.eh_frame import FrameTable
+from locktop.collector.unwind.memory_elf import MappedImage
+from locktop.collector.unwind.truncation import Cut
 
 _VDSO = "[vdso]"
 #: The share of the time that may go into reading the map: that of 10,000 threads has 20,000 lines.
@@ -102,7 +102,7 @@ class CodeMap:
 
     def read(self, address: int, size: int) -> bytes:
         """Return what the program has at an address, b"" where it has nothing."""
-        return memory.read(self._pid, address, size)
+        return process_memory.read(self._pid, address, size)
 
     def place(self, address: int) -> Place:
         """Return what is told of an instruction's frame. Raises Cut where nothing is."""

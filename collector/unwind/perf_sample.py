@@ -14,10 +14,10 @@ import time
 from collections.abc import Iterable
 from contextlib import ExitStack
 
-from locktop.collector.abi import ffi, lib
-from locktop.collector.counters import no_right
-from locktop.collector.unwind.machine import Machine
-from locktop.collector.unwind.stack import Copy
+from locktop.collector.linux.perf_counters import no_right
+from locktop.collector.native import ffi, lib
+from locktop.collector.unwind.arch import Machine
+from locktop.collector.unwind.stack_memory import Copy
 
 #: Of a thread's processor time, to the sample.
 _PERIOD_NS = 100_000

@@ -17,12 +17,12 @@ from pathlib import Path
 from support.targets import PATIENCE_S, remove_file_of, start_time
 
 from alarms.programs import MISUSE, POSSIBLE, POTENTIAL, Healthy
-from locktop.collector.attach import attach
 from locktop.collector.errors import LocktopError
-from locktop.collector.export.json_ import document
-from locktop.collector.launch import preload_environment
+from locktop.collector.export.snapshot_writer import document
 from locktop.collector.model import Confidence, Snapshot
-from locktop.collector.source import Source
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.base import Source
+from locktop.collector.sources.launch import preload_environment
 from locktop.tui import cli
 
 _LOOKS = 5

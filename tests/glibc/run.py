@@ -15,7 +15,7 @@ from pathlib import Path
 
 from glibc.build import BIN, BUILD
 from glibc.particulars import particular
-from locktop.collector.launch import preload_environment
+from locktop.collector.sources.launch import preload_environment
 
 #: How often a test is run again, both ways, before a difference counts.
 AGAIN = 3

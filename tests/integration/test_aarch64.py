@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from support.targets import CFLAGS, SOURCES, Target
 
-from locktop.collector.abi import ffi
-from locktop.collector.attach import attach
+from locktop.collector.native import ffi
+from locktop.collector.sources.attach import attach
 
 ROOT = Path(__file__).parents[2]
 COMPILER = "aarch64-linux-gnu-gcc"

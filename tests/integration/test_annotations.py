@@ -12,7 +12,7 @@ import pytest
 from support import tool
 from support.targets import StartTarget, Target
 
-from locktop.collector.launch import preload_environment
+from locktop.collector.sources.launch import preload_environment
 
 OWN = "own ?[31mlock"  # the escape sequence in its name is made harmless
 

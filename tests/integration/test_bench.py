@@ -15,10 +15,10 @@ from elftools.elf.sections import SymbolTableSection
 from support import tool
 from support.targets import Target, remove_file_of, start_time
 
-from locktop.collector import launch
-from locktop.collector.bench import growth, program
-from locktop.collector.bench.program import BARE, FLAVOURS, Case
+from locktop.collector.bench import runner, trace_growth
+from locktop.collector.bench.runner import BARE, FLAVOURS, Case
 from locktop.collector.errors import LocktopError
+from locktop.collector.sources import launch
 
 #: What threads do at once is measured on two CPUs or not at all.
 THREADS = (1, 2, 8) if len(os.sched_getaffinity(0)) > 1 else (1,)
@@ -52,34 +52,34 @@ def test_the_shape_of_the_json() -> None:
 
 def test_the_trace_of_a_known_mix() -> None:
     """The program makes the mix by handshake: every record is accounted for."""
-    found = {(one.mix, one.level): one for one in growth.measure(cycles=50)}
+    found = {(one.mix, one.level): one for one in trace_growth.measure(cycles=50)}
     assert len(found) == 6
     for (mix, level), one in found.items():
         assert one.contended == 50
-        assert one.acquisitions == 50 * growth.MIXES[mix]
+        assert one.acquisitions == 50 * trace_growth.MIXES[mix]
         expected = {"contended": 50, "blocks": 2 * 50, "all": one.acquisitions}
         assert one.records == expected[level], (mix, level)
 
 
 @pytest.mark.parametrize("flavour", [BARE, "contended", "all"])
 def test_every_case_can_be_measured(flavour: str) -> None:
-    cases = program.cases()
+    cases = runner.cases()
     assert len({case.primitive for case in cases}) > 20
     assert {case.threads for case in cases if case.primitive == "mutex"} == set(THREADS)
     for case in cases:
-        figures = program.cost(case, flavour, 0.001)
+        figures = runner.cost(case, flavour, 0.001)
         assert figures.ns > 0, case
         assert figures.ticks > 0, case
 
 
 def test_wrong_use_of_the_program() -> None:
     for arguments in ((), ("cost", "mutex", "1"), ("cost", "mutex", "1", "no"), ("mix", "1", "1")):
-        done = subprocess.run([program.path(), *arguments], capture_output=True, text=True)
+        done = subprocess.run([runner.path(), *arguments], capture_output=True, text=True)
         assert (done.returncode, done.stdout) == (2, ""), arguments
         assert done.stderr.startswith("usage: "), arguments
     nothing = Case("pink", "", 1)
     with pytest.raises(LocktopError, match="no pink with 1 threads"):
-        program.cost(nothing, BARE, 0.001)
+        runner.cost(nothing, BARE, 0.001)
 
 
 def test_nop_interposes_what_the_library_does() -> None:
@@ -99,7 +99,7 @@ def exports(library: Path) -> set[str]:
 def test_deep_waits_are_as_deep_as_they_are_called(primitive: str, threads: int) -> None:
     if threads not in THREADS:
         pytest.skip("needs two CPUs")
-    command = [str(program.path()), "cost", primitive, str(threads), "600"]
+    command = [str(runner.path()), "cost", primitive, str(threads), "600"]
     with Target(command, launch.preload_environment()) as target:
         started = start_time(target.pid)
         document = tool.look_until(

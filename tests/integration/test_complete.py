@@ -10,7 +10,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerDefSection, GNUVerSymSection
 from elftools.elf.sections import SymbolTableSection
 
-from locktop.collector.launch import preload_environment
+from locktop.collector.sources.launch import preload_environment
 
 HOOKS = Path(__file__).resolve().parents[2] / "native" / "src" / "hooks.def"
 

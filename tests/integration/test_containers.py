@@ -17,12 +17,12 @@ from support.containers import contained
 from support.rights import as_nobody
 from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 
-from locktop.collector import procfs
-from locktop.collector.attach import attach
-from locktop.collector.launch import preload_environment
+from locktop.collector.linux import procfs
 from locktop.collector.model import Doing, Snapshot
-from locktop.collector.source import Source
-from locktop.collector.symbols.python_reader import PythonReader
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.base import Source
+from locktop.collector.sources.launch import preload_environment
+from locktop.collector.symbols.python.frame_reader import PythonReader
 
 #: The lock that each thread of `ring3` wants.
 WANTED = {"alice": "g_beta_lock", "bob": "g_gamma_lock", "carol": "g_alpha_lock"}

@@ -10,8 +10,8 @@ import pytest
 from support import tool
 from support.targets import StartTarget
 
-from locktop.collector import procfs
-from locktop.collector.attach import attach
+from locktop.collector.linux import procfs
+from locktop.collector.sources.attach import attach
 
 RING = {"alice": "g_beta_lock", "bob": "g_gamma_lock", "carol": "g_alpha_lock"}
 HELD = {"alice": "g_alpha_lock", "bob": "g_beta_lock", "carol": "g_gamma_lock"}

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support.targets import PATIENCE_S, StartTarget, Target
 
-from locktop.collector.attach import attach
 from locktop.collector.model import Snapshot
+from locktop.collector.sources.attach import attach
 
 #: So long a wait for another process lasts before that one is looked at, and some more.
 _LASTING_S = 0.8

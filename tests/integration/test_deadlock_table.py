@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import pytest
 from support.targets import PATIENCE_S, Compiler, Target, remove_file_of, start_time
 
-from locktop.collector.attach import attach
-from locktop.collector.launch import preload_environment
 from locktop.collector.model import How, Snapshot
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.launch import preload_environment
 
 #: What is not certain is told of waits that have lasted for a second.
 _SETTLED_S = 1.2

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 from support.targets import PATIENCE_S, StartTarget
 
-from locktop.collector.attach import attach
 from locktop.collector.model import Kind, Lock, Snapshot
-from locktop.collector.source import Source
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.base import Source
 from locktop.tui import cli
 from locktop.tui.commands import check
 

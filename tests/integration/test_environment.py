@@ -10,7 +10,7 @@ import pytest
 from support import tool
 from support.targets import Compiler, StartTarget, Target
 
-from locktop.collector.launch import preload_environment
+from locktop.collector.sources.launch import preload_environment
 
 
 def test_forked_children_may_be_left_out(start_target: StartTarget) -> None:

@@ -9,7 +9,7 @@ import pytest
 from support import tool
 from support.targets import StartTarget
 
-from locktop.collector.attach import attach
+from locktop.collector.sources.attach import attach
 
 
 def test_hold_of_100_ms_that_three_want(start_target: StartTarget) -> None:

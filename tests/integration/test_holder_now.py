@@ -14,15 +14,16 @@ from support import tool
 from support.rights import NOBODY, as_nobody
 from support.targets import PATIENCE_S, StartTarget, Target
 
-from locktop.collector import procfs
-from locktop.collector.attach import attach
-from locktop.collector.export import json_, text
+from locktop.collector.export import snapshot_writer
+from locktop.collector.export.text import report
+from locktop.collector.linux import procfs
 from locktop.collector.model import Doing, Snapshot, ThreadNow
-from locktop.collector.outside_stacks import CUT
-from locktop.collector.source import Source
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.base import Source
+from locktop.collector.sources.probes.native_stacks import CUT
 from locktop.collector.unwind import perf_sample
-from locktop.collector.unwind.machine import machine
-from locktop.collector.unwind.stack import Copy
+from locktop.collector.unwind.arch import machine
+from locktop.collector.unwind.stack_memory import Copy
 
 BLOCKED = (
     "reads_a_pipe",
@@ -60,10 +61,10 @@ def test_a_blocked_holder_is_in_the_call_that_it_made(way: str, start_target: St
     assert (now.doing, now.what) == (Doing.BLOCKED, about_to)
     assert now.call == about_to.partition("(")[0]
     assert first.for_s == 0.0 < now.for_s, "only what was seen counts"
-    assert f"which is now in {about_to} for " in " ".join(text.render(seen).split())
+    assert f"which is now in {about_to} for " in " ".join(report.render(seen).split())
     functions = [frame.function for frame in seen.stacks[now.stack]]
     assert functions[:2] == [way, "hold"], "where it made the call"
-    (lock,) = (lock for lock in json_.document(seen)["locks"] if lock["holder_now"])
+    (lock,) = (lock for lock in snapshot_writer.document(seen)["locks"] if lock["holder_now"])
     assert lock["holder_now"]["what"] == about_to
     assert lock["holders"] == [now.tid]
 
@@ -117,7 +118,7 @@ def test_of_one_that_runs_it_is_seen_where(start: str, request: pytest.FixtureRe
         seen, now = until(source, lambda now: bool(now.stack))
     assert (now.doing, now.call, now.what, now.stack_age_s) == (Doing.RUNNING, "", "", 0.0)
     assert functions(seen, now)[:3] == ["works", "runs", "hold"]
-    page = " ".join(text.render(seen).split())
+    page = " ".join(report.render(seen).split())
     assert "has mutex g_lock and is running" in page
     assert " works at holders.c:" in page
 

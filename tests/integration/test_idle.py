@@ -15,8 +15,8 @@ import pytest
 from support import tool
 from support.targets import PATIENCE_S, Target
 
-from locktop.collector.attach import attach
-from locktop.collector.launch import preload_environment
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.launch import preload_environment
 
 StartTarget = Callable[..., Target]
 

@@ -20,8 +20,8 @@ import pytest
 from support.targets import PATIENCE_S, Compiler, Target
 from support.watched import Need
 
-from locktop.collector.attach import attach
 from locktop.collector.model import Snapshot
+from locktop.collector.sources.attach import attach
 
 #: Beyond those that are kept for the first processes (RESERVED_PIDS) there are so few.
 FEW = 312

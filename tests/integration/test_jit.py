@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from support.targets import PATIENCE_S, StartTarget, Target
 
-from locktop.collector.attach import attach
 from locktop.collector.model import Frame, Snapshot
+from locktop.collector.sources.attach import attach
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 import pytest
 from support.targets import PATIENCE_S, StartTarget
 
-from locktop.collector.attach import attach
 from locktop.collector.model import Snapshot
-from locktop.collector.source import Source
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.base import Source
 
 WAYS = ("barrier", "sem", "cond", "join", "mutex", "inherit", "rwlock")
 _SEIZE, _INTERRUPT, _DETACH = 0x4206, 0x4207, 17  # ptrace(2)

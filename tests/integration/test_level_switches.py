@@ -11,11 +11,13 @@ import pytest
 from support import tool
 from support.targets import StartTarget, Target
 
-from locktop.collector import control, discover
-from locktop.collector.attach import attach
-from locktop.collector.export.json_ import document
-from locktop.collector.launch import LEVELS
-from locktop.collector.source import Source
+from locktop.collector.export.snapshot_writer import document
+from locktop.collector.linux.target import find_process
+from locktop.collector.shm import control
+from locktop.collector.sources import discover
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.base import Source
+from locktop.collector.sources.launch import LEVELS
 
 #: With each level kept as it is, but for dormant: there nothing is known and nothing changes.
 SWITCHES = [pair for pair in product(LEVELS, LEVELS) if pair != ("dormant", "dormant")]
@@ -30,7 +32,7 @@ def at_least(level: str, other: str) -> bool:
 
 def set_level(target: Target, level: str) -> None:
     """As ``locktop ctl``: without a claim, which would wake a dormant program."""
-    memory = discover.open_memory(discover.find(target.pid))
+    memory = discover.open_memory(find_process(target.pid))
     try:
         control.set_level(memory, level)
     finally:

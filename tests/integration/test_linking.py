@@ -11,7 +11,7 @@ import pytest
 from support import tool
 from support.targets import Compiler, StartTarget, Target
 
-from locktop.collector.launch import preload_environment
+from locktop.collector.sources.launch import preload_environment
 
 LEVELS = [None, "dormant", "all"]
 

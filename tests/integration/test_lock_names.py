@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.targets import StartTarget
 
-from locktop.collector.attach import attach
+from locktop.collector.sources.attach import attach
 from locktop.collector.symbols.resolver import Resolver
 
 

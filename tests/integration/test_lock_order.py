@@ -9,9 +9,9 @@ import pytest
 from support import tool
 from support.targets import StartTarget, Target
 
-from locktop.collector.attach import attach
-from locktop.collector.export import text
+from locktop.collector.export.text import report
 from locktop.collector.model import Confidence, OrderCycle, Snapshot
+from locktop.collector.sources.attach import attach
 
 HIGH, MEDIUM, LOW = Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW
 
@@ -164,7 +164,7 @@ def test_a_lock_that_is_held_is_not_looked_at(start_target: StartTarget) -> None
 def test_without_marks_nobody_knows(scenario: str, orders: Look) -> None:
     snapshot = orders(scenario)
     assert (told(snapshot), snapshot.lock_order_unproven) == ([], 1)
-    assert "LOCKTOP_ORDER=mark" in text.render(snapshot)
+    assert "LOCKTOP_ORDER=mark" in report.render(snapshot)
 
 
 @pytest.mark.parametrize("scenario", [*REAL, *NONE])

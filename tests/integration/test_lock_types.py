@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 
-from locktop.collector.attach import attach
 from locktop.collector.model import Kind, Lock, Snapshot, Thread
+from locktop.collector.sources.attach import attach
 
 #: By what a thread waits in: its type, whether that is known to be contention.
 TOLD = {

@@ -9,16 +9,16 @@ import pytest
 from support import tool
 from support.targets import StartTarget
 
-from locktop.collector.attach import attach
-from locktop.collector.export import text
-from locktop.collector.export.json_ import document as as_json
+from locktop.collector.export.snapshot_writer import document as as_json
+from locktop.collector.export.text import report
+from locktop.collector.sources.attach import attach
 
 
 def look(pid: int) -> tuple[dict[str, Any], str]:
     """Return a snapshot as JSON has it, and as a page."""
     with closing(attach(pid)) as source:
         snapshot = source.look(resolve=True)
-    return as_json(snapshot), text.render(snapshot)
+    return as_json(snapshot), report.render(snapshot)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.targets import StartTarget
 
-from locktop.collector.attach import attach
+from locktop.collector.sources.attach import attach
 
 LOOKS = 300
 

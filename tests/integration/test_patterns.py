@@ -10,9 +10,9 @@ from contextlib import closing
 import pytest
 from support.targets import PATIENCE_S, StartTarget
 
-from locktop.collector.attach import attach
 from locktop.collector.model import Pattern, Snapshot, ThreadState
-from locktop.collector.source import Source
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.base import Source
 
 #: By what the program is told to do: its pattern, the lock at which it is ("" none).
 SHOWN = {

@@ -21,16 +21,16 @@ from support import tool
 from support.screen import Screen
 from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 
-from locktop.collector import procfs
-from locktop.collector.attach import attach
-from locktop.collector.export import text
+from locktop.collector.export.text.report import render
+from locktop.collector.linux import procfs
+from locktop.collector.linux.syscalls import Call
 from locktop.collector.model import CONTENTION_KINDS, Doing, Kind, Snapshot, ThreadState
-from locktop.collector.outside_waits import OutsideWait
-from locktop.collector.proc import ProcSource
-from locktop.collector.samples import Sample, Samples
-from locktop.collector.source import Source
-from locktop.collector.spent import Spent
-from locktop.collector.syscalls import Call
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.base import Source
+from locktop.collector.sources.sampling.cpu_budget import Spent
+from locktop.collector.sources.sampling.sampler import Sample, Samples
+from locktop.collector.sources.sampling.source import ProcSource
+from locktop.collector.sources.sampling.wait_objects import OutsideWait
 
 #: Of the table of deadlocks: those of which from outside all is known.
 FOUND = (
@@ -228,7 +228,7 @@ def test_a_deadlock_that_was_there_before_lasts_for_longer(start_bare: StartTarg
     with closing(attach(target.pid)) as source:
         seen = until(source, lambda seen: bool(seen.deadlocks))
     assert all(thread.waiting_for.at_least for thread in seen.threads if thread.waiting_for)
-    page = text.render(seen, width=200)
+    page = render(seen, width=200)
     assert "wait for each other, for at least " in page
     assert "(since " not in page
     assert "This thread's wait closed the circle" not in page
@@ -246,7 +246,7 @@ def test_of_one_that_comes_it_is_known_since_when_and_who_came_last(
         seen = until(source, lambda seen: bool(seen.deadlocks))
     waits = [thread.waiting_for for thread in seen.threads if thread.waiting_for]
     assert not any(wait.at_least for wait in waits if wait.holders)
-    assert "(since " in text.render(seen, width=200)
+    assert "(since " in render(seen, width=200)
 
 
 def test_what_a_holder_does_now(start_bare: StartTarget) -> None:

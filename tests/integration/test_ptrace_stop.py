@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from support.targets import PATIENCE_S, StartTarget, Target
 
-from locktop.collector import memory, procfs, syscalls
+from locktop.collector.linux import process_memory, procfs, syscalls
 from locktop.collector.unwind import ptrace_stop
-from locktop.collector.unwind.machine import machine
+from locktop.collector.unwind.arch import machine
+from locktop.collector.unwind.cursor import Unwound
 from locktop.collector.unwind.unwinder import Unwinder
-from locktop.collector.unwind.walk import Unwound
 
 OPTIMISED = ("-O2", "-fno-omit-frame-pointer")
 
@@ -105,9 +105,9 @@ def test_if_we_are_killed_meanwhile(start_bare: StartTarget) -> None:
     before = call(target.pid, tid)
     program = (
         "import os, signal\n"
-        "from locktop.collector import memory\n"
+        "from locktop.collector.linux import process_memory as memory\n"
         "from locktop.collector.unwind import ptrace_stop\n"
-        "from locktop.collector.unwind.machine import machine\n"
+        "from locktop.collector.unwind.arch import machine\n"
         "memory.read = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)\n"
         f"ptrace_stop.copy({target.pid}, {tid}, machine())\n"
     )
@@ -128,7 +128,7 @@ def test_if_something_fails_meanwhile(
     def fail(*_: object, **__: object) -> bytes:
         raise MemoryError
 
-    monkeypatch.setattr(memory, "read", fail)
+    monkeypatch.setattr(process_memory, "read", fail)
     monkeypatch.setattr("threading.excepthook", lambda _: None)
     assert ptrace_stop.copy(target.pid, tid, found) is None
     goes_on(target.pid, tid, "S")

@@ -20,10 +20,10 @@ from support import tool
 from support.targets import PATIENCE_S, SOURCES, Target
 from support.watched import Need
 
-from locktop.collector.attach import attach
-from locktop.collector.launch import preload_environment
 from locktop.collector.model import Snapshot
-from locktop.collector.symbols.python_reader import PythonReader
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.launch import preload_environment
+from locktop.collector.symbols.python.frame_reader import PythonReader
 
 #: This one, and the system's: stripped, and with libpython inside.
 PYTHONS = [sys.executable, "/usr/bin/python3"]
@@ -190,7 +190,7 @@ def test_no_right_to_read_the_process_is_said(need: Need) -> None:
     powerless = [setpriv, "--bounding-set=-all", "--inh-caps=-all"]
     sleeper = subprocess.Popen([*nobody, shutil.which("sleep") or "sleep", "600"])
     try:
-        child = [sys.executable, "-P", "-m", "locktop.collector.symbols.python_child"]
+        child = [sys.executable, "-P", "-m", "locktop.collector.symbols.python.pystack_worker"]
         while Path(f"/proc/{sleeper.pid}/comm").read_text() != "sleep\n":
             time.sleep(0.01)
         said = subprocess.run(
@@ -266,7 +266,7 @@ def test_a_reader_that_dies_is_started_again_and_in_the_end_given_up(
 
 def test_the_reader_ends_with_us() -> None:
     child = subprocess.Popen(
-        [sys.executable, "-P", "-m", "locktop.collector.symbols.python_child"],
+        [sys.executable, "-P", "-m", "locktop.collector.symbols.python.pystack_worker"],
         stdin=subprocess.PIPE,
     )
     assert child.stdin is not None

@@ -12,11 +12,11 @@ import pytest
 from support import tool
 from support.targets import PATIENCE_S, SOURCES, Target
 
-from locktop.collector.attach import attach
-from locktop.collector.export import text
-from locktop.collector.launch import preload_environment
+from locktop.collector.export.text import report
 from locktop.collector.model import Doing, Lock, Snapshot
-from locktop.collector.source import Source
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.base import Source
+from locktop.collector.sources.launch import preload_environment
 
 StartHands = Callable[..., Target]
 
@@ -77,7 +77,7 @@ def test_it_is_told_as_it_goes_from_hand_to_hand(start_hands: StartHands) -> Non
             assert holder_functions(seen)[:3] == ["keeps", "hands", "run"]
             waits = [thread.waiting_for for thread in seen.threads if thread.tid in lock.waiters]
             assert [wait.holders for wait in waits if wait] == [(tid,)] * others
-            page = " ".join(text.render(seen).split())
+            page = " ".join(report.render(seen).split())
             assert f"held by thread {tid} (" in page
             target.go_on()
             tid = int(target.line())

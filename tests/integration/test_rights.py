@@ -17,12 +17,12 @@ from support.containers import INSIDE, root_directory
 from support.rights import NOBODY, as_nobody
 from support.targets import Compiler, Target
 
-from locktop.collector import rights
-from locktop.collector.attach import attach
 from locktop.collector.errors import LocktopError
-from locktop.collector.export import text
+from locktop.collector.export.text import report
+from locktop.collector.linux import ptrace_access
+from locktop.collector.linux.threads import Tasks
 from locktop.collector.model import Doing, Snapshot
-from locktop.collector.tasks import Tasks
+from locktop.collector.sources.attach import attach
 from locktop.tui import cli
 
 Start = Callable[..., Target]
@@ -121,7 +121,7 @@ def test_the_library_shows_what_may_not_be_looked_into(start: Start) -> None:
     (note,) = seen.notes
     assert note.startswith("functions and locks have no names; what the holders of locks do now,")
     assert note.endswith("; run locktop as root")
-    assert not any(line.endswith(" in") for line in text.render(seen).splitlines())
+    assert not any(line.endswith(" in") for line in report.render(seen).splitlines())
 
 
 def test_one_that_keeps_itself_shut_later(start: Start) -> None:
@@ -167,7 +167,8 @@ def look(pid: int) -> Snapshot:
 
 
 needs_yama = pytest.mark.skipif(
-    rights.yama_scope() == 0, reason="this kernel keeps no tracing back: kernel.yama.ptrace_scope"
+    ptrace_access.yama_scope() == 0,
+    reason="this kernel keeps no tracing back: kernel.yama.ptrace_scope",
 )
 
 
@@ -178,7 +179,7 @@ def test_yama_keeps_out_who_has_no_library(start: Start) -> None:
     check()  # imports all
     status, _, errors = as_nobody(check)
     assert status == 2
-    assert f"(kernel.yama.ptrace_scope is {rights.yama_scope()}" in errors
+    assert f"(kernel.yama.ptrace_scope is {ptrace_access.yama_scope()}" in errors
 
 
 @needs_yama
@@ -190,7 +191,7 @@ def test_yama_lets_in_whom_the_process_lets_in(value: str, start: Start) -> None
     (lock,) = seen.locks
     assert (lock.name, len(lock.waiters)) == ("g_lock", 1)
     assert lock.holder_now is not None
-    if value == "any" and rights.yama_scope() == 1:
+    if value == "any" and ptrace_access.yama_scope() == 1:
         assert seen.notes == ()
         assert lock.holder_now.call == "read"
         functions = [frame.function for frame in seen.stacks[lock.holder_now.stack]]
@@ -198,7 +199,7 @@ def test_yama_lets_in_whom_the_process_lets_in(value: str, start: Start) -> None
     else:
         (note,) = seen.notes
         assert note.startswith("what the holders of locks do now, and stacks from outside,")
-        assert f"(kernel.yama.ptrace_scope is {rights.yama_scope()}" in note
+        assert f"(kernel.yama.ptrace_scope is {ptrace_access.yama_scope()}" in note
         assert lock.holder_now.call == ""
 
 

@@ -12,8 +12,8 @@ from support import tool
 from support.same import AsBare
 from support.targets import Compiler, StartTarget
 
-from locktop.collector.abi import ffi, lib
-from locktop.collector.launch import preload_environment
+from locktop.collector.native import ffi, lib
+from locktop.collector.sources.launch import preload_environment
 
 
 @pytest.mark.parametrize("how", ["prctl", "seccomp", "raw", "strict", "refused"])

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from support.targets import StartTarget, Target
 
-from locktop.collector.attach import attach
 from locktop.collector.model import How, Kind, Snapshot
+from locktop.collector.sources.attach import attach
 
 STEPS = 120
 SEMS = 3

@@ -8,8 +8,8 @@ import pytest
 from support import tool
 from support.targets import StartTarget, Target
 
-from locktop.collector.attach import attach
-from locktop.collector.export.json_ import document
+from locktop.collector.export.snapshot_writer import document
+from locktop.collector.sources.attach import attach
 
 
 def another_round(target: Target) -> dict[str, Any]:

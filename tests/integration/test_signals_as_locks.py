@@ -9,9 +9,9 @@ from pathlib import Path
 
 from support.targets import PATIENCE_S, SOURCES, StartTarget, Target
 
-from locktop.collector.attach import attach
-from locktop.collector.launch import preload_environment
 from locktop.collector.model import Snapshot
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.launch import preload_environment
 
 WAYS = (
     "event", "jobs", "simple_queue", "signal", "signal_to_itself", "signal_of_one_that_ended",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from support.targets import Compiler, StartTarget
 
-from locktop.collector.attach import attach
-from locktop.collector.frames import CUT
-from locktop.collector.launch import preload_environment
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.launch import preload_environment
+from locktop.collector.sources.preload.stack_table import CUT
 
 
 @pytest.mark.parametrize("flags", [(), ("-O2", "-fomit-frame-pointer")], ids=["records", "none"])

@@ -17,11 +17,11 @@ from support import bare
 from support.targets import PATIENCE_S, StartTarget, Target
 from support.watched import checked
 
-from locktop.collector.attach import attach
 from locktop.collector.errors import LocktopError
-from locktop.collector.export.json_ import document
+from locktop.collector.export.snapshot_writer import document
 from locktop.collector.model import Kind, ThreadState
 from locktop.collector.sanitize import clean
+from locktop.collector.sources.attach import attach
 
 #: Puts a file over one of a thread's, by tid and name; its path is the place for other words.
 Over = Callable[[int, int, str], Path]

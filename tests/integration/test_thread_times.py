@@ -16,11 +16,12 @@ import pytest
 from support import tool
 from support.targets import StartTarget, Target
 
-from locktop.collector import procfs
-from locktop.collector.attach import attach
-from locktop.collector.export import json_, text
+from locktop.collector.export import snapshot_writer
+from locktop.collector.export.text import report
+from locktop.collector.linux import procfs
 from locktop.collector.model import Snapshot, Thread, TimeSplit
-from locktop.collector.source import Source
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.base import Source
 
 PARTS = ("cpu", "runnable", "contended", "idle", "disk", "other")
 #: The kernel counts a running thread up to the last tick: 100 a second at least.
@@ -158,7 +159,7 @@ def test_writes_to_a_disk(looked: Looked) -> None:
         assert "disk" not in time.unknown
     if not counts:
         assert "disk" in time.unknown
-        page = text.render(looked.snapshot)
+        page = report.render(looked.snapshot)
         assert "the kernel does not count waits for disks" in " ".join(page.split())
     assert time.contended == time.idle == 0.0
 
@@ -166,13 +167,13 @@ def test_writes_to_a_disk(looked: Looked) -> None:
 @of("burns", "waits")
 def test_it_is_in_json_and_on_the_page(looked: Looked) -> None:
     snapshot = looked.snapshot
-    threads = {one["name"]: one for one in json_.document(snapshot)["threads"]}
+    threads = {one["name"]: one for one in snapshot_writer.document(snapshot)["threads"]}
     told = threads["burns"]["time"]
     assert {part: told[part] for part in PARTS} == {
         part: getattr(looked.time("burns"), part) for part in PARTS
     }
     assert threads["burns"]["switches"]["involuntary"] >= 0
-    lines = text.render(snapshot).splitlines()
+    lines = report.render(snapshot).splitlines()
     head = next(n for n, line in enumerate(lines) if line.startswith("WHERE THE TIME OF THREADS"))
     assert lines[head + 1].split()[:2] == ["on", "cpu"]
     table = "\n".join(lines[head + 2 : head + 5])

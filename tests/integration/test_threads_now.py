@@ -11,11 +11,11 @@ import pytest
 from support import tool
 from support.targets import PATIENCE_S, SOURCES, StartTarget, Target
 
-from locktop.collector.attach import attach
-from locktop.collector.export import text
-from locktop.collector.launch import preload_environment
+from locktop.collector.export.text import report
 from locktop.collector.model import Doing, Snapshot, Thread
-from locktop.collector.source import Source
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.base import Source
+from locktop.collector.sources.launch import preload_environment
 
 both_ways = pytest.mark.parametrize("prepared", [True, False], ids=["prepared", "bare"])
 
@@ -54,7 +54,7 @@ def test_the_call_and_the_python_functions_of_who_has_a_lock(prepared: bool) -> 
             waiting = thread_of(seen, tid)
             assert waiting.waiting_for is not None
             assert waiting.now is None
-        page = text.render(seen)
+        page = report.render(seen)
         assert f"thread {truth['has']} (python3) in {now.what}" in page.replace(
             "(python)", "(python3)"
         )
@@ -103,7 +103,7 @@ def test_one_that_computes_runs(
     with closing(attach(target.pid)) as source:
         seen = until(source, runs, resolve=True)
     (running,) = (one for one in seen.threads if one.now and one.now.doing is Doing.RUNNING)
-    assert f"thread {running.tid} ({running.name}) running" in text.render(seen)
+    assert f"thread {running.tid} ({running.name}) running" in report.render(seen)
 
 
 def test_it_is_in_json() -> None:

@@ -7,7 +7,7 @@ import json
 import pytest
 from support.targets import Compiler, StartTarget, Target
 
-from locktop.collector.launch import preload_environment
+from locktop.collector.sources.launch import preload_environment
 
 CHECKS_ITSELF = ["errno_keep", "cancel", "robust", "bareclone", "forkinhandler", "mutexwords"]
 LEVELS = ["dormant", "counting", "contended"]

@@ -11,8 +11,8 @@ import time
 import pytest
 from support.targets import PATIENCE_S, StartTarget
 
-from locktop.collector.attach import attach
-from locktop.collector.tasks import Tasks
+from locktop.collector.linux.threads import Tasks
+from locktop.collector.sources.attach import attach
 
 
 def test_who_was_seen_to_hold_a_lock_is_not_believed_where_a_waiter_was_woken(

@@ -15,9 +15,9 @@ from support import tool
 from support.screen import Screen
 from support.targets import PATIENCE_S, Compiler, StartTarget, Target, remove_file_of, start_time
 
-from locktop.collector.attach import attach
-from locktop.collector.launch import preload_environment
 from locktop.collector.model import UnseenWait
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.launch import preload_environment
 
 Need = Callable[[str], Path]
 NOBODY = 65534

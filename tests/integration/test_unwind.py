@@ -11,11 +11,11 @@ from support import gdb, servers
 from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 from support.watched import Need
 
-from locktop.collector import memory, procfs, syscalls
+from locktop.collector.linux import process_memory, procfs, syscalls
 from locktop.collector.symbols.mapped_file import NotMapped
 from locktop.collector.unwind import code_map
+from locktop.collector.unwind.cursor import Unwound
 from locktop.collector.unwind.unwinder import Unwinder
-from locktop.collector.unwind.walk import Unwound
 
 SP, PC = 7, 16  # x86-64's, by DWARF's numbers
 PLAIN = ("-O2", "-fomit-frame-pointer")
@@ -253,7 +253,7 @@ def test_a_copy_of_a_stack_that_ends_early(start_bare: StartTarget) -> None:
     call = syscalls.parse(procfs.thread_syscall(target.pid, tid))
     assert whole is not None
     assert call is not None
-    copy = memory.read(target.pid, call.sp, 1 << 16)
+    copy = process_memory.read(target.pid, call.sp, 1 << 16)
     lengths = set()
     for size in range(0, len(copy), 8):
         found = unwinder.sampled({PC: call.pc, SP: call.sp}, copy[:size], call.sp)

@@ -9,9 +9,9 @@ from itertools import pairwise
 import pytest
 from support.targets import PATIENCE_S, StartTarget, Target
 
-from locktop.collector.attach import attach
 from locktop.collector.model import Kind, Snapshot, Thread
-from locktop.collector.source import WaitNow
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.base import WaitNow
 
 
 def told(snapshot: Snapshot) -> dict[int, tuple[int, Kind, int, bool]]:

@@ -14,7 +14,7 @@ from support import tool
 from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 from support.watch import EAGER, line_with, read_when_there, rest_of, watching
 
-from locktop.collector.launch import preload_environment
+from locktop.collector.sources.launch import preload_environment
 
 
 def test_a_deadlock_is_told_once_with_a_snapshot_and_a_command(

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from support.targets import PATIENCE_S, StartTarget
 
-from locktop.collector import preload
-from locktop.collector.alarms import AlarmKind, Alarms
-from locktop.collector.attach import attach
-from locktop.collector.rate_limit import RateLimit
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.preload import source as preload_source
 from locktop.collector.symbols.resolver import Resolver
-from locktop.tui.alarm_command import AlarmCommand
-from locktop.tui.alarm_snapshots import AlarmSnapshots
-from locktop.tui.watching import Watching
+from locktop.collector.watch.alert_command import AlarmCommand
+from locktop.collector.watch.alert_snapshots import AlarmSnapshots
+from locktop.collector.watch.alerts import AlarmKind, Alarms
+from locktop.collector.watch.rate_limit import RateLimit
+from locktop.collector.watch.watcher import Watching
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -43,7 +43,7 @@ def slow_names(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
         over.wait()
 
     monkeypatch.setattr(Resolver, "_name_frame", never)
-    monkeypatch.setattr(preload, "_NAMES_S", 1e6)
+    monkeypatch.setattr(preload_source, "_NAMES_S", 1e6)
     yield asked
     over.set()
 

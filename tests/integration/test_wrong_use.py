@@ -14,7 +14,7 @@ from support import tool
 from support.screen import Screen
 from support.targets import Compiler, StartTarget, Target
 
-from locktop.collector.launch import library
+from locktop.collector.sources.launch import library
 
 NOBODY = "65534"
 COMMANDS = ["snapshot", "check"]

@@ -12,9 +12,9 @@ from support import bare, watched
 from support.targets import PATIENCE_S, SOURCES, Target
 from support.watched import Need
 
-from locktop.collector.attach import attach
-from locktop.collector.launch import preload_environment
 from locktop.collector.model import Kind, Snapshot, Wait
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.launch import preload_environment
 
 pytestmark = pytest.mark.big
 

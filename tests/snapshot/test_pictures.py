@@ -8,16 +8,16 @@ import pictures
 import pytest
 from textual.app import App
 
-from locktop.collector import vs_report
-from locktop.collector.discover import Candidate
 from locktop.collector.errors import LocktopError
+from locktop.collector.linux.ptrace_access import HOW_TO_PRELOAD
 from locktop.collector.model import Snapshot
-from locktop.collector.profile import ReportProfile
-from locktop.collector.rights import HOW_TO_PRELOAD
-from locktop.collector.source import Source
+from locktop.collector.profile import vsperf_report
+from locktop.collector.profile.profile import ReportProfile
+from locktop.collector.sources.base import Source
+from locktop.collector.sources.discover import Candidate
 from locktop.tui.app import CallersApp, LocktopApp
-from locktop.tui.picker import PickerApp
-from locktop.tui.theme_files import shipped_names
+from locktop.tui.screens.process_picker import PickerApp
+from locktop.tui.themes import shipped_names
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
 KINDS: dict[str, Callable[[], Snapshot]] = {
@@ -142,7 +142,7 @@ def test_callers_in_a_report(snap_compare: SnapCompare) -> None:
         "Root,parse,60,60,parse",
         "Callee,broken",
     )
-    report = vs_report.parse("\n".join(rows).encode(), "old.csv")
+    report = vsperf_report.parse("\n".join(rows).encode(), "old.csv")
     app = CallersApp(ReportProfile(report, "old.csv"), "paper", environ={}, now=lambda: 0.0)
     assert snap_compare(app, terminal_size=(80, 24))
 

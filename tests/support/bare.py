@@ -10,9 +10,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
-from locktop.collector.attach import attach
-from locktop.collector.export.json_ import document
+from locktop.collector.export.snapshot_writer import document
 from locktop.collector.model import Kind, Snapshot, Wait
+from locktop.collector.sources.attach import attach
 from support import gdb
 from support.targets import PATIENCE_S
 from support.watched import checked

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from locktop.collector.launch import library
+from locktop.collector.sources.launch import library
 from support.targets import Compiler, Target
 
 #: Where programs lie in it, and nowhere else.

@@ -36,10 +36,10 @@ from typing import NamedTuple
 
 from support.targets import Compiler, Target
 
-from locktop.collector.launch import preload_environment
-from locktop.collector.preload import PreloadSource
-from locktop.collector.proc import ProcSource
-from locktop.collector.source import Source
+from locktop.collector.sources.base import Source
+from locktop.collector.sources.launch import preload_environment
+from locktop.collector.sources.preload.source import PreloadSource
+from locktop.collector.sources.sampling.source import ProcSource
 
 INTERVAL_S = 0.5  # from look to look
 LOOKS = 20

@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 
 from locktop.collector.model import Frame, Snapshot
+from locktop.collector.sources.launched_program import Started
 from locktop.tui.app import LocktopApp
 from locktop.tui.commands.demo import demo_program
 from locktop.tui.feed import Publish, WorkerFeed
-from locktop.tui.started import Started
 
 SIZE = (120, 40)
 PICTURES = 120  # at most; half a second each

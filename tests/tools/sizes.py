@@ -25,8 +25,8 @@ from support import tool
 from support.screen import Screen
 from support.targets import Compiler, Target, remove_file_of, start_time
 
-from locktop.collector.launch import preload_environment
-from locktop.collector.preload import PreloadSource
+from locktop.collector.sources.launch import preload_environment
+from locktop.collector.sources.preload.source import PreloadSource
 
 CASES = (
     ("locks", 1_000_000, 1),

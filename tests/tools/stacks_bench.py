@@ -13,7 +13,7 @@ from typing import NamedTuple
 from support.targets import Compiler, Target
 
 from locktop.collector.unwind import ptrace_stop
-from locktop.collector.unwind.machine import machine
+from locktop.collector.unwind.arch import machine
 from locktop.collector.unwind.unwinder import Unwinder
 
 WARM = 100
@@ -41,14 +41,14 @@ print(time.perf_counter() - began, time.thread_time() - used)
 """
 _FIRST = """\
 import sys, time
-from locktop.collector.proc import ProcSource
+from locktop.collector.sources.sampling.source import ProcSource
 began, used = time.perf_counter(), time.thread_time()
 ProcSource(int(sys.argv[1])).look()
 print(time.perf_counter() - began, time.thread_time() - used)
 """
 _LOAD = """\
 import time
-import locktop.collector.proc
+import locktop.collector.sources.sampling.source
 began, used = time.perf_counter(), time.thread_time()
 import locktop.collector.unwind.unwinder
 print(time.perf_counter() - began, time.thread_time() - used)

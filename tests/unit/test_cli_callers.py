@@ -12,7 +12,7 @@ import msgpack
 import pictures
 import pytest
 
-from locktop.collector.export.json_ import document
+from locktop.collector.export.snapshot_writer import document
 from locktop.collector.model import Snapshot
 
 LOCKTOP = [sys.executable, "-m", "locktop.tui"]
@@ -209,14 +209,14 @@ def test_names_of_strangers_do_no_harm(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("width", [60, 100])
 def test_no_line_is_longer_than_a_ticket_has_room_for(width: int) -> None:
-    from locktop.collector.export import callers_text
-    from locktop.collector.profile import SnapshotProfile, weight_of
+    from locktop.collector.export.text import call_tree
+    from locktop.collector.profile.profile import SnapshotProfile, weight_of
 
     profile = SnapshotProfile(pictures.hostile())
     weight = weight_of(profile.weights, None)
-    text = callers_text.render_tree(profile, weight, True, width)
+    text = call_tree.render_tree(profile, weight, True, width)
     assert max(map(len, text.splitlines())) <= width
-    page = callers_text.render_butterfly(
+    page = call_tree.render_butterfly(
         profile, weight, profile.tree("wait").children[0].step, True, width
     )
     assert max(map(len, page.splitlines())) <= width

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pictures
 import pytest
 
-from locktop.collector.alarms import Alarm, AlarmKind, Alarms
-from locktop.collector.export import alarm_line
-from locktop.collector.judged import Judged
-from locktop.collector.look_or_not import LookOrNot
 from locktop.collector.model import CONTENTION_KINDS, Kind, Snapshot, ThreadState, Wait
-from locktop.collector.python_stacks import FIRST_ID
-from locktop.collector.rate_limit import RateLimit
-from locktop.collector.source import WaitNow
+from locktop.collector.sources.base import WaitNow
+from locktop.collector.sources.preload.idle_cache import Judged
+from locktop.collector.sources.probes.python_stacks import FIRST_ID
+from locktop.collector.watch import alert_line
+from locktop.collector.watch.alerts import Alarm, AlarmKind, Alarms
+from locktop.collector.watch.rate_limit import RateLimit
+from locktop.collector.watch.scan_policy import LookOrNot
 
 
 def wait(seq: int = 1, kind: Kind = Kind.MUTEX, lock: int = 1, for_s: float = 9.0) -> Wait:
@@ -99,18 +99,18 @@ def test_what_is_over_before_it_was_told_is_counted() -> None:
 def test_the_line_names_thread_lock_holder_and_place() -> None:
     snapshot = pictures.normal()
     (alarm, *_) = sorted(Alarms(0.1).due(snapshot), key=lambda alarm: alarm.lock)
-    assert alarm_line.line(alarm, snapshot) == (
+    assert alert_line.line(alarm, snapshot) == (
         "wait: worker-0 (4712) of store 4711 has waited 234 ms for mutex g_cache_lock,"
         " held by worker-2 (4714), in cache_get at /src/store/cache.c:42"
     )
     over = replace(alarm, marks=frozenset({(4712, 99, 1), (1, 2, 3)}))
-    assert alarm_line.line(over, snapshot).endswith(", which is over; so has 1 more")
+    assert alert_line.line(over, snapshot).endswith(", which is over; so has 1 more")
     gone = Alarm(AlarmKind.WAIT, 1, 999, 1.0, frozenset({(1, 1, 999)}))
-    assert "thread 1 of store 4711 has waited 1.00 s for lock 999" in alarm_line.line(
+    assert "thread 1 of store 4711 has waited 1.00 s for lock 999" in alert_line.line(
         gone, snapshot
     )
     (deadlock,) = Alarms(None).due(pictures.deadlock())
-    assert alarm_line.line(deadlock, pictures.deadlock()).startswith("deadlock: 3 threads of store")
+    assert alert_line.line(deadlock, pictures.deadlock()).startswith("deadlock: 3 threads of store")
 
 
 def test_a_rate_counts_in_any_stretch_of_time() -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from locktop.collector.analysis import classify, deadlock, rates, waitgraph
-from locktop.collector.analysis.waitgraph import Need, Stop, Waits
+from locktop.collector.analysis import deadlocks, rates, wait_for_graph
+from locktop.collector.analysis.idle import classifier
+from locktop.collector.analysis.wait_for_graph import Need, Stop, Waits
 from locktop.collector.model import Held, How, Kind, Lock, Thread, ThreadState, Use, Wait
 
 
@@ -47,7 +48,7 @@ def lock(id_: int, kind: Kind = Kind.MUTEX, **fields: Any) -> Lock:
 
 def pairs(*threads: Thread, locks: dict[int, Lock] | None = None) -> set[tuple[int, int]]:
     """Who waits for whom."""
-    found = waitgraph.waits(threads, locks or {})
+    found = wait_for_graph.waits(threads, locks or {})
     return {
         (tid, blocker)
         for tid, stop in found.stops.items()
@@ -57,7 +58,9 @@ def pairs(*threads: Thread, locks: dict[int, Lock] | None = None) -> set[tuple[i
 
 
 def test_a_waiter_waits_for_who_holds() -> None:
-    (stop,) = waitgraph.waits([thread(1, wait(7)), thread(2, None, held(7))], {}).stops.values()
+    (stop,) = wait_for_graph.waits(
+        [thread(1, wait(7)), thread(2, None, held(7))], {}
+    ).stops.values()
     assert (stop.tid, stop.lock, stop.stack) == (1, 7, 5)
     assert [(need.how, need.blockers, need.sites) for need in stop.needs] == [
         (How.HELD, {2}, {2: 0x20})
@@ -88,13 +91,13 @@ def test_a_reader_waits_behind_a_writer_where_writers_go_first() -> None:
     writer = thread(2, writes())
     assert pairs(again, writer) == {(2, 1)}, "readers go first"
     assert pairs(again, writer, locks=WRITERS_FIRST) == {(1, 2), (2, 1)}
-    found = waitgraph.waits([again, writer], WRITERS_FIRST)
-    (stuck,) = deadlock.confirmed(found, found)
+    found = wait_for_graph.waits([again, writer], WRITERS_FIRST)
+    (stuck,) = deadlocks.confirmed(found, found)
     assert [(e.tid, e.held_by, e.behind) for e in stuck.cycle] == [(1, 2, True), (2, 1, False)]
     # The reader needs not hold it itself.
     holder = thread(3, wait(8), held(7, shared=True))
-    found = waitgraph.waits([thread(1, reads(), held(8)), writer, holder], WRITERS_FIRST)
-    (stuck,) = deadlock.confirmed(found, found)
+    found = wait_for_graph.waits([thread(1, reads(), held(8)), writer, holder], WRITERS_FIRST)
+    (stuck,) = deadlocks.confirmed(found, found)
     assert [(e.tid, e.held_by) for e in stuck.cycle] == [(1, 2), (2, 3), (3, 1)]
 
 
@@ -188,43 +191,43 @@ RING = ((1, 2), (2, 3), (3, 1))
 
 
 def test_two_looks_at_the_same_waits_make_a_deadlock() -> None:
-    found = deadlock.confirmed(waits_of(*RING), waits_of(*RING, (4, 1), (5, 4)))
+    found = deadlocks.confirmed(waits_of(*RING), waits_of(*RING, (4, 1), (5, 4)))
     assert [[e.tid for e in one.cycle] for one in found] == [[1, 2, 3]]
     assert [(e.waits_for, e.held_by) for e in found[0].cycle] == [(101, 2), (102, 3), (103, 1)]
     assert found[0].stuck == (), "these were not there before"
     behind = waits_of(*RING, (4, 1), (5, 4), (6, 7))
-    assert deadlock.confirmed(behind, behind)[0].stuck == (4, 5)
+    assert deadlocks.confirmed(behind, behind)[0].stuck == (4, 5)
     assert [one.since_s for one in found] == [1.0], "the shortest wait"
 
 
 def test_another_wait_for_the_same_lock_makes_none() -> None:
-    assert deadlock.confirmed(waits_of(*RING), waits_of(*RING, seq=4)) == ()
-    assert deadlock.confirmed(waits_of(), waits_of(*RING)) == ()
-    assert deadlock.confirmed(waits_of((1, 2), (2, 1)), waits_of((1, 2), (2, 3))) == ()
+    assert deadlocks.confirmed(waits_of(*RING), waits_of(*RING, seq=4)) == ()
+    assert deadlocks.confirmed(waits_of(), waits_of(*RING)) == ()
+    assert deadlocks.confirmed(waits_of((1, 2), (2, 1)), waits_of((1, 2), (2, 3))) == ()
 
 
 def test_a_doubt_makes_none_certain() -> None:
     itself = waits_of((1, 1))
-    found = deadlock.confirmed(itself, itself, doubt="why")
+    found = deadlocks.confirmed(itself, itself, doubt="why")
     assert [(one.certain, one.doubt) for one in found] == [(False, "why")]
-    assert [(one.certain, one.doubt) for one in deadlock.found(itself)] == [(True, "")]
+    assert [(one.certain, one.doubt) for one in deadlocks.found(itself)] == [(True, "")]
     may_end = waits_of((1, 1), doubt="who knows")
-    assert [(one.certain, one.doubt) for one in deadlock.found(may_end)] == [(False, "who knows")]
+    assert [(one.certain, one.doubt) for one in deadlocks.found(may_end)] == [(False, "who knows")]
 
 
 def test_one_of_many_will_do() -> None:
     either = Need(How.GOT, frozenset({2, 3}), one_will_do=True)
     stops = dict(waits_of((2, 1), (1, 9), (3, 3)).stops)
     stops[1] = Stop(1, 2, 101, (either,))
-    found = deadlock.found(Waits(stops, frozenset()))
+    found = deadlocks.found(Waits(stops, frozenset()))
     assert sorted(edge.tid for one in found for edge in one.cycle) == [1, 2, 3]
     del stops[3]
-    assert deadlock.found(Waits(stops, frozenset())) == (), "thread 3 may give it"
+    assert deadlocks.found(Waits(stops, frozenset())) == (), "thread 3 may give it"
 
 
 def test_nobody_is_left() -> None:
     stops = {1: Stop(1, 2, 7, (Need(How.ABSENT, frozenset(), one_will_do=True),))}
-    (found,) = deadlock.found(Waits(stops, frozenset()))
+    (found,) = deadlocks.found(Waits(stops, frozenset()))
     assert [(e.tid, e.held_by, e.how) for e in found.cycle] == [(1, 0, How.ABSENT)]
 
 
@@ -250,7 +253,7 @@ def test_cycles_agree_with_brute_force() -> None:
         }
         knots = knots_by_brute_force(edges)
         with_knots += bool(knots)
-        found = deadlock.found(waits_of(*edges))
+        found = deadlocks.found(waits_of(*edges))
         assert len(found) == len(knots)
         for one in found:
             tids = [edge.tid for edge in one.cycle]
@@ -264,16 +267,16 @@ def test_cycles_agree_with_brute_force() -> None:
 
 def test_a_long_ring_is_found_without_recursion() -> None:
     count = 5000
-    found = deadlock.found(waits_of(*[(n, n % count + 1) for n in range(1, count + 1)]))
+    found = deadlocks.found(waits_of(*[(n, n % count + 1) for n in range(1, count + 1)]))
     assert [len(one.cycle) for one in found] == [count]
 
 
 def test_states() -> None:
-    assert classify.state(Kind.RWLOCK, "S") is ThreadState.WAITING
-    assert classify.state(Kind.SEM, "R") is ThreadState.IDLE
-    assert classify.state(None, "R") is ThreadState.RUNNING
-    assert classify.state(None, "S") is ThreadState.IDLE
-    assert [classify.state(None, letter) for letter in ("D", "T", "")] == [ThreadState.OTHER] * 3
+    assert classifier.state(Kind.RWLOCK, "S") is ThreadState.WAITING
+    assert classifier.state(Kind.SEM, "R") is ThreadState.IDLE
+    assert classifier.state(None, "R") is ThreadState.RUNNING
+    assert classifier.state(None, "S") is ThreadState.IDLE
+    assert [classifier.state(None, letter) for letter in ("D", "T", "")] == [ThreadState.OTHER] * 3
 
 
 def test_rates_and_shares() -> None:
@@ -310,7 +313,7 @@ def verdict(
             use.acquisitions - use.signals for one in threads for use in one.uses or ()
         )
         locks = {SEM: locks[SEM]._replace(acquisitions=locks[SEM].signals + had)}
-    return [one.certain for one in deadlock.found(waitgraph.waits(threads, locks, complete))]
+    return [one.certain for one in deadlocks.found(wait_for_graph.waits(threads, locks, complete))]
 
 
 def test_who_got_a_semaphore_has_it_while_only_such_threads_post_it() -> None:
@@ -359,21 +362,21 @@ def test_what_was_done_with_others_at_its_address_says_nothing() -> None:
 
 
 def test_a_semaphore_that_moved_on_between_two_looks_holds_up_nobody() -> None:
-    def look(*posts: int) -> waitgraph.Waits:
+    def look(*posts: int) -> wait_for_graph.Waits:
         threads = (user(1, wait(2), posts[0] + 1, posts[0]), user(2, gets(), posts[1], posts[1]))
-        return waitgraph.waits(threads, {SEM: sem(1)[SEM]._replace(acquisitions=1)})
+        return wait_for_graph.waits(threads, {SEM: sem(1)[SEM]._replace(acquisitions=1)})
 
-    assert len(deadlock.confirmed(look(3, 3), look(3, 3))) == 1
-    assert deadlock.confirmed(look(3, 3), look(4, 3)) == ()
-    assert deadlock.confirmed(look(3, 3), look(3, 4)) == ()
+    assert len(deadlocks.confirmed(look(3, 3), look(3, 3))) == 1
+    assert deadlocks.confirmed(look(3, 3), look(4, 3)) == ()
+    assert deadlocks.confirmed(look(3, 3), look(3, 4)) == ()
 
 
 def test_who_is_not_in_its_wait_is_in_no_circle() -> None:
     ring = waits_of(*RING)
-    left = waitgraph.without(ring, {RING[0][0]})
-    assert len(deadlock.confirmed(ring, ring)) == 1
-    assert deadlock.confirmed(left, ring) == ()
-    assert waitgraph.without(ring, frozenset()) is ring
+    left = wait_for_graph.without(ring, {RING[0][0]})
+    assert len(deadlocks.confirmed(ring, ring)) == 1
+    assert deadlocks.confirmed(left, ring) == ()
+    assert wait_for_graph.without(ring, frozenset()) is ring
 
 
 def test_of_several_units_whoever_posted_one_may_post_again() -> None:
@@ -435,10 +438,10 @@ def test_a_thread_that_ended_never_gives_a_lock_back() -> None:
 
 def test_who_was_awake_in_between_is_not_stuck_at_a_signal() -> None:
     threads = (user(1, wait(2), 4, 3), user(2, gets(), 3, 3))
-    look = waitgraph.waits(threads, {SEM: sem(1)[SEM]._replace(acquisitions=1)})
-    assert len(deadlock.confirmed(look, look)) == 1
-    assert deadlock.confirmed(look, look, awake={2}) == ()
-    assert len(deadlock.confirmed(look, look, awake={1})) == 1, "it lists what it has"
+    look = wait_for_graph.waits(threads, {SEM: sem(1)[SEM]._replace(acquisitions=1)})
+    assert len(deadlocks.confirmed(look, look)) == 1
+    assert deadlocks.confirmed(look, look, awake={2}) == ()
+    assert len(deadlocks.confirmed(look, look, awake={1})) == 1, "it lists what it has"
 
 
 def test_the_work_grows_with_the_threads_not_with_their_pairs() -> None:
@@ -448,7 +451,7 @@ def test_the_work_grows_with_the_threads_not_with_their_pairs() -> None:
         readers = [thread(n, wait(8), held(7, shared=True)) for n in range(1, count + 1)]
         writers = [thread(1000 + n, writes()) for n in range(count)]
         threads = [*readers, *writers, thread(9999, None, held(8))]
-        looked = waitgraph.waits(threads, {})
+        looked = wait_for_graph.waits(threads, {})
         needs = {id(need): need for stop in looked.stops.values() for need in stop.needs}
         return sum(len(need.blockers) for need in needs.values())
 

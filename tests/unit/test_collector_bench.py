@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from locktop.collector.bench import costs, program, report, tables
+from locktop.collector.bench import costs, report, runner, tables
 from locktop.collector.bench.budgets import Budget, of_growth, of_row, verdicts
 from locktop.collector.bench.costs import Round, Row, Spread
-from locktop.collector.bench.growth import Growth
-from locktop.collector.bench.machine import Machine
-from locktop.collector.bench.program import BARE, FLAVOURS, Case, Figures
+from locktop.collector.bench.machine_info import Machine
+from locktop.collector.bench.runner import BARE, FLAVOURS, Case, Figures
+from locktop.collector.bench.trace_growth import Growth
 from locktop.collector.errors import LocktopError
 
 MUTEX = Case("mutex", "lock, unlock", 1)
@@ -180,9 +180,9 @@ def test_what_is_to_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.append(chosen)
         return costs.summary({case: [a_round(20)] for case in chosen})
 
-    monkeypatch.setattr(program, "cases", lambda: cases)
+    monkeypatch.setattr(runner, "cases", lambda: cases)
     monkeypatch.setattr(costs, "measure", measure)
-    monkeypatch.setattr("locktop.collector.bench.growth.measure", lambda: GROWTH)
+    monkeypatch.setattr("locktop.collector.bench.trace_growth.measure", lambda: GROWTH)
     assert report.make(report.FULL).growth == GROWTH
     assert report.make(report.USUAL, ["mutex"]).growth == ()
     assert report.make(report.USUAL, ["trace"]).costs is None
@@ -194,12 +194,12 @@ def test_what_is_to_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_runs_differ_in_the_library_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LD_PRELOAD", "/x/liblocktop.so libother.so")
     monkeypatch.setenv("LOCKTOP_LEVEL", "all")
-    bare = program.environment(BARE)
+    bare = runner.environment(BARE)
     assert bare["LD_PRELOAD"] == "libother.so"
     assert "LOCKTOP_LEVEL" not in bare
     for flavour in ("dormant", "contended", "blocks", "all"):
-        watched = program.environment(flavour)
+        watched = runner.environment(flavour)
         assert watched["LD_PRELOAD"].endswith("/liblocktop.so:libother.so")
         assert "/x/" not in watched["LD_PRELOAD"]
         assert watched["LOCKTOP_LEVEL"] == flavour
-    assert program.environment("nop")["LD_PRELOAD"].endswith("/liblocktop-nop.so:libother.so")
+    assert runner.environment("nop")["LD_PRELOAD"].endswith("/liblocktop-nop.so:libother.so")

@@ -9,8 +9,10 @@ from dataclasses import replace
 import pictures
 import pytest
 
-from locktop.collector.analysis import callers
-from locktop.collector.analysis.callers import (
+from locktop.collector.analysis.idle.classifier import Classifier
+from locktop.collector.model import Blame, Frame, Kind, Snapshot, WaitStack
+from locktop.collector.profile import call_tree
+from locktop.collector.profile.call_tree import (
     COUNT,
     WAIT,
     Branch,
@@ -26,8 +28,6 @@ from locktop.collector.analysis.callers import (
     butterfly,
     tree,
 )
-from locktop.collector.analysis.classify import Classifier
-from locktop.collector.model import Blame, Frame, Kind, Snapshot, WaitStack
 
 
 def at(name: str, line: int = 0) -> Call:
@@ -168,7 +168,7 @@ def snapshot(**more: object) -> Snapshot:
 
 
 def test_a_frame_without_a_name_is_known_by_its_address() -> None:
-    (main,) = tree(branches(snapshot(), callers.WAIT)).children
+    (main,) = tree(branches(snapshot(), call_tree.WAIT)).children
     assert [(node.step.name, node.value) for node in main.children] == [
         ("get", 4.0), ("lib.so+0x1401", 2.0), ("lib.so+0x1402", 1.0),
     ]  # fmt: skip
@@ -179,14 +179,14 @@ def test_inlined_functions_are_nodes_and_marked_where_they_always_were() -> None
     outer = pictures.frame("put", "a.c", 9)
     alone = pictures.replace(inner, inlined=False)
     found = snapshot(stacks={1: (inner, outer), 2: (inner, outer), 3: (alone,)})
-    root = tree(branches(found, callers.WAIT))
+    root = tree(branches(found, call_tree.WAIT))
     put, swap = root.children
     assert (put.step.name, put.value, put.inlined) == ("put", 6.0, False)
     assert [(node.step.name, node.value, node.inlined) for node in put.children] == [
         ("swap", 6.0, True)
     ]
     assert (swap.value, swap.inlined) == (1.0, False)
-    assert butterfly(branches(found, callers.WAIT), put.step).callees[0].inlined
+    assert butterfly(branches(found, call_tree.WAIT), put.step).callees[0].inlined
 
 
 def test_python_functions_of_one_name_are_told_apart_by_their_files() -> None:
@@ -195,7 +195,7 @@ def test_python_functions_of_one_name_are_told_apart_by_their_files() -> None:
 
     found = snapshot(stacks={1: run("/a/jobs.py"), 2: run("/b/jobs.py"), 3: run("/a/jobs.py")})
     found = replace(found, locks=tuple(one for one in found.locks if one.name == "a"))
-    nodes = tree(branches(found, callers.WAIT)).children
+    nodes = tree(branches(found, call_tree.WAIT)).children
     assert [(node.step.name, node.value) for node in nodes] == [("run", 5.0), ("run", 2.0)]
 
 
@@ -203,16 +203,16 @@ def test_the_same_function_of_two_modules_is_two() -> None:
     here = pictures.frame("get", "get.c", 4)
     there = replace(here, module="other.so")
     found = snapshot(stacks={1: (here,), 2: (there,), 3: (here,)})
-    nodes = tree(branches(found, callers.WAIT)).children
+    nodes = tree(branches(found, call_tree.WAIT)).children
     assert [(node.step.name, node.step.module, node.value) for node in nodes] == [
         ("get", "store", 5.0), ("get", "other.so", 2.0),
     ]  # fmt: skip
 
 
 def test_weights_are_the_exact_counters() -> None:
-    waited = tree(branches(snapshot(), callers.WAIT))
+    waited = tree(branches(snapshot(), call_tree.WAIT))
     assert (waited.value, waited.idle) == (7.0, 100.0)
-    counted = tree(branches(snapshot(), callers.COUNT))
+    counted = tree(branches(snapshot(), call_tree.COUNT))
     assert (counted.value, counted.idle) == (5.0, 9.0)
     with pytest.raises(ValueError, match="weather"):
         branches(snapshot(), "weather")
@@ -221,14 +221,14 @@ def test_weights_are_the_exact_counters() -> None:
 def test_what_has_no_stack_is_said_to_have_none() -> None:
     lock = pictures.lock(1, "a", wait_s=10.0, contended=4, wait_stacks=(WaitStack(1, 3, 4.0),))
     found = snapshot(locks=(lock,))
-    assert flat(tree(branches(found, callers.WAIT))) == [
+    assert flat(tree(branches(found, call_tree.WAIT))) == [
         ("/no stack known", 6.0, 6.0),
         ("/no stack known/mutex a", 6.0, 0.0),
         ("/main", 4.0, 0.0),
         ("/main/get", 4.0, 4.0),
         ("/main/get/mutex a", 4.0, 0.0),
     ]
-    assert tree(branches(found, callers.COUNT)).value == 4.0
+    assert tree(branches(found, call_tree.COUNT)).value == 4.0
 
 
 def test_blame_is_one_frame_below_the_thread_that_held() -> None:
@@ -236,7 +236,7 @@ def test_blame_is_one_frame_below_the_thread_that_held() -> None:
         1, "a", blame=(Blame(12, 0x401100, 3.0), Blame(13, 0x401100, 1.0), Blame(13, 0x99, 2.0))
     )
     threads = (pictures.thread(12, "writer", pictures.ThreadState.RUNNING),)
-    assert flat(tree(branches(snapshot(locks=(lock,), threads=threads), callers.BLAME))) == [
+    assert flat(tree(branches(snapshot(locks=(lock,), threads=threads), call_tree.BLAME))) == [
         ("/thread 13", 3.0, 2.0),
         ("/thread 13/mutex a", 2.0, 0.0),
         ("/thread 13/cache_put", 1.0, 1.0),
@@ -249,7 +249,7 @@ def test_blame_is_one_frame_below_the_thread_that_held() -> None:
 
 def test_a_stack_of_any_depth_is_added_up() -> None:
     deep = Branch((*(at(f"f{n}") for n in range(20_000)), at("lock a")), 1.0)
-    assert len(callers.steps(tree([deep]))) == 20_001
+    assert len(call_tree.steps(tree([deep]))) == 20_001
 
 
 # ---- what holds of every tree ----

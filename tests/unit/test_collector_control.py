@@ -12,12 +12,15 @@ from pathlib import Path
 import pytest
 from support.shared_file import SharedFile
 
-from locktop.collector import control, discover
-from locktop.collector.abi import CONTROL, Control, lib
-from locktop.collector.attach import attach
 from locktop.collector.errors import LocktopError
-from locktop.collector.launch import LEVELS
-from locktop.collector.preload import PreloadSource
+from locktop.collector.linux.target import find_process
+from locktop.collector.native import lib
+from locktop.collector.shm import control
+from locktop.collector.shm.layout import CONTROL, Control
+from locktop.collector.sources import discover
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.launch import LEVELS
+from locktop.collector.sources.preload.source import PreloadSource
 
 PATIENCE_S = 60.0
 
@@ -40,7 +43,7 @@ def page_of(path: Path) -> Control:
 
 def set_level(name: str) -> str:
     """As ``locktop ctl`` does, from outside."""
-    memory = discover.open_memory(discover.find(os.getpid()))
+    memory = discover.open_memory(find_process(os.getpid()))
     try:
         return control.set_level(memory, name)
     finally:

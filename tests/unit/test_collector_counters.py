@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from support.rights import as_nobody
 
-from locktop.collector import counters, procfs
-from locktop.collector.counters import EVENTS, ThreadCounters
+from locktop.collector.linux import perf_counters, procfs
+from locktop.collector.linux.perf_counters import EVENTS, ThreadCounters
 from locktop.collector.model import Counter, Counters
 
 KERNEL = ("task-clock", "page-faults", "context-switches", "cpu-migrations")
@@ -214,10 +214,10 @@ def refused(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """What the kernel answers, by whether its own work was to be counted too."""
     answers: dict[str, int] = {}
 
-    def opened(tid: int, event: counters.Event, user_only: bool) -> int:
+    def opened(tid: int, event: perf_counters.Event, user_only: bool) -> int:
         return answers["user" if user_only else "all"]
 
-    monkeypatch.setattr(counters, "_opened", opened)
+    monkeypatch.setattr(perf_counters, "_opened", opened)
     return answers
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from support.shared_file import SharedFile, mark, record
 
-from locktop.collector.abi import THREAD, Record, lib
-from locktop.collector.clock import Clock
-from locktop.collector.decode import (
+from locktop.collector.native import Record, lib
+from locktop.collector.shm.clock import Clock
+from locktop.collector.shm.event_ring import (
     FlightRecorder,
     RawEvent,
     RawMark,
@@ -21,8 +21,9 @@ from locktop.collector.decode import (
     decode_marks,
     split,
 )
-from locktop.collector.reading import Reader
-from locktop.collector.shm import SharedMemory
+from locktop.collector.shm.layout import THREAD
+from locktop.collector.shm.reader import Reader
+from locktop.collector.shm.segment import SharedMemory
 
 
 def test_every_field_comes_out() -> None:
@@ -100,7 +101,7 @@ class Ring:
 
 
 def _offset(_: Record[object], field: str) -> int:  # type: ignore[type-var]
-    from locktop.collector.abi import offset_of
+    from locktop.collector.native import offset_of
 
     return offset_of("struct lt_thread", field)
 

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from locktop.collector import discover, launch, procfs, program
 from locktop.collector.errors import LocktopError
+from locktop.collector.linux import procfs
+from locktop.collector.linux.target import find_process
+from locktop.collector.sources import discover, launch, preloadable
 
 TINY = "int main(void) { return 0; }\n"
 
@@ -27,7 +29,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_static_programs_are_told_apart(build: Path) -> None:
-    assert program.why_not_preloadable(str(build / "dynamic")) == ""
+    assert preloadable.why_not_preloadable(str(build / "dynamic")) == ""
     for name in ("static", "static-pie"):
         with pytest.raises(LocktopError, match="statically linked"):
             launch.check_program([str(build / name)])
@@ -39,15 +41,15 @@ def test_other_kinds_of_program(build: Path, tmp_path: Path) -> None:
         changed = bytearray(whole)
         changed[at] = value
         (tmp_path / "changed").write_bytes(changed)
-        assert message in program.why_not_preloadable(str(tmp_path / "changed"))
+        assert message in preloadable.why_not_preloadable(str(tmp_path / "changed"))
     musl = bytes(whole).replace(b"/lib64/ld-linux-x86-64.so.2", b"/lib/ld-musl-x86_64.so.1\0\0\0")
     if musl != bytes(whole):  # another machine's loader has another name
         (tmp_path / "musl").write_bytes(musl)
-        assert "musl" in program.why_not_preloadable(str(tmp_path / "musl"))
+        assert "musl" in preloadable.why_not_preloadable(str(tmp_path / "musl"))
     for size in (0, 3, 20, 60, 70):
         (tmp_path / "cut").write_bytes(whole[:size])
         with pytest.raises(ValueError, match="ELF"):
-            program.why_not_preloadable(str(tmp_path / "cut"))
+            preloadable.why_not_preloadable(str(tmp_path / "cut"))
 
 
 def test_a_script_is_what_runs_it(build: Path, tmp_path: Path) -> None:
@@ -97,7 +99,7 @@ def test_processes_that_are_none() -> None:
     child.wait()
     for pid in (child.pid, 0, -1, 2**31 - 1):
         with pytest.raises(LocktopError, match="no such process"):
-            discover.find(pid)
+            find_process(pid)
 
 
 def test_a_thread_is_not_a_process() -> None:
@@ -114,7 +116,7 @@ def test_a_thread_is_not_a_process() -> None:
     ready.wait()
     try:
         with pytest.raises(LocktopError, match=f"thread of process {os.getpid()}"):
-            discover.find(tids[0])
+            find_process(tids[0])
     finally:
         done.set()
         thread.join()
@@ -124,13 +126,13 @@ def test_a_dead_child_that_nobody_waited_for_has_exited() -> None:
     with subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE) as child:
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         with pytest.raises(LocktopError, match="has exited"):
-            discover.find(child.pid)
+            find_process(child.pid)
 
 
 def test_an_unwatched_process_is_told_how_to_preload() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         with pytest.raises(LocktopError, match="locktop run"):
-            discover.open_memory(discover.find(child.pid))
+            discover.open_memory(find_process(child.pid))
         found = [c for c in discover.candidates() if c.pid == child.pid]
         assert [(c.preloaded, "locktop run" in c.why) for c in found] == [(False, True)]
         child.communicate(b"\n")

@@ -18,11 +18,12 @@ import pytest
 
 import locktop
 from locktop.collector.model import Frame
-from locktop.collector.symbols import dwarf_entries, modules
+from locktop.collector.symbols import modules
 from locktop.collector.symbols.disk_cache import DiskCache
-from locktop.collector.symbols.dwarf import Dwarf
-from locktop.collector.symbols.dwarf_functions import function_name
-from locktop.collector.symbols.elf import ElfFile, InMemory
+from locktop.collector.symbols.dwarf import abbrevs
+from locktop.collector.symbols.dwarf.functions import function_name
+from locktop.collector.symbols.dwarf.reader import Dwarf
+from locktop.collector.symbols.elf.file import ElfFile, InMemory
 from locktop.collector.symbols.resolver import Resolver
 
 # Says where it called from, and in which line of each function; then waits until its input ends.
@@ -397,7 +398,7 @@ def test_names_that_lead_to_each_other_end() -> None:
             return self, 5
 
         def entry(self, offset: int) -> dict[int, tuple[int, int]]:
-            return {dwarf_entries.ABSTRACT_ORIGIN: (dwarf_entries.FORM_REF_ADDR, 5)}
+            return {abbrevs.ABSTRACT_ORIGIN: (abbrevs.FORM_REF_ADDR, 5)}
 
     circle: Any = Circle()
-    assert function_name(circle, (dwarf_entries.FORM_REF_ADDR, 5)) == b""
+    assert function_name(circle, (abbrevs.FORM_REF_ADDR, 5)) == b""

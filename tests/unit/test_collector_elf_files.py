@@ -19,14 +19,15 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from locktop.collector import procfs
-from locktop.collector.symbols import debug_files, modules
-from locktop.collector.symbols.compression import unxz
-from locktop.collector.symbols.dwarf import Dwarf
-from locktop.collector.symbols.elf import ElfFile, InMemory
-from locktop.collector.symbols.maps import Mapping, parse
+from locktop.collector.linux import procfs
+from locktop.collector.symbols import modules
+from locktop.collector.symbols.dwarf.reader import Dwarf
+from locktop.collector.symbols.elf import debug_files
+from locktop.collector.symbols.elf.compression import unxz
+from locktop.collector.symbols.elf.file import ElfFile, InMemory
+from locktop.collector.symbols.memory_map import Mapping, parse
 from locktop.collector.symbols.modules import Module
-from locktop.collector.symbols.opened import OpenFile, open_regular
+from locktop.collector.symbols.safe_open import OpenFile, open_regular
 
 SOURCE = """\
 #include <stdio.h>
@@ -537,7 +538,7 @@ def test_what_is_damaged_is_read_once(built: Built, monkeypatch: pytest.MonkeyPa
     (built.directory / "bomb").write_bytes((built.directory / "forged").read_bytes())
     tries: list[bytes] = []
     monkeypatch.setattr(
-        "locktop.collector.symbols.elf.unxz",
+        "locktop.collector.symbols.elf.file.unxz",
         lambda data, most: tries.append(data) or unxz(data, most),
     )
     bomb = module(built.directory / "bomb")

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from locktop.collector import launch
-from locktop.collector.attach import attach
 from locktop.collector.errors import LocktopError
-from locktop.collector.launch import preload_environment
-from locktop.collector.source import Source
+from locktop.collector.sources import launch
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.base import Source
+from locktop.collector.sources.launch import preload_environment
 
 
 class Shell:

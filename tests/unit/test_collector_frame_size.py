@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from locktop.collector.symbols.elf import ElfFile, InMemory
-from locktop.collector.unwind.frame_size import Distance, distance, jumps_out
+from locktop.collector.symbols.elf.file import ElfFile, InMemory
+from locktop.collector.unwind.x86_64.frame_offset import Distance, distance, jumps_out
 
 RBP = 6
 BEGIN = "push %rbp; mov %rsp, %rbp; "

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from support.shared_file import SharedFile, key
 
-from locktop.collector.abi import lib
 from locktop.collector.errors import LocktopError
-from locktop.collector.given_names import GivenNames
-from locktop.collector.shm import SharedMemory
+from locktop.collector.native import lib
+from locktop.collector.shm.lock_names import GivenNames
+from locktop.collector.shm.segment import SharedMemory
 
 ADDRESS = 0x7F0000001000
 

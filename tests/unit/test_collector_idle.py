@@ -12,24 +12,16 @@ import pictures
 import pytest
 from support.rights import as_nobody
 
-from locktop.collector import idle_config
-from locktop.collector.analysis import callers, idle_rules
-from locktop.collector.analysis.classify import Classifier, wait_s
-from locktop.collector.analysis.idle_rules import Rules, choose, matching, parse, shipped
+from locktop.collector.analysis.idle import rules
+from locktop.collector.analysis.idle.classifier import Classifier, wait_s
+from locktop.collector.analysis.idle.rules import Rules, choose, matching, parse, shipped
+from locktop.collector.config import idle_rules_file
 from locktop.collector.errors import LocktopError
-from locktop.collector.export import json_
-from locktop.collector.model import (
-    Frame,
-    Kind,
-    Lock,
-    Snapshot,
-    Thread,
-    ThreadState,
-    Use,
-    WaitStack,
-)
-from locktop.collector.snapshot_file import parse as parse_snapshot
-from locktop.collector.symbols.python_merge import PYTHON
+from locktop.collector.export import snapshot_writer
+from locktop.collector.export.snapshot_reader import parse as parse_snapshot
+from locktop.collector.model import Frame, Kind, Lock, Snapshot, Thread, ThreadState, Use, WaitStack
+from locktop.collector.profile import call_tree
+from locktop.collector.symbols.python.merge_stacks import PYTHON
 from locktop.tui import cli
 
 
@@ -276,7 +268,7 @@ def test_a_malformed_rule_is_named_by_file_and_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    file = idle_config.path()
+    file = idle_rules_file.path()
     assert file == tmp_path / "locktop" / "idle.rules"
     file.parent.mkdir()
     file.write_text(f"# mine\n\nidle fine kind=cond -- why not\n{line}\n")
@@ -292,40 +284,40 @@ def test_a_file_that_cannot_be_read_is_one_line(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    file = idle_config.path()
+    file = idle_rules_file.path()
     file.parent.mkdir()
     if kind == "directory":
         file.mkdir()
     else:
         file.write_bytes(b"\xff\xfe" if kind == "binary" else b"#" * (2 << 20))
     with pytest.raises(LocktopError, match=r"idle\.rules"):
-        idle_config.load()
+        idle_rules_file.load()
 
 
 def test_without_a_file_there_are_the_shipped_rules(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
-    assert verdict(idle_config.load(), Kind.COND) == "idle condition"
+    assert verdict(idle_rules_file.load(), Kind.COND) == "idle condition"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
 def test_rules_of_another_user_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    idle_config.path().parent.mkdir(mode=0o700)
-    idle_config.path().write_text("contended file kind=cond\n")
-    assert verdict(idle_config.load(), Kind.COND) == "contended file"
+    idle_rules_file.path().parent.mkdir(mode=0o700)
+    idle_rules_file.path().write_text("contended file kind=cond\n")
+    assert verdict(idle_rules_file.load(), Kind.COND) == "contended file"
     # HOME may lead there after a change of user.
-    assert as_nobody(lambda: verdict(idle_config.load(), Kind.COND)) == "idle condition"
+    assert as_nobody(lambda: verdict(idle_rules_file.load(), Kind.COND)) == "idle condition"
 
 
 def test_the_command_line_goes_before_the_file_and_that_before_the_shipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    idle_config.path().parent.mkdir()
-    idle_config.path().write_text("contended file function=take function=rest function=go\n")
-    rules = idle_config.load(["take", "!go"])
+    idle_rules_file.path().parent.mkdir()
+    idle_rules_file.path().write_text("contended file function=take function=rest function=go\n")
+    rules = idle_rules_file.load(["take", "!go"])
     assert verdict(rules, Kind.MUTEX, *frames("take")) == "idle --idle-matching take"
     assert verdict(rules, Kind.COND, *frames("go")) == "contended --idle-matching !go"
     assert verdict(rules, Kind.COND, *frames("rest")) == "contended file"
@@ -404,9 +396,9 @@ def test_a_condition_that_is_contention() -> None:
     assert after.locks[0] is lock, "most wait"
     assert thread_of(after, "pool-1").state is ThreadState.WAITING
     assert thread_of(after, "pool-1").wait_share == 1.0
-    root = callers.tree(callers.branches(after, callers.WAIT))
+    root = call_tree.tree(call_tree.branches(after, call_tree.WAIT))
     assert root.value == pytest.approx(3720.5 + 1467.6 + 310.4 + 0.0213 + 10_801.0)
-    plain = callers.tree(callers.branches(told(after), callers.WAIT))
+    plain = call_tree.tree(call_tree.branches(told(after), call_tree.WAIT))
     assert (plain.value, plain.idle) == pytest.approx((root.value - 10_801.0, 10_801.0 + 3720.0))
 
 
@@ -476,7 +468,7 @@ def test_semaphores_used_as_locks(
     free = lock._replace(waiters=())
     later = classifier.told(pictures.snapshot((), (free,)))
     assert later.locks[0].idle is not is_lock
-    saved = parse_snapshot(json.dumps(json_.document(later)).encode(), "x")
+    saved = parse_snapshot(json.dumps(snapshot_writer.document(later)).encode(), "x")
     assert saved.locks[0].idle is not is_lock
 
 
@@ -590,9 +582,9 @@ def test_of_an_interval_what_was_for_work_is_told_apart() -> None:
     classifier = Classifier(Rules(parse("contended turn function=cache_get", "x")))
     before, after = classifier.told(look(10.0, 1.0)), classifier.told(look(14.0, 2.5))
     assert after.locks[0].rates.wait == pytest.approx(1.5 / 0.5), "contention alone"
-    interval = json_.document(after, before)["locks"][0]["interval"]
+    interval = snapshot_writer.document(after, before)["locks"][0]["interval"]
     assert (interval["wait_s"], interval["idle_s"]) == (5.5, 4.0)
 
 
 def test_the_file_that_ships_is_read_once() -> None:
-    assert idle_rules.shipped() is idle_rules.shipped()
+    assert rules.shipped() is rules.shipped()

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from locktop.collector.symbols import perf_map
-from locktop.collector.symbols.code_index import CodeIndex
-from locktop.collector.symbols.jit import JitCode
-from locktop.collector.symbols.jitdump import JitDump
-from locktop.collector.symbols.maps import Mapping
-from locktop.collector.symbols.perf_map import PerfMap
+from locktop.collector.symbols.jit import perf_map
+from locktop.collector.symbols.jit.code_index import CodeIndex
+from locktop.collector.symbols.jit.jit_code import JitCode
+from locktop.collector.symbols.jit.jitdump import JitDump
+from locktop.collector.symbols.jit.perf_map import PerfMap
+from locktop.collector.symbols.memory_map import Mapping
 
 
 def test_the_code_that_came_last_is_there() -> None:

@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from locktop.collector.analysis import lock_order
-from locktop.collector.analysis.lock_order import About, Found, HeldThen, Life, Order
+from locktop.collector.analysis import lock_order_cycles
+from locktop.collector.analysis.lock_order_cycles import About, Found, HeldThen, Life, Order
 from locktop.collector.model import Confidence, OrderCycle
 
 MAIN = 1
@@ -18,7 +18,7 @@ def cycles(
     orders: Sequence[Order], lives: Mapping[int, Life], about: Mapping[int, About]
 ) -> tuple[OrderCycle, ...]:
     """Return those of locks that are known for sure."""
-    found = lock_order.find(orders, lives, about)
+    found = lock_order_cycles.find(orders, lives, about)
     assert found.unproven == 0
     return found.cycles
 
@@ -243,9 +243,9 @@ def test_threads_are_chosen_so_that_all_differ() -> None:
 def test_where_one_lock_may_have_been_another_it_is_only_counted() -> None:
     orders = [order([1], 2, 5), order([2], 1, 6)]
     about = certain(1) | {2: About(lasts=False)}
-    assert lock_order.find(orders, LIVES, about) == Found((), unproven=1)
+    assert lock_order_cycles.find(orders, LIVES, about) == Found((), unproven=1)
     about[2] = About()
-    assert lock_order.find(orders, LIVES, about).unproven == 0
+    assert lock_order_cycles.find(orders, LIVES, about).unproven == 0
 
 
 def test_a_lock_is_known_by_its_mark_where_it_was_held_and_where_it_was_wanted() -> None:
@@ -254,7 +254,7 @@ def test_a_lock_is_known_by_its_mark_where_it_was_held_and_where_it_was_wanted()
         first = replace(order([1], 2, 5), marked=wanted)
         second = order([2], 1, 6)
         second = replace(second, held=(replace(second.held[0], marked=held),))
-        found = lock_order.find([first, second], LIVES, about)
+        found = lock_order_cycles.find([first, second], LIVES, about)
         assert (len(found.cycles), found.unproven) == ((1, 0) if wanted and held else (0, 1))
 
 
@@ -264,7 +264,7 @@ def test_what_is_proven_is_not_counted_again() -> None:
     about = {
         n: About(lasts=n % 100 == 7, class_name="left" if n < 100 else "right") for n in range(150)
     }
-    found = lock_order.find(orders, LIVES, about)
+    found = lock_order_cycles.find(orders, LIVES, about)
     assert [cycle.confidence for cycle in found.cycles] == [Confidence.HIGH]
     assert found.unproven == 0
 
@@ -310,10 +310,10 @@ def test_many_orders_without_a_cycle_take_no_time() -> None:
     orders = [order([n % 100], 100 + n, n % 5 + 1, stack=n) for n in range(15_000)]
     begun = time.process_time()
     assert not cycles(orders, LIVES, certain(*range(15_100)))
-    assert not lock_order.in_cycles(orders)
+    assert not lock_order_cycles.in_cycles(orders)
     assert time.process_time() - begun < 10
 
 
 def test_which_locks_may_be_of_one() -> None:
     orders = [order([1], 2, 5), order([2], 1, 5), order([2], 3, 6)]
-    assert lock_order.in_cycles(orders) == {1, 2}
+    assert lock_order_cycles.in_cycles(orders) == {1, 2}

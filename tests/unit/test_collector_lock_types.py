@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pictures
 
-from locktop.collector.analysis.idle_rules import Rules
-from locktop.collector.analysis.lock_types import LockTypes
-from locktop.collector.export import unseen_text
+from locktop.collector.analysis.idle.futex_types import LockTypes
+from locktop.collector.analysis.idle.rules import Rules
+from locktop.collector.format import unobserved_waits
 from locktop.collector.model import Frame, Kind, Snapshot, ThreadState, UnseenWait
 
 _MODULES = {"GOMP_critical_start": "libgomp.so.1"}
@@ -49,12 +49,12 @@ def test_of_waits_that_are_not_seen_only_what_is_alike_is_said_together() -> Non
         unseen(2, 0x100),
         unseen(3, 0x200),
     ]
-    assert unseen_text.what(waits[:2]) == "lock, futex 0x100"
-    assert unseen_text.what(waits) == "lock, 2 futexes"
-    assert unseen_text.what(waits[1:]) == "lock, one futex each"
+    assert unobserved_waits.what(waits[:2]) == "lock, futex 0x100"
+    assert unobserved_waits.what(waits) == "lock, 2 futexes"
+    assert unobserved_waits.what(waits[1:]) == "lock, one futex each"
     waits[1] = replace(waits[1], idle=None, why="")
     seen = replace(waiting_in(), unseen=tuple(waits), unseen_waiters=(1, 2, 3))
-    page = list(unseen_text.lines(seen, lambda tid: f"thread {tid}", lambda _: iter(())))
+    page = list(unobserved_waits.lines(seen, lambda tid: f"thread {tid}", lambda _: iter(())))
     assert len(page) == 3
     assert (
         "thread 2 for at least 1.00 s: lock, futex 0x100 (whether for work is not known)" in page[2]

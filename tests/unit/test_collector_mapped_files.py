@@ -17,11 +17,11 @@ import pytest
 import zstandard
 from support.rights import NOBODY, as_nobody
 
-from locktop.collector import procfs
+from locktop.collector.linux import procfs
 from locktop.collector.symbols import mapped_file
-from locktop.collector.symbols.maps import AddressSpace, Mapping, parse
-from locktop.collector.symbols.opened import open_regular
+from locktop.collector.symbols.memory_map import AddressSpace, Mapping, parse
 from locktop.collector.symbols.resolver import Resolver
+from locktop.collector.symbols.safe_open import open_regular
 
 assert elftools
 assert pycxxfilt

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from locktop.collector.symbols.elf import ElfFile, InMemory
-from locktop.collector.unwind.once_code import is_left_for, once_code
+from locktop.collector.symbols.elf.file import ElfFile, InMemory
+from locktop.collector.unwind.x86_64.pthread_once import is_left_for, once_code
 
 START = 0x1000
 BEGIN = "push %rbp; push %rbx; mov %rsi, %rbp; mov %rdi, %rbx; sub $72, %rsp; "

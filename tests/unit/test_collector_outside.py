@@ -9,17 +9,18 @@ import struct
 
 import pytest
 
-from locktop.collector import futex, glibc_objects, memory, syscalls
-from locktop.collector.c_library import CLibrary
-from locktop.collector.futex import FutexWait
-from locktop.collector.glibc_objects import AFTER, BEFORE, Object
+from locktop.collector.linux import futex, process_memory, syscalls
+from locktop.collector.linux.futex import FutexWait
+from locktop.collector.linux.syscalls import Call
 from locktop.collector.model import Kind, Lock
-from locktop.collector.outside_picture import OutsidePicture
-from locktop.collector.outside_waits import OutsideWait, OutsideWaits
-from locktop.collector.sampled import Sampled
-from locktop.collector.samples import Sample
+from locktop.collector.sources.sampling import nptl_objects
+from locktop.collector.sources.sampling.builder import OutsidePicture
+from locktop.collector.sources.sampling.libc_info import CLibrary
+from locktop.collector.sources.sampling.nptl_objects import AFTER, BEFORE, Object
+from locktop.collector.sources.sampling.sampler import Sample
+from locktop.collector.sources.sampling.wait_estimator import Sampled
+from locktop.collector.sources.sampling.wait_objects import OutsideWait, OutsideWaits
 from locktop.collector.symbols.resolver import Resolver
-from locktop.collector.syscalls import Call
 
 TIDS = {100, 101, 102}
 MUTEX = FutexWait(0x1000, 2, private=True, plain=True, inherits=False, timed=False)
@@ -84,8 +85,8 @@ def test_a_futex_call_that_wakes_is_no_wait(operation: int) -> None:
 
 
 def test_a_mutex_is_known_by_all_that_is_in_it() -> None:
-    assert glibc_objects.told(MUTEX, mutex(), TIDS) == Object(Kind.MUTEX, 0x1000, 101)
-    assert glibc_objects.told(MUTEX, mutex(kind=1, count=7), TIDS) == Object(
+    assert nptl_objects.told(MUTEX, mutex(), TIDS) == Object(Kind.MUTEX, 0x1000, 101)
+    assert nptl_objects.told(MUTEX, mutex(kind=1, count=7), TIDS) == Object(
         Kind.MUTEX, 0x1000, 101, recursive=True
     )
 
@@ -114,19 +115,19 @@ def test_a_mutex_is_known_by_all_that_is_in_it() -> None:
     ],
 )
 def test_a_field_that_does_not_fit_tells_that_it_is_none(wait: FutexWait, memory_: bytes) -> None:
-    assert glibc_objects.told(wait, memory_, TIDS) is None
+    assert nptl_objects.told(wait, memory_, TIDS) is None
 
 
 @pytest.mark.parametrize(("kind", "is_one"), [(32, True), (512 | 32, True), (0, False)])
 def test_one_that_lends_priority_is_known_by_its_kind(kind: int, is_one: bool) -> None:
     """PTHREAD_MUTEX_NORMAL is a plain one that may not be elided: 512."""
     wait = MUTEX._replace(value=0, inherits=True)
-    found = glibc_objects.told(wait, mutex(lock=0x80000000 | 101, kind=kind), TIDS)
+    found = nptl_objects.told(wait, mutex(lock=0x80000000 | 101, kind=kind), TIDS)
     assert found == Object(Kind.MUTEX if is_one else Kind.FUTEX, 0x1000, 101)
 
 
 def test_what_others_call_is_none_of_its_objects() -> None:
-    assert glibc_objects.told(MUTEX, mutex(), TIDS, waits_at=lambda pc: False) is None
+    assert nptl_objects.told(MUTEX, mutex(), TIDS, waits_at=lambda pc: False) is None
 
 
 def test_a_routine_that_runs_once_is_known_by_where_the_call_is_made() -> None:
@@ -134,7 +135,7 @@ def test_a_routine_that_runs_once_is_known_by_where_the_call_is_made() -> None:
     word = around(b"", struct.pack("=I", 0x11))
 
     def kind(wait: FutexWait, memory_: bytes = word, pc: int = 0x70) -> Kind | None:
-        found = glibc_objects.told(wait, memory_, TIDS, is_once=lambda at: at == pc)
+        found = nptl_objects.told(wait, memory_, TIDS, is_once=lambda at: at == pc)
         return found.kind if found is not None else None
 
     assert kind(wait) is Kind.ONCE
@@ -155,10 +156,10 @@ def test_a_routine_that_runs_once_is_known_by_where_the_call_is_made() -> None:
     ],
 )
 def test_a_condition(memory_: bytes) -> None:
-    assert glibc_objects.told(COND, memory_, TIDS, 36) == Object(Kind.COND, 0x1000)
-    assert glibc_objects.told(COND, memory_, TIDS, 41) is None
-    assert glibc_objects.told(COND._replace(value=2), memory_, TIDS, 36) is None
-    assert glibc_objects.told(COND._replace(plain=True), memory_, TIDS, 36) is None
+    assert nptl_objects.told(COND, memory_, TIDS, 36) == Object(Kind.COND, 0x1000)
+    assert nptl_objects.told(COND, memory_, TIDS, 41) is None
+    assert nptl_objects.told(COND._replace(value=2), memory_, TIDS, 36) is None
+    assert nptl_objects.told(COND._replace(plain=True), memory_, TIDS, 36) is None
 
 
 @pytest.mark.parametrize(
@@ -175,7 +176,7 @@ def test_a_condition(memory_: bytes) -> None:
     ],
 )
 def test_nearly_a_condition(memory_: bytes) -> None:
-    assert glibc_objects.told(COND, memory_, TIDS, 36) is None
+    assert nptl_objects.told(COND, memory_, TIDS, 36) is None
 
 
 @pytest.mark.parametrize(
@@ -193,7 +194,7 @@ def test_nearly_a_condition(memory_: bytes) -> None:
 def test_a_barrier(words: tuple[int, ...], parties: int) -> None:
     wait = FutexWait(0x1004, words[1], private=True, plain=True, inherits=False, timed=False)
     said = struct.pack("=5I", *words)
-    found = glibc_objects.told(wait, around(said[:4], said[4:]), TIDS)
+    found = nptl_objects.told(wait, around(said[:4], said[4:]), TIDS)
     assert found == (Object(Kind.BARRIER, 0x1000, parties=parties) if parties else None)
 
 
@@ -204,7 +205,7 @@ def test_random_memory_is_never_taken_for_a_lock_that_is_held() -> None:
             chance.randrange(0, 1 << 40, 4), chance.choice((0, 1, 2, 3, chance.getrandbits(32))),
             chance.random() < 0.8, chance.random() < 0.5, chance.random() < 0.1, False,
         )  # fmt: skip
-        found = glibc_objects.told(wait, chance.randbytes(BEFORE + AFTER), TIDS, 36)
+        found = nptl_objects.told(wait, chance.randbytes(BEFORE + AFTER), TIDS, 36)
         assert found is None or not found.owner
 
 
@@ -245,13 +246,13 @@ def test_a_mutex_is_known_between_two_owners() -> None:
 def test_what_cannot_be_read_is_empty() -> None:
     own = b"some bytes of ours"
     address = id(own) + bytes.__basicsize__ - 1
-    assert memory.read(os.getpid(), address, len(own)) == own
-    assert memory.words(os.getpid(), [(8, 8), (address, 4), (16, 4), (address + 5, 5)]) == [
+    assert process_memory.read(os.getpid(), address, len(own)) == own
+    assert process_memory.words(os.getpid(), [(8, 8), (address, 4), (16, 4), (address + 5, 5)]) == [
         b"", b"some", b"", b"bytes",
     ]  # fmt: skip
-    assert memory.read(os.getpid(), 1 << 62, 8) == b""
-    assert memory.read(1 << 30, address, 4) == b""
-    assert memory.text(os.getpid(), address, 4) == b"some"
+    assert process_memory.read(os.getpid(), 1 << 62, 8) == b""
+    assert process_memory.read(1 << 30, address, 4) == b""
+    assert process_memory.text(os.getpid(), address, 4) == b"some"
 
 
 def test_the_version_of_glibc() -> None:

@@ -10,9 +10,10 @@ from typing import Any
 import pictures
 import pytest
 
-from locktop.collector.analysis.patterns import ADVICE, patterns
-from locktop.collector.export import text
-from locktop.collector.export.json_ import document
+from locktop.collector.analysis.contention_patterns import ADVICE, patterns
+from locktop.collector.export.snapshot_reader import parse
+from locktop.collector.export.snapshot_writer import document
+from locktop.collector.export.text import report
 from locktop.collector.model import (
     Blame,
     Deadlock,
@@ -29,9 +30,8 @@ from locktop.collector.model import (
     Use,
     Wait,
 )
-from locktop.collector.snapshot_file import parse
-from locktop.tui.lines.lock_details import lock_details
-from locktop.tui.lines.picture import Picture
+from locktop.tui.views.lock_details import lock_details
+from locktop.tui.views.snapshot_index import Picture
 
 HOLDER = 10
 WAITERS = (11, 12, 13, 14)
@@ -306,12 +306,12 @@ def test_they_are_saved_and_read_back() -> None:
 
 
 def test_they_are_on_the_page_right_after_the_locks() -> None:
-    page = text.render(all_of_them())
+    page = report.render(all_of_them())
     order = ["LOCKS, most wait first", "WHAT IT LOOKS LIKE", "SEMAPHORES AND CONDITIONS"]
     assert sorted(order, key=page.index) == order
     assert "  thundering herd at mutex" in page
     assert "  oversubscribed: 5 threads" in page
-    assert "WHAT IT LOOKS LIKE" not in text.render(pictures.normal())
+    assert "WHAT IT LOOKS LIKE" not in report.render(pictures.normal())
 
 
 def test_they_are_in_the_details_of_their_lock() -> None:

@@ -9,8 +9,7 @@ from typing import Any, cast
 import pictures
 import pytest
 
-from locktop.collector.export.json_ import document
-from locktop.collector.frames import CUT
+from locktop.collector.export.snapshot_writer import document
 from locktop.collector.model import (
     Deadlock,
     DeadlockEdge,
@@ -22,9 +21,10 @@ from locktop.collector.model import (
     ThreadState,
     Wait,
 )
-from locktop.collector.python_stacks import FIRST_ID, PythonStacks
-from locktop.collector.symbols.python_merge import merged, runs_python
-from locktop.collector.symbols.python_reader import PythonFrame, PythonReader, Runs
+from locktop.collector.sources.preload.stack_table import CUT
+from locktop.collector.sources.probes.python_stacks import FIRST_ID, PythonStacks
+from locktop.collector.symbols.python.frame_reader import PythonFrame, PythonReader, Runs
+from locktop.collector.symbols.python.merge_stacks import merged, runs_python
 
 EVALUATION = "_PyEval_EvalFrameDefault"
 WAIT = ["PyThread_acquire_lock_timed", "acquire_timed", "lock_PyThread_acquire_lock"]
@@ -155,7 +155,7 @@ class Looks:
     """Looks at the process, one after the other."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("locktop.collector.python_stacks._PAUSE_S", 0.0)
+        monkeypatch.setattr("locktop.collector.sources.probes.python_stacks._PAUSE_S", 0.0)
         self.reader = Reader()
         self.stacks = PythonStacks(cast(PythonReader, self.reader), Stacks().of)
         self.last = snapshot()

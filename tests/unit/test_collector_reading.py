@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from support.shared_file import SharedFile, key
 
-from locktop.collector.abi import ffi, lib
-from locktop.collector.clock import Clock
 from locktop.collector.errors import LocktopError
-from locktop.collector.reading import Reader, Reading
-from locktop.collector.shm import SharedMemory
+from locktop.collector.native import ffi, lib
+from locktop.collector.shm.clock import Clock
+from locktop.collector.shm.reader import Reader, Reading
+from locktop.collector.shm.segment import SharedMemory
 
 MUTEX, SEM = key(lib.LT_KIND_MUTEX, 0x1000), key(lib.LT_KIND_SEM, 0x2000)
 TIDS = (11, 12, 13)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from locktop.collector import rights
-from locktop.collector.procfs import Identity
-from locktop.collector.rights import Bar, Facts
+from locktop.collector.linux import ptrace_access
+from locktop.collector.linux.procfs import Identity
+from locktop.collector.linux.ptrace_access import Bar, Facts
 
 ALL = (1 << 41) - 1
 TRACE = 1 << 19  # CAP_SYS_PTRACE
@@ -45,25 +45,25 @@ BARS = {
 @pytest.mark.parametrize("to_trace", [True, False])
 def test_what_the_kernel_refuses_for(name: str, to_trace: bool) -> None:
     known, wanted = BARS[name]
-    assert rights.bar(known, to_trace) is wanted
+    assert ptrace_access.bar(known, to_trace) is wanted
 
 
 def test_by_elimination_a_process_of_root_keeps_itself_shut() -> None:
     known = Facts(CONTAINED, CONTAINED)  # whose files in /proc are root's anyway
-    assert rights.bar(known, to_trace=False) is Bar.UNDUMPABLE
-    assert rights.bar(known, to_trace=True) is Bar.OTHER, "the first step was granted"
-    assert rights.bar(replace(known, scope=1), to_trace=True) is Bar.YAMA
+    assert ptrace_access.bar(known, to_trace=False) is Bar.UNDUMPABLE
+    assert ptrace_access.bar(known, to_trace=True) is Bar.OTHER, "the first step was granted"
+    assert ptrace_access.bar(replace(known, scope=1), to_trace=True) is Bar.YAMA
 
 
 @pytest.mark.parametrize("scope", [0, 1, 2, 3])
 def test_yama_keeps_tracing_back_and_nothing_else(scope: int) -> None:
     known = replace(OWN, scope=scope)
-    assert rights.bar(known, to_trace=True) is (Bar.YAMA if scope else Bar.OTHER)
-    assert rights.bar(known, to_trace=False) is Bar.OTHER
+    assert ptrace_access.bar(known, to_trace=True) is (Bar.YAMA if scope else Bar.OTHER)
+    assert ptrace_access.bar(known, to_trace=False) is Bar.OTHER
     as_root = replace(known, ours=ROOT)
-    assert rights.bar(as_root, to_trace=True) is (Bar.YAMA if scope == 3 else Bar.OTHER)
+    assert ptrace_access.bar(as_root, to_trace=True) is (Bar.YAMA if scope == 3 else Bar.OTHER)
     undumpable = replace(known, is_dumpable=False)
-    assert rights.bar(undumpable, to_trace=True) is Bar.UNDUMPABLE, "it is asked for first"
+    assert ptrace_access.bar(undumpable, to_trace=True) is Bar.UNDUMPABLE, "it is asked for first"
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_the_setting_is_read(text: str | None, scope: int, tmp_path: Path) -> No
     path = tmp_path / "ptrace_scope"
     if text is not None:
         path.write_text(text)
-    assert rights.yama_scope(str(path)) == scope
+    assert ptrace_access.yama_scope(str(path)) == scope
 
 
 PRELOAD = "start it with `locktop run"
@@ -95,13 +95,15 @@ CAPABILITY = "CAP_SYS_PTRACE"
     ],
 )
 def test_what_yama_leaves_to_do(scope: int, watched: bool, who: str, cures: set[str]) -> None:
-    said = rights.words(replace(OWN, scope=scope), Bar.YAMA, "ann (uid 1000)", watched)
+    said = ptrace_access.words(replace(OWN, scope=scope), Bar.YAMA, "ann (uid 1000)", watched)
     assert f"may be traced by {who} (kernel.yama.ptrace_scope is {scope})" in said
     assert {cure for cure in (AS_ROOT, ZERO, PRELOAD, ANY) if cure in said} == cures
 
 
 def said_of(known: Facts) -> str:
-    return rights.words(known, rights.bar(known, to_trace=True), "bob (uid 1001)", False)
+    return ptrace_access.words(
+        known, ptrace_access.bar(known, to_trace=True), "bob (uid 1001)", False
+    )
 
 
 def test_whoever_is_told_to_look_may() -> None:

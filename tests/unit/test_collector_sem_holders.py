@@ -7,7 +7,7 @@ from dataclasses import replace
 import pictures
 import pytest
 
-from locktop.collector.analysis import sem_holders
+from locktop.collector.analysis import semaphore_ownership
 from locktop.collector.model import Held, Kind, Lock, Snapshot, ThreadState, Use
 
 SEM = 9
@@ -35,7 +35,7 @@ def at_semaphore(**uses: tuple[int, int] | None) -> Snapshot:
 
 def told(snapshot: Snapshot) -> Snapshot:
     """Without a second reading: none is needed where nothing lay there before."""
-    return sem_holders.told(snapshot, dict)
+    return semaphore_ownership.told(snapshot, dict)
 
 
 def holders(snapshot: Snapshot, **lock: object) -> tuple[int, ...]:
@@ -131,9 +131,9 @@ def test_where_others_lay_before_two_readings_must_be_alike() -> None:
     seen = at_semaphore(first=(4, 3), second=(7, 7))
     seen = replace(seen, locks=(seen.locks[0]._replace(generation=2),))
     same = {FIRST: (Use(SEM, 4, 3),), SECOND: (Use(5, 1, 0), Use(SEM, 7, 7)), WAITER: ()}
-    assert sem_holders.told(seen, lambda: same).locks[0].holders == (FIRST,)
+    assert semaphore_ownership.told(seen, lambda: same).locks[0].holders == (FIRST,)
     for change in ((SECOND, Use(SEM, 8, 7)), (SECOND, Use(SEM, 8, 8)), (4, Use(SEM, 1, 1))):
         moved = {**same, change[0]: (change[1],)}
-        assert sem_holders.told(seen, lambda moved=moved: moved).locks[0].holders == ()
+        assert semaphore_ownership.told(seen, lambda moved=moved: moved).locks[0].holders == ()
     gone = {FIRST: same[FIRST]}
-    assert sem_holders.told(seen, lambda: gone).locks[0].holders == ()
+    assert semaphore_ownership.told(seen, lambda: gone).locks[0].holders == ()

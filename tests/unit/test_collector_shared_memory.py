@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from support.shared_file import SharedFile, key, record
 
-from locktop.collector.abi import ffi, lib
-from locktop.collector.attach import attach
 from locktop.collector.errors import LocktopError
+from locktop.collector.linux.threads import Tasks
 from locktop.collector.model import Kind, Snapshot, ThreadState
-from locktop.collector.shm import GrowingArray
-from locktop.collector.tasks import Tasks
+from locktop.collector.native import ffi, lib
+from locktop.collector.shm.segment import GrowingArray
+from locktop.collector.sources.attach import attach
 
 MUTEX = key(lib.LT_KIND_MUTEX, 0x1000)
 OTHER_MUTEX = key(lib.LT_KIND_MUTEX, 0x2000)

@@ -12,9 +12,9 @@ import msgpack
 import pictures
 import pytest
 
-from locktop.collector import profile
 from locktop.collector.errors import LocktopError
-from locktop.collector.export.json_ import document
+from locktop.collector.export.snapshot_reader import is_one, parse
+from locktop.collector.export.snapshot_writer import document
 from locktop.collector.model import (
     Confidence,
     Counter,
@@ -31,7 +31,7 @@ from locktop.collector.model import (
     UnseenWait,
     WaitStack,
 )
-from locktop.collector.snapshot_file import is_one, parse
+from locktop.collector.profile import profile
 
 
 def full() -> Snapshot:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from locktop.collector.spent import SHORTEST_S, Spent
+from locktop.collector.sources.sampling.cpu_budget import SHORTEST_S, Spent
 
 
 def after_looks(*others_s: float) -> Spent:

@@ -7,9 +7,10 @@ from pathlib import Path
 import pictures
 import pytest
 
-from locktop.collector import suppressions
+from locktop.collector.config import suppressions
 from locktop.collector.errors import LocktopError
-from locktop.collector.export import json_, text
+from locktop.collector.export import snapshot_writer
+from locktop.collector.export.text import report
 from locktop.collector.model import Frame, OrderCycle, OrderEdge, Snapshot
 
 
@@ -52,8 +53,8 @@ def test_what_a_line_leaves_out(line: str, left_out: bool) -> None:
     seen = suppressions.applied(one_cycle(), suppressions.parse(f"{line}  # because", "x"))
     assert (seen.lock_order == ()) == left_out
     assert seen.lock_order_suppressed == left_out
-    assert json_.document(seen)["lock_order_suppressed"] == left_out
-    assert ("1 left out" in text.render(seen)) == left_out
+    assert snapshot_writer.document(seen)["lock_order_suppressed"] == left_out
+    assert ("1 left out" in report.render(seen)) == left_out
 
 
 def test_comments_and_empty_lines_are_no_rules() -> None:

@@ -14,15 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from locktop.collector import procfs
+from locktop.collector.linux import procfs
 from locktop.collector.model import Frame, Kind
-from locktop.collector.symbols import maps, modules
-from locktop.collector.symbols.dwarf import Dwarf
-from locktop.collector.symbols.elf import ElfFile, InMemory
-from locktop.collector.symbols.lock_names import LockNames
+from locktop.collector.symbols import memory_map, modules
+from locktop.collector.symbols.dwarf.reader import Dwarf
+from locktop.collector.symbols.elf.file import ElfFile, InMemory
+from locktop.collector.symbols.elf.symbol_table import Symbol
+from locktop.collector.symbols.lock_naming import LockNames
 from locktop.collector.symbols.resolver import Resolver, as_the_program_knows_it
-from locktop.collector.symbols.symbol_table import Symbol
-from locktop.tui.lines import shorten
+from locktop.tui.views import shorten
 
 # Says where its things lie, then waits until its input ends.
 SOURCE = """\
@@ -223,7 +223,7 @@ def test_maps() -> None:
         b"nonsense\n"
         b"9000-a000 r--p 00000000 fe:00 7 /new\\012line\n"
     )
-    space = maps.AddressSpace(maps.parse(data))
+    space = memory_map.AddressSpace(memory_map.parse(data))
     found = space.find(0x1800)
     assert found is not None
     assert (found.path, found.deleted, found.executable) == ("/usr/bin/a b", True, True)
@@ -245,7 +245,7 @@ def test_a_file_that_is_read_right_below_is_not_its_beginning(begins: str) -> No
         b"7f0000004000-7f0000005000 r-xp 00001000 fe:00 7 /lib/b\n"
         b"7f0000005000-7f0000006000 rw-p 00002000 fe:00 7 /lib/b\n"
     ) % begins.encode()
-    space = maps.AddressSpace(maps.parse(data))
+    space = memory_map.AddressSpace(memory_map.parse(data))
     copy, beginning, code, data_ = space.mappings
     assert [space.base(one) for one in (beginning, code, data_)] == [beginning] * 3
     assert space.base(copy) is copy
@@ -260,7 +260,7 @@ def test_two_parts_of_a_small_program_may_lie_in_its_first_page() -> None:
         b"7f0000002000-7f0000003000 r-xp 00000000 fe:00 7 /lib/b\n"
         b"7f0000003000-7f0000004000 rw-p 00001000 fe:00 7 /lib/b\n"
     )
-    space = maps.AddressSpace(maps.parse(data))
+    space = memory_map.AddressSpace(memory_map.parse(data))
     program, _, first, _, second, _ = space.mappings
     bases = [space.base(mapping) for mapping in space.mappings]
     assert bases == [program, program, first, first, second, second]
@@ -288,7 +288,7 @@ def test_only_a_file_with_code_is_missed_for_its_symbols(
 
 def test_our_own_map_parses_whole() -> None:
     data = Path("/proc/self/maps").read_bytes()
-    parsed = maps.parse(data)
+    parsed = memory_map.parse(data)
     assert len(parsed) == len(data.splitlines())
     executable = os.path.realpath(sys.executable)
     assert any(mapping.path == executable for mapping in parsed)
@@ -441,7 +441,7 @@ def test_a_stack_that_gets_names_while_it_is_put_together_has_them_next_time(
 
 
 def test_code_of_the_kernel_in_the_process_is_called_so() -> None:
-    vdso = next(m for m in maps.parse(procfs.maps(os.getpid())) if m.path == "[vdso]")
+    vdso = next(m for m in memory_map.parse(procfs.maps(os.getpid())) if m.path == "[vdso]")
     with contextlib.closing(Resolver(os.getpid())) as resolver:
         resolver.frame(vdso.start + 0x10)
         assert resolver.wait()

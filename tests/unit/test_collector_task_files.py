@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 import system_calls
 
-from locktop.collector import procfs, syscalls
-from locktop.collector.abi import lib
-from locktop.collector.samples import Samples
-from locktop.collector.task_files import RawTask, TaskFiles
-from locktop.collector.tasks import Tasks
+from locktop.collector.linux import procfs, syscalls
+from locktop.collector.linux.thread_files import RawTask, TaskFiles
+from locktop.collector.linux.threads import Tasks
+from locktop.collector.native import lib
+from locktop.collector.sources.sampling.sampler import Samples
 
 REST = " ".join(str(number) for number in range(3, 53))
 TID = 7

@@ -11,8 +11,10 @@ import pictures
 import pytest
 from pictures import PID
 
-from locktop.collector.analysis.classify import Classifier
-from locktop.collector.export import json_, text, units
+from locktop.collector.analysis.idle.classifier import Classifier
+from locktop.collector.export import snapshot_writer
+from locktop.collector.export.text import report
+from locktop.collector.format import units
 from locktop.collector.model import (
     Deadlock,
     DeadlockEdge,
@@ -92,7 +94,7 @@ def snapshot(contended: int = 7, wait_s: float = 0.8, duration_s: float = 10.0) 
 
 
 def test_the_document_has_the_keys_others_rely_on() -> None:
-    document = json_.document(told(snapshot()))
+    document = snapshot_writer.document(told(snapshot()))
     assert {
         "format", "version", "taken_at", "host", "source", "duration_s", "lost_events", "process",
         "threads", "locks", "deadlocks", "lock_order", "stacks",
@@ -126,19 +128,19 @@ def test_the_document_has_the_keys_others_rely_on() -> None:
 
 
 def test_the_document_survives_json_and_msgpack() -> None:
-    document = json_.document(snapshot(), snapshot(duration_s=5.0))
+    document = snapshot_writer.document(snapshot(), snapshot(duration_s=5.0))
     assert json.loads(json.dumps(document)) == document
     assert msgpack.unpackb(msgpack.packb(document)) == document
 
 
 def test_an_interval_is_what_was_added() -> None:
-    document = json_.document(snapshot(9, 1.0), snapshot(4, 0.25, 5.0))
+    document = snapshot_writer.document(snapshot(9, 1.0), snapshot(4, 0.25, 5.0))
     assert document["duration_s"] == 5.0
     interval = document["locks"][0]["interval"]
     assert (interval["contended"], interval["wait_s"]) == (5, 0.75)
     assert document["locks"][0]["wait_stacks"][0]["interval"] == {"count": 5, "wait_s": 0.75}
     assert document["threads"][1]["interval"]["wait_s"] == {"mutex": 0.75, "cond": 0.0}
-    assert "interval" not in json_.document(snapshot())["locks"][0]
+    assert "interval" not in snapshot_writer.document(snapshot())["locks"][0]
 
 
 SIGNAL_TABLE = "SEMAPHORES AND CONDITIONS WAITED FOR NOW, and how often this process signalled them"
@@ -156,19 +158,19 @@ def test_signals_of_an_interval() -> None:
     seen, before = snapshot(), snapshot(duration_s=5.0)
     seen = replace(seen, locks=(waited_for(signals=12),))
     before = replace(before, locks=(waited_for(signals=9),))
-    (lock,) = json_.document(seen, before)["locks"]
+    (lock,) = snapshot_writer.document(seen, before)["locks"]
     assert (lock["signals"], lock["interval"]["signals"]) == (12, 3)
 
 
 def test_what_was_not_there_before_counts_whole() -> None:
     before = replace(snapshot(), threads=(), locks=())
-    document = json_.document(snapshot(), before)
+    document = snapshot_writer.document(snapshot(), before)
     assert document["locks"][0]["interval"]["contended"] == 7
     assert document["threads"][1]["interval"]["acquisitions"] == 100
 
 
 def test_the_page_says_who_waits_for_what_held_by_whom() -> None:
-    page = text.render(snapshot(), width=120)
+    page = report.render(snapshot(), width=120)
     assert "g_cache_lock" in page
     assert f"thread {PID + 1} (worker) for 1.20 s: mutex g_cache_lock" in page
     assert f"held by thread {PID} (main), taken at take cache.c:7" in page
@@ -182,7 +184,7 @@ def test_the_page_says_what_a_holder_waits_for_itself() -> None:
     slots = shot.locks[0]._replace(id=8, kind=Kind.SEM, name="g_slots", holders=())
     holder = shot.threads[0]._replace(waiting_for=Wait(8, Kind.SEM, 1.5, (), 6, 0x99, 4))
     stacks = {**shot.stacks, 6: (Frame(0x55DD, "get_slot", "slots.c", 9, "x", 0xDD),)}
-    page = text.render(
+    page = report.render(
         replace(shot, threads=(holder, shot.threads[1]), locks=(*shot.locks, slots), stacks=stacks),
         width=200,
     )
@@ -195,40 +197,40 @@ def test_an_inlined_frame_is_marked() -> None:
     shot = snapshot()
     inner = Frame(0x55BB, "find", "cache.c", 9, "x", 0xBB, inlined=True)
     shot = replace(shot, stacks={5: (inner, *shot.stacks[5])})
-    assert "      find at cache.c:9 (inlined)\n      put at cache.c:42\n" in text.render(shot)
-    frames = json_.document(shot)["stacks"]["5"]
+    assert "      find at cache.c:9 (inlined)\n      put at cache.c:42\n" in report.render(shot)
+    frames = snapshot_writer.document(shot)["stacks"]["5"]
     assert [frame["inlined"] for frame in frames] == [True, False, False]
 
 
 def test_deadlocks_come_before_the_locks() -> None:
     edges = (DeadlockEdge(PID, 7, PID + 1, 5, 0x88), DeadlockEdge(PID + 1, 7, PID, 5, 0x88))
-    page = text.render(replace(snapshot(), deadlocks=(Deadlock(True, 4.0, edges),)))
+    page = report.render(replace(snapshot(), deadlocks=(Deadlock(True, 4.0, edges),)))
     assert page.index("DEADLOCK: 2 threads wait for each other, for 4.00 s") < page.index("LOCKS")
     assert "take at cache.c:7" in page
 
 
 def test_the_page_says_where_the_waits_were_though_nobody_waits_now() -> None:
     calm = replace(snapshot(), threads=snapshot().threads[:1])
-    page = text.render(calm)
+    page = report.render(calm)
     assert "THREADS WAITING" not in page
     title = "  mutex g_cache_lock, 100 % of its wait: 800 ms in 7 waits\n"
     assert f"WHERE THE WAITS WERE\n{title}      put at cache.c:42\n" in page
     before = snapshot(contended=5, wait_s=0.5, duration_s=5.0)
-    assert "100 % of its wait: 300 ms in 2 waits" in text.render(calm, before)
+    assert "100 % of its wait: 300 ms in 2 waits" in report.render(calm, before)
     # What goes on is among the threads.
     unchanged = replace(calm, duration_s=12.0)
-    assert "WHERE" not in text.render(unchanged, calm)
+    assert "WHERE" not in report.render(unchanged, calm)
 
 
 def test_the_page_counts_in_words() -> None:
-    assert "\n2 threads (1 running, 1 waiting), 1 lock\n" in text.render(snapshot())
+    assert "\n2 threads (1 running, 1 waiting), 1 lock\n" in report.render(snapshot())
     one = replace(snapshot(), threads=snapshot().threads[:1], locks=(), lost_events=3)
     said = "\n1 thread (1 running), 0 locks, 3 records overwritten (counted all the same)\n"
-    assert said in text.render(one)
+    assert said in report.render(one)
 
 
 def test_no_line_is_wider_than_asked_and_no_word_is_lost() -> None:
-    wide, narrow = text.render(snapshot(), width=1000), text.render(snapshot(), width=40)
+    wide, narrow = report.render(snapshot(), width=1000), report.render(snapshot(), width=40)
     assert max(map(len, narrow.splitlines())) <= 40
     assert wide.split() == narrow.split()
     assert all(line.isprintable() for line in narrow.splitlines())
@@ -237,9 +239,9 @@ def test_no_line_is_wider_than_asked_and_no_word_is_lost() -> None:
 def test_a_deadlock_that_is_not_certain_says_why() -> None:
     edges = (DeadlockEdge(PID, 7, PID, 5, 0x88),)
     seen = replace(snapshot(), deadlocks=(Deadlock(False, 4.0, edges, "who knows"),))
-    assert "POSSIBLE DEADLOCK: 1 thread waits" in text.render(seen)
-    assert "not certain: who knows" in text.render(seen)
-    (found,) = json_.document(seen)["deadlocks"]
+    assert "POSSIBLE DEADLOCK: 1 thread waits" in report.render(seen)
+    assert "not certain: who knows" in report.render(seen)
+    (found,) = snapshot_writer.document(seen)["deadlocks"]
     assert (found["certain"], found["doubt"]) == (False, "who knows")
 
 
@@ -248,7 +250,7 @@ def test_who_waits_behind_a_writer_is_not_told_that_it_holds() -> None:
         DeadlockEdge(PID, 7, PID + 1, 5, 0, How.BEHIND),
         DeadlockEdge(PID + 1, 7, PID, 5, 0x88),
     )
-    page = text.render(replace(snapshot(), deadlocks=(Deadlock(True, 4.0, edges),)), width=200)
+    page = report.render(replace(snapshot(), deadlocks=(Deadlock(True, 4.0, edges),)), width=200)
     assert f"    behind worker ({PID + 1}), which waits to write" in page
     assert f"    held by main ({PID})" in page
 
@@ -256,7 +258,7 @@ def test_who_waits_behind_a_writer_is_not_told_that_it_holds() -> None:
 def test_the_page_without_waits_claims_no_more_than_was_seen() -> None:
     seen = snapshot()
     calm = replace(seen, threads=seen.threads[:1], locks=())
-    page = text.render(calm)
+    page = report.render(calm)
     assert "no wait for a mutex or rwlock was seen" in page
     assert "nothing was waited for" not in page
 
@@ -265,22 +267,22 @@ def test_the_page_tells_waits_of_other_kinds() -> None:
     seen = snapshot()
     futex = seen.locks[0]._replace(id=8, kind=Kind.FUTEX, wait_s=2.5)
     other = futex._replace(id=9, wait_s=0.5)
-    page = text.render(told(replace(seen, threads=(), locks=(*seen.locks, futex, other))))
+    page = report.render(told(replace(seen, threads=(), locks=(*seen.locks, futex, other))))
     assert "g_cache_lock" in page
     assert "for work: futex 3.00 s" in page
-    page = text.render(told(replace(seen, threads=(), locks=(futex,))))
+    page = report.render(told(replace(seen, threads=(), locks=(futex,))))
     assert "no wait for a mutex or rwlock was seen" in page
     assert "for work: futex 2.50 s" in page
 
 
 def test_the_page_says_how_often_what_is_waited_for_was_signalled() -> None:
-    assert "SEMAPHORES AND CONDITIONS" not in text.render(snapshot())
+    assert "SEMAPHORES AND CONDITIONS" not in report.render(snapshot())
     some = waited_for(PID + 1, signals=31)
     more = waited_for(PID + 1, PID, signals=0, name="g_never", id=9)
     left = waited_for(signals=5, name="g_left", id=10)
     seen = snapshot()
     seen = told(replace(seen, locks=(*seen.locks, some, more, left)))
-    lines = text.render(seen).splitlines()
+    lines = report.render(seen).splitlines()
     at = lines.index(SIGNAL_TABLE)
     table = [line.split() for line in lines[at + 1 : at + 4]]
     assert table == [
@@ -295,7 +297,7 @@ def test_the_page_of_an_interval_says_both_how_often_it_was_signalled_then_and_e
     seen, before = snapshot(), snapshot(duration_s=5.0)
     seen = replace(seen, locks=(waited_for(PID + 1, signals=31),))
     before = replace(before, locks=(waited_for(signals=31),))
-    lines = text.render(seen, before).splitlines()
+    lines = report.render(seen, before).splitlines()
     at = lines.index(SIGNAL_TABLE)
     assert lines[at + 1].split() == ["waiting", "longest", "signals", "since", "start", "kind",
                                      "lock"]  # fmt: skip
@@ -303,9 +305,9 @@ def test_the_page_of_an_interval_says_both_how_often_it_was_signalled_then_and_e
 
 
 def test_the_page_says_who_waits_unseen() -> None:
-    page = text.render(replace(snapshot(), unseen_waiters=(PID,)))
+    page = report.render(replace(snapshot(), unseen_waiters=(PID,)))
     assert f"thread {PID} (main) waits for something that is not seen" in page
-    assert "not seen" not in text.render(snapshot())
+    assert "not seen" not in report.render(snapshot())
 
 
 def test_the_page_says_for_what_and_where_they_wait() -> None:
@@ -321,9 +323,9 @@ def test_the_page_says_for_what_and_where_they_wait() -> None:
     )
     seen = replace(calm, unseen_waiters=tuple(range(8, 13)), unseen=waits)
     named = replace(waits[1], name="g_slots")
-    page = text.render(replace(seen, unseen=(named,)), width=200)
+    page = report.render(replace(seen, unseen=(named,)), width=200)
     assert "for at least 1.50 s: g_slots (OpenMP lock) (contended" in page
-    lines = text.render(seen, width=200).splitlines()
+    lines = report.render(seen, width=200).splitlines()
     at = lines.index("THREADS THAT WAIT WHERE THE LIBRARY DOES NOT SEE IT, longest first")
     assert lines[at + 1] == (
         "  2 threads (9, 10) for at least 2.50 s: OpenMP lock, futex 0x7f00 (contended, by the rule"
@@ -343,11 +345,11 @@ def test_the_page_says_what_a_futex_of_a_name_is() -> None:
     calm = snapshot()
     (first, *rest) = calm.locks
     named = first._replace(kind=Kind.FUTEX, type="Rust Once")
-    assert f"{first.name} (Rust Once)" in text.render(replace(calm, locks=(named, *rest)))
+    assert f"{first.name} (Rust Once)" in report.render(replace(calm, locks=(named, *rest)))
 
 
 def test_an_interval_on_the_page() -> None:
-    page = text.render(snapshot(9, 1.0), snapshot(4, 0.25, 5.0))
+    page = report.render(snapshot(9, 1.0), snapshot(4, 0.25, 5.0))
     assert "in this time" in page
     assert "750 ms" in page
     assert "looked at for 5.00 s" in page
@@ -356,7 +358,7 @@ def test_an_interval_on_the_page() -> None:
 
 
 def test_the_page_of_one_look_says_since_when_it_counts() -> None:
-    page = text.render(snapshot())
+    page = report.render(snapshot())
     assert "counting for 10.0 s" in page
     assert "max wait" in page
 
@@ -364,12 +366,12 @@ def test_the_page_of_one_look_says_since_when_it_counts() -> None:
 def test_the_page_says_how_long_a_lock_is_held() -> None:
     seen = snapshot()
     holder = seen.threads[0]._replace(holds=(Held(7, 0x88, 65.0),))
-    page = text.render(replace(seen, threads=(holder, seen.threads[1])), width=120)
+    page = report.render(replace(seen, threads=(holder, seen.threads[1])), width=120)
     assert f"held by thread {PID} (main) for 65.0 s, taken at take cache.c:7" in page
 
 
 def test_a_first_wait_that_goes_on_is_a_wait() -> None:
-    row = next(line for line in text.render(snapshot(0)).splitlines() if "g_cache_lock" in line)
+    row = next(line for line in report.render(snapshot(0)).splitlines() if "g_cache_lock" in line)
     assert row.split()[2:4] == ["1", "waiting"]
     assert row.count("waiting") == 1
 
@@ -377,7 +379,7 @@ def test_a_first_wait_that_goes_on_is_a_wait() -> None:
 def test_the_page_of_an_ended_process_tells_its_threads() -> None:
     seen = snapshot()
     dead = tuple(thread._replace(alive=False) for thread in seen.threads)
-    page = text.render(replace(seen, threads=dead, ended=True))
+    page = report.render(replace(seen, threads=dead, ended=True))
     assert "2 threads, " in page
     assert "THREADS WAITING AT THE END" in page
 
@@ -391,7 +393,7 @@ def test_units() -> None:
 
 
 def test_a_class_of_locks_is_one_line_with_its_worst() -> None:
-    page = text.render(pictures.fleet())
+    page = report.render(pictures.fleet())
     table = page.split("LOCKS, most wait first")[1].split("\n\n")[0]
     rows = [line for line in table.splitlines() if "conn::mu" in line]
     assert len(rows) == 1
@@ -411,7 +413,7 @@ def test_a_class_of_locks_is_one_line_with_its_worst() -> None:
 
 
 def test_a_class_of_locks_in_an_interval() -> None:
-    page = text.render(pictures.fleet(tick=3), pictures.fleet())
+    page = report.render(pictures.fleet(tick=3), pictures.fleet())
     row = next(line for line in page.splitlines() if "shards[].mu, 8 locks" in line)
     assert row.split()[:5] == ["0", "0", "100", "ms", "0"]
     row = next(line for line in page.splitlines() if "conn::mu, 212 locks" in line)
@@ -430,13 +432,13 @@ def test_conditions_of_a_class_are_one_line() -> None:
         )
         for i in range(3)
     )
-    page = text.render(pictures.snapshot(idle, made))
+    page = report.render(pictures.snapshot(idle, made))
     row = next(line for line in page.splitlines() if "conn::ready, 3 locks" in line)
     assert row.split()[:4] == ["3", "3.00", "s", "6"]
 
 
 def test_classes_of_locks_in_json() -> None:
-    found = json_.document(pictures.fleet(tick=3), pictures.fleet())
+    found = snapshot_writer.document(pictures.fleet(tick=3), pictures.fleet())
     connections, shards = found["lock_classes"]
     assert (connections["name"], connections["kind"]) == ("conn::mu", "mutex")
     assert (connections["instances"], connections["destroyed"]) == (212, 53)

@@ -9,7 +9,8 @@ import pytest
 
 from locktop.collector.analysis import lock_classes, thread_groups
 from locktop.collector.analysis.thread_groups import ThreadGroup, common_name
-from locktop.collector.export import json_, text
+from locktop.collector.export import snapshot_writer
+from locktop.collector.export.text import report
 from locktop.collector.model import Held, Kind, Lock, Thread, ThreadState
 
 
@@ -119,14 +120,14 @@ def test_each_thread_is_in_one_group() -> None:
 
 def test_groups_in_json_and_on_the_page() -> None:
     snapshot = pictures.normal()
-    groups = json_.document(snapshot)["thread_groups"]
+    groups = snapshot_writer.document(snapshot)["thread_groups"]
     assert sum(len(group["threads"]) for group in groups) == len(snapshot.threads)
     pool = next(group for group in groups if group["name"] == "pool-#")
     assert (pool["threads"], pool["state"], pool["idle"]) == ([4721, 4720, 4722], "idle", True)
     assert (pool["lock"], pool["kind"], pool["stack"]) == (5, "cond", 3)
     assert (pool["lock_name"], pool["longest_s"]) == ("pool_ready", 754.0)
-    assert "pool-#" not in text.render(snapshot)
-    page = text.render(snapshot, idle=True)
+    assert "pool-#" not in report.render(snapshot)
+    page = report.render(snapshot, idle=True)
     at = page.index("THREADS WAITING FOR WORK NOW")
     assert page[at:].splitlines()[2:4] == [
         "  3 threads (pool-#: 4721, 4720, 4722) for up to 12 min 34 s: cond pool_ready",
@@ -137,7 +138,7 @@ def test_groups_in_json_and_on_the_page() -> None:
 def test_of_a_large_group_some_ids_are_on_the_page() -> None:
     lock = pictures.lock(1, "g_queue_lock", waiters=tuple(range(100, 184)), contended=1)
     made = pictures.snapshot(tuple(waiter(tid) for tid in range(100, 184)), (lock,))
-    page = " ".join(text.render(made).split())
+    page = " ".join(report.render(made).split())
     assert "84 threads (worker-#: 183, 182, 181, 180, 179, 178, 177, 176 and 76 more)" in page
     assert page.count("cache_get at") == 1
 

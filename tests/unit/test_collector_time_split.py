@@ -8,10 +8,10 @@ import pytest
 
 from locktop.collector.analysis import time_split
 from locktop.collector.analysis.time_split import Used
+from locktop.collector.linux.procfs import CLOCK_TICK_S
+from locktop.collector.linux.threads import Task
 from locktop.collector.model import TimeSplit
-from locktop.collector.procfs import CLOCK_TICK_S
-from locktop.collector.tasks import Task
-from locktop.collector.thread_times import ThreadTimes
+from locktop.collector.sources.probes.time_accounting import ThreadTimes
 
 PARTS = ("cpu", "runnable", "contended", "idle", "disk", "other")
 
@@ -181,7 +181,7 @@ def test_queueing_that_is_not_over_is_told_once() -> None:
 def test_where_running_threads_are_counted_late_nothing_is_concluded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("locktop.collector.procfs.ticks_always", lambda: False)
+    monkeypatch.setattr("locktop.collector.linux.procfs.ticks_always", lambda: False)
     running = task(0.0, state="R")
     found = splits(running, running._replace(at_s=1.0))[1]
     assert found is not None

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import pytest
 
-from locktop.collector import memory, procfs
-from locktop.collector.symbols.elf import ElfFile, InMemory
-from locktop.collector.symbols.maps import Mapping, parse
-from locktop.collector.symbols.opened import open_regular
-from locktop.collector.unwind.frame_table import FrameTable
-from locktop.collector.unwind.rows import Cfa, How, Row, Rule
+from locktop.collector.linux import process_memory, procfs
+from locktop.collector.symbols.elf.file import ElfFile, InMemory
+from locktop.collector.symbols.memory_map import Mapping, parse
+from locktop.collector.symbols.safe_open import open_regular
+from locktop.collector.unwind.cfi_program import Cfa, How, Row, Rule
+from locktop.collector.unwind.eh_frame import FrameTable
 
 X86_64 = ["rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", *(f"r{n}" for n in range(8, 16))]
 AARCH64 = [*(f"x{n}" for n in range(31)), "sp", *(f"?{n}" for n in range(32, 64))]
@@ -145,7 +145,7 @@ def test_python() -> None:
 
 def test_the_vdso(tmp_path: Path) -> None:
     vdso = mapping("[vdso]")
-    data = memory.read(os.getpid(), vdso.start, vdso.end - vdso.start)
+    data = process_memory.read(os.getpid(), vdso.start, vdso.end - vdso.start)
     (tmp_path / "vdso").write_bytes(data)
     compare(tmp_path / "vdso", X86_64, FrameTable(ElfFile(InMemory(data))))
 

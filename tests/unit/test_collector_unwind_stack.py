@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from locktop.collector.unwind.cut import Cut
-from locktop.collector.unwind.stack import Asked, Stack, rest_of_page
-from locktop.collector.unwind.walk import Unwound
-from locktop.collector.unwind.walks import Walks
+from locktop.collector.unwind.cursor import Unwound
+from locktop.collector.unwind.stack_memory import Asked, Stack, rest_of_page
+from locktop.collector.unwind.truncation import Cut
+from locktop.collector.unwind.walk_cache import Walks
 
 BEGIN, SIZE = 0x7000_0000, 0x20000
 PC, OTHER = 0x40_0000, 0x40_1000
@@ -146,7 +146,7 @@ def test_ways_part_where_they_were_told_otherwise(memory: Memory) -> None:
 
 
 def test_there_is_an_end_to_what_is_kept(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("locktop.collector.unwind.walks._MOST_KEPT", 10)
+    monkeypatch.setattr("locktop.collector.unwind.walk_cache._MOST_KEPT", 10)
     walks, found = Walks(), Unwound((PC,), True, "")
     for number in range(100):
         walks.keep(number, [(Asked(0, is_frame=False), 1), (Asked(8, is_frame=False), 2)], found)

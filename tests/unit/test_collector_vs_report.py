@@ -9,14 +9,14 @@ from itertools import pairwise
 import pictures
 import pytest
 
-from locktop.collector.analysis import estimate
-from locktop.collector.analysis.callers import Node, Place, Step
-from locktop.collector.analysis.estimate import Group, Row
 from locktop.collector.errors import LocktopError
-from locktop.collector.export import vs_csv
-from locktop.collector.profile import ReportProfile, SnapshotProfile, weight_of
+from locktop.collector.export import vsperf_csv
+from locktop.collector.profile import call_tree_estimate
+from locktop.collector.profile.call_tree import Node, Place, Step
+from locktop.collector.profile.call_tree_estimate import Group, Row
+from locktop.collector.profile.profile import ReportProfile, SnapshotProfile, weight_of
+from locktop.collector.profile.vsperf_report import Report, parse
 from locktop.collector.sanitize import LONGEST
-from locktop.collector.vs_report import Report, parse
 
 #: Type, function, with all below, alone, root: main calls a and b, b calls a too, a calls c.
 ROWS = (
@@ -322,7 +322,7 @@ def test_recursion_is_shown_once() -> None:
         ),
         Step("step"): Group(row("step", 8, 1), (row("walk", 8),), (row("walk", 6, 1),)),
     }
-    root, notes = estimate.tree(groups)
+    root, notes = call_tree_estimate.tree(groups)
     assert flat(root) == [
         ("/main", 10.0, 0.0),
         ("/main/walk", 10.0, 2.0),
@@ -335,13 +335,13 @@ def test_recursion_is_shown_once() -> None:
 
 def test_who_is_called_only_by_itself_is_an_entry_and_without_any_the_largest_is() -> None:
     itself = {Step("f"): Group(row("f", 5, 5), (row("f", 2),), (row("f", 2),))}
-    root, notes = estimate.tree(itself)
+    root, notes = call_tree_estimate.tree(itself)
     assert (flat(root), notes) == ([("/f", 5.0, 5.0), ("/f/f", 2.0, 0.0)], ())
     circle = {
         Step("a"): Group(row("a", 5), (row("b", 5),), (row("b", 4),)),
         Step("b"): Group(row("b", 9), (row("a", 4),), (row("a", 5),)),
     }
-    root, notes = estimate.tree(circle)
+    root, notes = call_tree_estimate.tree(circle)
     assert [node.step.name for node in root.children] == ["b"]
     assert notes == ("every function has a caller: the largest is taken for the entry",)
 
@@ -351,7 +351,7 @@ def test_who_is_a_callee_of_another_is_no_entry_even_without_rows_of_its_callers
         Step("main"): Group(row("main", 10), (), (row("f", 5, 5),)),
         Step("f"): Group(row("f", 5, 5)),
     }
-    assert flat(estimate.tree(groups)[0]) == [("/main", 10.0, 0.0), ("/main/f", 5.0, 5.0)]
+    assert flat(call_tree_estimate.tree(groups)[0]) == [("/main", 10.0, 0.0), ("/main/f", 5.0, 5.0)]
 
 
 def test_a_report_with_endless_ways_through_it_ends() -> None:
@@ -365,8 +365,8 @@ def test_a_report_with_endless_ways_through_it_ends() -> None:
         )
         for n in range(count)
     }
-    root, notes = estimate.tree(groups)
-    assert len(flat(root)) <= estimate.MOST_NODES
+    root, notes = call_tree_estimate.tree(groups)
+    assert len(flat(root)) <= call_tree_estimate.MOST_NODES
     assert notes
 
 
@@ -375,7 +375,7 @@ def test_a_callee_whose_own_rows_are_missing_is_a_leaf_and_nought_divides_nothin
         Step("main"): Group(row("main", 10), (), (row("gone", 4), row("none", 0))),
         Step("none"): Group(row("none", 0), (row("main", 0),), (row("x", 3),)),
     }
-    assert flat(estimate.tree(groups)[0]) == [
+    assert flat(call_tree_estimate.tree(groups)[0]) == [
         ("/main", 10.0, 0.0), ("/main/gone", 4.0, 0.0), ("/main/none", 0.0, 0.0),
     ]  # fmt: skip
 
@@ -386,7 +386,7 @@ def test_a_callee_whose_own_rows_are_missing_is_a_leaf_and_nought_divides_nothin
 @pytest.mark.parametrize(("weight", "measure"), [("wait", "elapsed"), ("count", "samples")])
 def test_ours_is_read_back_as_it_was(weight: str, measure: str) -> None:
     profile = SnapshotProfile(pictures.deadlock())
-    written = vs_csv.render(profile, weight_of(profile.weights, weight), idle=False)
+    written = vsperf_csv.render(profile, weight_of(profile.weights, weight), idle=False)
     report = parse(written.encode(), "ours.csv")
     assert report.notes == ()
     assert report.processes == ("store 4711",)
@@ -403,7 +403,7 @@ def test_ours_is_read_back_as_it_was(weight: str, measure: str) -> None:
 
 def test_butterflies_come_back_exactly_whoever_calls_whom() -> None:
     profile = SnapshotProfile(pictures.deadlock())
-    written = vs_csv.render(profile, weight_of(profile.weights, "count"), idle=True)
+    written = vsperf_csv.render(profile, weight_of(profile.weights, "count"), idle=True)
     report = ReportProfile(parse(written.encode(), "ours.csv"), "ours.csv")
     read = {(step.name, step.module): one for step, one in report.butterflies("samples").items()}
     ours = profile.butterflies("count")
@@ -422,7 +422,9 @@ def test_butterflies_come_back_exactly_whoever_calls_whom() -> None:
 
 def test_each_group_is_in_the_order_of_such_reports() -> None:
     profile = SnapshotProfile(pictures.deadlock())
-    lines = vs_csv.render(profile, weight_of(profile.weights, "count"), idle=False).split("\r\n")
+    lines = vsperf_csv.render(profile, weight_of(profile.weights, "count"), idle=False).split(
+        "\r\n"
+    )
     assert lines[0] == SAMPLING
     assert lines[1].startswith('"Root","start_thread",269')
     kinds = [line.split(",")[0] for line in lines[1:] if line]

@@ -9,7 +9,7 @@ import pytest
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Process, Snapshot
-from locktop.collector.worker import Worker
+from locktop.collector.sources.poller import Worker
 
 NOTHING = Snapshot(
     taken_at="", host="", source="preload", duration_s=0.0, interval_s=0.0,

@@ -14,15 +14,12 @@ from pathlib import Path
 import pictures
 import pytest
 
-from locktop.collector.analysis.avoidance import Avoidance, Means, avoidance
 from locktop.collector.analysis.deadlock_report import DeadlockReport, reports
-from locktop.collector.export import (
-    deadlock_dot,
-    deadlock_json,
-    deadlock_mermaid,
-    deadlock_text,
-    verdict,
-)
+from locktop.collector.analysis.lock_ordering_advice import Avoidance, Means, avoidance
+from locktop.collector.export import deadlock_json
+from locktop.collector.export.graph import dot, mermaid
+from locktop.collector.export.text import deadlock
+from locktop.collector.format import verdict
 from locktop.collector.model import (
     Deadlock,
     DeadlockEdge,
@@ -39,9 +36,9 @@ from locktop.collector.model import (
     ThreadState,
     Wait,
 )
-from locktop.tui.lines.deadlock_details import deadlock_details
-from locktop.tui.lines.picture import Picture
-from locktop.tui.lines.runs import line_text
+from locktop.tui.views.deadlock_details import deadlock_details
+from locktop.tui.views.snapshot_index import Picture
+from locktop.tui.views.styled_line import line_text
 
 HOSTILE = 'a"b\\N\\n<b>&amp;|{x} end`--> subgraph; %% 線程 #quot;'
 
@@ -95,7 +92,7 @@ def found_for(snapshot: Snapshot) -> Avoidance:
 
 def page(snapshot: Snapshot) -> str:
     (report,) = reports(snapshot)
-    return "\n".join(deadlock_text.lines(report))
+    return "\n".join(deadlock.lines(report))
 
 
 RING = (member(1, 2, 2), member(2, 3, 3, 4.0), member(3, 1, 1))
@@ -242,7 +239,7 @@ def test_a_lock_that_ended_with_its_thread_is_told_so() -> None:
     assert "t9 (9) took mutex g_2 (in f109 at a.c:109) and ended: a thread should" in said
     line = "deadlock: 1 thread of store 4711 waits for what nobody is left to give, for 3.00 s: "
     assert verdict.line(snapshot) == f"{line}t1 -> t9 (9), which has ended"
-    drawing = deadlock_dot.render(reports(snapshot))
+    drawing = dot.render(reports(snapshot))
     assert 'thread_9 [label="t9\\nthread 9\\nhas ended"' in drawing
     assert "lock_2 -> thread_9" in drawing
 
@@ -253,7 +250,7 @@ def test_a_wait_that_nobody_can_end_has_no_holder() -> None:
     said = page(snapshot)
     assert "\n  t1 -> nobody\n" in said
     assert "    and nobody is left who could end that wait\n" in said
-    assert "thread_0" not in deadlock_dot.render(reports(snapshot))
+    assert "thread_0" not in dot.render(reports(snapshot))
     assert found_for(snapshot).means is Means.NONE
 
 
@@ -264,7 +261,7 @@ def test_each_way_to_stand_in_the_way_has_its_words(how: How) -> None:
     words = ("held by t2", "behind t2", "got by t2", "run by t2", "the end of t2",
              "t2 (2) has not arrived", "which t2 (2) would have", "given back by t2")  # fmt: skip
     assert sum(word in said for word in words) == 1
-    assert check_mermaid(deadlock_mermaid.render(reports(snapshot))) == 6
+    assert check_mermaid(mermaid.render(reports(snapshot))) == 6
 
 
 def test_what_can_be_done_depends_on_certainty_and_on_the_end() -> None:
@@ -328,16 +325,16 @@ def drawn(dot: Path, text: str) -> list[str]:
 
 
 def test_graphviz_draws_every_name_as_it_is(need: Callable[..., Path]) -> None:
-    dot = need("dot", "graphviz")
-    texts = drawn(dot, deadlock_dot.render(hostile()))
+    graphviz = need("dot", "graphviz")
+    texts = drawn(graphviz, dot.render(hostile()))
     assert texts.count(HOSTILE) == 4, "threads"
     assert {f"thread {tid}" for tid in (1, 2, 3, 5)} <= set(texts)
     assert sum(text.startswith("mutex a") for text in texts) == 3
     assert texts.count("waits 5.00 s") == 3
     assert texts.count("held by") == 4
-    plain = drawn(dot, deadlock_dot.render(reports(pictures.deadlock())))
+    plain = drawn(graphviz, dot.render(reports(pictures.deadlock())))
     assert {"mutex fork[0]", "mutex fork[1]", "mutex fork[2]"} <= set(plain)
-    assert drawn(dot, deadlock_dot.render(())) == ["no deadlock"]
+    assert drawn(graphviz, dot.render(())) == ["no deadlock"]
 
 
 #: The part of Mermaid that is used, and not a character more.
@@ -372,26 +369,26 @@ def shown(text: str) -> str:
 
 
 def test_mermaid_keeps_to_its_grammar_whatever_the_names() -> None:
-    text = deadlock_mermaid.render(hostile())
+    text = mermaid.render(hostile())
     assert check_mermaid(text) == 8
     assert shown(text).count(f'["{HOSTILE}<br>thread ') == 4
-    assert check_mermaid(deadlock_mermaid.render(reports(pictures.deadlock()))) == 6
-    assert check_mermaid(deadlock_mermaid.render(())) == 0
+    assert check_mermaid(mermaid.render(reports(pictures.deadlock()))) == 6
+    assert check_mermaid(mermaid.render(())) == 0
 
 
 def test_a_line_of_a_drawing_is_no_item_of_a_list() -> None:
-    assert deadlock_mermaid.quoted(["1. worker", "- x"]) == '"#49;. worker<br>#45; x"'
+    assert mermaid.quoted(["1. worker", "- x"]) == '"#49;. worker<br>#45; x"'
 
 
 @pytest.mark.parametrize("count", [40])
 def test_a_drawing_of_many_behind_says_how_many_it_leaves_out(count: int) -> None:
     many = [member(5, 1, 1)._replace(tid=100 + n) for n in range(count)]
     found = reports(seen(*RING, *many, circle=3))
-    assert f"{count - 30} threads more behind" in deadlock_dot.render(found)
-    assert f"    {count} threads (t5: 100, " in "\n".join(deadlock_text.lines(found[0]))
+    assert f"{count - 30} threads more behind" in dot.render(found)
+    assert f"    {count} threads (t5: 100, " in "\n".join(deadlock.lines(found[0]))
     different = [one._replace(name=chr(0x100 + n)) for n, one in enumerate(many)]
     found = reports(seen(*RING, *different, circle=3))
-    assert f"    and {count - 20} more" in "\n".join(deadlock_text.lines(found[0]))
+    assert f"    and {count - 20} more" in "\n".join(deadlock.lines(found[0]))
 
 
 @pytest.mark.parametrize(
@@ -410,7 +407,7 @@ def test_of_each_holder_it_says_what_it_does_now(now: ThreadNow, said: str) -> N
     locks = tuple(one._replace(holder_now=now) if one.id == 11 else one for one in made.locks)
     (report,) = reports(replace(made, locks=locks))
     first = deadlock_json.document(report)["threads"][0]
-    page = " ".join(" ".join(deadlock_text.lines(report)).split())
+    page = " ".join(" ".join(deadlock.lines(report)).split())
     assert (first["holder_now"] is not None) == (now.tid == first["held_by"])
     assert said in page
     assert page.count(", now ") == bool(said)

@@ -10,9 +10,9 @@ from pathlib import Path
 import pictures
 import pytest
 
-from locktop.collector.alarms import AlarmKind
-from locktop.tui.alarm_command import AlarmCommand
-from locktop.tui.alarm_snapshots import AlarmSnapshots
+from locktop.collector.watch.alert_command import AlarmCommand
+from locktop.collector.watch.alert_snapshots import AlarmSnapshots
+from locktop.collector.watch.alerts import AlarmKind
 
 PATIENCE_S = 60.0
 

@@ -9,10 +9,10 @@ import pytest
 from rich.cells import cell_len
 
 from locktop.collector.model import How
-from locktop.tui.lines.banner import banner
-from locktop.tui.lines.deadlock_details import deadlock_details
-from locktop.tui.lines.picture import Picture
-from locktop.tui.lines.runs import line_text
+from locktop.tui.views.banner import banner
+from locktop.tui.views.deadlock_details import deadlock_details
+from locktop.tui.views.snapshot_index import Picture
+from locktop.tui.views.styled_line import line_text
 
 
 def test_banner_has_all_places_of_a_ring_and_is_no_higher_than_asked() -> None:

@@ -14,13 +14,13 @@ import pytest
 from textual.app import App
 from textual.pilot import Pilot
 
-from locktop.collector import vs_report
-from locktop.collector.analysis.callers import Node
 from locktop.collector.model import Snapshot, WaitStack
-from locktop.collector.profile import ReportProfile, SnapshotProfile
+from locktop.collector.profile import vsperf_report
+from locktop.collector.profile.call_tree import Node
+from locktop.collector.profile.profile import ReportProfile, SnapshotProfile
 from locktop.tui.app import CallersApp, LocktopApp
-from locktop.tui.callers_screen import CallersScreen
-from locktop.tui.lines.caller_rows import fit_chain
+from locktop.tui.screens.call_tree import CallersScreen
+from locktop.tui.views.call_tree_rows import fit_chain
 from locktop.tui.widgets.item_list import ItemList
 
 REPORT = b"""\
@@ -99,7 +99,7 @@ async def live(
 
 @asynccontextmanager
 async def of_report(data: bytes = REPORT) -> AsyncIterator[View]:
-    profile = ReportProfile(vs_report.parse(data, "x.csv"), "x.csv")
+    profile = ReportProfile(vsperf_report.parse(data, "x.csv"), "x.csv")
     app = CallersApp(profile, "night", environ={}, now=lambda: 0.0)
     async with app.run_test(size=(100, 30)) as pilot:
         view = View(app, pilot, pictures.HandFeed(pictures.empty()), [0.0])

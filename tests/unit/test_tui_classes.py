@@ -8,7 +8,7 @@ import pictures
 import pytest
 from support.driven import Screen, opened, with_lock
 
-from locktop.collector.export import text
+from locktop.collector.export.text import report
 from locktop.collector.model import Lock
 from locktop.tui.commands import check
 
@@ -208,7 +208,7 @@ def test_locks_of_one_class_in_a_deadlock_are_told_apart() -> None:
     )
     alike = replace(ring, locks=locks)
     lines = "\n".join(check.as_lines(alike))
-    page = " ".join(text.render(alike).split())
+    page = " ".join(report.render(alike).split())
     for id_ in (10, 11, 12):
         single = f"conn::mu at {0x55D000001000 + id_ * 64:#x}"
         assert lines.count(f"waits for mutex {single} for") == 1

@@ -19,14 +19,14 @@ from locktop.collector.model import (
     UnseenWait,
     WaitStack,
 )
-from locktop.tui.lines import lock_list, thread_list
-from locktop.tui.lines.headline import headline
-from locktop.tui.lines.lock_details import lock_details
-from locktop.tui.lines.parts import latest_events
-from locktop.tui.lines.picture import Picture
-from locktop.tui.lines.runs import STYLES, line_text
-from locktop.tui.lines.status import Pace, status_line
-from locktop.tui.lines.thread_details import thread_details
+from locktop.tui.views import lock_list, thread_list
+from locktop.tui.views.detail_parts import latest_events
+from locktop.tui.views.headline import headline
+from locktop.tui.views.lock_details import lock_details
+from locktop.tui.views.snapshot_index import Picture
+from locktop.tui.views.status import Pace, status_line
+from locktop.tui.views.styled_line import STYLES, line_text
+from locktop.tui.views.thread_details import thread_details
 
 
 def test_latest_waits_say_how_long_ago_they_were_over() -> None:

@@ -8,7 +8,7 @@ import sys
 #: The writer gets to its signal only after the patience has ended: as one that was not scheduled.
 _LATE = """
 import os, signal, threading, time
-from locktop.tui import driver
+from locktop.tui.terminal import driver
 
 driver._PATIENCE_S = 0.01
 blocked, sent, ended = threading.Event(), threading.Event(), threading.Event()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from locktop.tui.lines import figures
-from locktop.tui.lines.figures import bar, clock, count, duration, exact, fit, percent, size
+from locktop.tui.views import cells
+from locktop.tui.views.cells import bar, clock, count, duration, exact, fit, percent, size
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ from locktop.tui.lines.figures import bar, clock, count, duration, exact, fit, p
 )
 def test_duration(seconds: float | None, text: str) -> None:
     assert duration(seconds) == text
-    assert len(text) <= figures.DURATION_WIDTH
+    assert len(text) <= cells.DURATION_WIDTH
 
 
 @pytest.mark.parametrize(
@@ -59,15 +59,15 @@ def test_duration(seconds: float | None, text: str) -> None:
 )
 def test_count(number: float, text: str) -> None:
     assert count(number) == text
-    assert len(text) <= figures.COUNT_WIDTH
+    assert len(text) <= cells.COUNT_WIDTH
 
 
 def test_every_magnitude_stays_within_its_column() -> None:
     for exponent in range(-120, 180):
         value = 10 ** (exponent / 12) * 1.0007
-        assert len(count(value)) <= figures.COUNT_WIDTH, value
+        assert len(count(value)) <= cells.COUNT_WIDTH, value
         if value < 8e7:
-            assert len(duration(value)) <= figures.DURATION_WIDTH, value
+            assert len(duration(value)) <= cells.DURATION_WIDTH, value
 
 
 def test_percent_says_neither_nothing_of_a_little_nor_all_of_less() -> None:

@@ -8,9 +8,9 @@ import pictures
 import pytest
 
 from locktop.collector.model import Doing, Kind, ThreadNow, ThreadState, Wait
-from locktop.tui.lines.headline import headline
-from locktop.tui.lines.picture import Picture
-from locktop.tui.lines.runs import line_text
+from locktop.tui.views.headline import headline
+from locktop.tui.views.snapshot_index import Picture
+from locktop.tui.views.styled_line import line_text
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120, 200])

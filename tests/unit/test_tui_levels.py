@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from locktop.collector.launch import LEVELS as THERE_ARE
+from locktop.collector.sources.launch import LEVELS as THERE_ARE
 from locktop.tui.levels import LEVELS, described
 
 

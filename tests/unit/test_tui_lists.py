@@ -9,11 +9,11 @@ import pytest
 from rich.cells import cell_len
 
 from locktop.collector.model import Doing, Held, Kind, ThreadNow
-from locktop.tui.lines import lock_list, thread_list
-from locktop.tui.lines.order import Ordering, matches
-from locktop.tui.lines.picture import Picture
-from locktop.tui.lines.runs import line_text
-from locktop.tui.lines.table import lay_out
+from locktop.tui.views import lock_list, thread_list
+from locktop.tui.views.snapshot_index import Picture
+from locktop.tui.views.sorting import Ordering, matches
+from locktop.tui.views.styled_line import line_text
+from locktop.tui.views.table import lay_out
 
 
 @pytest.mark.parametrize("width", range(60, 220, 7))

@@ -9,14 +9,14 @@ import pictures
 import pytest
 from support.driven import opened
 
-from locktop.collector import suppressions
+from locktop.collector.config import suppressions
 from locktop.collector.model import Frame, OrderCycle, OrderEdge, Snapshot
-from locktop.collector.source import Source
+from locktop.collector.sources.base import Source
 from locktop.tui.feed import WorkerFeed
-from locktop.tui.lines.order_details import order_details
-from locktop.tui.lines.picture import Picture
-from locktop.tui.lines.runs import line_text
-from locktop.tui.lines.status import notes
+from locktop.tui.views.lock_order_details import order_details
+from locktop.tui.views.snapshot_index import Picture
+from locktop.tui.views.status import notes
+from locktop.tui.views.styled_line import line_text
 
 ALARMING = {"alarm", "stuck", "waiting"}
 

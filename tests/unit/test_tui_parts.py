@@ -14,18 +14,19 @@ import pytest
 from textual.color import Color
 
 from locktop.collector.errors import LocktopError
-from locktop.tui import saving, theme_files
+from locktop.collector.export import files
+from locktop.collector.sources.launched_program import EndedEarlyError, Started
+from locktop.tui import themes
 from locktop.tui.actions import ACTIONS
 from locktop.tui.app import LocktopApp
 from locktop.tui.bindings import bindings, footer_line
 from locktop.tui.commands.run import tell_end
+from locktop.tui.frame_pacer import DRAWN_TO_RAISE, SKIPS_TO_LOWER, Pacer
 from locktop.tui.keymap import CALLERS_ACTIONS, CALLERS_KEYMAP, FOOTER, KEYMAP
-from locktop.tui.lines.runs import line_text
-from locktop.tui.pace import DRAWN_TO_RAISE, SKIPS_TO_LOWER, Pacer
-from locktop.tui.started import EndedEarlyError, Started
+from locktop.tui.views.styled_line import line_text
 from locktop.tui.widgets.help import WIDTH, help_text
 
-ALL = theme_files.load_all()[0]
+ALL = themes.load_all()[0]
 COLOURED = [theme for theme in ALL.values() if not theme.ansi]
 
 
@@ -68,11 +69,11 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("theme", COLOURED, ids=lambda theme: theme.name)
-def test_text_of_every_theme_can_be_read(theme: theme_files.ThemeFile) -> None:
+def test_text_of_every_theme_can_be_read(theme: themes.ThemeFile) -> None:
     """WCAG 2.2: 4.5 for text. The rules between panels are no text."""
     least = 7.0 if theme.name == "contrast" else 4.5
     backgrounds = {"alarm": "alarm-back", "flag": "flag-back", "cursor": "cursor-back"}
-    for name in theme_files.STYLED:
+    for name in themes.STYLED:
         if name in ("rule", "cursor-elsewhere"):
             continue
         behind = theme.screen.get(backgrounds.get(name, ""), theme.base["background"])
@@ -105,7 +106,7 @@ def test_there_are_themes_for_dark_light_contrast_sixteen_and_no_colours() -> No
     ],
 )
 def test_the_theme_suits_the_terminal(environ: dict[str, str], name: str) -> None:
-    assert theme_files.default_name(environ) == name
+    assert themes.default_name(environ) == name
 
 
 @pytest.mark.parametrize(
@@ -124,13 +125,13 @@ def test_the_theme_suits_the_terminal(environ: dict[str, str], name: str) -> Non
 async def test_a_broken_theme_file_is_told_and_left_out(
     change: tuple[str, str], complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    night = next(p for p in theme_files._shipped() if p.name == "night.toml").read_text()
+    night = next(p for p in themes._shipped() if p.name == "night.toml").read_text()
     own = tmp_path / "locktop" / "themes"
     own.mkdir(parents=True)
     (own / "own.toml").write_text(night.replace(*change))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    themes, wrong = theme_files.load_all()
-    assert set(themes) == set(ALL)
+    found, wrong = themes.load_all()
+    assert set(found) == set(ALL)
     assert len(wrong) == 1
     assert "own.toml" in wrong[0]
     assert complaint in wrong[0]
@@ -140,22 +141,22 @@ async def test_a_broken_theme_file_is_told_and_left_out(
 
 
 def test_the_users_own_theme_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    night = next(p for p in theme_files._shipped() if p.name == "night.toml").read_text()
+    night = next(p for p in themes._shipped() if p.name == "night.toml").read_text()
     own = tmp_path / "locktop" / "themes"
     own.mkdir(parents=True)
     (own / "mine.toml").write_text(night.replace('"night"', '"mine"'))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    assert "mine" in theme_files.load_all()[0]
+    assert "mine" in themes.load_all()[0]
 
 
 def test_write_file_is_whole_private_and_never_over_another(tmp_path: Path) -> None:
     path = tmp_path / "a"
-    saving.write_file(path, b"one")
-    with pytest.raises(saving.NotWrittenError, match=r"a exists; --force"):
-        saving.write_file(path, b"two")
+    files.write_file(path, b"one")
+    with pytest.raises(files.NotWrittenError, match=r"a exists; --force"):
+        files.write_file(path, b"two")
     assert path.read_bytes() == b"one"
     assert path.stat().st_mode & 0o777 == 0o600
-    saving.write_file(path, b"three", replace=True)
+    files.write_file(path, b"three", replace=True)
     assert path.read_bytes() == b"three"
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
 
@@ -165,20 +166,20 @@ def test_write_file_replaces_nothing_but_a_file(tmp_path: Path, replace: bool) -
     target, link, pipe = tmp_path / "target", tmp_path / "link", tmp_path / "pipe"
     target.write_bytes(b"kept")
     link.symlink_to(target)
-    with pytest.raises(saving.NotWrittenError, match=f"link is a symbolic link to {target}"):
-        saving.write_file(link, b"new", replace=replace)
-    with pytest.raises(saving.NotWrittenError, match="is a directory"):
-        saving.write_file(tmp_path, b"new", replace=replace)
-    with pytest.raises(saving.NotWrittenError, match=r"nodir/x\.json: no such directory"):
-        saving.write_file(tmp_path / "nodir" / "x.json", b"new", replace=replace)
-    saving.write_file(Path("/dev/null"), b"new", replace=replace)
-    with pytest.raises(saving.NotWrittenError, match=r"^/dev/full: no space left on device; make"):
-        saving.write_file(Path("/dev/full"), b"new", replace=replace)
+    with pytest.raises(files.NotWrittenError, match=f"link is a symbolic link to {target}"):
+        files.write_file(link, b"new", replace=replace)
+    with pytest.raises(files.NotWrittenError, match="is a directory"):
+        files.write_file(tmp_path, b"new", replace=replace)
+    with pytest.raises(files.NotWrittenError, match=r"nodir/x\.json: no such directory"):
+        files.write_file(tmp_path / "nodir" / "x.json", b"new", replace=replace)
+    files.write_file(Path("/dev/null"), b"new", replace=replace)
+    with pytest.raises(files.NotWrittenError, match=r"^/dev/full: no space left on device; make"):
+        files.write_file(Path("/dev/full"), b"new", replace=replace)
     assert Path("/dev/null").is_char_device()
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        saving.write_file(pipe, b"new", replace=replace)
+        files.write_file(pipe, b"new", replace=replace)
         assert os.read(reader, 100) == b"new"
     finally:
         os.close(reader)
@@ -192,7 +193,7 @@ def test_a_name_for_a_file_holds_nothing_of_a_strangers_path() -> None:
 
     snapshot = pictures.normal()
     hostile = replace(snapshot.process, comm="../../etc/x y\x1b")
-    name = saving.picture_name(replace(snapshot, process=hostile), ".json")
+    name = files.picture_name(replace(snapshot, process=hostile), ".json")
     assert name == "locktop-_.._etc_x_y_-4711-20261121T031245Z.json"
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pictures
 
 from locktop.collector.model import Kind
-from locktop.tui.lines.picture import Picture
+from locktop.tui.views.snapshot_index import Picture
 
 
 def test_a_join_of_no_known_thread_is_called_that() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pictures
 from rich.cells import cell_len
 
-from locktop.tui.lines.runs import changed_cells, cut, line_text, merge, say, wrap
-from locktop.tui.lines.shorten import middle, path_in, place_in, without_arguments
+from locktop.tui.views.shorten import middle, path_in, place_in, without_arguments
+from locktop.tui.views.styled_line import changed_cells, cut, line_text, merge, say, wrap
 
 
 def test_merge_joins_neighbours_and_blanks_take_the_style_before_them() -> None:

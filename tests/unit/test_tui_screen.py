@@ -14,10 +14,10 @@ from textual import events
 from textual.events import Key
 from textual.widgets import Input
 
-from locktop.collector.launch import LEVELS
 from locktop.collector.model import Lock
+from locktop.collector.sources.launch import LEVELS
 from locktop.tui.app import LocktopApp
-from locktop.tui.widgets.foot import Foot
+from locktop.tui.widgets.footer import Foot
 
 
 async def test_says_first_what_is_stuck_for_how_long_because_of_whom_and_where() -> None:

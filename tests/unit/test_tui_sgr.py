@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from locktop.tui.sgr import DEFAULT, Attributes, Shortener, apply, change
+from locktop.tui.terminal.sgr import DEFAULT, Attributes, Shortener, apply, change
 
 SEQUENCE = re.compile(r"\x1b\[([0-9;]*)m")
 MOVE = re.compile(r"\x1b\[[0-9;]*H|\r?\n")

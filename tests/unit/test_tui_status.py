@@ -7,8 +7,8 @@ from dataclasses import replace
 import pictures
 from rich.cells import cell_len
 
-from locktop.tui.lines.runs import line_text
-from locktop.tui.lines.status import Pace, status_line
+from locktop.tui.views.status import Pace, status_line
+from locktop.tui.views.styled_line import line_text
 
 
 def test_status_line_keeps_a_gap_and_leaves_out_from_the_end() -> None:

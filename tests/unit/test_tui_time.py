@@ -10,14 +10,14 @@ import pytest
 from rich.cells import cell_len
 from support.driven import opened
 
-from locktop.collector.export import time_text
+from locktop.collector.export.text import time_split
 from locktop.collector.model import Counter, Counters, Switches, Thread, TimeSplit
-from locktop.tui.lines import thread_list
-from locktop.tui.lines.picture import Picture
-from locktop.tui.lines.runs import STYLES, line_text
-from locktop.tui.lines.table import lay_out
-from locktop.tui.lines.thread_details import thread_details
-from locktop.tui.lines.time_bar import SIGNS, time_bar, time_words
+from locktop.tui.views import thread_list
+from locktop.tui.views.snapshot_index import Picture
+from locktop.tui.views.styled_line import STYLES, line_text
+from locktop.tui.views.table import lay_out
+from locktop.tui.views.thread_details import thread_details
+from locktop.tui.views.time_bar import SIGNS, time_bar, time_words
 
 VIRTUAL = "this virtual machine gives none"
 
@@ -37,7 +37,7 @@ def test_signs_differ_and_styles_are_those_of_the_themes() -> None:
     assert len({sign for _, sign, _ in SIGNS}) == len(SIGNS)
     assert {part for part, _, _ in SIGNS} == set(TimeSplit._fields[:-1])
     assert {style for _, _, style in SIGNS} <= set(STYLES)
-    assert {part for part, _, _ in SIGNS} == set(time_text.PARTS)
+    assert {part for part, _, _ in SIGNS} == set(time_split.PARTS)
 
 
 def test_a_bar_fills_its_width_whatever_the_shares() -> None:
@@ -185,7 +185,7 @@ def page(*times: TimeSplit | None) -> list[str]:
     threads = [
         worker()._replace(tid=number, time=time) for number, time in enumerate(times, start=1)
     ]
-    return list(time_text.lines(threads, "0.5 s", lambda tid: f"thread {tid}"))
+    return list(time_split.lines(threads, "0.5 s", lambda tid: f"thread {tid}"))
 
 
 def test_a_table_of_the_busiest() -> None:

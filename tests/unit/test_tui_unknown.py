@@ -8,16 +8,17 @@ import pictures
 import pytest
 from support.driven import opened
 
-from locktop.collector.export import text, verdict
+from locktop.collector.export.text import report
+from locktop.collector.format import verdict
 from locktop.collector.model import Held, Kind, Snapshot, Thread, ThreadState, WaitStack
-from locktop.tui.lines.banner import no_deadlock
-from locktop.tui.lines.class_details import class_details
-from locktop.tui.lines.group_details import group_details
-from locktop.tui.lines.headline import headline
-from locktop.tui.lines.picture import Picture
-from locktop.tui.lines.runs import line_text
-from locktop.tui.lines.shorten import middle
-from locktop.tui.lines.thread_details import thread_details
+from locktop.tui.views.banner import no_deadlock
+from locktop.tui.views.class_details import class_details
+from locktop.tui.views.group_details import group_details
+from locktop.tui.views.headline import headline
+from locktop.tui.views.shorten import middle
+from locktop.tui.views.snapshot_index import Picture
+from locktop.tui.views.styled_line import line_text
+from locktop.tui.views.thread_details import thread_details
 
 
 def outside() -> Snapshot:
@@ -131,9 +132,9 @@ def test_the_first_line_has_room_for_it() -> None:
 def test_who_holds_a_lock_is_not_idle_on_a_page() -> None:
     seen = of_python(1)
     holder = seen.threads[0]._replace(holds=(Held(50, 0, None),))
-    page = text.render(replace(seen, threads=(holder, seen.threads[1])))
+    page = report.render(replace(seen, threads=(holder, seen.threads[1])))
     assert "2 threads (1 asleep, 1 waiting)" in page
-    assert "2 threads (1 idle, 1 waiting)" in text.render(seen)
+    assert "2 threads (1 idle, 1 waiting)" in report.render(seen)
 
 
 def test_a_page_leaves_out_where_hardly_anybody_waited() -> None:
@@ -142,11 +143,11 @@ def test_a_page_leaves_out_where_hardly_anybody_waited() -> None:
     stacks = (WaitStack(1, 5, 100.0),), (WaitStack(2, 5, 0.05),)
     most = first._replace(wait_s=100.0, wait_stacks=stacks[0])
     least = second._replace(wait_s=0.05, wait_stacks=stacks[1])
-    page = text.render(replace(seen, locks=(most, least, *rest)))
+    page = report.render(replace(seen, locks=(most, least, *rest)))
     assert f"{first.name}, 100 % of its wait" in page
     assert f"{second.name}, 100 % of its wait" not in page
     more = replace(seen, locks=(most, least._replace(wait_s=1.0), *rest))
-    assert f"{second.name}, 5 % of its wait" in text.render(more)
+    assert f"{second.name}, 5 % of its wait" in report.render(more)
 
 
 def test_a_long_name_loses_first_what_says_nothing() -> None:

@@ -18,7 +18,7 @@ from locktop.tui.commands.options import (
 from locktop.tui.commands.output import add_output, destination, write
 
 if TYPE_CHECKING:
-    from locktop.collector.profile import Profile
+    from locktop.collector.profile.profile import Profile
 
 NAME = "callers"
 HELP = "where the waiting comes from: callers and callees"
@@ -71,7 +71,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    from locktop.collector import profile
+    from locktop.collector.profile import profile
 
     if arguments.file is None:
         from locktop.tui.commands.attach import watch
@@ -92,7 +92,7 @@ def _write(arguments: argparse.Namespace) -> int:
 
 
 def _profile(arguments: argparse.Namespace) -> Profile:
-    from locktop.collector import profile
+    from locktop.collector.profile import profile
 
     if arguments.file is not None:
         return profile.read(arguments.file, rules(arguments))
@@ -106,8 +106,8 @@ def _profile(arguments: argparse.Namespace) -> Profile:
 
 def _rendered(found: Profile, arguments: argparse.Namespace) -> bytes:
     from locktop.collector.errors import LocktopError
-    from locktop.collector.profile import step_named, weight_of
-    from locktop.tui import saving
+    from locktop.collector.export import files
+    from locktop.collector.profile.profile import step_named, weight_of
 
     weight = weight_of(found.weights, arguments.weight)
     name = arguments.function
@@ -117,11 +117,11 @@ def _rendered(found: Profile, arguments: argparse.Namespace) -> bytes:
             raise LocktopError(f"{arguments.file} is such a report already")
         if step is not None:
             raise LocktopError("such a report has all functions; leave --function out")
-        from locktop.collector.export import vs_csv
+        from locktop.collector.export import vsperf_csv
 
-        return saving.encoded(vs_csv.render(found, weight, arguments.idle))
+        return files.encoded(vsperf_csv.render(found, weight, arguments.idle))
     form = arguments.format or "text"
-    return saving.saved_callers(found, weight, arguments.idle, step, form, _width())
+    return files.saved_callers(found, weight, arguments.idle, step, form, _width())
 
 
 def _width() -> int:

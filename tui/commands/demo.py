@@ -38,8 +38,8 @@ def execute(arguments: argparse.Namespace) -> int:
         command += ["--seconds", str(max(1, round(arguments.seconds)))]
     if not has_terminal():
         return _print_snapshot(command)
+    from locktop.collector.sources.launched_program import Started
     from locktop.tui.commands.attach import watch
-    from locktop.tui.started import Started
 
     with Started(command[0], command, output=os.devnull) as started:
         watch(started.source(rules(arguments)), arguments)
@@ -59,8 +59,8 @@ def demo_program() -> Path:
 
 
 def _print_snapshot(command: list[str]) -> int:
-    from locktop.collector.export.text import render
-    from locktop.tui.started import Started
+    from locktop.collector.export.text.report import render
+    from locktop.collector.sources.launched_program import Started
 
     with Started(command[0], command, output=os.devnull) as started:
         source = started.source()

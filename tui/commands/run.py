@@ -16,7 +16,7 @@ from locktop.tui.commands.options import (
 
 if TYPE_CHECKING:
     from locktop.collector.errors import LocktopError
-    from locktop.tui.started import Started
+    from locktop.collector.sources.launched_program import Started
 
 NAME = "run"
 HELP = "start a program with the library and watch it"
@@ -45,8 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Start it, watch it, end it; gives the exit status."""
-    from locktop.collector import launch
     from locktop.collector.errors import LocktopError
+    from locktop.collector.sources import launch
 
     command: list[str] = arguments.command
     if command[:1] == ["--"]:
@@ -65,8 +65,8 @@ def execute(arguments: argparse.Namespace) -> int:
 def watch_started(program: str, command: list[str], arguments: argparse.Namespace) -> int:
     """Run ``command`` under the screen."""
     from locktop.collector.errors import LocktopError
+    from locktop.collector.sources.launched_program import Started
     from locktop.tui.commands.attach import watch
-    from locktop.tui.started import Started
 
     unseen = None
     told_apart = rules(arguments)
@@ -83,8 +83,8 @@ def tell_end(started: Started, unseen: LocktopError | None) -> int:
 
     ``unseen``: why it could not be watched.
     """
-    from locktop.tui.lines.figures import plain
-    from locktop.tui.started import EndedEarlyError
+    from locktop.collector.sources.launched_program import EndedEarlyError
+    from locktop.tui.views.cells import plain
 
     lines = started.told() if unseen is None else [str(unseen), *started.output_told()]
     for line in lines:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from locktop.tui.commands.options import add_looking, add_pid, attached, duration
 
 if TYPE_CHECKING:
-    from locktop.collector.source import Source
-    from locktop.tui.watching import Watching
+    from locktop.collector.sources.base import Source
+    from locktop.collector.watch.watcher import Watching
 
 NAME = "watch"
 HELP = "say, save and run a command when threads deadlock or wait too long"
@@ -136,11 +136,11 @@ def _check_directory(directory: Path | None) -> None:
 
 
 def _watching(source: Source, arguments: argparse.Namespace) -> Watching:
-    from locktop.collector.alarms import AlarmKind, Alarms
-    from locktop.collector.rate_limit import RateLimit
-    from locktop.tui.alarm_command import AlarmCommand
-    from locktop.tui.alarm_snapshots import AlarmSnapshots
-    from locktop.tui.watching import Watching
+    from locktop.collector.watch.alert_command import AlarmCommand
+    from locktop.collector.watch.alert_snapshots import AlarmSnapshots
+    from locktop.collector.watch.alerts import AlarmKind, Alarms
+    from locktop.collector.watch.rate_limit import RateLimit
+    from locktop.collector.watch.watcher import Watching
 
     wait_s, on_wait = arguments.on_wait or (None, None)
     lines = {AlarmKind.DEADLOCK: arguments.on_deadlock, AlarmKind.WAIT: on_wait}

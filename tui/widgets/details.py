@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from locktop.tui.lines.runs import Line, wrap
-from locktop.tui.widgets.painting import PLAIN
-from locktop.tui.widgets.sheet import Sheet
+from locktop.tui.views.styled_line import Line, wrap
+from locktop.tui.widgets.scroll_panel import Sheet
+from locktop.tui.widgets.strip_cache import PLAIN
 
 #: Where the second line of a wrapped one begins.
 _INDENT = 11

@@ -8,9 +8,9 @@ from functools import cache
 from textual import events
 from textual.message import Message
 
-from locktop.tui.lines.runs import Line
-from locktop.tui.widgets.painting import CURSOR, CURSOR_ELSEWHERE, PLAIN
-from locktop.tui.widgets.sheet import Sheet
+from locktop.tui.views.styled_line import Line
+from locktop.tui.widgets.scroll_panel import Sheet
+from locktop.tui.widgets.strip_cache import CURSOR, CURSOR_ELSEWHERE, PLAIN
 
 
 class ItemList(Sheet):

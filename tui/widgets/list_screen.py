@@ -8,11 +8,11 @@ from textual.containers import Container
 from textual.screen import Screen
 from textual.widgets import Input
 
-from locktop.tui.lines.runs import say
+from locktop.tui.views.styled_line import say
 from locktop.tui.widgets.filter import Filter
-from locktop.tui.widgets.foot import Foot
+from locktop.tui.widgets.footer import Foot
 from locktop.tui.widgets.item_list import ItemList
-from locktop.tui.widgets.sheet import Sheet
+from locktop.tui.widgets.scroll_panel import Sheet
 
 
 class ListScreen(Screen[None]):
