@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from functools import wraps
 from typing import ParamSpec
 
+from msgspec.structs import replace
 from textual.app import App
 
 from locktop.collector.analysis import time_split
@@ -118,21 +118,21 @@ def wait(lock: int, kind: Kind, for_s: float, *holders: int, stack: int = 1, **m
 
 
 def thread(tid: int, name: str, state: ThreadState, **more: object) -> Thread:
-    made = Thread(tid, name, True, state, None, (), {}, 0.0, 0, 0)._replace(**more)  # type: ignore[arg-type]
+    made = replace(Thread(tid, name, True, state, None, (), {}, 0.0, 0, 0), **more)  # type: ignore[arg-type]
     if "time" in more:
         return made
     # Whoever is on a CPU for long wants one for some time too.
     used = time_split.Used(made.cpu_share, made.cpu_share / 5, None)
     time = time_split.split(1.0, used, made.wait_share, made.idle_share)
-    return made._replace(time=time)
+    return replace(made, time=time)
 
 
 def lock(id: int, name: str, kind: Kind = Kind.MUTEX, **more: object) -> Lock:
     made = Lock(
         id, 0x55D0_0000_1000 + id * 64, kind, name, 0, 0, 0, 0.0, 0.0, 0.0, 0, 0.0, (), (), ()
     )
-    made = made._replace(idle=kind not in CONTENTION_KINDS, **more)  # type: ignore[arg-type]
-    return made._replace(idle_s=made.wait_s if made.idle else 0.0)
+    made = replace(made, idle=kind not in CONTENTION_KINDS, **more)  # type: ignore[arg-type]
+    return replace(made, idle_s=made.wait_s if made.idle else 0.0)
 
 
 def snapshot(threads: tuple[Thread, ...], locks: tuple[Lock, ...], **more: object) -> Snapshot:
@@ -491,9 +491,9 @@ def fleet(connections: int = 212, tick: int = 0) -> Snapshot:
     eight in an array. The first is held, and two wait for it."""
     calm = normal()
     threads = tuple(
-        one._replace(holds=(Held(1000, 0x401100, 0.2),))
+        replace(one, holds=(Held(1000, 0x401100, 0.2),))
         if one.tid == 4714
-        else one._replace(waiting_for=wait(1000, Kind.MUTEX, 0.1, 4714))
+        else replace(one, waiting_for=wait(1000, Kind.MUTEX, 0.1, 4714))
         if one.tid in (4712, 4713)
         else one
         for one in calm.threads
@@ -529,7 +529,7 @@ def fleet(connections: int = 212, tick: int = 0) -> Snapshot:
         )
         for i in range(8)
     )
-    calm_locks = tuple(one._replace(holders=(), waiters=()) for one in calm.locks if one.id == 1)
+    calm_locks = tuple(replace(one, holders=(), waiters=()) for one in calm.locks if one.id == 1)
     rest = tuple(one for one in calm.locks if one.id != 1)
     return replace(calm, threads=threads, locks=calm_locks + made + shards + rest)
 
@@ -583,8 +583,8 @@ def hostile() -> Snapshot:
         "線程の名前",
         "e\u0301\u0301",
     )
-    threads = tuple(t._replace(name=names[i % len(names)]) for i, t in enumerate(calm.threads))
-    locks = tuple(k._replace(name=names[i % len(names)] + "]") for i, k in enumerate(calm.locks))
+    threads = tuple(replace(t, name=names[i % len(names)]) for i, t in enumerate(calm.threads))
+    locks = tuple(replace(k, name=names[i % len(names)] + "]") for i, k in enumerate(calm.locks))
     return replace(calm, threads=threads, locks=locks)
 
 

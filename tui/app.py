@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual.app import App
@@ -31,7 +32,8 @@ Result = TypeVar("Result")
 class ThemedApp(App[Result]):
     """An app with our themes and nothing that moves by itself."""
 
-    CSS_PATH = "app.tcss"
+    # Beside this file: a screen that subclasses the app lies in another folder.
+    CSS_PATH = Path(__file__).with_name("app.tcss")
     ENABLE_COMMAND_PALETTE = False
     # Also while a filter is typed or the help is read, where Textual would copy.
     BINDINGS: ClassVar[list[BindingType]] = [

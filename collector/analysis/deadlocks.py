@@ -15,7 +15,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from locktop.collector.analysis import wait_for_graph
 from locktop.collector.analysis.wait_for_graph import Need, Stop, Waits

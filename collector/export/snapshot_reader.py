@@ -330,7 +330,7 @@ def _time(one: _Fields) -> TimeSplit:
     return TimeSplit(
         one.share("cpu"), one.share("runnable"), one.share("contended"), one.share("idle"),
         one.share("disk"), one.share("other"),
-        tuple(name for name in one.texts("unknown") if name in TimeSplit._fields[:-1]),
+        tuple(name for name in one.texts("unknown") if name in TimeSplit.__struct_fields__[:-1]),
     )  # fmt: skip
 
 

@@ -6,8 +6,9 @@ Keys may be added; those that are there keep their meaning.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from typing import Any
+
+import msgspec
 
 from locktop.collector.analysis import blame_chains, lock_classes, thread_groups
 from locktop.collector.analysis.lock_classes import LockClass
@@ -155,12 +156,12 @@ def _thread(thread: Thread, why: str, before: _Before | None) -> dict[str, Any]:
 
 
 def _time(time: TimeSplit) -> dict[str, Any]:
-    return time._asdict() | {"unknown": list(time.unknown)}
+    return {**msgspec.to_builtins(time), "unknown": list(time.unknown)}
 
 
 def _plain(part: Switches | Counters | None) -> dict[str, Any] | None:
     """By the names of the fields."""
-    return asdict(part) if part is not None else None
+    return msgspec.to_builtins(part) if part is not None else None
 
 
 def _thread_interval(thread: Thread, before: Thread | None) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from contextlib import closing
 from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 from support.targets import PATIENCE_S, StartTarget, Target
 
 from locktop.collector.model import Kind, Snapshot, Thread
@@ -66,8 +67,9 @@ def test_they_are_those_of_a_look(
 
 def without_times(snapshot: Snapshot) -> dict[int, Thread]:
     return {
-        thread.tid: thread._replace(
-            waiting_for=wait._replace(for_s=0.0) if wait else None,
+        thread.tid: replace(
+            thread,
+            waiting_for=replace(wait, for_s=0.0) if wait else None,
             now=None,  # since when a call lasts each knows from its own looks
             wait_s=dict.fromkeys(thread.wait_s, 0.0),
             cpu_s=0.0,
@@ -75,7 +77,7 @@ def without_times(snapshot: Snapshot) -> dict[int, Thread]:
             wait_share=round(thread.wait_share, 3),
             idle_share=round(thread.idle_share, 3),
             time=None,
-            holds=tuple(held._replace(for_s=None) for held in thread.holds),
+            holds=tuple(replace(held, for_s=None) for held in thread.holds),
         )
         for thread in snapshot.threads
         for wait in [thread.waiting_for]

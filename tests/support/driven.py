@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pictures
+from msgspec.structs import replace
 from textual.pilot import Pilot
 
 from locktop.collector.model import Snapshot
@@ -90,7 +91,7 @@ async def opened(
 
 def with_lock(snapshot: Snapshot, id: int, **changes: object) -> Snapshot:
     locks = tuple(
-        lock._replace(**changes) if lock.id == id else lock  # type: ignore[arg-type]
+        replace(lock, **changes) if lock.id == id else lock  # type: ignore[arg-type]
         for lock in snapshot.locks
     )
     return replace(snapshot, locks=locks)

@@ -13,9 +13,9 @@ import json
 import os
 import sys
 import threading
-from dataclasses import replace
 
 import pictures
+from msgspec.structs import replace
 from textual.pilot import Pilot
 
 from locktop.tui.app import LocktopApp, run_app

@@ -11,10 +11,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pictures
 import pytest
+from msgspec.structs import replace
 
 from locktop.collector.model import Confidence, Deadlock, OrderCycle, OrderEdge
 from locktop.tui import cli

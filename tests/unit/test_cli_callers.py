@@ -11,6 +11,7 @@ from pathlib import Path
 import msgpack
 import pictures
 import pytest
+from msgspec.structs import replace
 
 from locktop.collector.export.snapshot_writer import document
 from locktop.collector.model import Snapshot
@@ -125,7 +126,7 @@ def test_weights(saved: Path) -> None:
 def test_a_snapshot_without_blame_says_so(tmp_path: Path) -> None:
     path = tmp_path / "saved.json"
     bare: Snapshot = pictures.normal()
-    locks = tuple(lock._replace(blame=()) for lock in bare.locks)
+    locks = tuple(replace(lock, blame=()) for lock in bare.locks)
     path.write_text(json.dumps(document(pictures.replace(bare, locks=locks))))
     text = said(path, "--weight", "blame")
     assert "nothing was waited for\n" in text
@@ -140,7 +141,7 @@ def test_a_deadlock_is_told_beside(tmp_path: Path) -> None:
 
 def test_without_stacks_it_says_why(tmp_path: Path) -> None:
     path = tmp_path / "saved.json"
-    locks = tuple(lock._replace(wait_stacks=()) for lock in pictures.normal().locks)
+    locks = tuple(replace(lock, wait_stacks=()) for lock in pictures.normal().locks)
     counting = pictures.replace(pictures.normal(), locks=locks, level="counting")
     path.write_text(json.dumps(document(counting)))
     text = said(path)

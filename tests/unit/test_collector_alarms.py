@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 
 import pictures
 import pytest
+from msgspec.structs import replace
 
 from locktop.collector.model import CONTENTION_KINDS, Kind, Snapshot, ThreadState, Wait
 from locktop.collector.sources.base import WaitNow
@@ -103,7 +104,7 @@ def test_the_line_names_thread_lock_holder_and_place() -> None:
         "wait: worker-0 (4712) of store 4711 has waited 234 ms for mutex g_cache_lock,"
         " held by worker-2 (4714), in cache_get at /src/store/cache.c:42"
     )
-    over = replace(alarm, marks=frozenset({(4712, 99, 1), (1, 2, 3)}))
+    over = dataclasses.replace(alarm, marks=frozenset({(4712, 99, 1), (1, 2, 3)}))
     assert alert_line.line(over, snapshot).endswith(", which is over; so has 1 more")
     gone = Alarm(AlarmKind.WAIT, 1, 999, 1.0, frozenset({(1, 1, 999)}))
     assert "thread 1 of store 4711 has waited 1.00 s for lock 999" in alert_line.line(
@@ -201,12 +202,12 @@ def test_a_wait_that_gets_too_long_is_worth_a_look_once() -> None:
 @pytest.mark.parametrize("kind", list(Kind))
 @pytest.mark.parametrize("idle", [False, True])
 def test_the_rules_tell_which_waits_count_whatever_their_kind(kind: Kind, idle: bool) -> None:
-    found = Alarms(5.0).due(waiting(t1=wait(kind=kind)._replace(idle=idle)))
+    found = Alarms(5.0).due(waiting(t1=replace(wait(kind=kind), idle=idle)))
     assert len(found) == (not idle)
 
 
 def test_what_turns_out_to_be_for_work_is_due_no_more_and_was_not_missed() -> None:
-    alarms, idle = Alarms(5.0), wait()._replace(idle=True)
+    alarms, idle = Alarms(5.0), replace(wait(), idle=True)
     (alarm,) = alarms.due(waiting(t1=wait(), t2=wait()))
     assert not alarms.is_idle(alarm, waiting(t1=wait(), t2=idle)), "one of them is held up"
     assert not alarms.is_idle(alarm, waiting(t1=idle)), "the other one is over, and was none"
@@ -221,34 +222,34 @@ def test_what_turns_out_to_be_for_work_is_due_no_more_and_was_not_missed() -> No
 def test_a_long_wait_that_only_names_tell_is_worth_one_look_with_them() -> None:
     looks = Looks(wait_s=5.0)
     looks.at({})
-    unknown = replace(now(False, kind=Kind.COND), idle=None)
-    short = replace(unknown, for_s=1.0)
+    unknown = dataclasses.replace(now(False, kind=Kind.COND), idle=None)
+    short = dataclasses.replace(unknown, for_s=1.0)
     assert not looks.at({1: short})
     assert looks.at({1: unknown})
     assert looks.asked.needs_names
     assert not looks.at({1: unknown})
     # Another one at the same place, whose verdict that look has brought.
-    assert not looks.at({1: replace(unknown, idle=True, seq=2)})
-    assert looks.at({1: replace(unknown, idle=False, seq=3)})
+    assert not looks.at({1: dataclasses.replace(unknown, idle=True, seq=2)})
+    assert looks.at({1: dataclasses.replace(unknown, idle=False, seq=3)})
     assert not looks.asked.needs_names
 
 
 def test_without_a_time_for_waits_no_names_are_needed() -> None:
     looks = Looks()
     looks.at({})
-    assert not looks.at({1: replace(now(False, kind=Kind.COND), idle=None)})
+    assert not looks.at({1: dataclasses.replace(now(False, kind=Kind.COND), idle=None)})
     assert not looks.asked.needs_names
 
 
 def test_verdicts_are_kept_by_lock_and_place_and_follow_later_looks() -> None:
-    judged, idle = Judged(), wait(kind=Kind.SEM)._replace(idle=True)
+    judged, idle = Judged(), replace(wait(kind=Kind.SEM), idle=True)
     place = (idle.lock, idle.stack, idle.site)
     judged.learn(waiting(t1=idle), named=False)
     assert judged.idle(*place) is None, "its names were not known"
     judged.learn(waiting(t1=idle), named=True)
     assert judged.idle(*place) is True
     assert judged.idle(2, *place[1:]) is None
-    held = idle._replace(idle=False)
+    held = replace(idle, idle=False)
     judged.learn(waiting(t1=held), named=False)
     assert judged.idle(*place) is False
     judged.learn(waiting(t1=held, t2=idle), named=True)
@@ -263,6 +264,6 @@ def test_no_verdict_is_kept_of_a_deadlock_and_of_what_python_ran() -> None:
     known = {tid for tid, one in waits if judged.idle(one.lock, one.stack, one.site) is not None}
     assert known
     assert not known & stuck
-    merged = wait()._replace(stack=FIRST_ID)
+    merged = replace(wait(), stack=FIRST_ID)
     judged.learn(waiting(t1=merged), named=True)
     assert judged.idle(merged.lock, merged.stack, merged.site) is None

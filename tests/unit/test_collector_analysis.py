@@ -7,6 +7,7 @@ import random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from locktop.collector.analysis import deadlocks, rates, wait_for_graph
 from locktop.collector.analysis.idle import classifier
@@ -295,8 +296,8 @@ def sem(first_value: int, **fields: Any) -> dict[int, Lock]:
 
 
 def user(tid: int, waits_for: Wait | None, acquisitions: int, posts: int, **fields: Any) -> Thread:
-    return thread(tid, waits_for, held(tid))._replace(
-        uses=(Use(SEM, acquisitions, posts),), **fields
+    return replace(
+        thread(tid, waits_for, held(tid)), uses=(Use(SEM, acquisitions, posts),), **fields
     )
 
 
@@ -312,7 +313,7 @@ def verdict(
         had = ended + sum(
             use.acquisitions - use.signals for one in threads for use in one.uses or ()
         )
-        locks = {SEM: locks[SEM]._replace(acquisitions=locks[SEM].signals + had)}
+        locks = {SEM: replace(locks[SEM], acquisitions=locks[SEM].signals + had)}
     return [one.certain for one in deadlocks.found(wait_for_graph.waits(threads, locks, complete))]
 
 
@@ -324,10 +325,10 @@ def test_who_got_a_semaphore_has_it_while_only_such_threads_post_it() -> None:
     assert verdict(holder, waiter, user(3, None, 1, 0), locks=sem(2)) == [], "another one has one"
     assert verdict(holder, waiter, locks=sem(-1)) == [False], "how many there are is not known"
     assert verdict(holder, waiter, locks=sem(1, generation=1)) == [True]
-    shared = user(2, gets()._replace(pshared=True), 3, 3)
+    shared = user(2, replace(gets(), pshared=True), 3, 3)
     assert verdict(holder, shared, locks=sem(1)) == [False]
     assert verdict(holder, waiter, thread(3), locks=sem(1)) == [True]
-    unknown = thread(3)._replace(uses=None)
+    unknown = replace(thread(3), uses=None)
     assert verdict(holder, waiter, unknown, locks=sem(1)) == [], "it may have posted it, too"
     assert verdict(holder, waiter, locks=sem(1), ended=1) == [], "one who ended may have got it"
     assert verdict(holder, waiter, locks=sem(1), complete=False) == [False]
@@ -364,7 +365,7 @@ def test_what_was_done_with_others_at_its_address_says_nothing() -> None:
 def test_a_semaphore_that_moved_on_between_two_looks_holds_up_nobody() -> None:
     def look(*posts: int) -> wait_for_graph.Waits:
         threads = (user(1, wait(2), posts[0] + 1, posts[0]), user(2, gets(), posts[1], posts[1]))
-        return wait_for_graph.waits(threads, {SEM: sem(1)[SEM]._replace(acquisitions=1)})
+        return wait_for_graph.waits(threads, {SEM: replace(sem(1)[SEM], acquisitions=1)})
 
     assert len(deadlocks.confirmed(look(3, 3), look(3, 3))) == 1
     assert deadlocks.confirmed(look(3, 3), look(4, 3)) == ()
@@ -402,7 +403,7 @@ def test_a_semaphore_that_is_posted_unheld_is_no_lock() -> None:
 
 
 def at_barrier(tid: int, parties: int = 3) -> Thread:
-    return thread(tid, wait(BARRIER, Kind.BARRIER)._replace(parties=parties), held(tid))
+    return thread(tid, replace(wait(BARRIER, Kind.BARRIER), parties=parties), held(tid))
 
 
 def test_a_barrier_waits_for_all_that_have_not_come() -> None:
@@ -432,13 +433,13 @@ def test_a_thread_that_ended_never_gives_a_lock_back() -> None:
     # Its list is gone: it may have given the lock back before.
     assert verdict(thread(1, wait(7, saw=2)), locks={7: lock(7)}) == [False]
     assert verdict(thread(1, wait(7, saw=2)), thread(2), locks={7: lock(7)}) == []
-    other = wait(7, saw=2)._replace(pshared=True)
+    other = replace(wait(7, saw=2), pshared=True)
     assert verdict(thread(1, other), locks={7: lock(7)}) == [], "it is in another process"
 
 
 def test_who_was_awake_in_between_is_not_stuck_at_a_signal() -> None:
     threads = (user(1, wait(2), 4, 3), user(2, gets(), 3, 3))
-    look = wait_for_graph.waits(threads, {SEM: sem(1)[SEM]._replace(acquisitions=1)})
+    look = wait_for_graph.waits(threads, {SEM: replace(sem(1)[SEM], acquisitions=1)})
     assert len(deadlocks.confirmed(look, look)) == 1
     assert deadlocks.confirmed(look, look, awake={2}) == ()
     assert len(deadlocks.confirmed(look, look, awake={1})) == 1, "it lists what it has"

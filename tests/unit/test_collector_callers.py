@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pictures
 import pytest
+from msgspec.structs import replace
 
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.model import Blame, Frame, Kind, Snapshot, WaitStack

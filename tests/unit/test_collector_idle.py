@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pictures
 import pytest
+from msgspec.structs import replace
 from support.rights import as_nobody
 
 from locktop.collector.analysis.idle import rules
@@ -211,7 +211,7 @@ def test_a_rule_that_says_neither_is_no_verdict() -> None:
 def futex(snapshot: Snapshot, *functions: str, generation: int = 0) -> Snapshot:
     """With a futex, lock 77, that a thread waits for in such a stack, if there is one."""
     wait = pictures.wait(77, Kind.FUTEX, 1.0, stack=78) if functions else None
-    waiter = snapshot.threads[0]._replace(waiting_for=wait)
+    waiter = replace(snapshot.threads[0], waiting_for=wait)
     lock = pictures.lock(77, "futex 0x7000", Kind.FUTEX, generation=generation)
     stacks = {**snapshot.stacks, 78: frames(*functions)} if functions else snapshot.stacks
     return replace(
@@ -387,7 +387,7 @@ def test_a_condition_that_is_contention() -> None:
     normal = pictures.normal()
     stacks = (WaitStack(3, 10, 10_801.0),)
     locks = tuple(
-        lock._replace(wait_stacks=stacks) if lock.name == "pool_ready" else lock
+        replace(lock, wait_stacks=stacks) if lock.name == "pool_ready" else lock
         for lock in normal.locks
     )
     after = told(replace(normal, locks=locks), "contended turn function=queue_take")
@@ -420,7 +420,8 @@ def test_who_waits_in_a_circle_is_not_idle_whatever_the_rules_say() -> None:
 
 def sem(first_value: int, signals: int, acquisitions: int = 0, **more: object) -> Lock:
     made = pictures.lock(9, "s", Kind.SEM, wait_s=5.0, waiters=(1,), signals=signals, **more)
-    return made._replace(
+    return replace(
+        made,
         acquisitions=acquisitions,
         first_value=first_value,
         wait_stacks=(WaitStack(1, 1, 5.0),),
@@ -465,7 +466,7 @@ def test_semaphores_used_as_locks(
     assert after.why == {1: "used-as-lock" if is_lock else "semaphore"}
     assert (after.threads[0].state is ThreadState.WAITING) is is_lock
     # What threads did is told while somebody waits; it stays known afterwards, and in a file.
-    free = lock._replace(waiters=())
+    free = replace(lock, waiters=())
     later = classifier.told(pictures.snapshot((), (free,)))
     assert later.locks[0].idle is not is_lock
     saved = parse_snapshot(json.dumps(snapshot_writer.document(later)).encode(), "x")
@@ -509,11 +510,11 @@ def test_of_a_semaphore_where_another_one_was_what_ended_threads_did_is_not_know
     assert not classifier.told(at_semaphore(anew, (12, 14), (14, 12))).locks[0].used_as_lock
     threads = at_semaphore(anew, (22, 24), (14, 12)).threads
     unknown = (*threads, pictures.thread(9, "full", ThreadState.IDLE, uses=None))
-    seen = pictures.snapshot(unknown, (anew._replace(signals=43),))
+    seen = pictures.snapshot(unknown, (replace(anew, signals=43),))
     assert not classifier.told(seen).locks[0].used_as_lock
-    seen = pictures.snapshot(threads, (anew._replace(signals=43),))
+    seen = pictures.snapshot(threads, (replace(anew, signals=43),))
     assert classifier.told(seen).locks[0].used_as_lock
-    seen = pictures.snapshot((), (anew._replace(waiters=()),))
+    seen = pictures.snapshot((), (replace(anew, waiters=()),))
     assert classifier.told(seen).locks[0].used_as_lock, "it stays known"
 
 
@@ -537,7 +538,7 @@ def test_what_functions_say_of_one_wait_goes_for_those_whose_functions_are_not_k
         threads = tuple(
             pictures.thread(
                 1 + n, f"t{n}", ThreadState.IDLE,
-                waiting_for=pictures.wait(9, Kind.SEM, 5.0)._replace(stack=stack),
+                waiting_for=replace(pictures.wait(9, Kind.SEM, 5.0), stack=stack),
             )
             for n, stack in enumerate(stacks)
         )  # fmt: skip

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pictures
+from msgspec.structs import replace
 
 from locktop.collector.analysis.idle.futex_types import LockTypes
 from locktop.collector.analysis.idle.rules import Rules

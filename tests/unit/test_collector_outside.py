@@ -317,7 +317,9 @@ def test_a_thread_that_waits_on_differs_in_its_times_alone() -> None:
         sampled.add(now, waits)
         waiter, other = picture.threads(samples, waits, {100: stack}, now, 0.5)
         assert waiter.waiting_for is not None
-        assert waiter.waiting_for[:5] == (1, Kind.MUTEX, now - 10.0, (101,), stack)
+        waits_for = waiter.waiting_for
+        assert (waits_for.lock, waits_for.kind, waits_for.stack) == (1, Kind.MUTEX, stack)
+        assert (waits_for.for_s, waits_for.holders) == (now - 10.0, (101,))
         assert waiter.wait_s == ({Kind.MUTEX: now - 10.0} if number else {})
         assert waiter.cpu_s == 0.25
         assert [held.lock for held in other.holds] == [1]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pictures
 import pytest
+from msgspec.structs import replace
 
 from locktop.collector.analysis.contention_patterns import ADVICE, patterns
 from locktop.collector.export.snapshot_reader import parse
@@ -38,7 +38,7 @@ WAITERS = (11, 12, 13, 14)
 
 
 def changed(one: Any, **fields: Any) -> Any:
-    return one._replace(**fields) if isinstance(one, tuple) else replace(one, **fields)
+    return replace(one, **fields)
 
 
 def waiter(tid: int, kind: Kind = Kind.MUTEX, for_s: float = 0.3, **fields: Any) -> Thread:
@@ -78,7 +78,7 @@ def with_threads(snapshot: Snapshot, change: Callable[[Thread], Thread | None]) 
 def with_waits(snapshot: Snapshot, **fields: Any) -> Snapshot:
     def change(thread: Thread) -> Thread:
         wait: Wait | None = thread.waiting_for
-        return thread if wait is None else thread._replace(waiting_for=changed(wait, **fields))
+        return thread if wait is None else replace(thread, waiting_for=changed(wait, **fields))
 
     return with_threads(snapshot, change)
 

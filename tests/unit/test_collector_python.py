@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, cast
 
 import pictures
 import pytest
+from msgspec.structs import replace
 
 from locktop.collector.export.snapshot_writer import document
 from locktop.collector.model import (

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pictures
 import pytest
+from msgspec.structs import replace
 
 from locktop.collector.analysis import semaphore_ownership
 from locktop.collector.model import Held, Kind, Lock, Snapshot, ThreadState, Use
@@ -29,7 +28,7 @@ def at_semaphore(**uses: tuple[int, int] | None) -> Snapshot:
     ]  # fmt: skip
     ahead = [use[0] - use[1] for use in uses.values() if use]
     lock = pictures.lock(SEM, "s", Kind.SEM, wait_s=5.0, waiters=(WAITER,), signals=100)
-    lock = lock._replace(acquisitions=100 + sum(ahead), first_value=1, used_as_lock=True)
+    lock = replace(lock, acquisitions=100 + sum(ahead), first_value=1, used_as_lock=True)
     return pictures.snapshot((waiter, *others), (lock,))
 
 
@@ -39,7 +38,7 @@ def told(snapshot: Snapshot) -> Snapshot:
 
 
 def holders(snapshot: Snapshot, **lock: object) -> tuple[int, ...]:
-    changed = tuple([one._replace(**lock) for one in snapshot.locks])  # type: ignore[arg-type]
+    changed = tuple([replace(one, **lock) for one in snapshot.locks])  # type: ignore[arg-type]
     found: Lock = told(replace(snapshot, locks=changed)).locks[0]
     return found.holders
 
@@ -58,7 +57,7 @@ def test_who_is_one_ahead_has_it() -> None:
 def test_what_one_has_already_is_still_told() -> None:
     seen = at_semaphore(first=(4, 3))
     other = Held(77, 5, 1.0)
-    threads = (seen.threads[0], seen.threads[1]._replace(holds=(other,)))
+    threads = (seen.threads[0], replace(seen.threads[1], holds=(other,)))
     assert told(replace(seen, threads=threads)).threads[1].holds == (
         other,
         Held(SEM, 0, None),
@@ -67,7 +66,7 @@ def test_what_one_has_already_is_still_told() -> None:
 
 def test_one_that_ended_may_have_it_and_nobody_waits_for_that_one() -> None:
     seen = at_semaphore(first=(4, 3))
-    ended = seen.threads[1]._replace(alive=False)
+    ended = replace(seen.threads[1], alive=False)
     found = told(replace(seen, threads=(seen.threads[0], ended)))
     assert found.locks[0].holders == (FIRST,)
     assert found.threads[0] is seen.threads[0]
@@ -117,19 +116,19 @@ def test_nobody_is_named_where_other_processes_may_have_posted_it() -> None:
     seen = at_semaphore(first=(4, 3))
     wait = seen.threads[0].waiting_for
     assert wait is not None
-    waiter = seen.threads[0]._replace(waiting_for=wait._replace(pshared=True))
+    waiter = replace(seen.threads[0], waiting_for=replace(wait, pshared=True))
     assert holders(replace(seen, threads=(waiter, *seen.threads[1:]))) == ()
 
 
 def test_who_waits_for_what_it_got_waits_for_a_signal() -> None:
     seen = at_semaphore(first=(4, 3))
-    itself = seen.threads[1]._replace(waiting_for=seen.threads[0].waiting_for)
+    itself = replace(seen.threads[1], waiting_for=seen.threads[0].waiting_for)
     assert holders(replace(seen, threads=(seen.threads[0], itself))) == ()
 
 
 def test_where_others_lay_before_two_readings_must_be_alike() -> None:
     seen = at_semaphore(first=(4, 3), second=(7, 7))
-    seen = replace(seen, locks=(seen.locks[0]._replace(generation=2),))
+    seen = replace(seen, locks=(replace(seen.locks[0], generation=2),))
     same = {FIRST: (Use(SEM, 4, 3),), SECOND: (Use(5, 1, 0), Use(SEM, 7, 7)), WAITER: ()}
     assert semaphore_ownership.told(seen, lambda: same).locks[0].holders == (FIRST,)
     for change in ((SECOND, Use(SEM, 8, 7)), (SECOND, Use(SEM, 8, 8)), (4, Use(SEM, 1, 1))):

@@ -11,6 +11,7 @@ from typing import Any
 import msgpack
 import pictures
 import pytest
+from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.export.snapshot_reader import is_one, parse
@@ -38,7 +39,8 @@ def full() -> Snapshot:
     """Something of everything."""
     made = pictures.deadlock()
     now = ThreadNow(4711, Doing.BLOCKED, "read", "read(7 -> pipe:[9])", 1.5, 3)
-    asked = made.threads[0]._replace(
+    asked = replace(
+        made.threads[0],
         switches=Switches(7, 3, None),
         now=ThreadNow(made.threads[0].tid, Doing.BLOCKED, "poll", "poll(3 -> pipe:[9])", 0.5, 3),
         counters=Counters(
@@ -49,7 +51,7 @@ def full() -> Snapshot:
     return pictures.replace(
         made,
         threads=(asked, *made.threads[1:]),
-        locks=(made.locks[0]._replace(holder_now=now), *made.locks[1:]),
+        locks=(replace(made.locks[0], holder_now=now), *made.locks[1:]),
         lock_order_unproven=1,
         lock_order=(
             OrderCycle((1, 2), (OrderEdge(1, 2, 4711, 3),)),

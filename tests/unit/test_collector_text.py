@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from dataclasses import replace
 
 import msgpack
 import pictures
 import pytest
+from msgspec.structs import replace
 from pictures import PID
 
 from locktop.collector.analysis.idle.classifier import Classifier
@@ -147,10 +147,8 @@ SIGNAL_TABLE = "SEMAPHORES AND CONDITIONS WAITED FOR NOW, and how often this pro
 
 
 def waited_for(*waiters: int, signals: int, name: str = "g_ready", id: int = 8) -> Lock:
-    return (
-        snapshot()
-        .locks[0]
-        ._replace(id=id, kind=Kind.COND, name=name, waiters=waiters, signals=signals)
+    return replace(
+        snapshot().locks[0], id=id, kind=Kind.COND, name=name, waiters=waiters, signals=signals
     )
 
 
@@ -181,8 +179,8 @@ def test_the_page_says_who_waits_for_what_held_by_whom() -> None:
 def test_the_page_says_what_a_holder_waits_for_itself() -> None:
     """Also where that is no lock: it is what everybody waits for in the end."""
     shot = snapshot()
-    slots = shot.locks[0]._replace(id=8, kind=Kind.SEM, name="g_slots", holders=())
-    holder = shot.threads[0]._replace(waiting_for=Wait(8, Kind.SEM, 1.5, (), 6, 0x99, 4))
+    slots = replace(shot.locks[0], id=8, kind=Kind.SEM, name="g_slots", holders=())
+    holder = replace(shot.threads[0], waiting_for=Wait(8, Kind.SEM, 1.5, (), 6, 0x99, 4))
     stacks = {**shot.stacks, 6: (Frame(0x55DD, "get_slot", "slots.c", 9, "x", 0xDD),)}
     page = report.render(
         replace(shot, threads=(holder, shot.threads[1]), locks=(*shot.locks, slots), stacks=stacks),
@@ -265,8 +263,8 @@ def test_the_page_without_waits_claims_no_more_than_was_seen() -> None:
 
 def test_the_page_tells_waits_of_other_kinds() -> None:
     seen = snapshot()
-    futex = seen.locks[0]._replace(id=8, kind=Kind.FUTEX, wait_s=2.5)
-    other = futex._replace(id=9, wait_s=0.5)
+    futex = replace(seen.locks[0], id=8, kind=Kind.FUTEX, wait_s=2.5)
+    other = replace(futex, id=9, wait_s=0.5)
     page = report.render(told(replace(seen, threads=(), locks=(*seen.locks, futex, other))))
     assert "g_cache_lock" in page
     assert "for work: futex 3.00 s" in page
@@ -344,7 +342,7 @@ def test_the_page_says_for_what_and_where_they_wait() -> None:
 def test_the_page_says_what_a_futex_of_a_name_is() -> None:
     calm = snapshot()
     (first, *rest) = calm.locks
-    named = first._replace(kind=Kind.FUTEX, type="Rust Once")
+    named = replace(first, kind=Kind.FUTEX, type="Rust Once")
     assert f"{first.name} (Rust Once)" in report.render(replace(calm, locks=(named, *rest)))
 
 
@@ -365,7 +363,7 @@ def test_the_page_of_one_look_says_since_when_it_counts() -> None:
 
 def test_the_page_says_how_long_a_lock_is_held() -> None:
     seen = snapshot()
-    holder = seen.threads[0]._replace(holds=(Held(7, 0x88, 65.0),))
+    holder = replace(seen.threads[0], holds=(Held(7, 0x88, 65.0),))
     page = report.render(replace(seen, threads=(holder, seen.threads[1])), width=120)
     assert f"held by thread {PID} (main) for 65.0 s, taken at take cache.c:7" in page
 
@@ -378,7 +376,7 @@ def test_a_first_wait_that_goes_on_is_a_wait() -> None:
 
 def test_the_page_of_an_ended_process_tells_its_threads() -> None:
     seen = snapshot()
-    dead = tuple(thread._replace(alive=False) for thread in seen.threads)
+    dead = tuple(replace(thread, alive=False) for thread in seen.threads)
     page = report.render(replace(seen, threads=dead, ended=True))
     assert "2 threads, " in page
     assert "THREADS WAITING AT THE END" in page

@@ -6,6 +6,7 @@ import random
 
 import pictures
 import pytest
+from msgspec.structs import replace
 
 from locktop.collector.analysis import lock_classes, thread_groups
 from locktop.collector.analysis.thread_groups import ThreadGroup, common_name
@@ -55,7 +56,7 @@ def test_one_lock_and_one_stack_is_one_group_the_longest_wait_first() -> None:
     ],
 )
 def test_what_differs_is_another_group(change: dict[str, object]) -> None:
-    other = waiter(3)._replace(**change)  # type: ignore[arg-type]
+    other = replace(waiter(3), **change)  # type: ignore[arg-type]
     assert tids(fold([waiter(1), waiter(2), other])) == [(2, 1), (3,)]
 
 
@@ -69,7 +70,7 @@ def test_nameless_locks_that_one_thread_each_waits_for_are_one_place() -> None:
     locks = [pictures.lock(i, f"sem {0x1000 + i:#x}", Kind.SEM, waiters=(i,)) for i in (1, 2)]
     (group,) = fold([waiter(i, lock=i, kind=Kind.SEM) for i in (1, 2)], locks)
     assert (group.lock, group.lock_name, group.kind) == (0, "", Kind.SEM)
-    shared = [locks[0]._replace(waiters=(1, 3)), locks[1]]
+    shared = [replace(locks[0], waiters=(1, 3)), locks[1]]
     found = fold([waiter(i, lock=2 if i == 2 else 1, kind=Kind.SEM) for i in (1, 2, 3)], shared)
     assert tids(found) == [(3, 1), (2,)]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import queue
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Process, Snapshot

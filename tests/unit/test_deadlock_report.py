@@ -8,11 +8,11 @@ import re
 import subprocess
 import xml.etree.ElementTree as xml
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pictures
 import pytest
+from msgspec.structs import replace
 
 from locktop.collector.analysis.deadlock_report import DeadlockReport, reports
 from locktop.collector.analysis.lock_ordering_advice import Avoidance, Means, avoidance
@@ -119,7 +119,7 @@ def test_threads_beside_the_circle_tell_which_order_is_the_rule() -> None:
     other = member(4, 1, 1)
     assert found_for(seen(*RING, other, circle=3)).change == found_for(seen(*RING, circle=3)).change
     first_one, then_three = Held(1, 1, None), Held(3, 1, None)
-    rule = other._replace(holds=(first_one, then_three), waiting_for=None)
+    rule = replace(other, holds=(first_one, then_three), waiting_for=None)
     found = found_for(seen(*RING, rule, circle=3))
     assert found.change is not None
     assert (found.change.tid, found.elsewhere) == (3, 1), "which takes 3 before 1"
@@ -148,7 +148,7 @@ def test_who_wants_what_it_has_should_take_it_once() -> None:
 def test_a_writer_waited_behind_holds_nothing() -> None:
     both = seen(
         member(1, 1, 2, kind=Kind.RWLOCK, shared=True),
-        member(2, 1, 1, kind=Kind.RWLOCK)._replace(holds=()),
+        replace(member(2, 1, 1, kind=Kind.RWLOCK), holds=()),
         circle=2,
         kinds={1: Kind.RWLOCK},
     )
@@ -213,7 +213,7 @@ def test_who_is_stuck_behind_is_told_the_longest_wait_first() -> None:
 
 def test_those_that_are_stuck_alike_are_told_together() -> None:
     one = member(5, 1, 1, 1.0)
-    other = one._replace(tid=7, name="t7")
+    other = replace(one, tid=7, name="t7")
     snapshot = seen(*RING, member(6, 5, 5, 2.0), one, other, circle=3)
     said = page(snapshot)
     assert "    2 threads (t#: 5, 7) wait for mutex g_1 for up to 1.00 s, in f205" in said
@@ -228,7 +228,7 @@ def test_those_that_are_stuck_alike_are_told_together() -> None:
 
 def test_a_lock_that_ended_with_its_thread_is_told_so() -> None:
     snapshot = seen(member(1, 2, 9), member(3, 1, 1), circle=1, how={1: How.ABANDONED})
-    gone = member(9, 1, 1)._replace(alive=False, waiting_for=None, holds=())
+    gone = replace(member(9, 1, 1), alive=False, waiting_for=None, holds=())
     snapshot = replace(snapshot, threads=(*snapshot.threads, gone))
     found = found_for(snapshot)
     assert (found.means, found.change) == (Means.GIVE_BACK, None)
@@ -308,8 +308,8 @@ def test_the_line_tells_the_oldest_of_several() -> None:
 def hostile() -> tuple[DeadlockReport, ...]:
     """Names as bad as a program may have them, and a thread behind."""
     snapshot = seen(*RING, member(5, 1, 1), circle=3)
-    threads = tuple(one._replace(name=HOSTILE) for one in snapshot.threads)
-    locks = tuple(one._replace(name=HOSTILE) for one in snapshot.locks)
+    threads = tuple(replace(one, name=HOSTILE) for one in snapshot.threads)
+    locks = tuple(replace(one, name=HOSTILE) for one in snapshot.locks)
     frames = {k: replace(v, function=HOSTILE, file=HOSTILE) for k, v in snapshot.sites.items()}
     return reports(replace(snapshot, threads=threads, locks=locks, sites=frames))
 
@@ -382,11 +382,11 @@ def test_a_line_of_a_drawing_is_no_item_of_a_list() -> None:
 
 @pytest.mark.parametrize("count", [40])
 def test_a_drawing_of_many_behind_says_how_many_it_leaves_out(count: int) -> None:
-    many = [member(5, 1, 1)._replace(tid=100 + n) for n in range(count)]
+    many = [replace(member(5, 1, 1), tid=100 + n) for n in range(count)]
     found = reports(seen(*RING, *many, circle=3))
     assert f"{count - 30} threads more behind" in dot.render(found)
     assert f"    {count} threads (t5: 100, " in "\n".join(deadlock.lines(found[0]))
-    different = [one._replace(name=chr(0x100 + n)) for n, one in enumerate(many)]
+    different = [replace(one, name=chr(0x100 + n)) for n, one in enumerate(many)]
     found = reports(seen(*RING, *different, circle=3))
     assert f"    and {count - 20} more" in "\n".join(deadlock.lines(found[0]))
 
@@ -404,7 +404,7 @@ def test_a_drawing_of_many_behind_says_how_many_it_leaves_out(count: int) -> Non
 )
 def test_of_each_holder_it_says_what_it_does_now(now: ThreadNow, said: str) -> None:
     made = pictures.deadlock()
-    locks = tuple(one._replace(holder_now=now) if one.id == 11 else one for one in made.locks)
+    locks = tuple(replace(one, holder_now=now) if one.id == 11 else one for one in made.locks)
     (report,) = reports(replace(made, locks=locks))
     first = deadlock_json.document(report)["threads"][0]
     page = " ".join(" ".join(deadlock.lines(report)).split())

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pictures
 import pytest
+from msgspec.structs import replace
 from rich.cells import cell_len
 
 from locktop.collector.model import How
@@ -74,7 +73,7 @@ def test_banner_has_the_place_of_the_call_where_there_are_no_stacks() -> None:
     stuck = pictures.deadlock()
     cycle = tuple(replace(edge, stack=0) for edge in stuck.deadlocks[0].cycle)
     threads = tuple(
-        t._replace(waiting_for=t.waiting_for._replace(stack=0)) if t.waiting_for else t
+        replace(t, waiting_for=replace(t.waiting_for, stack=0)) if t.waiting_for else t
         for t in stuck.threads
     )
     bare = replace(stuck, deadlocks=(replace(stuck.deadlocks[0], cycle=cycle),), threads=threads)
@@ -85,7 +84,7 @@ def test_banner_has_the_place_of_the_call_where_there_are_no_stacks() -> None:
 def test_banner_shares_the_room_between_a_long_name_and_the_places() -> None:
     stuck = pictures.deadlock()
     locks = tuple(
-        k._replace(name=f"customer_database_pool_{k.name}_manager_lock") for k in stuck.locks
+        replace(k, name=f"customer_database_pool_{k.name}_manager_lock") for k in stuck.locks
     )
     for line in banner(Picture(replace(stuck, locks=locks)), 5, 80)[1:]:
         text = line_text(line)

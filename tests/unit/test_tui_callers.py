@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pictures
 import pytest
+from msgspec.structs import replace
 from textual.app import App
 from textual.pilot import Pilot
 
@@ -163,7 +164,7 @@ async def test_weights_change_by_a_key() -> None:
 
 async def test_no_blame_is_said() -> None:
     bare = pictures.normal()
-    locks = tuple(lock._replace(blame=()) for lock in bare.locks)
+    locks = tuple(replace(lock, blame=()) for lock in bare.locks)
     async with live(pictures.replace(bare, locks=locks), callers=("blame", False)) as view:
         assert "nothing  this snapshot has no blame" in view.text
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pictures
 import pytest
+from msgspec.structs import replace
 from support.driven import Screen, opened, with_lock
 
 from locktop.collector.export.text import report
@@ -180,7 +179,7 @@ async def test_how_many_locks_there_are_is_never_cut_off(size: tuple[int, int]) 
     long = replace(
         pictures.fleet(),
         locks=tuple(
-            one._replace(name="mutex made in connection::accept (connection_handler.cc:1042)")
+            replace(one, name="mutex made in connection::accept (connection_handler.cc:1042)")
             if one.name == "conn::mu"
             else one
             for one in pictures.fleet().locks
@@ -194,7 +193,7 @@ async def test_how_many_locks_there_are_is_never_cut_off(size: tuple[int, int]) 
 
 async def test_of_a_place_where_locks_are_made_the_function_is_seen() -> None:
     fleet = pictures.fleet()
-    locks = tuple(one._replace(name=one.name.replace("conn::mu", MADE)) for one in fleet.locks)
+    locks = tuple(replace(one, name=one.name.replace("conn::mu", MADE)) for one in fleet.locks)
     async with opened(replace(fleet, locks=locks), size=(80, 24)) as screen:
         assert rows(screen)[1].startswith("▸ conn_new:42 x212")
     async with opened(replace(fleet, locks=locks), size=(145, 50)) as screen:
@@ -204,7 +203,7 @@ async def test_of_a_place_where_locks_are_made_the_function_is_seen() -> None:
 def test_locks_of_one_class_in_a_deadlock_are_told_apart() -> None:
     ring = pictures.deadlock()
     locks = tuple(
-        one._replace(name="conn::mu") if one.id in (10, 11, 12) else one for one in ring.locks
+        replace(one, name="conn::mu") if one.id in (10, 11, 12) else one for one in ring.locks
     )
     alike = replace(ring, locks=locks)
     lines = "\n".join(check.as_lines(alike))

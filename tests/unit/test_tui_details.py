@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pictures
 import pytest
+from msgspec.structs import replace
 
 from locktop.collector.analysis.thread_groups import ThreadGroup
 from locktop.collector.model import (
@@ -58,10 +57,10 @@ def test_a_thread_that_waits_where_the_library_does_not_see_it() -> None:
         if column.title in ("WAITS FOR", "SINCE")
     }
     assert cells == {"WAITS FOR": "unseen: OpenMP lock", "SINCE": ">2.50s"}
-    group = ThreadGroup("key", (sleeper, sleeper._replace(tid=1)), "t", 0, "")
+    group = ThreadGroup("key", (sleeper, replace(sleeper, tid=1)), "t", 0, "")
     (waits_for,) = (c for c in thread_list.columns(picture) if c.title == "WAITS FOR")
     assert waits_for.cell(group)[0] == "", "the other one does not wait"
-    quiet = replace(seen, threads=(sleeper._replace(waiting_for=None),))
+    quiet = replace(seen, threads=(replace(sleeper, waiting_for=None),))
     assert line_text(headline(Picture(quiet), 120)) == (
         f" {sleeper.name} waits for OpenMP lock; who holds it is not known: the library does not"
         " see it"
@@ -77,7 +76,7 @@ def details(picture: Picture, lock_id: int) -> str:
 def test_blame_says_what_the_holder_waited_for_itself() -> None:
     calm = pictures.normal()
     because = (Blame(4714, 0x401100, 3.0, through=2), Blame(0, 0x401100, 1.0), Blame(0, 0, 0.5))
-    locks = tuple(lock._replace(blame=because if lock.id == 1 else ()) for lock in calm.locks)
+    locks = tuple(replace(lock, blame=because if lock.id == 1 else ()) for lock in calm.locks)
     text = details(Picture(replace(calm, locks=locks)), 1)
     assert ", while it waited for " in text
     assert "threads that ended  took it at " in text
@@ -88,11 +87,11 @@ def test_the_mean_wait_has_no_wait_that_goes_on_or_gave_up() -> None:
     calm = replace(pictures.normal(), events=())
     assert "310s in all, 376ms each, 4.21s at most" in details(Picture(calm), 2)
     going_on = tuple(
-        k._replace(contended=2, wait_s=1.47, wait_max_s=0.11) if k.id == 2 else k
+        replace(k, contended=2, wait_s=1.47, wait_max_s=0.11) if k.id == 2 else k
         for k in calm.locks
     )
     assert "1.47s in all, 100ms each, 110ms" in details(Picture(replace(calm, locks=going_on)), 2)
-    beyond = tuple(k._replace(wait_max_s=0.001) if k.id == 2 else k for k in calm.locks)
+    beyond = tuple(replace(k, wait_max_s=0.001) if k.id == 2 else k for k in calm.locks)
     assert "310s in all, 1.00ms at most" in details(Picture(replace(calm, locks=beyond)), 2)
     gave_up = pictures.normal()
     assert any(event.timed_out for event in gave_up.events)
@@ -100,8 +99,8 @@ def test_the_mean_wait_has_no_wait_that_goes_on_or_gave_up() -> None:
 
 
 def test_while_the_library_is_dormant_nought_is_not_known_to_be_nought() -> None:
-    threads = tuple(t._replace(waiting_for=None, holds=()) for t in pictures.normal().threads)
-    locks = tuple(k._replace(holders=(), waiters=()) for k in pictures.normal().locks)
+    threads = tuple(replace(t, waiting_for=None, holds=()) for t in pictures.normal().threads)
+    locks = tuple(replace(k, holders=(), waiters=()) for k in pictures.normal().locks)
     calm = replace(pictures.normal(), threads=threads, locks=locks)
     dormant = Picture(replace(calm, level="dormant", complete=False))
     text = details(dormant, 2)
@@ -128,7 +127,7 @@ def test_a_holder_is_doubted_where_other_threads_give_the_lock_back() -> None:
     calm = pictures.normal()
     assert "not certain" not in details(Picture(calm), 2)
     assert "journal?" not in line_text(headline(Picture(calm), 200))
-    locks = tuple(k._replace(foreign_releases=k.id == 2) for k in calm.locks)
+    locks = tuple(replace(k, foreign_releases=k.id == 2) for k in calm.locks)
     picture = Picture(replace(calm, locks=locks))
     assert "not certain: other threads give it back too" in details(picture, 2)
     assert "not certain" not in details(picture, 1)
@@ -142,7 +141,7 @@ def test_a_hold_without_a_wait_is_not_told_as_a_wait() -> None:
     calm = pictures.normal()
     assert "\n Latest waits\n" in details(Picture(calm), 1)
     (first, *others) = calm.events
-    hold = first._replace(wait_s=0.0, hold_s=0.0042, holder=0, stack=0)
+    hold = replace(first, wait_s=0.0, hold_s=0.0042, holder=0, stack=0)
     text = details(Picture(replace(calm, events=(hold, *others))), 1)
     assert "\n Latest waits and holds\n" in text
     assert "worker-0 did not wait, held 4.20ms  cache_put cache.c:88" in text
@@ -151,8 +150,8 @@ def test_a_hold_without_a_wait_is_not_told_as_a_wait() -> None:
 
 def test_who_holds_a_lock_is_nobody_only_where_that_is_known() -> None:
     calm = pictures.normal()
-    free = calm.locks[0]._replace(holders=(), waiters=())
-    between = calm.locks[0]._replace(holders=())
+    free = replace(calm.locks[0], holders=(), waiters=())
+    between = replace(calm.locks[0], holders=())
     for lock, complete, said in (
         (free, True, "nobody"),
         (free, False, "not known"),
@@ -161,10 +160,10 @@ def test_who_holds_a_lock_is_nobody_only_where_that_is_known() -> None:
         text = details(Picture(replace(calm, locks=(lock,), complete=complete)), 1)
         assert f"\n held by   {said}\n" in text
     assert "held by" not in details(Picture(calm), 5), "a condition variable is held by nobody ever"
-    sem = between._replace(kind=Kind.SEM, used_as_lock=True)
+    sem = replace(between, kind=Kind.SEM, used_as_lock=True)
     text = details(Picture(replace(calm, locks=(sem,))), 1)
     assert "\n held by   not known\n" in text
-    text = details(Picture(replace(calm, locks=(sem._replace(waiters=()),))), 1)
+    text = details(Picture(replace(calm, locks=(replace(sem, waiters=()),))), 1)
     assert "held by" not in text, "it is known only while somebody waits"
 
 
@@ -199,7 +198,7 @@ def test_the_first_look_says_nothing_of_what_takes_two() -> None:
 def test_a_stack_of_waits_that_have_not_ended_is_still_waiting() -> None:
     calm = pictures.normal()
     locks = tuple(
-        k._replace(wait_stacks=(WaitStack(5, 0, 70.0),)) if k.id == 2 else k for k in calm.locks
+        replace(k, wait_stacks=(WaitStack(5, 0, 70.0),)) if k.id == 2 else k for k in calm.locks
     )
     text = details(Picture(replace(calm, locks=locks)), 2)
     assert "100% of the wait, 70.0s, still waiting" in text
@@ -210,7 +209,7 @@ def test_an_inlined_frame_is_marked_and_a_wrapper_is_no_place() -> None:
     gthread = Frame(0x401100, "__gthread_mutex_lock", "gthr-default.h", 749, "x", 0x1100, True)
     frames = (gthread, Frame(0x401100, "put", "cache.cc", 42, "x", 0x1100))
     locks = tuple(
-        k._replace(wait_stacks=(WaitStack(9, 1, 70.0),)) if k.id == 2 else k for k in calm.locks
+        replace(k, wait_stacks=(WaitStack(9, 1, 70.0),)) if k.id == 2 else k for k in calm.locks
     )
     picture = Picture(replace(calm, locks=locks, stacks={**calm.stacks, 9: frames}))
     text = details(picture, 2)
@@ -223,7 +222,7 @@ def test_an_inlined_frame_is_marked_and_a_wrapper_is_no_place() -> None:
 def test_however_many_wait_their_names_stand_apart_from_their_number(many: int) -> None:
     calm = pictures.normal()
     waiters = (4715,) * many
-    locks = tuple(k._replace(waiters=waiters) if k.id == 2 else k for k in calm.locks)
+    locks = tuple(replace(k, waiters=waiters) if k.id == 2 else k for k in calm.locks)
     text = details(Picture(replace(calm, locks=locks)), 2)
     assert f"\n waiters   {many}: reader 1.27s to read" in text
     assert (f"and {many - 3} more" in text) == (many > 3)
@@ -232,9 +231,9 @@ def test_however_many_wait_their_names_stand_apart_from_their_number(many: int) 
 def test_one_that_sleeps_with_a_lock_is_not_called_idle() -> None:
     calm = pictures.normal()
     threads = tuple(
-        t._replace(state=ThreadState.IDLE) if t.name == "journal" else t for t in calm.threads
+        replace(t, state=ThreadState.IDLE) if t.name == "journal" else t for t in calm.threads
     )
-    locks = tuple(lock._replace(holder_now=None) for lock in calm.locks)
+    locks = tuple(replace(lock, holder_now=None) for lock in calm.locks)
     picture = Picture(replace(calm, threads=threads, locks=locks))
     assert "; now asleep" in details(picture, 2)
     assert thread_list.state_word(picture, picture.threads[4716]) == "asleep"
@@ -248,7 +247,7 @@ def test_what_a_holder_does_has_its_stack_as_old_as_it_is() -> None:
     assert "0 journal_flush" in said
     lock = next(lock for lock in calm.locks if lock.id == 1)
     assert "; now running (58% of a CPU)" in details(Picture(calm), 1)
-    old = lock._replace(holder_now=ThreadNow(4714, Doing.RUNNING, stack=6, stack_age_s=1.25))
+    old = replace(lock, holder_now=ThreadNow(4714, Doing.RUNNING, stack=6, stack_age_s=1.25))
     said = details(Picture(replace(calm, locks=(old, *calm.locks[1:]))), 1)
     assert "seen asleep 1.25s ago:" in said
     assert "; now running" in said

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pictures
 import pytest
+from msgspec.structs import replace
 from support.driven import Screen, opened
 
 from locktop.collector.model import Kind, Snapshot, ThreadState

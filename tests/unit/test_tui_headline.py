@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pictures
 import pytest
+from msgspec.structs import replace
 
 from locktop.collector.model import Doing, Kind, ThreadNow, ThreadState, Wait
 from locktop.tui.views.headline import headline
@@ -29,7 +28,7 @@ def test_headline_of_waits_that_were_met_for_the_first_time(width: int) -> None:
     calm = pictures.normal()
     waiting = [t for t in calm.threads if t.waiting_for and t.state is ThreadState.WAITING]
     begun = {
-        t.tid: t._replace(waiting_for=t.waiting_for._replace(for_s=0.0))
+        t.tid: replace(t, waiting_for=replace(t.waiting_for, for_s=0.0))
         for t in waiting
         if t.waiting_for
     }
@@ -65,14 +64,14 @@ def test_headline_without_anything_wrong() -> None:
 
 def test_headline_says_what_the_holder_waits_for_where_that_is_no_lock() -> None:
     calm = pictures.normal()
-    locks = tuple(lock._replace(holder_now=None) for lock in calm.locks)
+    locks = tuple(replace(lock, holder_now=None) for lock in calm.locks)
     calm = replace(calm, locks=locks)
     text = line_text(headline(Picture(calm), 400))
     picture = Picture(calm)
     (holder,) = [t for t in calm.threads if f"; held by {picture.thread_name(t.tid)} " in text]
     assert holder.waiting_for is None
-    slots = calm.locks[0]._replace(id=77, kind=Kind.SEM, name="g_slots", holders=(), waiters=())
-    waits = holder._replace(waiting_for=Wait(77, Kind.SEM, 1.5, (), 0, 0, 4))
+    slots = replace(calm.locks[0], id=77, kind=Kind.SEM, name="g_slots", holders=(), waiters=())
+    waits = replace(holder, waiting_for=Wait(77, Kind.SEM, 1.5, (), 0, 0, 4))
     threads = tuple(waits if thread is holder else thread for thread in calm.threads)
     stuck = Picture(replace(calm, threads=threads, locks=(*calm.locks, slots)))
     assert line_text(headline(stuck, 400)) == f"{text}, which waits for g_slots"
@@ -101,6 +100,6 @@ def test_headline_says_what_the_holder_does_where_there_is_room() -> None:
     assert wide.endswith(", now in fsync(7 -> /var/lib/store/journal) for 1.30 s")
     assert line_text(headline(picture, 100)).endswith(", now in fsync")
     assert "now in" not in line_text(headline(picture, 60))
-    lock = picture.locks[2]._replace(holder_now=ThreadNow(4716, Doing.RUNNING, stack=7))
+    lock = replace(picture.locks[2], holder_now=ThreadNow(4716, Doing.RUNNING, stack=7))
     runs = Picture(replace(picture.snapshot, locks=(picture.locks[1], lock)))
     assert line_text(headline(runs, 140)).endswith(", now runs journal_flush:233")

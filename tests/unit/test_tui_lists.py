@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pictures
 import pytest
+from msgspec.structs import replace
 from rich.cells import cell_len
 
 from locktop.collector.model import Doing, Held, Kind, ThreadNow
@@ -34,7 +33,7 @@ def test_rows_fill_the_width_exactly_and_stand_under_their_titles(width: int) ->
 
 def test_long_names_in_lists_keep_both_ends() -> None:
     calm = pictures.normal()
-    locks = tuple(k._replace(name=f"customer::database::pool_{k.id}_mutex") for k in calm.locks)
+    locks = tuple(replace(k, name=f"customer::database::pool_{k.id}_mutex") for k in calm.locks)
     picture = Picture(replace(calm, locks=locks))
     table = lay_out(lock_list.columns(picture), 80)
     assert "*customer::…ol_1_mutex" in line_text(table.line(picture.locks[1], ("*", "waiting")))
@@ -55,7 +54,7 @@ def test_every_kind_of_lock_has_room_for_its_name() -> None:
 
 
 def test_a_lock_that_is_never_let_go_of_is_held_all_the_time() -> None:
-    lock = pictures.deadlock().locks[0]._replace(hold_timed=0)
+    lock = replace(pictures.deadlock().locks[0], hold_timed=0)
     columns = {column.title: column for column in lock_list.columns(Picture(pictures.deadlock()))}
     assert columns["HELD%"].cell(lock)[0] == "100%"
     assert columns["HELD%"].cell(pictures.lock(1, "new"))[0] == "-"
@@ -90,9 +89,9 @@ def test_ordering_sorts_when_due_and_keeps_its_place_between() -> None:
 
 def test_on_a_wide_screen_each_contended_lock_has_what_its_holder_does() -> None:
     calm = pictures.normal()
-    waits = calm.threads[4]._replace(holds=(Held(3, 0x401100, 1.0),))
-    third = calm.locks[2]._replace(
-        holders=(4715,), waiters=(4712,), holder_now=ThreadNow(4715, Doing.WAITING)
+    waits = replace(calm.threads[4], holds=(Held(3, 0x401100, 1.0),))
+    third = replace(
+        calm.locks[2], holders=(4715,), waiters=(4712,), holder_now=ThreadNow(4715, Doing.WAITING)
     )
     picture = Picture(
         replace(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import queue
-from dataclasses import replace
 
 import pictures
 import pytest
+from msgspec.structs import replace
 from support.driven import opened
 
 from locktop.collector.config import suppressions

@@ -189,7 +189,7 @@ def test_write_file_replaces_nothing_but_a_file(tmp_path: Path, replace: bool) -
 
 
 def test_a_name_for_a_file_holds_nothing_of_a_strangers_path() -> None:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     snapshot = pictures.normal()
     hostile = replace(snapshot.process, comm="../../etc/x y\x1b")

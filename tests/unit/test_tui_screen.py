@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pictures
 import pytest
+from msgspec.structs import replace
 from support.driven import opened, with_lock
 from textual import events
 from textual.events import Key
@@ -249,10 +249,10 @@ async def test_nothing_is_called_idle_where_that_is_not_known() -> None:
 async def test_who_is_in_a_deadlock_is_never_hidden() -> None:
     ring = pictures.deadlock()
     calm = tuple(
-        one._replace(state=pictures.ThreadState.IDLE, holds=(), wait_share=0.0)
+        replace(one, state=pictures.ThreadState.IDLE, holds=(), wait_share=0.0)
         for one in ring.threads
     )
-    locks = tuple(one._replace(idle=True) for one in ring.locks)
+    locks = tuple(replace(one, idle=True) for one in ring.locks)
     async with opened(replace(ring, threads=calm, locks=locks)) as screen:
         assert [name.split()[0] for name in screen.names("THREAD")] == [
             *("philosopher-0", "philosopher-1", "philosopher-2"),
@@ -263,7 +263,7 @@ async def test_who_is_in_a_deadlock_is_never_hidden() -> None:
 async def test_a_thread_that_sleeps_while_it_holds_a_lock_is_not_idle() -> None:
     calm = pictures.normal()
     asleep = tuple(
-        t._replace(state=pictures.ThreadState.IDLE) if t.tid == 4714 else t for t in calm.threads
+        replace(t, state=pictures.ThreadState.IDLE) if t.tid == 4714 else t for t in calm.threads
     )
     async with opened(replace(calm, threads=asleep)) as screen:
         assert "worker-2" in "\n".join(screen.names("THREAD"))
@@ -315,7 +315,7 @@ async def test_long_lines_of_the_details_are_wrapped_not_cut() -> None:
 async def test_details_of_a_thread_follow_the_chain_to_its_root() -> None:
     calm = pictures.normal()
     chained = tuple(
-        t._replace(waiting_for=pictures.wait(2, pictures.Kind.RWLOCK, 0.5, 4716, stack=5))
+        replace(t, waiting_for=pictures.wait(2, pictures.Kind.RWLOCK, 0.5, 4716, stack=5))
         if t.tid == 4714
         else t
         for t in calm.threads

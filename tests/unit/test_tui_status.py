@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pictures
+from msgspec.structs import replace
 from rich.cells import cell_len
 
 from locktop.tui.views.status import Pace, status_line

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
-from dataclasses import replace
 
 import pictures
 import pytest
+from msgspec.structs import replace
 from rich.cells import cell_len
 from support.driven import opened
 
@@ -35,7 +36,7 @@ def test_a_bar_has_a_sign_for_each_part() -> None:
 
 def test_signs_differ_and_styles_are_those_of_the_themes() -> None:
     assert len({sign for _, sign, _ in SIGNS}) == len(SIGNS)
-    assert {part for part, _, _ in SIGNS} == set(TimeSplit._fields[:-1])
+    assert {part for part, _, _ in SIGNS} == set(TimeSplit.__struct_fields__[:-1])
     assert {style for _, _, style in SIGNS} <= set(STYLES)
     assert {part for part, _, _ in SIGNS} == set(time_split.PARTS)
 
@@ -76,9 +77,10 @@ def test_a_group_shows_the_mean_of_its_threads() -> None:
     picture = Picture(pictures.pools())
     table = lay_out(thread_list.columns(picture), 120)
     group = next(iter(picture.groups.values()))
-    threads = [one._replace(time=TimeSplit(cpu=1.0)) for one in group.threads]
-    threads[0] = threads[0]._replace(time=None)
-    mixed = replace(group, threads=(*threads[:2], threads[1]._replace(time=TimeSplit(idle=1.0))))
+    threads = [replace(one, time=TimeSplit(cpu=1.0)) for one in group.threads]
+    threads[0] = replace(threads[0], time=None)
+    idle = replace(threads[1], time=TimeSplit(idle=1.0))
+    mixed = dataclasses.replace(group, threads=(*threads[:2], idle))
     at = line_text(table.heading()).index("TIME")
     assert line_text(table.line(mixed))[at : at + 10] == "█████·····"
 
@@ -92,7 +94,7 @@ def details(thread: Thread) -> str:
 
 def worker(**more: object) -> Thread:
     one = next(thread for thread in pictures.normal().threads if thread.tid == 4714)
-    return one._replace(**more)  # type: ignore[arg-type]
+    return replace(one, **more)  # type: ignore[arg-type]
 
 
 def test_details_name_the_parts_and_what_is_not_known() -> None:
@@ -183,7 +185,7 @@ async def test_the_help_tells_the_signs() -> None:
 
 def page(*times: TimeSplit | None) -> list[str]:
     threads = [
-        worker()._replace(tid=number, time=time) for number, time in enumerate(times, start=1)
+        replace(worker(), tid=number, time=time) for number, time in enumerate(times, start=1)
     ]
     return list(time_split.lines(threads, "0.5 s", lambda tid: f"thread {tid}"))
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pictures
 import pytest
+from msgspec.structs import replace
 from support.driven import opened
 
 from locktop.collector.export.text import report
@@ -30,16 +29,16 @@ def of_python(count: int = 3) -> Snapshot:
     threads = tuple(
         pictures.thread(
             10 + n, f"w{n}", ThreadState.WAITING,
-            waiting_for=pictures.wait(50 + n, Kind.SEM, 7.0)._replace(idle=False),
+            waiting_for=replace(pictures.wait(50 + n, Kind.SEM, 7.0), idle=False),
         )
         for n in range(count)
     )  # fmt: skip
     sleeper = pictures.thread(9, "sleeper", ThreadState.IDLE)
     locks = tuple(
-        pictures.lock(
+        replace(pictures.lock(
             50 + n, "sem in transfer (bank.py:9)", Kind.SEM, wait_s=7.0, waiters=(10 + n,),
             wait_stacks=(WaitStack(1, 0, 7.0),),
-        )._replace(used_as_lock=True, idle=False)
+        ), used_as_lock=True, idle=False)
         for n in range(count)
     )  # fmt: skip
     made = pictures.snapshot((sleeper, *threads), locks)
@@ -87,7 +86,7 @@ def test_who_holds_the_locks_of_a_class() -> None:
     said = "\n".join(map(line_text, class_details(picture, of)))
     assert "held by   not known" in said
     free = replace(
-        of_python(), threads=(), locks=tuple(one._replace(waiters=()) for one in of_python().locks)
+        of_python(), threads=(), locks=tuple(replace(one, waiters=()) for one in of_python().locks)
     )
     picture = Picture(free)
     (of,) = picture.classes.values()
@@ -96,7 +95,7 @@ def test_who_holds_the_locks_of_a_class() -> None:
 
 def test_a_thread_seen_from_outside() -> None:
     seen = outside()
-    thread = seen.threads[0]._replace(holds=(), wait_s={}, waiting_for=None)
+    thread = replace(seen.threads[0], holds=(), wait_s={}, waiting_for=None)
     seen = replace(seen, threads=(thread, *seen.threads[1:]))
     said = details_of(seen, thread)
     assert "waited    never seen to" in said
@@ -112,7 +111,7 @@ def test_a_thread_seen_from_outside() -> None:
 def test_threads_that_wait_for_what_nobody_owns_have_waited(sampled: bool) -> None:
     seen = of_python(1)
     same = tuple(
-        seen.threads[1]._replace(tid=20 + n, name=f"pool-{n}", wait_s={Kind.SEM: 7.0})
+        replace(seen.threads[1], tid=20 + n, name=f"pool-{n}", wait_s={Kind.SEM: 7.0})
         for n in range(4)
     )
     if not sampled:
@@ -131,7 +130,7 @@ def test_the_first_line_has_room_for_it() -> None:
 
 def test_who_holds_a_lock_is_not_idle_on_a_page() -> None:
     seen = of_python(1)
-    holder = seen.threads[0]._replace(holds=(Held(50, 0, None),))
+    holder = replace(seen.threads[0], holds=(Held(50, 0, None),))
     page = report.render(replace(seen, threads=(holder, seen.threads[1])))
     assert "2 threads (1 asleep, 1 waiting)" in page
     assert "2 threads (1 idle, 1 waiting)" in report.render(seen)
@@ -141,12 +140,12 @@ def test_a_page_leaves_out_where_hardly_anybody_waited() -> None:
     seen = pictures.normal()
     first, second, *rest = seen.locks
     stacks = (WaitStack(1, 5, 100.0),), (WaitStack(2, 5, 0.05),)
-    most = first._replace(wait_s=100.0, wait_stacks=stacks[0])
-    least = second._replace(wait_s=0.05, wait_stacks=stacks[1])
+    most = replace(first, wait_s=100.0, wait_stacks=stacks[0])
+    least = replace(second, wait_s=0.05, wait_stacks=stacks[1])
     page = report.render(replace(seen, locks=(most, least, *rest)))
     assert f"{first.name}, 100 % of its wait" in page
     assert f"{second.name}, 100 % of its wait" not in page
-    more = replace(seen, locks=(most, least._replace(wait_s=1.0), *rest))
+    more = replace(seen, locks=(most, replace(least, wait_s=1.0), *rest))
     assert f"{second.name}, 5 % of its wait" in report.render(more)
 
 

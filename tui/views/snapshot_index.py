@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Hashable, Iterator
 from functools import cached_property
 
+from msgspec.structs import replace
+
 from locktop.collector.analysis import lock_classes, thread_groups
 from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.analysis.thread_groups import ThreadGroup
@@ -207,7 +209,7 @@ class Picture:
 def _named(lock: Lock) -> Lock:
     """A join whose thread is not known has no address to be called by."""
     if lock.kind is Kind.JOIN and not lock.address:
-        return lock._replace(name="thread join")
+        return replace(lock, name="thread join")
     return lock
 
 

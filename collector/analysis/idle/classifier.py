@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from locktop.collector.analysis import time_split
 from locktop.collector.analysis.idle import rules
@@ -174,16 +175,16 @@ class Classifier:
         if (idle, idle_s, as_lock, stacks) != (
             lock.idle, lock.idle_s, lock.used_as_lock, lock.wait_stacks,
         ):  # fmt: skip
-            told = lock._replace(idle=idle, idle_s=idle_s, wait_stacks=stacks, used_as_lock=as_lock)
+            told = replace(lock, idle=idle, idle_s=idle_s, wait_stacks=stacks, used_as_lock=as_lock)
         if known is not None and 0 < idle_s < lock.wait_s:
             grown = max(0.0, wait_s(told) - wait_s(known[1])) / interval_s if interval_s else 0.0
-            told = told._replace(rates=told.rates._replace(wait=grown))
+            told = replace(told, rates=replace(told.rates, wait=grown))
         return told
 
     def _wait_stack(self, lock: Lock, entry: WaitStack) -> WaitStack:
         candidates = self._fitting(lock.kind, entry.stack)
         idle = rules.choose(candidates, lock.name, None, lock.id in self._as_locks).idle
-        return entry if entry.idle is idle else entry._replace(idle=idle)
+        return entry if entry.idle is idle else replace(entry, idle=idle)
 
     def _idle_s(self, lock: Lock, stacks: Sequence[WaitStack]) -> float:
         """What of the lock's wait was for work: all or none of it exactly, where that is so."""
@@ -222,15 +223,16 @@ def _told(thread: Thread, wait: Wait, idle: bool, interval_s: float) -> Thread:
     if thread.state is not ThreadState.WAITING and thread.state is not ThreadState.IDLE:
         now = thread.state
     if wait.idle is idle:
-        return thread if now is thread.state else thread._replace(state=now)
+        return thread if now is thread.state else replace(thread, state=now)
     moved = min(wait.for_s / interval_s, 1.0) if interval_s and thread.alive else 0.0
     share = thread.wait_share if idle else thread.idle_share
     moved = min(moved, share)
     time = time_split.reclassified(thread.time, moved / share if share else 0.0, idle)
     moved = moved if idle else -moved
-    return thread._replace(
+    return replace(
+        thread,
         state=now,
-        waiting_for=wait._replace(idle=idle),
+        waiting_for=replace(wait, idle=idle),
         wait_share=thread.wait_share - moved,
         idle_share=thread.idle_share + moved,
         time=time,

@@ -6,6 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from locktop.collector.analysis import blame_chains, deadlock_report, lock_classes, thread_groups
 from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.analysis.thread_groups import ThreadGroup
@@ -337,7 +339,7 @@ class _Page:
             for lock in self._members(row):
                 grown = snapshot_writer.blame_intervals(lock, self._before.get(lock.id))
                 for one, wait_s in zip(lock.blame, grown, strict=True):
-                    who = one._replace(wait_s=0.0)
+                    who = replace(one, wait_s=0.0)
                     sums[who] = sums.get(who, 0.0) + wait_s
             found = list(sums.items())
         return sorted(((one, s) for one, s in found if s > 0), key=lambda entry: -entry[1])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from locktop.collector.analysis import rates
 from locktop.collector.analysis.idle import classifier
 from locktop.collector.model import CONTENTION_KINDS, Blame, Frame, Kind, Lock, LockRates, WaitStack
@@ -192,7 +194,8 @@ class LockPicture:
         """Return the locks with the names known by now."""
         rows = {row.lock: row for row, _, _ in self._locks.values()}
         return tuple(
-            lock._replace(
+            replace(
+                lock,
                 name=self._lock_name(row, lock.kind, lock.wait_stacks, frames, lock.waiters),
             )
             if (row := rows.get(lock.id))

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.linux import procfs

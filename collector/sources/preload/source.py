@@ -6,8 +6,9 @@ import socket
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from locktop.collector.analysis import deadlocks, semaphore_ownership, wait_for_graph
 from locktop.collector.analysis.contention_patterns import patterns

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import compress
 from operator import itemgetter
 
+from msgspec.structs import replace
+
 from locktop.collector.analysis import rates
 from locktop.collector.analysis.idle import classifier
 from locktop.collector.linux.threads import Task
@@ -131,23 +133,22 @@ class ThreadPicture:
         time = self._times.of(key, task, asleep, idle, counts and raw is not None)
         uses, signals = _done(counted, around)
         thread = Thread(
-            tid,
-            self._name(key, raw, task),
-            task is not None,
-            classifier.state(wait.kind if wait else None, task.state if task else ""),
-            wait,
-            self._holds(raw),
-            wait_s,
-            cpu_s,
-            counted.acquisitions,
-            counted.contended,
-            contended,
-            idle,
-            time.cpu if time else 0.0,
-            uses,
-            signals,
-            0,
-            time,
+            tid=tid,
+            name=self._name(key, raw, task),
+            alive=task is not None,
+            state=classifier.state(wait.kind if wait else None, task.state if task else ""),
+            waiting_for=wait,
+            holds=self._holds(raw),
+            wait_s=wait_s,
+            cpu_s=cpu_s,
+            acquisitions=counted.acquisitions,
+            contended=counted.contended,
+            wait_share=contended,
+            idle_share=idle,
+            cpu_share=time.cpu if time else 0.0,
+            uses=uses,
+            signals=signals,
+            time=time,
         )
         totals[key] = _Totals(counted, task, thread, now, contention_s, idle_s, spin_s)
         return thread
@@ -171,7 +172,7 @@ class ThreadPicture:
         kind, contends = was.kind, was.kind in CONTENTION_KINDS
         known = self._known_holders(raw, raw.wait, around) if contends else ()
         awaits = around.awaited(raw.wait) if kind is Kind.JOIN else 0
-        wait = Wait._make((*was[:2], for_s, known, *was[4:11], awaits, *was[12:]))
+        wait = replace(was, for_s=for_s, holders=known, awaits=awaits)
         share = rates.share(for_s - was.for_s, self._clock.seconds(raw.now - before.now))
         contended, idle = (share, 0.0) if contends else (0.0, share)
         before.now = raw.now
@@ -182,10 +183,22 @@ class ThreadPicture:
         uses, signals = _done(counted, around)
         wait_s = {**counted.wait_s, kind: counted.wait_s.get(kind, 0.0) + for_s}
         holds = self._holds(raw) if raw.held else ()
-        return Thread(
-            *last[:4], wait, holds, wait_s, *last[7:10], contended, idle, cpu_share, uses, signals,
-            0, time,
-        )  # fmt: skip
+        return replace(
+            last,
+            waiting_for=wait,
+            holds=holds,
+            wait_s=wait_s,
+            wait_share=contended,
+            idle_share=idle,
+            cpu_share=cpu_share,
+            uses=uses,
+            signals=signals,
+            pid=0,
+            time=time,
+            switches=None,
+            counters=None,
+            now=None,
+        )
 
     def waiting_threads(
         self, raws: Mapping[int, RawThread], tasks: Mapping[int, Task]
@@ -199,10 +212,20 @@ class ThreadPicture:
             uses, signals = _done(self._counted(raw), around)
             found.append(
                 Thread(
-                    tid, "", tid in tasks, ThreadState.OTHER, wait, self._holds(raw), {}, 0.0, 0, 0,
-                    uses=uses, signals=signals,
+                    tid=tid,
+                    name="",
+                    alive=tid in tasks,
+                    state=ThreadState.OTHER,
+                    waiting_for=wait,
+                    holds=self._holds(raw),
+                    wait_s={},
+                    cpu_s=0.0,
+                    acquisitions=0,
+                    contended=0,
+                    uses=uses,
+                    signals=signals,
                 )
-            )  # fmt: skip
+            )
         return tuple(found)
 
     def _counted(self, raw: RawThread | None) -> _Counted:
@@ -237,20 +260,20 @@ class ThreadPicture:
         if wait is None or kind is None:
             return None
         return Wait(
-            wait.lock,
-            kind,
-            self._clock.seconds(raw.now - wait.since),
-            self._known_holders(raw, wait, around) if kind in CONTENTION_KINDS else (),
-            wait.stack,
-            wait.site,
-            wait.seq,
-            bool(wait.flags & _WAIT_TIMED),
-            bool(wait.flags & _WAIT_SHARED),
-            wait.holder,
-            bool(wait.flags & _WAIT_PSHARED),
-            around.awaited(wait),
-            wait.parties if kind is Kind.BARRIER else 0,
-            kind not in CONTENTION_KINDS,
+            lock=wait.lock,
+            kind=kind,
+            for_s=self._clock.seconds(raw.now - wait.since),
+            holders=self._known_holders(raw, wait, around) if kind in CONTENTION_KINDS else (),
+            stack=wait.stack,
+            site=wait.site,
+            seq=wait.seq,
+            timed=bool(wait.flags & _WAIT_TIMED),
+            shared=bool(wait.flags & _WAIT_SHARED),
+            holder_seen=wait.holder,
+            pshared=bool(wait.flags & _WAIT_PSHARED),
+            awaits=around.awaited(wait),
+            parties=wait.parties if kind is Kind.BARRIER else 0,
+            idle=kind not in CONTENTION_KINDS,
         )
 
     def _known_holders(self, raw: RawThread, wait: WaitBlock, around: Around) -> tuple[int, ...]:

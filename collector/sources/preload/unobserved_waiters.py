@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from locktop.collector.linux.threads import Task, Tasks
 from locktop.collector.model import Snapshot, ThreadState
@@ -55,7 +56,7 @@ def told(snapshot: Snapshot, waiters: tuple[int, ...]) -> Snapshot:
     if not waiters:
         return snapshot
     threads = tuple(
-        thread._replace(state=ThreadState.OTHER) if thread.tid in waiters else thread
+        replace(thread, state=ThreadState.OTHER) if thread.tid in waiters else thread
         for thread in snapshot.threads
     )
     # A dormant library sees no wait at all, which is said already.

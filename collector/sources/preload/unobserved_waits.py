@@ -1,10 +1,12 @@
 """Threads that wait in futex calls unknown to the library: for what, where, and since when."""
+
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import Rule
@@ -110,7 +112,7 @@ class BlindSpot:
             snapshot,
             unseen=unseen,
             threads=tuple(
-                thread._replace(state=states[thread.tid]) if thread.tid in states else thread
+                replace(thread, state=states[thread.tid]) if thread.tid in states else thread
                 for thread in snapshot.threads
             ),
         )

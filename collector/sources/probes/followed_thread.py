@@ -6,6 +6,8 @@ import heapq
 import time
 from collections.abc import Collection, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from locktop.collector.linux import syscalls
 from locktop.collector.linux.perf_counters import ThreadCounters
 from locktop.collector.linux.threads import Tasks
@@ -63,7 +65,8 @@ class CloserLook:
         if not looked_at:
             return tuple(threads)
         return tuple(
-            thread._replace(
+            replace(
+                thread,
                 switches=self._switches(thread.tid),
                 counters=counters if thread.tid == wanted else None,
                 now=now.get(thread.tid),
@@ -125,7 +128,7 @@ class CloserLook:
                 now = self._now.in_words(now)
             stopped = stacks.was_stopped(kernel_tid) and self._now.is_in_its_call(tid)
             if stopped or self._tasks.still_sleeps(tid):
-                told[tid] = now._replace(stack=stack)
+                told[tid] = replace(now, stack=stack)
                 sleeps[tid] = self._now.number(tid)
             elif runs:
                 woken.append(tid)
@@ -157,7 +160,7 @@ class CloserLook:
         }
         for kernel_tid, stack in stacks.running(list(running)).items():
             tid = running[kernel_tid]
-            told[tid] = told[tid]._replace(stack=stack)
+            told[tid] = replace(told[tid], stack=stack)
         return told
 
     def close(self) -> None:

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from locktop.collector.linux import syscalls
 from locktop.collector.linux.threads import Tasks
 from locktop.collector.model import Doing, Frame, Kind, Lock, Snapshot, Thread, ThreadNow
@@ -107,7 +109,7 @@ class Holders:
         asked |= self._with_python(asked)
         self._told = {now.stack for now in asked.values() if now.stack}
         return tuple(
-            lock._replace(holder_now=asked[found[lock.id]]) if lock.id in found else lock
+            replace(lock, holder_now=asked[found[lock.id]]) if lock.id in found else lock
             for lock in locks
         )
 
@@ -123,7 +125,7 @@ class Holders:
                 # To be stopped puts it on a CPU.
                 stopped = self._stacks.was_stopped(kernel_tid) and self._now.is_in_its_call(tid)
                 if stack and (stopped or self._tasks.still_sleeps(tid)):
-                    found[tid] = now._replace(stack=stack)
+                    found[tid] = replace(now, stack=stack)
                     self._asleep_at[tid] = _Seen(self._began(tid), stack, time.monotonic())
         return found
 
@@ -138,7 +140,7 @@ class Holders:
         }
         self.in_python = frozenset(blocked)
         return {
-            tid: now._replace(stack=stack)
+            tid: replace(now, stack=stack)
             for tid, now in blocked.items()
             if (stack := self._python.of_sleep(tid, self._now.number(tid)))
         }
@@ -164,12 +166,12 @@ class Holders:
             lock, now = held[tid], asked[tid]
             stack = stacks.get(kernel_tid, 0)
             if stack and self._asleep(lock) == asleep[tid] and self._holds([(tid, lock)]):
-                found[tid] = now._replace(stack=stack)
+                found[tid] = replace(now, stack=stack)
             elif (seen := self._asleep_at.get(tid)) is not None and (
                 seen.began == self._began(tid)
             ):
                 age_s = time.monotonic() - seen.at
-                found[tid] = now._replace(stack=seen.stack, stack_age_s=age_s)
+                found[tid] = replace(now, stack=seen.stack, stack_age_s=age_s)
         return found
 
     def _began(self, tid: int) -> int:

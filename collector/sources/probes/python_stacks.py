@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Set
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from locktop.collector.analysis.lock_classes import is_unnamed
 from locktop.collector.model import Deadlock, Frame, Snapshot, Thread
@@ -293,8 +294,8 @@ def _with_stack(thread: Thread, merged: Mapping[int, tuple[int, int]]) -> Thread
         return thread
     _, stack = merged[thread.tid]
     if thread.waiting_for is not None:
-        return thread._replace(waiting_for=thread.waiting_for._replace(stack=stack))
-    return thread._replace(now=thread.now._replace(stack=stack)) if thread.now else thread
+        return replace(thread, waiting_for=replace(thread.waiting_for, stack=stack))
+    return replace(thread, now=replace(thread.now, stack=stack)) if thread.now else thread
 
 
 def _with_stacks(found: Deadlock, merged: Mapping[int, tuple[int, int]]) -> Deadlock:

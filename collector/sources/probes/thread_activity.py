@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from locktop.collector.linux import syscall_format, syscalls
 from locktop.collector.linux.syscalls import Call
 from locktop.collector.linux.threads import Tasks
@@ -92,4 +94,4 @@ class ThreadsNow:
         """Return it with the words of its call, if it is blocked in one."""
         if now.doing is not Doing.BLOCKED or now.what:
             return now
-        return now._replace(what=syscall_format.described(self._pid, self.sleep(now.tid)[0]))
+        return replace(now, what=syscall_format.described(self._pid, self.sleep(now.tid)[0]))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from locktop.collector.analysis import rates, time_split
 from locktop.collector.analysis.idle import classifier
 from locktop.collector.analysis.time_split import Used
@@ -33,12 +35,6 @@ _ALL_CONTENDED = TimeSplit(contended=1.0, unknown=("disk",))
 _ALL_IDLE = TimeSplit(idle=1.0, unknown=("disk",))
 _NEARLY_ALL = 0.999999  # times are sums
 _NO_FRAMES: Callable[[], Sequence[Frame]] = tuple
-
-
-#: What of a thread changes though it goes on with what it did, and what of its wait.
-_CHANGES = Thread._fields.index("waiting_for"), Thread._fields.index("wait_s") + 1
-_FOR_S = Wait._fields.index("for_s")
-_new = tuple.__new__  # a NamedTuple's own takes twice as long
 
 
 class _Seen(NamedTuple):  # one for each thread in each look
@@ -116,12 +112,10 @@ class OutsidePicture:
             wait_s = dict(waited.get(sample.life, _NOTHING))
             goes_on = before is not None and before.sample is sample and before.outside is outside
             if before is not None and goes_on and before.is_steady:
-                begin, end = _CHANGES
-                known = before.thread
-                thread = _new(Thread, (*known[:begin], wait, holds, wait_s, *known[end:]))
+                thread = replace(before.thread, waiting_for=wait, holds=holds, wait_s=wait_s)
             else:
                 thread = self._moved(sample, wait, holds, wait_s, before, interval_s)
-            self._seen[sample.life] = _new(_Seen, (sample, outside, thread, goes_on))
+            self._seen[sample.life] = _Seen(sample, outside, thread, goes_on)
             found.append(thread)
         if again:
             self._seen = before_all
@@ -166,9 +160,22 @@ class OutsidePicture:
                 cpu_share = rates.share(used.ran_s, interval_s)
         state = classifier.state(wait.kind if wait is not None else None, sample.state)
         return Thread(
-            sample.tid, sample.name, True, state, wait, held, wait_s, sample.cpu_s, 0, 0,
-            wait_share, idle_share, cpu_share, None, False, 0, time,
-        )  # fmt: skip
+            tid=sample.tid,
+            name=sample.name,
+            alive=True,
+            state=state,
+            waiting_for=wait,
+            holds=held,
+            wait_s=wait_s,
+            cpu_s=sample.cpu_s,
+            acquisitions=0,
+            contended=0,
+            wait_share=wait_share,
+            idle_share=idle_share,
+            cpu_share=cpu_share,
+            uses=None,
+            time=time,
+        )
 
     def _wait(self, outside: OutsideWait, before: _Seen | None, now: float) -> Wait:
         stack, for_s = self._stacks.get(outside.tid, 0), now - outside.since
@@ -176,25 +183,25 @@ class OutsidePicture:
         if before is not None and before.outside is outside:
             known = before.thread.waiting_for
             if known is not None and known.stack == stack:
-                return _new(Wait, (*known[:_FOR_S], for_s, *known[_FOR_S + 1 :]))
+                return replace(known, for_s=for_s)
         what = outside.what
         contends = what.kind in CONTENTION_KINDS
         return Wait(
-            self._sampled.lock_of(outside).id,
-            what.kind,
-            for_s,
-            (what.owner,) if what.owner and contends else (),
-            stack,
-            0,
-            outside.seq,
-            outside.futex.timed,
-            what.kind is Kind.RWLOCK and not what.writes,
-            what.owner,
-            what.shared,
-            what.awaits,
-            what.parties,
-            not contends,
-            outside.since <= self._sampled.first_at,
+            lock=self._sampled.lock_of(outside).id,
+            kind=what.kind,
+            for_s=for_s,
+            holders=(what.owner,) if what.owner and contends else (),
+            stack=stack,
+            site=0,
+            seq=outside.seq,
+            timed=outside.futex.timed,
+            shared=what.kind is Kind.RWLOCK and not what.writes,
+            holder_seen=what.owner,
+            pshared=what.shared,
+            awaits=what.awaits,
+            parties=what.parties,
+            idle=not contends,
+            at_least=outside.since <= self._sampled.first_at,
         )
 
     # ---- locks ----
@@ -296,7 +303,7 @@ def with_stacks_of(locks: Sequence[Lock], threads: Sequence[Thread]) -> tuple[Lo
             count, wait_s = of_lock.get(wait.stack, (0, 0.0))
             of_lock[wait.stack] = count + 1, wait_s + wait.for_s
     return tuple(
-        lock._replace(wait_stacks=_most_first(sums[lock.id], lock.kind))
+        replace(lock, wait_stacks=_most_first(sums[lock.id], lock.kind))
         if lock.id in sums
         else lock
         for lock in locks

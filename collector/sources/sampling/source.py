@@ -12,9 +12,10 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from locktop.collector.analysis import deadlocks, wait_for_graph
 from locktop.collector.analysis.idle.classifier import Classifier
@@ -478,7 +479,7 @@ class ProcSource:
         """With the names known by now of locks that threads waited for at this time."""
         locks = self._picture.locks(waiting, at, snapshot.interval_s)
         names = {lock.id: lock.name for lock in locks}
-        named = tuple(lock._replace(name=names[lock.id]) for lock in snapshot.locks)
+        named = tuple(replace(lock, name=names[lock.id]) for lock in snapshot.locks)
         return replace(snapshot, locks=named)
 
     def _sleeps_again(self) -> Waits:
@@ -513,7 +514,7 @@ class ProcSource:
         if self._last is None or isinstance(error, PermissionError) or thread_files.is_ours(error):
             raise self._refused(error)
         threads = tuple(
-            thread._replace(alive=False, state=ThreadState.OTHER) for thread in self._last.threads
+            replace(thread, alive=False, state=ThreadState.OTHER) for thread in self._last.threads
         )
         self._last = replace(self._last, threads=threads, ended=True)
         return self._last
