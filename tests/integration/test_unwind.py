@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 from support import gdb, servers
 from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 from support.watched import Need
@@ -170,7 +169,7 @@ def test_stacks_that_are_known_are_read_at_once(start_bare: StartTarget) -> None
     again = unwinder.again(asleep.values())
     assert len(again) > len(asleep) / 2
     assert again.items() <= alone.items()
-    elsewhere = [replace(call, sp=call.sp + 8) for call in asleep.values()]
+    elsewhere = [call._replace(sp=call.sp + 8) for call in asleep.values()]
     assert unwinder.again(elsewhere) == {}
     target.kill()
     assert unwinder.again(asleep.values()) == {}

@@ -90,8 +90,5 @@ async def opened(
 
 
 def with_lock(snapshot: Snapshot, id: int, **changes: object) -> Snapshot:
-    locks = tuple(
-        replace(lock, **changes) if lock.id == id else lock  # type: ignore[arg-type]
-        for lock in snapshot.locks
-    )
+    locks = tuple(replace(lock, **changes) if lock.id == id else lock for lock in snapshot.locks)
     return replace(snapshot, locks=locks)
