@@ -29,7 +29,7 @@ def read(waits: dict[int, WaitNow]) -> dict[int, tuple[int, Kind, int, bool]]:
 def begun(start_target: StartTarget, name: str, arguments: tuple[str, ...]) -> Target:
     target = start_target(name, *arguments)
     target.expect("ready")
-    if name == "ring3":
+    if name == "ring_of_three":
         target.go_on()
         target.truth()
         deadline = time.monotonic() + PATIENCE_S
@@ -39,7 +39,7 @@ def begun(start_target: StartTarget, name: str, arguments: tuple[str, ...]) -> T
     return target
 
 
-@pytest.mark.parametrize(("name", "arguments"), [("pools", ("5",)), ("ring3", ())])
+@pytest.mark.parametrize(("name", "arguments"), [("six_pools", ("5",)), ("ring_of_three", ())])
 def test_they_are_those_of_a_look(
     name: str, arguments: tuple[str, ...], start_target: StartTarget
 ) -> None:
@@ -56,7 +56,9 @@ def test_they_are_those_of_a_look(
         assert read(seen) == before
         idle = {one.tid: one.waiting_for.idle for one in after.threads if one.waiting_for}
         judged = {tid: one.idle for tid, one in seen.items()}
-        assert judged == (idle if name == "pools" else dict.fromkeys(idle)), "a circle is no rule"
+        assert judged == (idle if name == "six_pools" else dict.fromkeys(idle)), (
+            "a circle is no rule"
+        )
         for_s = {one.tid: one.waiting_for.for_s for one in after.threads if one.waiting_for}
         assert all(0 < one.for_s <= for_s[tid] for tid, one in seen.items())
         target.kill()
@@ -82,7 +84,7 @@ def without_times(snapshot: Snapshot) -> dict[int, Thread]:
     }
 
 
-@pytest.mark.parametrize(("name", "arguments"), [("pools", ("5",)), ("ring3", ())])
+@pytest.mark.parametrize(("name", "arguments"), [("six_pools", ("5",)), ("ring_of_three", ())])
 def test_who_sleeps_on_is_told_as_whoever_looks_first_tells_it(
     name: str, arguments: tuple[str, ...], start_target: StartTarget
 ) -> None:
