@@ -1,4 +1,6 @@
-/* Runs a program under a filter that forbids process_vm_readv(2), as that of some containers does. */
+/* Runs a program under a seccomp filter that forbids process_vm_readv(2), as the filters of some
+ * containers do.
+ */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>

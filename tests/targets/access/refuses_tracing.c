@@ -1,11 +1,12 @@
-/* Keeps others from looking into it: refuses_tracing WAY. One thread has g_lock, in read(), another one waits for it.
+/* Refuses inspection by other processes: refuses_tracing WAY. One thread holds g_lock and reads in
+ * read(). Another thread waits for g_lock.
  *
- *   open           it does not
+ *   open           the process refuses nothing
  *   undumpable     prctl(PR_SET_DUMPABLE)
- *   changed        it has become nobody, and may be looked into again
- *   capable        the same, and it has kept a capability
+ *   changed        the process has become user "nobody", and is dumpable again
+ *   capable        as `changed`, and the process has kept a capability
  *
- * With each line heard it is the other way: undumpable, and not.
+ * Each line on stdin switches between undumpable and dumpable.
  */
 #include <linux/capability.h>
 #include <stdatomic.h>

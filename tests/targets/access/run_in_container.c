@@ -1,12 +1,15 @@
-/* Runs a program as a container has it: run_in_container SORT DIRECTORY [NAME=VALUE...] PROGRAM [ARGUMENT...].
+/* Runs a program as a container does: run_in_container SORT DIRECTORY [NAME=VALUE...] PROGRAM
+ * [ARGUMENT...].
  *
- *   root    pid and mount namespaces of its own; the directory is its root, with /proc, and /dev/shm if there is
- *           such a directory in it
- *   user    the same in a user namespace, whose root is a user without rights outside
- *   pid     pid and mount namespaces of its own, and the root that we have
- *   chroot  that directory as its root, and no namespace
+ *   root    own pid and mount namespaces; DIRECTORY is the root, with /proc, and with /dev/shm if
+ *           DIRECTORY has such a directory
+ *   user    the same in an own user namespace, whose root is a user without rights outside
+ *   pid     own pid and mount namespaces, and the root of the caller
+ *   chroot  DIRECTORY is the root; no namespace
  *
- * Says the program's pid as we see it; the rest the program says. It ends when we do. */
+ * Says the pid of the program in the namespace of the caller; all other lines are the program's.
+ * The program ends with this process.
+ */
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>

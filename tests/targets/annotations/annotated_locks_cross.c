@@ -1,4 +1,4 @@
-/* Two threads take two locks of the program's own in opposite order, when told to. */
+/* Two threads take two annotated locks of the program in opposite order, at a line on stdin. */
 #include "../../../native/include/locktop.h"
 #include "../target.h"
 

@@ -1,5 +1,5 @@
-/* A program with a lock of its own, on a futex, of which it tells locktop; it also names locks and
- * sets marks. Says the truth of each step, then waits until told to go on.
+/* A program that implements a lock on a futex and reports the lock to locktop. The program also
+ * names locks and sets marks. Says the truth of each step, then waits for a line.
  */
 #include <fcntl.h>
 #include <linux/futex.h>

@@ -1,5 +1,5 @@
-/* Threads that meet at a barrier, one of them late. Says the truth, then all but one wait until told
- * to go on.
+/* Threads meet at a barrier, and one thread is late. Says the truth. Then all threads but one wait
+ * until a line comes.
  */
 #include "../target.h"
 

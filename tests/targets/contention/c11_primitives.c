@@ -1,5 +1,5 @@
-/* C11 threads: checks every result, then says how often which lock was taken and waited for, and
- * holds one until told to go on.
+/* C11 threads. Checks every result, then says how often each lock was taken and waited for. Holds
+ * one lock until a line comes.
  */
 #include <threads.h>
 

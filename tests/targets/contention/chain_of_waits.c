@@ -1,6 +1,7 @@
-/* A chain: the last thread holds one lock and works; the middle one holds another and waits for that; the
- * first waits for the middle one's. Says how long the first one and the middle one waited, and how
- * long the middle one had its lock before it began to wait.
+/* A chain of waits: the last thread holds one lock and works. The middle thread holds another lock
+ * and waits for the last thread's lock. The first thread waits for the middle thread's lock. Says
+ * how long the first and the middle thread waited, and how long the middle thread held its lock
+ * before its wait began.
  */
 #include <semaphore.h>
 

@@ -1,5 +1,5 @@
-/* Condition waits that do not simply give the mutex up and take it again: with a recursive mutex
- * taken twice, only one level is given up; a wait that is refused gives nothing up.
+/* Condition waits that do not simply release the mutex and take it again. A wait with a recursive
+ * mutex that was taken twice releases one level only. A wait that fails at once releases nothing.
  */
 #include "../target.h"
 

@@ -1,5 +1,5 @@
-/* Contention that is over before anybody looks: 50 contended acquisitions, of threads that ended
- * and of one that lives. Then says the truth and stays quiet.
+/* Contention that is over before the first scan: 50 contended acquisitions, by threads that ended
+ * and by one thread that lives. Then the program says the truth and stays quiet.
  */
 #include "../target.h"
 

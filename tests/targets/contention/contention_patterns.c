@@ -1,16 +1,17 @@
-/* Each shape of contention that has a name, `contention_patterns NAME`, and next to it `contention_patterns NAME-not`, which is
- * like it but for the one thing that counts. Says "ready" when all threads are there, and goes on until it
- * is ended.
+/* Each contention pattern that has a name, `contention_patterns NAME`. The near miss
+ * `contention_patterns NAME-not` differs in the one property that counts. Says "ready" when all
+ * threads run, and continues until the process is killed.
  *
- *   convoy           a mutex that is handed to the next waiter, asleep still, each time (inheriting);
- *                    not: each hold takes 5 ms
- *   serialised       four threads do all their work under one mutex; not: as long without it
- *   herd             eight threads are woken for what one of them takes; not: each one works
- *   starved          readers that overlap, a writer; not: one that is preferred
- *   longhold         a mutex is held by a thread that reads from a pipe; not: by one that computes
- *   falseidle        a pool waits for a thread that waits for a mutex; not: another one posts too
- *   oversubscribed   far more threads compute than there are CPUs, two wait for a lock; not: nobody waits
- *   highrate         one thread takes a mutex all the time; not: does something in between
+ *   convoy           the mutex goes to the next waiter, which is still asleep, each time (priority
+ *                    inheritance); not: each hold takes 5 ms
+ *   serialised       four threads do all their work under one mutex; not: as long without the mutex
+ *   herd             eight threads wake for what one of them takes; not: each thread works
+ *   starved          readers that overlap, and a writer; not: a lock that prefers writers
+ *   longhold         the holder of a mutex reads from a pipe; not: the holder computes
+ *   falseidle        a pool waits for a thread that waits for a mutex; not: another thread posts too
+ *   oversubscribed   far more threads compute than there are CPUs, two wait for a lock; not: no
+ *                    thread waits
+ *   highrate         one thread takes a mutex all the time; not: the thread works in between
  */
 #include <sched.h>
 #include <semaphore.h>

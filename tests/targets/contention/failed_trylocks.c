@@ -1,4 +1,6 @@
-/* Tries that fail are counted, and are no contention. Says the truth while all is still held. */
+/* Failed trylocks are counted, and are no contention. Says the truth while all locks are still
+ * held.
+ */
 #include <semaphore.h>
 
 #include "../target.h"

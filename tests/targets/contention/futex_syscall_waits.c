@@ -1,5 +1,5 @@
-/* Waits through libc's syscall(): checks results and errno, says the truth about the waits, and waits
- * on until woken.
+/* Waits through the function syscall() of libc. Checks results and errno, says the truth about the
+ * waits, and waits until another thread wakes the waiter.
  */
 #include <linux/futex.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
-/* A mutex held for a moment before a condition wait and for longer after it: says how long it was
- * held in all, as this program measured it.
+/* A thread holds a mutex for a moment before a condition wait and for longer after the wait. Says
+ * the total hold time that the program measured.
  */
 #include "../target.h"
 

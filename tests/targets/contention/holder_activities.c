@@ -1,5 +1,7 @@
-/* The holder of g_lock, which another thread waits for, is in a system call, or runs: one way each. It says
- * what it is about to do, as locktop ought to say it. */
+/* The holder of g_lock is in a system call, or runs; each argument is one activity. Another thread
+ * waits for g_lock. The program says what the holder is about to do, in the words that locktop
+ * should use.
+ */
 #include <alloca.h>
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -1,5 +1,6 @@
-/* What may go on while the level changes: a lock held and waited for, a recursive one held twice, one that
- * another thread releases, and two that are destroyed while they are held. Then all of it once more.
+/* Lock states that may exist while the level changes: a lock that is held and waited for, a
+ * recursive lock that is held twice, a lock that another thread releases, and two locks that are
+ * destroyed while they are held. Then the program does the same once more.
  */
 #include <sched.h>
 

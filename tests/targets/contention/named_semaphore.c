@@ -1,5 +1,6 @@
-/* Waits on a named semaphore that another process posts: this program too, called with "post". Then
- * closes it, opens another, most likely at the same address, and waits on that. */
+/* Waits on a named semaphore that another process posts: this program, called with "post". Then
+ * closes the semaphore, opens another one, most likely at the same address, and waits on that.
+ */
 #include <fcntl.h>
 #include <semaphore.h>
 

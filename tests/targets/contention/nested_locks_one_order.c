@@ -1,5 +1,5 @@
-/* Four threads fight for three locks, nested, always in the same order: much contention, never a
- * deadlock. Says "ready" when each has been through once; runs until the end of stdin.
+/* Four threads fight for three nested locks, always in the same order: much contention, never a
+ * deadlock. Says "ready" when each thread has completed one round. Runs until the end of stdin.
  */
 #include <stdatomic.h>
 

@@ -1,5 +1,5 @@
-/* One thread runs a routine once, until told, while two others wait for it; the routine runs another
- * one, and takes a lock. Then all of it again with C11.
+/* One thread runs a once routine until a line comes, while two other threads wait for the routine.
+ * The routine runs another once routine, and takes a lock. Then all of this again with C11.
  */
 #include <threads.h>
 

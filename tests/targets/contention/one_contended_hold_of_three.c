@@ -1,5 +1,5 @@
-/* A lock taken by one thread alone, and one for which another thread waits during one of three holds.
- * Goes through that when told to, and says what it did.
+/* One lock that a single thread takes, and one lock for which another thread waits during one of
+ * three holds. At a line the program does this, and says what it did.
  */
 #include <sched.h>
 

@@ -1,5 +1,6 @@
-/* Threads that stay and threads that end post semaphores, and signal and broadcast conditions, of which
- * nobody waits for most. Each line heard is another round, after which the truth so far is said.
+/* Threads that stay and threads that end post semaphores, and signal and broadcast conditions. For
+ * most of these no thread waits. Each line on stdin starts another round; after the round the
+ * program says the truth so far.
  */
 #include <limits.h>
 #include <semaphore.h>

@@ -1,5 +1,5 @@
-/* Four threads fight for one mutex that lends its owner their priority, each holding it for 1 ms at
- * a time. The kernel hands such a mutex over: its new owner runs later.
+/* Four threads fight for one mutex with priority inheritance, and each holds the mutex for 1 ms at
+ * a time. The kernel hands such a mutex over: the new owner runs later.
  */
 #include "../target.h"
 

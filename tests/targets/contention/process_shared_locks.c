@@ -1,7 +1,7 @@
-/* Locks of each kind in memory of two processes: `process_shared_locks FILE first`, then `process_shared_locks FILE second`.
- * The first makes them and holds those that can be held; the second has a thread that waits for each,
- * until the first gives them up. Then both fight for the mutex, and the sum that it guards must come
- * out right.
+/* Locks of each kind in memory that two processes share: `process_shared_locks FILE first`, then
+ * `process_shared_locks FILE second`. The first process makes the locks and holds those that can be
+ * held. The second process has a thread that waits for each lock, until the first process releases
+ * them. Then both processes fight for the mutex, and the sum that the mutex guards must be right.
  */
 #include <fcntl.h>
 #include <sched.h>

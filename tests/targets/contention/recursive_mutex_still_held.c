@@ -1,6 +1,6 @@
-/* A recursive mutex taken three times and given back twice is still held: says "held" then, with
- * another thread wanting it, and "free" when the last one is given back. What an error-checking
- * mutex refuses is checked on the way.
+/* A recursive mutex that was taken three times and released twice is still held. Says "held" then,
+ * while another thread wants the mutex, and "free" after the last release. Also checks what an
+ * error-checking mutex refuses.
  */
 #include "../target.h"
 

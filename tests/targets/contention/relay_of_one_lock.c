@@ -1,4 +1,6 @@
-/* Threads that take turns with g_lock: each works a while inside of it, and works outside or rests there. */
+/* Threads take turns with g_lock. Each thread works a while with the lock, and works or rests
+ * without the lock.
+ */
 #include "../target.h"
 
 static pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;

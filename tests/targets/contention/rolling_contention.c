@@ -1,9 +1,9 @@
-/* 200 threads and 1,000 locks, with as many contended acquisitions a second as the machine gives:
- * all threads fight for a few locks at a time, and the few move on through all of them.
+/* 200 threads and 1,000 locks, with as many contended acquisitions a second as the machine allows.
+ * All threads fight for a few locks at a time, and the few move on through all locks.
  *
- * rolling_contention SECONDS: says "ready" when all run; the truth when all have stopped and still live; then,
- * told to go on, "joined" when all have ended. The counts are kept under the locks themselves, so
- * they are exact.
+ * rolling_contention SECONDS: says "ready" when all threads run, and the truth when all threads
+ * have stopped and still live. At a line the threads end, and the program says "joined". The locks
+ * themselves guard the counts, so the counts are exact.
  */
 #include <sched.h>
 #include <stdatomic.h>

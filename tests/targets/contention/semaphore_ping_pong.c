@@ -1,4 +1,6 @@
-/* Two threads play ball with semaphores. Says the truth and leaves one of them waiting. */
+/* Two threads pass a turn to each other with semaphores. Says the truth and leaves one thread in a
+ * wait.
+ */
 #include <semaphore.h>
 
 #include "../target.h"

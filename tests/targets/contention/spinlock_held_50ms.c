@@ -1,5 +1,5 @@
-/* One thread holds a spin lock for 50 ms at a time while another spins for it. Says the truth, then
- * holds once more until told to go on.
+/* One thread holds a spin lock for 50 ms at a time while another thread spins for the lock. Says
+ * the truth, then holds the lock once more until a line comes.
  */
 #include <sched.h>
 

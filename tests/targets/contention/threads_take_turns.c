@@ -1,10 +1,11 @@
-/* Threads that do the same small thing again and again, and count it:
+/* Threads that do the same small work again and again, and count it:
  *
- *   threads_take_turns lock THREADS     take the one mutex, work for some 5 us, let others run while they have it, give it back
- *   threads_take_turns compute THREADS  work for some 5 us
+ *   threads_take_turns lock THREADS     takes the one mutex, works for some 5 us, yields with the mutex
+ *                                       held, and releases the mutex
+ *   threads_take_turns compute THREADS  works for some 5 us
  *
- * Says "ready" when all have begun; asked by a line, how often they have done it, and the time of the processors
- * that took, all threads together: {"turns": ..., "cpu_s": ...}.
+ * Says "ready" when all threads have begun. Each line on stdin asks for the count and the CPU time
+ * of all threads together: {"turns": ..., "cpu_s": ...}.
  */
 #include <sched.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
-/* Waits that give up: on a mutex, an rwlock, a condition variable and a semaphore. Says how long
- * each kind of wait took; none of them got what it wanted.
+/* Waits with a timeout that give up: on a mutex, an rwlock, a condition variable and a semaphore.
+ * Says how long each kind of wait took. No wait was successful.
  */
 #include <semaphore.h>
 

@@ -1,9 +1,10 @@
-/* Threads that take a lock in turn from two places, hold it for a while and write down when they asked
- * for it, got it and gave it back. Says the whole book: who made whom wait follows from it.
+/* Threads take a lock in turn at two call sites and hold the lock for a while. Each thread logs
+ * when it asked for the lock, got it and released it. The program says the whole log, and the log
+ * shows which thread made which thread wait.
  *
  * waits_and_holds_logged mutex|recursive|robust|inherit|adaptive|write|read|spin|custom|cond|many
- *   read: half of them read. cond: the lock is given back by a wait for a condition.
- *   many: they end after each turn, and others come.
+ *   read: half of the threads read. cond: a condition wait releases the lock.
+ *   many: each thread ends after its turn, and other threads start.
  */
 #include "../target.h"
 

@@ -1,12 +1,13 @@
-/* Threads that wait for locks down different ways of one call tree, a known number of times.
+/* Threads that wait for locks on different paths of one call tree, a known number of times.
  *
  *     caller_loop > serve > get > take(cache)          GETS waits
  *                         > put > take(cache)          PUTS waits
  *                         > walk > walk > walk > take(table)   WALKS waits, three deep
  *     sleeper_loop > rest > sem_wait                   RESTS waits, for work
  *
- * A holder has the lock each time before the caller wants it, and lets go only when the caller
- * sleeps, so each take is one contended wait. Says how often and how long each way waited.
+ * A holder has the lock each time before the caller wants it, and releases the lock only when the
+ * caller sleeps. So each acquisition of the caller is one contended wait. Says how often and how
+ * long each path waited.
  */
 #include "../target.h"
 

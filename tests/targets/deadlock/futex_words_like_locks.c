@@ -1,6 +1,7 @@
-/* Waits through syscall() at words that look, with what lies around them, like objects of the C library:
- * two mutexes crossed by what are numbers of their own, a semaphore, a thread's end, a barrier. Says the tids
- * of those that wait. */
+/* Waits through syscall() at words that look, with the bytes around them, like objects of the C
+ * library: two mutexes that seem to cross, a semaphore, the end of a thread, and a barrier. Says
+ * the tids of the threads that wait.
+ */
 #include <linux/futex.h>
 #include <stdatomic.h>
 

@@ -1,5 +1,7 @@
-/* A thread leaves its wait for a semaphore by a jump out of a handler, keeps a mutex that the semaphore's
- * holder wants, and sleeps until it hears a line. Then all goes on, and it says "ok". */
+/* A thread leaves its wait for a semaphore by a jump out of a signal handler. The thread keeps a
+ * mutex that the holder of the semaphore wants, and sleeps until a line comes. Then all threads
+ * continue, and the program says "ok".
+ */
 #include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>

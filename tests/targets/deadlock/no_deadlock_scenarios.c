@@ -1,10 +1,11 @@
-/* Threads that fight for locks as hard as they can, each scenario in a way that looks like a deadlock
- * from a little further off and cannot be one.
+/* Threads that fight for locks as hard as they can. Each scenario looks like a deadlock at first
+ * sight and cannot be one.
  *
  *     no_deadlock_scenarios SCENARIO
  *
- * Says "ready" when all run. The end of stdin, or a line, stops them: then each ends its turn, all are
- * joined and it says "ok". That it comes to this is the proof that there was no deadlock.
+ * Says "ready" when all threads run. A line or the end of stdin stops the threads: each thread ends
+ * its turn, the program joins all threads and says "ok". The "ok" is the proof that there was no
+ * deadlock.
  */
 #include <sched.h>
 #include <semaphore.h>

@@ -1,6 +1,6 @@
-/* A reader of g_table_lock reads again while a writer waits for it to end. The lock is one whose
- * writers go first (PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP), so the reader waits behind the
- * writer. With "timed" the writer's wait gives up, after an hour.
+/* A reader of g_table_lock reads again while a writer waits for the reader. The lock prefers
+ * writers (PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP), so the reader waits behind the writer.
+ * With "timed" the wait of the writer gives up after an hour.
  */
 #include "../target.h"
 

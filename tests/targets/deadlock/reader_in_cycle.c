@@ -1,5 +1,5 @@
-/* A deadlock with a reader in it: the reader of g_table_lock wants g_log_lock, whose holder wants
- * to write the table.
+/* A deadlock with a reader: the reader of g_table_lock wants g_log_lock, whose holder wants to
+ * write the table.
  */
 #include "../target.h"
 

@@ -1,5 +1,6 @@
-/* Three threads, three locks, each has one and wants the next: a deadlock, when told to.
- * Says "ready", hears a line, says who is who, and never ends by itself.
+/* Three threads and three locks. Each thread holds one lock and, at a line, wants the next: a
+ * deadlock. Says "ready", waits for the line, says the threads' names and tids, and never ends by
+ * itself.
  */
 #include "../target.h"
 

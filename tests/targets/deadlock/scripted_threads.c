@@ -1,14 +1,14 @@
-/* Threads that do what they are told, one after the other, until they are stuck or not.
+/* Threads that execute scripts, each at its own pace, until the threads are stuck or not.
  *
  *     scripted_threads [OBJECT=KIND ...] SCRIPT SCRIPT ...
  *
- * The first script is the main thread's, thread 0. A script is steps with commas: "lock a, meet 1, lock
- * b". Objects have one letter and are of the kind that the step wants: OBJECT=KIND says recursive,
- * robust, inherit, shared or checked (mutex), writers (rwlock: writers go first) or a number (semaphore:
- * its first value, else 1; barrier: its parties, else 2).
+ * The main thread, thread 0, executes the first script. A script is a list of steps with commas:
+ * "lock a, meet 1, lock b". An object has one letter, and the step decides its type. OBJECT=KIND
+ * says recursive, robust, inherit, shared or checked (mutex), writers (rwlock: writers go first) or
+ * a number (semaphore: its first value, else 1; barrier: its parties, else 2).
  *
- * It says the thread ids in the order of the scripts. Then all go on. What makes them meet goes past
- * libc and sleeps nowhere, so that only what is scripted is seen to wait.
+ * The program says the thread ids in the order of the scripts. Then all threads run. The step
+ * "meet" bypasses libc and never sleeps, so a scan sees waits of the scripts only.
  */
 #include <sched.h>
 #include <semaphore.h>

@@ -1,5 +1,7 @@
-/* A thread destroys a semaphore while it has it, makes another one at the same address and never uses that;
- * others do, as fast as they can. Says the first one's thread id. */
+/* A thread destroys a semaphore while it holds a unit, makes another semaphore at the same address
+ * and never uses the new one. Other threads use the new semaphore as fast as they can. Says the tid
+ * of the first thread.
+ */
 #include <semaphore.h>
 
 #include "../target.h"

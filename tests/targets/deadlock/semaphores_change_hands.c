@@ -1,10 +1,11 @@
-/* Semaphores go from hand to hand, as it is told by lines:
+/* Semaphores change hands, as lines on stdin order:
  *
- *     get HAND SEM, post HAND SEM (whoever has it; -1: the main thread does), renew 0 SEM,
- *     end HAND 0 (another one begins)
+ *     get HAND SEM, post HAND SEM (whichever thread has the unit; -1: the main thread posts),
+ *     renew 0 SEM, end HAND 0 (another thread begins)
  *
- * After each it says who has what by then, by thread id (0: nobody; one that ended may have it), which
- * hand waits for what, and the threads' ids. Hands wait for orders in read().
+ * After each line the program says the holder of each semaphore by tid (0: no thread; a thread that
+ * ended may be a holder), the wait of each hand, and the tids of the threads. Hands wait for orders
+ * in read().
  */
 #include <semaphore.h>
 

@@ -1,8 +1,9 @@
-/* A thousand threads, or as many as are asked for (thousand_threads THREADS): half of them wait for work, the others take turns
- * at locks of theirs. Told to go on, three of them ask for each other's lock, for good.
+/* A thousand threads, or as many as thousand_threads THREADS says. Half of the threads wait for
+ * work; the others take turns at locks of their own. At a line three threads ask for each other's
+ * lock, for good.
  *
- * Says "ready"; told to go on, who the three are and when (CLOCK_MONOTONIC) each of them had its first lock and
- * was about to ask for its second.
+ * Says "ready". After the line the program says the three tids, and when (CLOCK_MONOTONIC) each
+ * thread had its first lock and was about to ask for its second.
  */
 #include "../target.h"
 

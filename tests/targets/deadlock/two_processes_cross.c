@@ -1,7 +1,8 @@
-/* Two processes that cross on locks in a file: `two_processes_cross FILE one WHAT`, then `two_processes_cross FILE other WHAT`.
- * Each takes its first lock, and when the other has done so, too, wants the other's. WHAT: "mutex",
- * "rwlock" (one has it to read), or "timed" (the other gives up, after an hour). Each says its thread
- * id, and those that are stuck behind: one thread of the first.
+/* Two processes that cross on locks in a file: `two_processes_cross FILE one WHAT`, then
+ * `two_processes_cross FILE other WHAT`. Each process takes its first lock. When the other process
+ * has done so too, each process wants the other's lock. WHAT is "mutex", "rwlock" (one process
+ * reads), or "timed" (the other process gives up after an hour). Each process says its tid, and the
+ * tids of the threads that are stuck behind: one thread of the first process.
  */
 #include <fcntl.h>
 #include <sched.h>

@@ -1,6 +1,7 @@
-/* Mutexes as signals: what one thread locks another one unlocks. POSIX leaves that undefined; it is
- * done all the same, and glibc lets it be done. First g_past_lock goes from hand to hand, then a
- * thread locks g_turn_lock twice, which ends only when it is told so and another one unlocks.
+/* Mutexes as signals: one thread locks and another thread unlocks. POSIX leaves that undefined;
+ * programs do it all the same, and glibc permits it. First g_past_lock goes from thread to thread.
+ * Then a thread locks g_turn_lock twice. The second call returns only after a line, when another
+ * thread unlocks.
  */
 #include "../target.h"
 

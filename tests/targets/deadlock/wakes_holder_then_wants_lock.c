@@ -1,8 +1,10 @@
-/* wakes_holder_then_wants_lock WAY: one thread holds a lock and waits: at a barrier, for a semaphore, a condition, another thread's
- * end, or for a lock that the second has (mutex, inherit: with priority inheritance, rwlock). When told to,
- * the second lets it go and then wants its lock. Nobody is deadlocked, however long the first takes to
- * notice. Says {"first": tid, "second": tid} when the first sleeps, "going" when the second is about to let
- * it go, and "ok" at the end. */
+/* wakes_holder_then_wants_lock WAY: the first thread holds a lock and waits. The first thread waits
+ * at a barrier, for a semaphore, a condition, the end of a thread, or for a lock of the second
+ * thread (mutex, inherit: with priority inheritance, rwlock). At a line the second thread ends that
+ * wait and then wants the first thread's lock. No thread is deadlocked, however late the first
+ * thread runs. Says {"first": tid, "second": tid} when the first thread sleeps, "going" when the
+ * second thread is about to end the wait, and "ok" at the end.
+ */
 #include <semaphore.h>
 
 #include "../target.h"

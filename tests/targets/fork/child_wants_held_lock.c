@@ -1,6 +1,7 @@
-/* Forks while another thread holds a lock: the child asks for it and waits for good. The parent says both
- * pids and who held it. `child_wants_held_lock handlers`: with fork handlers that take the lock before the fork
- * and give it back after it on both sides, as one should; then the child gets it and says so.
+/* Forks while another thread holds a lock: the child asks for the lock and waits for good. The
+ * parent says both pids and the holder's tid. `child_wants_held_lock handlers`: correct fork
+ * handlers take the lock before the fork and release the lock after the fork in both processes.
+ * Then the child gets the lock and says so.
  */
 #include <semaphore.h>
 #include <sys/prctl.h>

@@ -1,5 +1,6 @@
-/* A process of each sort, one after the other: one that fork() makes, one that _Fork() makes, one that executes
- * this program. Each says what it is, if errno is as before. */
+/* Three processes, one after the other: a child of fork(), a child of _Fork(), and a child that
+ * executes this program. Each child says its sort if errno is unchanged.
+ */
 #include <spawn.h>
 #include <sys/wait.h>
 

@@ -1,5 +1,5 @@
-/* A child made by the bare system call, which no fork handler sees, takes many new locks; then the
- * parent does. Both must come through it.
+/* The raw system call makes a child, so no fork handler runs. The child takes many new locks; then
+ * the parent does the same. Both processes must survive.
  */
 #include <signal.h>
 #include <sys/wait.h>

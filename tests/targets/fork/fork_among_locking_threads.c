@@ -1,9 +1,9 @@
-/* A multi-threaded parent forks while its threads lock; the child starts a thread of its own and
- * locks on. The child's lock was held by the forking thread during fork, and is contended in the
- * child only.
+/* A process with several threads forks while the threads lock. The child starts a thread and
+ * continues to lock. The forking thread held the child's lock during the fork, and the lock is
+ * contended in the child only.
  *
- * Says {"parent": pid, "child": pid, ...} when the child has done its part; the end of stdin ends
- * both (the child hears of it through a pipe).
+ * Says {"parent": pid, "child": pid, ...} when the child has done its part. The end of stdin ends
+ * both processes; a pipe tells the child.
  */
 #include <stdatomic.h>
 #include <sys/wait.h>

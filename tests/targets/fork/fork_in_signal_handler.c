@@ -1,5 +1,6 @@
-/* A signal handler forks while the interrupted thread is at a lock, again and again, and the child
- * goes on where it was interrupted. Each child must end well, and so must the parent.
+/* A signal handler forks while the interrupted thread is in a lock operation, again and again. The
+ * child continues where the handler interrupted the thread. Each child must end well, and so must
+ * the parent.
  */
 #include <signal.h>
 #include <sys/time.h>

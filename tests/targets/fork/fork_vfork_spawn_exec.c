@@ -1,14 +1,14 @@
 /* Children of a process with threads: `fork_vfork_spawn_exec HOW`.
  *
  *   fork      while the other threads hold, wait and sleep; the child locks, waits, makes threads, and
- *             forks again; fork handlers take and give back the program's locks, as many libraries do
- *   handlers  fork handlers that make the locks anew in the child instead
+ *             forks again; fork handlers take and release the program's locks, as many libraries do
+ *   handlers  fork handlers that initialise the locks again in the child instead
  *   busy      many forks from all threads at once
  *   vfork     the child locks, posts, and ends by _exit
  *   vexec     the child fails to execute a program, then executes one
- *   spawn     posix_spawn, of what there is and of what there is not
+ *   spawn     posix_spawn, of a program that exists and of one that does not
  *   exec      a thread that is not the first executes this program
- *   noexec    the same, of what there is not: the program goes on
+ *   noexec    the same with a program that does not exist: the process continues
  */
 #include <sched.h>
 #include <semaphore.h>

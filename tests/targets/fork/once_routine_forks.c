@@ -1,5 +1,6 @@
-/* A routine that runs once forks, and in the child another thread runs it anew while the first is still in it;
- * a third one waits. The child says {"pid": its own, "runner": tid, "waiter": tid}; it ends with stdin.
+/* A once routine forks. In the child another thread runs the routine again while the first thread
+ * is still in the routine; a third thread waits. The child says {"pid": its own, "runner": tid,
+ * "waiter": tid} and ends with stdin.
  */
 #include <signal.h>
 #include <sys/wait.h>

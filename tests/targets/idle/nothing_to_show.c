@@ -1,4 +1,4 @@
-/* Says "ready" and waits: for looking at a program that has nothing to show. Built a second time
+/* Says "ready" and waits: a program in which a scan finds nothing. Tests also build the program
  * with -static.
  */
 #include "../target.h"

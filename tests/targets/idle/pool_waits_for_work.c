@@ -1,6 +1,6 @@
-/* A pool of idle threads on a condition variable: work comes now and then, and is done one piece
- * at a time, so that each wait that returns is counted by the program too. Says the truth and
- * leaves the pool waiting; the end of stdin ends it.
+/* A pool of idle threads waits on a condition variable. Work comes now and then, one piece at a
+ * time, so the program too counts each wait that returns. Says the truth and leaves the pool in its
+ * wait. The end of stdin ends the program.
  */
 #include "../target.h"
 

@@ -1,15 +1,15 @@
-/* Six pools of threads, and what each does for good once they are ready:
+/* Six pools of threads. Each pool does one thing for good once the threads are ready:
  *
  *   accept-N  waits for the mutex g_accept_lock, which main holds
  *   writer-N  wants the rwlock g_config_lock, which main holds
  *   http-N    waits on the condition g_http_ready
  *   db-N      waits on the semaphore g_db_ready
  *   turn-N    waits on the condition g_turn in a function of its own, take_turn
- *   own-N     waits each on a semaphore of its own
+ *   own-N     each thread waits on a semaphore of its own
  *
  *   six_pools EACH
  *
- * Says "ready" when all sleep in their waits. The end of stdin ends it.
+ * Says "ready" when all threads sleep in their waits. The end of stdin ends the program.
  */
 #include <sched.h>
 #include <semaphore.h>

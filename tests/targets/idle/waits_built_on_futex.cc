@@ -1,5 +1,6 @@
-// Threads that wait in what is built on futex calls, each in a function of that name: of C++'s library, and a
-// lock of the C library's own. Says {"NAME": tid, ...} when all are about to wait; ends with stdin.
+// Threads that wait in primitives that are built on futex calls, each in a function with the name
+// of the primitive: primitives of the C++ library, and an internal lock of the C library. Says
+// {"NAME": tid, ...} when all threads are about to wait. Ends with stdin.
 #include <atomic>
 #include <barrier>
 #include <cstdio>

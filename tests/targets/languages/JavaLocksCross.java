@@ -2,9 +2,9 @@ import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
-// Two threads cross on monitors, two on locks, one is parked; two more add up all the while under one monitor.
-// Says "ready" when those that are to wait do; at a line those that add up stop: then it says what each has added,
-// and what they have added together.
+// Two threads cross on monitors, two threads cross on locks, and one thread is parked. Two more
+// threads add up all the while under one monitor. Says "ready" when all that must wait do wait. At
+// a line the adding threads stop, and the program says the count of each thread and the sum.
 public class JavaLocksCross {
     static final Object one = new Object(), other = new Object(), adding = new Object();
     static final ReentrantLock oneLock = new ReentrantLock(), otherLock = new ReentrantLock();

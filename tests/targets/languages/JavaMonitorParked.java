@@ -1,4 +1,4 @@
-// A thread that waits on a monitor for good, below code that the JVM made.
+// A thread that waits on a monitor for good, below code that the JVM compiled.
 public class JavaMonitorParked {
     static final Object lock = new Object();
 

@@ -1,4 +1,5 @@
-// Threads of a JVM add up under a monitor, a lock of java.util.concurrent and a queue; prints the sums.
+// Threads of a JVM add up under a monitor, a lock of java.util.concurrent and a queue. Prints the
+// sums.
 import java.util.concurrent.*;
 import java.util.concurrent.locks.*;
 

@@ -1,6 +1,7 @@
-// Locks of C++'s library. cxx_primitives mutex|shared|semaphore|atomic: threads add up under the primitive; then the
-// first thread holds it and a second one waits. Says {"sum": ..., "address": ..., "waiter": tid} before it
-// lets that one go, and "ok" when all has ended well.
+// Locks of the C++ library: cxx_primitives mutex|shared|semaphore|atomic. Threads add up under the
+// primitive. Then the first thread holds the primitive and a second thread waits. Says {"sum": ...,
+// "address": ..., "waiter": tid} before the second thread continues, and "ok" when all has ended
+// well.
 #include <atomic>
 #include <cstdio>
 #include <cstring>

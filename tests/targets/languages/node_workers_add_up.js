@@ -1,4 +1,4 @@
-// Workers of Node.js add up in shared memory under a lock of Atomics; prints the sum.
+// Workers of Node.js add up in shared memory under a lock of Atomics. Prints the sum.
 const { Worker, isMainThread, workerData } = require('node:worker_threads');
 
 const THREADS = 4, ROUNDS = 20000, LOCK = 0, SUM = 1;

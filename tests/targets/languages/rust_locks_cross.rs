@@ -1,8 +1,12 @@
-// Two threads that cross on two locks: rust_locks_cross std|pthread|alike. Those of Rust's library wait in the futex
-// system call and tell nobody who has them; pthread's are called as a crate would. `alike`: the first thread has
-// both locks, for each of which one of two others waits; what lies behind the word of each reads like a mutex of
-// pthreads that the other one has. Says {"tids": [...], "locks": ["0x...", ...]} when all wait or are about to;
-// `alike` then goes on at a line and says "ok".
+// Two threads that cross on two locks: rust_locks_cross std|pthread|alike.
+//
+//   std      locks of the Rust library, which wait in the futex system call and do not say their holder
+//   pthread  locks of pthreads, called as a crate would call them
+//   alike    the first thread has both locks, and one of two others waits for each; the bytes behind
+//            the word of each lock read like a pthreads mutex that the other thread holds
+//
+// Says {"tids": [...], "locks": ["0x...", ...]} when all threads wait or are about to wait. `alike`
+// then continues at a line and says "ok".
 use std::io::Write;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::SeqCst};
 use std::sync::Mutex;

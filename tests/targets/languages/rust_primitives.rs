@@ -1,6 +1,6 @@
-// Locks of Rust's library. rust_primitives mutex|rwlock|condvar|channel|once: threads add up by means of it; then a
-// second thread waits for the first. Says {"sum": ..., "waiter": tid} before it lets that one go, and
-// "ok" when all has ended well.
+// Locks of the Rust library: rust_primitives mutex|rwlock|condvar|channel|once. Threads add up with
+// the primitive; then a second thread waits for the first. Says {"sum": ..., "waiter": tid} before
+// the second thread continues, and "ok" when all has ended well.
 use std::io::Write;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{mpsc, Arc, Condvar, Mutex, Once, RwLock};

@@ -1,15 +1,16 @@
-/* Asks for more and more of the library, some of each: new locks, new threads with new stacks, waits. But
- * first it does to itself what programs do: `grows_under_restrictions HOW [LOCKS-OF-EACH-THREAD]`, where HOW is
+/* Asks the library for more and more: new locks, new threads with new stacks, waits. Before that
+ * the process restricts itself as programs do: `grows_under_restrictions HOW
+ * [LOCKS-OF-EACH-THREAD]`.
  *
  *   nothing
- *   fds                 closes all descriptors, and has files of its own at these numbers
- *   nofile              allows itself no more descriptors
- *   fsize               allows itself no larger files
- *   uid, euid           becomes somebody else
+ *   fds                 closes all descriptors, and opens own files with these numbers
+ *   nofile              forbids itself more descriptors
+ *   fsize               forbids itself larger files
+ *   uid, euid           becomes another user
  *   undumpable          hides its memory, as programs with secrets do
- *   chroot, unshare     sees another root; leaves its namespaces
+ *   chroot, unshare     changes its root; leaves its namespaces
  *
- * All must come right, and then once more in a forked child. Stays to be looked at.
+ * Every result must be right, and then once more in a forked child. The process stays for a scan.
  */
 #include <fcntl.h>
 #include <sched.h>

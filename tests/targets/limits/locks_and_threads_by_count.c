@@ -1,16 +1,16 @@
-/* Many locks and many threads, as many as the arguments say: locks_and_threads_by_count WAY LOCKS THREADS.
+/* Many locks and many threads, as many as the arguments say: locks_and_threads_by_count WAY LOCKS
+ * THREADS.
  *
  *   locks    each thread takes its share of all locks, three times over
  *   all      each thread takes every lock, three times over, one thread after the other
- *   threads  each thread takes so many locks of its own, then all wait for g_gate
- *   lives    so many threads, one after the other; each makes so many locks where the one before had
- *            its own, takes them, and destroys them
- *   held     one thread takes all locks, then gives them back, the first one first; THREADS is 1
+ *   threads  each thread takes so many locks of its own, then all threads wait for g_gate
+ *   lives    so many threads, one after the other; each thread makes so many locks where the thread
+ *            before had its own, takes them, and destroys them
+ *   held     one thread takes all locks, then releases them, the first one first; THREADS is 1
  *
- * All say their truth when that is done and nothing moves any more: "acquisitions" of mutexes in all,
- * and what a lock and unlock took, in ns of the processor's time: the first time over ("first") and
- * the last ("last").
- * Told to go on, they end.
+ * The program says the truth when all is done and nothing changes any more: "acquisitions" of
+ * mutexes in total, and the CPU time of a lock and unlock in ns, in the first pass ("first") and in
+ * the last pass ("last"). Ends at a line.
  */
 #include <limits.h>
 #include <stdatomic.h>

@@ -1,17 +1,18 @@
-/* More locks than find room, then two that come late and are waited for: `more_locks_than_room WHO LOCKS WHAT [OWN]`.
- * Each of the two threads that meet at the late ones takes OWN locks of its own before.
+/* More locks than the shared memory has room for, then two late locks that are waited for:
+ * `more_locks_than_room WHO LOCKS WHAT [OWN]`. Two threads meet at the late locks; each takes OWN
+ * locks of its own before.
  *
  * WHO takes all the LOCKS beforehand:
- *   both     the two threads that meet at the late ones
- *   others   nobody but the main thread; those two begin when that is done
- * WHAT the two do then:
- *   fight    take g_late by turns, TURNS times each: it is given back when the other one sleeps; in the
- *            end alice has it and bob waits
+ *   both     the two threads that meet at the late locks
+ *   others   the main thread alone; the two threads begin after that
+ * WHAT the two threads do then:
+ *   fight    take g_late by turns, TURNS times each; the holder releases g_late when the other thread
+ *            sleeps; in the end alice holds g_late and bob waits
  *   cross    take g_left and g_right in opposite order
  *   end      as fight, but once each and to the end: both threads are gone
  *
- * Says "alice" and "bob" (tids), "acquisitions" of mutexes in all so far, and of g_late "contended".
- * Told to go on, it ends. Nothing but the locks in question is a lock: threads meet by pipes.
+ * Says "alice" and "bob" (tids), "acquisitions" of mutexes in total so far, and "contended" of
+ * g_late. Ends at a line. The program uses no other locks: the threads meet by pipes.
  */
 #include <stdatomic.h>
 

@@ -1,9 +1,9 @@
-/* A program that confines itself: from then on the kernel kills it for any system call but those that it
- * makes by itself. `seccomp_sandboxed HOW`, where HOW is
+/* A program that confines itself: the kernel kills the process for any system call that the program
+ * without the library does not make. `seccomp_sandboxed HOW`:
  *
- *   prctl, seccomp, raw   how the filter is put in place; then threads come and go, meet and fight, take
- *                         more locks than were ever taken before, and fork
- *   strict                only read, write and exit are left; and locks that nobody else wants
+ *   prctl, seccomp, raw   how the filter is installed; then threads come and go, meet and fight, take
+ *                         more locks than ever before, and fork
+ *   strict                only read, write and exit are left; and uncontended locks
  *   refused               a filter that the kernel refuses: nothing changes
  */
 #include <linux/audit.h>

@@ -1,5 +1,6 @@
-/* Threads with the smallest stack that there is fight for locks of each kind and wait in each way. A
- * guard page lies below each stack. They use BYTES of it themselves: `smallest_stack BYTES`.
+/* Threads with the smallest possible stack fight for locks of each kind and wait in each way. A
+ * guard page lies below each stack. The threads use BYTES of their stack themselves:
+ * `smallest_stack BYTES`.
  */
 #include <alloca.h>
 #include <sched.h>

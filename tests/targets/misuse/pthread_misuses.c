@@ -1,19 +1,19 @@
-/* What pthreads does not allow, `pthread_misuses WHAT`, each next to something like it that is allowed, and done
- * first. Says "ready" when it is done, and stays to be looked at.
+/* Misuses of pthreads, `pthread_misuses WHAT`. Each misuse comes after a similar use that is
+ * permitted. Says "ready" when all is done, and stays for a scan.
  *
- *   others       a mutex is given back by a thread while another has it
- *   wrothers     the same of a write lock
- *   free         a mutex is given back while nobody has it
- *   rwfree       the same of a reader-writer lock
- *   again        an error-checking mutex is asked for by the thread that has it
- *   wragain      a write lock
- *   destroyheld  a mutex is destroyed by the thread that has it
- *   destroyothers the same by another thread
- *   destroyrw    a reader-writer lock that is read-locked
- *   destroywaited a mutex that was given back, but is waited for
+ *   others       a thread releases a mutex that another thread holds
+ *   wrothers     the same with a write lock
+ *   free         a thread releases a mutex that no thread holds
+ *   rwfree       the same with a reader-writer lock
+ *   again        the holder of an error-checking mutex asks for the mutex again
+ *   wragain      the same with a write lock
+ *   destroyheld  the holder of a mutex destroys the mutex
+ *   destroyothers another thread destroys a mutex that is held
+ *   destroyrw    a thread destroys a reader-writer lock that is read-locked
+ *   destroywaited a thread destroys a mutex that was released, but has waiters
  *   twomutexes   two threads wait for one condition, each with a mutex of its own
- *   kept         a thread ends and has a mutex (and dead threads are looked for)
- *   unheard      a condition is signalled while nobody waits
+ *   kept         a thread ends and holds a mutex (and the collector finds the dead thread)
+ *   unheard      a thread signals a condition that no thread waits for
  */
 #include <semaphore.h>
 

@@ -1,7 +1,7 @@
-/* Objects on the heap, each with a mutex that is made at one place, and an array of mutexes: all
- * fought over in turn, so that each of them is waited for.
+/* Objects on the heap, whose mutexes one call site initialises, and an array of mutexes. Threads
+ * fight for all of them in turn, so each mutex has waiters.
  *
- * Says the truth: the sums over the objects and over the array. Told to go on, it frees every
+ * Says the truth: the sums over the objects and over the array. At a line the program frees every
  * other object and says "freed"; then it ends.
  */
 #include <sched.h>

@@ -1,7 +1,10 @@
-/* Locks on the heap, each waited for once while the first thread holds it: initialised by a function that makes
- * connections, by one that makes locks for all, again at an address where one was destroyed, and not by any call.
- * Says {"connection": [address, line], "factory": [address, line], "again": [address, line], "copied": [address, line]}
- * with the line of the initialisation, or of the wait where that tells nothing, when all four threads wait. */
+/* Four locks on the heap. A thread waits for each lock once while the first thread holds it. The
+ * lock was initialised by a function that makes connections, by a function that makes all locks,
+ * again at an address where a lock was destroyed, or by no call. Says {"connection": [address,
+ * line], "factory": [address, line], "again": [address, line], "copied": [address, line]} when all
+ * four threads wait. The line is the line of the initialisation, or of the wait where the
+ * initialisation says nothing.
+ */
 #include "../target.h"
 
 static int made_line, wanted_line;

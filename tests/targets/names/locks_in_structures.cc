@@ -1,5 +1,5 @@
-// Locks that are parts of variables. Says {"0x...": "expression", ...} and ends with its input: under each
-// address the expression that it is the address of.
+// Locks that are parts of variables. Says {"0x...": "expression", ...}: under each address the
+// expression for the object at that address. Ends with stdin.
 #include <atomic>
 #include <condition_variable>
 #include <cstdio>

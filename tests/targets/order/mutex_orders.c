@@ -1,5 +1,6 @@
 /* Mutexes that threads take in orders that may deadlock one day, or only look as if they might: two
- * mutexes, three and more, mutexes behind a gate, and threads that come and go. One scenario each. */
+ * mutexes, three and more, mutexes behind a gate, and threads that come and go. One scenario each.
+ */
 #include "scenarios.h"
 
 static pthread_mutex_t g_a = PTHREAD_MUTEX_INITIALIZER, g_b = PTHREAD_MUTEX_INITIALIZER,

@@ -1,6 +1,7 @@
 /* Reader-writer locks, spin locks, recursive mutexes, mutexes around condition waits and members of
  * lock classes, taken in orders that may deadlock one day, or only look as if they might. One
- * scenario each. */
+ * scenario each.
+ */
 #include "scenarios.h"
 
 static pthread_mutex_t g_a = PTHREAD_MUTEX_INITIALIZER, g_b = PTHREAD_MUTEX_INITIALIZER;

@@ -1,5 +1,6 @@
-/* Locks taken in two orders that may deadlock one day, or at an address that was another lock's in between:
- * one scenario each. */
+/* Locks that threads take in two orders. The orders may deadlock one day, or another lock was at
+ * the address in between. One scenario each.
+ */
 #include <sys/mman.h>
 
 #include "scenarios.h"

@@ -1,5 +1,6 @@
-/* Scenarios in which workers take locks, each when it is told to: they live until the end, and nobody ever
- * waits for a lock. */
+/* Scenarios in which workers take locks, each worker at the order of the main thread. The workers
+ * live until the end, and no thread ever waits for a lock.
+ */
 #ifndef SCENARIOS_H
 #define SCENARIOS_H
 

@@ -1,6 +1,6 @@
-/* Cancellation: in a condition wait (the mutex is held again in the cleanup handler), in sem_wait
- * and in join; and at sem_wait that need not block, which is a cancellation point all the same.
- * pthread_mutex_lock is none.
+/* Cancellation in a condition wait (the cleanup handler holds the mutex again), in sem_wait and in
+ * join. Also cancellation at a sem_wait that need not block, which is a cancellation point all the
+ * same. pthread_mutex_lock is no cancellation point.
  */
 #include <semaphore.h>
 

@@ -1,5 +1,5 @@
-/* To be preloaded behind the library, as a profiler or a checker might be: counts the calls that
- * reach it and says their numbers at the end.
+/* A library to preload behind locktop's library, as a profiler or a checker might be. Counts the
+ * calls that reach it and says the counts at the end.
  */
 #include "../target.h"
 

@@ -1,4 +1,4 @@
-/* To be preloaded behind the library: as counts_mutex_calls.c, but it does not know of trylock. */
+/* A library to preload behind locktop's library: as counts_mutex_calls.c, but without a trylock. */
 #include "../target.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,6 @@
-/* Has functions of its own under names that the library has too, as wrappers and sanitizers do: they
- * count, and call the next of that name. */
+/* Defines functions under names that the library defines too, as wrappers and sanitizers do. The
+ * functions count, and call the next function of that name.
+ */
 #include <dlfcn.h>
 
 #include "../target.h"

@@ -1,7 +1,10 @@
-/* What a stop that nobody asked for might disturb. disturbed_by_stops spins|forks|counts:
- *   spins    a thread that reads the clock all the time: {"tid": ..., "called_from": where its function was called}
- *   forks    a thread that the kernel holds until the child of its vfork ends: {"tid": ..., "child": ...}, then "ok"
- *   counts   a thread that counts SIGRTMIN: {"tid": ...}, at SIGTERM {"signals": ...} */
+/* Threads that an unexpected stop might disturb: disturbed_by_stops spins|forks|counts.
+ *
+ *   spins    a thread reads the clock all the time: {"tid": ..., "called_from": the function's call site}
+ *   forks    the kernel holds a thread until the child of its vfork ends: {"tid": ..., "child": ...},
+ *            then "ok"
+ *   counts   a thread counts SIGRTMIN: {"tid": ...}, at SIGTERM {"signals": ...}
+ */
 #include <signal.h>
 #include <stdatomic.h>
 

@@ -1,6 +1,6 @@
-/* Checks that every call returns what it should and leaves errno alone: where it succeeds, where
- * it fails at once and where it gives up. POSIX lets a pthread function keep errno or not; glibc's
- * keep it, and programs have come to rely on that.
+/* Checks that every call returns the right result and leaves errno alone: where the call succeeds,
+ * where it fails at once and where it gives up. POSIX permits a pthread function to change errno.
+ * glibc's functions keep errno, and programs rely on that.
  */
 #include <semaphore.h>
 

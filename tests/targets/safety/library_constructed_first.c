@@ -1,4 +1,6 @@
-/* The library of locks_before_constructors.c; built with -z initfirst its constructor runs before all others. */
+/* The library of locks_before_constructors.c. With -z initfirst its constructor runs before all
+ * others.
+ */
 #include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>

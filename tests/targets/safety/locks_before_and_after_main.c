@@ -1,4 +1,4 @@
-/* Locks before main, in a constructor and in a thread that it starts, and after main, in a
+/* Locks before main, in a constructor and in a thread of the constructor, and after main, in a
  * destructor. Says the truth about the first two.
  */
 #include "../target.h"

@@ -1,6 +1,7 @@
-/* Locks earlier than any constructor: in the resolver of a function that the loader calls while it puts the
- * program together, and in the constructor of a library that asks to come first (built from
- * library_constructed_first.c). A thread of that library's fights on while everything else starts.
+/* Locks earlier than any constructor: in an ifunc resolver, which the loader calls during
+ * relocation, and in the constructor of a library that asks to be first
+ * (library_constructed_first.c). A thread of that library continues to fight for locks while
+ * everything else starts.
  */
 #include <sched.h>
 

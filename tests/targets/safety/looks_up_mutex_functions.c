@@ -1,5 +1,6 @@
-/* Finds the mutex functions by name, in every way that a program can, and takes and gives back one
- * mutex through each pair of what was found. */
+/* Finds the mutex functions by name, in every way that a program can. Locks and unlocks one mutex
+ * through each pair of functions.
+ */
 #include <dlfcn.h>
 
 #include "../target.h"

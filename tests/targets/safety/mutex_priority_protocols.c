@@ -1,6 +1,7 @@
-/* Mutexes that lend priority (PTHREAD_PRIO_INHERIT) and mutexes with a ceiling (PTHREAD_PRIO_PROTECT): the
- * priority of their owner, as the kernel has it, is raised while it must be and no longer, whatever
- * the form of the call. Says "not permitted" where real-time priorities are not to be had.
+/* Mutexes that lend priority (PTHREAD_PRIO_INHERIT) and mutexes with a ceiling
+ * (PTHREAD_PRIO_PROTECT). The owner's priority in the kernel is raised while the protocol demands
+ * it and no longer, for each form of the call. Says "not permitted" where the process may not use
+ * real-time priorities.
  */
 #include <sched.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
-/* What a mutex says of itself while it is held, after it was given back, to another thread and to a
- * child: for each kind, alone in the process and not.
+/* The words of a mutex while the mutex is held and after its release, as another thread and a child
+ * see them: for each kind, in a process with one thread and with several.
  */
 #include "../target.h"
 

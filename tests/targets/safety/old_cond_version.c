@@ -1,5 +1,6 @@
-/* A program of before 2002, bound to the first version of condition variables: their object is
- * another than today's. Two threads hand a ball over, then one waits and gives up. */
+/* A program of before 2002, bound to the first version of condition variables, whose object differs
+ * from today's. Two threads pass a turn to each other, then one thread waits and gives up.
+ */
 #include <dlfcn.h>
 
 #include "../target.h"

@@ -1,7 +1,8 @@
-/* Opens and closes libraries whose code locks and waits: `opens_and_closes_plugins HOW FIRST SECOND`.
+/* Opens and closes libraries whose code locks and waits: `opens_and_closes_plugins HOW FIRST
+ * SECOND`.
  *
- *   reload   a thread waits in the first, which is closed; then in the second, which the loader puts
- *            where the first was; says how often in each: {"first": 3, "second": 5}
+ *   reload   a thread waits in FIRST, which is closed; then in SECOND, which the loader puts where
+ *            FIRST was; says how often in each: {"first": 3, "second": 5}
  *   waiting  the constructor of FIRST waits for a lock, whose holder takes its first locks meanwhile
  *   churn    threads fight in libraries that come and go
  */

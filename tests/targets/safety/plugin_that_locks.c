@@ -1,5 +1,5 @@
-/* A library that opens_and_closes_plugins.c opens and closes. Built with -DWORKS=NAME the function in its stacks has that
- * name; with -DWAITS its constructor waits for a lock of the program's.
+/* A library that opens_and_closes_plugins.c opens and closes. With -DWORKS=NAME the function in its
+ * stacks has that name. With -DWAITS its constructor waits for a lock of the program.
  */
 #include <pthread.h>
 #include <stddef.h>

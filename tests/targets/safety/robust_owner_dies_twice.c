@@ -1,4 +1,6 @@
-/* A robust mutex whose owner dies, twice: made consistent once, given up the other time. */
+/* A robust mutex whose owner dies twice: the program makes the mutex consistent once, and gives it
+ * up the other time.
+ */
 #include "../target.h"
 
 static pthread_mutex_t lock;

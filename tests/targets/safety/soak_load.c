@@ -1,9 +1,9 @@
-/* Threads fight without end for a few locks of three kinds, while others are born and end, and while
- * children are forked: some execute a program, some go on with locks and threads of their own, some
- * are killed.
+/* Threads fight without end for a few locks of three kinds, while other threads start and end and
+ * while the process forks children. Some children execute a program, some continue with locks and
+ * threads of their own, some are killed.
  *
- * Says "ready" when all run; told to go on, stops and says the truth: how often each lock was
- * taken, how many threads and children there were; then waits for the end of stdin.
+ * Says "ready" when all threads run. At a line the program stops and says the truth: how often each
+ * lock was taken, and the numbers of threads and children. Then it waits for the end of stdin.
  */
 #include <sched.h>
 #include <semaphore.h>

@@ -1,5 +1,5 @@
-// Destructors of thread_local objects, at the end of threads, of main's and of the process, lock,
-// wait and notify. And exceptions, also the one of a cancellation, pass through waits.
+// Destructors of thread_local objects, at the end of threads, of main and of the process, lock,
+// wait and notify. Exceptions pass through waits, also the exception of a cancellation.
 #include <atomic>
 #include <condition_variable>
 #include <cstdio>

@@ -1,5 +1,5 @@
-/* Threads take and give back memory, each what another took, and fork: whoever serves them locks inside
- * malloc, also in its fork handlers.
+/* Threads allocate and free memory, each what another thread allocated, and fork. The allocator
+ * locks inside malloc, also in its fork handlers.
  */
 #include <sched.h>
 #include <sys/wait.h>

@@ -1,14 +1,14 @@
-/* Flows of control that leave the beaten track: `unusual_control_flow HOW`.
+/* Unusual control flow: `unusual_control_flow HOW`.
  *
  *   coroutines   swapcontext between stacks of one thread, with locks held across the switches
- *   migrate      a coroutine that locks in one thread and goes on in another
+ *   migrate      a coroutine locks in one thread and continues in another
  *   longjmp      out of critical sections and, by siglongjmp, out of a wait
- *   altstack     handlers on the smallest alternate stack post while the thread fights
- *   mainexit     main's thread ends by pthread_exit while others go on
+ *   altstack     handlers on the smallest alternate stack post while the thread fights for locks
+ *   mainexit     the main thread ends by pthread_exit while other threads continue
  *   exit         exit() while threads wait and hold
  *   quickexit    quick_exit(), whose handlers lock
  *   abort        abort() with locks held, in a child
- *   daemon       goes on in the background: the child of a parent that ends
+ *   daemon       continues in the background: the child of a parent that ends
  *   clone        children of the bare clone() that share the memory, at the same time as their parent
  */
 #include <sched.h>

@@ -1,6 +1,7 @@
-/* Code without a file, registered as compilers at run time do, over an allocator that locks: the unwinder
- * allocates while it holds a lock of its own, and so where it is called for locks that the allocator
- * takes. Also built in two parts: -DALLOCATOR is a library, -DPROGRAM the rest.
+/* Code without a file, which the program registers as run-time compilers do, over an allocator that
+ * locks. The unwinder allocates while it holds a lock of its own, also when the library unwinds for
+ * a lock of the allocator. Tests also build the program in two parts: -DALLOCATOR is a library,
+ * -DPROGRAM the rest.
  */
 #include <unwind.h>
 

@@ -1,5 +1,6 @@
-/* Threads queue up one after the other, each asleep before the next comes, and are let go one after the
- * other: in the order in which they came, as the kernel and glibc keep it among equals.
+/* Threads queue up one after the other; each thread sleeps before the next one comes. The program
+ * lets the threads go one after the other. The threads wake in the order of their arrival, which
+ * the kernel and glibc keep among equals.
  */
 #include <sched.h>
 #include <semaphore.h>

@@ -1,7 +1,7 @@
-/* Each thread is interrupted by a timer of its own while it fights with the others for locks, known ones
- * and new ones, and posts and takes a semaphore; the handler posts semaphores, which POSIX allows in
- * any handler: that very one, and new ones. Every post must arrive, and every errno stay. With an
- * argument it says first what it did.
+/* A timer of its own interrupts each thread. The thread fights with the others for known and new
+ * locks, and posts and takes a semaphore. The handler posts semaphores, which POSIX permits in any
+ * handler: the thread's semaphore, and new ones. Every post must arrive, and every errno must stay.
+ * With an argument the program first says what it did.
  */
 #include <sched.h>
 #include <semaphore.h>

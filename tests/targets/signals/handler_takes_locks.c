@@ -1,5 +1,5 @@
-/* A signal handler takes locks of its own, wherever the thread is interrupted, while that takes and gives
- * back one lock and then two. In the end nothing is held.
+/* A signal handler takes locks of its own at any point of the thread. Meanwhile the thread takes
+ * and releases one lock and then two. In the end no lock is held.
  */
 #include <signal.h>
 #include <sys/time.h>

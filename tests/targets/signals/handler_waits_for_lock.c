@@ -1,6 +1,7 @@
-/* A signal handler waits for a lock that another thread holds, wherever it interrupts: while the thread
- * takes free locks, while it waits for one, while it waits for a semaphore. What the program does
- * between is not to be noticed: each wait of the thread ends as it would have.
+/* A signal handler waits for a lock that another thread holds, at any point of the interrupted
+ * thread: while the thread takes free locks, while it waits for a lock, while it waits for a
+ * semaphore. The handler must not be noticed: each wait of the thread ends as it would without the
+ * handler.
  */
 #include <sched.h>
 #include <semaphore.h>

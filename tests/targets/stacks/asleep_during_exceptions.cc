@@ -1,5 +1,6 @@
-// Threads that sleep while exceptions are on their way: in a handler, in a destructor that runs because of one, below
-// functions that take memory from the stack. Says {"tids": [...]} when all sleep.
+// Threads that sleep while exceptions are in flight: in a handler, in a destructor that runs
+// because of an exception, below functions that allocate on the stack. Says {"tids": [...]} when
+// all threads sleep.
 #include "../target.h"
 
 #include <alloca.h>

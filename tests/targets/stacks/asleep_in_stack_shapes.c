@@ -1,5 +1,7 @@
-/* Threads that sleep, each with a call stack of another shape. Says {"way": tid, ...} when all sleep. Each function that matters
- * is one of its own, and does something with what it called: else its call would be a jump. */
+/* Threads that sleep, each with a call stack of another shape. Says {"way": tid, ...} when all
+ * threads sleep. Each function that matters has a frame of its own and uses the result of its
+ * callee; otherwise its call would be a jump.
+ */
 #include <alloca.h>
 #include <poll.h>
 #include <semaphore.h>

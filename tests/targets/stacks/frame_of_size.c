@@ -1,4 +1,4 @@
-/* A library whose function sleeps in a frame of SIZE bytes, until it reads one. */
+/* A library whose function sleeps in a frame of SIZE bytes, until the function reads a byte. */
 #include <string.h>
 #include <unistd.h>
 

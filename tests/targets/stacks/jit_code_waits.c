@@ -1,6 +1,11 @@
-/* A thread that waits for a mutex below code made at run time, which nothing but a file names:
- * "jit_code_waits map" writes /tmp/perf-PID.map, "jit_code_waits dump DIRECTORY" writes jit-PID.dump there with the
- * line too, "jit_code_waits later" the map only when told to go on. Says the addresses of that code. */
+/* A thread that waits for a mutex below run-time code, which only a file names.
+ *
+ *   jit_code_waits map             writes /tmp/perf-PID.map
+ *   jit_code_waits dump DIRECTORY  writes jit-PID.dump in DIRECTORY, with the line too
+ *   jit_code_waits later           writes the map only at a line
+ *
+ * Says the addresses of that code.
+ */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>

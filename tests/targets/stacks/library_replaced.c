@@ -1,5 +1,7 @@
-/* Sleeps in a function of a library, and then in that of another one that lies where the first lay: `library_replaced FIRST SECOND`.
- * Says {"tid": ..., "function": its address} each time; a line lets it go on. */
+/* Sleeps in a function of a library, and then in a function of another library at the same address:
+ * `library_replaced FIRST SECOND`. Says {"tid": ..., "function": its address} each time, and
+ * continues at a line.
+ */
 #include <dlfcn.h>
 
 #include "../target.h"

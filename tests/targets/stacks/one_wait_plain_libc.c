@@ -1,5 +1,6 @@
-/* Says where it waits: {"tid": ..., "functions": [innermost, ...]}, then "ok" when it was let go. Needs nothing
- * but libc, for other processors too. */
+/* Says its tid and stack, {"tid": ..., "functions": [innermost, ...]}, and waits; then says "ok".
+ * Needs only libc, so that it also runs on other processors.
+ */
 #include "../target.h"
 
 static pthread_mutex_t g_record = PTHREAD_MUTEX_INITIALIZER;

@@ -1,7 +1,7 @@
-/* Two callers take turns. Each reaches the same call, at the same place in the stack, and what the other
- * one's return address was still lies where it lay, in room that nobody wrote to. Says how often each called,
- * {"by_left": 500, "by_right": 400}, then how often stacks were unwound, if unwind_counter.c is there to tell, and
- * ends with its input.
+/* Two callers take turns. Each caller reaches the same call at the same stack address. The return
+ * address of the other caller is still in memory that no code has overwritten. Says how often each
+ * caller called, {"by_left": 500, "by_right": 400}, then how often stacks were unwound if
+ * unwind_counter.c is loaded. Ends with stdin.
  */
 #include <alloca.h>
 

@@ -1,6 +1,6 @@
-// Threads that wait for one lock, each called in another way: `waits_called_in_every_way PLUGIN`, where PLUGIN is plugin_that_locks.c's.
-// Says {"TID": ["innermost function", ...], ...}, the functions of its own that each thread is in, when all of
-// them sleep, and ends with its input.
+// Threads that wait for one lock, each called in another way: `waits_called_in_every_way PLUGIN`,
+// where PLUGIN is built from plugin_that_locks.c. Says {"TID": ["innermost function", ...], ...}
+// when all threads sleep: the program's own functions on the stack of each thread. Ends with stdin.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>

@@ -1,9 +1,13 @@
-/* A thread, and later another one with the same id: thread_id_reused waits|holds|keeps.
+/* A thread, and later another thread with the same id: thread_id_reused waits|holds|keeps.
  *
- * `waits`: each waits for a mutex that the main thread has; `holds`: each has one and reads from a pipe, while a
- * third one waits for it; `keeps`: the same, but the first ends with it, and the second does not want it. The first is called "first". At a line it goes on and ends, and threads come and go
- * until one has its id, which is called "second" and does the same. Says {"tid": ..., "begun": ...} of each when
- * it sleeps (when it began: CLOCK_MONOTONIC), "none" if the id never comes back, and "ok" at the end.
+ *   waits   each of the two waits for a mutex that the main thread holds
+ *   holds   each of the two holds a mutex and reads from a pipe, while a third thread waits for the mutex
+ *   keeps   the same, but the first thread ends with the mutex held, and the second does not want it
+ *
+ * The name of the first thread is "first". At a line the first thread continues and ends, and
+ * threads come and go until one has the same id. That thread is named "second" and does the same as
+ * the first. Says {"tid": ..., "begun": ...} of each when it sleeps (its start by CLOCK_MONOTONIC),
+ * "none" if the id never comes back, and "ok" at the end.
  */
 #include <sched.h>
 

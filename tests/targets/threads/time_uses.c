@@ -1,7 +1,7 @@
-/* Threads that each do one thing with their time, and say what they know of it.
+/* Threads that each spend their time in one way, and report what they know of it.
  *
- * Told a line, it says for each thread its id, the processor time that its own clock shows, and its
- * own schedstat, with the time before and after all that was read.
+ * At a line the program says for each thread its id, the CPU time of its own clock, and its own
+ * schedstat, with the time before and after these readings.
  */
 #include "../target.h"
 
