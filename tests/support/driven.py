@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-import pictures
 from msgspec.structs import replace
 from textual.pilot import Pilot
+from unit.builders import scenarios as pictures
 
 from locktop.collector.model import Snapshot
 from locktop.tui.app import LocktopApp
