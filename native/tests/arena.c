@@ -4,9 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "array.h"
 #include "check.h"
-#include "shm.h"
+#include "shm/array.h"
+#include "shm/segment.h"
 
 static char directory[] = "/dev/shm/locktop-test-XXXXXX";
 

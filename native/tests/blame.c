@@ -1,13 +1,13 @@
 /* What is charged to whom: the word in which a lock's waits come together, against sums made one by one. */
-#include "blame.h"
+#include "account/blame.h"
 
 #include <pthread.h>
 
-#include "array.h"
+#include "account/hold.h"
+#include "account/wait.h"
 #include "check.h"
-#include "hold.h"
-#include "tables.h"
-#include "wait.h"
+#include "shm/array.h"
+#include "tables/thread_table.h"
 
 static uint64_t unit, base;
 static uint32_t id;

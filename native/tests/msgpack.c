@@ -1,8 +1,8 @@
 /* The encoder against bytes written down by hand from the msgpack specification. */
 #include <string.h>
 
+#include "account/event_ring.h"
 #include "check.h"
-#include "record.h"
 
 static void is_just(const uint8_t *record, const uint8_t *expected)
 {

@@ -1,9 +1,9 @@
 /* What the environment may ask for, and what it may not. */
 #include <string.h>
 
+#include "base/settings.h"
 #include "check.h"
-#include "children.h"
-#include "settings.h"
+#include "runtime/child_filter.h"
 
 static char wrong[200];
 

@@ -1,0 +1,14 @@
+/* The details of a contended wait, which may not be written while a lock of the program is held. */
+#ifndef LOCKTOP_DETAIL_H
+#define LOCKTOP_DETAIL_H
+
+#include "runtime/thread.h"
+
+/* Counts where it came from and writes the record. */
+void detail_write(struct lt_thread *t, const struct detail *detail);
+
+/* The same at the release of a lock that is held now: not while the program's lock is held. */
+void detail_defer(struct lt_thread *t, const struct detail *detail);
+void details_flush(struct lt_thread *t);
+
+#endif

@@ -1,0 +1,17 @@
+/* The flight recorder: one ring for each thread, written over and over, never read here. */
+#ifndef LOCKTOP_RECORD_H
+#define LOCKTOP_RECORD_H
+
+#include "runtime/thread.h"
+
+/* Encodes one record into LT_RECORD_SIZE bytes; the layout is drawn in abi.h. */
+void record_encode(uint8_t *to, uint32_t tid, const struct detail *detail);
+
+/* The same of a mark; `text` ends with a zero. */
+void record_encode_mark(uint8_t *to, uint32_t tid, uint64_t now, const char *text);
+
+/* Appends to the thread's ring, which is made at the first record. */
+void record_write(struct lt_thread *t, const struct detail *detail);
+void record_write_mark(struct lt_thread *t, uint64_t now, const char *text);
+
+#endif

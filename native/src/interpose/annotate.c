@@ -1,0 +1,307 @@
+/* The functions of locktop.h: what a program says of itself. Whoever takes a lock of its own says so
+ * before and after, whether it had to wait or not; that is told apart by who had it meanwhile. */
+#include "interpose/annotate.h"
+
+#include <string.h>
+
+#include "account/event_ring.h"
+#include "account/wait.h"
+#include "base/clock.h"
+#include "order/lock_order.h"
+#include "shm/array.h"
+#include "shm/segment.h"
+#include "tables/lock_names.h"
+
+/* What the preloaded library calls itself by; the header declares only what inlines a call to it. */
+EXPORT void locktop_name(const void *lock, const char *name);
+EXPORT void locktop_mark(const char *text);
+EXPORT void locktop_acquire(const void *lock);
+EXPORT void locktop_acquire_shared(const void *lock);
+EXPORT void locktop_acquired(const void *lock);
+EXPORT void locktop_acquired_shared(const void *lock);
+EXPORT void locktop_gave_up(const void *lock);
+EXPORT void locktop_released(const void *lock);
+EXPORT void locktop_forget(const void *lock);
+
+enum { CUSTOMS_FIRST = 16 };
+
+void custom_init(void)
+{
+    array_init(&lt_shm->customs, sizeof(struct lt_custom), CUSTOMS_FIRST);
+}
+
+static inline uint64_t key_of(const void *lock)
+{
+    return lock_key(LT_KIND_CUSTOM, lock);
+}
+
+/* ---- who has it ---- */
+
+/* A word of struct lt_custom. Where it is of an older epoch, during which releases may have gone
+ * unseen, nobody has the lock. */
+enum { COUNT_BITS = 24 };
+#define COUNT_MASK ((1ull << COUNT_BITS) - 1)
+
+static inline uint64_t epoch_bits(void)
+{
+    return (uint64_t)(epoch_of(lt_own.mode) & 0xffff) << (2 * COUNT_BITS);
+}
+
+static inline uint64_t fresh(uint64_t word)
+{
+    return word >> (2 * COUNT_BITS) == epoch_bits() >> (2 * COUNT_BITS) ? word : epoch_bits();
+}
+
+static inline uint32_t holders(uint64_t word)
+{
+    return (uint32_t)(fresh(word) & COUNT_MASK);
+}
+
+static inline uint32_t acquisitions(uint64_t word)
+{
+    return (uint32_t)(fresh(word) >> COUNT_BITS & COUNT_MASK);
+}
+
+/* `taken`: by one more, else by one less. */
+static void word_change(uint64_t *word, bool taken)
+{
+    uint64_t old = __atomic_load_n(word, __ATOMIC_RELAXED), now;
+    do {
+        uint64_t count = holders(old), times = acquisitions(old);
+        count = taken ? count + 1 : count ? count - 1 : 0;
+        times += taken;
+        now = epoch_bits() | (times & COUNT_MASK) << COUNT_BITS | (count & COUNT_MASK);
+    } while (
+        !__atomic_compare_exchange_n(word, &old, now, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+}
+
+/* Made when the lock is first told of; NULL if there is no room. */
+static struct lt_custom *custom_of(struct lt_thread *t, const struct lt_slot *slot)
+{
+    if (!slot->lock)
+        return NULL;
+    struct lt_lock *lock = array_at(&lt_shm->locks, slot->lock);
+    uint32_t at = __atomic_load_n(&lock->type, __ATOMIC_ACQUIRE);
+    if (!at) {
+        uint32_t mode = thread_busy(t), index;
+        if (array_push(&lt_shm->customs, &index) &&
+            __atomic_compare_exchange_n(&lock->type, &at, index + 1, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE))
+            at = index + 1;
+        thread_ready(t, mode);
+    }
+    return at ? array_at(&lt_shm->customs, at - 1) : NULL;
+}
+
+/* ---- waits on their way ---- */
+
+/* From acquire to acquired or gave_up; a lock may be built of another one. */
+struct pending {
+    struct waiting waiting;
+    const struct lt_custom *custom;
+    uint32_t exclusive, shared; /* acquisitions by then */
+    bool wants_shared;
+    bool met; /* another thread had it */
+};
+
+enum { PENDING_MAX = 3 };
+static __thread struct pending pending[PENDING_MAX];
+static __thread uint32_t pending_count;
+
+static struct pending *pending_find(uint64_t key)
+{
+    for (uint32_t i = pending_count; i-- > 0;)
+        if (pending[i].waiting.key == key)
+            return &pending[i];
+    return NULL;
+}
+
+/* Whoever never said how an attempt ended will not do so now. */
+static void pending_drop(struct pending *which)
+{
+    struct pending dropped = *which;
+    uint32_t above = pending_count - (uint32_t)(which - pending) - 1;
+    memmove(which, which + 1, above * sizeof *which);
+    pending_count--;
+    wait_end_refused(&dropped.waiting);
+}
+
+/* Takes it out. What began after it will not be told of either. */
+static struct pending pending_take(struct pending *which)
+{
+    while (&pending[pending_count - 1] > which)
+        pending_drop(&pending[pending_count - 1]);
+    pending_count--;
+    return *which;
+}
+
+static struct pending look(struct lt_thread *t, uint64_t key, bool wants_shared)
+{
+    const struct lt_custom *custom = custom_of(t, slot_of(t, key, 0));
+    struct pending seen = {.custom = custom, .wants_shared = wants_shared};
+    if (!custom)
+        return seen;
+    uint64_t exclusive = __atomic_load_n(&custom->exclusive, __ATOMIC_ACQUIRE);
+    uint64_t shared = __atomic_load_n(&custom->shared, __ATOMIC_ACQUIRE);
+    const struct lt_held *held = held_find(t, key); /* one's own does not count */
+    uint32_t own_shared = held && held->flags & LT_HELD_SHARED;
+    uint32_t own_exclusive = held && !own_shared;
+    seen.exclusive = acquisitions(exclusive);
+    seen.shared = acquisitions(shared);
+    seen.met =
+        holders(exclusive) > own_exclusive || (!wants_shared && holders(shared) > own_shared);
+    return seen;
+}
+
+static void begin(const void *lock, bool wants_shared, const uintptr_t *frame)
+{
+    struct lt_thread *t = watched();
+    if (!t)
+        return;
+    uint64_t key = key_of(lock);
+    struct pending *left = pending_find(key);
+    if (left || pending_count == PENDING_MAX)
+        pending_drop(left ? left : pending);
+    order_before(t, key, 0, wants_shared, frame);
+    struct pending now = look(t, key, wants_shared);
+    wait_begin(t, &now.waiting,
+               &(struct wait_for){.key = key, .flags = wants_shared ? LT_WAIT_SHARED : 0}, frame);
+    /* What the caller calls from here on is part of the wait. */
+    local_of(t)->wait_frame = frame + 1;
+    pending[pending_count] = now;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    pending_count++;
+}
+
+/* Did another thread have it when this one came, or take it before this one did? */
+static bool was_met(struct lt_thread *t, const struct pending *wait)
+{
+    if (!wait->custom || wait->met)
+        return wait->met;
+    struct pending now = look(t, wait->waiting.key, wait->wants_shared);
+    return now.exclusive != wait->exclusive || (!wait->wants_shared && now.shared != wait->shared);
+}
+
+static void end_holding(const void *lock, bool shared, const void *site)
+{
+    struct lt_thread *t = watched();
+    if (!t)
+        return;
+    uint64_t key = key_of(lock);
+    uint16_t flags = shared ? LT_HELD_SHARED : 0;
+    struct pending *waited = pending_find(key);
+    struct pending wait = {.waiting.thread = NULL};
+    if (waited)
+        wait = pending_take(waited);
+    const struct lt_held *held = held_find(t, key);
+    bool again = held && !!(held->flags & LT_HELD_SHARED) == shared;
+    struct lt_custom *custom = custom_of(t, slot_of(t, key, 0));
+    /* Where it was asked for, as of one that was waited for: one line for both. */
+    const void *from = wait.waiting.thread ? wait.waiting.site : site;
+    if (wait.waiting.thread == t && was_met(t, &wait)) {
+        wait_end_holding(&wait.waiting, flags);
+    } else {
+        if (wait.waiting.thread)
+            wait_end_refused(&wait.waiting);
+        if (again)
+            acquired_again(t, key, 0, from);
+        else
+            acquired(t, key, 0, from, flags);
+    }
+    if (custom && !again)
+        word_change(shared ? &custom->shared : &custom->exclusive, true);
+}
+
+static void end_without(const void *lock)
+{
+    struct lt_thread *t = watched();
+    if (!t)
+        return;
+    struct pending *waited = pending_find(key_of(lock));
+    if (!waited) {
+        waits_of(t, slot_of(t, key_of(lock), 0))->trylock_failed++;
+        return;
+    }
+    struct pending wait = pending_take(waited);
+    wait_end_without(&wait.waiting);
+}
+
+static void release(const void *lock)
+{
+    struct lt_thread *t = watched();
+    if (!t)
+        return;
+    uint64_t key = key_of(lock);
+    const struct lt_held *held = held_find(t, key);
+    struct lt_custom *custom = custom_of(t, slot_of(t, key, 0));
+    if (custom && !(held && held->depth)) {
+        bool shared = held ? held->flags & LT_HELD_SHARED : !holders(custom->exclusive);
+        word_change(shared ? &custom->shared : &custom->exclusive, false);
+    }
+    if (released_unmet(t, key))
+        return;
+    struct release release;
+    release_begin(t, key, &release);
+    release_end(t, &release);
+}
+
+/* ---- what the header calls ---- */
+
+void locktop_acquire(const void *lock)
+{
+    begin(lock, false, FRAME());
+}
+
+void locktop_acquire_shared(const void *lock)
+{
+    begin(lock, true, FRAME());
+}
+
+void locktop_acquired(const void *lock)
+{
+    end_holding(lock, false, __builtin_return_address(0));
+}
+
+void locktop_acquired_shared(const void *lock)
+{
+    end_holding(lock, true, __builtin_return_address(0));
+}
+
+void locktop_gave_up(const void *lock)
+{
+    end_without(lock);
+}
+
+void locktop_released(const void *lock)
+{
+    release(lock);
+}
+
+void locktop_name(const void *lock, const char *name)
+{
+    struct lt_thread *t = watched();
+    if (!t)
+        return;
+    uint32_t mode = thread_busy(t);
+    names_set((uint64_t)(uintptr_t)lock, name ? name : "");
+    thread_ready(t, mode);
+}
+
+void locktop_mark(const char *text)
+{
+    struct lt_thread *t = watched();
+    if (!t || !text || (lt_own.mode & LEVEL_MASK) < LT_LEVEL_CONTENDED)
+        return;
+    uint32_t mode = thread_busy(t);
+    record_write_mark(t, lt_now(), text);
+    thread_ready(t, mode);
+}
+
+void locktop_forget(const void *lock)
+{
+    struct lt_thread *t = watched();
+    if (!t)
+        return;
+    locks_end(key_of(lock));
+    held_forget(t, key_of(lock));
+}

@@ -1,0 +1,87 @@
+/* Spin locks: tried first, like mutexes. Who waits for one runs. */
+#include <errno.h>
+#include <pthread.h>
+
+#include "account/wait.h"
+#include "interpose/real.h"
+#include "order/lock_order.h"
+
+static inline uint64_t key_of(pthread_spinlock_t *l)
+{
+    return lock_key(LT_KIND_SPIN, (const void *)(uintptr_t)l);
+}
+
+static NOINLINE int wait_for(struct lt_thread *t, pthread_spinlock_t *l, const uintptr_t *frame)
+{
+    struct waiting waiting;
+    wait_begin(t, &waiting, &(struct wait_for){.key = key_of(l)}, frame);
+    int result = real_pthread_spin_lock(l);
+    if (result == 0)
+        wait_end_holding(&waiting, 0);
+    else
+        wait_end_refused(&waiting);
+    return result;
+}
+
+EXPORT int pthread_spin_lock(pthread_spinlock_t *l)
+{
+    struct lt_thread *t = watched();
+    if (!t)
+        return real_pthread_spin_lock(l);
+    bool is_free = real_pthread_spin_trylock(l) == 0;
+    order_before(t, key_of(l), 0, false, FRAME());
+    if (UNLIKELY(!is_free))
+        return wait_for(t, l, FRAME());
+    acquired(t, key_of(l), 0, __builtin_return_address(0), 0);
+    return 0;
+}
+
+EXPORT int pthread_spin_trylock(pthread_spinlock_t *l)
+{
+    int result = real_pthread_spin_trylock(l);
+    struct lt_thread *t = watched();
+    if (t && result == 0)
+        acquired(t, key_of(l), 0, __builtin_return_address(0), 0);
+    else if (t && result == EBUSY)
+        waits_of(t, slot_of(t, key_of(l), 0))->trylock_failed++;
+    return result;
+}
+
+/* By the thread that has it. Where it counts down from 1 (glibc's of x86-64), whoever waits for it has made
+ * it less than 0; elsewhere the word does not tell. */
+static inline bool may_be_waited_for(const pthread_spinlock_t *l)
+{
+    return *l != 0;
+}
+
+static int unlock(void *l)
+{
+    return real_pthread_spin_unlock(l);
+}
+
+EXPORT int pthread_spin_unlock(pthread_spinlock_t *l)
+{
+    struct lt_thread *t = watched();
+    if (!t || LIKELY(may_be_waited_for(l) ? released_unmet(t, key_of(l)) : released(t, key_of(l))))
+        return real_pthread_spin_unlock(l);
+    return release_by(t, key_of(l), unlock, (void *)l);
+}
+
+EXPORT int pthread_spin_init(pthread_spinlock_t *l, int shared)
+{
+    int result = real_pthread_spin_init(l, shared);
+    struct lt_thread *t = watched();
+    if (result == 0 && t) {
+        locks_begin(key_of(l), __builtin_return_address(0));
+        held_forget(t, key_of(l));
+    }
+    return result;
+}
+
+EXPORT int pthread_spin_destroy(pthread_spinlock_t *l)
+{
+    int result = real_pthread_spin_destroy(l);
+    if (result == 0 && watched())
+        locks_end(key_of(l));
+    return result;
+}

@@ -1,0 +1,238 @@
+#include "runtime/process.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "account/misuse.h"
+#include "base/clock.h"
+#include "base/settings.h"
+#include "base/sys.h"
+#include "interpose/annotate.h"
+#include "interpose/fast_mutex.h"
+#include "interpose/real.h"
+#include "order/lock_order.h"
+#include "runtime/child_filter.h"
+#include "runtime/thread.h"
+#include "shm/control.h"
+#include "shm/segment.h"
+#include "shm/stale_files.h"
+#include "tables/held_list.h"
+#include "tables/lock_names.h"
+#include "tables/lock_table.h"
+#include "tables/stack_table.h"
+#include "tables/thread_table.h"
+
+/* The locks held by the thread that forks. Copied before: the lists themselves are shared with the
+ * parent, which goes on. More than these few are simply not known in the child. */
+enum { INHERITED_MAX = 8 };
+struct inherited {
+    uint64_t key;
+    uint64_t site;
+    uint16_t depth;
+    uint16_t flags;
+};
+static __thread struct inherited inherited[INHERITED_MAX];
+static __thread uint32_t inherited_count;
+
+static bool take_free;
+static bool forks_watched;
+
+/* To standard error, and only if the environment asks for it. */
+static void say(const char *what)
+{
+    if (lt_settings.quiet || !*what)
+        return;
+    char line[320];
+    int length = snprintf(line, sizeof line, "locktop: %s\n", what);
+    sys_call3(SYS_write, 2, (long)line, length);
+}
+
+/* What Yama keeps it keeps for a process, over exec, but gives no child of it. Where there is no Yama
+ * it is EINVAL, and not needed. */
+static void allow_tracers(void)
+{
+    if (lt_settings.any_tracer)
+        sys_call6(SYS_prctl, PR_SET_PTRACER, (long)PR_SET_PTRACER_ANY, 0, 0, 0, 0);
+}
+
+static bool publish(void)
+{
+    static const uint8_t magic[8] = "locktop";
+    lt_shm->clock = lt_clock.kind;
+    lt_shm->clock_hz = lt_clock.hz;
+    lt_shm->wait_shift = lt_clock.wait_shift;
+    lt_shm->created_real_ns = lt_clock_gettime_ns(CLOCK_REALTIME);
+    lt_shm->clock0_ns = lt_clock_gettime_ns(CLOCK_MONOTONIC);
+    lt_shm->clock0_ticks = lt_now();
+    lt_shm->state = LT_RUNNING;
+    __atomic_thread_fence(
+        __ATOMIC_RELEASE); /* the magic last: a reader that sees it sees the rest */
+    memcpy(lt_shm->magic, magic, sizeof magic);
+    return control_share(lt_settings.level);
+}
+
+static bool watch_begin(void)
+{
+    char reason[160];
+    if (!shm_create(lt_settings.directory, reason, sizeof reason)) {
+        shm_leave_reason(reason);
+        say(reason);
+        return false;
+    }
+    names_init();
+    custom_init();
+    misuses_init();
+    orders_init();
+    if (threads_init(take_free) == 0 && locks_init() == 0 && stacks_init() == 0 && publish())
+        return true;
+    shm_remove();
+    struct shm_map map = shm_detach();
+    shm_unmap(&map);
+    shm_leave_reason("no room for the first tables");
+    say("no room for the first tables");
+    return false;
+}
+
+static void inherit_held(void)
+{
+    struct lt_thread *t = watched();
+    for (uint32_t i = 0; t && i < inherited_count; i++) {
+        const struct inherited *from = &inherited[i];
+        struct lt_held *held = held_push(t, from->key, slot_of(t, from->key, 0)->lock,
+                                         (const void *)(uintptr_t)from->site, 0,
+                                         (uint16_t)(from->flags & LT_HELD_SHARED));
+        if (held)
+            held->depth = from->depth;
+    }
+    inherited_count = 0;
+}
+
+void process_start_child(void)
+{
+    uint32_t parent = lt_shm ? lt_shm->pid : 0;
+    control_own(LT_LEVEL_DORMANT);
+    shm_detach();
+    threads_reset();
+    if (!watch_begin())
+        return;
+    lt_shm->forked_from = parent;
+    inherit_held();
+}
+
+static void before_fork(void)
+{
+    struct lt_thread *t = watched();
+    inherited_count = 0;
+    for (uint32_t at = 0; t && at < t->held_top && inherited_count < INHERITED_MAX;) {
+        const struct lt_held *held = held_at(t, at);
+        at += (uint32_t)sizeof *held;
+        inherited[inherited_count++] =
+            (struct inherited){held->key, held->site, held->depth, held->flags};
+    }
+}
+
+/* Only the forking thread goes on in the child, so nothing else can be at work here. Nothing is
+ * made yet: most children call exec at once. The parent's file stays mapped, for a frame further up
+ * (a hook that a signal handler interrupted, which then forked) may still point into it. */
+static void after_fork_in_child(void)
+{
+    /* At once, not with the first hook: what the program itself says of its tracers comes later, and
+     * counts. */
+    if (forks_watched && !shm_is_sealed())
+        allow_tracers();
+    if (!lt_shm)
+        return;
+    if (shm_is_sealed()) {
+        thread_unwatch(); /* nor are the threads that it makes: shm_is_strangers() */
+        return;
+    }
+    /* Not where it forked in the middle of our work. */
+    if (lt_own.busy || !forks_watched) {
+        control_own(LT_LEVEL_DORMANT);
+        return;
+    }
+    lt_own = (struct own){.mode = MODE_NEVER};
+    control_own(MODE_CHILD);
+}
+
+/* fork() runs the handlers that process_start() registers; this one runs none. */
+EXPORT pid_t _Fork(void)
+{
+    before_fork();
+    pid_t pid = real__Fork();
+    if (pid == 0)
+        after_fork_in_child();
+    return pid;
+}
+
+/* It must see the program's locks as they are, and would report our tables, which it does not
+ * understand. Linked into the program it also answers for whatever is called here, snprintf() say, and
+ * may not be called before it is set up, which is later. */
+extern void __tsan_init(void) __attribute__((weak)); /* a dlsym() that fails allocates */
+
+static bool is_under_thread_sanitizer(void)
+{
+    if (__tsan_init) /* where it is in a library */
+        return true;
+    /* The program's, if it has one: what comes first is what it calls. */
+    Dl_info lock, ours;
+    return (void *)snprintf != dlsym(RTLD_NEXT, "snprintf") &&
+           dladdr((const void *)pthread_mutex_lock, &lock) && dladdr(&lt_control, &ours) &&
+           lock.dli_fbase != ours.dli_fbase;
+}
+
+/* -z initfirst: runs before the constructors of every other library. */
+__attribute__((constructor)) static void process_start(int argc, char **argv, char **environ)
+{
+    (void)argc;
+    (void)argv;
+    char wrong[200];
+    real_resolve();
+    if (getauxval(AT_SECURE))
+        return; /* a setuid program: its environment is a stranger's */
+    if (IS_NOP || is_under_thread_sanitizer())
+        return;
+    settings_read(environ, wrong, sizeof wrong);
+    say(wrong);
+    /* Now: programs that change their title write over their environment. */
+    const char *program = (const char *)getauxval(AT_EXECFN);
+    program = program ? program : "";
+    forks_watched = children_allow_forks(lt_settings.children, program);
+    if (!children_allow(lt_settings.children, program, lt_settings.directory)) {
+        shm_leave_reason("LOCKTOP_CHILDREN leaves out this child of a watched process");
+        return;
+    }
+    allow_tracers();
+    take_free = free_mutex_works(environ);
+    lt_clock_init();
+    pthread_atfork(before_fork, NULL, after_fork_in_child);
+    if (watch_begin())
+        sweep_directory(lt_settings.directory, lt_shm->pid_namespace);
+}
+
+/* The name goes, the mapping stays: other threads may still run, and a reader that has the file
+ * open sees the end. A vfork child shares this memory but is not this process. One that has
+ * confined itself leaves its file to the next start's sweep. */
+__attribute__((destructor)) static void process_end(void)
+{
+    if (!lt_shm || shm_is_sealed() || sys_getpid() != lt_shm->pid)
+        return;
+    __atomic_store_n(&lt_shm->state, LT_EXITED, __ATOMIC_RELEASE);
+    shm_remove();
+}
+
+EXPORT void _exit(int status)
+{
+    process_end();
+    real__exit(status);
+    __builtin_unreachable();
+}
+
+EXPORT void _Exit(int status)
+{
+    _exit(status);
+}

@@ -1,0 +1,91 @@
+/* The locks that a thread holds, in the order in which it took them. */
+#ifndef LOCKTOP_HELD_H
+#define LOCKTOP_HELD_H
+
+#include <string.h>
+
+#include "runtime/thread.h"
+
+/* The list is counted in bytes, not entries: one instruction less on the way to each entry. */
+static inline struct lt_held *held_at(struct lt_thread *t, uint32_t bytes)
+{
+    return (struct lt_held *)((char *)local_of(t)->held + bytes);
+}
+
+/* The hooks store and test lock, depth and flags as one word: lock lowest, flags highest. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ &&
+                   offsetof(struct lt_held, depth) == offsetof(struct lt_held, lock) + 4 &&
+                   offsetof(struct lt_held, flags) == offsetof(struct lt_held, lock) + 6,
+               "how held_fill() and held_is_simple() see an entry");
+
+static inline void held_fill(struct lt_held *held, uint64_t key, uint32_t lock, const void *site,
+                             uint16_t flags)
+{
+    uint64_t word = lock | (uint64_t)flags << 48;
+    held->key = key;
+    memcpy((char *)held + offsetof(struct lt_held, lock), &word, sizeof word);
+    held->site = (uint64_t)(uintptr_t)site;
+}
+
+/* Neither taken again, nor timed, nor with a wait or records to account for. */
+static inline bool held_is_simple(const struct lt_held *held)
+{
+    uint32_t depth_and_flags;
+    memcpy(&depth_and_flags, (const char *)held + offsetof(struct lt_held, depth),
+           sizeof depth_and_flags);
+    return !(depth_and_flags & ~((uint32_t)LT_HELD_SHARED << 16));
+}
+
+/* Did a signal handler that took locks write over an entry before the top was raised above it? Now
+ * that it is, none will. */
+static inline bool held_is_lost(const struct lt_held *held, uint64_t key)
+{
+    return *(const volatile uint64_t *)&held->key != key;
+}
+
+/* Makes room for one more entry; false if there is none. */
+NOINLINE bool held_grow(struct lt_thread *t);
+
+/* NULL if there is no room. */
+static inline struct lt_held *held_push(struct lt_thread *t, uint64_t key, uint32_t lock,
+                                        const void *site, uint64_t since, uint16_t flags)
+{
+    if (UNLIKELY(t->held_top == t->held_size) && !held_grow(t))
+        return NULL;
+    uint32_t top = t->held_top;
+    struct lt_held *held = held_at(t, top);
+    held_fill(held, key, lock, site, flags);
+    held->since = since;
+    /* Release: a reader that sees the length sees the entry. */
+    __atomic_store_n(&t->held_top, top + (uint32_t)sizeof *held, __ATOMIC_RELEASE);
+    if (UNLIKELY(held_is_lost(held, key))) {
+        held_fill(held, key, lock, site, flags);
+        held->since = since;
+    }
+    return held;
+}
+
+/* The entry of the lock taken last, or NULL; `below`: how long the list is without it. */
+static inline struct lt_held *held_last(struct lt_thread *t, uint32_t *below)
+{
+    uint32_t top = __atomic_load_n(&t->held_top, __ATOMIC_RELAXED);
+    *below = top - (uint32_t)sizeof(struct lt_held);
+    return LIKELY(top) ? held_at(t, *below) : NULL;
+}
+
+/* Takes that one out. Not from what the list is long by now: the child of a bare clone() may share it
+ * and have taken out the same one. */
+static inline void held_pop(struct lt_thread *t, uint32_t below)
+{
+    __atomic_store_n(&t->held_top, below, __ATOMIC_RELAXED);
+}
+
+/* An entry of the lock, or NULL; in a list of less than 64 the topmost. */
+struct lt_held *held_find(struct lt_thread *t, uint64_t key);
+/* The lock begins a new life: whoever held it before, this thread does not. */
+void held_forget(struct lt_thread *t, uint64_t key);
+
+/* Takes an entry out; the order of the others stays. */
+void held_remove(struct lt_thread *t, struct lt_held *held);
+
+#endif

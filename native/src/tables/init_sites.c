@@ -1,0 +1,89 @@
+#include "tables/init_sites.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tables/lock_table.h"
+
+enum { SET_BITS = 14, WAYS = 4 };
+
+/* Not shared memory, which would have to be reserved as a whole: a page costs nothing before a lock falls
+ * into it. A lock falls into one set only, and where that is full one that was there is forgotten. */
+static struct birth {
+    uint64_t key; /* 0: none; BUSY: being written */
+    const void *site;
+    uint32_t type;
+} births[1u << SET_BITS][WAYS];
+
+#define BUSY UINT64_MAX
+
+static struct birth *set_of(uint64_t key)
+{
+    return births[lock_hash(key) >> (64 - SET_BITS)];
+}
+
+/* The lock's own place, else an empty one, else any. */
+static struct birth *place_for(uint64_t key)
+{
+    struct birth *set = set_of(key), *place = &set[lock_hash(key) >> (62 - SET_BITS) & (WAYS - 1)];
+
+    for (int way = 0; way < WAYS; way++) {
+        uint64_t there = __atomic_load_n(&set[way].key, __ATOMIC_RELAXED);
+        if (there == key)
+            return &set[way];
+        if (there == 0)
+            place = &set[way];
+    }
+    return place;
+}
+
+/* Of two writers the second one gives up: one may be a signal handler inside the other. */
+void births_note(uint64_t key, uint32_t type, const void *site)
+{
+    struct birth *birth = place_for(key);
+    if (__atomic_exchange_n(&birth->key, BUSY, __ATOMIC_ACQUIRE) == BUSY)
+        return;
+    __atomic_store_n(&birth->site, site, __ATOMIC_RELAXED);
+    __atomic_store_n(&birth->type, type, __ATOMIC_RELAXED);
+    __atomic_store_n(&birth->key, key, __ATOMIC_RELEASE);
+}
+
+void births_forget(uint64_t key)
+{
+    struct birth *set = set_of(key);
+
+    for (int way = 0; way < WAYS; way++) {
+        uint64_t there = key;
+        __atomic_compare_exchange_n(&set[way].key, &there, 0, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED);
+    }
+}
+
+/* Key 0 if it is not there, or is just being written over. */
+static struct birth copy_of(uint64_t key)
+{
+    const struct birth *set = set_of(key);
+
+    for (int way = 0; way < WAYS; way++) {
+        const struct birth *birth = &set[way];
+        struct birth copy = {.key = __atomic_load_n(&birth->key, __ATOMIC_ACQUIRE)};
+        if (copy.key != key)
+            continue;
+        copy.site = __atomic_load_n(&birth->site, __ATOMIC_RELAXED);
+        copy.type = __atomic_load_n(&birth->type, __ATOMIC_RELAXED);
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        if (__atomic_load_n(&birth->key, __ATOMIC_RELAXED) == key)
+            return copy;
+    }
+    return (struct birth){0};
+}
+
+const void *births_site(uint64_t key)
+{
+    return copy_of(key).site;
+}
+
+uint32_t births_type(uint64_t key)
+{
+    return copy_of(key).type;
+}

@@ -1,0 +1,323 @@
+#include "tables/lock_table.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "order/lock_order.h"
+#include "runtime/thread.h"
+#include "shm/array.h"
+#include "shm/segment.h"
+#include "tables/init_sites.h"
+#include "tables/lock_names.h"
+#include "tables/stack_table.h"
+
+enum {
+    ROOT_BITS = 12,
+    LOCKS_FIRST = 128,
+    RETIRED_FIRST = 32,
+    KEPT = 64 /* entries of either array for locks that are waited for when there is no room */
+};
+
+/* The first of the array stands for the other locks; those that are kept come after it. */
+struct kept {
+    struct lt_array *array;
+    uint32_t used;
+};
+static struct kept kept_locks, kept_retired;
+
+static bool keep(struct kept *kept, struct lt_array *array)
+{
+    uint32_t index;
+    *kept = (struct kept){.array = array};
+    for (int i = 0; i <= KEPT; i++)
+        if (!array_push(array, &index))
+            return false;
+    return true;
+}
+
+static void *take(struct kept *kept, uint32_t *index)
+{
+    uint32_t used = __atomic_load_n(&kept->used, __ATOMIC_RELAXED);
+    do {
+        if (used == KEPT)
+            return NULL;
+    } while (!__atomic_compare_exchange_n(&kept->used, &used, used + 1, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_RELAXED));
+    *index = used + 1;
+    return array_at(kept->array, *index);
+}
+
+static void *push(struct kept *kept, uint32_t *index, bool waited)
+{
+    void *element = array_push(kept->array, index);
+    return element || !waited ? element : take(kept, index);
+}
+
+bool lock_is_kept(uint64_t key)
+{
+    switch (key >> LT_KIND_SHIFT) {
+    case LT_KIND_MUTEX:
+    case LT_KIND_RWLOCK:
+    case LT_KIND_SPIN:
+    case LT_KIND_SEM:
+    case LT_KIND_FUTEX: return true;
+    default: return false;
+    }
+}
+
+int locks_init(void)
+{
+    array_init(&lt_shm->locks, sizeof(struct lt_lock), LOCKS_FIRST);
+    array_init(&lt_shm->retired, sizeof(struct lt_retired), RETIRED_FIRST);
+    if (!keep(&kept_locks, &lt_shm->locks) || !keep(&kept_retired, &lt_shm->retired))
+        return -1;
+    struct lt_lock *other = array_at(&lt_shm->locks, 0);
+    other->retired = 1;
+    lt_shm->lock_roots = shm_alloc(sizeof(uint32_t) << ROOT_BITS);
+    lt_shm->lock_root_count = 1u << ROOT_BITS;
+    return lt_shm->lock_roots ? 0 : -1;
+}
+
+/* A search on its way down the tree. */
+struct search {
+    uint64_t key;
+    uint64_t path;   /* the bits of the hash that are still to choose the way */
+    uint32_t *place; /* of an id */
+};
+
+static struct search search_begin(uint64_t key)
+{
+    uint64_t hash = lock_hash(key);
+    uint32_t *roots = shm_ptr(lt_shm->lock_roots);
+    return (struct search){key, hash << ROOT_BITS, &roots[hash >> (64 - ROOT_BITS)]};
+}
+
+/* Goes on below lock `id`, unless that is the one. */
+static bool search_ends_at(struct search *search, uint32_t id)
+{
+    struct lt_lock *lock = array_at(&lt_shm->locks, id);
+    if (lock->key == search->key)
+        return true;
+    search->place = &lock->child[search->path >> 62];
+    search->path <<= 2;
+    return false;
+}
+
+/* The lock's id; or 0, and the search has come to the place where the lock belongs. */
+static uint32_t search_run(struct search *search)
+{
+    uint32_t id;
+    while ((id = __atomic_load_n(search->place, __ATOMIC_ACQUIRE)))
+        if (search_ends_at(search, id))
+            return id;
+    return 0;
+}
+
+static uint32_t stack_of(const void *site)
+{
+    uint64_t frame = (uint64_t)(uintptr_t)site;
+    return site ? stack_id(&frame, 1) : 0;
+}
+
+static uint32_t enter(struct search *search, uint32_t type, bool waited)
+{
+    uint32_t id;
+    struct lt_lock *lock = push(&kept_locks, &id, waited);
+    if (!lock)
+        return 0;
+    lock->type = type ? type : births_type(search->key);
+    lock->made_at = stack_of(births_site(search->key));
+    __atomic_store_n(&lock->key, search->key, __ATOMIC_RELEASE);
+    for (;;) {
+        uint32_t theirs = 0;
+        /* Release: whoever finds the id finds the entry complete. */
+        if (__atomic_compare_exchange_n(search->place, &theirs, id, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE))
+            return id;
+        if (search_ends_at(search, theirs)) {
+            if (theirs != id) /* else a child that was forked right here went on with it */
+                __atomic_store_n(&lock->key, 0, __ATOMIC_RELEASE); /* it stays unused */
+            return theirs;
+        }
+    }
+}
+
+static uint32_t find_or_enter(uint64_t key, uint32_t type, bool waited)
+{
+    struct search search = search_begin(key);
+    uint32_t id = search_run(&search);
+    return id ? id : enter(&search, type, waited);
+}
+
+uint32_t locks_id(uint64_t key, uint32_t type)
+{
+    return find_or_enter(key, type, false);
+}
+
+uint32_t locks_id_of_waited(uint64_t key, uint32_t type)
+{
+    return find_or_enter(key, type, lock_is_kept(key));
+}
+
+struct lt_lock *locks_find(uint64_t key)
+{
+    struct search search = search_begin(key);
+    uint32_t id = search_run(&search);
+    return id ? array_at(&lt_shm->locks, id) : NULL;
+}
+
+void locks_begin(uint64_t key, const void *site)
+{
+    locks_begin_as(key, 0, site);
+}
+
+void locks_begin_as(uint64_t key, uint32_t type, const void *site)
+{
+    names_forget(key);
+    struct lt_lock *lock = locks_find(key);
+    if (!lock) {
+        births_note(key, type, site);
+        return;
+    }
+    __atomic_store_n(&lock->made_at, stack_of(site), __ATOMIC_RELAXED);
+    if (type)
+        __atomic_store_n(&lock->type, type, __ATOMIC_RELAXED);
+    /* Lists that were stale in its last life may still be; and who posts a semaphore unheld is asked
+     * only once. */
+    if (key >> LT_KIND_SHIFT != LT_KIND_SEM &&
+        __atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED) && !threads_hold(key, NULL))
+        __atomic_store_n(&lock->foreign_releases, 0, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&lock->generation, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&lock->destroyed, 0, __ATOMIC_RELEASE);
+    order_life_changed(key);
+}
+
+void locks_end(uint64_t key)
+{
+    names_forget(key);
+    struct lt_lock *lock = locks_find(key);
+    if (!lock) {
+        births_forget(key);
+        return;
+    }
+    __atomic_store_n(&lock->destroyed, 1, __ATOMIC_RELEASE);
+    order_life_changed(key);
+}
+
+void locks_distrust(uint64_t key)
+{
+    struct lt_lock *lock = locks_find(key);
+    if (lock)
+        __atomic_fetch_add(&lock->foreign_releases, 1, __ATOMIC_RELAXED);
+}
+
+bool locks_is_foreign(uint32_t id)
+{
+    const struct lt_lock *lock = array_at(&lt_shm->locks, id);
+    return lock && __atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED);
+}
+
+static void add(uint64_t *to, uint64_t value)
+{
+    __atomic_fetch_add(to, value, __ATOMIC_RELAXED); /* the signals have other writers too */
+}
+
+static void raise(uint64_t *to, uint64_t value)
+{
+    if (value > *to)
+        __atomic_store_n(to, value, __ATOMIC_RELAXED);
+}
+
+static void retire_waits(struct lt_waits *to, const struct lt_waits *from)
+{
+    add(&to->contended, from->contended);
+    add(&to->trylock_failed, from->trylock_failed);
+    add(&to->wait_ticks, from->wait_ticks);
+    raise(&to->wait_max, from->wait_max);
+    add(&to->hold_contended, from->hold_contended);
+    add(&to->hold_contended_ticks, from->hold_contended_ticks);
+}
+
+/* Made by whoever comes first; of two, one entry stays unused. NULL if there is no room. */
+static struct lt_retired *retired_of(uint32_t id, bool waited)
+{
+    struct lt_lock *lock = array_at(&lt_shm->locks, id);
+    if (!lock)
+        return NULL;
+    uint32_t index, at = __atomic_load_n(&lock->retired, __ATOMIC_ACQUIRE);
+    if (!at) {
+        struct lt_retired *retired = push(&kept_retired, &index, waited);
+        if (!retired)
+            return NULL;
+        retired->lock = id;
+        retired->kind = (uint32_t)(lock->key >> LT_KIND_SHIFT);
+        if (__atomic_compare_exchange_n(&lock->retired, &at, index + 1, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE))
+            return retired;
+    }
+    return array_at(&lt_shm->retired, at - 1);
+}
+
+struct lt_counts *locks_signals(uint64_t key)
+{
+    uint32_t id = locks_id(key, 0);
+    struct lt_retired *retired = id ? retired_of(id, false) : NULL;
+    return retired ? &retired->counts : NULL;
+}
+
+static bool is_signalled(uint64_t key)
+{
+    uint64_t kind = key >> LT_KIND_SHIFT;
+    return kind == LT_KIND_SEM || kind == LT_KIND_COND;
+}
+
+void locks_retire_slot(const struct lt_slot *slot)
+{
+    const struct lt_waits *waits = (const struct lt_waits *)slot->own;
+    struct lt_retired *retired =
+        retired_of(slot->lock, waits && waits->wait_ticks && lock_is_kept(slot->key));
+    if (!retired)
+        retired = retired_of(0, false); /* what finds no room is counted with the other locks */
+    if (!retired)
+        return;
+    const struct lt_counts *from = &slot->counts;
+    struct lt_counts *to = &retired->counts;
+    add(&to->acquisitions, from->acquisitions);
+    if (retired->lock == slot->lock || !is_signalled(slot->key)) {
+        add(&to->hold_sampled, from->hold_sampled); /* or the signals, which are there too */
+        add(&to->hold_sampled_ticks, from->hold_sampled_ticks);
+    }
+    raise(&to->hold_max, from->hold_max);
+    if (waits)
+        retire_waits(&retired->waits, waits);
+}
+
+static struct lt_retired_site *site_of(struct lt_lock *lock, uint32_t stack, uint32_t blame)
+{
+    for (uint64_t at = lock->sites; at;) {
+        struct lt_retired_site *site = shm_ptr(at);
+        if (site->stack == stack && site->blame == blame)
+            return site;
+        at = site->next;
+    }
+    uint64_t offset = shm_alloc_last(sizeof(struct lt_retired_site));
+    if (!offset)
+        return NULL;
+    struct lt_retired_site *site = shm_ptr(offset);
+    site->stack = stack;
+    site->blame = blame;
+    site->next = lock->sites;
+    __atomic_store_n(&lock->sites, offset, __ATOMIC_RELEASE);
+    return site;
+}
+
+void locks_retire_site(const struct lt_site *from)
+{
+    uint32_t blame = !!(from->lock & LT_SITE_BLAME);
+    struct lt_lock *lock = array_at(&lt_shm->locks, from->lock & ~(uint32_t)LT_SITE_BLAME);
+    struct lt_retired_site *to = lock ? site_of(lock, from->stack, blame) : NULL;
+    if (!to)
+        return;
+    add(&to->count, from->count);
+    add(&to->wait_ticks, from->wait_ticks);
+}

@@ -1,0 +1,109 @@
+/* The flight recorder keeps the newest records, each whole, and says how many there ever were. */
+#include <pthread.h>
+#include <string.h>
+
+#include "account/event_ring.h"
+#include "base/settings.h"
+#include "check.h"
+#include "shm/segment.h"
+
+enum { WRITTEN = 100000 };
+
+static struct lt_thread *self(void)
+{
+    struct lt_thread *t = watched();
+    CHECK(t);
+    return t;
+}
+
+static struct detail numbered(uint64_t n)
+{
+    return (struct detail){.type = LT_RECORD_WAIT,
+                           .kind = LT_KIND_MUTEX,
+                           .lock = (uint32_t)n,
+                           .stack = (uint32_t)n,
+                           .holder = (uint32_t)n,
+                           .start = n,
+                           .wait = n,
+                           .hold = n,
+                           .site = n};
+}
+
+/* Whether a copied record is, bit for bit, the one of that number. */
+static bool is_numbered(const uint8_t *record, uint32_t tid, uint64_t n)
+{
+    uint8_t expected[LT_RECORD_SIZE];
+    struct detail detail = numbered(n);
+    record_encode(expected, tid, &detail);
+    return memcmp(record, expected, LT_RECORD_SIZE) == 0;
+}
+
+static void keeps_the_newest(void)
+{
+    struct lt_thread *t = self();
+    uint64_t before = t->ring_head;
+    for (uint64_t n = before; n < before + 1000; n++) {
+        struct detail detail = numbered(n);
+        record_write(t, &detail);
+    }
+    CHECK_EQUAL(t->ring_head, before + 1000);
+    CHECK_EQUAL(t->ring_capacity, RING_RECORDS);
+    const uint8_t *ring = shm_ptr(t->ring);
+    for (uint64_t n = t->ring_head - RING_RECORDS; n < t->ring_head; n++)
+        CHECK(is_numbered(ring + n % RING_RECORDS * LT_RECORD_SIZE, t->tid, n));
+}
+
+static struct lt_thread *writer_block;
+
+static void *writer(void *unused)
+{
+    struct lt_thread *t = self();
+    __atomic_store_n(&writer_block, t, __ATOMIC_RELEASE);
+    for (uint64_t n = 0; n < WRITTEN; n++) {
+        struct detail detail = numbered(n);
+        record_write(t, &detail);
+    }
+    return unused;
+}
+
+/* The reader's protocol: copy, look at the head again, keep only what cannot have been overwritten
+ * meanwhile, the record being written included. */
+static uint64_t read_once(const struct lt_thread *t, uint8_t *copy)
+{
+    uint64_t head = __atomic_load_n(&t->ring_head, __ATOMIC_ACQUIRE);
+    if (head == 0)
+        return 0;
+    const volatile uint8_t *ring = shm_ptr(t->ring);
+    for (int i = 0; i < RING_RECORDS * LT_RECORD_SIZE; i++)
+        copy[i] = ring[i];
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    uint64_t after = __atomic_load_n(&t->ring_head, __ATOMIC_ACQUIRE);
+    uint64_t first = after >= RING_RECORDS ? after - RING_RECORDS + 1 : 0;
+    uint64_t good = 0;
+    for (uint64_t n = first; n < head; n++, good++)
+        CHECK(is_numbered(copy + n % RING_RECORDS * LT_RECORD_SIZE, t->tid, n));
+    return good;
+}
+
+static void can_be_read_while_written(void)
+{
+    static uint8_t copy[RING_RECORDS * LT_RECORD_SIZE];
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, writer, NULL) == 0);
+    const struct lt_thread *t;
+    while (!(t = __atomic_load_n(&writer_block, __ATOMIC_ACQUIRE)))
+        ;
+    uint64_t seen = 0;
+    while (__atomic_load_n(&t->ring_head, __ATOMIC_ACQUIRE) < WRITTEN)
+        seen += read_once(t, copy);
+    seen += read_once(t, copy);
+    CHECK(seen >= RING_RECORDS - 1);
+    CHECK(pthread_join(thread, NULL) == 0);
+}
+
+int main(void)
+{
+    keeps_the_newest();
+    can_be_read_while_written();
+    return 0;
+}
