@@ -1,11 +1,15 @@
 /* The file: growth over segments, arrays that do not move, a full file system, a file size limit. */
 #include <pthread.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/settings.h"
 #include "check.h"
+#include "shm/arena.h"
 #include "shm/array.h"
+#include "shm/file.h"
 #include "shm/segment.h"
 
 static char directory[] = "/dev/shm/locktop-test-XXXXXX";

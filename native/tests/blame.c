@@ -2,12 +2,16 @@
 #include "account/blame.h"
 
 #include <pthread.h>
+#include <stdint.h>
 
-#include "account/hold.h"
 #include "account/wait.h"
+#include "base/clock.h"
+#include "base/lock_key.h"
+#include "base/tls.h"
 #include "check.h"
 #include "shm/array.h"
-#include "tables/thread_table.h"
+#include "shm/segment.h"
+#include "tables/lock_table.h"
 
 static uint64_t unit, base;
 static uint32_t id;

@@ -1,9 +1,12 @@
 /* The flight recorder keeps the newest records, each whole, and says how many there ever were. */
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "account/event_ring.h"
 #include "base/settings.h"
+#include "base/tls.h"
 #include "check.h"
 #include "shm/segment.h"
 

@@ -1,16 +1,19 @@
 /* A signal handler forks while a lock or its name is being entered, and the child, which has the same
  * file, goes on with it: wherever that is, and twice at the same place. Tree and chains stay such. */
 #include <signal.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/ucontext.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "account/hold.h"
+#include "base/lock_key.h"
+#include "base/tls.h"
 #include "check.h"
 #include "shm/array.h"
 #include "shm/segment.h"
 #include "tables/lock_names.h"
+#include "tables/lock_table.h"
 
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
 

@@ -1,11 +1,18 @@
 /* The held list: releases in any order, beyond its first size, by nobody who holds it. */
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "account/hold.h"
 #include "base/clock.h"
+#include "base/lock_key.h"
+#include "base/tls.h"
 #include "check.h"
-#include "shm/control.h"
+#include "order/lock_life.h"
 #include "shm/segment.h"
+#include "tables/held_list.h"
+#include "tables/lock_table.h"
+#include "tables/thread_table.h"
 
 static uint64_t key_number(uint64_t n)
 {
@@ -276,7 +283,7 @@ static void foreign_release(struct lt_thread *t)
     CHECK_EQUAL(t->held_lost, 0);
     /* Its next life begins without the suspicion, once nobody lists it. */
     held_forget(t, key_number(2000));
-    locks_begin(key_number(2000), NULL);
+    lock_life_begins(key_number(2000), 0, NULL);
     CHECK_EQUAL(locks_find(key_number(2000))->foreign_releases, 0);
 }
 
@@ -297,7 +304,7 @@ static void foreign_release_remembered(struct lt_thread *t)
     CHECK(pthread_create(&thread, NULL, stays_stale, &barrier) == 0);
     pthread_barrier_wait(&barrier);
     give_back(t, key_number(2001), false);
-    locks_begin(key_number(2001), NULL);
+    lock_life_begins(key_number(2001), 0, NULL);
     CHECK_EQUAL(locks_find(key_number(2001))->foreign_releases, 1);
     pthread_barrier_wait(&barrier);
     pthread_join(thread, NULL);

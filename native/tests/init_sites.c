@@ -1,8 +1,10 @@
 /* Where locks were made: remembered until another one falls into the same place, and never another's. */
 #include <pthread.h>
+#include <stdint.h>
 
+#include "base/tls.h"
 #include "check.h"
-#include "shm/segment.h"
+#include "order/lock_life.h"
 #include "tables/init_sites.h"
 #include "tables/lock_table.h"
 #include "tables/stack_table.h"
@@ -103,13 +105,13 @@ static void in_the_entry(void)
     uint64_t key = key_number(5), none = key_number(6);
     births_forget(key);
     births_forget(none);
-    locks_begin(key, site_number(1));
+    lock_life_begins(key, 0, site_number(1));
     CHECK(!locks_find(key));
     CHECK(locks_id(key, 0) && locks_id(none, 0));
     CHECK_EQUAL(made_at(locks_find(key)), 0x1001);
     CHECK_EQUAL(made_at(locks_find(none)), 0);
-    locks_end(key);
-    locks_begin(key, site_number(2));
+    lock_life_ends(key);
+    lock_life_begins(key, 0, site_number(2));
     CHECK_EQUAL(made_at(locks_find(key)), 0x1002);
 }
 
@@ -117,14 +119,14 @@ static void in_the_entry(void)
 static void with_its_type(void)
 {
     uint64_t key = key_number(7), other = key_number(8);
-    locks_begin_as(key, 5, site_number(1));
-    locks_begin_as(other, 5, site_number(1));
+    lock_life_begins(key, 5, site_number(1));
+    lock_life_begins(other, 5, site_number(1));
     CHECK(locks_id(key, 0) && locks_id(other, 3));
     CHECK_EQUAL(locks_find(key)->type, 5);
     CHECK_EQUAL(locks_find(other)->type, 3);
-    locks_begin(key, site_number(2));
+    lock_life_begins(key, 0, site_number(2));
     CHECK_EQUAL(locks_find(key)->type, 5);
-    locks_begin_as(key, 6, site_number(2));
+    lock_life_begins(key, 6, site_number(2));
     CHECK_EQUAL(locks_find(key)->type, 6);
 }
 

@@ -1,16 +1,20 @@
 /* A lock is known again by its mark: not where it was made anew, copied, or is not ours to write to. */
 #include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "account/hold.h"
+#include "base/lock_key.h"
 #include "base/settings.h"
+#include "base/tls.h"
 #include "check.h"
 #include "order/lock_cookie.h"
 #include "order/lock_order.h"
 #include "shm/array.h"
 #include "shm/segment.h"
-#include "tables/stack_table.h"
+#include "stack/capture.h"
+#include "tables/lock_table.h"
 
 static struct lt_lock *lock_of(enum lt_kind kind, const void *address)
 {

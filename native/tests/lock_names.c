@@ -1,12 +1,14 @@
 /* Names of locks: given, changed, taken back, and given by many threads at once. */
 #include <pthread.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "base/lock_key.h"
 #include "check.h"
+#include "order/lock_life.h"
 #include "shm/array.h"
 #include "shm/segment.h"
 #include "tables/lock_names.h"
-#include "tables/lock_table.h"
 
 enum { NAMES = 5000, THREADS = 4 };
 
@@ -51,10 +53,11 @@ static void one(void)
     names_set(address, text);
     text[LT_NAME_TEXT - 1] = 0;
     is_called(address, text);
-    locks_end(lock_key(LT_KIND_MUTEX, &lock)); /* the address is something else's: not the kind */
+    lock_life_ends(
+        lock_key(LT_KIND_MUTEX, &lock)); /* the address is something else's: not the kind */
     is_called(address, "");
     is_called(key, "of the semaphore");
-    locks_begin(key, NULL);
+    lock_life_begins(key, 0, NULL);
     is_called(key, "");
     CHECK_EQUAL(lt_shm->names.count, 2);
 }

@@ -1,16 +1,23 @@
 /* Orders of locks: each noted once, by whom, in which segment of his life; and who joined whom. */
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "account/hold.h"
+#include "base/lock_key.h"
 #include "base/settings.h"
+#include "base/tls.h"
 #include "check.h"
 #include "order/happens_before.h"
+#include "order/lock_life.h"
 #include "order/lock_order.h"
+#include "runtime/thread.h"
 #include "shm/array.h"
 #include "shm/segment.h"
-#include "tables/stack_table.h"
+#include "stack/capture.h"
+#include "tables/lock_table.h"
 
 static uint64_t key_number(uint64_t n)
 {
@@ -126,9 +133,9 @@ static void a_new_life_is_another_lock(struct lt_thread *t)
         CHECK_EQUAL(last()->life, lives[i]);
         CHECK_EQUAL(last()->held_life[0], 0);
         if (i == 0)
-            locks_end(key_number(31));
+            lock_life_ends(key_number(31));
         else
-            locks_begin(key_number(31), NULL);
+            lock_life_begins(key_number(31), 0, NULL);
     }
 }
 

@@ -1,7 +1,9 @@
 /* The encoder against bytes written down by hand from the msgpack specification. */
+#include <stdint.h>
 #include <string.h>
 
 #include "account/event_ring.h"
+#include "base/tls.h"
 #include "check.h"
 
 static void is_just(const uint8_t *record, const uint8_t *expected)

@@ -1,14 +1,22 @@
 /* No room is left: what is waited for has a place all the same, and nothing else has. */
 #include <pthread.h>
+#include <stdint.h>
 
 #include "account/event_ring.h"
 #include "account/hold.h"
 #include "account/wait.h"
+#include "base/lock_key.h"
 #include "base/settings.h"
+#include "base/tls.h"
 #include "check.h"
+#include "runtime/thread.h"
+#include "shm/arena.h"
 #include "shm/array.h"
 #include "shm/segment.h"
+#include "stack/capture.h"
+#include "tables/lock_table.h"
 #include "tables/stack_table.h"
+#include "tables/thread_table.h"
 
 enum { LAST_SLOTS = 8, LAST_LOCKS = 64, LAST_THREADS = 8, FIRST_SLOTS = 16 };
 

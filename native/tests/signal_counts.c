@@ -2,11 +2,17 @@
 #include "account/signal_counts.h"
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "account/hold.h"
+#include "base/lock_key.h"
+#include "base/tls.h"
 #include "check.h"
 #include "shm/array.h"
 #include "shm/segment.h"
+#include "tables/lock_table.h"
+#include "tables/thread_table.h"
 
 enum { MANY = 1000 };
 

@@ -1,12 +1,15 @@
 /* The stack cache gives what a fresh unwinding gives, also where it is easily fooled: the same
  * call site at the same depth of stack, reached through other callers. And it saves unwindings. */
 #include <dlfcn.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include <unwind.h>
 
+#include "base/tls.h"
 #include "check.h"
 #include "shm/segment.h"
-#include "tables/stack_table.h"
+#include "stack/capture.h"
 
 #define OPAQUE __attribute__((noinline, noclone))
 

@@ -1,13 +1,15 @@
 /* Only the files of this user's dead processes go. */
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "check.h"
-#include "shm/segment.h"
+#include "locktop/abi.h"
 #include "shm/stale_files.h"
 
 static char directory[] = "/dev/shm/locktop-test-XXXXXX";

@@ -1,11 +1,18 @@
 /* A thread's table of locks and its table of waits, grown far beyond their first size; and the
  * table of all locks, entered by many threads at once. */
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "account/hold.h"
+#include "base/lock_key.h"
+#include "base/tls.h"
 #include "check.h"
+#include "order/lock_life.h"
 #include "shm/array.h"
 #include "shm/segment.h"
+#include "tables/lock_table.h"
+#include "tables/thread_table.h"
 
 enum { LOCKS = 5000, THREADS = 4, SHARED_LOCKS = 50000 };
 
@@ -159,9 +166,9 @@ static void locks_have_one_id(void)
 static void lives_are_counted(void)
 {
     struct lt_lock *lock = locks_find(shared_key(0));
-    locks_end(shared_key(0));
+    lock_life_ends(shared_key(0));
     CHECK_EQUAL(lock->destroyed, 1);
-    locks_begin(shared_key(0), NULL);
+    lock_life_begins(shared_key(0), 0, NULL);
     CHECK_EQUAL(lock->destroyed, 0);
     CHECK_EQUAL(lock->generation, 1);
 }

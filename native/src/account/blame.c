@@ -1,6 +1,6 @@
 #include "account/blame.h"
 
-#include "shm/array.h"
+#include "base/tls.h"
 #include "tables/held_list.h"
 #include "tables/stack_table.h"
 #include "tables/thread_table.h"

@@ -8,8 +8,11 @@
 #ifndef LOCKTOP_BLAME_H
 #define LOCKTOP_BLAME_H
 
+#include <stdbool.h>
+
 #include "base/clock.h"
-#include "runtime/thread.h"
+#include "base/compiler.h"
+#include "locktop/abi.h"
 #include "shm/array.h"
 #include "shm/segment.h"
 

@@ -1,5 +1,7 @@
 #include "account/deferred_events.h"
 
+#include <stdint.h>
+
 #include "account/event_ring.h"
 #include "tables/held_list.h"
 #include "tables/thread_table.h"

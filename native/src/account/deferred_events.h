@@ -2,7 +2,7 @@
 #ifndef LOCKTOP_DETAIL_H
 #define LOCKTOP_DETAIL_H
 
-#include "runtime/thread.h"
+#include "base/tls.h"
 
 /* Counts where it came from and writes the record. */
 void detail_write(struct lt_thread *t, const struct detail *detail);

@@ -1,8 +1,11 @@
 #include "account/event_ring.h"
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/settings.h"
+#include "shm/arena.h"
 #include "shm/segment.h"
 
 /* msgpack's own names (github.com/msgpack/msgpack, spec.md) */

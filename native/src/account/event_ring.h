@@ -2,7 +2,9 @@
 #ifndef LOCKTOP_RECORD_H
 #define LOCKTOP_RECORD_H
 
-#include "runtime/thread.h"
+#include <stdint.h>
+
+#include "base/tls.h"
 
 /* Encodes one record into LT_RECORD_SIZE bytes; the layout is drawn in abi.h. */
 void record_encode(uint8_t *to, uint32_t tid, const struct detail *detail);

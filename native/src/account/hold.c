@@ -1,5 +1,7 @@
 #include "account/hold.h"
 
+#include <stdbool.h>
+
 #include "account/deferred_events.h"
 #include "base/clock.h"
 #include "shm/control.h"

@@ -3,7 +3,11 @@
 #ifndef LOCKTOP_HOLD_H
 #define LOCKTOP_HOLD_H
 
+#include <stdbool.h>
+
 #include "account/blame.h"
+#include "base/tls.h"
+#include "locktop/abi.h"
 #include "tables/held_list.h"
 #include "tables/thread_table.h"
 

@@ -1,10 +1,15 @@
 #include "account/misuse.h"
 
+#include <stdbool.h>
+
 #include "base/clock.h"
+#include "base/tls.h"
 #include "shm/array.h"
 #include "shm/segment.h"
+#include "stack/capture.h"
 #include "tables/held_list.h"
 #include "tables/lock_table.h"
+#include "tables/stack_table.h"
 
 enum { FIRST = 16, ROBUST = 16 /* a bit of a mutex's __kind (glibc, nptl/pthreadP.h) */ };
 

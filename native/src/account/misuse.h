@@ -2,8 +2,8 @@
 #ifndef LOCKTOP_MISUSE_H
 #define LOCKTOP_MISUSE_H
 
-#include "runtime/thread.h"
-#include "tables/stack_table.h"
+#include "base/compiler.h"
+#include "locktop/abi.h"
 
 void misuses_init(void);
 

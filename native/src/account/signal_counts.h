@@ -4,6 +4,11 @@
 #ifndef LOCKTOP_SIGNALLED_H
 #define LOCKTOP_SIGNALLED_H
 
+#include <stdbool.h>
+
+#include "base/lock_key.h"
+#include "base/tls.h"
+#include "locktop/abi.h"
 #include "tables/thread_table.h"
 
 /* In a thread's own table. It must not be cut in two by a signal handler that counts in the same

@@ -1,11 +1,18 @@
 #include "account/wait.h"
 
+#include <stdbool.h>
+
 #include "account/blame.h"
+#include "account/deferred_events.h"
 #include "account/hold.h"
 #include "base/clock.h"
+#include "base/tls.h"
 #include "shm/control.h"
 #include "shm/segment.h"
+#include "stack/capture.h"
+#include "tables/held_list.h"
 #include "tables/lock_table.h"
+#include "tables/thread_table.h"
 
 /* Odd while the fields change, so that a reader of half a wait knows. */
 static inline void publish_begin(struct lt_wait *to)

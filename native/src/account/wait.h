@@ -2,9 +2,10 @@
 #ifndef LOCKTOP_WAIT_H
 #define LOCKTOP_WAIT_H
 
-#include "account/deferred_events.h"
-#include "account/hold.h"
-#include "tables/stack_table.h"
+#include <stdbool.h>
+
+#include "base/compiler.h"
+#include "locktop/abi.h"
 
 /* One wait, on the stack of the hook. */
 struct waiting {

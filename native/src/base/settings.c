@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shm/control.h"
-
 struct settings lt_settings = {.directory = "/dev/shm",
                                .level = LT_LEVEL_CONTENDED,
                                .ring_records = RING_RECORDS,
@@ -45,6 +43,16 @@ static bool parse(const char *text, bool units, uint64_t *value)
     return *text == 0;
 }
 
+/* LOCKTOP_LEVEL's value; -1 if there is no such level. */
+static int level_of(const char *name)
+{
+    static const char *const names[] = {"dormant", "counting", "contended", "blocks", "all"};
+    for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
+        if (strcmp(name, names[i]) == 0)
+            return i;
+    return -1;
+}
+
 static bool read_directory(const char *value)
 {
     if (*value != '/' || strlen(value) >= sizeof lt_settings.directory)
@@ -55,7 +63,7 @@ static bool read_directory(const char *value)
 
 static bool read_level(const char *value)
 {
-    int level = control_level(value);
+    int level = level_of(value);
     if (level >= 0)
         lt_settings.level = (uint32_t)level;
     return level >= 0;

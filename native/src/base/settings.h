@@ -3,10 +3,12 @@
 #define LOCKTOP_SETTINGS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "shm/segment.h"
+#include "locktop/abi.h"
 
+enum { SHM_PATH_MAX = 512 };
 enum { RING_RECORDS = 256, RING_RECORDS_MIN = 16, RING_RECORDS_MAX = 1 << 20 };
 
 struct settings {

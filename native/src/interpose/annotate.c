@@ -1,16 +1,22 @@
 /* The functions of locktop.h: what a program says of itself. Whoever takes a lock of its own says so
  * before and after, whether it had to wait or not; that is told apart by who had it meanwhile. */
-#include "interpose/annotate.h"
-
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "account/event_ring.h"
+#include "account/hold.h"
 #include "account/wait.h"
 #include "base/clock.h"
+#include "base/lock_key.h"
+#include "base/tls.h"
+#include "order/lock_life.h"
 #include "order/lock_order.h"
-#include "shm/array.h"
-#include "shm/segment.h"
+#include "stack/capture.h"
+#include "tables/custom_locks.h"
+#include "tables/held_list.h"
 #include "tables/lock_names.h"
+#include "tables/thread_table.h"
 
 /* What the preloaded library calls itself by; the header declares only what inlines a call to it. */
 EXPORT void locktop_name(const void *lock, const char *name);
@@ -23,74 +29,9 @@ EXPORT void locktop_gave_up(const void *lock);
 EXPORT void locktop_released(const void *lock);
 EXPORT void locktop_forget(const void *lock);
 
-enum { CUSTOMS_FIRST = 16 };
-
-void custom_init(void)
-{
-    array_init(&lt_shm->customs, sizeof(struct lt_custom), CUSTOMS_FIRST);
-}
-
 static inline uint64_t key_of(const void *lock)
 {
     return lock_key(LT_KIND_CUSTOM, lock);
-}
-
-/* ---- who has it ---- */
-
-/* A word of struct lt_custom. Where it is of an older epoch, during which releases may have gone
- * unseen, nobody has the lock. */
-enum { COUNT_BITS = 24 };
-#define COUNT_MASK ((1ull << COUNT_BITS) - 1)
-
-static inline uint64_t epoch_bits(void)
-{
-    return (uint64_t)(epoch_of(lt_own.mode) & 0xffff) << (2 * COUNT_BITS);
-}
-
-static inline uint64_t fresh(uint64_t word)
-{
-    return word >> (2 * COUNT_BITS) == epoch_bits() >> (2 * COUNT_BITS) ? word : epoch_bits();
-}
-
-static inline uint32_t holders(uint64_t word)
-{
-    return (uint32_t)(fresh(word) & COUNT_MASK);
-}
-
-static inline uint32_t acquisitions(uint64_t word)
-{
-    return (uint32_t)(fresh(word) >> COUNT_BITS & COUNT_MASK);
-}
-
-/* `taken`: by one more, else by one less. */
-static void word_change(uint64_t *word, bool taken)
-{
-    uint64_t old = __atomic_load_n(word, __ATOMIC_RELAXED), now;
-    do {
-        uint64_t count = holders(old), times = acquisitions(old);
-        count = taken ? count + 1 : count ? count - 1 : 0;
-        times += taken;
-        now = epoch_bits() | (times & COUNT_MASK) << COUNT_BITS | (count & COUNT_MASK);
-    } while (
-        !__atomic_compare_exchange_n(word, &old, now, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
-}
-
-/* Made when the lock is first told of; NULL if there is no room. */
-static struct lt_custom *custom_of(struct lt_thread *t, const struct lt_slot *slot)
-{
-    if (!slot->lock)
-        return NULL;
-    struct lt_lock *lock = array_at(&lt_shm->locks, slot->lock);
-    uint32_t at = __atomic_load_n(&lock->type, __ATOMIC_ACQUIRE);
-    if (!at) {
-        uint32_t mode = thread_busy(t), index;
-        if (array_push(&lt_shm->customs, &index) &&
-            __atomic_compare_exchange_n(&lock->type, &at, index + 1, false, __ATOMIC_ACQ_REL,
-                                        __ATOMIC_ACQUIRE))
-            at = index + 1;
-        thread_ready(t, mode);
-    }
-    return at ? array_at(&lt_shm->customs, at - 1) : NULL;
 }
 
 /* ---- waits on their way ---- */
@@ -137,7 +78,7 @@ static struct pending pending_take(struct pending *which)
 
 static struct pending look(struct lt_thread *t, uint64_t key, bool wants_shared)
 {
-    const struct lt_custom *custom = custom_of(t, slot_of(t, key, 0));
+    const struct lt_custom *custom = custom_lock_of(t, slot_of(t, key, 0));
     struct pending seen = {.custom = custom, .wants_shared = wants_shared};
     if (!custom)
         return seen;
@@ -146,10 +87,10 @@ static struct pending look(struct lt_thread *t, uint64_t key, bool wants_shared)
     const struct lt_held *held = held_find(t, key); /* one's own does not count */
     uint32_t own_shared = held && held->flags & LT_HELD_SHARED;
     uint32_t own_exclusive = held && !own_shared;
-    seen.exclusive = acquisitions(exclusive);
-    seen.shared = acquisitions(shared);
-    seen.met =
-        holders(exclusive) > own_exclusive || (!wants_shared && holders(shared) > own_shared);
+    seen.exclusive = custom_lock_acquisitions(exclusive);
+    seen.shared = custom_lock_acquisitions(shared);
+    seen.met = custom_lock_holders(exclusive) > own_exclusive ||
+               (!wants_shared && custom_lock_holders(shared) > own_shared);
     return seen;
 }
 
@@ -195,7 +136,7 @@ static void end_holding(const void *lock, bool shared, const void *site)
         wait = pending_take(waited);
     const struct lt_held *held = held_find(t, key);
     bool again = held && !!(held->flags & LT_HELD_SHARED) == shared;
-    struct lt_custom *custom = custom_of(t, slot_of(t, key, 0));
+    struct lt_custom *custom = custom_lock_of(t, slot_of(t, key, 0));
     /* Where it was asked for, as of one that was waited for: one line for both. */
     const void *from = wait.waiting.thread ? wait.waiting.site : site;
     if (wait.waiting.thread == t && was_met(t, &wait)) {
@@ -209,7 +150,7 @@ static void end_holding(const void *lock, bool shared, const void *site)
             acquired(t, key, 0, from, flags);
     }
     if (custom && !again)
-        word_change(shared ? &custom->shared : &custom->exclusive, true);
+        custom_lock_change(shared ? &custom->shared : &custom->exclusive, true);
 }
 
 static void end_without(const void *lock)
@@ -233,10 +174,10 @@ static void release(const void *lock)
         return;
     uint64_t key = key_of(lock);
     const struct lt_held *held = held_find(t, key);
-    struct lt_custom *custom = custom_of(t, slot_of(t, key, 0));
+    struct lt_custom *custom = custom_lock_of(t, slot_of(t, key, 0));
     if (custom && !(held && held->depth)) {
-        bool shared = held ? held->flags & LT_HELD_SHARED : !holders(custom->exclusive);
-        word_change(shared ? &custom->shared : &custom->exclusive, false);
+        bool shared = held ? held->flags & LT_HELD_SHARED : !custom_lock_holders(custom->exclusive);
+        custom_lock_change(shared ? &custom->shared : &custom->exclusive, false);
     }
     if (released_unmet(t, key))
         return;
@@ -302,6 +243,6 @@ void locktop_forget(const void *lock)
     struct lt_thread *t = watched();
     if (!t)
         return;
-    locks_end(key_of(lock));
+    lock_life_ends(key_of(lock));
     held_forget(t, key_of(lock));
 }

@@ -1,9 +1,14 @@
 /* Barriers. Each thread but the last of a round waits, and which one is the last nobody can say
  * before: so each arrival is a wait, and the one that completed the round takes it back. */
 #include <pthread.h>
+#include <stdint.h>
 
 #include "account/wait.h"
+#include "base/lock_key.h"
+#include "base/tls.h"
 #include "interpose/real.h"
+#include "order/lock_life.h"
+#include "stack/capture.h"
 
 /* What glibc keeps there (sysdeps/nptl/internaltypes.h), which its ABI fixes: programs have barriers
  * in memory that they share with others. */
@@ -48,7 +53,7 @@ EXPORT int pthread_barrier_init(pthread_barrier_t *b, const pthread_barrierattr_
 {
     int result = real_pthread_barrier_init(b, attributes, count);
     if (result == 0 && watched())
-        locks_begin(key_of(b), __builtin_return_address(0));
+        lock_life_begins(key_of(b), 0, __builtin_return_address(0));
     return result;
 }
 
@@ -57,6 +62,6 @@ EXPORT int pthread_barrier_destroy(pthread_barrier_t *b)
 {
     int result = real_pthread_barrier_destroy(b);
     if (result == 0 && watched())
-        locks_end(key_of(b));
+        lock_life_ends(key_of(b));
     return result;
 }

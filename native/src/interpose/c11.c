@@ -1,12 +1,16 @@
 /* Mutexes and condition variables of C11 threads. */
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <threads.h>
 
 #include "account/signal_counts.h"
-#include "account/wait.h"
+#include "base/tls.h"
 #include "interpose/c11_shim.h"
+#include "interpose/cond_model.h"
 #include "interpose/mutex_fast_path.h"
 #include "interpose/real.h"
+#include "stack/capture.h"
 
 static inline pthread_mutex_t *mutex_of(mtx_t *m)
 {

@@ -2,7 +2,9 @@
  * the loader puts there next. */
 #include <dlfcn.h>
 #include <link.h>
+#include <stdint.h>
 
+#include "base/tls.h"
 #include "interpose/real.h"
 #include "tables/stack_table.h"
 

@@ -58,7 +58,7 @@ static bool works_for(int kind)
            mutex_take(&ours, kind, tid) && real_pthread_mutex_unlock(&ours) == 0;
 }
 
-bool free_mutex_works(char *const *environ)
+bool fast_mutex_works(char *const *environ)
 {
     mutex_may_be_tried = object_of((const void *)real_pthread_mutex_lock) ==
                          object_of((const void *)real_pthread_mutex_trylock);
@@ -69,4 +69,13 @@ bool free_mutex_works(char *const *environ)
            works_for(PTHREAD_MUTEX_ERRORCHECK_NP) && works_for(PTHREAD_MUTEX_ADAPTIVE_NP) &&
            works_for(PTHREAD_MUTEX_TIMED_NP | MUTEX_PSHARED) &&
            works_for(PTHREAD_MUTEX_RECURSIVE_NP | MUTEX_PSHARED);
+}
+
+uint32_t mutex_read_tid(void)
+{
+    pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+    real_pthread_mutex_lock(&mutex);
+    uint32_t tid = (uint32_t)mutex.__data.__owner;
+    real_pthread_mutex_unlock(&mutex);
+    return tid;
 }

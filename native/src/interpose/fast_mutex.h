@@ -10,9 +10,10 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 
+#include "base/compiler.h"
 #include "interpose/real.h"
-#include "runtime/thread.h"
 
 /* False where another library stands between us and libc that sees pthread_mutex_lock but not
  * pthread_mutex_trylock: what it counts must not fall apart. */
@@ -20,7 +21,11 @@ extern bool mutex_may_be_tried;
 
 /* Whether this libc's mutexes are what mutex_take() takes them for, by trying; and nobody else
  * stands between us and libc who must see each call. Before there is a second thread. */
-bool free_mutex_works(char *const *environ);
+bool fast_mutex_works(char *const *environ);
+
+/* The calling thread's tid without a system call, which a sandbox may forbid: as libc writes the
+ * tid into a mutex. */
+uint32_t mutex_read_tid(void);
 
 /* glibc, nptl/pthreadP.h: what a mutex may be beside its type, and yet be taken in one step. The bit
  * of one that must not be elided, which a program sets by asking for PTHREAD_MUTEX_NORMAL, says

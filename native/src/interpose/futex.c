@@ -2,10 +2,15 @@
  * libc's syscall(). Who wakes them, and whether anybody holds anything, is the program's own. */
 #include <errno.h>
 #include <linux/futex.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/syscall.h>
 
 #include "account/wait.h"
+#include "base/lock_key.h"
+#include "base/tls.h"
 #include "interpose/real.h"
+#include "stack/capture.h"
 
 #ifndef SYS_futex_waitv
 #define SYS_futex_waitv 449

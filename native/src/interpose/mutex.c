@@ -4,13 +4,24 @@
  * in nearly every call is in mutex_hooks.h. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 
+#include "account/blame.h"
+#include "account/hold.h"
 #include "account/misuse.h"
 #include "account/wait.h"
+#include "base/tls.h"
+#include "interpose/fast_mutex.h"
 #include "interpose/mutex_fast_path.h"
 #include "interpose/real.h"
 #include "order/lock_cookie.h"
+#include "order/lock_life.h"
 #include "order/lock_order.h"
+#include "stack/capture.h"
+#include "tables/held_list.h"
+#include "tables/lock_table.h"
+#include "tables/thread_table.h"
 
 /* Bits of __kind and of the lock word (glibc, nptl/pthreadP.h and futex(2)). */
 enum { ROBUST = 16, PROTECT = 64, PSHARED = 128 };
@@ -252,14 +263,14 @@ void mutex_begins(pthread_mutex_t *m, const void *site)
     struct lt_thread *t = watched();
     if (!t)
         return;
-    locks_begin(mutex_key(m), site);
+    lock_life_begins(mutex_key(m), 0, site);
     held_forget(t, mutex_key(m)); /* as fork handlers do to the locks of their child */
 }
 
 void mutex_ends(pthread_mutex_t *m)
 {
     if (watched())
-        locks_end(mutex_key(m));
+        lock_life_ends(mutex_key(m));
 }
 
 void mutex_check_end(const pthread_mutex_t *m, const uintptr_t *frame)

@@ -5,11 +5,13 @@
 #define LOCKTOP_MUTEX_HOOKS_H
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "account/hold.h"
+#include "base/lock_key.h"
+#include "base/tls.h"
 #include "interpose/fast_mutex.h"
-#include "tables/lock_table.h"
-#include "tables/stack_table.h"
 
 static inline uint64_t mutex_key(const pthread_mutex_t *m)
 {

@@ -1,11 +1,18 @@
 /* One-time initialisation: the thread that runs the routine holds the control, the others wait for
  * it. Which one it will be is known when the routine is called, so that goes through us. */
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <threads.h>
 
+#include "account/hold.h"
 #include "account/wait.h"
+#include "base/lock_key.h"
+#include "base/tls.h"
 #include "interpose/real.h"
 #include "order/lock_order.h"
+#include "stack/capture.h"
+#include "tables/thread_table.h"
 
 enum { DONE = 2 }; /* glibc, nptl/pthread_once.c: __PTHREAD_ONCE_DONE */
 

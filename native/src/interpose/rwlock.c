@@ -1,12 +1,23 @@
 /* Reader-writer locks: tried first, like mutexes. Each reader is a holder. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 
+#include "account/blame.h"
+#include "account/hold.h"
 #include "account/misuse.h"
 #include "account/wait.h"
+#include "base/lock_key.h"
+#include "base/tls.h"
 #include "interpose/real.h"
 #include "order/lock_cookie.h"
+#include "order/lock_life.h"
 #include "order/lock_order.h"
+#include "stack/capture.h"
+#include "tables/held_list.h"
+#include "tables/lock_table.h"
+#include "tables/thread_table.h"
 
 enum form { LOCK, TIMED, CLOCK };
 
@@ -198,7 +209,7 @@ EXPORT int pthread_rwlock_init(pthread_rwlock_t *l, const pthread_rwlockattr_t *
     int result = real_pthread_rwlock_init(l, attributes);
     struct lt_thread *t = watched();
     if (result == 0 && t) {
-        locks_begin(key_of(l), __builtin_return_address(0));
+        lock_life_begins(key_of(l), 0, __builtin_return_address(0));
         held_forget(t, key_of(l));
     }
     return result;
@@ -214,7 +225,7 @@ EXPORT int pthread_rwlock_destroy(pthread_rwlock_t *l)
         misuse_note(t, LT_MISUSE_ENDED_WAITED, key_of(l), 0, FRAME());
     int result = real_pthread_rwlock_destroy(l);
     if (result == 0 && watched())
-        locks_end(key_of(l));
+        lock_life_ends(key_of(l));
     return result;
 }
 

@@ -2,10 +2,13 @@
  * expect, ours among them. So the last ones are made before, and none after. */
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/syscall.h>
 
-#include "base/sys.h"
+#include "base/tls.h"
 #include "interpose/real.h"
-#include "runtime/thread.h"
+#include "shm/arena.h"
 #include "shm/control.h"
 #include "shm/segment.h"
 

@@ -4,11 +4,19 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
 
+#include "account/hold.h"
 #include "account/signal_counts.h"
 #include "account/wait.h"
+#include "base/lock_key.h"
+#include "base/tls.h"
 #include "interpose/real.h"
+#include "order/lock_life.h"
+#include "stack/capture.h"
 #include "tables/lock_names.h"
+#include "tables/thread_table.h"
 
 enum form { WAIT, TIMED, CLOCK };
 
@@ -146,7 +154,7 @@ EXPORT int sem_init(sem_t *s, int shared, unsigned value)
 {
     int result = real_sem_init(s, shared, value);
     if (result == 0 && watched())
-        locks_begin_as(key_of(s), value + 1, __builtin_return_address(0));
+        lock_life_begins(key_of(s), value + 1, __builtin_return_address(0));
     return result;
 }
 
@@ -154,6 +162,6 @@ EXPORT int sem_destroy(sem_t *s)
 {
     int result = real_sem_destroy(s);
     if (result == 0 && watched())
-        locks_end(key_of(s));
+        lock_life_ends(key_of(s));
     return result;
 }

@@ -1,10 +1,19 @@
 /* Spin locks: tried first, like mutexes. Who waits for one runs. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 
+#include "account/hold.h"
 #include "account/wait.h"
+#include "base/lock_key.h"
+#include "base/tls.h"
 #include "interpose/real.h"
+#include "order/lock_life.h"
 #include "order/lock_order.h"
+#include "stack/capture.h"
+#include "tables/held_list.h"
+#include "tables/thread_table.h"
 
 static inline uint64_t key_of(pthread_spinlock_t *l)
 {
@@ -72,7 +81,7 @@ EXPORT int pthread_spin_init(pthread_spinlock_t *l, int shared)
     int result = real_pthread_spin_init(l, shared);
     struct lt_thread *t = watched();
     if (result == 0 && t) {
-        locks_begin(key_of(l), __builtin_return_address(0));
+        lock_life_begins(key_of(l), 0, __builtin_return_address(0));
         held_forget(t, key_of(l));
     }
     return result;
@@ -82,6 +91,6 @@ EXPORT int pthread_spin_destroy(pthread_spinlock_t *l)
 {
     int result = real_pthread_spin_destroy(l);
     if (result == 0 && watched())
-        locks_end(key_of(l));
+        lock_life_ends(key_of(l));
     return result;
 }

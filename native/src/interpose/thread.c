@@ -1,12 +1,17 @@
 /* Threads: their birth, their end, who waits for it, their names. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "account/hold.h"
 #include "account/wait.h"
+#include "base/tls.h"
 #include "interpose/c11_shim.h"
 #include "interpose/real.h"
 #include "order/happens_before.h"
+#include "runtime/thread.h"
+#include "stack/capture.h"
 
 /* ---- create and exit ---- */
 

@@ -1,7 +1,10 @@
 #include "order/happens_before.h"
 
+#include <stdbool.h>
 #include <string.h>
 
+#include "base/lock_key.h"
+#include "base/tls.h"
 #include "shm/array.h"
 #include "shm/segment.h"
 

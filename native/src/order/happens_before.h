@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "runtime/thread.h"
+#include "locktop/abi.h"
 
 /* Makes the table. */
 void lineage_init(void);

@@ -3,10 +3,11 @@
 #include <pthread.h>
 #include <stddef.h>
 
+#include "base/lock_key.h"
+#include "base/modes.h"
 #include "order/lock_order.h"
 #include "shm/array.h"
 #include "shm/segment.h"
-#include "tables/lock_table.h"
 #include "tables/thread_table.h"
 
 #define OURS 0x6c6f636bu /* the upper half: what else is there is the program's, and stays */

@@ -8,8 +8,9 @@
 #ifndef LOCKTOP_MARK_H
 #define LOCKTOP_MARK_H
 
+#include "base/compiler.h"
 #include "base/settings.h"
-#include "runtime/thread.h"
+#include "locktop/abi.h"
 
 /* Gives the lock a mark, if it has none, and a new life, if it had one; lt_lock.marked is 0 where it can
  * have none. */

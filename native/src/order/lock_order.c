@@ -1,14 +1,14 @@
 #include "order/lock_order.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/settings.h"
 #include "order/happens_before.h"
-#include "order/lock_cookie.h"
+#include "shm/arena.h"
 #include "shm/array.h"
 #include "shm/segment.h"
-#include "tables/held_list.h"
-#include "tables/stack_table.h"
+#include "stack/capture.h"
 #include "tables/thread_table.h"
 
 enum {

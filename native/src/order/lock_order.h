@@ -2,6 +2,10 @@
 #ifndef LOCKTOP_ORDER_H
 #define LOCKTOP_ORDER_H
 
+#include <stdbool.h>
+
+#include "base/tls.h"
+#include "locktop/abi.h"
 #include "tables/held_list.h"
 
 /* Makes the tables. */

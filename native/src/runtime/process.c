@@ -1,6 +1,7 @@
 #include "runtime/process.h"
 
-#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -11,15 +12,16 @@
 #include "base/clock.h"
 #include "base/settings.h"
 #include "base/sys.h"
-#include "interpose/annotate.h"
-#include "interpose/fast_mutex.h"
-#include "interpose/real.h"
+#include "base/tls.h"
 #include "order/lock_order.h"
 #include "runtime/child_filter.h"
 #include "runtime/thread.h"
 #include "shm/control.h"
+#include "shm/file.h"
 #include "shm/segment.h"
 #include "shm/stale_files.h"
+#include "stack/capture.h"
+#include "tables/custom_locks.h"
 #include "tables/held_list.h"
 #include "tables/lock_names.h"
 #include "tables/lock_table.h"
@@ -38,7 +40,7 @@ struct inherited {
 static __thread struct inherited inherited[INHERITED_MAX];
 static __thread uint32_t inherited_count;
 
-static bool take_free;
+static uint32_t (*read_tid)(void);
 static bool forks_watched;
 
 /* To standard error, and only if the environment asks for it. */
@@ -84,10 +86,11 @@ static bool watch_begin(void)
         return false;
     }
     names_init();
-    custom_init();
+    custom_locks_init();
     misuses_init();
     orders_init();
-    if (threads_init(take_free) == 0 && locks_init() == 0 && stacks_init() == 0 && publish())
+    stack_capture_init();
+    if (threads_init(read_tid) == 0 && locks_init() == 0 && stacks_init() == 0 && publish())
         return true;
     shm_remove();
     struct shm_map map = shm_detach();
@@ -123,7 +126,7 @@ void process_start_child(void)
     inherit_held();
 }
 
-static void before_fork(void)
+void process_before_fork(void)
 {
     struct lt_thread *t = watched();
     inherited_count = 0;
@@ -138,7 +141,7 @@ static void before_fork(void)
 /* Only the forking thread goes on in the child, so nothing else can be at work here. Nothing is
  * made yet: most children call exec at once. The parent's file stays mapped, for a frame further up
  * (a hook that a signal handler interrupted, which then forked) may still point into it. */
-static void after_fork_in_child(void)
+void process_after_fork_in_child(void)
 {
     /* At once, not with the first hook: what the program itself says of its tracers comes later, and
      * counts. */
@@ -159,43 +162,9 @@ static void after_fork_in_child(void)
     control_own(MODE_CHILD);
 }
 
-/* fork() runs the handlers that process_start() registers; this one runs none. */
-EXPORT pid_t _Fork(void)
+void process_start(char *const *environ, uint32_t (*read_tid_of_caller)(void))
 {
-    before_fork();
-    pid_t pid = real__Fork();
-    if (pid == 0)
-        after_fork_in_child();
-    return pid;
-}
-
-/* It must see the program's locks as they are, and would report our tables, which it does not
- * understand. Linked into the program it also answers for whatever is called here, snprintf() say, and
- * may not be called before it is set up, which is later. */
-extern void __tsan_init(void) __attribute__((weak)); /* a dlsym() that fails allocates */
-
-static bool is_under_thread_sanitizer(void)
-{
-    if (__tsan_init) /* where it is in a library */
-        return true;
-    /* The program's, if it has one: what comes first is what it calls. */
-    Dl_info lock, ours;
-    return (void *)snprintf != dlsym(RTLD_NEXT, "snprintf") &&
-           dladdr((const void *)pthread_mutex_lock, &lock) && dladdr(&lt_control, &ours) &&
-           lock.dli_fbase != ours.dli_fbase;
-}
-
-/* -z initfirst: runs before the constructors of every other library. */
-__attribute__((constructor)) static void process_start(int argc, char **argv, char **environ)
-{
-    (void)argc;
-    (void)argv;
     char wrong[200];
-    real_resolve();
-    if (getauxval(AT_SECURE))
-        return; /* a setuid program: its environment is a stranger's */
-    if (IS_NOP || is_under_thread_sanitizer())
-        return;
     settings_read(environ, wrong, sizeof wrong);
     say(wrong);
     /* Now: programs that change their title write over their environment. */
@@ -207,9 +176,9 @@ __attribute__((constructor)) static void process_start(int argc, char **argv, ch
         return;
     }
     allow_tracers();
-    take_free = free_mutex_works(environ);
+    read_tid = read_tid_of_caller;
     lt_clock_init();
-    pthread_atfork(before_fork, NULL, after_fork_in_child);
+    pthread_atfork(process_before_fork, NULL, process_after_fork_in_child);
     if (watch_begin())
         sweep_directory(lt_settings.directory, lt_shm->pid_namespace);
 }
@@ -217,22 +186,10 @@ __attribute__((constructor)) static void process_start(int argc, char **argv, ch
 /* The name goes, the mapping stays: other threads may still run, and a reader that has the file
  * open sees the end. A vfork child shares this memory but is not this process. One that has
  * confined itself leaves its file to the next start's sweep. */
-__attribute__((destructor)) static void process_end(void)
+__attribute__((destructor)) void process_end(void)
 {
     if (!lt_shm || shm_is_sealed() || sys_getpid() != lt_shm->pid)
         return;
     __atomic_store_n(&lt_shm->state, LT_EXITED, __ATOMIC_RELEASE);
     shm_remove();
-}
-
-EXPORT void _exit(int status)
-{
-    process_end();
-    real__exit(status);
-    __builtin_unreachable();
-}
-
-EXPORT void _Exit(int status)
-{
-    _exit(status);
 }

@@ -6,14 +6,14 @@
 #include "account/misuse.h"
 #include "account/wait.h"
 #include "base/clock.h"
+#include "base/lock_key.h"
 #include "base/settings.h"
 #include "base/sys.h"
-#include "interpose/real.h"
+#include "base/tls.h"
 #include "order/happens_before.h"
-#include "runtime/process.h"
 #include "shm/array.h"
 #include "shm/segment.h"
-#include "tables/held_list.h"
+#include "tables/lock_table.h"
 #include "tables/thread_table.h"
 
 enum {
@@ -22,7 +22,6 @@ enum {
     KEPT = 8            /* blocks for threads that begin when there is no room */
 };
 
-__thread struct own lt_own = {.mode = MODE_NEVER};
 static __thread bool registering;
 static __thread bool unwatched;
 
@@ -33,10 +32,7 @@ static uint32_t collecting;
 static uint32_t kept_used; /* of the blocks that are kept, which are the first of all */
 static uint32_t refused;   /* blocks for which there was no room */
 static uint64_t births;
-static bool may_take_free;
-
-_Static_assert(sizeof(struct local) <= sizeof(((struct lt_thread *)0)->own),
-               "lt_thread.own too small");
+static uint32_t (*read_tid)(void);
 
 void threads_reset(void)
 {
@@ -156,9 +152,9 @@ static struct lt_thread *block_new(void)
     return t;
 }
 
-int threads_init(bool take_free)
+int threads_init(uint32_t (*read_tid_of_caller)(void))
 {
-    may_take_free = take_free;
+    read_tid = read_tid_of_caller;
     array_init(&lt_shm->threads, sizeof(struct lt_thread), THREADS_FIRST);
     for (int i = 0; i < KEPT; i++)
         if (!block_new())
@@ -222,19 +218,9 @@ void thread_release(struct lt_thread *t)
     block_free(t);
 }
 
-/* Without a system call, which a sandbox may forbid: as libc writes it into a mutex. */
-static uint32_t tid_of_libc(void)
-{
-    pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-    real_pthread_mutex_lock(&mutex);
-    uint32_t tid = (uint32_t)mutex.__data.__owner;
-    real_pthread_mutex_unlock(&mutex);
-    return tid;
-}
-
 void thread_adopt(struct lt_thread *t)
 {
-    t->tid = may_take_free ? tid_of_libc() : sys_gettid();
+    t->tid = read_tid ? read_tid() : sys_gettid();
     t->pthread = (uint64_t)pthread_self();
     t->started = lt_now();
     t->birth = __atomic_add_fetch(&births, 1, __ATOMIC_RELAXED);
@@ -243,12 +229,11 @@ void thread_adopt(struct lt_thread *t)
     lineage_begin(t);
     __atomic_store_n(&t->state, LT_THREAD_LIVE, __ATOMIC_RELEASE);
     lt_own.block = t;
-    lt_own.tid = may_take_free && lt_settings.order != ORDER_MARKED ? t->tid : 0;
+    lt_own.tid = read_tid && lt_settings.order != ORDER_MARKED ? t->tid : 0;
     lt_own.mode = dormant(t->mode) ? MODE_NEVER : t->mode;
 }
 
-/* A thread that pthread_create did not make for us: the first one, or one older than the watch. */
-static struct lt_thread *thread_register(void)
+struct lt_thread *thread_register(void)
 {
     if (unwatched || registering)
         return NULL;
@@ -264,42 +249,4 @@ static struct lt_thread *thread_register(void)
     }
     registering = false;
     return t;
-}
-
-struct lt_thread *thread_enter(uint32_t mode)
-{
-    if (mode == MODE_CHILD) {
-        process_start_child();
-        mode = current_mode();
-        if ((mode & LEVEL_MASK) == LT_LEVEL_DORMANT || mode == MODE_CHILD)
-            return NULL;
-        if (ready(mode))
-            return lt_own.block; /* with the locks that it held when it forked */
-    }
-    struct lt_thread *t = lt_own.block;
-    if (!t)
-        return thread_register();
-    if (lt_own.busy)
-        return NULL;
-    if (epoch_of(t->mode) != epoch_of(mode)) { /* releases may have been missed */
-        t->held_top = 0;
-        local_of(t)->deferred_count = 0;
-    }
-    slots_time_next(t); /* another level times other holds */
-    lt_own.mode = t->mode = mode;
-    lineage_look_again(t);
-    return t;
-}
-
-bool threads_hold(uint64_t key, const struct lt_thread *except)
-{
-    uint32_t count = __atomic_load_n(&lt_shm->threads.count, __ATOMIC_ACQUIRE);
-    for (uint32_t i = 0; i < count; i++) {
-        struct lt_thread *t = array_at(&lt_shm->threads, i);
-        uint32_t state = __atomic_load_n(&t->state, __ATOMIC_ACQUIRE);
-        bool may_hold = state == LT_THREAD_LIVE || state == LT_THREAD_EXITING;
-        if (t != except && may_hold && held_find(t, key))
-            return true;
-    }
-    return false;
 }

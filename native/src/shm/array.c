@@ -1,5 +1,8 @@
 #include "shm/array.h"
+#include "shm/arena.h"
+#include "shm/segment.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 static unsigned chunk_of(const struct lt_array *array, uint32_t index)
@@ -36,7 +39,7 @@ static uint64_t chunk_bytes(const struct lt_array *array, unsigned chunk)
  * them, and it does no harm that whoever comes second leaves its piece unused. */
 static bool is_sparse(const struct lt_array *array, unsigned chunk)
 {
-    return chunk_bytes(array, chunk) > SHM_STEP;
+    return chunk_bytes(array, chunk) > ARENA_STEP;
 }
 
 typedef uint64_t allocate(uint64_t size);
@@ -65,7 +68,7 @@ static bool elements_back(struct lt_array *array, uint32_t index, allocate *allo
         return false;
     uint32_t first = chunk_start(array, chunk), end = first + (array->first << chunk);
     if (is_sparse(array, chunk)) {
-        uint32_t step = SHM_STEP / array->element_size;
+        uint32_t step = ARENA_STEP / array->element_size;
         end = end - index > step ? index + step : end;
         uint64_t from = offset + (uint64_t)(index - first) * array->element_size;
         uint64_t to = offset + (uint64_t)(end - first) * array->element_size;

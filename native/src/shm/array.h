@@ -3,7 +3,7 @@
 #ifndef LOCKTOP_ARRAY_H
 #define LOCKTOP_ARRAY_H
 
-#include "shm/segment.h"
+#include "locktop/abi.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -7,17 +7,6 @@
 #include "base/sys.h"
 #include "shm/segment.h"
 
-union control_page lt_control __attribute__((aligned(LT_PAGE)));
-
-int control_level(const char *name)
-{
-    static const char *const names[] = {"dormant", "counting", "contended", "blocks", "all"};
-    for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
-        if (strcmp(name, names[i]) == 0)
-            return i;
-    return -1;
-}
-
 bool control_share(uint32_t level)
 {
     struct lt_control *shared = shm_ptr(LT_CONTROL_OFFSET);

@@ -2,13 +2,12 @@
 #ifndef LOCKTOP_CONTROL_H
 #define LOCKTOP_CONTROL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "base/compiler.h"
+#include "base/modes.h"
 #include "locktop/abi.h"
-#include "runtime/thread.h"
-
-/* LOCKTOP_LEVEL's value; -1 if it is none. */
-int control_level(const char *name);
 
 /* Puts the file's control page in place, with the level that holds without a reader. False if it
  * cannot be mapped there. */

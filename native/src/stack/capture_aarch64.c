@@ -2,7 +2,12 @@
  * frame record: the caller's record, then the address returned to. */
 #if defined(__aarch64__)
 #include <pthread.h>
+#include <stdint.h>
 
+#include "base/tls.h"
+#include "shm/arena.h"
+#include "shm/segment.h"
+#include "stack/capture.h"
 #include "tables/stack_table.h"
 
 /* For the stack itself may be small. */

@@ -2,10 +2,16 @@
  * the unwinder. */
 #if defined(__x86_64__)
 #include <link.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unwind.h>
 
+#include "base/tls.h"
+#include "shm/arena.h"
+#include "shm/segment.h"
+#include "stack/capture.h"
 #include "tables/held_list.h"
 #include "tables/stack_table.h"
 

@@ -1,7 +1,11 @@
 #include "tables/held_list.h"
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "shm/arena.h"
+#include "shm/array.h"
 #include "shm/segment.h"
 #include "tables/lock_table.h"
 
@@ -118,4 +122,17 @@ void held_forget(struct lt_thread *t, uint64_t key)
     struct lt_held *held;
     while ((held = held_find(t, key)))
         held_remove(t, held);
+}
+
+bool threads_hold(uint64_t key, const struct lt_thread *except)
+{
+    uint32_t count = __atomic_load_n(&lt_shm->threads.count, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < count; i++) {
+        struct lt_thread *t = array_at(&lt_shm->threads, i);
+        uint32_t state = __atomic_load_n(&t->state, __ATOMIC_ACQUIRE);
+        bool may_hold = state == LT_THREAD_LIVE || state == LT_THREAD_EXITING;
+        if (t != except && may_hold && held_find(t, key))
+            return true;
+    }
+    return false;
 }

@@ -2,9 +2,11 @@
 #ifndef LOCKTOP_HELD_H
 #define LOCKTOP_HELD_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
-#include "runtime/thread.h"
+#include "base/tls.h"
 
 /* The list is counted in bytes, not entries: one instruction less on the way to each entry. */
 static inline struct lt_held *held_at(struct lt_thread *t, uint32_t bytes)
@@ -84,6 +86,9 @@ static inline void held_pop(struct lt_thread *t, uint32_t below)
 struct lt_held *held_find(struct lt_thread *t, uint64_t key);
 /* The lock begins a new life: whoever held it before, this thread does not. */
 void held_forget(struct lt_thread *t, uint64_t key);
+
+/* Does another living thread list this lock as held? */
+bool threads_hold(uint64_t key, const struct lt_thread *except);
 
 /* Takes an entry out; the order of the others stays. */
 void held_remove(struct lt_thread *t, struct lt_held *held);

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "tables/lock_table.h"
+#include "base/lock_key.h"
 
 enum { SET_BITS = 14, WAYS = 4 };
 

@@ -3,9 +3,10 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/lock_key.h"
+#include "shm/arena.h"
 #include "shm/array.h"
 #include "shm/segment.h"
-#include "tables/lock_table.h"
 
 enum { NAMES_FIRST = 64, BUCKET_BITS = 12 };
 

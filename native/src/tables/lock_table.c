@@ -3,12 +3,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "order/lock_order.h"
-#include "runtime/thread.h"
+#include "base/lock_key.h"
+#include "shm/arena.h"
 #include "shm/array.h"
 #include "shm/segment.h"
 #include "tables/init_sites.h"
-#include "tables/lock_names.h"
 #include "tables/stack_table.h"
 
 enum {
@@ -113,12 +112,6 @@ static uint32_t search_run(struct search *search)
     return 0;
 }
 
-static uint32_t stack_of(const void *site)
-{
-    uint64_t frame = (uint64_t)(uintptr_t)site;
-    return site ? stack_id(&frame, 1) : 0;
-}
-
 static uint32_t enter(struct search *search, uint32_t type, bool waited)
 {
     uint32_t id;
@@ -126,7 +119,7 @@ static uint32_t enter(struct search *search, uint32_t type, bool waited)
     if (!lock)
         return 0;
     lock->type = type ? type : births_type(search->key);
-    lock->made_at = stack_of(births_site(search->key));
+    lock->made_at = stack_id_of_site(births_site(search->key));
     __atomic_store_n(&lock->key, search->key, __ATOMIC_RELEASE);
     for (;;) {
         uint32_t theirs = 0;
@@ -164,44 +157,6 @@ struct lt_lock *locks_find(uint64_t key)
     struct search search = search_begin(key);
     uint32_t id = search_run(&search);
     return id ? array_at(&lt_shm->locks, id) : NULL;
-}
-
-void locks_begin(uint64_t key, const void *site)
-{
-    locks_begin_as(key, 0, site);
-}
-
-void locks_begin_as(uint64_t key, uint32_t type, const void *site)
-{
-    names_forget(key);
-    struct lt_lock *lock = locks_find(key);
-    if (!lock) {
-        births_note(key, type, site);
-        return;
-    }
-    __atomic_store_n(&lock->made_at, stack_of(site), __ATOMIC_RELAXED);
-    if (type)
-        __atomic_store_n(&lock->type, type, __ATOMIC_RELAXED);
-    /* Lists that were stale in its last life may still be; and who posts a semaphore unheld is asked
-     * only once. */
-    if (key >> LT_KIND_SHIFT != LT_KIND_SEM &&
-        __atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED) && !threads_hold(key, NULL))
-        __atomic_store_n(&lock->foreign_releases, 0, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&lock->generation, 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&lock->destroyed, 0, __ATOMIC_RELEASE);
-    order_life_changed(key);
-}
-
-void locks_end(uint64_t key)
-{
-    names_forget(key);
-    struct lt_lock *lock = locks_find(key);
-    if (!lock) {
-        births_forget(key);
-        return;
-    }
-    __atomic_store_n(&lock->destroyed, 1, __ATOMIC_RELEASE);
-    order_life_changed(key);
 }
 
 void locks_distrust(uint64_t key)

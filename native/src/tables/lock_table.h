@@ -7,16 +7,6 @@
 
 #include "locktop/abi.h"
 
-static inline uint64_t lock_key(enum lt_kind kind, const void *address)
-{
-    return (uint64_t)(uintptr_t)address | ((uint64_t)kind << LT_KIND_SHIFT);
-}
-
-static inline uint64_t lock_hash(uint64_t key)
-{
-    return key * 0x9e3779b97f4a7c15u; /* 2^64 / golden ratio (Knuth, TAOCP 6.4) */
-}
-
 /* Is it of a kind for which places are kept, so that it has one when it is waited for? What threads wait
  * for without anybody holding it is no contention; and of a routine that runs once, or a lock of the
  * program's own, each attempt is announced, whether it has to wait or not. */
@@ -33,12 +23,6 @@ uint32_t locks_id_of_waited(uint64_t key, uint32_t type);
 
 /* The entry if the lock is known, else NULL. */
 struct lt_lock *locks_find(uint64_t key);
-
-/* The program initialised or destroyed it: its address begins or ends a life. `site`: the return address
- * of the call; `type` where only the call knows it. */
-void locks_begin(uint64_t key, const void *site);
-void locks_begin_as(uint64_t key, uint32_t type, const void *site);
-void locks_end(uint64_t key);
 
 /* Held lists that name it may be stale. */
 void locks_distrust(uint64_t key);

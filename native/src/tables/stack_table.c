@@ -3,11 +3,12 @@
 
 #include <string.h>
 
+#include "shm/arena.h"
+
 enum { BUCKET_BITS = 12 };
 
 int stacks_init(void)
 {
-    stack_capture_init();
     lt_shm->stack_buckets = shm_alloc(sizeof(uint32_t) << BUCKET_BITS);
     lt_shm->stack_bucket_count = 1u << BUCKET_BITS;
     return lt_shm->stack_buckets ? 0 : -1;
@@ -72,6 +73,12 @@ uint32_t stack_id(const uint64_t *frames, uint32_t depth)
         if (theirs)
             return theirs; /* ours stays unused */
     }
+}
+
+uint32_t stack_id_of_site(const void *site)
+{
+    uint64_t frame = (uint64_t)(uintptr_t)site;
+    return site ? stack_id(&frame, 1) : 0;
 }
 
 /* A stack that a thread knows from last time is compared with these very words: it is known no more. */

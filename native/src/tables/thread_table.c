@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "shm/arena.h"
 #include "shm/array.h"
 #include "shm/control.h"
 #include "shm/segment.h"

@@ -3,7 +3,11 @@
 #ifndef LOCKTOP_TABLES_H
 #define LOCKTOP_TABLES_H
 
-#include "runtime/thread.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/lock_key.h"
+#include "base/tls.h"
 
 NOINLINE struct lt_slot *slot_search(struct lt_thread *t, uint64_t key, uint32_t type);
 
