@@ -122,7 +122,7 @@ static void arrays_reserve_what_they_use(void)
 static void pages_come_and_go(void)
 {
     enum { SIZE = 1 << 20 };
-    uint64_t offset = shm_place(SIZE), backed = lt_shm->backed;
+    uint64_t offset = shm_alloc_reusable(SIZE), backed = lt_shm->backed;
     CHECK_EQUAL(offset % LT_PAGE, 0);
     CHECK(shm_reserve(offset, SIZE));
     uint8_t *piece = shm_ptr(offset);

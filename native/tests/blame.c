@@ -19,7 +19,7 @@ static struct lt_lock *lock;
 
 static void fresh_lock(uint64_t number)
 {
-    id = locks_id(lock_key(LT_KIND_MUTEX, (void *)(0x10000 + number * 64)), 0);
+    id = lock_id(lock_key(LT_KIND_MUTEX, (void *)(0x10000 + number * 64)), 0);
     lock = array_at(&lt_shm->locks, id);
     CHECK_EQUAL(lock->waits, 0);
 }

@@ -19,25 +19,25 @@ static struct lt_thread *self(void)
     return t;
 }
 
-static struct detail numbered(uint64_t n)
+static struct lock_event numbered(uint64_t n)
 {
-    return (struct detail){.type = LT_RECORD_WAIT,
-                           .kind = LT_KIND_MUTEX,
-                           .lock = (uint32_t)n,
-                           .stack = (uint32_t)n,
-                           .holder = (uint32_t)n,
-                           .start = n,
-                           .wait = n,
-                           .hold = n,
-                           .site = n};
+    return (struct lock_event){.type = LT_RECORD_WAIT,
+                               .kind = LT_KIND_MUTEX,
+                               .lock = (uint32_t)n,
+                               .stack = (uint32_t)n,
+                               .holder = (uint32_t)n,
+                               .start = n,
+                               .wait = n,
+                               .hold = n,
+                               .site = n};
 }
 
 /* Whether a copied record is, bit for bit, the one of that number. */
 static bool is_numbered(const uint8_t *record, uint32_t tid, uint64_t n)
 {
     uint8_t expected[LT_RECORD_SIZE];
-    struct detail detail = numbered(n);
-    record_encode(expected, tid, &detail);
+    struct lock_event event = numbered(n);
+    event_encode(expected, tid, &event);
     return memcmp(record, expected, LT_RECORD_SIZE) == 0;
 }
 
@@ -46,8 +46,8 @@ static void keeps_the_newest(void)
     struct lt_thread *t = self();
     uint64_t before = t->ring_head;
     for (uint64_t n = before; n < before + 1000; n++) {
-        struct detail detail = numbered(n);
-        record_write(t, &detail);
+        struct lock_event event = numbered(n);
+        ring_write(t, &event);
     }
     CHECK_EQUAL(t->ring_head, before + 1000);
     CHECK_EQUAL(t->ring_capacity, RING_RECORDS);
@@ -63,8 +63,8 @@ static void *writer(void *unused)
     struct lt_thread *t = self();
     __atomic_store_n(&writer_block, t, __ATOMIC_RELEASE);
     for (uint64_t n = 0; n < WRITTEN; n++) {
-        struct detail detail = numbered(n);
-        record_write(t, &detail);
+        struct lock_event event = numbered(n);
+        ring_write(t, &event);
     }
     return unused;
 }

@@ -52,17 +52,17 @@ static void step(int number, siginfo_t *info, void *context)
 
 static void id_of(uint64_t key)
 {
-    locks_id(key, 0);
+    lock_id(key, 0);
 }
 
 static void name_of(uint64_t key)
 {
-    names_set(key, "name");
+    lock_name_set(key, "name");
 }
 
 static void is_in_the_tree(uint64_t key)
 {
-    uint32_t id = locks_id(key, 0);
+    uint32_t id = lock_id(key, 0);
     CHECK(id);
     const struct lt_lock *lock = array_at(&lt_shm->locks, id);
     CHECK_EQUAL(lock->key, key);
@@ -109,7 +109,7 @@ int main(void)
     struct sigaction action = {.sa_sigaction = step, .sa_flags = SA_SIGINFO};
     CHECK(watched());
     CHECK(sigaction(SIGTRAP, &action, NULL) == 0);
-    names_set(1, "makes the chains");
+    lock_name_set(1, "makes the chains");
     forked_everywhere(id_of, is_in_the_tree);
     forked_everywhere(name_of, is_named);
     return 0;

@@ -193,15 +193,15 @@ static void refused_at_each_level(struct lt_thread *t)
         const struct lt_held *after = held_find(t, key);
         CHECK(after->since == before.since && after->lock == before.lock && after->site == 0x77);
         CHECK_EQUAL(t->ring_head, records);
-        CHECK_EQUAL(slot_of(t, key, 0)->counts.hold_sampled, 0);
+        CHECK_EQUAL(counters_of(t, key, 0)->counts.hold_sampled, 0);
         CHECK_EQUAL(release_by(t, key, agree, &times), 0);
         CHECK_EQUAL(times, 2);
         CHECK_EQUAL(held_count(t), 0);
         acquired(t, key, 0, (void *)0x77, 0);
         CHECK_EQUAL(release_by(t, key, agree, &times), 0);
         CHECK_EQUAL(t->ring_head - records, level == LT_LEVEL_ALL);
-        CHECK_EQUAL(slot_of(t, key, 0)->counts.acquisitions, 2);
-        CHECK_EQUAL(slot_of(t, key, 0)->counts.hold_sampled, 2);
+        CHECK_EQUAL(counters_of(t, key, 0)->counts.acquisitions, 2);
+        CHECK_EQUAL(counters_of(t, key, 0)->counts.hold_sampled, 2);
     }
     lt_control.page.mode = mode;
     CHECK(watched() == t);
@@ -217,7 +217,7 @@ static void long_holds_are_all_timed(struct lt_thread *t)
             ;
         give_back(t, key, true);
     }
-    const struct lt_counts *counts = &slot_of(t, key, 0)->counts;
+    const struct lt_counts *counts = &counters_of(t, key, 0)->counts;
     CHECK_EQUAL(counts->acquisitions, 20);
     CHECK_EQUAL(counts->hold_sampled, 20);
     CHECK(counts->hold_sampled_ticks >= counts->hold_max);
@@ -229,7 +229,7 @@ static void short_holds_are_sampled(struct lt_thread *t)
     enum { ROUNDS = 200000 };
     const uint64_t before = 1000000000000;
     uint64_t key = key_number(1001);
-    struct lt_counts *counts = &slot_of(t, key, 0)->counts;
+    struct lt_counts *counts = &counters_of(t, key, 0)->counts;
     counts->hold_sampled = before;
     counts->hold_sampled_ticks = before * 20;
     for (int i = 0; i < ROUNDS; i++) {
@@ -246,12 +246,12 @@ static void a_missed_sample_is_made_up_for(struct lt_thread *t)
     uint64_t key = key_number(1002);
     acquired(t, key, 0, NULL, 0);
     give_back(t, key, true);
-    struct lt_slot *slot = slot_of(t, key, 0);
-    slot->counts.acquisitions = slot->sample_at;
+    struct lt_slot *counters = counters_of(t, key, 0);
+    counters->counts.acquisitions = counters->sample_at;
     acquired(t, key, 0, NULL, 0);
     CHECK(held_find(t, key)->flags & LT_HELD_TIMED);
     give_back(t, key, true);
-    CHECK(slot->sample_at > slot->counts.acquisitions);
+    CHECK(counters->sample_at > counters->counts.acquisitions);
 }
 
 static void *stale_holder(void *barrier)
@@ -271,9 +271,9 @@ static void foreign_release(struct lt_thread *t)
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, stale_holder, &barrier) == 0);
     pthread_barrier_wait(&barrier);
-    CHECK_EQUAL(locks_find(key_number(2000))->foreign_releases, 0);
+    CHECK_EQUAL(lock_find(key_number(2000))->foreign_releases, 0);
     give_back(t, key_number(2000), false);
-    CHECK_EQUAL(locks_find(key_number(2000))->foreign_releases, 1);
+    CHECK_EQUAL(lock_find(key_number(2000))->foreign_releases, 1);
     pthread_barrier_wait(&barrier);
     pthread_join(thread, NULL);
     /* A mutex that is always handed over does not fill the list of the thread that takes it. */
@@ -284,7 +284,7 @@ static void foreign_release(struct lt_thread *t)
     /* Its next life begins without the suspicion, once nobody lists it. */
     held_forget(t, key_number(2000));
     lock_life_begins(key_number(2000), 0, NULL);
-    CHECK_EQUAL(locks_find(key_number(2000))->foreign_releases, 0);
+    CHECK_EQUAL(lock_find(key_number(2000))->foreign_releases, 0);
 }
 
 static void *stays_stale(void *barrier)
@@ -305,7 +305,7 @@ static void foreign_release_remembered(struct lt_thread *t)
     pthread_barrier_wait(&barrier);
     give_back(t, key_number(2001), false);
     lock_life_begins(key_number(2001), 0, NULL);
-    CHECK_EQUAL(locks_find(key_number(2001))->foreign_releases, 1);
+    CHECK_EQUAL(lock_find(key_number(2001))->foreign_releases, 1);
     pthread_barrier_wait(&barrier);
     pthread_join(thread, NULL);
 }

@@ -24,26 +24,26 @@ static const void *site_number(uint64_t number)
 
 static void one(void)
 {
-    CHECK(!births_site(key_number(1)));
-    births_note(key_number(1), 1, site_number(1));
-    CHECK(births_site(key_number(1)) == site_number(1));
-    CHECK_EQUAL(births_type(key_number(1)), 1);
-    CHECK_EQUAL(births_type(key_number(2)), 0);
-    births_note(key_number(1), 2, site_number(2));
-    CHECK(births_site(key_number(1)) == site_number(2));
-    births_forget(key_number(2));
-    CHECK(births_site(key_number(1)) == site_number(2));
-    births_forget(key_number(1));
-    CHECK(!births_site(key_number(1)));
+    CHECK(!init_site_of(key_number(1)));
+    init_site_note(key_number(1), 1, site_number(1));
+    CHECK(init_site_of(key_number(1)) == site_number(1));
+    CHECK_EQUAL(init_type_of(key_number(1)), 1);
+    CHECK_EQUAL(init_type_of(key_number(2)), 0);
+    init_site_note(key_number(1), 2, site_number(2));
+    CHECK(init_site_of(key_number(1)) == site_number(2));
+    init_site_forget(key_number(2));
+    CHECK(init_site_of(key_number(1)) == site_number(2));
+    init_site_forget(key_number(1));
+    CHECK(!init_site_of(key_number(1)));
 }
 
 static void many(void)
 {
     uint64_t known = 0;
     for (uint64_t i = 0; i < LOCKS; i++)
-        births_note(key_number(i), (uint32_t)i, site_number(i));
+        init_site_note(key_number(i), (uint32_t)i, site_number(i));
     for (uint64_t i = 0; i < LOCKS; i++) {
-        const void *site = births_site(key_number(i));
+        const void *site = init_site_of(key_number(i));
         CHECK(!site || site == site_number(i));
         known += site != NULL;
     }
@@ -57,15 +57,15 @@ static void few(void)
         uint64_t heap = program * 0x9e3779b97f4a7c15u >> 20,
                  data = program * 0xd1342543de82ef95u >> 20;
         for (uint64_t i = 0; i < OBJECTS; i++) {
-            births_note(key_number(heap + 4 * i), 1, site_number(i));
-            births_note(key_number(data + i), 1, site_number(OBJECTS + i));
+            init_site_note(key_number(heap + 4 * i), 1, site_number(i));
+            init_site_note(key_number(data + i), 1, site_number(OBJECTS + i));
         }
         for (uint64_t i = 0; i < OBJECTS; i++) {
-            CHECK(births_site(key_number(heap + 4 * i)) == site_number(i));
-            CHECK(births_site(key_number(data + i)) == site_number(OBJECTS + i));
-            births_forget(key_number(heap + 4 * i));
-            births_forget(key_number(data + i));
-            CHECK(!births_site(key_number(heap + 4 * i)));
+            CHECK(init_site_of(key_number(heap + 4 * i)) == site_number(i));
+            CHECK(init_site_of(key_number(data + i)) == site_number(OBJECTS + i));
+            init_site_forget(key_number(heap + 4 * i));
+            init_site_forget(key_number(data + i));
+            CHECK(!init_site_of(key_number(heap + 4 * i)));
         }
     }
 }
@@ -74,11 +74,11 @@ static void *write_and_read(void *first)
 {
     for (uint64_t round = 0; round < ROUNDS; round++) {
         uint64_t number = ((uintptr_t)first + round * 7) % 1000; /* the same ones in all threads */
-        births_note(key_number(number), (uint32_t)number, site_number(number));
-        const void *site = births_site(key_number(number));
+        init_site_note(key_number(number), (uint32_t)number, site_number(number));
+        const void *site = init_site_of(key_number(number));
         CHECK(!site || site == site_number(number));
         if (round % 3 == 0)
-            births_forget(key_number(number));
+            init_site_forget(key_number(number));
     }
     return NULL;
 }
@@ -103,16 +103,16 @@ static void in_the_entry(void)
 {
     CHECK(watched());
     uint64_t key = key_number(5), none = key_number(6);
-    births_forget(key);
-    births_forget(none);
+    init_site_forget(key);
+    init_site_forget(none);
     lock_life_begins(key, 0, site_number(1));
-    CHECK(!locks_find(key));
-    CHECK(locks_id(key, 0) && locks_id(none, 0));
-    CHECK_EQUAL(made_at(locks_find(key)), 0x1001);
-    CHECK_EQUAL(made_at(locks_find(none)), 0);
+    CHECK(!lock_find(key));
+    CHECK(lock_id(key, 0) && lock_id(none, 0));
+    CHECK_EQUAL(made_at(lock_find(key)), 0x1001);
+    CHECK_EQUAL(made_at(lock_find(none)), 0);
     lock_life_ends(key);
     lock_life_begins(key, 0, site_number(2));
-    CHECK_EQUAL(made_at(locks_find(key)), 0x1002);
+    CHECK_EQUAL(made_at(lock_find(key)), 0x1002);
 }
 
 /* A type that only the initialisation knew. */
@@ -121,13 +121,13 @@ static void with_its_type(void)
     uint64_t key = key_number(7), other = key_number(8);
     lock_life_begins(key, 5, site_number(1));
     lock_life_begins(other, 5, site_number(1));
-    CHECK(locks_id(key, 0) && locks_id(other, 3));
-    CHECK_EQUAL(locks_find(key)->type, 5);
-    CHECK_EQUAL(locks_find(other)->type, 3);
+    CHECK(lock_id(key, 0) && lock_id(other, 3));
+    CHECK_EQUAL(lock_find(key)->type, 5);
+    CHECK_EQUAL(lock_find(other)->type, 3);
     lock_life_begins(key, 0, site_number(2));
-    CHECK_EQUAL(locks_find(key)->type, 5);
+    CHECK_EQUAL(lock_find(key)->type, 5);
     lock_life_begins(key, 6, site_number(2));
-    CHECK_EQUAL(locks_find(key)->type, 6);
+    CHECK_EQUAL(lock_find(key)->type, 6);
 }
 
 int main(void)

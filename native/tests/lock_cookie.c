@@ -18,7 +18,7 @@
 
 static struct lt_lock *lock_of(enum lt_kind kind, const void *address)
 {
-    return array_at(&lt_shm->locks, locks_id(lock_key(kind, address), 0));
+    return array_at(&lt_shm->locks, lock_id(lock_key(kind, address), 0));
 }
 
 static uint64_t word_of_mutex(const pthread_mutex_t *m)
@@ -33,7 +33,7 @@ static void known_again(void)
     struct lt_lock *locks[] = {lock_of(LT_KIND_MUTEX, &m), lock_of(LT_KIND_RWLOCK, &l)};
     for (size_t i = 0; i < 2; i++) {
         for (int again = 0; again < 3; again++)
-            mark_lock(locks[i]);
+            cookie_check(locks[i]);
         CHECK_EQUAL(locks[i]->marked, 1);
     }
     CHECK(word_of_mutex(&m) && l.__data.__pad2);
@@ -51,14 +51,14 @@ static void made_anew(void)
     uint16_t lives = *order_life_of(lock->key);
     for (uint16_t life = 1; life < 4; life++) {
         m = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-        mark_lock(lock);
-        mark_lock(lock);
+        cookie_check(lock);
+        cookie_check(lock);
         CHECK_EQUAL(lock->marked, life);
         CHECK_EQUAL(*order_life_of(lock->key), lives + life);
     }
     lock->marked = UINT16_MAX;
     m = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-    mark_lock(lock);
+    cookie_check(lock);
     CHECK_EQUAL(lock->marked, 1); /* 0 means none */
 }
 
@@ -67,10 +67,10 @@ static void copied(void)
 {
     pthread_mutex_t m[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
     struct lt_lock *from = lock_of(LT_KIND_MUTEX, &m[0]), *to = lock_of(LT_KIND_MUTEX, &m[1]);
-    mark_lock(from);
-    mark_lock(to);
+    cookie_check(from);
+    cookie_check(to);
     memcpy(&m[1], &m[0], sizeof *m);
-    mark_lock(to);
+    cookie_check(to);
     CHECK_EQUAL(to->marked, 2);
 }
 
@@ -95,7 +95,7 @@ static void not_ours_to_write_to(void)
         pthread_mutex_t before = m[i];
         struct lt_lock *lock = lock_of(LT_KIND_MUTEX, &m[i]);
         lock->marked = 7; /* as of one that lay there before */
-        mark_lock(lock);
+        cookie_check(lock);
         CHECK_EQUAL(lock->marked, 0);
         CHECK(memcmp(&before, &m[i], sizeof before) == 0);
     }
@@ -104,10 +104,10 @@ static void not_ours_to_write_to(void)
     pthread_rwlockattr_init(&attributes);
     pthread_rwlockattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
     pthread_rwlock_init(&l, &attributes);
-    mark_lock(lock_of(LT_KIND_RWLOCK, &l));
+    cookie_check(lock_of(LT_KIND_RWLOCK, &l));
     CHECK_EQUAL(l.__data.__pad2, 0);
     pthread_spinlock_t spin = 0;
-    mark_lock(lock_of(LT_KIND_SPIN, (const void *)&spin));
+    cookie_check(lock_of(LT_KIND_SPIN, (const void *)&spin));
     CHECK_EQUAL(spin, 0);
 }
 
@@ -115,7 +115,7 @@ static NOINLINE void take(struct lt_thread *t, pthread_mutex_t *m)
 {
     const uintptr_t *frame = FRAME();
     uint64_t key = lock_key(LT_KIND_MUTEX, m);
-    mark_taken(t, key, 0);
+    cookie_taken(t, key, 0);
     order_before(t, key, 0, false, frame);
     acquired(t, key, 0, return_address(frame), 0);
 }
@@ -134,7 +134,7 @@ static void orders_say_so(struct lt_thread *t)
     pthread_mutex_t m[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
     both(t, m);
     CHECK_EQUAL(word_of_mutex(m), 0); /* nothing is written where nobody asked */
-    lt_settings.order = ORDER_MARKED;
+    lt_settings.order = ORDER_COOKIES;
     struct lt_order first = *both(t, m);
     uint32_t count = lt_shm->orders.count;
     CHECK_EQUAL(first.flags & BOTH, BOTH);

@@ -38,19 +38,19 @@ static void one(void)
 {
     static int lock;
     uint64_t address = (uint64_t)(uintptr_t)&lock, key = lock_key(LT_KIND_SEM, &lock);
-    names_set(address, ""); /* nothing to take back: nothing is made */
+    lock_name_set(address, ""); /* nothing to take back: nothing is made */
     CHECK_EQUAL(lt_shm->names.count, 0);
-    names_set(address, "first");
+    lock_name_set(address, "first");
     is_called(address, "first");
-    names_set(address, "second, longer");
+    lock_name_set(address, "second, longer");
     is_called(address, "second, longer");
-    names_set(key, "of the semaphore");
+    lock_name_set(key, "of the semaphore");
     is_called(address, "second, longer");
     is_called(key, "of the semaphore");
     char text[200];
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = 0;
-    names_set(address, text);
+    lock_name_set(address, text);
     text[LT_NAME_TEXT - 1] = 0;
     is_called(address, text);
     lock_life_ends(
@@ -67,7 +67,7 @@ static void *names_all(void *unused)
     char text[32];
     for (uint64_t n = 0; n < NAMES; n++) {
         snprintf(text, sizeof text, "lock %d", (int)n);
-        names_set(0x100000 + n * 8, text);
+        lock_name_set(0x100000 + n * 8, text);
     }
     return unused;
 }

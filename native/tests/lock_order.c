@@ -39,7 +39,7 @@ static void give_all(struct lt_thread *t)
 
 static uint32_t id(uint64_t key)
 {
-    return locks_id(key, 0);
+    return lock_id(key, 0);
 }
 
 static uint32_t count(void)
@@ -113,7 +113,7 @@ static void a_list_that_may_be_stale_proves_nothing(struct lt_thread *t)
 {
     uint32_t before = count();
     take(t, key_number(20), false);
-    locks_distrust(key_number(20));
+    lock_distrust(key_number(20));
     take(t, key_number(21), false);
     CHECK_EQUAL(count(), before);
     take(t, key_number(22), false);
@@ -202,16 +202,16 @@ static void by_whom(struct lt_thread *t)
     for (int i = 0; i < 3 * LT_ORDER_SEEN; i++) {
         pthread_t thread;
         CHECK(pthread_create(&thread, NULL, same_order, &birth) == 0);
-        struct lt_life *known = lineage_find(thread);
+        struct lt_life *known = happens_before_find(thread);
         CHECK(pthread_join(thread, NULL) == 0);
         uint32_t segment = local_of(t)->order.segment;
-        lineage_joins(thread, known);
+        happens_before_joins(thread, known);
         first = first ? first : birth;
         CHECK(life_of(birth));
         CHECK_EQUAL(life_of(birth)->joiner, t->birth);
         CHECK_EQUAL(life_of(birth)->joined_in, segment + 1);
         CHECK_EQUAL(local_of(t)->order.segment, segment + 1);
-        CHECK(!lineage_find(thread)); /* whoever has its pthread_t next is another one */
+        CHECK(!happens_before_find(thread)); /* whoever has its pthread_t next is another one */
     }
     CHECK_EQUAL(last()->lock, id(key_number(200)));
     CHECK_EQUAL(seen_by(last(), first), 1);
@@ -222,7 +222,7 @@ static void in_which_segments(struct lt_thread *t)
 {
     for (int i = 0; i < 10; i++) {
         struct lt_thread *other = thread_reserve();
-        lineage_creates(t, other);
+        happens_before_creates(t, other);
         CHECK_EQUAL(local_of(other)->order.creator, t->birth);
         CHECK_EQUAL(local_of(other)->order.created_in + 1, local_of(t)->order.segment);
         thread_release(other);

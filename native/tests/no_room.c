@@ -57,8 +57,8 @@ static void others_are_counted_together(struct lt_thread *t)
     CHECK_EQUAL(t->slot_count, known);
     CHECK_EQUAL(t->other.counts.acquisitions, 100);
     CHECK(lt_shm->notes & LT_NOTE_LOCKS_FOLDED);
-    CHECK(slot_of_waited(t, key_number(LT_KIND_COND, 1), 0) == &t->other);
-    CHECK(slot_of_waited(t, key_number(LT_KIND_CUSTOM, 1), 0) == &t->other);
+    CHECK(counters_of_waited(t, key_number(LT_KIND_COND, 1), 0) == &t->other);
+    CHECK(counters_of_waited(t, key_number(LT_KIND_CUSTOM, 1), 0) == &t->other);
 }
 
 /* The one that others had counted for them begins anew, and what comes is counted once. */
@@ -66,23 +66,24 @@ static void what_is_waited_for_has_a_place(struct lt_thread *t)
 {
     uint32_t known = t->slot_count;
     for (uint64_t n = 0; n < LAST_SLOTS; n++) {
-        struct lt_slot *slot = slot_of_waited(t, mutex(1000 + n), 7);
-        CHECK(slot != &t->other);
-        CHECK(slot->key == mutex(1000 + n) && slot->lock && slot->lock <= LAST_LOCKS);
-        CHECK_EQUAL(slot->counts.acquisitions, 0);
-        const struct lt_lock *entry = array_at(&lt_shm->locks, slot->lock);
-        CHECK(entry->key == slot->key && entry->type == 7);
-        waits_of(t, slot)->contended++;
-        CHECK_EQUAL(((const struct lt_waits *)array_at(&t->waits, slot->waits - 1))->contended, 1);
-        CHECK(slot_of(t, mutex(1000 + n), 0) == slot);
-        CHECK(slot_of_waited(t, mutex(1000 + n), 0) == slot);
+        struct lt_slot *counters = counters_of_waited(t, mutex(1000 + n), 7);
+        CHECK(counters != &t->other);
+        CHECK(counters->key == mutex(1000 + n) && counters->lock && counters->lock <= LAST_LOCKS);
+        CHECK_EQUAL(counters->counts.acquisitions, 0);
+        const struct lt_lock *entry = array_at(&lt_shm->locks, counters->lock);
+        CHECK(entry->key == counters->key && entry->type == 7);
+        waits_of(t, counters)->contended++;
+        CHECK_EQUAL(((const struct lt_waits *)array_at(&t->waits, counters->waits - 1))->contended,
+                    1);
+        CHECK(counters_of(t, mutex(1000 + n), 0) == counters);
+        CHECK(counters_of_waited(t, mutex(1000 + n), 0) == counters);
         lock(t, mutex(1000 + n));
-        CHECK_EQUAL(slot->counts.acquisitions, 1);
+        CHECK_EQUAL(counters->counts.acquisitions, 1);
     }
     CHECK_EQUAL(t->slot_count, known + LAST_SLOTS);
     CHECK_EQUAL(t->other.counts.acquisitions, 100);
     CHECK_EQUAL(t->other_waits.contended, 0);
-    CHECK(slot_of_waited(t, mutex(1000 + LAST_SLOTS), 0) == &t->other);
+    CHECK(counters_of_waited(t, mutex(1000 + LAST_SLOTS), 0) == &t->other);
 }
 
 /* Where the thread's own table has no place left it is shown at least. */
@@ -91,7 +92,7 @@ static void who_waits_is_shown(struct lt_thread *t)
     struct waiting waiting;
     wait_begin(t, &waiting, &(struct wait_for){.key = mutex(1000 + LAST_SLOTS)}, FRAME());
     CHECK(t->wait.lock);
-    CHECK_EQUAL(t->wait.lock, locks_id(mutex(1000 + LAST_SLOTS), 0));
+    CHECK_EQUAL(t->wait.lock, lock_id(mutex(1000 + LAST_SLOTS), 0));
     wait_end_refused(&waiting);
     wait_begin(t, &waiting, &(struct wait_for){.key = key_number(LT_KIND_COND, 1)}, FRAME());
     CHECK_EQUAL(t->wait.lock, 0);
@@ -102,13 +103,13 @@ static void there_are_so_many_entries(void)
 {
     uint32_t last = 0;
     for (uint64_t n = 0; n < LAST_LOCKS - LAST_SLOTS - 1; n++) {
-        uint32_t id = locks_id_of_waited(mutex(2000 + n), 0);
+        uint32_t id = lock_id_of_waited(mutex(2000 + n), 0);
         CHECK(id && id != last);
-        CHECK_EQUAL(locks_id(mutex(2000 + n), 0), id);
+        CHECK_EQUAL(lock_id(mutex(2000 + n), 0), id);
         last = id;
     }
-    CHECK_EQUAL(locks_id_of_waited(mutex(3000), 0), 0);
-    CHECK_EQUAL(locks_id_of_waited(mutex(2000), 0), locks_id(mutex(2000), 0));
+    CHECK_EQUAL(lock_id_of_waited(mutex(3000), 0), 0);
+    CHECK_EQUAL(lock_id_of_waited(mutex(2000), 0), lock_id(mutex(2000), 0));
 }
 
 static void where_it_came_from_is_known(struct lt_thread *t)
@@ -116,9 +117,9 @@ static void where_it_came_from_is_known(struct lt_thread *t)
     const uint64_t frames[] = {0x1000, 0x2000};
     uint32_t stack = stack_id(frames, 2);
     CHECK(stack);
-    site_add(t, slot_of(t, mutex(1000), 0)->lock, stack, 5);
+    site_add(t, counters_of(t, mutex(1000), 0)->lock, stack, 5);
     CHECK_EQUAL(t->site_count, 1);
-    record_write(t, &(struct detail){.type = LT_RECORD_WAIT, .kind = LT_KIND_MUTEX});
+    ring_write(t, &(struct lock_event){.type = LT_RECORD_WAIT, .kind = LT_KIND_MUTEX});
     CHECK(t->ring);
     CHECK_EQUAL(t->ring_capacity, RING_RECORDS_MIN);
 }
@@ -131,14 +132,14 @@ static const struct lt_retired *retired_of(uint32_t id)
 
 static void what_ended_threads_counted_stays(struct lt_thread *t)
 {
-    struct lt_slot *waited = slot_of(t, mutex(1000), 0), *other = slot_of(t, mutex(0), 0);
+    struct lt_slot *waited = counters_of(t, mutex(1000), 0), *other = counters_of(t, mutex(0), 0);
     CHECK(other != &t->other);
     waits_of(t, waited)->wait_ticks = 5;
-    locks_retire_slot(waited);
+    lock_retire_counters(waited);
     CHECK(retired_of(waited->lock));
     CHECK_EQUAL(retired_of(waited->lock)->waits.contended, 1);
     CHECK(!retired_of(other->lock));
-    locks_retire_slot(other);
+    lock_retire_counters(other);
     CHECK(!retired_of(other->lock));
     CHECK_EQUAL(retired_of(0)->counts.acquisitions, other->counts.acquisitions);
 }
@@ -184,7 +185,7 @@ static void room_comes_back(struct lt_thread *t)
         lock(t, mutex(4000 + n));
     CHECK_EQUAL(t->slot_count, known + 100);
     for (uint64_t n = 0; n < LAST_SLOTS; n++)
-        CHECK_EQUAL(waits_of(t, slot_of(t, mutex(1000 + n), 0))->contended, 1);
+        CHECK_EQUAL(waits_of(t, counters_of(t, mutex(1000 + n), 0))->contended, 1);
 }
 
 int main(void)

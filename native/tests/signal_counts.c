@@ -24,25 +24,25 @@ static uint64_t key_number(uint64_t n)
 /* As the hooks. */
 static struct lt_counts *signal_now(uint64_t key)
 {
-    struct lt_counts *counts = signal_counts(key, current_mode());
+    struct lt_counts *counts = signal_counts_of(key, current_mode());
     if (!counts)
-        return signalled_slowly(key, current_mode());
+        return signal_count_slowly(key, current_mode());
     bool unheld = is_unheld(counts, key);
-    signalled_once(&counts->signals);
+    signal_count_once(&counts->signals);
     if (unheld)
-        signalled_unheld(counts, key);
+        signal_note_unheld(counts, key);
     return counts;
 }
 
 static uint64_t in_table(uint64_t key)
 {
-    const struct lt_slot *slot = slot_find(lt_own.block, key);
-    return slot ? slot->counts.signals : 0;
+    const struct lt_slot *counters = counters_find(lt_own.block, key);
+    return counters ? counters->counts.signals : 0;
 }
 
 static uint64_t beside(uint64_t key)
 {
-    const struct lt_lock *lock = locks_find(key);
+    const struct lt_lock *lock = lock_find(key);
     if (!lock || !lock->retired)
         return 0;
     const struct lt_retired *retired = array_at(&lt_shm->retired, lock->retired - 1);
@@ -55,9 +55,9 @@ static void in_the_table(void)
 {
     uint64_t key = key_number(0);
     for (int i = 0; i < 5; i++)
-        CHECK_EQUAL(signalled_if(0, signal_now(key)), 0);
+        CHECK_EQUAL(signal_undo_if(0, signal_now(key)), 0);
     CHECK_EQUAL(in_table(key), 5);
-    CHECK_EQUAL(signalled_if(-1, signal_now(key)), -1);
+    CHECK_EQUAL(signal_undo_if(-1, signal_now(key)), -1);
     CHECK_EQUAL(in_table(key), 5);
     CHECK_EQUAL(beside(key), 0);
 }
@@ -70,7 +70,7 @@ static void in_the_midst(struct lt_thread *t)
     for (uint64_t n = 0; n < 2; n++)
         for (int i = 0; i < 3; i++)
             signal_now(key_number(n));
-    signalled_if(-1, signal_now(key_number(1)));
+    signal_undo_if(-1, signal_now(key_number(1)));
     thread_ready(t, mode);
     CHECK_EQUAL(in_table(key_number(0)), 5);
     CHECK_EQUAL(in_table(key_number(1)), 0);
@@ -102,7 +102,7 @@ static void of_many(struct lt_thread *t)
         CHECK_EQUAL(in_table(key_number(10 + n)) + beside(key_number(10 + n)), 2);
     CHECK(in_table(key_number(10)) && beside(key_number(9 + MANY)));
     for (uint64_t n = 0; n < MANY; n++) /* as a wait does, with room for more */
-        slot_of(t, key_number(10 + n), 0)->counts.acquisitions++;
+        counters_of(t, key_number(10 + n), 0)->counts.acquisitions++;
     for (uint64_t n = 0; n < MANY; n++) {
         signal_now(key_number(10 + n));
         CHECK_EQUAL(in_table(key_number(10 + n)) + beside(key_number(10 + n)), 3);
@@ -131,7 +131,7 @@ static void by_strangers(void)
 
 static uint32_t threads_without_it(uint64_t key)
 {
-    const struct lt_lock *lock = locks_find(key);
+    const struct lt_lock *lock = lock_find(key);
     return lock ? lock->foreign_releases : 0;
 }
 
@@ -159,7 +159,7 @@ static void not_held(struct lt_thread *t)
 static void of_an_ended_thread(struct lt_thread *t)
 {
     uint64_t before = beside(key_number(0));
-    locks_retire_slot(slot_of(t, key_number(0), 0));
+    lock_retire_counters(counters_of(t, key_number(0), 0));
     CHECK_EQUAL(beside(key_number(0)), before + 6);
 }
 

@@ -78,14 +78,14 @@ int main(void)
     make(living, &header, sizeof header);
     CHECK(symlink("another-file", path_of(link)) == 0);
 
-    sweep_directory(directory, 42);
+    stale_files_remove(directory, 42);
     CHECK(!is_there(gone));
     const char *left[] = {elsewhere, foreign, short_one, living, link, "another-file"};
     for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
         CHECK(is_there(left[i]));
         unlink(path_of(left[i]));
     }
-    sweep_directory("/nowhere/at/all", 42);
+    stale_files_remove("/nowhere/at/all", 42);
     CHECK(rmdir(directory) == 0);
     return 0;
 }

@@ -48,7 +48,7 @@ static void slots_count_exactly(void)
     CHECK_EQUAL(used, LOCKS);
     CHECK_EQUAL(t->slot_count, LOCKS);
     for (uint64_t n = 0; n < LOCKS; n++)
-        CHECK_EQUAL(slot_of(t, key_number(n), 0)->counts.acquisitions, 3 * (n % 3 + 1));
+        CHECK_EQUAL(counters_of(t, key_number(n), 0)->counts.acquisitions, 3 * (n % 3 + 1));
     CHECK_EQUAL(t->other.counts.acquisitions, 0);
     CHECK_EQUAL(t->held_top, 0);
     CHECK_EQUAL(t->table_seq % 2, 0);
@@ -79,19 +79,19 @@ static void waits_lie_apart(void)
     struct lt_thread *t = watched();
     CHECK_EQUAL(t->waits.count, 0);
     for (uint64_t n = 0; n < LOCKS; n += 10) {
-        waits_of(t, slot_of(t, key_number(n), 0))->contended++;
-        waits_of(t, slot_of(t, key_number(n), 0))->wait_ticks += n;
+        waits_of(t, counters_of(t, key_number(n), 0))->contended++;
+        waits_of(t, counters_of(t, key_number(n), 0))->wait_ticks += n;
     }
     CHECK_EQUAL(t->waits.count, LOCKS / 10);
     for (uint64_t n = 0; n < LOCKS; n++) {
-        const struct lt_slot *slot = slot_of(t, key_number(n), 0);
-        CHECK_EQUAL(slot->waits != 0, n % 10 == 0);
-        if (!slot->waits)
+        const struct lt_slot *counters = counters_of(t, key_number(n), 0);
+        CHECK_EQUAL(counters->waits != 0, n % 10 == 0);
+        if (!counters->waits)
             continue;
-        const struct lt_waits *waits = array_at(&t->waits, slot->waits - 1);
+        const struct lt_waits *waits = array_at(&t->waits, counters->waits - 1);
         CHECK_EQUAL(waits->contended, 1);
         CHECK_EQUAL(waits->wait_ticks, n);
-        CHECK(waits->own == (uint64_t)(uintptr_t)array_at(&lt_shm->locks, slot->lock));
+        CHECK(waits->own == (uint64_t)(uintptr_t)array_at(&lt_shm->locks, counters->lock));
     }
     CHECK_EQUAL(t->other_waits.contended, 0);
 }
@@ -108,10 +108,10 @@ static bool is_zero(const void *bytes, uint64_t size)
 static void a_block_serves_again(void)
 {
     struct lt_thread *t = watched();
-    uint64_t slots = t->slots, sites = t->sites, used = lt_shm->used;
+    uint64_t table = t->slots, sites = t->sites, used = lt_shm->used;
     uint32_t slot_capacity = t->slot_capacity, site_capacity = t->site_capacity;
     for (int round = 0; round < 3; round++) {
-        tables_clear(t);
+        thread_table_clear(t);
         CHECK_EQUAL(t->slot_count + t->site_count + t->waits.count, 0);
         CHECK(t->slot_capacity < slot_capacity && t->site_capacity < site_capacity);
         CHECK(is_zero(shm_ptr(t->slots), t->slot_capacity * sizeof(struct lt_slot)));
@@ -120,7 +120,7 @@ static void a_block_serves_again(void)
         slots_count_exactly();
         sites_count_exactly();
         waits_lie_apart();
-        CHECK(t->slots == slots && t->slot_capacity == slot_capacity);
+        CHECK(t->slots == table && t->slot_capacity == slot_capacity);
         CHECK(t->sites == sites && t->site_capacity == site_capacity);
         CHECK_EQUAL(lt_shm->used, used);
     }
@@ -139,7 +139,7 @@ static void *enter_all(void *argument)
     uint32_t *mine = argument;
     pthread_barrier_wait(&start);
     for (uint64_t n = 0; n < SHARED_LOCKS; n++)
-        mine[n] = locks_id(shared_key(n), 0);
+        mine[n] = lock_id(shared_key(n), 0);
     return NULL;
 }
 
@@ -158,14 +158,14 @@ static void locks_have_one_id(void)
             CHECK_EQUAL(ids[i][n], ids[0][n]);
         const struct lt_lock *lock = array_at(&lt_shm->locks, ids[0][n]);
         CHECK_EQUAL(lock->key, shared_key(n));
-        CHECK(locks_find(shared_key(n)) == lock);
+        CHECK(lock_find(shared_key(n)) == lock);
     }
-    CHECK(!locks_find(shared_key(SHARED_LOCKS)));
+    CHECK(!lock_find(shared_key(SHARED_LOCKS)));
 }
 
 static void lives_are_counted(void)
 {
-    struct lt_lock *lock = locks_find(shared_key(0));
+    struct lt_lock *lock = lock_find(shared_key(0));
     lock_life_ends(shared_key(0));
     CHECK_EQUAL(lock->destroyed, 1);
     lock_life_begins(shared_key(0), 0, NULL);

@@ -5,10 +5,10 @@
 #include "base/tls.h"
 
 /* Counts where it came from and writes the record. */
-void detail_write(struct lt_thread *t, const struct detail *detail);
+void event_write(struct lt_thread *t, const struct lock_event *event);
 
 /* The same at the release of a lock that is held now: not while the program's lock is held. */
-void detail_defer(struct lt_thread *t, const struct detail *detail);
-void details_flush(struct lt_thread *t);
+void event_defer(struct lt_thread *t, const struct lock_event *event);
+void events_flush(struct lt_thread *t);
 
 #endif

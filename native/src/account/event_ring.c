@@ -29,20 +29,20 @@ static uint8_t *put_u64(uint8_t *to, uint64_t value)
 }
 
 /* As eight words, the highest byte first: byte by byte would take three times as many stores. */
-void record_encode(uint8_t *to, uint32_t tid, const struct detail *detail)
+void event_encode(uint8_t *to, uint32_t tid, const struct lock_event *event)
 {
     enum { ARRAY = FIXARRAY | ELEMENTS };
-    uint64_t lock = detail->lock, stack = detail->stack, holder = detail->holder;
+    uint64_t lock = event->lock, stack = event->stack, holder = event->holder;
     const uint64_t word[] = {
-        (uint64_t)ARRAY << 56 | (uint64_t)detail->type << 48 | (uint64_t)detail->kind << 40 |
+        (uint64_t)ARRAY << 56 | (uint64_t)event->type << 48 | (uint64_t)event->kind << 40 |
             (uint64_t)UINT32 << 32 | tid,
         (uint64_t)UINT32 << 56 | lock << 24 | UINT32 << 16 | stack >> 16,
         stack << 48 | (uint64_t)UINT32 << 40 | holder << 8 | UINT64,
-        detail->start,
-        (uint64_t)UINT64 << 56 | detail->wait >> 8,
-        detail->wait << 56 | (uint64_t)UINT64 << 48 | detail->hold >> 16,
-        detail->hold << 48 | (uint64_t)UINT64 << 40 | detail->site >> 24,
-        detail->site << 40 | (uint64_t)BIN8 << 32 | PADDING << 24,
+        event->start,
+        (uint64_t)UINT64 << 56 | event->wait >> 8,
+        event->wait << 56 | (uint64_t)UINT64 << 48 | event->hold >> 16,
+        event->hold << 48 | (uint64_t)UINT64 << 40 | event->site >> 24,
+        event->site << 40 | (uint64_t)BIN8 << 32 | PADDING << 24,
     };
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++) {
@@ -51,7 +51,7 @@ void record_encode(uint8_t *to, uint32_t tid, const struct detail *detail)
     }
 }
 
-void record_encode_mark(uint8_t *to, uint32_t tid, uint64_t now, const char *text)
+void mark_encode(uint8_t *to, uint32_t tid, uint64_t now, const char *text)
 {
     size_t length = strnlen(text, LT_MARK_TEXT);
     *to++ = FIXARRAY | MARK_ELEMENTS;
@@ -82,7 +82,7 @@ static NOINLINE bool ring_make(struct lt_thread *t)
 }
 
 /* Where the next record goes, or NULL if there is no room for a ring. */
-static uint8_t *record_begin(struct lt_thread *t)
+static uint8_t *ring_begin(struct lt_thread *t)
 {
     struct local *local = local_of(t);
     if (UNLIKELY(!local->ring) && !ring_make(t))
@@ -90,7 +90,7 @@ static uint8_t *record_begin(struct lt_thread *t)
     return local->ring + (t->ring_head & (t->ring_capacity - 1)) * LT_RECORD_SIZE;
 }
 
-static void record_end(struct lt_thread *t)
+static void ring_end(struct lt_thread *t)
 {
     /* Release: a reader that sees the head sees the record. */
     __atomic_store_n(&t->ring_head, t->ring_head + 1, __ATOMIC_RELEASE);
@@ -100,18 +100,18 @@ static void record_end(struct lt_thread *t)
 }
 
 /* At the level that records all it is most of what a hold costs: no calls. */
-__attribute__((flatten)) void record_write(struct lt_thread *t, const struct detail *detail)
+__attribute__((flatten)) void ring_write(struct lt_thread *t, const struct lock_event *event)
 {
-    uint8_t *to = record_begin(t);
+    uint8_t *to = ring_begin(t);
     if (to)
-        record_encode(to, t->tid, detail);
-    record_end(t);
+        event_encode(to, t->tid, event);
+    ring_end(t);
 }
 
-void record_write_mark(struct lt_thread *t, uint64_t now, const char *text)
+void ring_write_mark(struct lt_thread *t, uint64_t now, const char *text)
 {
-    uint8_t *to = record_begin(t);
+    uint8_t *to = ring_begin(t);
     if (to)
-        record_encode_mark(to, t->tid, now, text);
-    record_end(t);
+        mark_encode(to, t->tid, now, text);
+    ring_end(t);
 }

@@ -25,10 +25,10 @@ static uint32_t random_next(struct local *local)
 
 /* So often that timing stays under 2 % of what a lock, its mean hold and an unlock take, but more
  * often at first; with a random step, or a program of the same rhythm would always show the same. */
-static uint64_t sample_gap(struct lt_thread *t, const struct lt_slot *slot)
+static uint64_t sample_gap(struct lt_thread *t, const struct lt_slot *counters)
 {
-    uint64_t samples = slot->counts.hold_sampled;
-    uint64_t mean = slot->counts.hold_sampled_ticks / samples;
+    uint64_t samples = counters->counts.hold_sampled;
+    uint64_t mean = counters->counts.hold_sampled_ticks / samples;
     uint64_t cost = SAMPLE_COST_READINGS * lt_clock.read_ticks;
     uint64_t period = SAMPLE_COST_SHARE * cost / (mean + PAIR_TICKS);
     if (period > SAMPLE_GAP_MAX)
@@ -40,11 +40,11 @@ static uint64_t sample_gap(struct lt_thread *t, const struct lt_slot *slot)
 
 /* At the levels that may record holds the hooks come by each time: sample_at is 0. The hold is timed
  * only as often as elsewhere, unless all are recorded. */
-static void acquired_recorded(struct lt_thread *t, struct lt_slot *slot, uint64_t key,
+static void acquired_recorded(struct lt_thread *t, struct lt_slot *counters, uint64_t key,
                               const void *site, uint16_t flags)
 {
-    const struct lt_waits *waits = waits_of(t, slot);
-    bool timed = is_at_level(LT_LEVEL_ALL) || slot->counts.acquisitions >= waits->timing_at;
+    const struct lt_waits *waits = waits_of(t, counters);
+    bool timed = is_at_level(LT_LEVEL_ALL) || counters->counts.acquisitions >= waits->timing_at;
     flags |= timed ? LT_HELD_TIMED | LT_HELD_RECORDED : LT_HELD_RECORDED;
     uint64_t now = lt_now();
     control_check_claim(now);
@@ -53,7 +53,7 @@ static void acquired_recorded(struct lt_thread *t, struct lt_slot *slot, uint64_
     uint32_t top = t->held_top;
     struct lt_held *held = held_at(t, top);
     do { /* complete before it is listed: a release follows what it points to */
-        held_fill(held, key, slot->lock, site, flags);
+        held_fill(held, key, counters->lock, site, flags);
         held->since = now;
         held->wait_start = waits->own;
         held->waits = lock_waits(held);
@@ -61,28 +61,28 @@ static void acquired_recorded(struct lt_thread *t, struct lt_slot *slot, uint64_
     } while (UNLIKELY(held_is_lost(held, key)));
 }
 
-static void acquired_timed(struct lt_thread *t, struct lt_slot *slot, uint64_t key,
+static void acquired_timed(struct lt_thread *t, struct lt_slot *counters, uint64_t key,
                            const void *site, uint16_t flags)
 {
     uint64_t now = lt_now();
-    control_check_claim(now);     /* a program without a contended wait comes by here only */
-    slot->sample_at = UINT64_MAX; /* until the release sets it anew */
-    if (!held_push(t, key, slot->lock, site, now, flags | LT_HELD_TIMED))
-        slot->sample_at = slot->counts.acquisitions + SAMPLE_GAP_MAX;
+    control_check_claim(now);         /* a program without a contended wait comes by here only */
+    counters->sample_at = UINT64_MAX; /* until the release sets it anew */
+    if (!held_push(t, key, counters->lock, site, now, flags | LT_HELD_TIMED))
+        counters->sample_at = counters->counts.acquisitions + SAMPLE_GAP_MAX;
 }
 
 void acquired_slowly(struct lt_thread *t, uint64_t key, uint32_t type, const void *site,
-                     uint16_t flags, struct lt_slot *slot)
+                     uint16_t flags, struct lt_slot *counters)
 {
-    if (UNLIKELY(slot->key != key))
-        slot = slot_of(t, key, type);
-    slot->counts.acquisitions++;
+    if (UNLIKELY(counters->key != key))
+        counters = counters_of(t, key, type);
+    counters->counts.acquisitions++;
     if (is_at_level(LT_LEVEL_BLOCKS))
-        acquired_recorded(t, slot, key, site, flags);
-    else if (slot->counts.acquisitions >= slot->sample_at)
-        acquired_timed(t, slot, key, site, flags);
+        acquired_recorded(t, counters, key, site, flags);
+    else if (counters->counts.acquisitions >= counters->sample_at)
+        acquired_timed(t, counters, key, site, flags);
     else
-        held_push(t, key, slot->lock, site, 0, flags);
+        held_push(t, key, counters->lock, site, 0, flags);
 }
 
 void acquired_again(struct lt_thread *t, uint64_t key, uint32_t type, const void *site)
@@ -93,7 +93,7 @@ void acquired_again(struct lt_thread *t, uint64_t key, uint32_t type, const void
         return;
     }
     held->depth++;
-    slot_of(t, key, type)->counts.acquisitions++;
+    counters_of(t, key, type)->counts.acquisitions++;
 }
 
 void acquired_met(struct lt_thread *t, uint64_t key, uint32_t type, const void *site)
@@ -107,24 +107,24 @@ void acquired_met(struct lt_thread *t, uint64_t key, uint32_t type, const void *
     __atomic_store_n(&held->flags, LT_HELD_SHARED | LT_HELD_MET, __ATOMIC_RELEASE);
 }
 
-void passed_recorded(struct lt_thread *t, struct lt_slot *slot, const void *site)
+void passed_recorded(struct lt_thread *t, struct lt_slot *counters, const void *site)
 {
-    struct detail detail = {.type = LT_RECORD_HOLD,
-                            .kind = (uint32_t)(slot->key >> LT_KIND_SHIFT),
-                            .lock = slot->lock,
-                            .start = lt_now(),
-                            .site = (uint64_t)(uintptr_t)site};
-    detail_defer(t, &detail);
+    struct lock_event event = {.type = LT_RECORD_HOLD,
+                               .kind = (uint32_t)(counters->key >> LT_KIND_SHIFT),
+                               .lock = counters->lock,
+                               .start = lt_now(),
+                               .site = (uint64_t)(uintptr_t)site};
+    event_defer(t, &event);
 }
 
-static ALWAYS_INLINE void hold_add(struct lt_thread *t, struct lt_slot *slot, uint16_t flags,
+static ALWAYS_INLINE void hold_add(struct lt_thread *t, struct lt_slot *counters, uint16_t flags,
                                    uint64_t ticks)
 {
-    struct lt_counts *counts = &slot->counts;
+    struct lt_counts *counts = &counters->counts;
     if (ticks > counts->hold_max)
         counts->hold_max = ticks;
     if (flags & LT_HELD_CONTENDED) {
-        struct lt_waits *waits = waits_of(t, slot);
+        struct lt_waits *waits = waits_of(t, counters);
         waits->hold_contended++;
         waits->hold_contended_ticks += ticks;
         return;
@@ -133,11 +133,11 @@ static ALWAYS_INLINE void hold_add(struct lt_thread *t, struct lt_slot *slot, ui
     counts->hold_sampled_ticks += ticks;
     if (is_at_level(LT_LEVEL_ALL))
         return; /* each one is timed: no gap to work out, which takes divisions */
-    uint64_t next = counts->acquisitions + sample_gap(t, slot);
+    uint64_t next = counts->acquisitions + sample_gap(t, counters);
     if (is_at_level(LT_LEVEL_BLOCKS))
-        waits_of(t, slot)->timing_at = next;
+        waits_of(t, counters)->timing_at = next;
     else
-        slot->sample_at = next;
+        counters->sample_at = next;
 }
 
 /* This thread does not list it. If another one does, its list is stale after the release, and so may
@@ -145,11 +145,11 @@ static ALWAYS_INLINE void hold_add(struct lt_thread *t, struct lt_slot *slot, ui
  * rightly list it; and once only. */
 static struct lt_lock *foreign(struct lt_thread *t, uint64_t key)
 {
-    struct lt_lock *lock = locks_find(key);
+    struct lt_lock *lock = lock_find(key);
     if (!lock)
         return NULL;
     bool known = __atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED) != 0;
-    return known || threads_hold(key, t) ? lock : NULL;
+    return known || held_by_others(key, t) ? lock : NULL;
 }
 
 static bool is_to_be_recorded(const struct lt_held *held)
@@ -204,16 +204,16 @@ static uint64_t hold_ticks(uint64_t since, uint64_t end)
 }
 
 /* The record of a hold that is over. */
-static inline struct detail detail_of(const struct lt_held *held, bool contended)
+static inline struct lock_event event_of(const struct lt_held *held, bool contended)
 {
-    return (struct detail){.type = contended ? LT_RECORD_WAIT : LT_RECORD_HOLD,
-                           .kind = (uint32_t)(held->key >> LT_KIND_SHIFT),
-                           .lock = held->lock,
-                           .stack = contended ? held->stack : 0,
-                           .holder = contended ? held->holder : 0,
-                           .start = contended ? held->wait_start : held->since,
-                           .wait = contended ? held->wait_ticks : 0,
-                           .site = held->site};
+    return (struct lock_event){.type = contended ? LT_RECORD_WAIT : LT_RECORD_HOLD,
+                               .kind = (uint32_t)(held->key >> LT_KIND_SHIFT),
+                               .lock = held->lock,
+                               .stack = contended ? held->stack : 0,
+                               .holder = contended ? held->holder : 0,
+                               .start = contended ? held->wait_start : held->since,
+                               .wait = contended ? held->wait_ticks : 0,
+                               .site = held->site};
 }
 
 void release_account(struct lt_thread *t, struct release *release)
@@ -224,7 +224,7 @@ void release_account(struct lt_thread *t, struct release *release)
     release->accounted = true;
     release->hold = hold_ticks(held->since, release->end);
     if (held->flags & LT_HELD_TIMED)
-        hold_add(t, slot_of(t, held->key, 0), held->flags, release->hold);
+        hold_add(t, counters_of(t, held->key, 0), held->flags, release->hold);
 }
 
 void release_end(struct lt_thread *t, struct release *release)
@@ -237,12 +237,12 @@ void release_end(struct lt_thread *t, struct release *release)
     release_account(t, release);
     release_charge(t, release);
     if (release->recorded) {
-        struct detail detail = detail_of(held, held->flags & LT_HELD_CONTENDED);
-        detail.hold = release->hold;
-        detail_write(t, &detail);
+        struct lock_event event = event_of(held, held->flags & LT_HELD_CONTENDED);
+        event.hold = release->hold;
+        event_write(t, &event);
     }
     if (held->flags & LT_HELD_DEFERRED)
-        details_flush(t);
+        events_flush(t);
 }
 
 void release_undo(struct lt_thread *t, struct release *release)
@@ -263,17 +263,17 @@ void release_undo(struct lt_thread *t, struct release *release)
 
 /* It was not released after all; whether somebody waited for it is not known any more. */
 static void list_again(struct lt_thread *t, uint64_t key, uint64_t since, uint16_t flags,
-                       const struct detail *detail)
+                       const struct lock_event *event)
 {
     flags &= (uint16_t)~LT_HELD_RECORDED;
     struct lt_held *held =
-        held_push(t, key, detail->lock, (const void *)(uintptr_t)detail->site, since, flags);
+        held_push(t, key, event->lock, (const void *)(uintptr_t)event->site, since, flags);
     if (!held || !(flags & LT_HELD_CONTENDED))
         return;
-    held->wait_start = detail->start;
-    held->wait_ticks = detail->wait;
-    held->stack = detail->stack;
-    held->holder = detail->holder;
+    held->wait_start = event->start;
+    held->wait_ticks = event->wait;
+    held->stack = event->stack;
+    held->holder = event->holder;
 }
 
 /* Most releases that need more than released(): of the lock taken last. Twice, for `contended` is known
@@ -284,25 +284,25 @@ static ALWAYS_INLINE int release_last(struct lt_thread *t, const struct lt_held 
 {
     uint64_t key = last->key, since = last->since;
     uint16_t flags = last->flags;
-    struct detail detail = detail_of(last, contended);
+    struct lock_event event = event_of(last, contended);
     bool recorded = contended || is_to_be_recorded(last);
     uint64_t now = lt_now();
-    uint64_t due = blame_take(detail.lock, now, blame_since(last));
+    uint64_t due = blame_take(event.lock, now, blame_since(last));
     held_pop(t, below);
-    detail.hold = hold_ticks(since, now);
+    event.hold = hold_ticks(since, now);
     int result = unlock(lock);
     if (UNLIKELY(t != lt_own.block)) /* forked meanwhile: the block is the parent's */
         return result;
     if (due)
-        blame_charge(t, detail.lock, detail.site, 0, due);
+        blame_charge(t, event.lock, event.site, 0, due);
     if (UNLIKELY(result != 0)) {
-        list_again(t, key, since, flags, &detail);
+        list_again(t, key, since, flags, &event);
         return result;
     }
     if (flags & LT_HELD_TIMED)
-        hold_add(t, slot_of(t, key, 0), flags, detail.hold);
+        hold_add(t, counters_of(t, key, 0), flags, event.hold);
     if (recorded)
-        detail_write(t, &detail);
+        event_write(t, &event);
     return result;
 }
 

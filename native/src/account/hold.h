@@ -11,9 +11,9 @@
 #include "tables/held_list.h"
 #include "tables/thread_table.h"
 
-/* `slot`: of the key, or of another one if it is not where it is looked for. */
+/* `counters`: of the key, or of another one if it is not where it is looked for. */
 NOINLINE void acquired_slowly(struct lt_thread *t, uint64_t key, uint32_t type, const void *site,
-                              uint16_t flags, struct lt_slot *slot);
+                              uint16_t flags, struct lt_slot *counters);
 
 /* The lock was free: counts it and lists it. Each store here must drain before the program's next
  * atomic operation, so there are few; and the rare cases are one call at the end, so that the usual
@@ -21,23 +21,24 @@ NOINLINE void acquired_slowly(struct lt_thread *t, uint64_t key, uint32_t type, 
 static inline void acquired(struct lt_thread *t, uint64_t key, uint32_t type, const void *site,
                             uint16_t flags)
 {
-    struct lt_slot *slots;
-    uint64_t place = slot_place(local_of(t), key, &slots);
-    struct lt_slot *slot = &slots[place];
-    if (UNLIKELY(slot->key != key))
-        slot = &slots[place ^ 1];
-    uint64_t acquisitions = slot->counts.acquisitions + 1;
+    struct lt_slot *table;
+    uint64_t place = counters_home(local_of(t), key, &table);
+    struct lt_slot *counters = &table[place];
+    if (UNLIKELY(counters->key != key))
+        counters = &table[place ^ 1];
+    uint64_t acquisitions = counters->counts.acquisitions + 1;
     uint32_t top = t->held_top;
-    if (UNLIKELY(slot->key != key || acquisitions >= slot->sample_at || top == t->held_size)) {
-        acquired_slowly(t, key, type, site, flags, slot);
+    if (UNLIKELY(counters->key != key || acquisitions >= counters->sample_at ||
+                 top == t->held_size)) {
+        acquired_slowly(t, key, type, site, flags, counters);
         return;
     }
-    slot->counts.acquisitions = acquisitions;
+    counters->counts.acquisitions = acquisitions;
     struct lt_held *held = held_at(t, top);
-    held_fill(held, key, slot->lock, site, flags);
+    held_fill(held, key, counters->lock, site, flags);
     __atomic_store_n(&t->held_top, top + (uint32_t)sizeof(struct lt_held), __ATOMIC_RELEASE);
     if (UNLIKELY(held_is_lost(held, key)))
-        held_fill(held, key, slot->lock, site, flags);
+        held_fill(held, key, counters->lock, site, flags);
 }
 
 /* The same of a lock that the thread may have already: then one level deeper. */
@@ -46,15 +47,15 @@ NOINLINE void acquired_again(struct lt_thread *t, uint64_t key, uint32_t type, c
 /* The same as acquired(), by a reader while a writer waits: when is worth a reading of the clock. */
 NOINLINE void acquired_met(struct lt_thread *t, uint64_t key, uint32_t type, const void *site);
 
-NOINLINE void passed_recorded(struct lt_thread *t, struct lt_slot *slot, const void *site);
+NOINLINE void passed_recorded(struct lt_thread *t, struct lt_slot *counters, const void *site);
 
 /* What was wanted was there, and is nothing to hold. */
 static inline void passed(struct lt_thread *t, uint64_t key, const void *site)
 {
-    struct lt_slot *slot = slot_of(t, key, 0);
-    slot->counts.acquisitions++;
+    struct lt_slot *counters = counters_of(t, key, 0);
+    counters->counts.acquisitions++;
     if (UNLIKELY((lt_own.mode & LEVEL_MASK) == LT_LEVEL_ALL))
-        passed_recorded(t, slot, site);
+        passed_recorded(t, counters, site);
 }
 
 /* One release on its way: begun before the real unlock, ended after it. */

@@ -55,7 +55,7 @@ void misuse_note(struct lt_thread *t, enum lt_misuse_kind kind, uint64_t key, ui
     if ((lt_own.mode & LEVEL_MASK) < LT_LEVEL_CONTENDED)
         return;
     uint32_t mode = thread_busy(t);
-    uint32_t lock = locks_id(key, 0);
+    uint32_t lock = lock_id(key, 0);
     if (lock)
         add(&(struct lt_misuse){.kind = kind,
                                 .lock = lock,
@@ -72,7 +72,7 @@ static bool is_kept(const struct lt_held *held)
 {
     const struct lt_lock *lock = held->lock ? array_at(&lt_shm->locks, held->lock) : NULL;
     bool robust = held->key >> LT_KIND_SHIFT == LT_KIND_MUTEX && lock && lock->type & ROBUST;
-    return lock && !robust && !lock->destroyed && !locks_is_foreign(held->lock);
+    return lock && !robust && !lock->destroyed && !lock_is_distrusted(held->lock);
 }
 
 void misuse_note_kept(struct lt_thread *dead)

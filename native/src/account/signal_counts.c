@@ -7,38 +7,38 @@
  * signal handler then. */
 static struct lt_counts *count_beside_tables(uint64_t key)
 {
-    if (shm_is_strangers())
+    if (shm_is_of_parent())
         return NULL;
-    struct lt_counts *counts = locks_signals(key);
+    struct lt_counts *counts = lock_signal_counts(key);
     if (!counts) {
         __atomic_fetch_or(&lt_shm->notes, LT_NOTE_LOCKS_FOLDED, __ATOMIC_RELAXED);
         return NULL;
     }
     __atomic_fetch_add(&counts->signals, 1, __ATOMIC_RELAXED);
     if (key >> LT_KIND_SHIFT == LT_KIND_SEM && !counts->unheld)
-        signalled_unheld(counts, key); /* who got it is counted elsewhere */
+        signal_note_unheld(counts, key); /* who got it is counted elsewhere */
     return counts;
 }
 
-void signalled_unheld(struct lt_counts *counts, uint64_t key)
+void signal_note_unheld(struct lt_counts *counts, uint64_t key)
 {
     __atomic_store_n(&counts->unheld, 1, __ATOMIC_RELAXED);
-    locks_distrust(key);
+    lock_distrust(key);
 }
 
 /* It may run in a handler that interrupted another hook: so it registers no thread, begins no watch of a
  * child, changes no level and moves no table. The counter does not care for the level. */
-struct lt_counts *signalled_slowly(uint64_t key, uint32_t mode)
+struct lt_counts *signal_count_slowly(uint64_t key, uint32_t mode)
 {
     if (mode == MODE_CHILD)
         return NULL;
     struct lt_thread *t = __atomic_load_n(&lt_own.block, __ATOMIC_RELAXED);
-    struct lt_slot *slot = t && !lt_own.busy ? slot_find_or_fit(t, key, 0) : NULL;
-    if (!slot)
+    struct lt_slot *counters = t && !lt_own.busy ? counters_find_or_fit(t, key, 0) : NULL;
+    if (!counters)
         return count_beside_tables(key);
-    bool unheld = is_unheld(&slot->counts, key);
-    signalled_once(&slot->counts.signals);
+    bool unheld = is_unheld(&counters->counts, key);
+    signal_count_once(&counters->counts.signals);
     if (unheld)
-        signalled_unheld(&slot->counts, key);
-    return &slot->counts;
+        signal_note_unheld(&counters->counts, key);
+    return &counters->counts;
 }

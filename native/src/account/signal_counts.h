@@ -13,7 +13,7 @@
 
 /* In a thread's own table. It must not be cut in two by a signal handler that counts in the same
  * place: on x86-64 it is one instruction, elsewhere the processor begins again. */
-static inline void signalled_once(uint64_t *count)
+static inline void signal_count_once(uint64_t *count)
 {
 #if defined(__x86_64__)
     __asm__ volatile("incq %0" : "+m"(*count) : : "cc");
@@ -31,24 +31,24 @@ static inline bool is_unheld(const struct lt_counts *counts, uint64_t key)
 }
 
 /* Where the thread counts the lock, if that is where it looks first, else NULL. */
-static inline struct lt_counts *signal_counts(uint64_t key, uint32_t mode)
+static inline struct lt_counts *signal_counts_of(uint64_t key, uint32_t mode)
 {
     struct lt_thread *t = ready(mode);
     if (UNLIKELY(!t))
         return NULL;
-    struct lt_slot *slots;
-    uint64_t place = slot_place(local_of(t), key, &slots);
-    return LIKELY(slots[place].key == key) ? &slots[place].counts : NULL;
+    struct lt_slot *table;
+    uint64_t place = counters_home(local_of(t), key, &table);
+    return LIKELY(table[place].key == key) ? &table[place].counts : NULL;
 }
 
 /* At a level that is not dormant. Returns where it was counted, NULL if nowhere. */
-NOINLINE struct lt_counts *signalled_slowly(uint64_t key, uint32_t mode);
+NOINLINE struct lt_counts *signal_count_slowly(uint64_t key, uint32_t mode);
 
 /* Remembers a post by a thread that had not got the semaphore. */
-void signalled_unheld(struct lt_counts *counts, uint64_t key);
+void signal_note_unheld(struct lt_counts *counts, uint64_t key);
 
 /* Where the real function fails nothing was signalled. Returns its result. */
-static inline int signalled_if(int result, struct lt_counts *counted)
+static inline int signal_undo_if(int result, struct lt_counts *counted)
 {
     if (UNLIKELY(result != 0) && counted)
         __atomic_fetch_sub(&counted->signals, 1, __ATOMIC_RELAXED);
@@ -60,31 +60,31 @@ static inline int signalled_if(int result, struct lt_counts *counted)
 #define SIGNAL_HOOK(name, real, type, kind, is_heard)                                              \
     static NOINLINE int name##_slowly(type *lock, uint32_t mode)                                   \
     {                                                                                              \
-        struct lt_counts *counted = signalled_slowly(lock_key(kind, lock), mode);                  \
+        struct lt_counts *counted = signal_count_slowly(lock_key(kind, lock), mode);               \
         if (counted && !is_heard(lock))                                                            \
             __atomic_fetch_add(&counted->unheard, 1, __ATOMIC_RELAXED);                            \
-        return signalled_if(real(lock), counted);                                                  \
+        return signal_undo_if(real(lock), counted);                                                \
     }                                                                                              \
     static NOINLINE int name##_unheld(type *lock, struct lt_counts *counted)                       \
     {                                                                                              \
-        signalled_unheld(counted, lock_key(kind, lock));                                           \
-        return signalled_if(real(lock), counted);                                                  \
+        signal_note_unheld(counted, lock_key(kind, lock));                                         \
+        return signal_undo_if(real(lock), counted);                                                \
     }                                                                                              \
     EXPORT int name(type *lock)                                                                    \
     {                                                                                              \
         uint32_t mode = current_mode();                                                            \
         if (at_rest(mode))                                                                         \
             return real(lock);                                                                     \
-        struct lt_counts *counts = signal_counts(lock_key(kind, lock), mode);                      \
+        struct lt_counts *counts = signal_counts_of(lock_key(kind, lock), mode);                   \
         if (UNLIKELY(!counts))                                                                     \
             return name##_slowly(lock, mode);                                                      \
         bool unheld = is_unheld(counts, lock_key(kind, lock));                                     \
-        signalled_once(&counts->signals);                                                          \
+        signal_count_once(&counts->signals);                                                       \
         if (!is_heard(lock))                                                                       \
-            signalled_once(&counts->unheard);                                                      \
+            signal_count_once(&counts->unheard);                                                   \
         if (UNLIKELY(unheld))                                                                      \
             return name##_unheld(lock, counts);                                                    \
-        return signalled_if(real(lock), counts);                                                   \
+        return signal_undo_if(real(lock), counts);                                                 \
     }
 
 #endif

@@ -85,11 +85,12 @@ void wait_left(struct lt_thread *t, const uintptr_t *frame)
 }
 
 /* The lock that counts the wait, if any does: of locks without a place nobody is to blame. */
-static inline struct lt_lock *counting(struct lt_slot *slot, const struct waiting *w, uint32_t mode)
+static inline struct lt_lock *counting(struct lt_slot *counters, const struct waiting *w,
+                                       uint32_t mode)
 {
     if ((mode & LEVEL_MASK) < LT_LEVEL_CONTENDED || !blame_has_holders(kind_of(w->key)))
         return NULL;
-    struct lt_lock *lock = (struct lt_lock *)(uintptr_t)waits_of(w->thread, slot)->own;
+    struct lt_lock *lock = (struct lt_lock *)(uintptr_t)waits_of(w->thread, counters)->own;
     return LIKELY(lock && lock->key == w->key) && blame_wait_begins(lock, w->start) ? lock : NULL;
 }
 
@@ -114,12 +115,12 @@ void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *w
     w->held_top = t->held_top;
     if (w->held_top)
         blame_charge_held(t, w->held_top, 0, w->start);
-    struct lt_slot *slot = slot_of_waited(t, what->key, what->type);
-    uint32_t lock = slot->lock;
+    struct lt_slot *counters = counters_of_waited(t, what->key, what->type);
+    uint32_t lock = counters->lock;
     uint32_t mode = thread_busy(t);
     if (UNLIKELY(!lock)) /* not counted apart, but to be seen */
-        lock = locks_id_of_waited(what->key, what->type);
-    local_of(t)->wait_counted = w->counted = counting(slot, w, mode);
+        lock = lock_id_of_waited(what->key, what->type);
+    local_of(t)->wait_counted = w->counted = counting(counters, w, mode);
     w->stack = (mode & LEVEL_MASK) >= LT_LEVEL_CONTENDED ? stack_capture(t, frame) : 0;
     thread_ready(t, mode);
     local_of(t)->wait_frame = frame;
@@ -170,10 +171,10 @@ static bool rests(void)
 
 static bool is_still_counted(const struct waiting *w)
 {
-    return rests() ? !lt_own.busy && !shm_is_strangers() : watched() == w->thread;
+    return rests() ? !lt_own.busy && !shm_is_of_parent() : watched() == w->thread;
 }
 
-/* Takes the wait back and returns the thread's slot with the time added, or NULL if the watch began
+/* Takes the wait back and returns the thread's counters with the time added, or NULL if the watch began
  * anew meanwhile. `alone`: it ended with the lock, for this thread alone. */
 static inline struct lt_slot *wait_end(struct waiting *w, uint64_t *waited, bool alone)
 {
@@ -184,31 +185,31 @@ static inline struct lt_slot *wait_end(struct waiting *w, uint64_t *waited, bool
     take_back(w, w->start + *waited, alone);
     if (!is_still_counted(w) || (w->within && kind_of(w->key) == LT_KIND_FUTEX))
         return NULL;
-    struct lt_slot *slot = slot_of(w->thread, w->key, w->type);
+    struct lt_slot *counters = counters_of(w->thread, w->key, w->type);
     if (w->within)
-        return slot;
+        return counters;
     uint32_t held_top = w->thread->held_top;
     if (w->held_top && held_top)
-        blame_charge_held(w->thread, held_top < w->held_top ? held_top : w->held_top, slot->lock,
-                          w->start + *waited);
-    struct lt_waits *waits = waits_of(w->thread, slot);
+        blame_charge_held(w->thread, held_top < w->held_top ? held_top : w->held_top,
+                          counters->lock, w->start + *waited);
+    struct lt_waits *waits = waits_of(w->thread, counters);
     waits->wait_ticks += *waited;
     if (*waited > waits->wait_max)
         waits->wait_max = *waited;
-    return slot;
+    return counters;
 }
 
 void wait_end_holding(struct waiting *w, uint16_t held_flags)
 {
     uint64_t waited;
-    struct lt_slot *slot = wait_end(w, &waited, !(held_flags & LT_HELD_SHARED));
-    if (!slot)
+    struct lt_slot *counters = wait_end(w, &waited, !(held_flags & LT_HELD_SHARED));
+    if (!counters)
         return;
-    slot->counts.acquisitions++;
-    waits_of(w->thread, slot)->contended++;
+    counters->counts.acquisitions++;
+    waits_of(w->thread, counters)->contended++;
     if (rests())
         return; /* its release will not be seen */
-    struct lt_held *held = held_push(w->thread, w->key, slot->lock, w->site, w->start + waited,
+    struct lt_held *held = held_push(w->thread, w->key, counters->lock, w->site, w->start + waited,
                                      held_flags | LT_HELD_TIMED | LT_HELD_CONTENDED);
     if (!held)
         return;
@@ -218,31 +219,31 @@ void wait_end_holding(struct waiting *w, uint16_t held_flags)
     held->holder = w->holder;
 }
 
-static void wait_detail(struct waiting *w, uint32_t type, const struct lt_slot *slot,
-                        uint64_t waited)
+static void wait_event(struct waiting *w, uint32_t type, const struct lt_slot *counters,
+                       uint64_t waited)
 {
-    struct detail detail = {.type = type,
-                            .kind = (uint32_t)(w->key >> LT_KIND_SHIFT),
-                            .lock = slot->lock,
-                            .stack = w->stack,
-                            .holder = w->holder,
-                            .start = w->start,
-                            .wait = waited,
-                            .site = (uint64_t)(uintptr_t)w->site};
-    detail_defer(w->thread, &detail);
+    struct lock_event event = {.type = type,
+                               .kind = (uint32_t)(w->key >> LT_KIND_SHIFT),
+                               .lock = counters->lock,
+                               .stack = w->stack,
+                               .holder = w->holder,
+                               .start = w->start,
+                               .wait = waited,
+                               .site = (uint64_t)(uintptr_t)w->site};
+    event_defer(w->thread, &event);
 }
 
 void wait_end_done(struct waiting *w)
 {
     uint64_t waited;
-    struct lt_slot *slot = wait_end(w, &waited, false);
-    if (!slot)
+    struct lt_slot *counters = wait_end(w, &waited, false);
+    if (!counters)
         return;
-    slot->counts.acquisitions++;
+    counters->counts.acquisitions++;
     if (w->within)
         return;
-    waits_of(w->thread, slot)->contended++;
-    wait_detail(w, LT_RECORD_WAIT, slot, waited);
+    waits_of(w->thread, counters)->contended++;
+    wait_event(w, LT_RECORD_WAIT, counters, waited);
 }
 
 void wait_end_at_once(struct waiting *w)
@@ -255,9 +256,9 @@ void wait_end_at_once(struct waiting *w)
 void wait_end_without(struct waiting *w)
 {
     uint64_t waited;
-    struct lt_slot *slot = wait_end(w, &waited, false);
-    if (slot && !w->within)
-        wait_detail(w, LT_RECORD_TIMEOUT, slot, waited);
+    struct lt_slot *counters = wait_end(w, &waited, false);
+    if (counters && !w->within)
+        wait_event(w, LT_RECORD_TIMEOUT, counters, waited);
 }
 
 void wait_end_refused(struct waiting *w)

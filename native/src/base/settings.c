@@ -102,7 +102,7 @@ static bool read_order(const char *value)
 {
     bool on;
     if (strcmp(value, "mark") == 0)
-        lt_settings.order = ORDER_MARKED;
+        lt_settings.order = ORDER_COOKIES;
     else if (read_switch(value, &on))
         lt_settings.order = on ? ORDER_NOTED : ORDER_NONE;
     else

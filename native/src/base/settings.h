@@ -18,7 +18,7 @@ struct settings {
     uint64_t memory;       /* bytes that the file may take; 0: as many as there are */
     const char
         *children; /* "all", "none", or names with commas between; of use at the start only */
-    enum { ORDER_NONE, ORDER_NOTED, ORDER_MARKED } order; /* in which locks are taken (order.h) */
+    enum { ORDER_NONE, ORDER_NOTED, ORDER_COOKIES } order; /* in which locks are taken (order.h) */
     bool any_tracer; /* where Yama asks, each process of its user may trace this one */
     bool quiet;
 };

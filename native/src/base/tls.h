@@ -13,7 +13,7 @@
 #pragma GCC visibility push(hidden) /* the declarations must say so: then access is direct */
 
 /* A contended acquisition or a wait, kept until the library may write its record. */
-struct detail {
+struct lock_event {
     uint32_t type; /* enum lt_record */
     uint32_t kind;
     uint32_t lock;
@@ -30,9 +30,9 @@ enum {
 
 /* What only the thread itself needs, in lt_thread.own: pointers instead of offsets. */
 struct local {
-    struct lt_slot *slots;
-    uint32_t slot_shift; /* 64 - log2(capacity) */
-    uint32_t jitter;     /* state of the sampling's pseudo-random numbers */
+    struct lt_slot *counters;
+    uint32_t counters_shift; /* 64 - log2(capacity) */
+    uint32_t jitter;         /* state of the sampling's pseudo-random numbers */
     struct lt_held *held;
     struct lt_site *sites;
     uint8_t *ring;
@@ -45,10 +45,10 @@ struct local {
     uint32_t index;     /* of this block */
     uint32_t deferred_count;
     uint32_t held_before; /* bytes of the held list's room that lie before the list */
-    struct detail deferred[DEFERRED_MAX];
-    uint64_t
-        slot_places[TABLE_SIZES]; /* offsets of the block's tables by size, see thread_table.c */
-    uint64_t site_places[TABLE_SIZES];
+    struct lock_event deferred[DEFERRED_MAX];
+    uint64_t counters_offsets
+        [TABLE_SIZES]; /* offsets of the block's tables by size, see thread_table.c */
+    uint64_t sites_offsets[TABLE_SIZES];
     struct {
         uint32_t *known; /* lock orders that need no further check, see lock_order.c */
         uint64_t seed;   /* differs for each thread and each of its segments */

@@ -78,7 +78,7 @@ static struct pending pending_take(struct pending *which)
 
 static struct pending look(struct lt_thread *t, uint64_t key, bool wants_shared)
 {
-    const struct lt_custom *custom = custom_lock_of(t, slot_of(t, key, 0));
+    const struct lt_custom *custom = custom_lock_of(t, counters_of(t, key, 0));
     struct pending seen = {.custom = custom, .wants_shared = wants_shared};
     if (!custom)
         return seen;
@@ -136,7 +136,7 @@ static void end_holding(const void *lock, bool shared, const void *site)
         wait = pending_take(waited);
     const struct lt_held *held = held_find(t, key);
     bool again = held && !!(held->flags & LT_HELD_SHARED) == shared;
-    struct lt_custom *custom = custom_lock_of(t, slot_of(t, key, 0));
+    struct lt_custom *custom = custom_lock_of(t, counters_of(t, key, 0));
     /* Where it was asked for, as of one that was waited for: one line for both. */
     const void *from = wait.waiting.thread ? wait.waiting.site : site;
     if (wait.waiting.thread == t && was_met(t, &wait)) {
@@ -160,7 +160,7 @@ static void end_without(const void *lock)
         return;
     struct pending *waited = pending_find(key_of(lock));
     if (!waited) {
-        waits_of(t, slot_of(t, key_of(lock), 0))->trylock_failed++;
+        waits_of(t, counters_of(t, key_of(lock), 0))->trylock_failed++;
         return;
     }
     struct pending wait = pending_take(waited);
@@ -174,7 +174,7 @@ static void release(const void *lock)
         return;
     uint64_t key = key_of(lock);
     const struct lt_held *held = held_find(t, key);
-    struct lt_custom *custom = custom_lock_of(t, slot_of(t, key, 0));
+    struct lt_custom *custom = custom_lock_of(t, counters_of(t, key, 0));
     if (custom && !(held && held->depth)) {
         bool shared = held ? held->flags & LT_HELD_SHARED : !custom_lock_holders(custom->exclusive);
         custom_lock_change(shared ? &custom->shared : &custom->exclusive, false);
@@ -224,7 +224,7 @@ void locktop_name(const void *lock, const char *name)
     if (!t)
         return;
     uint32_t mode = thread_busy(t);
-    names_set((uint64_t)(uintptr_t)lock, name ? name : "");
+    lock_name_set((uint64_t)(uintptr_t)lock, name ? name : "");
     thread_ready(t, mode);
 }
 
@@ -234,7 +234,7 @@ void locktop_mark(const char *text)
     if (!t || !text || (lt_own.mode & LEVEL_MASK) < LT_LEVEL_CONTENDED)
         return;
     uint32_t mode = thread_busy(t);
-    record_write_mark(t, lt_now(), text);
+    ring_write_mark(t, lt_now(), text);
     thread_ready(t, mode);
 }
 

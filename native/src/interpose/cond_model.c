@@ -42,7 +42,7 @@ static bool is_ended(int result)
 static void check_mutex(struct lt_thread *t, const pthread_cond_t *c, uint32_t mutex,
                         const uintptr_t *frame)
 {
-    struct lt_waits *waits = waits_of(t, slot_of(t, key_of(c), 0));
+    struct lt_waits *waits = waits_of(t, counters_of(t, key_of(c), 0));
     struct lt_lock *lock = (struct lt_lock *)(uintptr_t)waits->own;
     if (!mutex || !lock || lock->key != key_of(c) || c->__data.__wrefs & PROCESS_SHARED)
         return;
@@ -62,7 +62,7 @@ static void begin(struct lt_thread *t, struct wait_call *call, pthread_cond_t *c
     call->mutex = lock_key(LT_KIND_MUTEX, m);
     call->type = (uint32_t)m->__data.__kind;
     call->site = return_address(frame);
-    uint32_t mutex_id = slot_of(t, call->mutex, call->type)->lock;
+    uint32_t mutex_id = counters_of(t, call->mutex, call->type)->lock;
     if (is_new)
         check_mutex(t, c, mutex_id, frame);
     release_begin(t, call->mutex, &call->release);

@@ -64,7 +64,7 @@ static NOINLINE int close_watched(struct lt_thread *t, void *handle)
     dl_iterate_phdr(take_away, &modules);
     for (unsigned i = 0; i < kept(&modules) && watched() == t; i++)
         if (modules.code[i].end)
-            stacks_unloaded(modules.code[i].start, modules.code[i].end);
+            stack_table_unloaded(modules.code[i].start, modules.code[i].end);
     return result;
 }
 

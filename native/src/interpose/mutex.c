@@ -44,7 +44,7 @@ static inline bool holds(int result)
 static inline int with_owner_died(pthread_mutex_t *m, int result)
 {
     if (UNLIKELY(result == EOWNERDEAD))
-        locks_distrust(mutex_key(m));
+        lock_distrust(mutex_key(m));
     return result;
 }
 
@@ -93,12 +93,12 @@ static NOINLINE int wait_for(struct lt_thread *t, pthread_mutex_t *m, const stru
 /* Some are looked at, not tried. Robust ones: glibc's trylock leaves an unrecoverable one locked where
  * its lock does not (2.36). Those with a ceiling: a trylock that is refused lets the next lock pass.
  * All, where somebody behind us sees the lock and the unlock but not the trylock. */
-static inline bool is_looked_at(const pthread_mutex_t *m)
+static inline bool must_not_be_tried(const pthread_mutex_t *m)
 {
     return (m->__data.__kind & (ROBUST | PROTECT)) || UNLIKELY(!mutex_may_be_tried);
 }
 
-static bool looks_free(const pthread_mutex_t *m)
+static bool seems_free(const pthread_mutex_t *m)
 {
     unsigned word = (unsigned)__atomic_load_n(&m->__data.__lock, __ATOMIC_RELAXED);
     return !(word & (m->__data.__kind & PROTECT ? ~CEILING_MASK : OWNER_MASK));
@@ -110,10 +110,10 @@ static NOINLINE int lock_any(pthread_mutex_t *m, const struct call *call, const 
     struct lt_thread *t = watched();
     if (!t)
         return call_real(m, call);
-    mark_taken(t, mutex_key(m), (uint32_t)m->__data.__kind);
+    cookie_taken(t, mutex_key(m), (uint32_t)m->__data.__kind);
     int result = EINVAL;
     bool waits =
-        is_looked_at(m) ? !looks_free(m) : (result = real_pthread_mutex_trylock(m)) == EBUSY;
+        must_not_be_tried(m) ? !seems_free(m) : (result = real_pthread_mutex_trylock(m)) == EBUSY;
     if (call->form == LOCK)
         order_before(t, mutex_key(m), (uint32_t)m->__data.__kind, false, frame);
     if (waits)
@@ -198,11 +198,11 @@ NOINLINE int mutex_trylock_any(pthread_mutex_t *m, const void *site)
     int result = real_pthread_mutex_trylock(m);
     if (!t)
         return result;
-    mark_taken(t, mutex_key(m), (uint32_t)m->__data.__kind);
+    cookie_taken(t, mutex_key(m), (uint32_t)m->__data.__kind);
     if (holds(with_owner_died(m, result)))
         taken(t, m, site);
     else if (result == EBUSY)
-        waits_of(t, slot_of(t, mutex_key(m), (uint32_t)m->__data.__kind))->trylock_failed++;
+        waits_of(t, counters_of(t, mutex_key(m), (uint32_t)m->__data.__kind))->trylock_failed++;
     return result;
 }
 
@@ -228,12 +228,12 @@ static NOINLINE void check_release(struct lt_thread *t, const pthread_mutex_t *m
     enum { ENOUGH = 64, ELIDED = 256 /* has no owner; glibc, nptl/pthreadP.h */ };
     uint64_t key = mutex_key(m);
     uint32_t owner = (uint32_t)m->__data.__owner;
-    const struct lt_lock *lock = locks_find(key);
+    const struct lt_lock *lock = lock_find(key);
     if (!lock || owner == t->tid || m->__data.__kind & ELIDED)
         return;
-    if (!owner && looks_free(m))
+    if (!owner && seems_free(m))
         misuse_note(t, LT_MISUSE_RELEASED_FREE, key, 0, frame);
-    else if (owner && lock->foreign_releases < ENOUGH && threads_hold(key, t))
+    else if (owner && lock->foreign_releases < ENOUGH && held_by_others(key, t))
         misuse_note(t, LT_MISUSE_RELEASED_OTHERS, key, owner, frame);
 }
 
@@ -276,10 +276,10 @@ void mutex_ends(pthread_mutex_t *m)
 void mutex_check_end(const pthread_mutex_t *m, const uintptr_t *frame)
 {
     struct lt_thread *t = watched();
-    const struct lt_lock *lock = t ? locks_find(mutex_key(m)) : NULL;
+    const struct lt_lock *lock = t ? lock_find(mutex_key(m)) : NULL;
     if (!lock)
         return;
-    if (!looks_free(m))
+    if (!seems_free(m))
         misuse_note(t, LT_MISUSE_ENDED_HELD, mutex_key(m), (uint32_t)m->__data.__owner, frame);
     else if (blame_is_waited_for(lock))
         misuse_note(t, LT_MISUSE_ENDED_WAITED, mutex_key(m), 0, frame);

@@ -86,7 +86,7 @@ static int once_c11(void *control, void (*routine)(void))
 static void held_by_another(struct lt_thread *t, uint64_t key)
 {
     if (watched() == t)
-        waits_of(t, slot_of(t, key, 0))->hold_contended++;
+        waits_of(t, counters_of(t, key, 0))->hold_contended++;
 }
 
 static NOINLINE int once_watched(struct lt_thread *t, once_function real, void *control,

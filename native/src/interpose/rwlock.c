@@ -112,7 +112,7 @@ static inline int lock_any(pthread_rwlock_t *l, const struct call *call, const u
                         (call->clock != CLOCK_REALTIME && call->clock != CLOCK_MONOTONIC));
     if (!t || refused)
         return call_real(l, call);
-    mark_taken(t, key_of(l), type_of(l));
+    cookie_taken(t, key_of(l), type_of(l));
     int tried = call->shared ? real_pthread_rwlock_tryrdlock(l) : real_pthread_rwlock_trywrlock(l);
     if (call->form == LOCK)
         order_before(t, key_of(l), type_of(l), call->shared, frame);
@@ -158,11 +158,11 @@ static inline int tried(pthread_rwlock_t *l, int result, bool shared, const void
 {
     struct lt_thread *t = watched();
     if (t)
-        mark_taken(t, key_of(l), type_of(l));
+        cookie_taken(t, key_of(l), type_of(l));
     if (t && result == 0)
         taken(t, l, shared, site);
     else if (t && result == EBUSY)
-        waits_of(t, slot_of(t, key_of(l), type_of(l)))->trylock_failed++;
+        waits_of(t, counters_of(t, key_of(l), type_of(l)))->trylock_failed++;
     return result;
 }
 
@@ -186,11 +186,11 @@ static NOINLINE void check_release(struct lt_thread *t, const pthread_rwlock_t *
                                    const uintptr_t *frame)
 {
     uint32_t writer = (uint32_t)l->__data.__cur_writer;
-    if (!locks_find(key_of(l)))
+    if (!lock_find(key_of(l)))
         return;
     if (!is_held(l))
         misuse_note(t, LT_MISUSE_RELEASED_FREE, key_of(l), 0, frame);
-    else if (writer && writer != t->tid && threads_hold(key_of(l), t))
+    else if (writer && writer != t->tid && held_by_others(key_of(l), t))
         misuse_note(t, LT_MISUSE_RELEASED_OTHERS, key_of(l), writer, frame);
 }
 
@@ -218,7 +218,7 @@ EXPORT int pthread_rwlock_init(pthread_rwlock_t *l, const pthread_rwlockattr_t *
 EXPORT int pthread_rwlock_destroy(pthread_rwlock_t *l)
 {
     struct lt_thread *t = watched();
-    const struct lt_lock *lock = t ? locks_find(key_of(l)) : NULL;
+    const struct lt_lock *lock = t ? lock_find(key_of(l)) : NULL;
     if (lock && is_held(l))
         misuse_note(t, LT_MISUSE_ENDED_HELD, key_of(l), (uint32_t)l->__data.__cur_writer, FRAME());
     else if (lock && blame_is_waited_for(lock))

@@ -110,7 +110,7 @@ EXPORT int sem_trywait(sem_t *s)
     if (result == 0)
         passed(t, key_of(s), __builtin_return_address(0));
     else if (errno == EAGAIN)
-        waits_of(t, slot_of(t, key_of(s), 0))->trylock_failed++;
+        waits_of(t, counters_of(t, key_of(s), 0))->trylock_failed++;
     return result;
 }
 
@@ -129,7 +129,7 @@ static void is_called(sem_t *s, const char *name)
     if (!t)
         return;
     uint32_t mode = thread_busy(t);
-    names_set(key_of(s), name);
+    lock_name_set(key_of(s), name);
     thread_ready(t, mode);
 }
 

@@ -52,7 +52,7 @@ EXPORT int pthread_spin_trylock(pthread_spinlock_t *l)
     if (t && result == 0)
         acquired(t, key_of(l), 0, __builtin_return_address(0), 0);
     else if (t && result == EBUSY)
-        waits_of(t, slot_of(t, key_of(l), 0))->trylock_failed++;
+        waits_of(t, counters_of(t, key_of(l), 0))->trylock_failed++;
     return result;
 }
 

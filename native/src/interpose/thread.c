@@ -52,7 +52,7 @@ static struct lt_thread *prepare(void *(*start)(void *), void *argument, const v
     block->start = (uint64_t)(uintptr_t)start;
     block->created_at = (uint64_t)(uintptr_t)site;
     block->creator = t->tid;
-    lineage_creates(t, block);
+    happens_before_creates(t, block);
     return block;
 }
 
@@ -128,7 +128,7 @@ static inline int join_any(pthread_t thread, void **value, const struct call *ca
     struct lt_thread *t = watched();
     if (!t)
         return call_real(thread, value, call);
-    struct lt_life *known = lineage_find(thread);
+    struct lt_life *known = happens_before_find(thread);
     int tried = call->form == CLOCK ? EBUSY : real_pthread_tryjoin_np(thread, value);
     if (tried != 0)
         tried = wait_for(t, thread, value, call, frame);
@@ -137,7 +137,7 @@ static inline int join_any(pthread_t thread, void **value, const struct call *ca
     if (UNLIKELY(t->wait.key))
         wait_left(t, frame);
     if (tried == 0)
-        lineage_joins(thread, known);
+        happens_before_joins(thread, known);
     return tried;
 }
 

@@ -14,7 +14,7 @@ enum { CHAIN_MAX = 256 }; /* looked at: threads that end and begin in one place 
 static bool is_used;
 static uint32_t bucket[1u << BUCKET_BITS]; /* index + 1 of the newest */
 
-void lineage_init(void)
+void happens_before_init(void)
 {
     array_init(&lt_shm->lives, sizeof(struct lt_life), LIVES_FIRST);
     if (is_used)
@@ -27,7 +27,7 @@ static uint32_t *bucket_of(uint64_t pthread)
     return &bucket[lock_hash(pthread) >> (64 - BUCKET_BITS)];
 }
 
-void lineage_look_again(struct lt_thread *t)
+void happens_before_renew_seed(struct lt_thread *t)
 {
     struct local *local = local_of(t);
     local->order.seed = lock_hash(lock_hash(t->birth << 32 | local->order.segment) ^ t->mode);
@@ -36,10 +36,10 @@ void lineage_look_again(struct lt_thread *t)
 static void segment_begin(struct lt_thread *t, uint32_t segment)
 {
     local_of(t)->order.segment = segment;
-    lineage_look_again(t);
+    happens_before_renew_seed(t);
 }
 
-void lineage_begin(struct lt_thread *t)
+void happens_before_begin(struct lt_thread *t)
 {
     local_of(t)->order.life = 0;
     segment_begin(t, 0);
@@ -81,26 +81,26 @@ static void keep(struct lt_thread *t)
     changed();
 }
 
-void lineage_keep(struct lt_thread *t)
+void happens_before_keep(struct lt_thread *t)
 {
-    if (local_of(t)->order.life || shm_is_strangers())
+    if (local_of(t)->order.life || shm_is_of_parent())
         return;
     uint32_t mode = thread_busy(t);
     keep(t);
     thread_ready(t, mode);
 }
 
-void lineage_creates(struct lt_thread *t, struct lt_thread *created)
+void happens_before_creates(struct lt_thread *t, struct lt_thread *created)
 {
     struct local *local = local_of(created);
-    lineage_keep(t);
+    happens_before_keep(t);
     local->order.creator = (uint32_t)t->birth;
     local->order.created_in = local_of(t)->order.segment;
     segment_begin(t, local_of(t)->order.segment + 1);
 }
 
 /* The newest of this pthread_t is the one: the others have ended, or it would not be used again. */
-struct lt_life *lineage_find(pthread_t thread)
+struct lt_life *happens_before_find(pthread_t thread)
 {
     uint32_t at = __atomic_load_n(bucket_of((uint64_t)thread), __ATOMIC_ACQUIRE);
     for (int i = 0; at && i < CHAIN_MAX; i++) {
@@ -113,15 +113,15 @@ struct lt_life *lineage_find(pthread_t thread)
 }
 
 /* A thread of which nothing is kept did nothing of interest, and nothing comes of its end. */
-void lineage_joins(pthread_t thread, struct lt_life *known)
+void happens_before_joins(pthread_t thread, struct lt_life *known)
 {
     struct lt_thread *t = watched();
-    if (!t || shm_is_strangers())
+    if (!t || shm_is_of_parent())
         return;
-    struct lt_life *life = known ? known : lineage_find(thread);
+    struct lt_life *life = known ? known : happens_before_find(thread);
     if (!life)
         return;
-    lineage_keep(t);
+    happens_before_keep(t);
     segment_begin(t, local_of(t)->order.segment + 1);
     life->joined_in = local_of(t)->order.segment;
     __atomic_store_n(&life->joiner, (uint32_t)t->birth, __ATOMIC_RELEASE);

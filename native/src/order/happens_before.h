@@ -7,25 +7,25 @@
 #include "locktop/abi.h"
 
 /* Makes the table. */
-void lineage_init(void);
+void happens_before_init(void);
 
 /* The calling thread begins. */
-void lineage_begin(struct lt_thread *t);
+void happens_before_begin(struct lt_thread *t);
 
 /* Whatever orders of locks it knows (order.h): it does not know those of a new segment, or level. */
-void lineage_look_again(struct lt_thread *t);
+void happens_before_renew_seed(struct lt_thread *t);
 
 /* Thread t is about to create one whose block will be `created`. */
-void lineage_creates(struct lt_thread *t, struct lt_thread *created);
+void happens_before_creates(struct lt_thread *t, struct lt_thread *created);
 
 /* The thread is of interest, so what is known of its beginning and its end is to be kept. */
-void lineage_keep(struct lt_thread *t);
+void happens_before_keep(struct lt_thread *t);
 
 /* What is kept of a thread that nobody has joined, or NULL. To be asked before it is joined: its
  * pthread_t may be another thread's afterwards. */
-struct lt_life *lineage_find(pthread_t thread);
+struct lt_life *happens_before_find(pthread_t thread);
 
-/* The calling thread has joined it; `known` is what lineage_find() said before. */
-void lineage_joins(pthread_t thread, struct lt_life *known);
+/* The calling thread has joined it; `known` is what happens_before_find() said before. */
+void happens_before_joins(pthread_t thread, struct lt_life *known);
 
 #endif

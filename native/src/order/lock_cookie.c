@@ -10,7 +10,7 @@
 #include "shm/segment.h"
 #include "tables/thread_table.h"
 
-#define OURS 0x6c6f636bu /* the upper half: what else is there is the program's, and stays */
+#define COOKIE_TAG 0x6c6f636bu /* the upper half: what else is there is the program's, and stays */
 
 /* glibc chains robust mutexes through their __list (nptl/descr.h), and has no use for it in others; its
  * rwlocks have a __pad2. Of a lock that several processes share each would write its own. */
@@ -38,10 +38,10 @@ static uint64_t *word_of(uint64_t key)
 }
 
 /* The address is in it: a copy of a lock is another one. */
-static uint64_t mark_of(uint64_t key, uint32_t generation, uint16_t marked)
+static uint64_t cookie_of(uint64_t key, uint32_t generation, uint16_t marked)
 {
     uint32_t life = generation << 16 ^ marked;
-    return (uint64_t)OURS << 32 | (uint32_t)((lock_hash(key) >> 32) ^ life);
+    return (uint64_t)COOKIE_TAG << 32 | (uint32_t)((lock_hash(key) >> 32) ^ life);
 }
 
 static void set(struct lt_lock *lock, uint16_t marked)
@@ -50,40 +50,40 @@ static void set(struct lt_lock *lock, uint16_t marked)
     order_life_changed(lock->key);
 }
 
-static void has_none(struct lt_lock *lock)
+static void cookie_removed(struct lt_lock *lock)
 {
     if (__atomic_load_n(&lock->marked, __ATOMIC_RELAXED))
         set(lock, 0);
 }
 
-void mark_lock(struct lt_lock *lock)
+void cookie_check(struct lt_lock *lock)
 {
     uint64_t *word = word_of(lock->key);
     if (!word) {
-        has_none(lock);
+        cookie_removed(lock);
         return;
     }
     uint32_t generation = __atomic_load_n(&lock->generation, __ATOMIC_RELAXED);
     uint16_t marked = __atomic_load_n(&lock->marked, __ATOMIC_ACQUIRE);
     uint64_t found = __atomic_load_n(word, __ATOMIC_RELAXED);
-    if (marked && found == mark_of(lock->key, generation, marked))
+    if (marked && found == cookie_of(lock->key, generation, marked))
         return;
-    if (found && found >> 32 != OURS) {
-        has_none(lock);
+    if (found && found >> 32 != COOKIE_TAG) {
+        cookie_removed(lock);
         return;
     }
     uint16_t next = marked == UINT16_MAX ? 1 : (uint16_t)(marked + 1);
     /* Of two that come at once one does it: the other one finds it marked the next time. */
-    if (__atomic_compare_exchange_n(word, &found, mark_of(lock->key, generation, next), false,
+    if (__atomic_compare_exchange_n(word, &found, cookie_of(lock->key, generation, next), false,
                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         set(lock, next);
 }
 
-void mark_met(struct lt_thread *t, uint64_t key, uint32_t type)
+void cookie_check_taken(struct lt_thread *t, uint64_t key, uint32_t type)
 {
-    if ((t->mode & LEVEL_MASK) < LT_LEVEL_CONTENDED || shm_is_strangers())
+    if ((t->mode & LEVEL_MASK) < LT_LEVEL_CONTENDED || shm_is_of_parent())
         return;
-    struct lt_lock *lock = array_at(&lt_shm->locks, slot_of(t, key, type)->lock);
+    struct lt_lock *lock = array_at(&lt_shm->locks, counters_of(t, key, type)->lock);
     if (lock && lock->key == key)
-        mark_lock(lock);
+        cookie_check(lock);
 }

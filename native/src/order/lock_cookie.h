@@ -14,15 +14,15 @@
 
 /* Gives the lock a mark, if it has none, and a new life, if it had one; lt_lock.marked is 0 where it can
  * have none. */
-void mark_lock(struct lt_lock *lock);
+void cookie_check(struct lt_lock *lock);
 
-NOINLINE void mark_met(struct lt_thread *t, uint64_t key, uint32_t type);
+NOINLINE void cookie_check_taken(struct lt_thread *t, uint64_t key, uint32_t type);
 
 /* The thread is about to take the lock, or has just taken it. */
-static inline void mark_taken(struct lt_thread *t, uint64_t key, uint32_t type)
+static inline void cookie_taken(struct lt_thread *t, uint64_t key, uint32_t type)
 {
-    if (UNLIKELY(lt_settings.order == ORDER_MARKED))
-        mark_met(t, key, type);
+    if (UNLIKELY(lt_settings.order == ORDER_COOKIES))
+        cookie_check_taken(t, key, type);
 }
 
 #endif

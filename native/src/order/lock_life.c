@@ -13,16 +13,16 @@
 static void trust_again(struct lt_lock *lock, uint64_t key)
 {
     if (key >> LT_KIND_SHIFT != LT_KIND_SEM &&
-        __atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED) && !threads_hold(key, NULL))
+        __atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED) && !held_by_others(key, NULL))
         __atomic_store_n(&lock->foreign_releases, 0, __ATOMIC_RELAXED);
 }
 
 void lock_life_begins(uint64_t key, uint32_t type, const void *site)
 {
-    names_forget(key);
-    struct lt_lock *lock = locks_find(key);
+    lock_name_forget(key);
+    struct lt_lock *lock = lock_find(key);
     if (!lock) {
-        births_note(key, type, site);
+        init_site_note(key, type, site);
         return;
     }
     __atomic_store_n(&lock->made_at, stack_id_of_site(site), __ATOMIC_RELAXED);
@@ -36,10 +36,10 @@ void lock_life_begins(uint64_t key, uint32_t type, const void *site)
 
 void lock_life_ends(uint64_t key)
 {
-    names_forget(key);
-    struct lt_lock *lock = locks_find(key);
+    lock_name_forget(key);
+    struct lt_lock *lock = lock_find(key);
     if (!lock) {
-        births_forget(key);
+        init_site_forget(key);
         return;
     }
     __atomic_store_n(&lock->destroyed, 1, __ATOMIC_RELEASE);

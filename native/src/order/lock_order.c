@@ -16,10 +16,10 @@ enum {
     ORDERS_MAX = 1 << 14,
     BUCKET_BITS = 11,
     PATH_BITS = 12,
-    PATH_MAX = 128,         /* orders of locks that are taken at the same places */
-    LOOK_ALL_THE_SAME = 64, /* at one in so many of those beyond */
-    SEEN_OF_ONE = 4,        /* segments of one thread in lt_order.seen */
-    SEEN_FIRST = 5          /* of lt_order.seen stay: the others make way for later ones */
+    PATH_MAX = 128,      /* orders of locks that are taken at the same places */
+    RECHECK_PERIOD = 64, /* at one in so many of those beyond */
+    SEEN_OF_ONE = 4,     /* segments of one thread in lt_order.seen */
+    SEEN_FIRST = 5       /* of lt_order.seen stay: the others make way for later ones */
 };
 
 #define FACTOR 0x9e3779b97f4a7c15u /* 2^64 / golden ratio */
@@ -30,10 +30,10 @@ static uint32_t bucket[1u << BUCKET_BITS];            /* index + 1 */
 static uint8_t path[1u << PATH_BITS];                 /* how many orders have these sites */
 static uint32_t known_to_all[1u << ORDER_KNOWN_BITS]; /* for threads without room of their own */
 
-void orders_init(void)
+void lock_order_init(void)
 {
     array_init(&lt_shm->orders, sizeof(struct lt_order), ORDERS_FIRST);
-    lineage_init();
+    happens_before_init();
     if (!is_used)
         return;
     memset(bucket, 0, sizeof bucket); /* a forked child */
@@ -179,9 +179,9 @@ static uint32_t life_now(const struct lt_lock *lock)
     return seen << 16 ^ __atomic_load_n(&lock->marked, __ATOMIC_RELAXED);
 }
 
-static bool is_marked(struct lt_lock *lock)
+static bool has_cookie(struct lt_lock *lock)
 {
-    return lt_settings.order == ORDER_MARKED && __atomic_load_n(&lock->marked, __ATOMIC_RELAXED);
+    return lt_settings.order == ORDER_COOKIES && __atomic_load_n(&lock->marked, __ATOMIC_RELAXED);
 }
 
 /* An entry of a lock that other threads give back may be stale. */
@@ -192,7 +192,7 @@ static void add_held(struct lt_order *order, const struct lt_held *held)
         return;
     if (held->flags & LT_HELD_SHARED)
         order->flags |= 1u << order->held_count;
-    if (is_marked(lock))
+    if (has_cookie(lock))
         order->flags |= LT_ORDER_KNOWN << order->held_count;
     order->held[order->held_count] = held->lock;
     order->held_life[order->held_count] = life_now(lock);
@@ -210,11 +210,11 @@ static void describe_held(struct lt_thread *t, struct lt_order *order)
 
 static bool describe_lock(struct lt_thread *t, const struct want *want, struct lt_order *order)
 {
-    order->lock = slot_of(t, want->key, want->type)->lock;
+    order->lock = counters_of(t, want->key, want->type)->lock;
     struct lt_lock *lock = order->lock ? array_at(&lt_shm->locks, order->lock) : NULL;
     if (!lock)
         return false;
-    order->flags |= is_marked(lock) ? LT_ORDER_KNOWN << LT_ORDER_HELD : 0;
+    order->flags |= has_cookie(lock) ? LT_ORDER_KNOWN << LT_ORDER_HELD : 0;
     order->life = life_now(lock);
     order->flags |= want->shared ? LT_ORDER_SHARED : 0;
     order->hash = hash_of(order);
@@ -237,7 +237,7 @@ static void enter_new(struct lt_thread *t, const struct want *want, uint8_t *cou
         ++*count; /* two at once may count as one */
     }
     if (order) {
-        lineage_keep(t);
+        happens_before_keep(t);
         see(order, (uint32_t)t->birth, local_of(t)->order.segment);
     }
 }
@@ -256,7 +256,7 @@ static uint8_t *path_of(struct lt_thread *t, const uintptr_t *frame)
  * else takes them in the orders that are noted is asked from time to time. */
 static bool is_one_too_many(struct lt_thread *t, const uint8_t *count)
 {
-    return UNLIKELY(*count >= PATH_MAX) && ++local_of(t)->order.skipped % LOOK_ALL_THE_SAME;
+    return UNLIKELY(*count >= PATH_MAX) && ++local_of(t)->order.skipped % RECHECK_PERIOD;
 }
 
 void order_note(struct lt_thread *t, uint64_t key, uint32_t type, bool shared,
@@ -266,7 +266,7 @@ void order_note(struct lt_thread *t, uint64_t key, uint32_t type, bool shared,
     if (is_one_too_many(t, count))
         return;
     uint32_t mode = thread_busy(t);
-    if (!shm_is_strangers()) {
+    if (!shm_is_of_parent()) {
         if (lt_settings.order && (mode & LEVEL_MASK) >= LT_LEVEL_CONTENDED)
             enter_new(t, &(struct want){key, type, shared, frame}, count);
         remember(t, order_hash(t, key, shared));
@@ -274,8 +274,8 @@ void order_note(struct lt_thread *t, uint64_t key, uint32_t type, bool shared,
     thread_ready(t, mode);
 }
 
-void order_look(struct lt_thread *t, uint64_t key, uint32_t type, bool shared,
-                const uintptr_t *frame)
+void order_check(struct lt_thread *t, uint64_t key, uint32_t type, bool shared,
+                 const uintptr_t *frame)
 {
     if (!order_is_known(t, order_hash(t, key, shared)))
         order_note(t, key, type, shared, frame);

@@ -9,7 +9,7 @@
 #include "tables/held_list.h"
 
 /* Makes the tables. */
-void orders_init(void);
+void lock_order_init(void);
 
 /* A lock was initialised or destroyed: what was known of its address is to be looked at again. */
 void order_life_changed(uint64_t key);
@@ -70,8 +70,8 @@ NOINLINE void order_note(struct lt_thread *t, uint64_t key, uint32_t type, bool 
                          const uintptr_t *frame);
 
 /* As order_before(), of a thread that holds other locks. */
-NOINLINE void order_look(struct lt_thread *t, uint64_t key, uint32_t type, bool shared,
-                         const uintptr_t *frame);
+NOINLINE void order_check(struct lt_thread *t, uint64_t key, uint32_t type, bool shared,
+                          const uintptr_t *frame);
 
 /* The thread wants a lock, or has just got it and not listed it yet, in a way that would wait for it
  * without end; `frame` is FRAME() of the hook. */
@@ -79,7 +79,7 @@ static inline void order_before(struct lt_thread *t, uint64_t key, uint32_t type
                                 const uintptr_t *frame)
 {
     if (UNLIKELY(t->held_top))
-        order_look(t, key, type, shared, frame);
+        order_check(t, key, type, shared, frame);
 }
 
 #endif

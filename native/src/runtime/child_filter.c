@@ -23,7 +23,7 @@ static bool is_named(const char *names, const char *program)
     return false;
 }
 
-bool children_allow_forks(const char *which, const char *program)
+bool child_filter_forks(const char *which, const char *program)
 {
     return !strcmp(which, "all") || (strcmp(which, "none") != 0 && is_named(which, program));
 }
@@ -83,7 +83,7 @@ static bool is_child(const char *directory)
     return false;
 }
 
-bool children_allow(const char *which, const char *program, const char *directory)
+bool child_filter_program(const char *which, const char *program, const char *directory)
 {
-    return children_allow_forks(which, program) || !is_child(directory);
+    return child_filter_forks(which, program) || !is_child(directory);
 }

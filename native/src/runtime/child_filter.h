@@ -6,9 +6,9 @@
 
 /* By LOCKTOP_CHILDREN, for a program that begins; `program` is its path or name. Asks /proc for its
  * ancestors only where that matters. */
-bool children_allow(const char *which, const char *program, const char *directory);
+bool child_filter_program(const char *which, const char *program, const char *directory);
 
 /* The same for a child that was forked, and runs on in the same program. */
-bool children_allow_forks(const char *which, const char *program);
+bool child_filter_forks(const char *which, const char *program);
 
 #endif

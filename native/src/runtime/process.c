@@ -85,12 +85,13 @@ static bool watch_begin(void)
         say(reason);
         return false;
     }
-    names_init();
+    lock_names_init();
     custom_locks_init();
     misuses_init();
-    orders_init();
+    lock_order_init();
     stack_capture_init();
-    if (threads_init(read_tid) == 0 && locks_init() == 0 && stacks_init() == 0 && publish())
+    if (threads_init(read_tid) == 0 && lock_table_init() == 0 && stack_table_init() == 0 &&
+        publish())
         return true;
     shm_remove();
     struct shm_map map = shm_detach();
@@ -105,7 +106,7 @@ static void inherit_held(void)
     struct lt_thread *t = watched();
     for (uint32_t i = 0; t && i < inherited_count; i++) {
         const struct inherited *from = &inherited[i];
-        struct lt_held *held = held_push(t, from->key, slot_of(t, from->key, 0)->lock,
+        struct lt_held *held = held_push(t, from->key, counters_of(t, from->key, 0)->lock,
                                          (const void *)(uintptr_t)from->site, 0,
                                          (uint16_t)(from->flags & LT_HELD_SHARED));
         if (held)
@@ -150,7 +151,7 @@ void process_after_fork_in_child(void)
     if (!lt_shm)
         return;
     if (shm_is_sealed()) {
-        thread_unwatch(); /* nor are the threads that it makes: shm_is_strangers() */
+        thread_unwatch(); /* nor are the threads that it makes: shm_is_of_parent() */
         return;
     }
     /* Not where it forked in the middle of our work. */
@@ -170,8 +171,8 @@ void process_start(char *const *environ, uint32_t (*read_tid_of_caller)(void))
     /* Now: programs that change their title write over their environment. */
     const char *program = (const char *)getauxval(AT_EXECFN);
     program = program ? program : "";
-    forks_watched = children_allow_forks(lt_settings.children, program);
-    if (!children_allow(lt_settings.children, program, lt_settings.directory)) {
+    forks_watched = child_filter_forks(lt_settings.children, program);
+    if (!child_filter_program(lt_settings.children, program, lt_settings.directory)) {
         shm_leave_reason("LOCKTOP_CHILDREN leaves out this child of a watched process");
         return;
     }
@@ -180,7 +181,7 @@ void process_start(char *const *environ, uint32_t (*read_tid_of_caller)(void))
     lt_clock_init();
     pthread_atfork(process_before_fork, NULL, process_after_fork_in_child);
     if (watch_begin())
-        sweep_directory(lt_settings.directory, lt_shm->pid_namespace);
+        stale_files_remove(lt_settings.directory, lt_shm->pid_namespace);
 }
 
 /* The name goes, the mapping stays: other threads may still run, and a reader that has the file

@@ -80,13 +80,13 @@ static bool block_furnish(struct lt_thread *t, uint32_t index)
     local->held = t->held_inline;
     t->held_size = sizeof t->held_inline;
     t->held = array_offset(&lt_shm->threads, index) + offsetof(struct lt_thread, held_inline);
-    return tables_init(t);
+    return thread_table_init(t);
 }
 
 /* A block that carries nothing over but its tables, its ring and the numbers that must go on. */
 static void block_clear(struct lt_thread *t)
 {
-    tables_clear(t);
+    thread_table_clear(t);
     t->held_top = 0;
     t->held_lost = 0;
     t->wait.key = 0;
@@ -108,12 +108,12 @@ static void retire(struct lt_thread *t)
     misuse_note_kept(t);
     __atomic_fetch_add(&lt_shm->retire_seq, 1, __ATOMIC_ACQ_REL);
     for (uint32_t i = 0; i < t->slot_capacity; i++)
-        if (local->slots[i].key)
-            locks_retire_slot(&local->slots[i]);
-    locks_retire_slot(&t->other);
+        if (local->counters[i].key)
+            lock_retire_counters(&local->counters[i]);
+    lock_retire_counters(&t->other);
     for (uint32_t i = 0; i < t->site_capacity; i++)
         if (local->sites[i].count)
-            locks_retire_site(&local->sites[i]);
+            lock_retire_site(&local->sites[i]);
     block_clear(t);
     block_free(t);
     __atomic_fetch_add(&lt_shm->retire_seq, 1, __ATOMIC_ACQ_REL);
@@ -189,7 +189,7 @@ static struct lt_thread *block_without_room(uint32_t count)
 
 struct lt_thread *thread_reserve(void)
 {
-    if (!lt_shm || shm_is_strangers())
+    if (!lt_shm || shm_is_of_parent())
         return NULL;
     uint32_t count = __atomic_load_n(&lt_shm->threads.count, __ATOMIC_RELAXED);
     struct lt_thread *t = block_reuse();
@@ -226,10 +226,10 @@ void thread_adopt(struct lt_thread *t)
     t->birth = __atomic_add_fetch(&births, 1, __ATOMIC_RELAXED);
     t->mode = current_mode();
     local_of(t)->jitter = (uint32_t)(lock_hash(t->birth) >> 32) | 1;
-    lineage_begin(t);
+    happens_before_begin(t);
     __atomic_store_n(&t->state, LT_THREAD_LIVE, __ATOMIC_RELEASE);
     lt_own.block = t;
-    lt_own.tid = read_tid && lt_settings.order != ORDER_MARKED ? t->tid : 0;
+    lt_own.tid = read_tid && lt_settings.order != ORDER_COOKIES ? t->tid : 0;
     lt_own.mode = dormant(t->mode) ? MODE_NEVER : t->mode;
 }
 
@@ -244,7 +244,7 @@ struct lt_thread *thread_register(void)
         thread_adopt(t);
     } else {
         unwatched = true;
-        if (lt_shm && !shm_is_strangers())
+        if (lt_shm && !shm_is_of_parent())
             __atomic_fetch_add(&lt_shm->threads_unwatched, 1, __ATOMIC_RELAXED);
     }
     registering = false;

@@ -26,8 +26,8 @@ struct lt_thread *thread_enter(uint32_t mode)
         t->held_top = 0;
         local_of(t)->deferred_count = 0;
     }
-    slots_time_next(t); /* another level times other holds */
+    counters_time_next_hold(t); /* another level times other holds */
     lt_own.mode = t->mode = mode;
-    lineage_look_again(t);
+    happens_before_renew_seed(t);
     return t;
 }

@@ -96,7 +96,7 @@ static bool arena_room(uint64_t end)
 
 bool shm_seal(void)
 {
-    bool is_ours = lt_shm && !shm_is_strangers();
+    bool is_ours = lt_shm && !shm_is_of_parent();
     if (is_ours && sys_getpid() != lt_shm->pid)
         return false; /* a vfork child confines itself, not this process */
     if (is_ours) {
@@ -114,7 +114,7 @@ void shm_unseal(void)
 }
 
 /* The place that comes after `used`; 0 if there is none. */
-static uint64_t place_after(uint64_t used, uint64_t size, uint64_t alignment)
+static uint64_t range_after(uint64_t used, uint64_t size, uint64_t alignment)
 {
     uint64_t start = round_up(used, alignment);
     unsigned segment = shm_segment_of(start);
@@ -127,11 +127,11 @@ static uint64_t place_after(uint64_t used, uint64_t size, uint64_t alignment)
 
 static uint64_t alloc(uint64_t size, uint64_t alignment)
 {
-    if (!lt_shm || shm_is_strangers())
+    if (!lt_shm || shm_is_of_parent())
         return 0;
     uint64_t used = __atomic_load_n(&lt_shm->used, __ATOMIC_RELAXED);
     for (;;) {
-        uint64_t start = place_after(used, size, alignment);
+        uint64_t start = range_after(used, size, alignment);
         if (!start || !arena_room(start + size))
             return 0;
         if (__atomic_compare_exchange_n(&lt_shm->used, &used, start + size, false, __ATOMIC_ACQ_REL,
@@ -160,12 +160,12 @@ static bool arena_skip(uint64_t start, uint64_t end)
 /* What is left of the segment before is not reserved either. */
 uint64_t shm_alloc_sparse(uint64_t size)
 {
-    if (!lt_shm || shm_is_strangers())
+    if (!lt_shm || shm_is_of_parent())
         return 0;
     uint64_t start, used = __atomic_load_n(&lt_shm->used, __ATOMIC_RELAXED);
     size = round_up(size, LT_PAGE);
     do {
-        start = place_after(used, size, LT_PAGE);
+        start = range_after(used, size, LT_PAGE);
         if (!start || start + size > lt_shm->limit) {
             refuse();
             return 0;
@@ -183,7 +183,7 @@ uint64_t shm_alloc(uint64_t size)
 uint64_t shm_alloc_last(uint64_t size)
 {
     uint64_t offset = shm_alloc(size);
-    if (offset || !lt_shm || shm_is_strangers())
+    if (offset || !lt_shm || shm_is_of_parent())
         return offset;
     uint64_t used = __atomic_load_n(&last_used, __ATOMIC_RELAXED);
     do {
@@ -198,11 +198,11 @@ uint64_t shm_alloc_last(uint64_t size)
  * and so gave back. That is no harm: the page comes back, and it is nobody else's. */
 void shm_give_back(uint64_t offset, uint64_t size)
 {
-    if (size >= LT_PAGE && !shm_is_sealed() && !shm_is_strangers())
+    if (size >= LT_PAGE && !shm_is_sealed() && !shm_is_of_parent())
         sys_call3(SYS_madvise, (long)shm_ptr(offset), (long)size, MADV_REMOVE);
 }
 
-uint64_t shm_place(uint64_t size)
+uint64_t shm_alloc_reusable(uint64_t size)
 {
     return size > ARENA_STEP ? shm_alloc_sparse(size)
                              : alloc(size, size < LT_PAGE ? CACHE_LINE : LT_PAGE);
@@ -211,7 +211,7 @@ uint64_t shm_place(uint64_t size)
 /* `alone`: nobody else may use any of these pages yet. */
 static bool reserve(uint64_t offset, uint64_t size, bool alone)
 {
-    if (!lt_shm || shm_is_strangers())
+    if (!lt_shm || shm_is_of_parent())
         return false;
     if (shm_is_sealed())
         return (offset >= seal_from && offset + size <= seal_end) || refuse();

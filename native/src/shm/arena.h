@@ -29,7 +29,7 @@ uint64_t shm_alloc_last(uint64_t size);
 
 /* A place for what comes and goes. It is fit for use only after shm_reserve(), which returns false if
  * there is no room, and then leaves the room that there is to others. Zero the first time. */
-uint64_t shm_place(uint64_t size);
+uint64_t shm_alloc_reusable(uint64_t size);
 bool shm_reserve(uint64_t offset, uint64_t size);
 
 /* Whole pages, none of them reserved: each part is reserved before it is touched. Others may already

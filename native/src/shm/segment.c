@@ -104,7 +104,7 @@ void shm_begin_generation(void)
     *generation = 1;
 }
 
-bool shm_is_strangers(void)
+bool shm_is_of_parent(void)
 {
     return generation && *generation == 0;
 }

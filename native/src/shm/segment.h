@@ -46,7 +46,7 @@ void shm_begin_generation(void);
 
 /* True in a child that no fork handler has seen (clone by its bare system call): the file is the
  * parent's, and nothing that is mapped or pointed to from now on exists there. */
-bool shm_is_strangers(void);
+bool shm_is_of_parent(void);
 
 /* Of a program that confined itself: the library makes no system call for memory then. */
 void shm_set_sealed(bool is_sealed);

@@ -52,7 +52,7 @@ static bool is_ours(long directory, const char *name, uint32_t pid, uint64_t pid
            header.uid == (uint32_t)sys_call3(SYS_geteuid, 0, 0, 0);
 }
 
-void sweep_directory(const char *directory, uint64_t pid_namespace)
+void stale_files_remove(const char *directory, uint64_t pid_namespace)
 {
     long fd = sys_call6(SYS_openat, AT_FDCWD, (long)directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC,
                         0, 0, 0);

@@ -7,6 +7,6 @@
 /* Removes from `directory` the files of this user's dead processes: a service that crashes in a
  * loop must not fill the memory behind /dev/shm. `pid_namespace` is that of the caller; a file from
  * another one is left alone, for its pid means nothing here. */
-void sweep_directory(const char *directory, uint64_t pid_namespace);
+void stale_files_remove(const char *directory, uint64_t pid_namespace);
 
 #endif

@@ -49,11 +49,11 @@ void custom_lock_change(uint64_t *word, bool taken)
         !__atomic_compare_exchange_n(word, &old, now, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
 }
 
-struct lt_custom *custom_lock_of(struct lt_thread *t, const struct lt_slot *slot)
+struct lt_custom *custom_lock_of(struct lt_thread *t, const struct lt_slot *counters)
 {
-    if (!slot->lock)
+    if (!counters->lock)
         return NULL;
-    struct lt_lock *lock = array_at(&lt_shm->locks, slot->lock);
+    struct lt_lock *lock = array_at(&lt_shm->locks, counters->lock);
     uint32_t at = __atomic_load_n(&lock->type, __ATOMIC_ACQUIRE);
     if (!at) {
         uint32_t mode = thread_busy(t), index;

@@ -16,7 +16,7 @@ static bool held_drop_foreign(struct lt_thread *t)
 {
     uint32_t kept = 0;
     for (uint32_t at = 0; at < t->held_top; at += (uint32_t)sizeof(struct lt_held))
-        if (!locks_is_foreign(held_at(t, at)->lock)) {
+        if (!lock_is_distrusted(held_at(t, at)->lock)) {
             *held_at(t, kept) = *held_at(t, at);
             kept += (uint32_t)sizeof(struct lt_held);
         }
@@ -48,7 +48,7 @@ static bool held_rewind(struct lt_thread *t)
     return true;
 }
 
-/* The old one keeps its pages: threads_hold() may be reading it in another thread. */
+/* The old one keeps its pages: held_by_others() may be reading it in another thread. */
 static bool held_enlarge(struct lt_thread *t)
 {
     struct local *local = local_of(t);
@@ -124,7 +124,7 @@ void held_forget(struct lt_thread *t, uint64_t key)
         held_remove(t, held);
 }
 
-bool threads_hold(uint64_t key, const struct lt_thread *except)
+bool held_by_others(uint64_t key, const struct lt_thread *except)
 {
     uint32_t count = __atomic_load_n(&lt_shm->threads.count, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < count; i++) {

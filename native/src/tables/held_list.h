@@ -88,7 +88,7 @@ struct lt_held *held_find(struct lt_thread *t, uint64_t key);
 void held_forget(struct lt_thread *t, uint64_t key);
 
 /* Does another living thread list this lock as held? */
-bool threads_hold(uint64_t key, const struct lt_thread *except);
+bool held_by_others(uint64_t key, const struct lt_thread *except);
 
 /* Takes an entry out; the order of the others stays. */
 void held_remove(struct lt_thread *t, struct lt_held *held);

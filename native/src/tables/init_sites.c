@@ -23,7 +23,7 @@ static struct birth *set_of(uint64_t key)
 }
 
 /* The lock's own place, else an empty one, else any. */
-static struct birth *place_for(uint64_t key)
+static struct birth *entry_for(uint64_t key)
 {
     struct birth *set = set_of(key), *place = &set[lock_hash(key) >> (62 - SET_BITS) & (WAYS - 1)];
 
@@ -38,9 +38,9 @@ static struct birth *place_for(uint64_t key)
 }
 
 /* Of two writers the second one gives up: one may be a signal handler inside the other. */
-void births_note(uint64_t key, uint32_t type, const void *site)
+void init_site_note(uint64_t key, uint32_t type, const void *site)
 {
-    struct birth *birth = place_for(key);
+    struct birth *birth = entry_for(key);
     if (__atomic_exchange_n(&birth->key, BUSY, __ATOMIC_ACQUIRE) == BUSY)
         return;
     __atomic_store_n(&birth->site, site, __ATOMIC_RELAXED);
@@ -48,7 +48,7 @@ void births_note(uint64_t key, uint32_t type, const void *site)
     __atomic_store_n(&birth->key, key, __ATOMIC_RELEASE);
 }
 
-void births_forget(uint64_t key)
+void init_site_forget(uint64_t key)
 {
     struct birth *set = set_of(key);
 
@@ -78,12 +78,12 @@ static struct birth copy_of(uint64_t key)
     return (struct birth){0};
 }
 
-const void *births_site(uint64_t key)
+const void *init_site_of(uint64_t key)
 {
     return copy_of(key).site;
 }
 
-uint32_t births_type(uint64_t key)
+uint32_t init_type_of(uint64_t key)
 {
     return copy_of(key).type;
 }

@@ -10,7 +10,7 @@
 
 enum { NAMES_FIRST = 64, BUCKET_BITS = 12 };
 
-void names_init(void)
+void lock_names_init(void)
 {
     array_init(&lt_shm->names, sizeof(struct lt_name), NAMES_FIRST);
 }
@@ -80,7 +80,7 @@ static void add(uint64_t key, uint32_t *bucket, uint32_t head, const char *text)
         name->key = 0;  /* somebody else has just named it: an entry that stays unused */
 }
 
-void names_set(uint64_t key, const char *text)
+void lock_name_set(uint64_t key, const char *text)
 {
     uint32_t *bucket = *text ? bucket_make(key) : bucket_of(key);
     if (!bucket)
@@ -93,8 +93,8 @@ void names_set(uint64_t key, const char *text)
         add(key, bucket, head, text);
 }
 
-void names_forget(uint64_t key)
+void lock_name_forget(uint64_t key)
 {
-    names_set(key, "");
-    names_set(key & ~((uint64_t)0xff << LT_KIND_SHIFT), "");
+    lock_name_set(key, "");
+    lock_name_set(key & ~((uint64_t)0xff << LT_KIND_SHIFT), "");
 }

@@ -5,13 +5,13 @@
 #include <stdint.h>
 
 /* The tables are made with the first name. */
-void names_init(void);
+void lock_names_init(void);
 
 /* `key`: the lock's address, or its key for a name that is of one kind of lock only. The text is
  * copied, at most LT_NAME_TEXT - 1 bytes of it. */
-void names_set(uint64_t key, const char *text);
+void lock_name_set(uint64_t key, const char *text);
 
 /* The lock has no name any more, neither by its key nor by its address. */
-void names_forget(uint64_t key);
+void lock_name_forget(uint64_t key);
 
 #endif

@@ -52,7 +52,7 @@ static void *push(struct kept *kept, uint32_t *index, bool waited)
     return element || !waited ? element : take(kept, index);
 }
 
-bool lock_is_kept(uint64_t key)
+bool lock_has_reserve(uint64_t key)
 {
     switch (key >> LT_KIND_SHIFT) {
     case LT_KIND_MUTEX:
@@ -64,7 +64,7 @@ bool lock_is_kept(uint64_t key)
     }
 }
 
-int locks_init(void)
+int lock_table_init(void)
 {
     array_init(&lt_shm->locks, sizeof(struct lt_lock), LOCKS_FIRST);
     array_init(&lt_shm->retired, sizeof(struct lt_retired), RETIRED_FIRST);
@@ -118,8 +118,8 @@ static uint32_t enter(struct search *search, uint32_t type, bool waited)
     struct lt_lock *lock = push(&kept_locks, &id, waited);
     if (!lock)
         return 0;
-    lock->type = type ? type : births_type(search->key);
-    lock->made_at = stack_id_of_site(births_site(search->key));
+    lock->type = type ? type : init_type_of(search->key);
+    lock->made_at = stack_id_of_site(init_site_of(search->key));
     __atomic_store_n(&lock->key, search->key, __ATOMIC_RELEASE);
     for (;;) {
         uint32_t theirs = 0;
@@ -142,31 +142,31 @@ static uint32_t find_or_enter(uint64_t key, uint32_t type, bool waited)
     return id ? id : enter(&search, type, waited);
 }
 
-uint32_t locks_id(uint64_t key, uint32_t type)
+uint32_t lock_id(uint64_t key, uint32_t type)
 {
     return find_or_enter(key, type, false);
 }
 
-uint32_t locks_id_of_waited(uint64_t key, uint32_t type)
+uint32_t lock_id_of_waited(uint64_t key, uint32_t type)
 {
-    return find_or_enter(key, type, lock_is_kept(key));
+    return find_or_enter(key, type, lock_has_reserve(key));
 }
 
-struct lt_lock *locks_find(uint64_t key)
+struct lt_lock *lock_find(uint64_t key)
 {
     struct search search = search_begin(key);
     uint32_t id = search_run(&search);
     return id ? array_at(&lt_shm->locks, id) : NULL;
 }
 
-void locks_distrust(uint64_t key)
+void lock_distrust(uint64_t key)
 {
-    struct lt_lock *lock = locks_find(key);
+    struct lt_lock *lock = lock_find(key);
     if (lock)
         __atomic_fetch_add(&lock->foreign_releases, 1, __ATOMIC_RELAXED);
 }
 
-bool locks_is_foreign(uint32_t id)
+bool lock_is_distrusted(uint32_t id)
 {
     const struct lt_lock *lock = array_at(&lt_shm->locks, id);
     return lock && __atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED);
@@ -213,32 +213,32 @@ static struct lt_retired *retired_of(uint32_t id, bool waited)
     return array_at(&lt_shm->retired, at - 1);
 }
 
-struct lt_counts *locks_signals(uint64_t key)
+struct lt_counts *lock_signal_counts(uint64_t key)
 {
-    uint32_t id = locks_id(key, 0);
+    uint32_t id = lock_id(key, 0);
     struct lt_retired *retired = id ? retired_of(id, false) : NULL;
     return retired ? &retired->counts : NULL;
 }
 
-static bool is_signalled(uint64_t key)
+static bool counts_signals(uint64_t key)
 {
     uint64_t kind = key >> LT_KIND_SHIFT;
     return kind == LT_KIND_SEM || kind == LT_KIND_COND;
 }
 
-void locks_retire_slot(const struct lt_slot *slot)
+void lock_retire_counters(const struct lt_slot *counters)
 {
-    const struct lt_waits *waits = (const struct lt_waits *)slot->own;
+    const struct lt_waits *waits = (const struct lt_waits *)counters->own;
     struct lt_retired *retired =
-        retired_of(slot->lock, waits && waits->wait_ticks && lock_is_kept(slot->key));
+        retired_of(counters->lock, waits && waits->wait_ticks && lock_has_reserve(counters->key));
     if (!retired)
         retired = retired_of(0, false); /* what finds no room is counted with the other locks */
     if (!retired)
         return;
-    const struct lt_counts *from = &slot->counts;
+    const struct lt_counts *from = &counters->counts;
     struct lt_counts *to = &retired->counts;
     add(&to->acquisitions, from->acquisitions);
-    if (retired->lock == slot->lock || !is_signalled(slot->key)) {
+    if (retired->lock == counters->lock || !counts_signals(counters->key)) {
         add(&to->hold_sampled, from->hold_sampled); /* or the signals, which are there too */
         add(&to->hold_sampled_ticks, from->hold_sampled_ticks);
     }
@@ -266,7 +266,7 @@ static struct lt_retired_site *site_of(struct lt_lock *lock, uint32_t stack, uin
     return site;
 }
 
-void locks_retire_site(const struct lt_site *from)
+void lock_retire_site(const struct lt_site *from)
 {
     uint32_t blame = !!(from->lock & LT_SITE_BLAME);
     struct lt_lock *lock = array_at(&lt_shm->locks, from->lock & ~(uint32_t)LT_SITE_BLAME);

@@ -7,7 +7,7 @@
 
 enum { BUCKET_BITS = 12 };
 
-int stacks_init(void)
+int stack_table_init(void)
 {
     lt_shm->stack_buckets = shm_alloc(sizeof(uint32_t) << BUCKET_BITS);
     lt_shm->stack_bucket_count = 1u << BUCKET_BITS;
@@ -82,7 +82,7 @@ uint32_t stack_id_of_site(const void *site)
 }
 
 /* A stack that a thread knows from last time is compared with these very words: it is known no more. */
-static void mark_unloaded(struct lt_stack *stack, uint64_t start, uint64_t end)
+static void flag_unloaded(struct lt_stack *stack, uint64_t start, uint64_t end)
 {
     uint64_t *frames = (uint64_t *)(stack + 1);
     for (uint32_t i = 0; i < count(stack->depth); i++)
@@ -90,12 +90,12 @@ static void mark_unloaded(struct lt_stack *stack, uint64_t start, uint64_t end)
             __atomic_store_n(&frames[i], frames[i] | 1ull << LT_UNLOADED_BIT, __ATOMIC_RELEASE);
 }
 
-void stacks_unloaded(uint64_t start, uint64_t end)
+void stack_table_unloaded(uint64_t start, uint64_t end)
 {
     const uint32_t *buckets = shm_ptr(lt_shm->stack_buckets);
     for (uint32_t i = 0; i < lt_shm->stack_bucket_count; i++)
         for (uint32_t id = __atomic_load_n(&buckets[i], __ATOMIC_ACQUIRE); id;
              id = stack_at(id)->next)
-            mark_unloaded(stack_at(id), start, end);
+            flag_unloaded(stack_at(id), start, end);
     __atomic_fetch_add(&lt_shm->unloads, 1, __ATOMIC_RELEASE);
 }

@@ -7,7 +7,7 @@
 #include "shm/segment.h"
 
 /* Makes the table; 0 on success, -1 if there is no room. */
-int stacks_init(void);
+int stack_table_init(void);
 
 static inline struct lt_stack *stack_at(uint32_t id)
 {
@@ -21,7 +21,7 @@ static inline const uint64_t *stack_frames(const struct lt_stack *stack)
 
 /* A library's code is gone from these addresses. Its stacks are marked, so that they are neither found
  * again nor taken for those of what comes there next. */
-void stacks_unloaded(uint64_t start, uint64_t end);
+void stack_table_unloaded(uint64_t start, uint64_t end);
 
 /* The id of these return addresses, entered if they are new; 0 if there is no room. `depth` may be
  * marked LT_STACK_CUT. */

@@ -15,7 +15,7 @@ enum {
 };
 
 /* Fuller, and too many locks would lie where the hooks do not look by themselves. */
-static bool slots_full(uint32_t count, uint32_t capacity)
+static bool counters_full(uint32_t count, uint32_t capacity)
 {
     return count >= capacity / 2;
 }
@@ -31,7 +31,7 @@ static bool sites_full(uint32_t count, uint32_t capacity)
 /* A block keeps the places of all its tables. A smaller table's pages go back when all has moved out
  * of it, and are asked for again when the block's next thread grows: so what many short-lived
  * threads need is what as many need that live at the same time. */
-static uint64_t *place_of(uint64_t places[TABLE_SIZES], uint32_t capacity)
+static uint64_t *offset_of_size(uint64_t places[TABLE_SIZES], uint32_t capacity)
 {
     return &places[__builtin_ctz(capacity / FIRST)];
 }
@@ -41,7 +41,7 @@ static uint64_t table_room(uint64_t *place, uint64_t size)
 {
     bool is_new = !*place || shm_is_sealed();
     if (is_new)
-        *place = shm_place(size);
+        *place = shm_alloc_reusable(size);
     if (!*place || !shm_reserve(*place, size))
         return 0;
     if (!is_new)
@@ -49,93 +49,97 @@ static uint64_t table_room(uint64_t *place, uint64_t size)
     return *place;
 }
 
-/* The key's slot, or the empty one where it belongs. */
-static struct lt_slot *slot_probe(struct lt_slot *slots, uint64_t home, uint64_t key)
+/* The key's counters, or the empty one where it belongs. */
+static struct lt_slot *counters_probe(struct lt_slot *table, uint64_t home, uint64_t key)
 {
     for (uint64_t i = 0;; i++) { /* ends: there is always an empty one */
-        struct lt_slot *slot = &slots[home ^ i];
-        if (slot->key == key || slot->key == 0)
-            return slot;
+        struct lt_slot *counters = &table[home ^ i];
+        if (counters->key == key || counters->key == 0)
+            return counters;
     }
 }
 
 /* What it reads of the block it reads before the room is asked for, and it publishes nothing in a
  * forked child: a signal handler may fork right here, and parent and child both go on. */
-static bool slots_grow(struct lt_thread *t)
+static bool counters_grow(struct lt_thread *t)
 {
     struct local *local = local_of(t);
-    const struct lt_slot *old = local->slots;
-    uint32_t old_capacity = t->slot_capacity, shift = local->slot_shift - 1;
-    uint64_t old_offset = t->slots, *place = place_of(local->slot_places, 2 * old_capacity);
+    const struct lt_slot *old = local->counters;
+    uint32_t old_capacity = t->slot_capacity, shift = local->counters_shift - 1;
+    uint64_t old_offset = t->slots,
+             *place = offset_of_size(local->counters_offsets, 2 * old_capacity);
     uint64_t offset = table_room(place, 2ull * old_capacity * sizeof(struct lt_slot));
     if (!offset)
         return false;
-    struct lt_slot *slots = shm_ptr(offset);
+    struct lt_slot *table = shm_ptr(offset);
     for (uint32_t i = 0; i < old_capacity; i++)
         if (old[i].key)
-            *slot_probe(slots, lock_hash(old[i].key) >> shift, old[i].key) = old[i];
-    if (shm_is_strangers())
+            *counters_probe(table, lock_hash(old[i].key) >> shift, old[i].key) = old[i];
+    if (shm_is_of_parent())
         return false;
     __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
     __atomic_thread_fence(__ATOMIC_RELEASE); /* odd before the fields below change */
     t->slots = offset;
     t->slot_capacity = 2 * old_capacity;
     __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
-    __atomic_store_n(&local->slots, slots, __ATOMIC_RELAXED); /* in this order: see slot_place() */
-    __atomic_store_n(&local->slot_shift, shift, __ATOMIC_RELAXED);
+    __atomic_store_n(&local->counters, table,
+                     __ATOMIC_RELAXED); /* in this order: see counters_home() */
+    __atomic_store_n(&local->counters_shift, shift, __ATOMIC_RELAXED);
     shm_give_back(old_offset, (uint64_t)old_capacity * sizeof(struct lt_slot));
     return true;
 }
 
 /* In a table that cannot grow some places are left for what is waited for. More, and the search for
  * each lock that is not in it would be long. */
-static bool slots_full_for_good(uint32_t count, uint32_t capacity)
+static bool counters_full_for_good(uint32_t count, uint32_t capacity)
 {
     return count >= capacity / 4 * 3;
 }
 
-static struct lt_slot *slot_fit(struct lt_thread *t, uint64_t key, uint32_t type, bool waited)
+static struct lt_slot *counters_fit(struct lt_thread *t, uint64_t key, uint32_t type, bool waited)
 {
-    uint32_t id = waited ? locks_id_of_waited(key, type) : locks_id(key, type);
+    uint32_t id = waited ? lock_id_of_waited(key, type) : lock_id(key, type);
     if (!id)
         return NULL;
-    struct lt_slot *slots;
-    uint64_t home = slot_place(local_of(t), key, &slots);
-    struct lt_slot *slot = slot_probe(slots, home, key);
-    slot->lock = id;
-    slot->sample_at = 0; /* the first hold is timed: it tells how often to time the rest */
-    __atomic_store_n(&slot->key, key, __ATOMIC_RELEASE);
+    struct lt_slot *table;
+    uint64_t home = counters_home(local_of(t), key, &table);
+    struct lt_slot *counters = counters_probe(table, home, key);
+    counters->lock = id;
+    counters->sample_at = 0; /* the first hold is timed: it tells how often to time the rest */
+    __atomic_store_n(&counters->key, key, __ATOMIC_RELEASE);
     t->slot_count++;
-    return slot;
+    return counters;
 }
 
-static struct lt_slot *slot_insert(struct lt_thread *t, uint64_t key, uint32_t type, bool waited)
+static struct lt_slot *counters_insert(struct lt_thread *t, uint64_t key, uint32_t type,
+                                       bool waited)
 {
-    if (slots_full(t->slot_count, t->slot_capacity) && !slots_grow(t) &&
-        (!waited || slots_full_for_good(t->slot_count, t->slot_capacity)))
+    if (counters_full(t->slot_count, t->slot_capacity) && !counters_grow(t) &&
+        (!waited || counters_full_for_good(t->slot_count, t->slot_capacity)))
         return NULL;
-    return slot_fit(t, key, type, waited);
+    return counters_fit(t, key, type, waited);
 }
 
-struct lt_slot *slot_find(struct lt_thread *t, uint64_t key)
+struct lt_slot *counters_find(struct lt_thread *t, uint64_t key)
 {
-    struct lt_slot *slots;
-    uint64_t home = slot_place(local_of(t), key, &slots);
-    struct lt_slot *slot = slot_probe(slots, home, key);
-    return slot->key == key ? slot : NULL; /* a signal handler may have filled the empty one */
+    struct lt_slot *table;
+    uint64_t home = counters_home(local_of(t), key, &table);
+    struct lt_slot *counters = counters_probe(table, home, key);
+    return counters->key == key ? counters
+                                : NULL; /* a signal handler may have filled the empty one */
 }
 
 static struct lt_slot *search(struct lt_thread *t, uint64_t key, uint32_t type, bool waited)
 {
-    struct lt_slot *slot = slot_find(t, key);
-    if (slot)
-        return slot;
+    struct lt_slot *counters = counters_find(t, key);
+    if (counters)
+        return counters;
     uint32_t mode = thread_busy(t);
-    slot = slot_insert(t, key, type, waited);
+    counters = counters_insert(t, key, type, waited);
     thread_ready(t, mode);
-    if (slot)
-        return slot;
-    if (shm_is_strangers()) {
+    if (counters)
+        return counters;
+    if (shm_is_of_parent()) {
         control_own(LT_LEVEL_DORMANT); /* nothing of the parent's is ours to write */
         return &t->other;
     }
@@ -143,44 +147,44 @@ static struct lt_slot *search(struct lt_thread *t, uint64_t key, uint32_t type, 
     return &t->other;
 }
 
-struct lt_slot *slot_search(struct lt_thread *t, uint64_t key, uint32_t type)
+struct lt_slot *counters_search(struct lt_thread *t, uint64_t key, uint32_t type)
 {
     return search(t, key, type, false);
 }
 
-struct lt_slot *slot_find_or_fit(struct lt_thread *t, uint64_t key, uint32_t type)
+struct lt_slot *counters_find_or_fit(struct lt_thread *t, uint64_t key, uint32_t type)
 {
-    struct lt_slot *slot = slot_find(t, key);
-    if (slot || slots_full(t->slot_count, t->slot_capacity))
-        return slot;
+    struct lt_slot *counters = counters_find(t, key);
+    if (counters || counters_full(t->slot_count, t->slot_capacity))
+        return counters;
     uint32_t mode = thread_busy(t);
-    slot = shm_is_strangers() ? NULL : slot_fit(t, key, type, false);
+    counters = shm_is_of_parent() ? NULL : counters_fit(t, key, type, false);
     thread_ready(t, mode);
-    return slot;
+    return counters;
 }
 
-void slots_time_next(struct lt_thread *t)
+void counters_time_next_hold(struct lt_thread *t)
 {
-    struct lt_slot *slots = local_of(t)->slots;
+    struct lt_slot *table = local_of(t)->counters;
     for (uint32_t i = 0; i < t->slot_capacity; i++)
-        if (slots[i].key) {
-            slots[i].sample_at = 0;
-            if (slots[i].own)
-                waits_of(t, &slots[i])->timing_at = 0;
+        if (table[i].key) {
+            table[i].sample_at = 0;
+            if (table[i].own)
+                waits_of(t, &table[i])->timing_at = 0;
         }
 }
 
 /* ---- waits by lock ---- */
 
-static struct lt_waits *make(struct lt_thread *t, struct lt_slot *slot, bool waited)
+static struct lt_waits *make(struct lt_thread *t, struct lt_slot *counters, bool waited)
 {
     uint32_t mode = thread_busy(t), index;
     struct lt_waits *waits =
         waited ? array_push_last(&t->waits, &index) : array_push(&t->waits, &index);
-    if (waits && !shm_is_strangers()) {
-        waits->own = (uint64_t)(uintptr_t)array_at(&lt_shm->locks, slot->lock);
-        slot->own = (uint64_t)(uintptr_t)waits;
-        __atomic_store_n(&slot->waits, index + 1, __ATOMIC_RELEASE);
+    if (waits && !shm_is_of_parent()) {
+        waits->own = (uint64_t)(uintptr_t)array_at(&lt_shm->locks, counters->lock);
+        counters->own = (uint64_t)(uintptr_t)waits;
+        __atomic_store_n(&counters->waits, index + 1, __ATOMIC_RELEASE);
     }
     thread_ready(t, mode);
     if (waits)
@@ -189,19 +193,19 @@ static struct lt_waits *make(struct lt_thread *t, struct lt_slot *slot, bool wai
     return &t->other_waits;
 }
 
-struct lt_waits *waits_make(struct lt_thread *t, struct lt_slot *slot)
+struct lt_waits *waits_make(struct lt_thread *t, struct lt_slot *counters)
 {
-    return make(t, slot, false);
+    return make(t, counters, false);
 }
 
-struct lt_slot *slot_search_waited(struct lt_thread *t, uint64_t key, uint32_t type)
+struct lt_slot *counters_search_waited(struct lt_thread *t, uint64_t key, uint32_t type)
 {
-    if (!lock_is_kept(key))
-        return slot_of(t, key, type);
-    struct lt_slot *slot = search(t, key, type, true);
-    if (!slot->own)
-        make(t, slot, true);
-    return slot;
+    if (!lock_has_reserve(key))
+        return counters_of(t, key, type);
+    struct lt_slot *counters = search(t, key, type, true);
+    if (!counters->own)
+        make(t, counters, true);
+    return counters;
 }
 
 /* ---- waits by (lock, stack) ---- */
@@ -221,7 +225,7 @@ static bool sites_grow(struct lt_thread *t)
     const struct lt_site *old = local->sites;
     uint32_t old_capacity = t->site_capacity;
     uint32_t capacity = old_capacity ? old_capacity * 2 : FIRST;
-    uint64_t old_offset = t->sites, *place = place_of(local->site_places, capacity);
+    uint64_t old_offset = t->sites, *place = offset_of_size(local->sites_offsets, capacity);
     uint64_t size = (uint64_t)capacity * sizeof(struct lt_site);
     uint64_t offset = table_room(place, size);
     if (!offset && size < LT_PAGE) /* what is larger is given back in whole pages */
@@ -232,7 +236,7 @@ static bool sites_grow(struct lt_thread *t)
     for (uint32_t i = 0; i < old_capacity; i++)
         if (old[i].count)
             *site_probe(sites, capacity, old[i].lock, old[i].stack) = old[i];
-    if (shm_is_strangers())
+    if (shm_is_of_parent())
         return false;
     __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
     __atomic_thread_fence(__ATOMIC_RELEASE); /* odd before the fields below change */
@@ -266,13 +270,13 @@ void site_add(struct lt_thread *t, uint32_t lock, uint32_t stack, uint64_t wait)
 
 /* ---- a block's next thread ---- */
 
-static void set_slots(struct lt_thread *t, uint64_t offset, uint32_t capacity)
+static void set_counters(struct lt_thread *t, uint64_t offset, uint32_t capacity)
 {
     struct local *local = local_of(t);
     t->slots = offset;
     t->slot_capacity = capacity;
-    local->slots = shm_ptr(offset);
-    local->slot_shift = 64 - (uint32_t)__builtin_ctz(capacity);
+    local->counters = shm_ptr(offset);
+    local->counters_shift = 64 - (uint32_t)__builtin_ctz(capacity);
 }
 
 static void set_sites(struct lt_thread *t, uint64_t offset, uint32_t capacity)
@@ -293,33 +297,33 @@ static void other_init(struct lt_thread *t)
     t->other_waits.own = (uint64_t)(uintptr_t)array_at(&lt_shm->locks, 0);
 }
 
-bool tables_init(struct lt_thread *t)
+bool thread_table_init(struct lt_thread *t)
 {
     struct local *local = local_of(t);
     uint64_t offset = shm_alloc(FIRST * sizeof(struct lt_slot));
     if (!offset)
         return false;
-    *place_of(local->slot_places, FIRST) = offset;
-    set_slots(t, offset, FIRST);
+    *offset_of_size(local->counters_offsets, FIRST) = offset;
+    set_counters(t, offset, FIRST);
     array_init(&t->waits, sizeof(struct lt_waits), FIRST_WAITS);
     other_init(t);
     return true;
 }
 
-void tables_clear(struct lt_thread *t)
+void thread_table_clear(struct lt_thread *t)
 {
     struct local *local = local_of(t);
     uint64_t slot_bytes = t->slot_capacity * sizeof(struct lt_slot);
     uint64_t site_bytes = t->site_capacity * sizeof(struct lt_site);
     if (slot_bytes > KEPT) {
         shm_give_back(t->slots, slot_bytes);
-        set_slots(t, *place_of(local->slot_places, FIRST), FIRST);
+        set_counters(t, *offset_of_size(local->counters_offsets, FIRST), FIRST);
     }
     if (site_bytes > KEPT) {
         shm_give_back(t->sites, site_bytes);
-        set_sites(t, *place_of(local->site_places, FIRST), FIRST);
+        set_sites(t, *offset_of_size(local->sites_offsets, FIRST), FIRST);
     }
-    memset(local->slots, 0, t->slot_capacity * sizeof(struct lt_slot));
+    memset(local->counters, 0, t->slot_capacity * sizeof(struct lt_slot));
     if (local->sites)
         memset(local->sites, 0, t->site_capacity * sizeof(struct lt_site));
     t->slot_count = t->site_count = 0;
