@@ -1,3 +1,4 @@
+/* Finds the clock of the ticks and what one reading costs. */
 #include "base/clock.h"
 
 #if defined(__x86_64__)
@@ -9,7 +10,7 @@ struct lt_clock_facts lt_clock = {LT_CLOCK_MONOTONIC, 0, 50, 5};
 enum { ROWS = 8, READINGS = 32 };
 
 /* Invariant TSC: CPUID leaf 80000007H, EDX bit 8 (Intel SDM vol. 3, 18.17.1). The generic timer of
- * aarch64 is invariant by its architecture and says its own frequency. */
+ * aarch64 is invariant by its architecture and states its own frequency. */
 static int counter_is_invariant(void)
 {
 #if defined(__x86_64__)
@@ -21,8 +22,8 @@ static int counter_is_invariant(void)
 #endif
 }
 
-/* A slow counter, as most of aarch64 have, has no ticks to give away; one that does not say how fast it
- * is, a TSC, is as fast as its processor. */
+/* Most counters of aarch64 are slow, and no tick of theirs can be spared. A counter that does not
+ * state its frequency is a TSC, which is as fast as its processor. */
 static uint32_t wait_shift(void)
 {
     enum { NS_SHIFT = 5, COUNTER_SHIFT = 6, FAST_HZ = 500000000 };
@@ -35,8 +36,8 @@ void lt_clock_init(void)
 {
     lt_clock.kind = counter_is_invariant() ? LT_CLOCK_COUNTER : LT_CLOCK_MONOTONIC;
     lt_clock.wait_shift = wait_shift();
-    /* The cheapest of a few rows: an interrupt can only make one dearer. A row, because two readings
-     * side by side may overlap in the processor and seem to cost nothing. */
+    /* The cheapest of a few rows: an interrupt can only make a row dearer. A row and not one
+     * reading: two readings side by side may overlap in the processor and seem to cost nothing. */
     uint64_t cheapest = UINT64_MAX;
     for (int row = 0; row < ROWS; row++) {
         uint64_t before = lt_now();

@@ -1,4 +1,5 @@
-/* Ticks: the invariant cycle counter where there is one, else nanoseconds of CLOCK_MONOTONIC. */
+/* The clock. A tick is one of the invariant cycle counter if there is one, else a nanosecond of
+ * CLOCK_MONOTONIC. */
 #ifndef LOCKTOP_CLOCK_H
 #define LOCKTOP_CLOCK_H
 
@@ -7,11 +8,11 @@
 
 #include "locktop/abi.h"
 
-#pragma GCC visibility push(hidden) /* for a direct access: declarations need it said */
+#pragma GCC visibility push(hidden) /* the declarations must say so: then access is direct */
 
 struct lt_clock_facts {
     uint32_t kind;       /* enum lt_clock */
-    uint64_t hz;         /* where the hardware says it, else 0 */
+    uint64_t hz;         /* if the hardware states it, else 0 */
     uint64_t read_ticks; /* what one reading costs */
     uint32_t wait_shift; /* lt_header.wait_shift: units of some 25 ns */
 };

@@ -1,4 +1,4 @@
-/* What the compiler is told: likely branches, inlining, what is exported. */
+/* Attributes and hints for the compiler: likely branches, inlining, exported symbols. */
 #ifndef LOCKTOP_COMPILER_H
 #define LOCKTOP_COMPILER_H
 

@@ -1,3 +1,4 @@
+/* Reads the LOCKTOP_* variables of the environment. */
 #include "base/settings.h"
 
 #include <stdio.h>
@@ -10,7 +11,7 @@ struct settings lt_settings = {.directory = "/dev/shm",
                                .order = ORDER_NOTED,
                                .quiet = true};
 
-/* getenv() does not work yet: this runs before libc's own constructor. */
+/* getenv() does not work yet: the library starts before libc's own constructor. */
 static const char *environment(char *const *environ, const char *name)
 {
     size_t length = strlen(name);
@@ -20,7 +21,7 @@ static const char *environment(char *const *environ, const char *name)
     return NULL;
 }
 
-/* A number, with K, M or G after it where that is allowed. */
+/* A number, followed by K, M or G if `units` allows that. */
 static bool parse(const char *text, bool units, uint64_t *value)
 {
     static const char letters[] = "KMG";
@@ -91,7 +92,7 @@ static bool read_children(const char *value)
     return *value != 0;
 }
 
-/* Anything but "0" is as "1", and anything but the two is none. */
+/* Any value but "0" turns the switch on; any value but "0" and "1" is refused. */
 static bool read_switch(const char *value, bool *on)
 {
     *on = strcmp(value, "0") != 0;

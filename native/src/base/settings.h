@@ -1,4 +1,4 @@
-/* What the environment asks for: the LOCKTOP_* variables, described in docs/environment.md. */
+/* The settings: the LOCKTOP_* variables of the environment, described in docs/environment.md. */
 #ifndef LOCKTOP_SETTINGS_H
 #define LOCKTOP_SETTINGS_H
 
@@ -15,11 +15,12 @@ struct settings {
     char directory[SHM_PATH_MAX / 2];
     uint32_t level;
     uint32_t ring_records; /* a power of two */
-    uint64_t memory;       /* bytes that the file may take; 0: as many as there are */
+    uint64_t memory;       /* bytes that the file may take; 0: no limit */
     const char
-        *children; /* "all", "none", or names with commas between; of use at the start only */
-    enum { ORDER_NONE, ORDER_NOTED, ORDER_COOKIES } order; /* in which locks are taken (order.h) */
-    bool any_tracer; /* where Yama asks, each process of its user may trace this one */
+        *children; /* "all", "none", or names with commas between; valid during the start only */
+    /* how lock orders are noted (lock_order.h) */
+    enum { ORDER_NONE, ORDER_NOTED, ORDER_COOKIES } order;
+    bool any_tracer; /* where Yama restricts tracing, any process of the user may trace this one */
     bool quiet;
 };
 
@@ -27,7 +28,8 @@ struct settings {
 extern struct settings lt_settings;
 #pragma GCC visibility pop
 
-/* Reads them. A value that cannot be is as none; `wrong` then says which, and why, for a person. */
+/* Reads the settings. A variable with a value that is not allowed is ignored. `wrong` then says,
+ * for a person, which variable it is and why. */
 void settings_read(char *const *environ, char *wrong, size_t size);
 
 #endif

@@ -1,4 +1,5 @@
-/* System calls without libc: no errno, no cancellation point, nothing that can be interposed. */
+/* System calls without libc: no errno, no cancellation point, nothing that a library can
+ * interpose. */
 #ifndef LOCKTOP_SYS_H
 #define LOCKTOP_SYS_H
 

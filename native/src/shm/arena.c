@@ -1,4 +1,4 @@
-/* The arena: hands out places of the shared file, each once and for all. */
+/* The arena hands out ranges of the shared file, each once and for all. */
 #include "shm/arena.h"
 
 #include <stddef.h>
@@ -13,9 +13,9 @@ enum {
     REFUSALS_BEFORE_RETRY = 1024
 };
 
-static uint64_t seal_from, seal_end; /* all that is handed out between these is reserved */
+static uint64_t seal_from, seal_end; /* all that the arena hands out between these is reserved */
 static uint64_t last_used; /* end of the used part of the last room, the first part of the arena */
-static uint64_t too_large; /* bytes: the least that the system refused */
+static uint64_t too_large; /* bytes: the smallest request that the system refused */
 
 static uint64_t round_up(uint64_t value, uint64_t unit)
 {
@@ -32,7 +32,7 @@ void arena_init(struct lt_header *header, uint64_t limit)
 }
 
 /* Makes everything below `end` safe to touch. Several threads may do this at once: reserving is
- * idempotent, and the mark only rises after the pages are there. */
+ * idempotent, and `backed` rises only after the pages are there. */
 static bool arena_back(uint64_t end)
 {
     for (;;) {
@@ -56,9 +56,9 @@ static bool arena_back(uint64_t end)
     }
 }
 
-/* With the file system full each attempt is a failing system call, which reserves what it can until
- * there is no more; so only one in many tries: for a table one in as many as it would have entries.
- * For less than what was too much there may be room. */
+/* While the file system is full each attempt is a failing system call, which reserves all that is
+ * left. So only one in many requests tries; for a table, one in as many as the table would have
+ * entries. A request smaller than the refused one may still find room. */
 static bool may_try(uint64_t size)
 {
     uint64_t refused = __atomic_load_n(&lt_shm->refused, __ATOMIC_RELAXED);
@@ -70,7 +70,7 @@ static bool tried(uint64_t size, bool found)
 {
     uint64_t least = __atomic_load_n(&too_large, __ATOMIC_RELAXED);
     if (found && size >= least)
-        __atomic_store_n(&too_large, UINT64_MAX, __ATOMIC_RELAXED); /* others gave room back */
+        __atomic_store_n(&too_large, UINT64_MAX, __ATOMIC_RELAXED); /* other files gave room back */
     else if (!found && size < least)
         __atomic_store_n(&too_large, size, __ATOMIC_RELAXED);
     return found;
@@ -113,7 +113,7 @@ void shm_unseal(void)
     shm_set_sealed(false);
 }
 
-/* The place that comes after `used`; 0 if there is none. */
+/* The first range that lies behind `used`; 0 if there is none. */
 static uint64_t range_after(uint64_t used, uint64_t size, uint64_t alignment)
 {
     uint64_t start = round_up(used, alignment);
@@ -140,9 +140,9 @@ static uint64_t alloc(uint64_t size, uint64_t alignment)
     }
 }
 
-/* Lets the mark rise from `start`, below which all is taken, over a place whose owner reserves its
- * pages himself. Not before that place is taken: somebody else might get it, and take it for
- * reserved. */
+/* Lets `backed` rise from `start`, below which all is handed out, over a range whose owner reserves
+ * the pages. The range must be handed out before: another thread might get it otherwise, and take
+ * its pages for reserved. */
 static bool arena_skip(uint64_t start, uint64_t end)
 {
     for (;;) {
@@ -157,7 +157,7 @@ static bool arena_skip(uint64_t start, uint64_t end)
     }
 }
 
-/* What is left of the segment before is not reserved either. */
+/* The rest of the segment before is not reserved either. */
 uint64_t shm_alloc_sparse(uint64_t size)
 {
     if (!lt_shm || shm_is_of_parent())
@@ -194,8 +194,8 @@ uint64_t shm_alloc_last(uint64_t size)
     return used;
 }
 
-/* A hook that a signal interrupted may still write to a table that the signal's handler made grow
- * and so gave back. That is no harm: the page comes back, and it is nobody else's. */
+/* A hook that a signal interrupted may still write to a table that the handler let grow and so gave
+ * back. That does no harm: the page comes back, and nobody else owns it. */
 void shm_give_back(uint64_t offset, uint64_t size)
 {
     if (size >= LT_PAGE && !shm_is_sealed() && !shm_is_of_parent())
@@ -208,7 +208,7 @@ uint64_t shm_alloc_reusable(uint64_t size)
                              : alloc(size, size < LT_PAGE ? CACHE_LINE : LT_PAGE);
 }
 
-/* `alone`: nobody else may use any of these pages yet. */
+/* `alone`: no other range uses any of these pages yet. */
 static bool reserve(uint64_t offset, uint64_t size, bool alone)
 {
     if (!lt_shm || shm_is_of_parent())

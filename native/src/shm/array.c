@@ -1,3 +1,4 @@
+/* Arrays of the shared file: each grows by chunks and never moves an element. */
 #include "shm/array.h"
 #include "shm/arena.h"
 #include "shm/segment.h"
@@ -35,8 +36,8 @@ static uint64_t chunk_bytes(const struct lt_array *array, unsigned chunk)
     return ((uint64_t)array->first << chunk) * array->element_size;
 }
 
-/* Of a large chunk the pages are reserved as its elements are handed out: nobody waits for all of
- * them, and it does no harm that whoever comes second leaves its piece unused. */
+/* The pages of a large chunk are reserved step by step, as elements are handed out: no thread waits
+ * for all of them. Of two threads that allocate one chunk, the second leaves its range unused. */
 static bool is_sparse(const struct lt_array *array, unsigned chunk)
 {
     return chunk_bytes(array, chunk) > ARENA_STEP;
@@ -59,7 +60,7 @@ static uint64_t chunk_ensure(struct lt_array *array, unsigned chunk, allocate *a
     return known;
 }
 
-/* Makes elements from `index` on safe to touch, which is the first that is not. */
+/* Makes elements from `index` on safe to touch. `index` is the first one that is not. */
 static bool elements_back(struct lt_array *array, uint32_t index, allocate *alloc_dense)
 {
     unsigned chunk = chunk_of(array, index);

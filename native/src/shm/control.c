@@ -1,3 +1,4 @@
+/* The control page: maps it into place, and ends the claim of a reader that no longer renews it. */
 #include "shm/control.h"
 
 #include <string.h>
@@ -12,10 +13,10 @@ bool control_share(uint32_t level)
     struct lt_control *shared = shm_ptr(LT_CONTROL_OFFSET);
     shared->base_level = level;
     shared->mode = (1u << 8) | level;
-    /* An old size of 0 makes a second mapping of the same page (mremap(2)). */
+    /* mremap() with an old size of 0 makes a second mapping of the same page (mremap(2)). */
     long address = sys_call6(SYS_mremap, (long)shared, 0, LT_PAGE, MREMAP_MAYMOVE | MREMAP_FIXED,
                              (long)&lt_control, 0);
-    if (address != (long)&lt_control) /* as under emulators, which know no such thing */
+    if (address != (long)&lt_control) /* emulators do not know that form of mremap() */
         address = shm_map_at(&lt_control, LT_CONTROL_OFFSET, LT_PAGE);
     return address == (long)&lt_control;
 }
@@ -24,11 +25,11 @@ void control_own(uint32_t mode)
 {
     long address = sys_call6(SYS_mmap, (long)&lt_control, LT_PAGE, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-    if (address == (long)&lt_control) /* else it is still somebody else's to write */
+    if (address == (long)&lt_control) /* else the page still belongs to another process */
         __atomic_store_n(&lt_control.page.mode, mode, __ATOMIC_RELEASE);
 }
 
-/* Ticks in LT_CLAIM_SECONDS, from the two clocks since the watch began. */
+/* LT_CLAIM_SECONDS in ticks, from the readings of both clocks since the watch began. */
 static uint64_t claim_ticks(uint64_t now)
 {
     uint64_t ns = lt_clock_gettime_ns(CLOCK_MONOTONIC) - lt_shm->clock0_ns;
@@ -42,7 +43,8 @@ void control_claim_slow(uint64_t now)
 {
     struct lt_control *control = &lt_control.page;
     uint64_t renewed = __atomic_load_n(&control->claim_ticks, __ATOMIC_RELAXED);
-    /* A second of the slowest clock in use is over 10^6 ticks: no division until it may matter. */
+    /* A second of the slowest clock in use has over 10^6 ticks: divide only if the claim may be
+     * old. */
     if (now < renewed || now - renewed < 1000000ull * LT_CLAIM_SECONDS ||
         now - renewed < claim_ticks(now))
         return;

@@ -1,4 +1,4 @@
-/* The level at which the library works, and readers' claims on it. */
+/* The level at which the library works, and the claims of readers on the level. */
 #ifndef LOCKTOP_CONTROL_H
 #define LOCKTOP_CONTROL_H
 
@@ -9,16 +9,16 @@
 #include "base/modes.h"
 #include "locktop/abi.h"
 
-/* Puts the file's control page in place, with the level that holds without a reader. False if it
- * cannot be mapped there. */
+/* Puts the file's control page in place, with the level that holds without a reader. False if the
+ * page cannot be mapped there. */
 bool control_share(uint32_t level);
 
-/* Puts a page of this process alone in its place. */
+/* Puts a private page of this process in the place of the control page. */
 void control_own(uint32_t mode);
 
 NOINLINE void control_claim_slow(uint64_t now);
 
-/* Where the clock has been read: does the reader still renew its claim? */
+/* Called where a hook has read the clock: checks that the reader still renews its claim. */
 static inline void control_check_claim(uint64_t now)
 {
     if (UNLIKELY(lt_control.page.claim_pid))

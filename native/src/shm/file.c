@@ -77,7 +77,7 @@ static long create_exclusively(void)
     return sys_call6(SYS_openat, AT_FDCWD, (long)shm_path, flags, 0600, 0, 0);
 }
 
-/* Containers that share the directory may each have a process of this pid that began in this tick. */
+/* Processes in containers that share the directory may have the same pid and start time. */
 static bool is_of_another_namespace(void)
 {
     uint64_t theirs = 0;
@@ -96,21 +96,21 @@ static long open_new(void)
     long fd = create_exclusively();
     if (fd != -EEXIST)
         return fd;
-    /* Same pid, same start time: this process, before it called exec. */
+    /* Same pid, same start time: the file is of this process, from before it called exec. */
     if (!is_of_another_namespace()) {
         shm_remove();
         fd = create_exclusively();
         if (fd != -EEXIST)
             return fd;
     }
-    /* Or it was another user then, whose file we may not remove. */
+    /* Or the process had another user id then, and may not remove that user's file. */
     size_t length = strlen(shm_path);
     snprintf(shm_path + length, sizeof shm_path - length, "-%u", user_id());
     shm_remove();
     return create_exclusively();
 }
 
-/* strerror() may allocate and translate; these are the ones that happen. */
+/* strerror() may allocate and translate; these errors are the ones that happen. */
 static const char *error_text(long error)
 {
     switch (-error) {
@@ -150,7 +150,7 @@ static void fill_header(struct lt_header *header, uint64_t start_time, uint64_t 
 
 static bool map_first(long fd, uint64_t limit, char *reason, size_t size)
 {
-    /* Sparse: a length costs nothing, so no descriptor is needed to grow later. */
+    /* The file is sparse: length costs nothing, so growing later needs no descriptor. */
     long error = sys_call3(SYS_ftruncate, fd, (long)limit, 0);
     if (error == 0)
         error = sys_call6(SYS_fallocate, fd, 0, 0, ARENA_FIRST_BACKED, 0, 0);
@@ -204,7 +204,8 @@ void shm_leave_reason(const char *reason)
     long fd = sys_call3(SYS_memfd_create, (long)name, 1 /* MFD_CLOEXEC */, 0);
     if (fd < 0)
         return;
-    /* An empty file, which no limit of the size of files forbids, and nobody is to touch. */
+    /* The mapping is of an empty file: no limit on file sizes forbids it, and no thread touches
+     * it. */
     sys_call6(SYS_mmap, 0, LT_PAGE, PROT_NONE, MAP_SHARED, fd, 0);
     sys_call3(SYS_close, fd, 0, 0);
 }

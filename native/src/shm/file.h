@@ -1,4 +1,4 @@
-/* The shared file of this process: made, removed, and the reason where there is none. */
+/* The shared file of this process: how it is made and removed, and the reason why there is none. */
 #ifndef LOCKTOP_FILE_H
 #define LOCKTOP_FILE_H
 
@@ -12,7 +12,7 @@ bool shm_create(const char *directory, char *reason, size_t reason_size);
 /* Removes the name; the mapping stays. */
 void shm_remove(void);
 
-/* Leaves the reason where a tool finds it without rights: as the name of a mapping. */
+/* Leaves the reason as the name of a mapping, where a tool finds it without special rights. */
 void shm_leave_reason(const char *reason);
 
 #endif

@@ -1,4 +1,4 @@
-/* What abi.h promises to a reader, proved by the compiler. */
+/* The layout that abi.h promises to a reader, checked by the compiler. */
 #include <stddef.h>
 
 #include "locktop/abi.h"

@@ -1,3 +1,4 @@
+/* Removes the files of dead processes from the directory. */
 #include "shm/stale_files.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 #include "base/sys.h"
 #include "locktop/abi.h"
 
-/* What getdents64(2) fills in. */
+/* One directory entry, as getdents64(2) fills it in. */
 struct entry {
     uint64_t inode;
     int64_t next;
@@ -20,7 +21,7 @@ struct entry {
 
 static const char prefix[] = "locktop-";
 
-/* The pid in "locktop-<pid>-<start time>", 0 if the name is another. */
+/* The pid in "locktop-<pid>-<start time>", 0 if the name has another form. */
 static uint32_t pid_in_name(const char *name)
 {
     if (strncmp(name, prefix, sizeof prefix - 1) != 0)
@@ -37,7 +38,7 @@ static bool is_dead(uint32_t pid)
     return sys_call3(SYS_kill, pid, 0, 0) == -ESRCH;
 }
 
-/* Ours, finished being made, and made in this pid namespace. */
+/* The file is of this user, complete, and made in this pid namespace. */
 static bool is_ours(long directory, const char *name, uint32_t pid, uint64_t pid_namespace)
 {
     struct lt_header header;

@@ -1,3 +1,4 @@
+/* The held list of a thread: growing, searching, removing. */
 #include "tables/held_list.h"
 
 #include <stdbool.h>
@@ -9,9 +10,10 @@
 #include "shm/segment.h"
 #include "tables/lock_table.h"
 
-enum { MANY = 64 * sizeof(struct lt_held) }; /* bytes of a list that is long */
+enum { MANY = 64 * sizeof(struct lt_held) }; /* bytes of a list that counts as long */
 
-/* Entries of locks that other threads release may be stale, and would pile up. */
+/* Drops the entries of locks that other threads release: such entries may be stale, and would pile
+ * up. */
 static bool held_drop_foreign(struct lt_thread *t)
 {
     uint32_t kept = 0;
@@ -25,7 +27,7 @@ static bool held_drop_foreign(struct lt_thread *t)
     return dropped;
 }
 
-/* Moves the beginning of the list, which is where `bytes` are no longer in use, or are again. */
+/* Moves the beginning of the list by `bytes`, which are no longer in use, or are in use again. */
 static void held_move(struct lt_thread *t, int32_t bytes)
 {
     struct local *local = local_of(t);
@@ -36,7 +38,7 @@ static void held_move(struct lt_thread *t, int32_t bytes)
     __atomic_store_n(&t->held_top, t->held_top - (uint32_t)bytes, __ATOMIC_RELEASE);
 }
 
-/* Moves the list back to where its room begins, if that is worth while. */
+/* Moves the list back to the beginning of its room if that gains enough. */
 static bool held_rewind(struct lt_thread *t)
 {
     uint32_t before = local_of(t)->held_before, top = t->held_top;
@@ -48,7 +50,7 @@ static bool held_rewind(struct lt_thread *t)
     return true;
 }
 
-/* The old one keeps its pages: held_by_others() may be reading it in another thread. */
+/* The old list keeps its pages: held_by_others() may be reading it in another thread. */
 static bool held_enlarge(struct lt_thread *t)
 {
     struct local *local = local_of(t);
@@ -77,7 +79,8 @@ bool held_grow(struct lt_thread *t)
     return grown;
 }
 
-/* In a long list from both ends: what was taken first is often given back first. */
+/* Searches a long list from both ends: programs often release first the lock that they took
+ * first. */
 struct lt_held *held_find(struct lt_thread *t, uint64_t key)
 {
     uint32_t top = __atomic_load_n(&t->held_top, __ATOMIC_ACQUIRE), bottom = 0;
@@ -94,8 +97,8 @@ struct lt_held *held_find(struct lt_thread *t, uint64_t key)
     return NULL;
 }
 
-/* The shorter part of a long list moves. Not of a short one: a signal handler that gives back what it
- * took must not move the beginning from under the hook that it interrupted. */
+/* In a long list the shorter part moves. In a short list the beginning stays: a signal handler that
+ * releases its locks must not move the beginning from under the hook that it interrupted. */
 void held_remove(struct lt_thread *t, struct lt_held *held)
 {
     uint32_t top = t->held_top;

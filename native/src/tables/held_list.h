@@ -1,4 +1,4 @@
-/* The locks that a thread holds, in the order in which it took them. */
+/* The held list: the locks that a thread holds, in the order in which the thread took them. */
 #ifndef LOCKTOP_HELD_H
 #define LOCKTOP_HELD_H
 
@@ -8,7 +8,8 @@
 
 #include "base/tls.h"
 
-/* The list is counted in bytes, not entries: one instruction less on the way to each entry. */
+/* The list is counted in bytes, not in entries: that saves one instruction on the way to an
+ * entry. */
 static inline struct lt_held *held_at(struct lt_thread *t, uint32_t bytes)
 {
     return (struct lt_held *)((char *)local_of(t)->held + bytes);
@@ -29,7 +30,7 @@ static inline void held_fill(struct lt_held *held, uint64_t key, uint32_t lock, 
     held->site = (uint64_t)(uintptr_t)site;
 }
 
-/* Neither taken again, nor timed, nor with a wait or records to account for. */
+/* The entry is not recursive, not timed, and has no wait and no records to account for. */
 static inline bool held_is_simple(const struct lt_held *held)
 {
     uint32_t depth_and_flags;
@@ -38,8 +39,8 @@ static inline bool held_is_simple(const struct lt_held *held)
     return !(depth_and_flags & ~((uint32_t)LT_HELD_SHARED << 16));
 }
 
-/* Did a signal handler that took locks write over an entry before the top was raised above it? Now
- * that it is, none will. */
+/* Whether a signal handler that took locks wrote over an entry before the top rose above the entry.
+ * After the top has risen, no handler will. */
 static inline bool held_is_lost(const struct lt_held *held, uint64_t key)
 {
     return *(const volatile uint64_t *)&held->key != key;
@@ -48,7 +49,7 @@ static inline bool held_is_lost(const struct lt_held *held, uint64_t key)
 /* Makes room for one more entry; false if there is none. */
 NOINLINE bool held_grow(struct lt_thread *t);
 
-/* NULL if there is no room. */
+/* Adds an entry and returns it; NULL if there is no room. */
 static inline struct lt_held *held_push(struct lt_thread *t, uint64_t key, uint32_t lock,
                                         const void *site, uint64_t since, uint16_t flags)
 {
@@ -67,7 +68,7 @@ static inline struct lt_held *held_push(struct lt_thread *t, uint64_t key, uint3
     return held;
 }
 
-/* The entry of the lock taken last, or NULL; `below`: how long the list is without it. */
+/* The entry of the lock taken last, or NULL. `below`: the length of the list without that entry. */
 static inline struct lt_held *held_last(struct lt_thread *t, uint32_t *below)
 {
     uint32_t top = __atomic_load_n(&t->held_top, __ATOMIC_RELAXED);
@@ -75,22 +76,22 @@ static inline struct lt_held *held_last(struct lt_thread *t, uint32_t *below)
     return LIKELY(top) ? held_at(t, *below) : NULL;
 }
 
-/* Takes that one out. Not from what the list is long by now: the child of a bare clone() may share it
- * and have taken out the same one. */
+/* Removes the last entry. The length is `below`, not the present length less one: the child of a
+ * bare clone() may share the list and have removed the same entry. */
 static inline void held_pop(struct lt_thread *t, uint32_t below)
 {
     __atomic_store_n(&t->held_top, below, __ATOMIC_RELAXED);
 }
 
-/* An entry of the lock, or NULL; in a list of less than 64 the topmost. */
+/* An entry of the lock, or NULL. In a list of less than 64 entries, the topmost one. */
 struct lt_held *held_find(struct lt_thread *t, uint64_t key);
-/* The lock begins a new life: whoever held it before, this thread does not. */
+/* A new life of the lock begins: this thread no longer holds the lock. */
 void held_forget(struct lt_thread *t, uint64_t key);
 
-/* Does another living thread list this lock as held? */
+/* Whether another living thread lists the lock as held. */
 bool held_by_others(uint64_t key, const struct lt_thread *except);
 
-/* Takes an entry out; the order of the others stays. */
+/* Removes an entry; the order of the other entries stays. */
 void held_remove(struct lt_thread *t, struct lt_held *held);
 
 #endif

@@ -1,3 +1,4 @@
+/* Remembers where locks were initialised, in a table of this process alone. */
 #include "tables/init_sites.h"
 
 #include <stdbool.h>
@@ -7,8 +8,9 @@
 
 enum { SET_BITS = 14, WAYS = 4 };
 
-/* Not shared memory, which would have to be reserved as a whole: a page costs nothing before a lock falls
- * into it. A lock falls into one set only, and where that is full one that was there is forgotten. */
+/* Not in shared memory, which would have to be reserved as a whole: here a page costs nothing
+ * before a lock falls into it. A lock falls into one set. If the set is full, the table forgets one
+ * of its locks. */
 static struct birth {
     uint64_t key; /* 0: none; BUSY: being written */
     const void *site;
@@ -22,7 +24,7 @@ static struct birth *set_of(uint64_t key)
     return births[lock_hash(key) >> (64 - SET_BITS)];
 }
 
-/* The lock's own place, else an empty one, else any. */
+/* The lock's own entry, else an empty one, else any entry of the set. */
 static struct birth *entry_for(uint64_t key)
 {
     struct birth *set = set_of(key), *place = &set[lock_hash(key) >> (62 - SET_BITS) & (WAYS - 1)];
@@ -37,7 +39,7 @@ static struct birth *entry_for(uint64_t key)
     return place;
 }
 
-/* Of two writers the second one gives up: one may be a signal handler inside the other. */
+/* Of two writers the second gives up: one of them may be a signal handler inside the other. */
 void init_site_note(uint64_t key, uint32_t type, const void *site)
 {
     struct birth *birth = entry_for(key);
@@ -59,7 +61,7 @@ void init_site_forget(uint64_t key)
     }
 }
 
-/* Key 0 if it is not there, or is just being written over. */
+/* A copy of the lock's entry. Key 0: there is none, or a writer is at it. */
 static struct birth copy_of(uint64_t key)
 {
     const struct birth *set = set_of(key);

@@ -1,21 +1,21 @@
-/* Where locks were made: what is remembered of an initialisation until the lock is first used, for only
- * then does it get an entry. */
+/* Init sites: where a lock was initialised. The table remembers that until the first use of the
+ * lock, for only then does the lock get an entry in the lock table. */
 #ifndef LOCKTOP_BIRTHS_H
 #define LOCKTOP_BIRTHS_H
 
 #include <stdint.h>
 
-/* The lock was initialised by the call that returns to `site`; `type` as in struct lt_lock, 0 if that
- * is told later. Some are forgotten for others. */
+/* Notes that the call which returns to `site` initialised the lock. `type`: as in struct lt_lock, 0
+ * if only a later call tells it. The table forgets some locks for others. */
 void init_site_note(uint64_t key, uint32_t type, const void *site);
 
-/* The lock is no more. */
+/* The lock is destroyed. */
 void init_site_forget(uint64_t key);
 
-/* The return address of the call that initialised the lock, NULL if that is not known. */
+/* The return address of the call that initialised the lock, NULL if it is not known. */
 const void *init_site_of(uint64_t key);
 
-/* The type that was noted, 0 if none is known. */
+/* The noted type of the lock, 0 if it is not known. */
 uint32_t init_type_of(uint64_t key);
 
 #endif

@@ -1,3 +1,4 @@
+/* The table of the names that the program gives to its locks. */
 #include "tables/lock_names.h"
 
 #include <stdbool.h>
@@ -21,7 +22,7 @@ static uint32_t *bucket_of(uint64_t key)
     return buckets ? (uint32_t *)shm_ptr(buckets) + (lock_hash(key) >> (64 - BUCKET_BITS)) : NULL;
 }
 
-/* The chains are made with the first name. Of two threads that make them one is late. */
+/* The chains are made with the first name. Of two threads that make them, one comes too late. */
 static uint32_t *bucket_make(uint64_t key)
 {
     if (!bucket_of(key)) {
@@ -46,8 +47,8 @@ static struct lt_name *find(uint64_t key, uint32_t head)
     return NULL;
 }
 
-/* Of two threads that change one name at the same moment the second does nothing: nobody can say
- * which of them was meant to last. */
+/* If two threads change one name at the same moment, the second does nothing: no order between them
+ * is known. */
 static void write_text(struct lt_name *name, const char *text)
 {
     uint32_t seq = __atomic_load_n(&name->seq, __ATOMIC_RELAXED);
@@ -61,7 +62,7 @@ static void write_text(struct lt_name *name, const char *text)
     __atomic_fetch_add(&lt_shm->names_changed, 1, __ATOMIC_RELEASE);
 }
 
-/* `head`: of a chain that does not have the key. */
+/* Adds a name. `head`: the head of a chain that does not have the key. */
 static void add(uint64_t key, uint32_t *bucket, uint32_t head, const char *text)
 {
     uint32_t index;
@@ -76,8 +77,8 @@ static void add(uint64_t key, uint32_t *bucket, uint32_t head, const char *text)
                                         __ATOMIC_ACQUIRE))
             return;
     } while (!(theirs = find(key, head)));
-    if (theirs != name) /* else a child that was forked right here went on with it */
-        name->key = 0;  /* somebody else has just named it: an entry that stays unused */
+    if (theirs != name) /* else a child that was forked right here has gone on with the entry */
+        name->key = 0;  /* another thread has just added the name: this entry stays unused */
 }
 
 void lock_name_set(uint64_t key, const char *text)

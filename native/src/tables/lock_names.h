@@ -1,17 +1,18 @@
-/* What the program calls its locks. */
+/* The names that the program gives to its locks. */
 #ifndef LOCKTOP_NAMES_H
 #define LOCKTOP_NAMES_H
 
 #include <stdint.h>
 
-/* The tables are made with the first name. */
+/* Makes the table. Its memory comes with the first name. */
 void lock_names_init(void);
 
-/* `key`: the lock's address, or its key for a name that is of one kind of lock only. The text is
- * copied, at most LT_NAME_TEXT - 1 bytes of it. */
+/* Names a lock. `key`: the lock's address, or the lock's key if the name is for one kind of lock
+ * only. The table copies at most LT_NAME_TEXT - 1 bytes of the text; an empty text ends the
+ * name. */
 void lock_name_set(uint64_t key, const char *text);
 
-/* The lock has no name any more, neither by its key nor by its address. */
+/* Ends the lock's names, both the one by key and the one by address. */
 void lock_name_forget(uint64_t key);
 
 #endif

@@ -1,3 +1,4 @@
+/* The table of all locks of the process: a tree that only grows. */
 #include "tables/lock_table.h"
 
 #include <stdbool.h>
@@ -14,10 +15,11 @@ enum {
     ROOT_BITS = 12,
     LOCKS_FIRST = 128,
     RETIRED_FIRST = 32,
-    KEPT = 64 /* entries of either array for locks that are waited for when there is no room */
+    /* reserved entries of either array, for locks that are waited for when there is no room */
+    KEPT = 64
 };
 
-/* The first of the array stands for the other locks; those that are kept come after it. */
+/* The first element of an array stands for the other locks; the reserved elements come after it. */
 struct kept {
     struct lt_array *array;
     uint32_t used;
@@ -80,8 +82,8 @@ int lock_table_init(void)
 /* A search on its way down the tree. */
 struct search {
     uint64_t key;
-    uint64_t path;   /* the bits of the hash that are still to choose the way */
-    uint32_t *place; /* of an id */
+    uint64_t path;   /* the bits of the hash that still choose the way */
+    uint32_t *place; /* to the id of the next lock */
 };
 
 static struct search search_begin(uint64_t key)
@@ -91,7 +93,7 @@ static struct search search_begin(uint64_t key)
     return (struct search){key, hash << ROOT_BITS, &roots[hash >> (64 - ROOT_BITS)]};
 }
 
-/* Goes on below lock `id`, unless that is the one. */
+/* Whether lock `id` is the one searched for; else the search goes on below that lock. */
 static bool search_ends_at(struct search *search, uint32_t id)
 {
     struct lt_lock *lock = array_at(&lt_shm->locks, id);
@@ -102,7 +104,7 @@ static bool search_ends_at(struct search *search, uint32_t id)
     return false;
 }
 
-/* The lock's id; or 0, and the search has come to the place where the lock belongs. */
+/* The lock's id; or 0, and then `search` stands where the lock belongs. */
 static uint32_t search_run(struct search *search)
 {
     uint32_t id;
@@ -128,8 +130,9 @@ static uint32_t enter(struct search *search, uint32_t type, bool waited)
                                         __ATOMIC_ACQUIRE))
             return id;
         if (search_ends_at(search, theirs)) {
-            if (theirs != id) /* else a child that was forked right here went on with it */
-                __atomic_store_n(&lock->key, 0, __ATOMIC_RELEASE); /* it stays unused */
+            /* else a child that was forked right here has gone on with the entry */
+            if (theirs != id)
+                __atomic_store_n(&lock->key, 0, __ATOMIC_RELEASE); /* the entry stays unused */
             return theirs;
         }
     }
@@ -193,7 +196,8 @@ static void retire_waits(struct lt_waits *to, const struct lt_waits *from)
     add(&to->hold_contended_ticks, from->hold_contended_ticks);
 }
 
-/* Made by whoever comes first; of two, one entry stays unused. NULL if there is no room. */
+/* The figures of ended threads for a lock, made by the first thread that needs them. Of two entries
+ * made at once, one stays unused. NULL if there is no room. */
 static struct lt_retired *retired_of(uint32_t id, bool waited)
 {
     struct lt_lock *lock = array_at(&lt_shm->locks, id);
@@ -232,14 +236,15 @@ void lock_retire_counters(const struct lt_slot *counters)
     struct lt_retired *retired =
         retired_of(counters->lock, waits && waits->wait_ticks && lock_has_reserve(counters->key));
     if (!retired)
-        retired = retired_of(0, false); /* what finds no room is counted with the other locks */
+        retired = retired_of(0, false); /* counters that find no room go to the other locks */
     if (!retired)
         return;
     const struct lt_counts *from = &counters->counts;
     struct lt_counts *to = &retired->counts;
     add(&to->acquisitions, from->acquisitions);
     if (retired->lock == counters->lock || !counts_signals(counters->key)) {
-        add(&to->hold_sampled, from->hold_sampled); /* or the signals, which are there too */
+        /* for a semaphore or condition: the signals, counted there too */
+        add(&to->hold_sampled, from->hold_sampled);
         add(&to->hold_sampled_ticks, from->hold_sampled_ticks);
     }
     raise(&to->hold_max, from->hold_max);

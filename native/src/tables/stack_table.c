@@ -1,4 +1,4 @@
-/* The table of stacks: each is kept once, and has an id. */
+/* The table of call stacks: it keeps each stack once, under an id. */
 #include "tables/stack_table.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ int stack_table_init(void)
     return lt_shm->stack_buckets ? 0 : -1;
 }
 
-/* Of a depth that may be marked LT_STACK_CUT. */
+/* The number of frames. `depth` may carry the flag LT_STACK_CUT. */
 static uint32_t count(uint32_t depth)
 {
     return depth & ~(uint32_t)LT_STACK_CUT;
@@ -71,7 +71,7 @@ uint32_t stack_id(const uint64_t *frames, uint32_t depth)
         }
         uint32_t theirs = chain_find(frames, depth, hash, head, seen);
         if (theirs)
-            return theirs; /* ours stays unused */
+            return theirs; /* the new stack stays unused */
     }
 }
 
@@ -81,7 +81,8 @@ uint32_t stack_id_of_site(const void *site)
     return site ? stack_id(&frame, 1) : 0;
 }
 
-/* A stack that a thread knows from last time is compared with these very words: it is known no more. */
+/* Flags the return addresses that lie in unloaded code. A thread compares the stack it has cached
+ * with these very words, so it does not recognise the stack again. */
 static void flag_unloaded(struct lt_stack *stack, uint64_t start, uint64_t end)
 {
     uint64_t *frames = (uint64_t *)(stack + 1);

@@ -1,5 +1,4 @@
-/* Call stacks: taken on the contended path, kept once each, known again at the price of a
- * comparison. */
+/* The table of call stacks. It keeps each stack once, under an id. */
 #ifndef LOCKTOP_STACK_H
 #define LOCKTOP_STACK_H
 
@@ -19,15 +18,15 @@ static inline const uint64_t *stack_frames(const struct lt_stack *stack)
     return (const uint64_t *)(stack + 1);
 }
 
-/* A library's code is gone from these addresses. Its stacks are marked, so that they are neither found
- * again nor taken for those of what comes there next. */
+/* The code of a library is gone from these addresses. Flags the stacks in it: they are not found
+ * again, nor taken for stacks of the code that the loader puts there next. */
 void stack_table_unloaded(uint64_t start, uint64_t end);
 
-/* The id of these return addresses, entered if they are new; 0 if there is no room. `depth` may be
- * marked LT_STACK_CUT. */
+/* The id of these return addresses, entered if they are new; 0 if there is no room. `depth` may
+ * carry the flag LT_STACK_CUT. */
 uint32_t stack_id(const uint64_t *frames, uint32_t depth);
 
-/* The id of the stack that has this return address alone; 0 if `site` is NULL, or there is no room. */
+/* The id of the stack with this one return address; 0 if `site` is NULL, or there is no room. */
 uint32_t stack_id_of_site(const void *site);
 
 #endif

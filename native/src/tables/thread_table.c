@@ -1,3 +1,4 @@
+/* The tables of one thread: its counters for each lock, and its waits for each (lock, stack). */
 #include "tables/thread_table.h"
 
 #include <string.h>
@@ -14,29 +15,29 @@ enum {
     KEPT = 64 << 10 /* bytes of a table that a block keeps for its next thread */
 };
 
-/* Fuller, and too many locks would lie where the hooks do not look by themselves. */
+/* In a fuller table too many locks would lie where the hooks do not look first. */
 static bool counters_full(uint32_t count, uint32_t capacity)
 {
     return count >= capacity / 2;
 }
 
-/* Nobody looks for these where a program's lock waits. */
+/* No hook searches for these while the program waits for a lock. */
 static bool sites_full(uint32_t count, uint32_t capacity)
 {
     return count >= capacity / 4 * 3;
 }
 
-/* ---- room ---- */
+/* ---- memory of the tables ---- */
 
-/* A block keeps the places of all its tables. A smaller table's pages go back when all has moved out
- * of it, and are asked for again when the block's next thread grows: so what many short-lived
- * threads need is what as many need that live at the same time. */
+/* A block keeps the ranges of all its tables. When all entries have moved out of a smaller table,
+ * its pages go back to the system. They are reserved again when the block's next thread grows. So
+ * many short-lived threads need no more memory than as many that live at the same time. */
 static uint64_t *offset_of_size(uint64_t places[TABLE_SIZES], uint32_t capacity)
 {
     return &places[__builtin_ctz(capacity / FIRST)];
 }
 
-/* A program that confined itself gets no pages back once they were given back. */
+/* A program that confined itself gets no pages back after giving them back. */
 static uint64_t table_room(uint64_t *place, uint64_t size)
 {
     bool is_new = !*place || shm_is_sealed();
@@ -49,18 +50,18 @@ static uint64_t table_room(uint64_t *place, uint64_t size)
     return *place;
 }
 
-/* The key's counters, or the empty one where it belongs. */
+/* The key's counters, or the empty entry where they belong. */
 static struct lt_slot *counters_probe(struct lt_slot *table, uint64_t home, uint64_t key)
 {
-    for (uint64_t i = 0;; i++) { /* ends: there is always an empty one */
+    for (uint64_t i = 0;; i++) { /* ends: one entry is always empty */
         struct lt_slot *counters = &table[home ^ i];
         if (counters->key == key || counters->key == 0)
             return counters;
     }
 }
 
-/* What it reads of the block it reads before the room is asked for, and it publishes nothing in a
- * forked child: a signal handler may fork right here, and parent and child both go on. */
+/* The function reads the block before it asks for room, and publishes nothing in a forked child: a
+ * signal handler may fork right here, and parent and child both go on. */
 static bool counters_grow(struct lt_thread *t)
 {
     struct local *local = local_of(t);
@@ -89,8 +90,8 @@ static bool counters_grow(struct lt_thread *t)
     return true;
 }
 
-/* In a table that cannot grow some places are left for what is waited for. More, and the search for
- * each lock that is not in it would be long. */
+/* A table that cannot grow leaves some entries to locks that are waited for. In a fuller table each
+ * search for a lock without an entry would take long. */
 static bool counters_full_for_good(uint32_t count, uint32_t capacity)
 {
     return count >= capacity / 4 * 3;
@@ -140,7 +141,7 @@ static struct lt_slot *search(struct lt_thread *t, uint64_t key, uint32_t type, 
     if (counters)
         return counters;
     if (shm_is_of_parent()) {
-        control_own(LT_LEVEL_DORMANT); /* nothing of the parent's is ours to write */
+        control_own(LT_LEVEL_DORMANT); /* the parent's memory is not for the child to write */
         return &t->other;
     }
     __atomic_fetch_or(&lt_shm->notes, LT_NOTE_LOCKS_FOLDED, __ATOMIC_RELAXED);
@@ -228,7 +229,7 @@ static bool sites_grow(struct lt_thread *t)
     uint64_t old_offset = t->sites, *place = offset_of_size(local->sites_offsets, capacity);
     uint64_t size = (uint64_t)capacity * sizeof(struct lt_site);
     uint64_t offset = table_room(place, size);
-    if (!offset && size < LT_PAGE) /* what is larger is given back in whole pages */
+    if (!offset && size < LT_PAGE) /* larger ranges go back in whole pages */
         offset = *place = shm_alloc_last(size);
     if (!offset)
         return false;
@@ -256,7 +257,7 @@ void site_add(struct lt_thread *t, uint32_t lock, uint32_t stack, uint64_t wait)
         site = site_probe(local->sites, t->site_capacity, lock, stack);
     if (!site || site->count == 0) {
         if (sites_full(t->site_count, t->site_capacity) && !sites_grow(t))
-            return; /* counted by lock; only where it came from is missing */
+            return; /* the wait is counted by lock; only its stack is missing */
         site = site_probe(local->sites, t->site_capacity, lock, stack);
         site->lock = lock;
         site->stack = stack;
@@ -286,7 +287,7 @@ static void set_sites(struct lt_thread *t, uint64_t offset, uint32_t capacity)
     local_of(t)->sites = offset ? shm_ptr(offset) : NULL;
 }
 
-/* Many locks in one: no hold times. */
+/* Many locks in one entry: no hold times. */
 static void other_init(struct lt_thread *t)
 {
     memset(&t->other, 0, sizeof t->other);
