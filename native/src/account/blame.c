@@ -1,3 +1,4 @@
+/* Charges waits for a lock to the thread that holds the lock. */
 #include "account/blame.h"
 
 #include "base/tls.h"
@@ -5,7 +6,7 @@
 #include "tables/stack_table.h"
 #include "tables/thread_table.h"
 
-/* What has come together in a word by then; negative where those who wait began to a moment later. */
+/* The ticks that a word has collected by `now`. Negative if the waits began a moment later. */
 static inline int64_t sum(uint64_t word, uint64_t now)
 {
     return (int64_t)(((word & WAITS_MASK) * now << LT_WAITS_BITS) - (word & ~WAITS_MASK)) >>
@@ -30,7 +31,8 @@ uint64_t blame_take(uint32_t id, uint64_t now, uint64_t since)
     return (uint64_t)due << lt_clock.wait_shift;
 }
 
-/* The place as a stack of that one frame; in front of it, as another one, the lock that it waited for. */
+/* The call site becomes a stack of one frame. If the thread waited for another lock meanwhile, that
+ * lock's id is the second frame. */
 void blame_charge(struct lt_thread *t, uint32_t id, uint64_t site, uint32_t through, uint64_t ticks)
 {
     if ((lt_own.mode & LEVEL_MASK) < LT_LEVEL_CONTENDED)

@@ -1,10 +1,11 @@
-/* Whom a lock was waited for: what its waiters wait is charged to the thread that holds it meanwhile.
+/* Blame: what threads wait for a lock is charged to the thread that holds the lock meanwhile.
  *
- * The word lt_lock.waits keeps what all waiters of a lock together have waited and nobody is charged
- * with yet. At the moment t that is n * t - S: n, its lowest bits, is how many wait now; S, the rest,
- * is the sum of the moments at which they began, less those at which others ended. So a wait begins
- * and ends with one addition each. Who gives the lock back is charged with all of it, and S grows by
- * as much; between that and the next one to take it the lock is nobody's, and so is that time. */
+ * The word lt_lock.waits keeps what all waiters of a lock together have waited and no thread is
+ * charged with yet. At the moment t that is n * t - S. n, the lowest bits, is the number of waiters
+ * now. S, the rest, is the sum of the moments at which waits began, less those at which waits
+ * ended. So a wait begins and ends with one addition each. The thread that releases the lock is
+ * charged with all of it, and S grows by as much. Between a release and the next acquisition nobody
+ * holds the lock, and nobody is charged with that time. */
 #ifndef LOCKTOP_BLAME_H
 #define LOCKTOP_BLAME_H
 
@@ -16,7 +17,7 @@
 #include "shm/array.h"
 #include "shm/segment.h"
 
-/* Is it of a kind that is held, so that somebody can be to blame? */
+/* Whether locks of this kind have holders, who can be to blame. */
 static inline bool blame_has_holders(enum lt_kind kind)
 {
     enum {
@@ -29,9 +30,9 @@ static inline bool blame_has_holders(enum lt_kind kind)
 #define WAITS_MASK ((1ull << LT_WAITS_BITS) - 1) /* the bits of n */
 enum {
     WAITS_MOST = (1 << LT_WAITS_BITS) - 1024
-}; /* many may come at once before one sees the others */
+}; /* many waits may begin before one of them sees the others */
 
-/* Of ticks: 48 bits of them have room for weeks that a thousand threads wait. */
+/* Units, of which 48 bits have room for weeks in which a thousand threads wait. */
 static inline uint64_t blame_units(uint64_t ticks)
 {
     return ticks >> lt_clock.wait_shift;
@@ -42,7 +43,8 @@ static inline uint64_t blame_waiter(uint64_t since)
     return (blame_units(since) << LT_WAITS_BITS) + 1;
 }
 
-/* One more waits for it since `start` (ticks); false if there are too many to be counted. */
+/* One more thread waits for the lock since `start` (ticks). False if there are too many to
+ * count. */
 static inline bool blame_wait_begins(struct lt_lock *lock, uint64_t start)
 {
     uint64_t one = blame_waiter(start);
@@ -53,15 +55,15 @@ static inline bool blame_wait_begins(struct lt_lock *lock, uint64_t start)
     return false;
 }
 
-/* It waits no longer: at `end` it was let in as one of several, or gave up. A wait that was none ends
- * when it began. */
+/* A wait for the lock ends at `end`: the thread shares the lock with others, or gave up. A call
+ * that turned out to be no wait ends when it began. */
 static inline void blame_wait_ends(struct lt_lock *lock, uint64_t end)
 {
     __atomic_fetch_sub(&lock->waits, blame_waiter(end), __ATOMIC_RELAXED);
 }
 
-/* It waits no longer: it has the lock alone. What was waited since the last holder gave it back is
- * nobody's, and those who wait on do so from now. */
+/* A wait for the lock ends: the thread has the lock alone. Nobody is charged with the waits since
+ * the last release. The waits of the remaining waiters count from now. */
 static inline void blame_wait_ends_alone(struct lt_lock *lock, uint64_t end)
 {
     uint64_t before = __atomic_load_n(&lock->waits, __ATOMIC_RELAXED), after;
@@ -77,31 +79,31 @@ static inline bool blame_is_waited_for(const struct lt_lock *lock)
     return __atomic_load_n(&lock->waits, __ATOMIC_RELAXED) & WAITS_MASK;
 }
 
-/* Has anybody waited for it that nobody is charged with? */
+/* Whether there are waits for the lock that no thread is charged with yet. */
 static inline bool blame_is_due(uint32_t id)
 {
     const struct lt_lock *lock = id ? array_at(&lt_shm->locks, id) : NULL;
     return lock && __atomic_load_n(&lock->waits, __ATOMIC_RELAXED) != 0;
 }
 
-/* Returns what is due at `now` of the lock that is given back, in ticks, and takes it from the lock. Where
- * others may hold it too, not more than was waited since this one took it: `since`, 0 not known. */
+/* Takes from the released lock the ticks that are due at `now`, and returns them. If other threads
+ * may hold the lock too, no more than was waited `since` this thread took it; 0: not known. */
 uint64_t blame_take(uint32_t id, uint64_t now, uint64_t since);
 
-/* When it was taken, where it may be held by several; else 0. */
+/* When the thread took the lock, if several threads may hold it; else 0. */
 static inline uint64_t blame_since(const struct lt_held *held)
 {
     enum { SINCE_IS_SET = LT_HELD_TIMED | LT_HELD_RECORDED | LT_HELD_MET };
     return held->flags & LT_HELD_SHARED && held->flags & SINCE_IS_SET ? held->since : 0;
 }
 
-/* Adds it to what the calling thread, which took the lock at `site`, is charged with: while it waited
- * itself for the lock `through`, 0: for none. */
+/* Charges the calling thread, which took the lock at `site`, with the ticks. `through`: the lock
+ * that the thread itself waited for meanwhile, 0 none. */
 void blame_charge(struct lt_thread *t, uint32_t id, uint64_t site, uint32_t through,
                   uint64_t ticks);
 
-/* The same with what is due by now of the locks that it lists in the first `bytes` of its held list: before
- * a wait of its own, and after it. */
+/* Charges the thread with what is due by now for the locks in the first `bytes` of its held list.
+ * Called before the thread waits, and after. */
 NOINLINE void blame_charge_held(struct lt_thread *t, uint32_t bytes, uint32_t through,
                                 uint64_t now);
 

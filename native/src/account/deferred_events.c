@@ -1,3 +1,4 @@
+/* Events of contended waits: written at once, or deferred until the thread holds no lock. */
 #include "account/deferred_events.h"
 
 #include <stdint.h>

@@ -1,13 +1,15 @@
-/* The details of a contended wait, which may not be written while a lock of the program is held. */
-#ifndef LOCKTOP_DETAIL_H
-#define LOCKTOP_DETAIL_H
+/* Deferred events: the library does not write the record of a contended wait while the thread holds
+ * a lock of the program. */
+#ifndef LOCKTOP_DEFERRED_EVENTS_H
+#define LOCKTOP_DEFERRED_EVENTS_H
 
 #include "base/tls.h"
 
-/* Counts where it came from and writes the record. */
+/* Adds the wait to the thread's waits by stack, and writes the record. */
 void event_write(struct lt_thread *t, const struct lock_event *event);
 
-/* The same at the release of a lock that is held now: not while the program's lock is held. */
+/* Writes the event now if the thread holds no lock, else at the release of the last lock it holds
+ * now. */
 void event_defer(struct lt_thread *t, const struct lock_event *event);
 void events_flush(struct lt_thread *t);
 

@@ -1,3 +1,4 @@
+/* Encodes events as msgpack records, and appends them to the thread's ring. */
 #include "account/event_ring.h"
 
 #include <stdbool.h>
@@ -8,7 +9,7 @@
 #include "shm/arena.h"
 #include "shm/segment.h"
 
-/* msgpack's own names (github.com/msgpack/msgpack, spec.md) */
+/* the names of msgpack (github.com/msgpack/msgpack, spec.md) */
 enum { FIXARRAY = 0x90, BIN8 = 0xc4, UINT32 = 0xce, UINT64 = 0xcf, STR8 = 0xd9 };
 enum { ELEMENTS = 11, PADDING = 3, MARK_ELEMENTS = 5 };
 
@@ -28,7 +29,8 @@ static uint8_t *put_u64(uint8_t *to, uint64_t value)
     return to + 1 + sizeof big;
 }
 
-/* As eight words, the highest byte first: byte by byte would take three times as many stores. */
+/* Encodes eight words, the highest byte first: bytes one by one would take three times as many
+ * stores. */
 void event_encode(uint8_t *to, uint32_t tid, const struct lock_event *event)
 {
     enum { ARRAY = FIXARRAY | ELEMENTS };
@@ -71,7 +73,7 @@ static NOINLINE bool ring_make(struct lt_thread *t)
 {
     uint32_t records = lt_settings.ring_records;
     uint64_t offset = shm_alloc((uint64_t)records * LT_RECORD_SIZE);
-    if (!offset) /* better a short one than none */
+    if (!offset) /* a short ring is better than none */
         offset = shm_alloc_last((uint64_t)(records = RING_RECORDS_MIN) * LT_RECORD_SIZE);
     if (!offset)
         return false;
@@ -81,7 +83,7 @@ static NOINLINE bool ring_make(struct lt_thread *t)
     return true;
 }
 
-/* Where the next record goes, or NULL if there is no room for a ring. */
+/* The address of the next record, or NULL if there is no room for a ring. */
 static uint8_t *ring_begin(struct lt_thread *t)
 {
     struct local *local = local_of(t);
@@ -94,12 +96,12 @@ static void ring_end(struct lt_thread *t)
 {
     /* Release: a reader that sees the head sees the record. */
     __atomic_store_n(&t->ring_head, t->ring_head + 1, __ATOMIC_RELEASE);
-    /* The head stands before the next record is begun, so a reader that finds the head unmoved
-     * knows that at most the record after it was being written. */
+    /* The head stands before the next record begins. So a reader that finds the head unmoved knows
+     * that at most the record behind the head was being written. */
     __atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
-/* At the level that records all it is most of what a hold costs: no calls. */
+/* No calls: at the level that records every hold, this is most of what a hold costs. */
 __attribute__((flatten)) void ring_write(struct lt_thread *t, const struct lock_event *event)
 {
     uint8_t *to = ring_begin(t);

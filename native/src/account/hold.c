@@ -1,3 +1,4 @@
+/* The slow paths of taking and releasing a lock, and the timing of holds. */
 #include "account/hold.h"
 
 #include <stdbool.h>
@@ -9,9 +10,9 @@
 
 enum {
     SAMPLE_GAP_MAX = 256,
-    SAMPLE_COST_READINGS = 5, /* a timed hold costs two readings and about as much as three more */
+    SAMPLE_COST_READINGS = 5, /* a timed hold costs two readings, and as much as three more */
     SAMPLE_COST_SHARE = 50,   /* 2 %: timing may cost one part in so many */
-    PAIR_TICKS = 45           /* a bare lock and unlock, about 18 ns at 2.5 GHz */
+    PAIR_TICKS = 45           /* a lock and an unlock without the library, about 18 ns at 2.5 GHz */
 };
 
 static uint32_t random_next(struct local *local)
@@ -23,8 +24,9 @@ static uint32_t random_next(struct local *local)
     return local->jitter = x;
 }
 
-/* So often that timing stays under 2 % of what a lock, its mean hold and an unlock take, but more
- * often at first; with a random step, or a program of the same rhythm would always show the same. */
+/* Acquisitions until the next timed hold. Timing stays under 2 % of what a lock, its mean hold and
+ * an unlock take; at first holds are timed more often. The step is random: a program of the same
+ * rhythm would always show the same holds. */
 static uint64_t sample_gap(struct lt_thread *t, const struct lt_slot *counters)
 {
     uint64_t samples = counters->counts.hold_sampled;
@@ -38,8 +40,8 @@ static uint64_t sample_gap(struct lt_thread *t, const struct lt_slot *counters)
     return period <= 1 ? 1 : 1 + random_next(local_of(t)) % (2 * period - 1);
 }
 
-/* At the levels that may record holds the hooks come by each time: sample_at is 0. The hold is timed
- * only as often as elsewhere, unless all are recorded. */
+/* At levels that may record holds, sample_at is 0, so every acquisition comes here. The hold is
+ * timed as often as at other levels, unless all holds are recorded. */
 static void acquired_recorded(struct lt_thread *t, struct lt_slot *counters, uint64_t key,
                               const void *site, uint16_t flags)
 {
@@ -52,7 +54,7 @@ static void acquired_recorded(struct lt_thread *t, struct lt_slot *counters, uin
         return;
     uint32_t top = t->held_top;
     struct lt_held *held = held_at(t, top);
-    do { /* complete before it is listed: a release follows what it points to */
+    do { /* complete before listed: a release follows the pointer in the entry */
         held_fill(held, key, counters->lock, site, flags);
         held->since = now;
         held->wait_start = waits->own;
@@ -65,8 +67,9 @@ static void acquired_timed(struct lt_thread *t, struct lt_slot *counters, uint64
                            const void *site, uint16_t flags)
 {
     uint64_t now = lt_now();
-    control_check_claim(now);         /* a program without a contended wait comes by here only */
-    counters->sample_at = UINT64_MAX; /* until the release sets it anew */
+    /* a program without a contended wait reads the clock only here */
+    control_check_claim(now);
+    counters->sample_at = UINT64_MAX; /* until the release sets it again */
     if (!held_push(t, key, counters->lock, site, now, flags | LT_HELD_TIMED))
         counters->sample_at = counters->counts.acquisitions + SAMPLE_GAP_MAX;
 }
@@ -88,7 +91,7 @@ void acquired_slowly(struct lt_thread *t, uint64_t key, uint32_t type, const voi
 void acquired_again(struct lt_thread *t, uint64_t key, uint32_t type, const void *site)
 {
     struct lt_held *held = held_find(t, key);
-    if (!held || held->depth == UINT16_MAX) { /* a second entry for the levels beyond */
+    if (!held || held->depth == UINT16_MAX) { /* deeper levels get a second entry */
         acquired(t, key, type, site, 0);
         return;
     }
@@ -102,7 +105,7 @@ void acquired_met(struct lt_thread *t, uint64_t key, uint32_t type, const void *
     uint32_t below;
     struct lt_held *held = held_last(t, &below);
     if (!held || held->key != key || held->flags != LT_HELD_SHARED)
-        return; /* there was no room, or it is timed anyway */
+        return; /* there was no room, or the hold is timed anyway */
     held->since = lt_now();
     __atomic_store_n(&held->flags, LT_HELD_SHARED | LT_HELD_MET, __ATOMIC_RELEASE);
 }
@@ -132,7 +135,7 @@ static ALWAYS_INLINE void hold_add(struct lt_thread *t, struct lt_slot *counters
     counts->hold_sampled++;
     counts->hold_sampled_ticks += ticks;
     if (is_at_level(LT_LEVEL_ALL))
-        return; /* each one is timed: no gap to work out, which takes divisions */
+        return; /* every hold is timed: the gap, which takes divisions, is of no use */
     uint64_t next = counts->acquisitions + sample_gap(t, counters);
     if (is_at_level(LT_LEVEL_BLOCKS))
         waits_of(t, counters)->timing_at = next;
@@ -140,9 +143,9 @@ static ALWAYS_INLINE void hold_add(struct lt_thread *t, struct lt_slot *counters
         counters->sample_at = next;
 }
 
-/* This thread does not list it. If another one does, its list is stale after the release, and so may
- * be every list that names this lock. Looked for before the release, after which somebody else may
- * rightly list it; and once only. */
+/* The calling thread does not list the lock. If another thread does, its list is stale after the
+ * release, and so may be every list that names the lock. The search comes before the release, after
+ * which another thread may rightly list the lock. Each lock is searched for once. */
 static struct lt_lock *foreign(struct lt_thread *t, uint64_t key)
 {
     struct lt_lock *lock = lock_find(key);
@@ -183,7 +186,7 @@ void release_begin(struct lt_thread *t, uint64_t key, struct release *release)
     release->held = *held;
     release->recorded = is_to_be_recorded(held);
     held_remove(t, held);
-    /* Read before the lock is free: afterwards somebody else may run first. */
+    /* Read before the lock is free: afterwards another thread may run first. */
     bool due = blame_is_due(release->held.lock);
     bool timed = release->recorded || (release->held.flags & LT_HELD_TIMED) || due;
     release->end = timed ? lt_now() : 0;
@@ -203,7 +206,7 @@ static uint64_t hold_ticks(uint64_t since, uint64_t end)
     return end > since ? end - since : 0;
 }
 
-/* The record of a hold that is over. */
+/* The event of a hold that is over. */
 static inline struct lock_event event_of(const struct lt_held *held, bool contended)
 {
     return (struct lock_event){.type = contended ? LT_RECORD_WAIT : LT_RECORD_HOLD,
@@ -220,7 +223,7 @@ void release_account(struct lt_thread *t, struct release *release)
 {
     const struct lt_held *held = &release->held;
     if (release->accounted || !held->key || t != lt_own.block)
-        return; /* forked meanwhile: the block is the parent's */
+        return; /* the process forked meanwhile: the block is the parent's */
     release->accounted = true;
     release->hold = hold_ticks(held->since, release->end);
     if (held->flags & LT_HELD_TIMED)
@@ -232,7 +235,8 @@ void release_end(struct lt_thread *t, struct release *release)
     const struct lt_held *held = &release->held;
     if (release->foreign && t == lt_own.block)
         __atomic_fetch_add(&release->foreign->foreign_releases, 1, __ATOMIC_RELAXED);
-    if (!held->key || t != lt_own.block) /* forked meanwhile: the block is the parent's */
+    /* the process forked meanwhile: the block is the parent's */
+    if (!held->key || t != lt_own.block)
         return;
     release_account(t, release);
     release_charge(t, release);
@@ -261,7 +265,8 @@ void release_undo(struct lt_thread *t, struct release *release)
         held->depth++;
 }
 
-/* It was not released after all; whether somebody waited for it is not known any more. */
+/* The release failed: lists the lock again. Whether a thread waited for the lock is no longer
+ * known. */
 static void list_again(struct lt_thread *t, uint64_t key, uint64_t since, uint16_t flags,
                        const struct lock_event *event)
 {
@@ -276,8 +281,9 @@ static void list_again(struct lt_thread *t, uint64_t key, uint64_t since, uint16
     held->holder = event->holder;
 }
 
-/* Most releases that need more than released(): of the lock taken last. Twice, for `contended` is known
- * where it is called: until the lock is free each nanosecond is one of its waiters'. */
+/* The release of the lock taken last, which is most releases that need more than released(). The
+ * compiler makes two copies, one for each value of `contended`: until the lock is free each
+ * nanosecond adds to a wait. */
 static ALWAYS_INLINE int release_last(struct lt_thread *t, const struct lt_held *last,
                                       uint32_t below, bool contended, int (*unlock)(void *),
                                       void *lock)
@@ -291,7 +297,7 @@ static ALWAYS_INLINE int release_last(struct lt_thread *t, const struct lt_held 
     held_pop(t, below);
     event.hold = hold_ticks(since, now);
     int result = unlock(lock);
-    if (UNLIKELY(t != lt_own.block)) /* forked meanwhile: the block is the parent's */
+    if (UNLIKELY(t != lt_own.block)) /* the process forked meanwhile: the block is the parent's */
         return result;
     if (due)
         blame_charge(t, event.lock, event.site, 0, due);

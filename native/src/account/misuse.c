@@ -1,3 +1,4 @@
+/* The table of misuses: calls that pthreads does not allow. */
 #include "account/misuse.h"
 
 #include <stdbool.h>
@@ -30,7 +31,7 @@ static struct lt_misuse *find(const struct lt_misuse *like)
     return NULL;
 }
 
-/* Of two threads that come at the same moment each may make an entry: whoever reads adds them up. */
+/* Two threads that come at the same moment may each make an entry: a reader adds the two up. */
 static void add(const struct lt_misuse *like)
 {
     uint32_t index;
@@ -66,8 +67,8 @@ void misuse_note(struct lt_thread *t, enum lt_misuse_kind kind, uint64_t key, ui
     thread_ready(t, mode);
 }
 
-/* A robust mutex is made for that. Where a lock was ever given back by another thread than the one that
- * lists it, the list says nothing. */
+/* Whether the dead thread kept the lock. A robust mutex is made for that. If another thread ever
+ * released the lock of a thread that listed it, the list proves nothing. */
 static bool is_kept(const struct lt_held *held)
 {
     const struct lt_lock *lock = held->lock ? array_at(&lt_shm->locks, held->lock) : NULL;

@@ -1,10 +1,11 @@
+/* The slow paths of counting posts, signals and broadcasts. */
 #include "account/signal_counts.h"
 
 #include "shm/segment.h"
 #include "tables/lock_table.h"
 
-/* Where the thread has no table, or is at work in the library, and may just be moving it: this runs in a
- * signal handler then. */
+/* Counts in the lock table, for a thread without tables or inside the library, which may be moving
+ * a table: then the caller is a signal handler. */
 static struct lt_counts *count_beside_tables(uint64_t key)
 {
     if (shm_is_of_parent())
@@ -16,7 +17,7 @@ static struct lt_counts *count_beside_tables(uint64_t key)
     }
     __atomic_fetch_add(&counts->signals, 1, __ATOMIC_RELAXED);
     if (key >> LT_KIND_SHIFT == LT_KIND_SEM && !counts->unheld)
-        signal_note_unheld(counts, key); /* who got it is counted elsewhere */
+        signal_note_unheld(counts, key); /* the acquisitions are counted elsewhere */
     return counts;
 }
 
@@ -26,8 +27,8 @@ void signal_note_unheld(struct lt_counts *counts, uint64_t key)
     lock_distrust(key);
 }
 
-/* It may run in a handler that interrupted another hook: so it registers no thread, begins no watch of a
- * child, changes no level and moves no table. The counter does not care for the level. */
+/* May run in a handler that interrupted another hook. So it registers no thread, begins no watch of
+ * a child, changes no level and moves no table. The count is the same at every level. */
 struct lt_counts *signal_count_slowly(uint64_t key, uint32_t mode)
 {
     if (mode == MODE_CHILD)

@@ -1,8 +1,9 @@
-/* Counts the posts of a semaphore, and the signals and broadcasts of a condition. The hooks count before
- * they call the real function: whoever is woken by it finds it counted, and the lock may be gone by
- * then. sem_post() is called in signal handlers, wherever they interrupt: no count is lost there. */
-#ifndef LOCKTOP_SIGNALLED_H
-#define LOCKTOP_SIGNALLED_H
+/* Counts the posts of a semaphore, and the signals and broadcasts of a condition. The hooks count
+ * before they call the real function: the woken thread finds the signal counted, and the lock may
+ * be gone by then. Signal handlers call sem_post() wherever they interrupt: no count is lost
+ * there. */
+#ifndef LOCKTOP_SIGNAL_COUNTS_H
+#define LOCKTOP_SIGNAL_COUNTS_H
 
 #include <stdbool.h>
 
@@ -11,8 +12,8 @@
 #include "locktop/abi.h"
 #include "tables/thread_table.h"
 
-/* In a thread's own table. It must not be cut in two by a signal handler that counts in the same
- * place: on x86-64 it is one instruction, elsewhere the processor begins again. */
+/* Adds one in a thread's own table. A signal handler that counts in the same field must not split
+ * the addition: on x86-64 it is one instruction, elsewhere the processor begins again. */
 static inline void signal_count_once(uint64_t *count)
 {
 #if defined(__x86_64__)
@@ -22,32 +23,33 @@ static inline void signal_count_once(uint64_t *count)
 #endif
 }
 
-/* A semaphore that is a lock is posted by threads that got it. Asked before a post is counted; no
- * thread is told of twice. */
+/* Whether a thread posts a semaphore that it had not got: a semaphore that is a lock is posted by
+ * threads that got it. To be called before the post is counted. Each thread is noted once. */
 static inline bool is_unheld(const struct lt_counts *counts, uint64_t key)
 {
     return key >> LT_KIND_SHIFT == LT_KIND_SEM && counts->signals >= counts->acquisitions &&
            !counts->unheld;
 }
 
-/* Where the thread counts the lock, if that is where it looks first, else NULL. */
+/* The thread's counters of the lock if they are where the hooks look first, else NULL. */
 static inline struct lt_counts *signal_counts_of(uint64_t key, uint32_t mode)
 {
     struct lt_thread *t = ready(mode);
     if (UNLIKELY(!t))
         return NULL;
     struct lt_slot *table;
-    uint64_t place = counters_home(local_of(t), key, &table);
-    return LIKELY(table[place].key == key) ? &table[place].counts : NULL;
+    uint64_t home = counters_home(local_of(t), key, &table);
+    return LIKELY(table[home].key == key) ? &table[home].counts : NULL;
 }
 
-/* At a level that is not dormant. Returns where it was counted, NULL if nowhere. */
+/* At any level but dormant. Returns where the signal was counted, NULL if nowhere. */
 NOINLINE struct lt_counts *signal_count_slowly(uint64_t key, uint32_t mode);
 
-/* Remembers a post by a thread that had not got the semaphore. */
+/* Notes a post by a thread that had not got the semaphore. */
 void signal_note_unheld(struct lt_counts *counts, uint64_t key);
 
-/* Where the real function fails nothing was signalled. Returns its result. */
+/* Takes the count back if the real function failed, for then nothing was signalled. Returns its
+ * result. */
 static inline int signal_undo_if(int result, struct lt_counts *counted)
 {
     if (UNLIKELY(result != 0) && counted)
@@ -55,8 +57,8 @@ static inline int signal_undo_if(int result, struct lt_counts *counted)
     return result;
 }
 
-/* Defines a hook. `is_heard(lock)`: does anybody wait for it, or is that of no interest? What is rare lies
- * apart: so the rest needs next to no registers, and at rest none. */
+/* Defines a hook. `is_heard(lock)`: whether a thread waits, or that does not matter. The rare cases
+ * lie apart, so the rest needs next to no registers, and none at all at rest. */
 #define SIGNAL_HOOK(name, real, type, kind, is_heard)                                              \
     static NOINLINE int name##_slowly(type *lock, uint32_t mode)                                   \
     {                                                                                              \

@@ -1,3 +1,4 @@
+/* The contended path: publishes a wait, and accounts for it when it ends. */
 #include "account/wait.h"
 
 #include <stdbool.h>
@@ -14,7 +15,7 @@
 #include "tables/lock_table.h"
 #include "tables/thread_table.h"
 
-/* Odd while the fields change, so that a reader of half a wait knows. */
+/* `seq` is odd while the fields change: a reader of half a wait sees that. */
 static inline void publish_begin(struct lt_wait *to)
 {
     __atomic_store_n(&to->seq, to->seq + 1, __ATOMIC_RELAXED);
@@ -53,8 +54,8 @@ static enum lt_kind kind_of(uint64_t key)
     return (enum lt_kind)(key >> LT_KIND_SHIFT);
 }
 
-/* A lock of the program's own waits by some such means. What it waits for is shown and counted, not
- * how; but a mutex in it that is contended is news. */
+/* Whether the wait is part of a wait for a lock of the program's own. The outer wait is published
+ * and counted, not this one. But a contended mutex inside is of interest. */
 static bool is_within(uint64_t key, uint64_t outer)
 {
     if (kind_of(outer) != LT_KIND_CUSTOM)
@@ -79,12 +80,12 @@ static void keep_outer(struct waiting *w, const uintptr_t *frame)
 void wait_left(struct lt_thread *t, const uintptr_t *frame)
 {
     if ((uintptr_t)local_of(t)->wait_frame > (uintptr_t)frame)
-        return; /* interrupted by the handler that calls */
+        return; /* the caller is a signal handler that interrupted the wait */
     wait_forget(t);
     publish_none(t);
 }
 
-/* The lock that counts the wait, if any does: of locks without a place nobody is to blame. */
+/* The lock that counts the wait, or NULL: nobody is to blame for locks without an entry. */
 static inline struct lt_lock *counting(struct lt_slot *counters, const struct waiting *w,
                                        uint32_t mode)
 {
@@ -103,7 +104,7 @@ void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *w
     w->within = false;
     if (UNLIKELY(t->wait.key))
         keep_outer(w, frame);
-    w->outer_counted = local_of(t)->wait_counted; /* of one that is not shown yet, too */
+    w->outer_counted = local_of(t)->wait_counted; /* also of a wait that is not published yet */
     w->type = what->type;
     w->holder = what->holder;
     w->site = return_address(frame);
@@ -118,14 +119,14 @@ void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *w
     struct lt_slot *counters = counters_of_waited(t, what->key, what->type);
     uint32_t lock = counters->lock;
     uint32_t mode = thread_busy(t);
-    if (UNLIKELY(!lock)) /* not counted apart, but to be seen */
+    if (UNLIKELY(!lock)) /* not counted apart, but published */
         lock = lock_id_of_waited(what->key, what->type);
     local_of(t)->wait_counted = w->counted = counting(counters, w, mode);
     w->stack = (mode & LEVEL_MASK) >= LT_LEVEL_CONTENDED ? stack_capture(t, frame) : 0;
     thread_ready(t, mode);
     local_of(t)->wait_frame = frame;
     publish(t, &(struct lt_wait){.flags = what->flags,
-                                 .key = what->shown ? what->shown : what->key,
+                                 .key = what->published_key ? what->published_key : what->key,
                                  .lock = lock,
                                  .stack = w->stack,
                                  .since = w->start,
@@ -134,7 +135,8 @@ void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *w
                                  .mutex = what->mutex});
 }
 
-/* Shows what was shown before. The wait ends, `alone` with the lock, unless it was forgotten already. */
+/* Publishes the outer wait again, if there is one. The lock stops counting the wait, which ended
+ * `alone` with the lock or not, unless wait_forget() did that already. */
 static inline void take_back(const struct waiting *w, uint64_t end, bool alone)
 {
     if (w->within)
@@ -163,7 +165,8 @@ void wait_forget(struct lt_thread *t)
     local->wait_counted = NULL;
 }
 
-/* At rest since the wait began: it is counted to its end all the same, and nothing after it. */
+/* Whether the library became dormant since the wait began: the wait is counted to its end all the
+ * same, and nothing after it. */
 static bool rests(void)
 {
     return dormant(current_mode());
@@ -174,14 +177,14 @@ static bool is_still_counted(const struct waiting *w)
     return rests() ? !lt_own.busy && !shm_is_of_parent() : watched() == w->thread;
 }
 
-/* Takes the wait back and returns the thread's counters with the time added, or NULL if the watch began
- * anew meanwhile. `alone`: it ended with the lock, for this thread alone. */
+/* Takes the wait back, adds its time and returns the thread's counters; NULL if the watch began
+ * anew meanwhile. `alone`: the wait ended with the lock, for this thread alone. */
 static inline struct lt_slot *wait_end(struct waiting *w, uint64_t *waited, bool alone)
 {
     uint64_t now = lt_now();
     *waited = now > w->start ? now - w->start : 0;
     if (w->thread != lt_own.block)
-        return NULL; /* forked meanwhile: the block is the parent's */
+        return NULL; /* the process forked meanwhile: the block is the parent's */
     take_back(w, w->start + *waited, alone);
     if (!is_still_counted(w) || (w->within && kind_of(w->key) == LT_KIND_FUTEX))
         return NULL;
@@ -208,7 +211,7 @@ void wait_end_holding(struct waiting *w, uint16_t held_flags)
     counters->counts.acquisitions++;
     waits_of(w->thread, counters)->contended++;
     if (rests())
-        return; /* its release will not be seen */
+        return; /* the hooks will not see the release */
     struct lt_held *held = held_push(w->thread, w->key, counters->lock, w->site, w->start + waited,
                                      held_flags | LT_HELD_TIMED | LT_HELD_CONTENDED);
     if (!held)

@@ -1,4 +1,4 @@
-/* What the calling thread knows of itself: its block, the mode it last saw, and its own pointers. */
+/* Thread-local state: the thread's block, the mode the thread last saw, and its own pointers. */
 #ifndef LOCKTOP_TLS_H
 #define LOCKTOP_TLS_H
 

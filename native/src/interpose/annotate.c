@@ -1,5 +1,6 @@
-/* The functions of locktop.h: what a program says of itself. Whoever takes a lock of its own says so
- * before and after, whether it had to wait or not; that is told apart by who had it meanwhile. */
+/* The functions of locktop.h: what a program tells of its own locks. A program announces each
+ * attempt to take such a lock before and after, whether or not it has to wait. An attempt was
+ * contended if another thread had the lock meanwhile. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -18,7 +19,7 @@
 #include "tables/lock_names.h"
 #include "tables/thread_table.h"
 
-/* What the preloaded library calls itself by; the header declares only what inlines a call to it. */
+/* The names in the preloaded library. The header declares only macros that call them. */
 EXPORT void locktop_name(const void *lock, const char *name);
 EXPORT void locktop_mark(const char *text);
 EXPORT void locktop_acquire(const void *lock);
@@ -34,15 +35,16 @@ static inline uint64_t key_of(const void *lock)
     return lock_key(LT_KIND_CUSTOM, lock);
 }
 
-/* ---- waits on their way ---- */
+/* ---- pending attempts ---- */
 
-/* From acquire to acquired or gave_up; a lock may be built of another one. */
+/* One attempt, from acquire to acquired or gave_up. A lock may be built of another one, so a thread
+ * may have several. */
 struct pending {
     struct waiting waiting;
     const struct lt_custom *custom;
-    uint32_t exclusive, shared; /* acquisitions by then */
+    uint32_t exclusive, shared; /* acquisitions when the attempt began */
     bool wants_shared;
-    bool met; /* another thread had it */
+    bool met; /* another thread had the lock then */
 };
 
 enum { PENDING_MAX = 3 };
@@ -57,7 +59,7 @@ static struct pending *pending_find(uint64_t key)
     return NULL;
 }
 
-/* Whoever never said how an attempt ended will not do so now. */
+/* Drops an attempt: the program never told how it ended, and will not do so now. */
 static void pending_drop(struct pending *which)
 {
     struct pending dropped = *which;
@@ -67,7 +69,8 @@ static void pending_drop(struct pending *which)
     wait_end_refused(&dropped.waiting);
 }
 
-/* Takes it out. What began after it will not be told of either. */
+/* Removes an attempt and returns it. The program will not tell of the attempts that began later
+ * either. */
 static struct pending pending_take(struct pending *which)
 {
     while (&pending[pending_count - 1] > which)
@@ -84,7 +87,7 @@ static struct pending look(struct lt_thread *t, uint64_t key, bool wants_shared)
         return seen;
     uint64_t exclusive = __atomic_load_n(&custom->exclusive, __ATOMIC_ACQUIRE);
     uint64_t shared = __atomic_load_n(&custom->shared, __ATOMIC_ACQUIRE);
-    const struct lt_held *held = held_find(t, key); /* one's own does not count */
+    const struct lt_held *held = held_find(t, key); /* the thread's own hold does not count */
     uint32_t own_shared = held && held->flags & LT_HELD_SHARED;
     uint32_t own_exclusive = held && !own_shared;
     seen.exclusive = custom_lock_acquisitions(exclusive);
@@ -107,14 +110,15 @@ static void begin(const void *lock, bool wants_shared, const uintptr_t *frame)
     struct pending now = look(t, key, wants_shared);
     wait_begin(t, &now.waiting,
                &(struct wait_for){.key = key, .flags = wants_shared ? LT_WAIT_SHARED : 0}, frame);
-    /* What the caller calls from here on is part of the wait. */
+    /* Further calls of the caller are part of the wait. */
     local_of(t)->wait_frame = frame + 1;
     pending[pending_count] = now;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     pending_count++;
 }
 
-/* Did another thread have it when this one came, or take it before this one did? */
+/* Whether another thread had the lock when this attempt began, or took the lock before this one
+ * did. */
 static bool was_met(struct lt_thread *t, const struct pending *wait)
 {
     if (!wait->custom || wait->met)
@@ -137,7 +141,7 @@ static void end_holding(const void *lock, bool shared, const void *site)
     const struct lt_held *held = held_find(t, key);
     bool again = held && !!(held->flags & LT_HELD_SHARED) == shared;
     struct lt_custom *custom = custom_lock_of(t, counters_of(t, key, 0));
-    /* Where it was asked for, as of one that was waited for: one line for both. */
+    /* The call site that asked for the lock, as for a contended attempt: one line for both. */
     const void *from = wait.waiting.thread ? wait.waiting.site : site;
     if (wait.waiting.thread == t && was_met(t, &wait)) {
         wait_end_holding(&wait.waiting, flags);
@@ -186,7 +190,7 @@ static void release(const void *lock)
     release_end(t, &release);
 }
 
-/* ---- what the header calls ---- */
+/* ---- the functions that the header calls ---- */
 
 void locktop_acquire(const void *lock)
 {

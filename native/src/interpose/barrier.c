@@ -1,5 +1,6 @@
-/* Barriers. Each thread but the last of a round waits, and which one is the last nobody can say
- * before: so each arrival is a wait, and the one that completed the round takes it back. */
+/* Barriers. Each thread of a round waits but the last, and which one is the last is not known
+ * before. So each arrival is a wait, and the thread that completes the round takes its wait
+ * back. */
 #include <pthread.h>
 #include <stdint.h>
 
@@ -10,8 +11,8 @@
 #include "order/lock_life.h"
 #include "stack/capture.h"
 
-/* What glibc keeps there (sysdeps/nptl/internaltypes.h), which its ABI fixes: programs have barriers
- * in memory that they share with others. */
+/* What glibc keeps in a barrier (sysdeps/nptl/internaltypes.h). The ABI fixes that: programs share
+ * barriers with others in memory. */
 struct barrier {
     unsigned in, current_round, count;
     int shared;
@@ -39,7 +40,7 @@ EXPORT int pthread_barrier_wait(pthread_barrier_t *b)
                                   .flags = inside(b)->shared ? LT_WAIT_PSHARED : 0},
                FRAME());
     int result = real_pthread_barrier_wait(b);
-    if (result == PTHREAD_BARRIER_SERIAL_THREAD) /* glibc gives it to the one that came last */
+    if (result == PTHREAD_BARRIER_SERIAL_THREAD) /* glibc returns it to the last one */
         wait_end_at_once(&waiting);
     else if (result == 0)
         wait_end_done(&waiting);
@@ -57,7 +58,7 @@ EXPORT int pthread_barrier_init(pthread_barrier_t *b, const pthread_barrierattr_
     return result;
 }
 
-/* The real one waits until all have left, so only then the life of the address ends. */
+/* The real function waits until all threads have left: only then the life of the lock ends. */
 EXPORT int pthread_barrier_destroy(pthread_barrier_t *b)
 {
     int result = real_pthread_barrier_destroy(b);

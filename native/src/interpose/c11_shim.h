@@ -1,4 +1,4 @@
-/* Results of C11 threads: as glibc translates those of pthreads (nptl/thrd_priv.h). */
+/* Results of C11 threads: glibc's translation of the results of pthreads (nptl/thrd_priv.h). */
 #ifndef LOCKTOP_C11_SHIM_H
 #define LOCKTOP_C11_SHIM_H
 

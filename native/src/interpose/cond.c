@@ -1,5 +1,5 @@
 /* The hooks of condition variables. On x86-64 glibc has two kinds of pthread_cond_t behind the same
- * names; each version is forwarded to its own. */
+ * names. Each version of a hook calls its own version of the real function. */
 #include <pthread.h>
 #include <stdbool.h>
 
@@ -15,7 +15,7 @@ static inline bool is_waited_for_new(const pthread_cond_t *c)
 }
 
 #ifdef LT_COND_OLD
-/* What lies there is a pointer. */
+/* An old pthread_cond_t holds a pointer. */
 static inline bool is_waited_for_old(const pthread_cond_t *c)
 {
     (void)c;
@@ -23,8 +23,8 @@ static inline bool is_waited_for_old(const pthread_cond_t *c)
 }
 #endif
 
-/* All eight for one version of the symbols. Their names here are only for .symver to rename, so nobody
- * declares them. */
+/* All hooks for one version of the symbols. The names here are only for .symver to rename, so no
+ * header declares them. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 #define VERSION_OF(suffix)                                                                         \
     EXPORT int cond_init##suffix(pthread_cond_t *c, const pthread_condattr_t *a)                   \

@@ -1,5 +1,6 @@
-/* Models the wait for a condition variable. The real wait gives the mutex up and takes it again inside
- * libc, where no hook sees that; so both are modelled here: a sleeper does not hold the mutex. */
+/* Models a wait for a condition variable. The real wait releases the mutex and takes it again
+ * inside libc, where no hook sees that. So both are modelled here: a sleeper does not hold the
+ * mutex. */
 #include "interpose/cond_model.h"
 
 #include <errno.h>
@@ -16,11 +17,11 @@
 #include "stack/capture.h"
 #include "tables/thread_table.h"
 
-enum { PROCESS_SHARED = 1 }; /* of __wrefs (glibc, nptl/pthread_cond_wait.c) */
+enum { PROCESS_SHARED = 1 }; /* a bit of __wrefs (glibc, nptl/pthread_cond_wait.c) */
 
 struct wait_call {
     struct waiting waiting;
-    struct release release; /* of the mutex, at the beginning */
+    struct release release; /* the release of the mutex at the beginning */
     uint64_t mutex;
     uint32_t type;
     const void *site;
@@ -31,14 +32,15 @@ static inline uint64_t key_of(const pthread_cond_t *c)
     return lock_key(LT_KIND_COND, c);
 }
 
-/* Whether the thread slept and has the mutex again; else the call was refused or the mutex lost. */
+/* Whether the thread slept and has the mutex again. Else the call was refused, or the mutex is
+ * lost. */
 static bool is_ended(int result)
 {
     return result == 0 || result == ETIMEDOUT || result == ECANCELED || result == EOWNERDEAD;
 }
 
-/* While threads wait with one mutex, nobody may with another. Which one it is stands in a word of the
- * condition's entry that only locks need. */
+/* While threads wait with one mutex, no thread may wait with another. The id of the mutex stands in
+ * lt_lock.waits of the condition, which only locks use otherwise. */
 static void check_mutex(struct lt_thread *t, const pthread_cond_t *c, uint32_t mutex,
                         const uintptr_t *frame)
 {
@@ -55,7 +57,7 @@ static void check_mutex(struct lt_thread *t, const pthread_cond_t *c, uint32_t m
         __atomic_store_n(&lock->waits, mutex, __ATOMIC_RELAXED);
 }
 
-/* `is_new`: a pthread_cond_t of today. */
+/* `is_new`: the condition is a pthread_cond_t of today. */
 static void begin(struct lt_thread *t, struct wait_call *call, pthread_cond_t *c,
                   pthread_mutex_t *m, bool is_new, uint32_t flags, const uintptr_t *frame)
 {
@@ -66,25 +68,26 @@ static void begin(struct lt_thread *t, struct wait_call *call, pthread_cond_t *c
     if (is_new)
         check_mutex(t, c, mutex_id, frame);
     release_begin(t, call->mutex, &call->release);
-    if (call->release.listed) /* it will be taken again, with what is held besides */
+    /* the thread will take the mutex again, while it holds the other locks */
+    if (call->release.listed)
         order_before(t, call->mutex, call->type, false, frame);
     wait_begin(t, &call->waiting,
                &(struct wait_for){.key = key_of(c), .flags = flags, .mutex = mutex_id}, frame);
-    release_charge(t, &call->release); /* it may sleep for long */
+    release_charge(t, &call->release); /* the thread may sleep for long */
 }
 
-/* The mutex as the real wait left it: taken again, or, if the wait was refused, never given up, or,
- * if its owner died and nobody made it consistent, lost. */
+/* The mutex after the real wait. The thread has taken it again; or never gave it up, if the wait
+ * was refused; or lost it, if its owner died and nobody made it consistent. */
 static void take_back(struct lt_thread *t, struct wait_call *call, int result)
 {
     if (is_ended(result) && call->release.listed)
         acquired(t, call->mutex, call->type, call->site, 0);
-    else if (result != ENOTRECOVERABLE) /* of several levels the real wait gives up one */
+    else if (result != ENOTRECOVERABLE) /* the real wait gives up one level of several */
         release_undo(t, &call->release);
 }
 
-/* Runs when the real wait returns, and when a cancellation unwinds from it. Records wait for the
- * release of the mutex. */
+/* Runs when the real wait returns, and when a cancellation unwinds from it. The event of the wait
+ * is deferred until the release of the mutex. */
 static void end(struct wait_call *call, int result)
 {
     struct waiting waiting = call->waiting;

@@ -1,5 +1,5 @@
-/* What the hooks of pthread_cond_* and of C11's cnd_* share: glibc's cnd_t is the pthread type, and
- * its functions call the pthread ones inside, where no hook sees the call. */
+/* What the hooks of pthread_cond_* and of C11's cnd_* share. glibc's cnd_t is the pthread type, and
+ * its functions call the pthread ones inside libc, where no hook sees the call. */
 #ifndef LOCKTOP_COND_MODEL_H
 #define LOCKTOP_COND_MODEL_H
 
@@ -12,8 +12,8 @@
 typedef int cond_wait_function(pthread_cond_t *, pthread_mutex_t *);
 typedef int cond_timedwait_function(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
 
-/* The three forms of a wait. All return what the pthread function does. `real` is one version of that
- * function; `frame` is FRAME() of the hook. */
+/* The three forms of a wait. All return what the pthread function does. `real` is one version of
+ * that function; `frame` is FRAME() of the hook. */
 int cond_wait_plain(cond_wait_function *real, pthread_cond_t *c, pthread_mutex_t *m,
                     const uintptr_t *frame);
 int cond_wait_timed(cond_timedwait_function *real, pthread_cond_t *c, pthread_mutex_t *m,
@@ -21,7 +21,7 @@ int cond_wait_timed(cond_timedwait_function *real, pthread_cond_t *c, pthread_mu
 int cond_wait_clock(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
                     const struct timespec *until, const uintptr_t *frame);
 
-/* A wait for a pthread_cond_t of today. `until` NULL: without a limit. */
+/* A wait for a pthread_cond_t of today. `until` NULL: without a time limit. */
 int cond_wait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *until,
               const uintptr_t *frame);
 

@@ -1,5 +1,5 @@
-/* Libraries that are unloaded: what was recorded of their code must not be taken for that of whatever
- * the loader puts there next. */
+/* The hook of dlclose(). The library must not take recorded addresses of unloaded code for
+ * addresses of the code that the loader puts there next. */
 #include <dlfcn.h>
 #include <link.h>
 #include <stdint.h>
@@ -8,7 +8,7 @@
 #include "interpose/real.h"
 #include "tables/stack_table.h"
 
-/* The code of the modules loaded last: those that can go. */
+/* The code of the modules loaded last: those that the program may unload. */
 enum { MODULES_MAX = 128 };
 struct modules {
     unsigned count;
@@ -68,8 +68,8 @@ static NOINLINE int close_watched(struct lt_thread *t, void *handle)
     return result;
 }
 
-/* It takes the loader's lock itself, so to look at the loader's list takes none that the program does
- * not. */
+/* dlclose() itself takes the loader's lock. So reading the loader's list takes no lock that the
+ * program does not take anyway. */
 EXPORT int dlclose(void *handle)
 {
     struct lt_thread *t = watched();

@@ -1,3 +1,4 @@
+/* Tries whether mutex_take() and this libc agree on mutexes. */
 #include "interpose/fast_mutex.h"
 
 #include <dlfcn.h>
@@ -14,7 +15,7 @@ static const void *object_of(const void *function)
     return dladdr(function, &info) ? info.dli_fbase : NULL;
 }
 
-/* Is it libc's own, and not that of a profiler or another preload? */
+/* Whether the function is libc's own, and not that of a profiler or another preload. */
 static bool is_of_libc(const void *function)
 {
     Dl_info info;
@@ -25,7 +26,7 @@ static bool is_of_libc(const void *function)
     return !strcmp(name, "libc.so.6") || !strcmp(name, "libpthread.so.0"); /* before glibc 2.34 */
 }
 
-/* Valgrind's checkers replace libc's functions where they lie. */
+/* Valgrind's checkers replace libc's functions in place. */
 static bool is_under_valgrind(char *const *environ)
 {
     for (; environ && *environ; environ++)

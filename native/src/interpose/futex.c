@@ -1,5 +1,6 @@
-/* Waits in the futex system call itself: std::atomic::wait, Rust's std, abseil and others call it through
- * libc's syscall(). Who wakes them, and whether anybody holds anything, is the program's own. */
+/* Waits in the futex system call itself: std::atomic::wait, Rust's std, abseil and others call it
+ * through libc's syscall(). The program alone knows which thread wakes them, and whether a thread
+ * holds anything. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <stdbool.h>
@@ -19,8 +20,9 @@
 #define FUTEX_LOCK_PI2 13
 #endif
 
-/* syscall() must stay what it is for every other number: with vfork or clone behind it, it may return
- * on another stack, or twice. So what is neither a futex nor a sandbox leaves before there is a frame. */
+/* syscall() must stay what it is for every other number: with vfork or clone behind it, it may
+ * return on another stack, or twice. So a call that is neither a futex nor a sandbox leaves before
+ * there is a frame. */
 #define TO_STRING(x) #x
 #define NUMBER(x)    TO_STRING(x)
 #if defined(__x86_64__)
@@ -90,9 +92,9 @@ static inline bool is_wait(long number, long operation)
     }
 }
 
-/* futex(address, operation, value, timeout ...), futex_waitv(waiters, count, flags, timeout ...). The
- * addresses of the latter are in an array that only the kernel may find unreadable: all such waits
- * count as one lock. */
+/* futex(address, operation, value, timeout ...), futex_waitv(waiters, count, flags, timeout ...).
+ * futex_waitv() has its addresses in an array, which may be unreadable, and only the kernel finds
+ * that out. So all such waits count as one lock. */
 static uint64_t key_of(long number, long a)
 {
     return lock_key(LT_KIND_FUTEX, number == SYS_futex ? (const void *)a : NULL);
@@ -110,7 +112,7 @@ static NOINLINE long wait_for(struct lt_thread *t, long number, long a, long b, 
     else if (errno == ETIMEDOUT || errno == EINTR)
         wait_end_without(&waiting);
     else
-        wait_end_refused(&waiting); /* EAGAIN: the word had changed already */
+        wait_end_refused(&waiting); /* EAGAIN: the word had changed before */
     return result;
 }
 

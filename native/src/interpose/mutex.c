@@ -1,7 +1,7 @@
-/* Mutexes. A lock is tried first: if that succeeds nobody waited, and the rest is a counter and
- * the held list. If not, the real function decides, as it would have without us: glibc's lock
- * begins with the very same attempt, so neither results nor the order of waiters change. What happens
- * in nearly every call is in mutex_hooks.h. */
+/* Mutexes. A hook tries the lock first. If that succeeds no thread waited, and the rest is a
+ * counter and the held list. Else the real function decides, as it would without the library:
+ * glibc's lock begins with the very same attempt, so neither results nor the order of waiters
+ * change. mutex_fast_path.h has what happens in nearly every call. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -37,10 +37,11 @@ struct call {
 
 static inline bool holds(int result)
 {
-    return result == 0 || result == EOWNERDEAD; /* robust: taken over from a dead thread */
+    /* robust: the thread took the mutex over from a dead thread */
+    return result == 0 || result == EOWNERDEAD;
 }
 
-/* The dead thread's list names it for ever. */
+/* The dead thread's list names the mutex for ever. */
 static inline int with_owner_died(pthread_mutex_t *m, int result)
 {
     if (UNLIKELY(result == EOWNERDEAD))
@@ -71,7 +72,7 @@ static NOINLINE int wait_for(struct lt_thread *t, pthread_mutex_t *m, const stru
 {
     struct waiting waiting;
     if (UNLIKELY((uint32_t)m->__data.__owner ==
-                 t->tid)) /* a recursive one would not be waited for */
+                 t->tid)) /* a recursive mutex would not be waited for */
         misuse_note(t, LT_MISUSE_TAKEN_AGAIN, mutex_key(m), t->tid, frame);
     wait_begin(t, &waiting,
                &(struct wait_for){.key = mutex_key(m),
@@ -90,9 +91,10 @@ static NOINLINE int wait_for(struct lt_thread *t, pthread_mutex_t *m, const stru
     return result;
 }
 
-/* Some are looked at, not tried. Robust ones: glibc's trylock leaves an unrecoverable one locked where
- * its lock does not (2.36). Those with a ceiling: a trylock that is refused lets the next lock pass.
- * All, where somebody behind us sees the lock and the unlock but not the trylock. */
+/* Whether the hook reads the lock word of a mutex instead of trying the mutex. Robust mutexes:
+ * glibc's trylock leaves an unrecoverable one locked where its lock does not (2.36). Mutexes with a
+ * ceiling: a trylock that is refused lets the next lock pass. All mutexes, if another library sees
+ * the lock and the unlock but not the trylock. */
 static inline bool must_not_be_tried(const pthread_mutex_t *m)
 {
     return (m->__data.__kind & (ROBUST | PROTECT)) || UNLIKELY(!mutex_may_be_tried);
@@ -149,13 +151,14 @@ static NOINLINE int taken_in_new_order(pthread_mutex_t *m, const uintptr_t *fram
     uint32_t kind = (uint32_t)m->__data.__kind;
     if (UNLIKELY(!t))
         return 0;
-    if (LIKELY(t->held_top)) /* not of a new epoch */
+    if (LIKELY(t->held_top)) /* false if a new epoch began */
         order_note(t, mutex_key(m), kind, false, frame);
     acquired(t, mutex_key(m), kind, return_address(frame), 0);
     return 0;
 }
 
-/* These two are functions of their own, or a hook in which nothing is new would save registers. */
+/* mutex_taken_nested() and taken_in_new_order() are functions of their own. Else a hook that finds
+ * no new order would save registers. */
 NOINLINE int mutex_taken_nested(pthread_mutex_t *m, const uintptr_t *frame)
 {
     struct lt_thread *t = ready(current_mode());
@@ -186,7 +189,7 @@ EXPORT int pthread_mutex_timedlock(pthread_mutex_t *m, const struct timespec *un
 EXPORT int pthread_mutex_clocklock(pthread_mutex_t *m, clockid_t clock,
                                    const struct timespec *until)
 {
-    /* glibc looks at the clock's name before it tries. */
+    /* glibc checks the clock before it tries. */
     if (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC)
         return real_pthread_mutex_clocklock(m, clock, until);
     return lock_any(m, &(struct call){.form = CLOCK, .clock = clock, .until = until}, FRAME());
@@ -220,12 +223,12 @@ static int unlock(void *m)
     return real_pthread_mutex_unlock(m);
 }
 
-/* A thread that took it unseen is its owner all the same. Where one lock after the other is given back by
- * others, the first of them tell. */
+/* A thread that took the mutex unseen owns it all the same. If other threads release one lock after
+ * the other, the first of them are enough. */
 static NOINLINE void check_release(struct lt_thread *t, const pthread_mutex_t *m,
                                    const uintptr_t *frame)
 {
-    enum { ENOUGH = 64, ELIDED = 256 /* has no owner; glibc, nptl/pthreadP.h */ };
+    enum { ENOUGH = 64, ELIDED = 256 /* such a mutex has no owner; glibc, nptl/pthreadP.h */ };
     uint64_t key = mutex_key(m);
     uint32_t owner = (uint32_t)m->__data.__owner;
     const struct lt_lock *lock = lock_find(key);

@@ -1,8 +1,8 @@
-/* What happens in nearly every call, for the hooks of pthread_mutex_* and of C11's mtx_*: glibc's mtx_t
- * is the pthread type, and its functions call the pthread ones inside (nptl/mtx_lock.c and so on),
- * where no hook sees it. */
-#ifndef LOCKTOP_MUTEX_HOOKS_H
-#define LOCKTOP_MUTEX_HOOKS_H
+/* The fast path of mutexes: what happens in nearly every call. The hooks of pthread_mutex_* and of
+ * C11's mtx_* share it. glibc's mtx_t is the pthread type, and its functions call the pthread ones
+ * inside libc (nptl/mtx_lock.c and so on), where no hook sees the call. */
+#ifndef LOCKTOP_MUTEX_FAST_PATH_H
+#define LOCKTOP_MUTEX_FAST_PATH_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -18,32 +18,32 @@ static inline uint64_t mutex_key(const pthread_mutex_t *m)
     return lock_key(LT_KIND_MUTEX, m);
 }
 
-/* All return what the pthread function does. `until` NULL: as long as it takes. `frame` is FRAME()
+/* All return what the pthread function does. `until` NULL: without a time limit. `frame` is FRAME()
  * of the hook, `site` its return address. */
 int mutex_lock_any(pthread_mutex_t *m, const struct timespec *until, const uintptr_t *frame);
 int mutex_trylock_any(pthread_mutex_t *m, const void *site);
 int mutex_unlock_any(pthread_mutex_t *m, const uintptr_t *frame);
 
-/* Counts a mutex that was taken while others are held. Returns 0. */
+/* Counts a mutex that the thread took while it holds others. Returns 0. */
 int mutex_taken_nested(pthread_mutex_t *m, const uintptr_t *frame);
 
-/* Its address begins or ends a life. */
+/* The program initialised or destroyed the mutex. */
 void mutex_begins(pthread_mutex_t *m, const void *site);
 void mutex_ends(pthread_mutex_t *m);
 
-/* It is about to be destroyed. */
+/* The program is about to destroy the mutex. */
 void mutex_check_end(const pthread_mutex_t *m, const uintptr_t *frame);
 
 enum mutex_taken {
     MUTEX_TAKEN,    /* and counted */
-    MUTEX_NOT_FREE, /* somebody has it; if it is recursive, perhaps the caller */
-    MUTEX_NESTED,   /* taken while others are held, and not counted yet */
-    MUTEX_UNUSUAL   /* another kind, a thread's first lock, a change of level: not looked at */
+    MUTEX_NOT_FREE, /* a thread has it; of a recursive mutex, perhaps the caller */
+    MUTEX_NESTED,   /* taken while the thread holds others, and not counted yet */
+    MUTEX_UNUSUAL   /* another kind, a thread's first lock, a change of level: not tried */
 };
 
-/* Takes a mutex that is plain and free, at a level that is not dormant: calls nothing. `waits`: the
- * caller would wait for it, so that the order in which locks are taken is of interest; whether
- * others are held is asked afterwards, where the answer is loaded anyway. */
+/* Takes a mutex that is plain and free, at a level that is not dormant. Calls nothing. `waits`: the
+ * caller would wait for the mutex, so the lock order is of interest. Whether the thread holds
+ * others is tested afterwards, where the answer is loaded anyway. */
 static ALWAYS_INLINE enum mutex_taken mutex_take_now(pthread_mutex_t *m, uint32_t mode,
                                                      const void *site, bool waits)
 {
@@ -60,14 +60,15 @@ static ALWAYS_INLINE enum mutex_taken mutex_take_now(pthread_mutex_t *m, uint32_
     return MUTEX_TAKEN;
 }
 
-/* By the thread that has it. In the lock word (glibc, nptl/lowlevellock.h, futex(2)) 2 says so, beside a
- * priority ceiling in its upper bits, and where the word is the owner's tid, its highest bit. A tid
- * may look like the first: then whoever looks closer finds nobody. */
+/* Whether a thread waits for the mutex; to be called by its owner. In the lock word (glibc,
+ * nptl/lowlevellock.h, futex(2)) the value 2 says so, beside a priority ceiling in the upper bits.
+ * If the word is the owner's tid, its highest bit says so. A tid may look like the value 2: then
+ * the slow path finds no waiter. */
 static inline bool mutex_is_waited_for(const pthread_mutex_t *m)
 {
     enum { CEILING_SHIFT = 19, WAITED_FOR = 2 };
     uint32_t word = (uint32_t)__atomic_load_n(&m->__data.__lock, __ATOMIC_RELAXED);
-    if (LIKELY(!(word & (1u << 31 | WAITED_FOR)))) /* one instruction for nearly all of them */
+    if (LIKELY(!(word & (1u << 31 | WAITED_FOR)))) /* one instruction for nearly all mutexes */
         return false;
     return (int32_t)word < 0 || word << (32 - CEILING_SHIFT) == WAITED_FOR << (32 - CEILING_SHIFT);
 }

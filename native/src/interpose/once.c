@@ -1,5 +1,6 @@
-/* One-time initialisation: the thread that runs the routine holds the control, the others wait for
- * it. Which one it will be is known when the routine is called, so that goes through us. */
+/* One-time initialisation. The thread that runs the routine holds the control, and the others wait
+ * for it. Which thread that is shows when libc calls the routine, so libc gets a routine of this
+ * library. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,7 +17,7 @@
 
 enum { DONE = 2 }; /* glibc, nptl/pthread_once.c: __PTHREAD_ONCE_DONE */
 
-/* A call on its way, on the stack of its hook: the routine has no argument to pass it in. */
+/* One call, on the stack of its hook: the routine has no argument to pass it in. */
 struct once_call {
     struct waiting waiting;
     struct once_call *outer;
@@ -49,17 +50,17 @@ static void run_routine(void)
 {
     __attribute__((cleanup(routine_ended))) struct once_call *call = innermost;
     struct waiting *waiting = &call->waiting;
-    wait_end_refused(waiting); /* it was no wait */
+    wait_end_refused(waiting); /* the call was no wait */
     if (watched() == waiting->thread)
         acquired(waiting->thread, waiting->key, 0, waiting->site, 0);
     else
         waiting->thread = NULL;
-    innermost = call->outer; /* what the routine does once is its own */
-    call->outer = call;      /* settled: nothing left to take back */
+    innermost = call->outer; /* a pthread_once() inside the routine is another call */
+    call->outer = call;      /* settled: there is nothing left to take back */
     call->routine();
 }
 
-/* A cancellation that unwinds from the wait for another thread's routine. */
+/* Runs when a cancellation unwinds from the wait for another thread's routine. */
 static void call_ended(struct once_call *call)
 {
     if (call->outer == call)
@@ -81,8 +82,8 @@ static int once_c11(void *control, void (*routine)(void))
     return 0;
 }
 
-/* A call that waited holds nothing: as a contended acquisition that was held for no time, it leaves
- * the hold time of the one that ran the routine as it is. */
+/* A call that waited holds nothing. It counts as a contended acquisition that was held for no time,
+ * so the hold time of the thread that ran the routine stays as it is. */
 static void held_by_another(struct lt_thread *t, uint64_t key)
 {
     if (watched() == t)
@@ -98,7 +99,7 @@ static NOINLINE int once_watched(struct lt_thread *t, once_function real, void *
     wait_begin(t, &call.waiting, &(struct wait_for){.key = key_of(control)}, frame);
     innermost = &call;
     int result = real(control, run_routine);
-    if (call.outer != &call) { /* somebody else ran it */
+    if (call.outer != &call) { /* another thread ran the routine */
         innermost = call.outer;
         wait_end_done(&call.waiting);
         held_by_another(t, call.waiting.key);

@@ -1,4 +1,4 @@
-/* Where the library starts, and the hooks of fork and exit. */
+/* The start of the library, and the hooks of fork and exit. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,16 +12,16 @@
 #include "interpose/real.h"
 #include "runtime/process.h"
 
-/* It must see the program's locks as they are, and would report our tables, which it does not
- * understand. Linked into the program it also answers for whatever is called here, snprintf() say, and
- * may not be called before it is set up, which is later. */
+/* ThreadSanitizer must see the program's locks as they are, and would report the library's tables,
+ * which it does not understand. Linked into the program, it also answers calls of libc functions,
+ * of snprintf() for example, and may not be called before its own start, which comes later. */
 extern void __tsan_init(void) __attribute__((weak)); /* a dlsym() that fails allocates */
 
 static bool is_under_thread_sanitizer(void)
 {
-    if (__tsan_init) /* where it is in a library */
+    if (__tsan_init) /* the sanitizer is in a library */
         return true;
-    /* The program's, if it has one: what comes first is what it calls. */
+    /* The sanitizer may be in the program: then the program's functions come first. */
     Dl_info lock, ours;
     return (void *)snprintf != dlsym(RTLD_NEXT, "snprintf") &&
            dladdr((const void *)pthread_mutex_lock, &lock) && dladdr(&lt_control, &ours) &&
@@ -35,13 +35,13 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     (void)argv;
     real_resolve();
     if (getauxval(AT_SECURE))
-        return; /* a setuid program: its environment is a stranger's */
+        return; /* a setuid program: its environment comes from another user */
     if (IS_NOP || is_under_thread_sanitizer())
         return;
     process_start(environ, fast_mutex_works(environ) ? mutex_read_tid : NULL);
 }
 
-/* fork() runs the handlers that process_start() registers; this one runs none. */
+/* fork() runs the handlers that process_start() registers; _Fork() runs none. */
 EXPORT pid_t _Fork(void)
 {
     process_before_fork();

@@ -1,3 +1,4 @@
+/* Looks up the real functions behind the hooks. */
 #include "interpose/real.h"
 
 #include <dlfcn.h>
@@ -5,7 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Before real_resolve() each pointer leads to a stand-in that resolves and then calls on. */
+/* Before real_resolve() each pointer leads to a stand-in that resolves the functions and then calls
+ * on. */
 #define HOOK(result, name, parameters, arguments)                                                  \
     static result first_##name parameters;                                                         \
     result(*real_##name) parameters = first_##name;
@@ -17,7 +19,7 @@
 static const char unknown;
 const char *real_single_threaded = &unknown;
 
-/* What a libc without the function would have said, had the program been able to call it. */
+/* The answer of a libc that does not have the function. */
 static int absent(void)
 {
     return ENOSYS;

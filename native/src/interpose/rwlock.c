@@ -1,4 +1,4 @@
-/* Reader-writer locks: tried first, like mutexes. Each reader is a holder. */
+/* Reader-writer locks. A hook tries the lock first, as for mutexes. Each reader is a holder. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -33,7 +33,7 @@ static inline uint64_t key_of(const pthread_rwlock_t *l)
     return lock_key(LT_KIND_RWLOCK, l);
 }
 
-/* Whether writers or readers go first: enum in pthread.h. */
+/* Whether writers or readers go first: an enum in pthread.h. */
 static inline uint32_t type_of(const pthread_rwlock_t *l)
 {
     return l->__data.__flags;
@@ -61,7 +61,8 @@ static inline bool is_held(const pthread_rwlock_t *l)
     return readers & WRITE_LOCKED || (!(readers & WRITE_PHASE) && readers >> READER_SHIFT);
 }
 
-/* By the thread that has it. In a phase of writing, the readers that are counted wait. */
+/* Whether a thread waits for the lock; to be called by a holder. In a phase of writing, the readers
+ * that glibc counts are waiting. */
 static inline bool is_waited_for(const pthread_rwlock_t *l)
 {
     unsigned readers = l->__data.__readers;
@@ -69,7 +70,7 @@ static inline bool is_waited_for(const pthread_rwlock_t *l)
            (readers & WRITE_PHASE && readers >> READER_SHIFT);
 }
 
-/* The lock was free for it. */
+/* Counts a lock that was free for this thread. */
 static inline void taken(struct lt_thread *t, const pthread_rwlock_t *l, bool shared,
                          const void *site)
 {
@@ -106,7 +107,7 @@ static NOINLINE int wait_for(struct lt_thread *t, pthread_rwlock_t *l, const str
 static inline int lock_any(pthread_rwlock_t *l, const struct call *call, const uintptr_t *frame)
 {
     struct lt_thread *t = watched();
-    /* glibc looks at the time and its clock before it tries. */
+    /* glibc checks the time and its clock before it tries. */
     bool refused =
         call->until && ((unsigned long)call->until->tv_nsec >= 1000000000ul ||
                         (call->clock != CLOCK_REALTIME && call->clock != CLOCK_MONOTONIC));
@@ -181,7 +182,7 @@ static int unlock(void *l)
     return real_pthread_rwlock_unlock(l);
 }
 
-/* Of several readers that have it nobody knows who they are. */
+/* If several readers hold the lock, nobody knows which threads they are. */
 static NOINLINE void check_release(struct lt_thread *t, const pthread_rwlock_t *l,
                                    const uintptr_t *frame)
 {

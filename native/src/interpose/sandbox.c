@@ -1,5 +1,6 @@
-/* A program that confines itself (seccomp(2)) is killed from then on for system calls that it does not
- * expect, ours among them. So the last ones are made before, and none after. */
+/* Sandboxes. A program that confines itself (seccomp(2)) is killed from then on for system calls
+ * that it does not expect, and those of the library are among them. So the library makes its last
+ * system calls before that. */
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
 #include <stdbool.h>
@@ -14,7 +15,7 @@
 
 enum loss { NOTHING, SYSTEM_CALLS, CLOCK };
 
-/* The strict mode takes the cycle counter away, too. */
+/* The strict mode also takes the cycle counter away. */
 static enum loss loss_of_prctl(long option, long value)
 {
     if (option == PR_SET_SECCOMP)
@@ -37,12 +38,12 @@ static void note(uint32_t bit)
         __atomic_fetch_or(&lt_shm->notes, bit, __ATOMIC_RELAXED);
 }
 
-/* True if that changed anything. */
+/* Prepares for what the program is about to lose. True if that changed anything. */
 static bool prepare_for(enum loss loss)
 {
     if (loss == NOTHING || shm_is_sealed())
         return false;
-    watched(); /* a forked child: its file must be made now */
+    watched(); /* a forked child must make its file now */
     if (loss == CLOCK) {
         note(LT_NOTE_NO_CLOCK);
         control_own(LT_LEVEL_DORMANT);
@@ -50,7 +51,7 @@ static bool prepare_for(enum loss loss)
     return shm_seal();
 }
 
-/* It was refused: as before, but that a clock given up stays so. */
+/* The call was refused: the state is as before, but a lost clock stays lost. */
 static void undo(bool prepared, long result)
 {
     if (prepared && result < 0)
@@ -59,7 +60,7 @@ static void undo(bool prepared, long result)
         note(LT_NOTE_CONFINED);
 }
 
-/* What syscall() does for these two numbers: interpose_futex.c jumps here. */
+/* What syscall() does for these two numbers: the assembler of interpose/futex.c jumps here. */
 long sandbox_syscall(long number, long a, long b, long c, long d, long e, long f);
 
 __attribute__((used)) long sandbox_syscall(long number, long a, long b, long c, long d, long e,
@@ -71,7 +72,7 @@ __attribute__((used)) long sandbox_syscall(long number, long a, long b, long c, 
     return result;
 }
 
-/* <sys/prctl.h> has it with "...", which all callers of it pass in the same places. */
+/* <sys/prctl.h> declares "..."; all callers pass the arguments in the same registers. */
 int prctl(int option, long a, long b, long c, long d);
 
 EXPORT int prctl(int option, long a, long b, long c, long d)

@@ -1,4 +1,4 @@
-/* POSIX semaphores. Nobody owns one, so nothing goes to the held list. */
+/* POSIX semaphores. Nobody owns a semaphore, so the held list does not name it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -31,8 +31,8 @@ static inline uint64_t key_of(const sem_t *s)
     return lock_key(LT_KIND_SEM, s);
 }
 
-/* What glibc keeps there (sysdeps/nptl/internaltypes.h, struct new_sem): 0 where only this process
- * posts it. */
+/* What glibc keeps in a semaphore (sysdeps/nptl/internaltypes.h, struct new_sem): 0 if only this
+ * process posts it. */
 static inline bool is_shared(const sem_t *s)
 {
     return ((const int *)(const void *)s)[2] != 0;
@@ -70,13 +70,13 @@ static NOINLINE int wait_for(struct lt_thread *t, sem_t *s, const struct call *c
 static inline int wait_any(sem_t *s, const struct call *call, const uintptr_t *frame)
 {
     struct lt_thread *t = watched();
-    /* glibc looks at the time and its clock before it tries. */
+    /* glibc checks the time and its clock before it tries. */
     bool refused =
         call->until && ((unsigned long)call->until->tv_nsec >= 1000000000ul ||
                         (call->clock != CLOCK_REALTIME && call->clock != CLOCK_MONOTONIC));
     if (!t || refused)
         return call_real(s, call);
-    pthread_testcancel(); /* as the real one does even when it need not block */
+    pthread_testcancel(); /* the real function does that even if it need not block */
     int saved = errno;
     if (UNLIKELY(real_sem_trywait(s) != 0)) {
         errno = saved;
@@ -114,7 +114,7 @@ EXPORT int sem_trywait(sem_t *s)
     return result;
 }
 
-/* A post is kept for whoever comes. */
+/* A semaphore keeps a post until a thread comes. */
 static inline bool is_heard(const sem_t *s)
 {
     (void)s;

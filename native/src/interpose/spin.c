@@ -1,4 +1,5 @@
-/* Spin locks: tried first, like mutexes. Who waits for one runs. */
+/* Spin locks. A hook tries the lock first, as for mutexes. A thread that waits for a spin lock
+ * runs. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -56,8 +57,9 @@ EXPORT int pthread_spin_trylock(pthread_spinlock_t *l)
     return result;
 }
 
-/* By the thread that has it. Where it counts down from 1 (glibc's of x86-64), whoever waits for it has made
- * it less than 0; elsewhere the word does not tell. */
+/* Whether a thread may wait for the lock; to be called by its holder. glibc's spin lock of x86-64
+ * counts down from 1, and each waiter makes it less than 0. On other processors the word does not
+ * tell. */
 static inline bool may_be_waited_for(const pthread_spinlock_t *l)
 {
     return *l != 0;

@@ -1,4 +1,4 @@
-/* Threads: their birth, their end, who waits for it, their names. */
+/* Threads: creation, end, join and name. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -15,9 +15,9 @@
 
 /* ---- create and exit ---- */
 
-/* Runs when the start routine returns and when pthread_exit or a cancellation unwinds from it.
- * Destructors run after this and may still lock; the block is theirs until the kernel says the
- * thread is gone. */
+/* Runs when the start routine returns, and when pthread_exit or a cancellation unwinds from it.
+ * Destructors run afterwards and may still take locks. The block is theirs until the kernel says
+ * that the thread is gone. */
 static void ended(struct lt_thread **unused)
 {
     (void)unused;
@@ -40,7 +40,8 @@ static int thread_main_c11(void *argument)
     return start(local_of(t)->argument);
 }
 
-/* A block for a thread about to be created; NULL: create it as if we were not here. */
+/* Prepares a block for a thread about to be created; NULL: create the thread as without the
+ * library. */
 static struct lt_thread *prepare(void *(*start)(void *), void *argument, const void *site)
 {
     struct lt_thread *t = watched();
@@ -90,7 +91,7 @@ struct call {
     const struct timespec *until;
 };
 
-/* All joins count as one "lock": threads come and go, and nobody asks about each. */
+/* All joins count as one "lock": threads come and go, and nobody asks about each one. */
 static const uint64_t join_key = (uint64_t)LT_KIND_JOIN << LT_KIND_SHIFT;
 
 static int call_real(pthread_t thread, void **value, const struct call *call)
@@ -108,7 +109,7 @@ static NOINLINE int wait_for(struct lt_thread *t, pthread_t thread, void **value
     struct waiting waiting CANCELLABLE;
     wait_begin(t, &waiting,
                &(struct wait_for){.key = join_key,
-                                  .shown = join_key | (uint64_t)thread,
+                                  .published_key = join_key | (uint64_t)thread,
                                   .flags = call->form == JOIN ? 0 : LT_WAIT_TIMED},
                frame);
     int result = call_real(thread, value, call);
@@ -153,7 +154,7 @@ EXPORT int thrd_join(thrd_t thread, int *result)
     void *value;
     int error = join_any(thread, &value, &(struct call){JOIN, 0, NULL}, FRAME());
     if (error == 0 && result)
-        *result = (int)(uintptr_t)value; /* glibc keeps it there (nptl/thrd_join.c) */
+        *result = (int)(uintptr_t)value; /* glibc keeps the result there (nptl/thrd_join.c) */
     return thrd_result(error);
 }
 
@@ -170,7 +171,7 @@ EXPORT int pthread_clockjoin_np(pthread_t thread, void **value, clockid_t clock,
 
 /* ---- names ---- */
 
-/* Another thread's block is not ours to write; the tool finds that name in /proc. */
+/* Only a thread itself writes to its block; the tool finds another thread's name in /proc. */
 EXPORT int pthread_setname_np(pthread_t thread, const char *name)
 {
     int result = real_pthread_setname_np(thread, name);

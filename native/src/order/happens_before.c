@@ -1,3 +1,4 @@
+/* The table of lives: which thread created and joined which. */
 #include "order/happens_before.h"
 
 #include <stdbool.h>
@@ -9,10 +10,11 @@
 #include "shm/segment.h"
 
 enum { LIVES_FIRST = 16, LIVES_MAX = 1 << 14, BUCKET_BITS = 12 };
-enum { CHAIN_MAX = 256 }; /* looked at: threads that end and begin in one place make chains long */
+/* entries searched: threads that end and begin with one pthread_t make chains long */
+enum { CHAIN_MAX = 256 };
 
 static bool is_used;
-static uint32_t bucket[1u << BUCKET_BITS]; /* index + 1 of the newest */
+static uint32_t bucket[1u << BUCKET_BITS]; /* index + 1 of the newest life */
 
 void happens_before_init(void)
 {
@@ -60,7 +62,7 @@ static void chain(struct lt_life *life, uint32_t index)
                                           __ATOMIC_ACQUIRE));
 }
 
-/* More threads than there is room for are not told apart in time. */
+/* Beyond LIVES_MAX threads, the order of two threads in time is not known. */
 static void keep(struct lt_thread *t)
 {
     struct local *local = local_of(t);
@@ -99,7 +101,8 @@ void happens_before_creates(struct lt_thread *t, struct lt_thread *created)
     segment_begin(t, local_of(t)->order.segment + 1);
 }
 
-/* The newest of this pthread_t is the one: the others have ended, or it would not be used again. */
+/* The newest life of a pthread_t is the thread's: the others have ended, or libc would not use the
+ * pthread_t again. */
 struct lt_life *happens_before_find(pthread_t thread)
 {
     uint32_t at = __atomic_load_n(bucket_of((uint64_t)thread), __ATOMIC_ACQUIRE);
@@ -112,7 +115,7 @@ struct lt_life *happens_before_find(pthread_t thread)
     return NULL;
 }
 
-/* A thread of which nothing is kept did nothing of interest, and nothing comes of its end. */
+/* A thread without a life entry took no locks in an order of interest, so its end tells nothing. */
 void happens_before_joins(pthread_t thread, struct lt_life *known)
 {
     struct lt_thread *t = watched();

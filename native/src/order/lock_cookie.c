@@ -1,3 +1,4 @@
+/* Writes and checks lock cookies. */
 #include "order/lock_cookie.h"
 
 #include <pthread.h>
@@ -10,13 +11,15 @@
 #include "shm/segment.h"
 #include "tables/thread_table.h"
 
-#define COOKIE_TAG 0x6c6f636bu /* the upper half: what else is there is the program's, and stays */
+/* The upper half of a cookie. Any other content of the word is the program's, and stays. */
+#define COOKIE_TAG 0x6c6f636bu
 
-/* glibc chains robust mutexes through their __list (nptl/descr.h), and has no use for it in others; its
- * rwlocks have a __pad2. Of a lock that several processes share each would write its own. */
+/* The spare word of a mutex, NULL if there is none. glibc chains robust mutexes through __list
+ * (nptl/descr.h), and does not use __list in other mutexes. The spare word of a rwlock is __pad2.
+ * Of a lock that several processes share, each process would write its own cookie. */
 static uint64_t *mutex_word(pthread_mutex_t *m)
 {
-    enum { ROBUST = 16, PSHARED = 128 }; /* of __kind: nptl/pthreadP.h */
+    enum { ROBUST = 16, PSHARED = 128 }; /* bits of __kind: nptl/pthreadP.h */
     int kind = __atomic_load_n(&m->__data.__kind, __ATOMIC_RELAXED);
     return kind & (ROBUST | PSHARED) ? NULL : (uint64_t *)(void *)&m->__data.__list.__next;
 }
@@ -37,7 +40,7 @@ static uint64_t *word_of(uint64_t key)
     }
 }
 
-/* The address is in it: a copy of a lock is another one. */
+/* The cookie contains the address: a copy of a lock is another lock. */
 static uint64_t cookie_of(uint64_t key, uint32_t generation, uint16_t marked)
 {
     uint32_t life = generation << 16 ^ marked;
@@ -73,7 +76,7 @@ void cookie_check(struct lt_lock *lock)
         return;
     }
     uint16_t next = marked == UINT16_MAX ? 1 : (uint16_t)(marked + 1);
-    /* Of two that come at once one does it: the other one finds it marked the next time. */
+    /* Of two threads that come at once, one writes the cookie; the other finds it the next time. */
     if (__atomic_compare_exchange_n(word, &found, cookie_of(lock->key, generation, next), false,
                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         set(lock, next);

@@ -1,19 +1,20 @@
-/* Marks by which a lock is known again: a word of ours in a spare one of its memory. A constructor writes
- * over it, and calls nothing of which the library would hear; so does whatever else the memory was
- * used for. Only with LOCKTOP_ORDER=mark: nothing else here writes to the program's memory.
+/* Lock cookies, by which the library knows a lock again: a word written into a spare word of the
+ * lock's memory. A constructor writes over the cookie without a call that a hook would see; so does
+ * any other use of the memory. Only with LOCKTOP_ORDER=mark: nothing else in the library writes to
+ * the program's memory.
  *
- * Only the memory of a lock that is just being taken is looked at: then it is there. That of one which
- * is held may have been unmapped. So each is looked at whenever it is taken, and no mutex is taken by
- * a shorter way (thread.c). */
-#ifndef LOCKTOP_MARK_H
-#define LOCKTOP_MARK_H
+ * The library checks the cookie only of a lock that a thread is just taking: then the memory
+ * exists. The memory of a held lock may have been unmapped. So the cookie is checked whenever a
+ * lock is taken, and no mutex is taken by the fast path (runtime/thread.c). */
+#ifndef LOCKTOP_LOCK_COOKIE_H
+#define LOCKTOP_LOCK_COOKIE_H
 
 #include "base/compiler.h"
 #include "base/settings.h"
 #include "locktop/abi.h"
 
-/* Gives the lock a mark, if it has none, and a new life, if it had one; lt_lock.marked is 0 where it can
- * have none. */
+/* Gives the lock a cookie if it has none; a lock that had one begins a new life. lt_lock.cookie is
+ * 0 if the lock can have no cookie. */
 void cookie_check(struct lt_lock *lock);
 
 NOINLINE void cookie_check_taken(struct lt_thread *t, uint64_t key, uint32_t type);

@@ -1,3 +1,4 @@
+/* The table of lock orders: which locks a thread wanted while it held which. */
 #include "order/lock_order.h"
 
 #include <stdbool.h>
@@ -16,19 +17,22 @@ enum {
     ORDERS_MAX = 1 << 14,
     BUCKET_BITS = 11,
     PATH_BITS = 12,
-    PATH_MAX = 128,      /* orders of locks that are taken at the same places */
-    RECHECK_PERIOD = 64, /* at one in so many of those beyond */
-    SEEN_OF_ONE = 4,     /* segments of one thread in lt_order.seen */
-    SEEN_FIRST = 5       /* of lt_order.seen stay: the others make way for later ones */
+    PATH_MAX = 128,      /* noted orders of locks that are taken at the same call sites */
+    RECHECK_PERIOD = 64, /* beyond PATH_MAX, one order in so many is checked all the same */
+    SEEN_OF_ONE = 4,     /* segments of one thread that lt_order.seen keeps */
+    /* the first entries of lt_order.seen stay; later threads overwrite the others */
+    SEEN_FIRST = 5
 };
 
 #define FACTOR 0x9e3779b97f4a7c15u /* 2^64 / golden ratio */
 
 uint16_t order_lives[1u << ORDER_LIFE_BITS];
 static bool is_used;
-static uint32_t bucket[1u << BUCKET_BITS];            /* index + 1 */
-static uint8_t path[1u << PATH_BITS];                 /* how many orders have these sites */
-static uint32_t known_to_all[1u << ORDER_KNOWN_BITS]; /* for threads without room of their own */
+static uint32_t bucket[1u << BUCKET_BITS]; /* index + 1 */
+/* number of noted orders for a path of call sites */
+static uint8_t path[1u << PATH_BITS];
+/* for threads without memory of their own for this */
+static uint32_t known_to_all[1u << ORDER_KNOWN_BITS];
 
 void lock_order_init(void)
 {
@@ -47,7 +51,7 @@ void order_life_changed(uint64_t key)
     __atomic_fetch_add(order_life_of(key), 1, __ATOMIC_RELEASE);
 }
 
-/* What was asked for. */
+/* What a thread wants. */
 struct want {
     uint64_t key;
     uint32_t type;
@@ -65,7 +69,7 @@ static void remember(struct lt_thread *t, uint64_t hash)
     *order_known_at(local->order.known, hash) = (uint32_t)(hash >> 16);
 }
 
-/* ---- who did so ---- */
+/* ---- the threads of an order ---- */
 
 static void changed(void)
 {
@@ -78,7 +82,7 @@ static void see_at(uint64_t *seen, uint64_t who)
     changed();
 }
 
-/* Whatever stands there is true, so that it does no harm to write over it. */
+/* Adds a thread's segment. Every entry is true, so writing over one does no harm. */
 static void see(struct lt_order *order, uint32_t birth, uint32_t segment)
 {
     uint64_t who = (uint64_t)birth << 32 | segment, *own = NULL;
@@ -94,7 +98,7 @@ static void see(struct lt_order *order, uint32_t birth, uint32_t segment)
             return;
         if (one >> 32 != birth)
             continue;
-        own = &order->seen[i]; /* the latest: they are in the order in which they came */
+        own = &order->seen[i]; /* the latest: the entries are in the order in which they came */
         if (++owned == SEEN_OF_ONE) {
             see_at(own, who);
             return;
@@ -133,7 +137,7 @@ static struct lt_order *find(const struct lt_order *wanted, uint32_t head, uint3
     return NULL;
 }
 
-/* The stack is taken last: where there is no room none is needed. */
+/* Captures the stack last: without room for the order no stack is needed. */
 static struct lt_order *make(struct lt_thread *t, const struct lt_order *from,
                              const uintptr_t *frame, uint32_t *index)
 {
@@ -158,19 +162,19 @@ static struct lt_order *enter(struct lt_thread *t, const struct lt_order *from,
     for (;;) {
         uint32_t stop = head;
         order->next = head;
-        /* Release: whoever finds it finds it complete. */
+        /* Release: a thread that finds the order finds it complete. */
         if (__atomic_compare_exchange_n(chain, &head, index + 1, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_ACQUIRE))
             return order;
         struct lt_order *theirs = find(from, head, stop);
         if (theirs) {
-            __atomic_store_n(&order->hash, 0, __ATOMIC_RELEASE); /* it stays unused */
+            __atomic_store_n(&order->hash, 0, __ATOMIC_RELEASE); /* the entry stays unused */
             return theirs;
         }
     }
 }
 
-/* ---- what is new ---- */
+/* ---- a new order ---- */
 
 static uint32_t life_now(const struct lt_lock *lock)
 {
@@ -184,7 +188,7 @@ static bool has_cookie(struct lt_lock *lock)
     return lt_settings.order == ORDER_COOKIES && __atomic_load_n(&lock->marked, __ATOMIC_RELAXED);
 }
 
-/* An entry of a lock that other threads give back may be stale. */
+/* An entry of a lock that other threads release may be stale. */
 static void add_held(struct lt_order *order, const struct lt_held *held)
 {
     struct lt_lock *lock = held->lock ? array_at(&lt_shm->locks, held->lock) : NULL;
@@ -225,7 +229,7 @@ static void enter_new(struct lt_thread *t, const struct want *want, uint8_t *cou
 {
     struct lt_order new = {.held_count = 0};
     describe_held(t, &new);
-    /* Nobody waits for a lock that is his already. */
+    /* No thread waits for a lock that it holds itself. */
     if (!new.held_count || held_find(t, want->key) || !describe_lock(t, want, &new))
         return;
     uint32_t *chain = &bucket[new.hash >> (64 - BUCKET_BITS)];
@@ -234,7 +238,7 @@ static void enter_new(struct lt_thread *t, const struct want *want, uint8_t *cou
     if (!order && *count < PATH_MAX) {
         is_used = true;
         order = enter(t, &new, want->frame, chain, head);
-        ++*count; /* two at once may count as one */
+        ++*count; /* two threads at once may count as one */
     }
     if (order) {
         happens_before_keep(t);
@@ -242,7 +246,7 @@ static void enter_new(struct lt_thread *t, const struct want *want, uint8_t *cou
     }
 }
 
-/* How many orders have been noted of locks that are taken at these places. */
+/* The number of noted orders of locks that are taken at these call sites. */
 static uint8_t *path_of(struct lt_thread *t, const uintptr_t *frame)
 {
     uint32_t top = t->held_top;
@@ -252,8 +256,8 @@ static uint8_t *path_of(struct lt_thread *t, const uintptr_t *frame)
     return &path[hash * FACTOR >> (64 - PATH_BITS)];
 }
 
-/* Of locks that are many, some are enough: what is taken at the same places belongs to one class. Who
- * else takes them in the orders that are noted is asked from time to time. */
+/* Of many locks a few are enough: locks that are taken at the same call sites belong to one class.
+ * One order in RECHECK_PERIOD is checked, for it may show another thread in a noted order. */
 static bool is_one_too_many(struct lt_thread *t, const uint8_t *count)
 {
     return UNLIKELY(*count >= PATH_MAX) && ++local_of(t)->order.skipped % RECHECK_PERIOD;

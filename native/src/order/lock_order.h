@@ -1,6 +1,6 @@
-/* In which order locks are taken: what a thread asks for while it holds others. */
-#ifndef LOCKTOP_ORDER_H
-#define LOCKTOP_ORDER_H
+/* Lock orders: what a thread wants while it holds other locks. */
+#ifndef LOCKTOP_LOCK_ORDER_H
+#define LOCKTOP_LOCK_ORDER_H
 
 #include <stdbool.h>
 
@@ -11,10 +11,10 @@
 /* Makes the tables. */
 void lock_order_init(void);
 
-/* A lock was initialised or destroyed: what was known of its address is to be looked at again. */
+/* A lock was initialised or destroyed: known orders of its address need a new check. */
 void order_life_changed(uint64_t key);
 
-/* How often that happened at an address; one number for several. */
+/* How often locks began or ended a life, by address; several addresses share one number. */
 enum { ORDER_LIFE_BITS = 10 };
 #pragma GCC visibility push(hidden)
 extern uint16_t order_lives[1u << ORDER_LIFE_BITS];
@@ -25,22 +25,24 @@ static inline uint16_t *order_life_of(uint64_t key)
     return &order_lives[key >> 3 & ((1u << ORDER_LIFE_BITS) - 1)];
 }
 
-/* Of one lock; a set's are added up, so that none waits for the one before. The factors are odd and
- * as irregular as can be: 2^64 over the golden ratio, and over the root of x^3 = x + 1. */
+/* The hash of one lock. The hashes of a set are added up, so that none waits for the one before.
+ * The factors are odd and as irregular as can be: 2^64 over the golden ratio, and over the root of
+ * x^3 = x + 1. */
 static inline uint64_t order_hash_of(uint64_t key, uint64_t shared, uint64_t factor)
 {
     uint64_t lives = __atomic_load_n(order_life_of(key), __ATOMIC_RELAXED);
     return (key + (shared << 48) + (lives << 49)) * factor;
 }
 
-/* Of those that are held the ones that count, where the list is so long: taken last. */
+/* Where the locks that count begin in the held list: of a long list only the locks taken last
+ * count. */
 static inline uint32_t order_first(uint32_t top)
 {
     enum { WINDOW = LT_ORDER_HELD * sizeof(struct lt_held) };
     return LIKELY(top <= WINDOW) ? 0 : top - WINDOW;
 }
 
-/* Of what is asked for and all that is held, by one thread in one of its segments, at one level. */
+/* The hash of the wanted lock and all held locks, for one segment of one thread, at one level. */
 static inline uint64_t order_hash(struct lt_thread *t, uint64_t key, bool shared)
 {
     uint32_t top = t->held_top;
@@ -58,23 +60,23 @@ static inline uint32_t *order_known_at(uint32_t *known, uint64_t hash)
     return &known[hash >> (64 - ORDER_KNOWN_BITS)];
 }
 
-/* Whether there is nothing new in it. */
+/* Whether the thread knows this order already. */
 static inline bool order_is_known(struct lt_thread *t, uint64_t hash)
 {
     uint32_t *known = local_of(t)->order.known;
     return LIKELY(known && *order_known_at(known, hash) == (uint32_t)(hash >> 16));
 }
 
-/* Notes what is new, of a thread that holds other locks. */
+/* Notes a new order, of a thread that holds other locks. */
 NOINLINE void order_note(struct lt_thread *t, uint64_t key, uint32_t type, bool shared,
                          const uintptr_t *frame);
 
-/* As order_before(), of a thread that holds other locks. */
+/* The same as order_before(), for a thread that holds other locks. */
 NOINLINE void order_check(struct lt_thread *t, uint64_t key, uint32_t type, bool shared,
                           const uintptr_t *frame);
 
-/* The thread wants a lock, or has just got it and not listed it yet, in a way that would wait for it
- * without end; `frame` is FRAME() of the hook. */
+/* The thread wants a lock without a time limit, or has just got the lock and not listed it yet.
+ * `frame` is FRAME() of the hook. */
 static inline void order_before(struct lt_thread *t, uint64_t key, uint32_t type, bool shared,
                                 const uintptr_t *frame)
 {

@@ -1,3 +1,4 @@
+/* Decides by LOCKTOP_CHILDREN, and by the ancestors in /proc, whether this process is watched. */
 #include "runtime/child_filter.h"
 
 #include <fcntl.h>
@@ -9,7 +10,7 @@
 
 enum { GENERATIONS_MAX = 64, PARENT = 4, START_TIME = 22 }; /* fields of /proc/PID/stat */
 
-/* The program's name among names with commas between. */
+/* Whether the program's name is among names with commas between. */
 static bool is_named(const char *names, const char *program)
 {
     const char *slash = strrchr(program, '/');
@@ -28,7 +29,7 @@ bool child_filter_forks(const char *which, const char *program)
     return !strcmp(which, "all") || (strcmp(which, "none") != 0 && is_named(which, program));
 }
 
-/* strtoull() asks the locale, which may not be there yet. */
+/* strtoull() uses the locale, which may not be set up yet. */
 static uint64_t number_at(const char *text)
 {
     uint64_t value = 0;
@@ -37,7 +38,8 @@ static uint64_t number_at(const char *text)
     return value;
 }
 
-/* Two fields of /proc/PID/stat (proc_pid_stat(5)); the second field, a name, may hold anything. */
+/* Reads two fields of /proc/PID/stat (proc_pid_stat(5)). The second field, a name, may hold
+ * anything. */
 static bool stat_of(uint64_t pid, uint64_t *parent, uint64_t *start_time)
 {
     char path[40], text[1024];
@@ -68,8 +70,8 @@ static bool has_file(uint64_t pid, uint64_t start_time, const char *directory)
     return sys_call3(SYS_faccessat, AT_FDCWD, (long)path, 0 /* F_OK */) == 0;
 }
 
-/* Is one of those that it comes from watched? Itself does not count: it may have been, before it
- * executed this program. */
+/* Whether an ancestor of this process is watched. The process itself does not count: it may have
+ * been watched before it executed this program. */
 static bool is_child(const char *directory)
 {
     uint64_t parent = 0, start_time = 0;

@@ -1,14 +1,14 @@
-/* Whether this process is to be watched, being the child of one that is. */
-#ifndef LOCKTOP_CHILDREN_H
-#define LOCKTOP_CHILDREN_H
+/* The child filter: whether this process is watched if it is the child of a watched process. */
+#ifndef LOCKTOP_CHILD_FILTER_H
+#define LOCKTOP_CHILD_FILTER_H
 
 #include <stdbool.h>
 
-/* By LOCKTOP_CHILDREN, for a program that begins; `program` is its path or name. Asks /proc for its
- * ancestors only where that matters. */
+/* Whether LOCKTOP_CHILDREN, which is `which`, lets a program that begins be watched. `program` is
+ * its path or name. Searches the ancestors in /proc only if the answer depends on them. */
 bool child_filter_program(const char *which, const char *program, const char *directory);
 
-/* The same for a child that was forked, and runs on in the same program. */
+/* The same for a forked child that goes on in the same program. */
 bool child_filter_forks(const char *which, const char *program);
 
 #endif

@@ -1,3 +1,4 @@
+/* Begins the watch of a process, and follows the process through fork and exit. */
 #include "runtime/process.h"
 
 #include <pthread.h>
@@ -28,8 +29,8 @@
 #include "tables/stack_table.h"
 #include "tables/thread_table.h"
 
-/* The locks held by the thread that forks. Copied before: the lists themselves are shared with the
- * parent, which goes on. More than these few are simply not known in the child. */
+/* The locks that the forking thread holds. Copied before the fork: child and parent share the held
+ * lists, and the parent goes on. The child does not know of further locks. */
 enum { INHERITED_MAX = 8 };
 struct inherited {
     uint64_t key;
@@ -43,7 +44,7 @@ static __thread uint32_t inherited_count;
 static uint32_t (*read_tid)(void);
 static bool forks_watched;
 
-/* To standard error, and only if the environment asks for it. */
+/* Writes to standard error, and only if the environment asks for that. */
 static void say(const char *what)
 {
     if (lt_settings.quiet || !*what)
@@ -53,8 +54,8 @@ static void say(const char *what)
     sys_call3(SYS_write, 2, (long)line, length);
 }
 
-/* What Yama keeps it keeps for a process, over exec, but gives no child of it. Where there is no Yama
- * it is EINVAL, and not needed. */
+/* Yama keeps this permission for a process, also over exec, but a child does not inherit it.
+ * Without Yama the call fails with EINVAL, and is not needed. */
 static void allow_tracers(void)
 {
     if (lt_settings.any_tracer)
@@ -139,22 +140,23 @@ void process_before_fork(void)
     }
 }
 
-/* Only the forking thread goes on in the child, so nothing else can be at work here. Nothing is
- * made yet: most children call exec at once. The parent's file stays mapped, for a frame further up
- * (a hook that a signal handler interrupted, which then forked) may still point into it. */
+/* The forking thread alone goes on in the child, so no other thread can be in the library. Makes
+ * nothing yet: most children call exec at once. The parent's file stays mapped: a frame further up
+ * (of a hook that a signal handler interrupted, which then forked) may still point into it. */
 void process_after_fork_in_child(void)
 {
-    /* At once, not with the first hook: what the program itself says of its tracers comes later, and
-     * counts. */
+    /* At once, not with the first hook: what the program itself says of its tracers comes later,
+     * and counts. */
     if (forks_watched && !shm_is_sealed())
         allow_tracers();
     if (!lt_shm)
         return;
     if (shm_is_sealed()) {
-        thread_unwatch(); /* nor are the threads that it makes: shm_is_of_parent() */
+        /* nor does the library watch threads that the child makes: shm_is_of_parent() */
+        thread_unwatch();
         return;
     }
-    /* Not where it forked in the middle of our work. */
+    /* The thread forked in the middle of the library's work. */
     if (lt_own.busy || !forks_watched) {
         control_own(LT_LEVEL_DORMANT);
         return;
@@ -184,9 +186,9 @@ void process_start(char *const *environ, uint32_t (*read_tid_of_caller)(void))
         stale_files_remove(lt_settings.directory, lt_shm->pid_namespace);
 }
 
-/* The name goes, the mapping stays: other threads may still run, and a reader that has the file
- * open sees the end. A vfork child shares this memory but is not this process. One that has
- * confined itself leaves its file to the next start's sweep. */
+/* Removes the name; the mapping stays. Other threads may still run, and a reader that has the file
+ * open sees the end. A vfork child shares this memory but is not this process. A process that has
+ * confined itself leaves its file to the next start, which removes stale files. */
 __attribute__((destructor)) void process_end(void)
 {
     if (!lt_shm || shm_is_sealed() || sys_getpid() != lt_shm->pid)

@@ -6,8 +6,8 @@
 
 #pragma GCC visibility push(hidden) /* the declarations must say so: then access is direct */
 
-/* Reads the settings and begins the watch, unless the settings leave this process out. `read_tid`: as
- * in threads_init(). */
+/* Reads the settings and begins the watch, unless the settings leave this process out. `read_tid`:
+ * as in threads_init(). */
 void process_start(char *const *environ, uint32_t (*read_tid)(void));
 
 /* Around a fork, in the thread that forks. */

@@ -1,3 +1,4 @@
+/* The table of thread blocks: a thread gets a block, and a dead thread leaves it. */
 #include "runtime/thread.h"
 
 #include <pthread.h>
@@ -18,20 +19,20 @@
 
 enum {
     THREADS_FIRST = 16,
-    COLLECT_FIRST = 64, /* blocks before the first look for dead threads */
-    KEPT = 8            /* blocks for threads that begin when there is no room */
+    COLLECT_FIRST = 64, /* blocks before the first search for dead threads */
+    KEPT = 8            /* blocks reserved for threads that begin when there is no room */
 };
 
 static __thread bool registering;
 static __thread bool unwatched;
 
-/* Freed blocks: a stack of (tag, index + 1); the tag makes a reused head differ. */
+/* Free blocks: a stack of (tag, index + 1). The tag makes a head that is used again differ. */
 static uint64_t free_head;
 static uint32_t collect_at = COLLECT_FIRST;
 static uint32_t collecting;
-static uint32_t kept_used; /* of the blocks that are kept, which are the first of all */
-static uint32_t refused;   /* blocks for which there was no room */
-static uint64_t births;
+static uint32_t kept_used; /* used ones of the reserved blocks, which are the first of all */
+static uint32_t refused;   /* requests for a block that found no room */
+static uint64_t registered;
 static uint32_t (*read_tid)(void);
 
 void threads_reset(void)
@@ -83,7 +84,7 @@ static bool block_furnish(struct lt_thread *t, uint32_t index)
     return thread_table_init(t);
 }
 
-/* A block that carries nothing over but its tables, its ring and the numbers that must go on. */
+/* Clears a block. The block keeps only its tables, its ring, and the numbers that must go on. */
 static void block_clear(struct lt_thread *t)
 {
     thread_table_clear(t);
@@ -119,9 +120,9 @@ static void retire(struct lt_thread *t)
     __atomic_fetch_add(&lt_shm->retire_seq, 1, __ATOMIC_ACQ_REL);
 }
 
-/* Finds the blocks of dead threads by asking the kernel. The library keeps no thread-exit hook of
- * its own: pthread keys are few, and thread-exit destructors allocate; so the blocks are collected
- * when their number has doubled. One collector at a time; the others go on without. */
+/* Finds the blocks of dead threads by asking the kernel. The library has no thread-exit hook:
+ * pthread keys are few, and thread-exit destructors allocate. So the blocks are collected when
+ * their number has doubled. One thread collects at a time; the others go on without. */
 static void collect_dead(void)
 {
     if (shm_is_sealed() || __atomic_exchange_n(&collecting, 1, __ATOMIC_ACQUIRE))
@@ -148,7 +149,7 @@ static struct lt_thread *block_new(void)
     uint32_t index;
     struct lt_thread *t = array_push(&lt_shm->threads, &index);
     if (!t || !block_furnish(t, index))
-        return NULL; /* an element that stays in state 0: "free", in nobody's list */
+        return NULL; /* the element stays in state 0, "free", but in no list */
     return t;
 }
 
@@ -179,7 +180,8 @@ static struct lt_thread *block_of_dead(void)
     return block_reuse();
 }
 
-/* There is no room: that dead threads are looked for must not be dear, for it may happen often. */
+/* There is no room. The search for dead threads must not cost much here, for it may happen
+ * often. */
 static struct lt_thread *block_without_room(uint32_t count)
 {
     uint32_t times = __atomic_fetch_add(&refused, 1, __ATOMIC_RELAXED);
@@ -223,7 +225,7 @@ void thread_adopt(struct lt_thread *t)
     t->tid = read_tid ? read_tid() : sys_gettid();
     t->pthread = (uint64_t)pthread_self();
     t->started = lt_now();
-    t->birth = __atomic_add_fetch(&births, 1, __ATOMIC_RELAXED);
+    t->birth = __atomic_add_fetch(&registered, 1, __ATOMIC_RELAXED);
     t->mode = current_mode();
     local_of(t)->jitter = (uint32_t)(lock_hash(t->birth) >> 32) | 1;
     happens_before_begin(t);

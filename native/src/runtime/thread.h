@@ -1,4 +1,4 @@
-/* The blocks of threads: how a thread gets one, and how dead threads leave theirs. */
+/* Thread blocks: how a thread gets one, and how a dead thread leaves it. */
 #ifndef LOCKTOP_THREAD_H
 #define LOCKTOP_THREAD_H
 
@@ -16,8 +16,8 @@ void thread_release(struct lt_thread *t);
 /* Makes the block the calling thread's own. */
 void thread_adopt(struct lt_thread *t);
 
-/* Registers a thread that pthread_create did not make for us: the first thread, or one that is
- * older than the watch. NULL if there is no block. */
+/* Registers a thread whose creation no hook saw: the first thread, or one that is older than the
+ * watch. NULL if there is no block. */
 struct lt_thread *thread_register(void);
 
 /* The calling thread is not watched from now on. */

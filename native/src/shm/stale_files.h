@@ -1,6 +1,6 @@
 /* Stale files: the files of processes that were killed before they could remove them. */
-#ifndef LOCKTOP_SWEEP_H
-#define LOCKTOP_SWEEP_H
+#ifndef LOCKTOP_STALE_FILES_H
+#define LOCKTOP_STALE_FILES_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
-/* Taking a stack on aarch64, whose procedure call standard has every function that calls another one keep a
- * frame record: the caller's record, then the address returned to. */
+/* Captures a stack on aarch64. The procedure call standard has every function that calls another
+ * keep a frame record: the caller's record, then the return address. */
 #if defined(__aarch64__)
 #include <pthread.h>
 #include <stdint.h>
@@ -10,26 +10,26 @@
 #include "stack/capture.h"
 #include "tables/stack_table.h"
 
-/* For the stack itself may be small. */
+/* Memory for one capture, which is not on the stack: that may be small. */
 struct stack_cache {
     uint64_t frames[LT_STACK_MAX];
 };
 
-extern void *__libc_stack_end; /* of the first thread; the loader's */
+extern void *__libc_stack_end; /* end of the first thread's stack; the loader's variable */
 
 void stack_capture_init(void)
 {
 }
 
-/* Above everything that the thread may read as its stack. libc keeps its own data of a thread at the end
- * of the thread's stack; the first thread's stack lies above its data. */
+/* An address above everything that the thread may read as its stack. libc keeps its own data of a
+ * thread at the end of the thread's stack. The first thread's stack lies above its data. */
 static uintptr_t stack_limit(uintptr_t frame)
 {
     uintptr_t self = (uintptr_t)pthread_self();
     return frame < self ? self : (uintptr_t)__libc_stack_end;
 }
 
-/* Without the signature that a function may have put into its return address (pacibsp). */
+/* The return address without the signature that a function may have put into it (pacibsp). */
 static uint64_t plain(uintptr_t address)
 {
     register uintptr_t x30 __asm__("x30") = address;
@@ -37,7 +37,8 @@ static uint64_t plain(uintptr_t address)
     return x30;
 }
 
-/* A function that uses the register for something else ends the stack, or leaves a caller out. */
+/* Follows the frame records. A function that uses the register for something else ends the stack,
+ * or hides one of its callers. */
 static uint32_t walk(const uintptr_t *record, uint64_t *frames, uint32_t room)
 {
     uintptr_t limit = stack_limit((uintptr_t)record);

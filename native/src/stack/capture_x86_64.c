@@ -1,5 +1,5 @@
-/* Taking a stack on x86-64: the unwinder finds it once, after that it is known again by the words that led
- * the unwinder. */
+/* Captures a stack on x86-64. The unwinder finds a stack once. After that the thread knows the
+ * stack again by the words that led the unwinder. */
 #if defined(__x86_64__)
 #include <link.h>
 #include <stdbool.h>
@@ -16,57 +16,57 @@
 #include "tables/stack_table.h"
 
 enum { CACHE_SET_BITS = 2, CACHE_WAYS = 8, ANCHORS = 8 };
-enum { RBP = 6 }; /* in the numbers of DWARF (System V ABI, figure 3.36) */
+enum { RBP = 6 }; /* DWARF's number of the register (System V ABI, figure 3.36) */
 
-/* A word of the stack that the unwinder read besides the return addresses: a saved frame pointer, most
- * often, by which a frame of no fixed size is left. */
+/* A word of the stack that the unwinder read besides the return addresses. Most often that is a
+ * saved frame pointer, by which the unwinder left a frame of no fixed size. */
 struct anchor {
-    uint32_t distance; /* of the word from the slot, bytes, */
-    uint32_t leads_to; /* and of the place in the stack that it leads to */
+    uint32_t distance; /* from the slot to the word, bytes */
+    uint32_t leads_to; /* from the slot to the address that the word holds, bytes */
 };
 
-/* A stack that this thread was seen with, and where in memory all those words lay that led the unwinder
- * from frame to frame. If they still hold the same, it would find the same stack: it starts from
- * the same place with the same frame pointer and reads just those words. */
+/* A stack that the thread has had before, and the addresses of all words that led the unwinder from
+ * frame to frame. If the words still hold the same, the unwinder would find the same stack: it
+ * starts at the same address with the same frame pointer and reads just those words. */
 struct stack_cache {
     struct cached_stack {
-        uintptr_t address; /* the hook's return address, */
-        uintptr_t slot;    /* where it lies, */
-        /* and the caller's frame pointer; 0 where no frame is left by it */
+        uintptr_t address; /* the hook's return address */
+        uintptr_t slot;    /* where the return address lies */
+        /* the caller's frame pointer; 0 if the unwinder left no frame by it */
         uintptr_t frame_pointer;
         uint32_t id; /* 0 = empty */
         uint16_t depth;
         uint16_t anchors;
-        /* Below these return addresses lies a word that leads to the one below the next: where every
-         * function keeps a frame record, there is no other anchor. */
+        /* Below these return addresses lies a word that leads to the word below the next one. A
+         * program whose functions all keep a frame record has no other anchors. */
         uint16_t chain_begin, chain_end;
         const uint64_t *frames;
         uint32_t *distance; /* of each return address from `slot`, bytes */
-        uint32_t room;      /* for so many of them */
+        uint32_t room;      /* capacity of `distance` */
         struct anchor anchor[ANCHORS];
-    } entry[1 << CACHE_SET_BITS][CACHE_WAYS]; /* one call site, reached on several ways */
-    uint8_t oldest[1 << CACHE_SET_BITS];      /* the entry to be filled next */
-    /* for an unwinding */
+    } entry[1 << CACHE_SET_BITS][CACHE_WAYS]; /* stacks of one call site in one set */
+    uint8_t oldest[1 << CACHE_SET_BITS];      /* the entry to fill next */
+    /* for one unwinding */
     uint64_t frames[LT_STACK_MAX];
     uint32_t distance[LT_STACK_MAX];
     uintptr_t frame_pointer[LT_STACK_MAX];
 };
 
-/* One unwinding. Its arrays are not on the stack, which may be small: a thread's cache has them. */
+/* One unwinding. Its arrays lie in the thread's cache, not on the stack, which may be small. */
 struct walk {
-    uintptr_t slot; /* the hook's own: frames before it are ours */
+    uintptr_t slot; /* of the hook itself: the frames before it are the library's */
     bool started;
-    bool in_place; /* every return address lies just below its frame's CFA */
-    bool cut;      /* there are more frames */
+    bool in_place; /* every return address lies right below its frame's CFA */
+    bool cut;      /* the stack has more frames */
     uint32_t room;
     uint32_t depth;
     uint64_t *frames;
     uint32_t *distance;
-    uintptr_t *frame_pointer; /* in the function that is returned to */
+    uintptr_t *frame_pointer; /* in the function to which the address returns */
 };
 
-/* The first unwinding binds the functions that the unwinder calls, and the loader saves all registers
- * for that, some 2.6 KB: that is not to come from a small stack of the program's. */
+/* The first unwinding binds the functions that the unwinder calls. For that the loader saves all
+ * registers, some 2.6 KB, which a small stack of the program may not have. */
 static _Unwind_Reason_Code nothing(struct _Unwind_Context *context, void *argument)
 {
     (void)context;
@@ -74,10 +74,10 @@ static _Unwind_Reason_Code nothing(struct _Unwind_Context *context, void *argume
     return _URC_NO_REASON;
 }
 
-/* Where the unwinder's code lies, and the allocator's if that is a library of its own: each of the two may
- * call the other one. */
+/* Where the unwinder's code lies, and the allocator's if the allocator is a library of its own:
+ * each of the two may call the other. */
 static struct code {
-    uintptr_t inside; /* one of its functions */
+    uintptr_t inside; /* the address of one of its functions */
     uintptr_t begin, end;
 } unwinder, allocator;
 
@@ -99,14 +99,15 @@ static int find_code(struct dl_phdr_info *object, size_t size, void *unused)
     (void)unused;
     find_in(object, &unwinder);
     if (object
-            ->dlpi_name[0]) /* not the program, which has more locks than those of its allocator */
+            /* not the program itself, which has more locks than those of its allocator */
+            ->dlpi_name[0])
         find_in(object, &allocator);
     return 0;
 }
 
 void stack_capture_init(void)
 {
-    if (!unwinder.inside) { /* not in a forked child, which others may have left in the loader */
+    if (!unwinder.inside) { /* not in a forked child: another thread may have been in the loader */
         unwinder.inside = (uintptr_t)&_Unwind_Backtrace;
         allocator.inside = (uintptr_t)&malloc;
         dl_iterate_phdr(find_code, NULL);
@@ -119,8 +120,9 @@ static inline bool lies_in(uintptr_t address, const struct code *code)
     return address - code->begin < code->end - code->begin;
 }
 
-/* Where code is registered with it (__register_frame) the unwinder takes a lock of its own, and may
- * allocate: neither while it does so, nor while the allocator has a lock, must it be entered. */
+/* Whether the thread holds a lock of the unwinder or of the allocator. If the program registered
+ * code with the unwinder (__register_frame), the unwinder takes a lock of its own and may allocate.
+ * The thread must not enter the unwinder while it does so, nor while the allocator has a lock. */
 static bool must_not_unwind(struct lt_thread *t)
 {
     for (uint32_t at = 0; at < t->held_top; at += (uint32_t)sizeof(struct lt_held))
@@ -129,8 +131,8 @@ static bool must_not_unwind(struct lt_thread *t)
     return false;
 }
 
-/* At the callback for a frame the unwinder's CFA is still that of the frame it came from, so on
- * x86-64 the address returned to lies one word below it. A frame that a signal interrupted has no
+/* The unwinder's callback for a frame. The unwinder's CFA is still the one of the frame before, so
+ * on x86-64 the return address lies one word below it. A frame that a signal interrupted has no
  * such word. */
 static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *argument)
 {
@@ -150,7 +152,7 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *argument)
         return _URC_END_OF_STACK;
     }
     uintptr_t distance = slot - walk->slot;
-    /* Nor is there anything to read: below an interrupted frame may lie a guard page. */
+    /* Nor is that memory readable: below an interrupted frame may lie a guard page. */
     if (interrupted || distance > UINT32_MAX || *(const uintptr_t *)slot != address)
         walk->in_place = false;
     walk->frames[walk->depth] = address;
@@ -159,11 +161,12 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *argument)
     return _URC_NO_REASON;
 }
 
-/* Reads what lies between a frame's variables too, where AddressSanitizer has its own (in unit tests). */
+/* Such a function also reads the memory between a frame's variables, which AddressSanitizer uses in
+ * unit tests. */
 #ifdef __SANITIZE_ADDRESS__
 #define READS_STACK __attribute__((no_sanitize("address")))
 #else
-#define READS_STACK /* such a function is never inlined */
+#define READS_STACK /* a function with this attribute is never inlined */
 #endif
 
 READS_STACK static bool unchanged(const struct cached_stack *cached)
@@ -171,7 +174,8 @@ READS_STACK static bool unchanged(const struct cached_stack *cached)
     const uint32_t *distance = cached->distance;
     const uint64_t *frames = cached->frames;
     uintptr_t first = cached->slot;
-    for (uint32_t i = 0; i < cached->depth; i++) /* the first too: it may be marked as unloaded */
+    /* the first frame too: it may be flagged as unloaded */
+    for (uint32_t i = 0; i < cached->depth; i++)
         if (*(const uintptr_t *)(first + distance[i]) != frames[i])
             return false;
     uintptr_t next = first + distance[cached->chain_end];
@@ -216,8 +220,8 @@ static uint32_t cache_find(const struct cached_stack *set, const uintptr_t *fram
     return 0;
 }
 
-/* Where the walk's frames lie: frame i, which address i returns to, begins above that address's
- * slot and ends above the next one's. */
+/* Where the frames of a walk lie: frame i, into which address i returns, begins above the slot of
+ * address i and ends above the slot of address i + 1. */
 static uintptr_t frame_begin(const struct walk *walk, uint32_t i)
 {
     return walk->slot + walk->distance[i] + sizeof(uintptr_t);
@@ -242,8 +246,8 @@ READS_STACK static bool anchor_equal(struct cached_stack *cached, const struct w
     return true;
 }
 
-/* Whether the frame pointer leads into its function's frame: as where that is of no fixed size. Every
- * other frame ends at a fixed distance from where it begins. */
+/* Whether the frame pointer leads into its function's own frame, as in a frame of no fixed size.
+ * Every other frame ends at a fixed distance from its beginning. */
 static bool is_led_to(const struct walk *walk, uint32_t i)
 {
     uintptr_t pointer = walk->frame_pointer[i];
@@ -251,7 +255,7 @@ static bool is_led_to(const struct walk *walk, uint32_t i)
            pointer % sizeof pointer == 0;
 }
 
-/* Whether frame i ends with a frame record that holds `value`, and is the next of the chain. */
+/* Whether frame i ends with a frame record that holds `value` and is the next of the chain. */
 READS_STACK static bool chain_extend(struct cached_stack *cached, const struct walk *walk,
                                      uint32_t i, uintptr_t value)
 {
@@ -266,10 +270,11 @@ READS_STACK static bool chain_extend(struct cached_stack *cached, const struct w
     return true;
 }
 
-/* Anchors the words of frame i where its function may have saved its caller's frame pointer `value`:
- * right below the return address, if it keeps a frame record, else near the frame's end, and not below
- * its own frame pointer, where another stack may lie. The unwinder does not tell, so every
- * word that holds it counts. False if there are too many. */
+/* Anchors the words of frame i where its function may have saved `value`, the caller's frame
+ * pointer. A function that keeps a frame record saves it right below the return address. Other
+ * functions save it near the frame's end, but not below the function's own frame pointer, where
+ * another stack may lie. The unwinder does not tell which word it is, so every word that holds
+ * `value` counts. False if there are too many. */
 static bool anchor_saved(struct cached_stack *cached, const struct walk *walk, uint32_t i,
                          uintptr_t value, bool *found)
 {
@@ -286,8 +291,9 @@ static bool anchor_saved(struct cached_stack *cached, const struct walk *walk, u
     return all;
 }
 
-/* Anchors what frame i's frame pointer was restored from: by the function inside it, or, where that left
- * it alone, by the one inside that, and so on to the hook's caller. */
+/* Anchors the word from which frame i's frame pointer was restored. The function inside frame i
+ * saved it, or, if that function left the register alone, the function inside that one, and so on
+ * down to the hook's caller. */
 static bool anchor_frame_pointer(struct cached_stack *cached, const struct walk *walk, uint32_t i)
 {
     uintptr_t value = walk->frame_pointer[i];
@@ -302,11 +308,11 @@ static bool anchor_frame_pointer(struct cached_stack *cached, const struct walk 
     return true;
 }
 
-/* Anchors the copies of frame i's end that its function may keep by its frame pointer: where the frame
- * begins at a boundary, its end is found by no other way. */
+/* Anchors the copies of frame i's end that the function may keep near its frame pointer. A frame
+ * that begins at an alignment boundary has no other way to its end. */
 static bool anchor_end(struct cached_stack *cached, const struct walk *walk, uint32_t i)
 {
-    enum { REGISTERS = 8 }; /* saved between the two */
+    enum { REGISTERS = 8 }; /* registers saved between the two */
     const uintptr_t *pointer = (const uintptr_t *)walk->frame_pointer[i];
     const uintptr_t *begin = (const uintptr_t *)frame_begin(walk, i);
     uintptr_t end = frame_begin(walk, i + 1);
@@ -361,7 +367,7 @@ static uint32_t entered(struct walk *walk, const uintptr_t *frame)
     walk->slot = (uintptr_t)(frame + 1);
     walk->in_place = true;
     _Unwind_Backtrace(step, walk);
-    if (walk->depth == 0) { /* no unwind information at all: the caller is known all the same */
+    if (walk->depth == 0) { /* there is no unwind information at all, but the caller is known */
         walk->frames[walk->depth++] = frame[1];
         walk->in_place = false;
     }
@@ -382,7 +388,7 @@ static NOINLINE uint32_t unwind(const uintptr_t *frame, struct stack_cache *cach
     return id;
 }
 
-/* Where there is no memory for a cache. */
+/* Unwinds with arrays on the stack: there is no memory for a cache. */
 static NOINLINE uint32_t unwind_without_cache(const uintptr_t *frame)
 {
     enum { ROOM = 32 };

@@ -1,6 +1,6 @@
 /* The held list: the locks that a thread holds, in the order in which the thread took them. */
-#ifndef LOCKTOP_HELD_H
-#define LOCKTOP_HELD_H
+#ifndef LOCKTOP_HELD_LIST_H
+#define LOCKTOP_HELD_LIST_H
 
 #include <stdbool.h>
 #include <stdint.h>

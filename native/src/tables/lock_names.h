@@ -1,6 +1,6 @@
 /* The names that the program gives to its locks. */
-#ifndef LOCKTOP_NAMES_H
-#define LOCKTOP_NAMES_H
+#ifndef LOCKTOP_LOCK_NAMES_H
+#define LOCKTOP_LOCK_NAMES_H
 
 #include <stdint.h>
 

@@ -16,7 +16,7 @@ enum {
     LOCKS_FIRST = 128,
     RETIRED_FIRST = 32,
     /* reserved entries of either array, for locks that are waited for when there is no room */
-    KEPT = 64
+    RESERVED = 64
 };
 
 /* The first element of an array stands for the other locks; the reserved elements come after it. */
@@ -30,7 +30,7 @@ static bool keep(struct kept *kept, struct lt_array *array)
 {
     uint32_t index;
     *kept = (struct kept){.array = array};
-    for (int i = 0; i <= KEPT; i++)
+    for (int i = 0; i <= RESERVED; i++)
         if (!array_push(array, &index))
             return false;
     return true;
@@ -40,7 +40,7 @@ static void *take(struct kept *kept, uint32_t *index)
 {
     uint32_t used = __atomic_load_n(&kept->used, __ATOMIC_RELAXED);
     do {
-        if (used == KEPT)
+        if (used == RESERVED)
             return NULL;
     } while (!__atomic_compare_exchange_n(&kept->used, &used, used + 1, false, __ATOMIC_ACQ_REL,
                                           __ATOMIC_RELAXED));
@@ -82,8 +82,8 @@ int lock_table_init(void)
 /* A search on its way down the tree. */
 struct search {
     uint64_t key;
-    uint64_t path;   /* the bits of the hash that still choose the way */
-    uint32_t *place; /* to the id of the next lock */
+    uint64_t path;  /* the bits of the hash that still choose the way */
+    uint32_t *link; /* to the id of the next lock */
 };
 
 static struct search search_begin(uint64_t key)
@@ -99,7 +99,7 @@ static bool search_ends_at(struct search *search, uint32_t id)
     struct lt_lock *lock = array_at(&lt_shm->locks, id);
     if (lock->key == search->key)
         return true;
-    search->place = &lock->child[search->path >> 62];
+    search->link = &lock->child[search->path >> 62];
     search->path <<= 2;
     return false;
 }
@@ -108,7 +108,7 @@ static bool search_ends_at(struct search *search, uint32_t id)
 static uint32_t search_run(struct search *search)
 {
     uint32_t id;
-    while ((id = __atomic_load_n(search->place, __ATOMIC_ACQUIRE)))
+    while ((id = __atomic_load_n(search->link, __ATOMIC_ACQUIRE)))
         if (search_ends_at(search, id))
             return id;
     return 0;
@@ -126,7 +126,7 @@ static uint32_t enter(struct search *search, uint32_t type, bool waited)
     for (;;) {
         uint32_t theirs = 0;
         /* Release: whoever finds the id finds the entry complete. */
-        if (__atomic_compare_exchange_n(search->place, &theirs, id, false, __ATOMIC_ACQ_REL,
+        if (__atomic_compare_exchange_n(search->link, &theirs, id, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_ACQUIRE))
             return id;
         if (search_ends_at(search, theirs)) {

@@ -1,6 +1,6 @@
 /* The lock table: one entry for each lock of the process. Many threads search it at once. */
-#ifndef LOCKTOP_LOCKS_H
-#define LOCKTOP_LOCKS_H
+#ifndef LOCKTOP_LOCK_TABLE_H
+#define LOCKTOP_LOCK_TABLE_H
 
 #include <stdbool.h>
 #include <stdint.h>

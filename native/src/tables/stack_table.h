@@ -1,6 +1,6 @@
 /* The table of call stacks. It keeps each stack once, under an id. */
-#ifndef LOCKTOP_STACK_H
-#define LOCKTOP_STACK_H
+#ifndef LOCKTOP_STACK_TABLE_H
+#define LOCKTOP_STACK_TABLE_H
 
 #include "locktop/abi.h"
 #include "shm/segment.h"

@@ -32,22 +32,22 @@ static bool sites_full(uint32_t count, uint32_t capacity)
 /* A block keeps the ranges of all its tables. When all entries have moved out of a smaller table,
  * its pages go back to the system. They are reserved again when the block's next thread grows. So
  * many short-lived threads need no more memory than as many that live at the same time. */
-static uint64_t *offset_of_size(uint64_t places[TABLE_SIZES], uint32_t capacity)
+static uint64_t *offset_of_size(uint64_t offsets[TABLE_SIZES], uint32_t capacity)
 {
-    return &places[__builtin_ctz(capacity / FIRST)];
+    return &offsets[__builtin_ctz(capacity / FIRST)];
 }
 
 /* A program that confined itself gets no pages back after giving them back. */
-static uint64_t table_room(uint64_t *place, uint64_t size)
+static uint64_t table_room(uint64_t *kept_offset, uint64_t size)
 {
-    bool is_new = !*place || shm_is_sealed();
+    bool is_new = !*kept_offset || shm_is_sealed();
     if (is_new)
-        *place = shm_alloc_reusable(size);
-    if (!*place || !shm_reserve(*place, size))
+        *kept_offset = shm_alloc_reusable(size);
+    if (!*kept_offset || !shm_reserve(*kept_offset, size))
         return 0;
     if (!is_new)
-        memset(shm_ptr(*place), 0, size);
-    return *place;
+        memset(shm_ptr(*kept_offset), 0, size);
+    return *kept_offset;
 }
 
 /* The key's counters, or the empty entry where they belong. */
@@ -68,8 +68,8 @@ static bool counters_grow(struct lt_thread *t)
     const struct lt_slot *old = local->counters;
     uint32_t old_capacity = t->slot_capacity, shift = local->counters_shift - 1;
     uint64_t old_offset = t->slots,
-             *place = offset_of_size(local->counters_offsets, 2 * old_capacity);
-    uint64_t offset = table_room(place, 2ull * old_capacity * sizeof(struct lt_slot));
+             *kept_offset = offset_of_size(local->counters_offsets, 2 * old_capacity);
+    uint64_t offset = table_room(kept_offset, 2ull * old_capacity * sizeof(struct lt_slot));
     if (!offset)
         return false;
     struct lt_slot *table = shm_ptr(offset);
@@ -226,11 +226,11 @@ static bool sites_grow(struct lt_thread *t)
     const struct lt_site *old = local->sites;
     uint32_t old_capacity = t->site_capacity;
     uint32_t capacity = old_capacity ? old_capacity * 2 : FIRST;
-    uint64_t old_offset = t->sites, *place = offset_of_size(local->sites_offsets, capacity);
+    uint64_t old_offset = t->sites, *kept_offset = offset_of_size(local->sites_offsets, capacity);
     uint64_t size = (uint64_t)capacity * sizeof(struct lt_site);
-    uint64_t offset = table_room(place, size);
+    uint64_t offset = table_room(kept_offset, size);
     if (!offset && size < LT_PAGE) /* larger ranges go back in whole pages */
-        offset = *place = shm_alloc_last(size);
+        offset = *kept_offset = shm_alloc_last(size);
     if (!offset)
         return false;
     struct lt_site *sites = shm_ptr(offset);

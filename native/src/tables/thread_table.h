@@ -1,8 +1,8 @@
 /* The tables of one thread: its counters for each lock, and its waits for each (lock, stack). Only
  * the thread writes them. A table that is nearly full moves to one of twice the size, and its pages
  * go back to the system. */
-#ifndef LOCKTOP_TABLES_H
-#define LOCKTOP_TABLES_H
+#ifndef LOCKTOP_THREAD_TABLE_H
+#define LOCKTOP_THREAD_TABLE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,8 +27,8 @@ static inline uint64_t counters_home(const struct local *local, uint64_t key,
 static inline struct lt_slot *counters_of(struct lt_thread *t, uint64_t key, uint32_t type)
 {
     struct lt_slot *table;
-    uint64_t place = counters_home(local_of(t), key, &table);
-    struct lt_slot *counters = &table[place];
+    uint64_t home = counters_home(local_of(t), key, &table);
+    struct lt_slot *counters = &table[home];
     return LIKELY(counters->key == key) ? counters : counters_search(t, key, type);
 }
 
@@ -39,8 +39,8 @@ NOINLINE struct lt_slot *counters_search_waited(struct lt_thread *t, uint64_t ke
 static inline struct lt_slot *counters_of_waited(struct lt_thread *t, uint64_t key, uint32_t type)
 {
     struct lt_slot *table;
-    uint64_t place = counters_home(local_of(t), key, &table);
-    struct lt_slot *counters = &table[place];
+    uint64_t home = counters_home(local_of(t), key, &table);
+    struct lt_slot *counters = &table[home];
     return LIKELY(counters->key == key && counters->own) ? counters
                                                          : counters_search_waited(t, key, type);
 }
