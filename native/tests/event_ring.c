@@ -1,4 +1,5 @@
-/* The flight recorder keeps the newest records, each whole, and says how many there ever were. */
+/* Tests of the event ring: it keeps the newest records, each of them whole, and the number of
+ * all. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,7 +33,7 @@ static struct lock_event numbered(uint64_t n)
                                .site = n};
 }
 
-/* Whether a copied record is, bit for bit, the one of that number. */
+/* Whether a copied record is, bit for bit, the one with that number. */
 static bool is_numbered(const uint8_t *record, uint32_t tid, uint64_t n)
 {
     uint8_t expected[LT_RECORD_SIZE];
@@ -69,8 +70,8 @@ static void *writer(void *unused)
     return unused;
 }
 
-/* The reader's protocol: copy, look at the head again, keep only what cannot have been overwritten
- * meanwhile, the record being written included. */
+/* The reader's protocol: copy, read the head again, and keep only records that cannot have been
+ * overwritten meanwhile; the record being written counts as overwritten. */
 static uint64_t read_once(const struct lt_thread *t, uint8_t *copy)
 {
     uint64_t head = __atomic_load_n(&t->ring_head, __ATOMIC_ACQUIRE);

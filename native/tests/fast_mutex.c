@@ -1,5 +1,5 @@
-/* Taking a free mutex in place: it works with this libc, and gives way to whoever must see each
- * call. */
+/* Tests of taking a free mutex in place: it works with this libc, and is not used if another
+ * library must see each call. */
 #include <stdint.h>
 
 #include "base/sys.h"

@@ -1,5 +1,6 @@
-/* A signal handler forks while a lock or its name is being entered, and the child, which has the same
- * file, goes on with it: wherever that is, and twice at the same place. Tree and chains stay such. */
+/* Tests of a fork in a signal handler, while a lock or its name is being entered. The child has the
+ * same file and goes on with the entry. The test forks at each instruction, and twice at the same
+ * one. The tree and the chains stay whole. */
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
@@ -21,13 +22,13 @@ enum { TRAP_FLAG = 0x100, RED_ZONE = 128 };
 
 static volatile sig_atomic_t in_child, steps, fork_at, ended_badly;
 
-/* After each instruction. The children run on without. */
+/* Forks after each instruction. The children run on without single steps. */
 static void step(int number, siginfo_t *info, void *context)
 {
     (void)number;
     (void)info;
     if (in_child)
-        _exit(2); /* it was to run on */
+        _exit(2); /* the child should have run on */
     if (steps++ != fork_at)
         return;
     for (int i = 0; i < 2; i++) {
@@ -43,7 +44,7 @@ static void step(int number, siginfo_t *info, void *context)
     }
 }
 
-/* Sets the flag, and takes it away again. */
+/* Sets the trap flag, and clears it again. */
 #define STEP_BY_STEP(operation, mask)                                                              \
     __asm__ volatile("subq %0, %%rsp; pushfq; " operation " %1, (%%rsp); popfq; addq %0, %%rsp"    \
                      :                                                                             \
@@ -86,7 +87,7 @@ static uint64_t key_number(uintptr_t n)
     return lock_key(LT_KIND_MUTEX, (void *)(0x10000 + 40 * n));
 }
 
-/* Each time with another key, and forked one instruction later. */
+/* Each time with another key, and with the fork one instruction later. */
 static void forked_everywhere(void (*enter)(uint64_t), void (*check)(uint64_t))
 {
     fork_at = 0;

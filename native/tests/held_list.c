@@ -1,4 +1,5 @@
-/* The held list: releases in any order, beyond its first size, by nobody who holds it. */
+/* Tests of the held list: releases in any order, growth, and releases by threads that do not hold
+ * the lock. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,7 +42,7 @@ static void any_order(struct lt_thread *t)
     for (uint64_t n = 0; n < 5; n++)
         acquired(t, key_number(n), 0, (void *)(uintptr_t)(n + 1), 0);
     CHECK_EQUAL(held_count(t), 5);
-    give_back(t, key_number(2), true); /* from the middle: the order of the rest stays */
+    give_back(t, key_number(2), true); /* from the middle: the order of the others stays */
     const uint64_t left[] = {0, 1, 3, 4};
     const struct lt_held *list = shm_ptr(t->held);
     for (int i = 0; i < 4; i++) {
@@ -58,8 +59,8 @@ static void any_order(struct lt_thread *t)
     CHECK_EQUAL(held_count(t), 0);
 }
 
-/* As when a signal handler forks between the two steps of a release, and the child, which shares the
- * list, comes first. */
+/* As when a signal handler forks between the two steps of a release, and the child, which shares
+ * the list, removes the entry first. */
 static void removed_twice(struct lt_thread *t)
 {
     acquired(t, key_number(0), 0, NULL, 0);
@@ -85,10 +86,11 @@ static void grows(struct lt_thread *t)
     CHECK_EQUAL(t->held_lost, 0);
 }
 
-/* As a program does that locks all of a large table, one after the other, and gives them back in the
- * same order, or from within; again and again in the same room. */
-/* A list that was outgrown may still be read by another thread, which looks for who holds a lock: had
- * its pages gone back, to read there would take new ones, and where there are none that is a SIGBUS. */
+/* As in a program that locks all of a large table and releases in the same order, or from within,
+ * again and again in the same room. */
+/* Another thread may still read a list that was outgrown, to find out who holds a lock. If the
+ * list's pages had gone back, the read would take new ones, and without free pages that is a
+ * SIGBUS. */
 static void an_outgrown_list_can_be_read(struct lt_thread *t)
 {
     uint64_t n = 0, place = t->held;
@@ -115,7 +117,7 @@ static void many_in_any_order(struct lt_thread *t)
             acquired(t, key_number(5000 + n), 0, (void *)(uintptr_t)(n + 1), 0);
             held[n] = true;
         }
-        const uint64_t step = round % 2 ? 1 : 7; /* LOCKS has no factor 7: each comes once */
+        const uint64_t step = round % 2 ? 1 : 7; /* LOCKS has no factor 7: each lock comes once */
         for (uint64_t i = 0; i < LOCKS; i++) {
             uint64_t given = i * step % LOCKS, at = 0;
             held[given] = false;
@@ -148,7 +150,7 @@ static void recursive_levels(struct lt_thread *t)
     CHECK_EQUAL(held_count(t), 0);
 }
 
-/* A release that did not happen after all leaves everything as it was. */
+/* A release that failed leaves everything as it was. */
 static void undone_release(struct lt_thread *t)
 {
     acquired(t, key_number(0), 0, (void *)0x77, 0);
@@ -175,8 +177,8 @@ static int agree(void *times)
     return 0;
 }
 
-/* A real unlock that refuses leaves the lock listed, whatever is to be recorded; one that does not is
- * recorded once. */
+/* A real unlock that refuses leaves the lock listed, whatever is to be recorded. A real unlock that
+ * succeeds is recorded once. */
 static void refused_at_each_level(struct lt_thread *t)
 {
     uint32_t mode = lt_control.page.mode;
@@ -207,7 +209,7 @@ static void refused_at_each_level(struct lt_thread *t)
     CHECK(watched() == t);
 }
 
-/* Every hold is timed or not, never half; the long ones always. */
+/* Every hold is timed or not, never half; long holds are always timed. */
 static void long_holds_are_all_timed(struct lt_thread *t)
 {
     uint64_t key = key_number(1000);
@@ -223,7 +225,7 @@ static void long_holds_are_all_timed(struct lt_thread *t)
     CHECK(counts->hold_sampled_ticks >= counts->hold_max);
 }
 
-/* So many holds of 20 ticks before that no neighbour on this machine makes them long. */
+/* Many holds of 20 ticks come before, so that no other work of this machine makes the mean long. */
 static void short_holds_are_sampled(struct lt_thread *t)
 {
     enum { ROUNDS = 200000 };
@@ -240,7 +242,7 @@ static void short_holds_are_sampled(struct lt_thread *t)
     CHECK(counts->hold_sampled > before && counts->hold_sampled < before + ROUNDS / 4);
 }
 
-/* A contended acquisition counts too, and may step over the one that was to be timed. */
+/* A contended acquisition counts too, and may step over the acquisition that was to be timed. */
 static void a_missed_sample_is_made_up_for(struct lt_thread *t)
 {
     uint64_t key = key_number(1002);
@@ -259,11 +261,11 @@ static void *stale_holder(void *barrier)
     acquired(watched(), key_number(2000), 0, NULL, 0);
     pthread_barrier_wait(barrier);
     pthread_barrier_wait(barrier);
-    held_forget(watched(), key_number(2000)); /* its next release would */
+    held_forget(watched(), key_number(2000)); /* the mutex's next release would do that */
     return NULL;
 }
 
-/* Another thread releases what this one lists: the lock says that lists may be stale. */
+/* Another thread releases what this thread lists: the lock then says that lists may be stale. */
 static void foreign_release(struct lt_thread *t)
 {
     pthread_barrier_t barrier;
@@ -281,7 +283,7 @@ static void foreign_release(struct lt_thread *t)
         acquired(t, key_number(2000), 0, NULL, 0);
     CHECK(t->held_size <= sizeof t->held_inline * 8);
     CHECK_EQUAL(t->held_lost, 0);
-    /* Its next life begins without the suspicion, once nobody lists it. */
+    /* The lock's next life begins without the suspicion, once no thread lists the lock. */
     held_forget(t, key_number(2000));
     lock_life_begins(key_number(2000), 0, NULL);
     CHECK_EQUAL(lock_find(key_number(2000))->foreign_releases, 0);
@@ -295,7 +297,7 @@ static void *stays_stale(void *barrier)
     return NULL;
 }
 
-/* A new life of a lock that some list still names from the last one: not to be believed yet. */
+/* A list still names a lock of the life before: the new life keeps the suspicion. */
 static void foreign_release_remembered(struct lt_thread *t)
 {
     pthread_barrier_t barrier;
@@ -310,10 +312,10 @@ static void foreign_release_remembered(struct lt_thread *t)
     pthread_join(thread, NULL);
 }
 
-/* A reader that died leaves the level as it set it; the program goes back without one wait. */
+/* A reader that died leaves the level as it set it; the program goes back without a wait. */
 static void a_claim_lapses_without_contention(struct lt_thread *t)
 {
-    enum { ENOUGH = 4096 }; /* acquisitions, for one of them to be timed */
+    enum { ENOUGH = 4096 }; /* acquisitions, so that one of them is timed */
     struct lt_control *control = &lt_control.page;
     uint64_t key = key_number(3000);
     control->base_level = LT_LEVEL_COUNTING;
@@ -323,7 +325,7 @@ static void a_claim_lapses_without_contention(struct lt_thread *t)
         acquired(t, key, 0, NULL, 0);
         give_back(t, key, true);
     }
-    CHECK_EQUAL(control->claim_pid, 1); /* renewed a moment ago */
+    CHECK_EQUAL(control->claim_pid, 1); /* the claim was renewed a moment ago */
     control->claim_ticks = 0;
     for (int i = 0; i < ENOUGH; i++) {
         acquired(t, key, 0, NULL, 0);

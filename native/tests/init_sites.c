@@ -1,4 +1,5 @@
-/* Where locks were made: remembered until another one falls into the same place, and never another's. */
+/* Tests of init sites: a site is known until another lock takes its entry, and is never another
+ * lock's. */
 #include <pthread.h>
 #include <stdint.h>
 
@@ -16,7 +17,7 @@ static uint64_t key_number(uint64_t number)
     return (uint64_t)LT_KIND_MUTEX << LT_KIND_SHIFT | (number * 40 + 64);
 }
 
-/* A site that tells whose it is. */
+/* A site from which the lock can be told. */
 static const void *site_number(uint64_t number)
 {
     return (const void *)(uintptr_t)(0x1000 + number);
@@ -50,7 +51,8 @@ static void many(void)
     CHECK(known > 10000 && known < LOCKS);
 }
 
-/* Of a few hundred none is forgotten, wherever they lie: objects on the heap, others elsewhere. */
+/* Of a few hundred locks none is forgotten, wherever they lie: in objects on the heap, or
+ * elsewhere. */
 static void few(void)
 {
     for (uint64_t program = 1; program < PROGRAMS; program++) {
@@ -73,7 +75,7 @@ static void few(void)
 static void *write_and_read(void *first)
 {
     for (uint64_t round = 0; round < ROUNDS; round++) {
-        uint64_t number = ((uintptr_t)first + round * 7) % 1000; /* the same ones in all threads */
+        uint64_t number = ((uintptr_t)first + round * 7) % 1000; /* the same locks in all threads */
         init_site_note(key_number(number), (uint32_t)number, site_number(number));
         const void *site = init_site_of(key_number(number));
         CHECK(!site || site == site_number(number));
@@ -98,7 +100,7 @@ static uint64_t made_at(const struct lt_lock *lock)
     return lock->made_at ? stack_frames(stack_at(lock->made_at))[0] : 0;
 }
 
-/* The entry of a lock has it from the first use on, and of each life anew. */
+/* The entry of a lock has the site from the first use on, and a new one for each life. */
 static void in_the_entry(void)
 {
     CHECK(watched());

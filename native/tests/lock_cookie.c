@@ -1,4 +1,5 @@
-/* A lock is known again by its mark: not where it was made anew, copied, or is not ours to write to. */
+/* Tests of lock cookies: a lock is known again by its cookie, but not if it was made anew or
+ * copied. No cookie is written where the library may not write. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -37,7 +38,7 @@ static void known_again(void)
         CHECK_EQUAL(locks[i]->marked, 1);
     }
     CHECK(word_of_mutex(&m) && l.__data.__pad2);
-    /* They work as before. */
+    /* The mutexes work as before. */
     CHECK_EQUAL(pthread_mutex_lock(&m) | pthread_mutex_unlock(&m) | pthread_mutex_destroy(&m), 0);
     CHECK_EQUAL(pthread_rwlock_wrlock(&l) | pthread_rwlock_unlock(&l), 0);
     CHECK_EQUAL(pthread_rwlock_rdlock(&l) | pthread_rwlock_unlock(&l), 0);
@@ -59,10 +60,10 @@ static void made_anew(void)
     lock->marked = UINT16_MAX;
     m = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     cookie_check(lock);
-    CHECK_EQUAL(lock->marked, 1); /* 0 means none */
+    CHECK_EQUAL(lock->marked, 1); /* 0 means no cookie */
 }
 
-/* As realloc() does, or a fork whose child counts anew. */
+/* As realloc() copies, or as a fork does whose child counts anew. */
 static void copied(void)
 {
     pthread_mutex_t m[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
@@ -90,11 +91,11 @@ static void not_ours_to_write_to(void)
     pthread_mutex_t m[] = {made(PTHREAD_MUTEX_ROBUST, PTHREAD_PROCESS_PRIVATE),
                            made(PTHREAD_MUTEX_STALLED, PTHREAD_PROCESS_SHARED),
                            PTHREAD_MUTEX_INITIALIZER};
-    m[2].__data.__list.__next = (void *)0x1234; /* whoever put that there wants to find it */
+    m[2].__data.__list.__next = (void *)0x1234; /* the program wants to find its own value there */
     for (size_t i = 0; i < 3; i++) {
         pthread_mutex_t before = m[i];
         struct lt_lock *lock = lock_of(LT_KIND_MUTEX, &m[i]);
-        lock->marked = 7; /* as of one that lay there before */
+        lock->marked = 7; /* as for a lock that lay there before */
         cookie_check(lock);
         CHECK_EQUAL(lock->marked, 0);
         CHECK(memcmp(&before, &m[i], sizeof before) == 0);
@@ -133,7 +134,7 @@ static void orders_say_so(struct lt_thread *t)
     enum { BOTH = LT_ORDER_KNOWN | LT_ORDER_KNOWN << LT_ORDER_HELD };
     pthread_mutex_t m[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
     both(t, m);
-    CHECK_EQUAL(word_of_mutex(m), 0); /* nothing is written where nobody asked */
+    CHECK_EQUAL(word_of_mutex(m), 0); /* nothing is written without LOCKTOP_ORDER=mark */
     lt_settings.order = ORDER_COOKIES;
     struct lt_order first = *both(t, m);
     uint32_t count = lt_shm->orders.count;

@@ -1,4 +1,4 @@
-/* Names of locks: given, changed, taken back, and given by many threads at once. */
+/* Tests of the names of locks: given, changed, taken back, and given by many threads at once. */
 #include <pthread.h>
 #include <stdint.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 enum { NAMES = 5000, THREADS = 4 };
 
-/* As a reader does: every entry of the array. */
+/* Reads every entry of the array, as a reader does. */
 static const struct lt_name *only(uint64_t key)
 {
     const struct lt_name *found = NULL;
@@ -38,7 +38,7 @@ static void one(void)
 {
     static int lock;
     uint64_t address = (uint64_t)(uintptr_t)&lock, key = lock_key(LT_KIND_SEM, &lock);
-    lock_name_set(address, ""); /* nothing to take back: nothing is made */
+    lock_name_set(address, ""); /* there is nothing to take back, and nothing is made */
     CHECK_EQUAL(lt_shm->names.count, 0);
     lock_name_set(address, "first");
     is_called(address, "first");
@@ -54,7 +54,8 @@ static void one(void)
     text[LT_NAME_TEXT - 1] = 0;
     is_called(address, text);
     lock_life_ends(
-        lock_key(LT_KIND_MUTEX, &lock)); /* the address is something else's: not the kind */
+        /* a lock of the same kind at the same address would be another lock */
+        lock_key(LT_KIND_MUTEX, &lock));
     is_called(address, "");
     is_called(key, "of the semaphore");
     lock_life_begins(key, 0, NULL);

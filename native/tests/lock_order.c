@@ -1,4 +1,5 @@
-/* Orders of locks: each noted once, by whom, in which segment of his life; and who joined whom. */
+/* Tests of lock orders: each is noted once, with its threads and their segments. And tests of
+ * joins. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -24,7 +25,7 @@ static uint64_t key_number(uint64_t n)
     return lock_key(LT_KIND_MUTEX, (void *)(0x30000 + n * 40));
 }
 
-/* As a hook does. */
+/* Takes a lock as a hook does. */
 static NOINLINE void take(struct lt_thread *t, uint64_t key, bool shared)
 {
     const uintptr_t *frame = FRAME();
@@ -78,11 +79,11 @@ static void each_once(struct lt_thread *t)
     CHECK_EQUAL(order->held_count, 2);
     CHECK_EQUAL(order->held[0], id(key_number(0)));
     CHECK_EQUAL(order->held[1], id(key_number(1)));
-    CHECK_EQUAL(order->flags, 1 << 1); /* the second, for reading */
+    CHECK_EQUAL(order->flags, 1 << 1); /* the second lock, for reading */
     CHECK(order->site[0] && order->site[0] != order->site[1]);
     CHECK(order->stack);
     CHECK_EQUAL(order->seen[0], t->birth << 32 | local_of(t)->order.segment);
-    /* Nor is it noted again where the thread has forgotten that it knows it. */
+    /* The order is not noted again by a thread that has forgotten that it knows the order. */
     memset(local_of(t)->order.known, 0, sizeof(uint32_t) << ORDER_KNOWN_BITS);
     take(t, key_number(0), false);
     take(t, key_number(1), true);
@@ -92,7 +93,7 @@ static void each_once(struct lt_thread *t)
     CHECK_EQUAL(order->seen[1], 0);
     const struct lt_order *first = array_at(&lt_shm->orders, 0);
     CHECK_EQUAL(first->flags, LT_ORDER_SHARED);
-    /* The same locks held otherwise are another order. */
+    /* The same locks held in another way are another order. */
     take(t, key_number(0), true);
     take(t, key_number(1), true);
     give_all(t);
@@ -108,7 +109,7 @@ static void one_that_is_held_already_is_none(struct lt_thread *t)
     give_all(t);
 }
 
-/* What other threads give back may not be held at all. */
+/* A lock that other threads release may not be held at all. */
 static void a_list_that_may_be_stale_proves_nothing(struct lt_thread *t)
 {
     uint32_t before = count();
@@ -125,7 +126,7 @@ static void a_list_that_may_be_stale_proves_nothing(struct lt_thread *t)
 
 static void a_new_life_is_another_lock(struct lt_thread *t)
 {
-    static const uint32_t lives[] = {0, 1 << 16, 2 << 16}; /* met, destroyed, initialised */
+    static const uint32_t lives[] = {0, 1 << 16, 2 << 16}; /* first used, destroyed, initialised */
     for (int i = 0; i < 3; i++) {
         take(t, key_number(30), false);
         take(t, key_number(31), false);
@@ -146,14 +147,14 @@ static void a_long_list_is_cut(struct lt_thread *t)
     CHECK_EQUAL(last()->held_count, LT_ORDER_HELD);
     CHECK_EQUAL(last()->held[0], id(key_number(41)));
     CHECK(last()->flags & LT_ORDER_CUT);
-    /* One that is held, but too far down to be named. */
+    /* The lock is held, but too far down in the list to be named. */
     uint32_t before = count();
     take(t, key_number(40), false);
     CHECK_EQUAL(count(), before);
     give_all(t);
 }
 
-/* Of many locks that are taken at one place some are enough. */
+/* Of many locks that are taken at one call site a few are enough. */
 static void locks_without_number(struct lt_thread *t)
 {
     uint32_t before = count();
@@ -195,7 +196,7 @@ static const struct lt_life *life_of(uint64_t birth)
     return NULL;
 }
 
-/* Threads without number: the first and the latest stay. */
+/* Of very many threads the first and the latest stay. */
 static void by_whom(struct lt_thread *t)
 {
     uint64_t first = 0, birth = 0;
@@ -211,7 +212,7 @@ static void by_whom(struct lt_thread *t)
         CHECK_EQUAL(life_of(birth)->joiner, t->birth);
         CHECK_EQUAL(life_of(birth)->joined_in, segment + 1);
         CHECK_EQUAL(local_of(t)->order.segment, segment + 1);
-        CHECK(!happens_before_find(thread)); /* whoever has its pthread_t next is another one */
+        CHECK(!happens_before_find(thread)); /* another thread may have this pthread_t next */
     }
     CHECK_EQUAL(last()->lock, id(key_number(200)));
     CHECK_EQUAL(seen_by(last(), first), 1);
@@ -249,7 +250,7 @@ static void not_where_it_is_not_wanted(struct lt_thread *t)
 enum { TOGETHER = 2, ORDERS = 100, EACH_AT = 20 };
 static uint32_t arrived;
 
-/* Not a barrier that sleeps: they are to come at the same moment. */
+/* Not a barrier that sleeps: the threads are to come at the same moment. */
 static void meet(uint32_t round)
 {
     __atomic_fetch_add(&arrived, 1, __ATOMIC_ACQ_REL);
@@ -269,7 +270,7 @@ static void *all_at_once(void *unused)
     return unused;
 }
 
-/* Several come with the same order at the same moment: it is one. */
+/* Several threads come with the same order at the same moment: it is one order. */
 static void by_many_at_once(void)
 {
     pthread_t thread[TOGETHER];

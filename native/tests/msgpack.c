@@ -1,4 +1,4 @@
-/* The encoder against bytes written down by hand from the msgpack specification. */
+/* Tests of the encoder against bytes written down by hand from the msgpack specification. */
 #include <stdint.h>
 #include <string.h>
 

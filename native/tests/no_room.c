@@ -1,4 +1,5 @@
-/* No room is left: what is waited for has a place all the same, and nothing else has. */
+/* Tests of a full file: a lock that is waited for still gets its counters, and no other lock
+ * does. */
 #include <pthread.h>
 #include <stdint.h>
 
@@ -61,7 +62,8 @@ static void others_are_counted_together(struct lt_thread *t)
     CHECK(counters_of_waited(t, key_number(LT_KIND_CUSTOM, 1), 0) == &t->other);
 }
 
-/* The one that others had counted for them begins anew, and what comes is counted once. */
+/* A lock that was counted with the others begins anew, and each further acquisition is counted
+ * once. */
 static void what_is_waited_for_has_a_place(struct lt_thread *t)
 {
     uint32_t known = t->slot_count;
@@ -86,7 +88,7 @@ static void what_is_waited_for_has_a_place(struct lt_thread *t)
     CHECK(counters_of_waited(t, mutex(1000 + LAST_SLOTS), 0) == &t->other);
 }
 
-/* Where the thread's own table has no place left it is shown at least. */
+/* If the thread's own table has no room, the wait is at least published. */
 static void who_waits_is_shown(struct lt_thread *t)
 {
     struct waiting waiting;
@@ -163,7 +165,8 @@ static void *begins(void *argument)
     return NULL;
 }
 
-/* One after the other, more than blocks are kept: each has that of one before it, which is dead. */
+/* Threads come one after the other, more than there are reserved blocks: each gets the block of a
+ * dead one. */
 static void threads_come_and_go(void)
 {
     for (int i = 0; i < 3 * LAST_THREADS; i++) {
@@ -176,7 +179,7 @@ static void threads_come_and_go(void)
     CHECK_EQUAL(lt_shm->threads_unwatched, 0);
 }
 
-/* Then the table grows as ever. */
+/* Then the table grows as before. */
 static void room_comes_back(struct lt_thread *t)
 {
     lt_shm->limit = 1 << 30;

@@ -1,4 +1,4 @@
-/* What the environment may ask for, and what it may not. */
+/* Tests of the settings: values that the environment may have, and values that are refused. */
 #include <string.h>
 
 #include "base/settings.h"
@@ -76,6 +76,6 @@ int main(void)
     taken();
     refused();
     names();
-    CHECK(child_filter_program("none", "/bin/x", "/nowhere")); /* nobody above is watched */
+    CHECK(child_filter_program("none", "/bin/x", "/nowhere")); /* no ancestor is watched */
     return 0;
 }

@@ -1,4 +1,5 @@
-/* Posts and signals: in the thread's table where one is and has room, else beside it; never lost. */
+/* Tests of posts and signals: counted in the thread's table if there is room, else in the lock
+ * table; never lost. */
 #include "account/signal_counts.h"
 
 #include <pthread.h>
@@ -21,7 +22,7 @@ static uint64_t key_number(uint64_t n)
     return lock_key(LT_KIND_SEM, (void *)(0x30000 + n * sizeof(uint64_t)));
 }
 
-/* As the hooks. */
+/* Counts as the hooks do. */
 static struct lt_counts *signal_now(uint64_t key)
 {
     struct lt_counts *counts = signal_counts_of(key, current_mode());
@@ -62,8 +63,7 @@ static void in_the_table(void)
     CHECK_EQUAL(beside(key), 0);
 }
 
-/* As a signal handler that interrupts the library at work: for a lock that is known, and for a new
- * one. */
+/* As a signal handler that interrupts the library at work: for a known lock, and for a new one. */
 static void in_the_midst(struct lt_thread *t)
 {
     uint32_t mode = thread_busy(t);
@@ -78,7 +78,8 @@ static void in_the_midst(struct lt_thread *t)
     CHECK_EQUAL(beside(key_number(1)), 3);
 }
 
-/* A thread that has not seen it yet counts all the same, and sees it at its next lock. */
+/* A thread that has not seen the new level yet counts all the same, and sees the level at its next
+ * lock. */
 static void at_another_level(void)
 {
     uint32_t before = lt_own.mode;
@@ -89,7 +90,7 @@ static void at_another_level(void)
     CHECK_EQUAL(in_table(key_number(0)), 6);
 }
 
-/* The table stays where it is. */
+/* The table does not move. */
 static void of_many(struct lt_thread *t)
 {
     uint32_t capacity = t->slot_capacity;
@@ -97,7 +98,8 @@ static void of_many(struct lt_thread *t)
         for (uint64_t n = 0; n < MANY; n++)
             signal_now(key_number(10 + n));
     CHECK_EQUAL(t->slot_capacity, capacity);
-    CHECK(t->slot_count <= capacity / 2); /* the places beyond are for what is waited for */
+    /* the rest of the table is for locks that are waited for */
+    CHECK(t->slot_count <= capacity / 2);
     for (uint64_t n = 0; n < MANY; n++)
         CHECK_EQUAL(in_table(key_number(10 + n)) + beside(key_number(10 + n)), 2);
     CHECK(in_table(key_number(10)) && beside(key_number(9 + MANY)));
@@ -135,7 +137,7 @@ static uint32_t threads_without_it(uint64_t key)
     return lock ? lock->foreign_releases : 0;
 }
 
-/* Each thread that posts what it has not got is remembered, once. */
+/* Each thread that posts a semaphore it has not got is noted, once. */
 static void not_held(struct lt_thread *t)
 {
     uint64_t key = key_number(3), cond = lock_key(LT_KIND_COND, (void *)0x20000);

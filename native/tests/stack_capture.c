@@ -1,5 +1,5 @@
-/* The stack cache gives what a fresh unwinding gives, also where it is easily fooled: the same
- * call site at the same depth of stack, reached through other callers. And it saves unwindings. */
+/* Tests of the stack cache: it gives what a fresh unwinding gives, also for the same call site at
+ * the same depth of stack, reached through other callers. And it saves unwindings. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@
 #define OPAQUE __attribute__((noinline, noclone))
 
 struct frames {
-    uint64_t address[LT_STACK_MAX + 1]; /* hook() itself too */
+    uint64_t address[LT_STACK_MAX + 1]; /* with hook() itself */
     uint32_t depth;
     bool cut;
 };
@@ -43,7 +43,7 @@ static _Unwind_Reason_Code real_backtrace(_Unwind_Trace_Fn step, void *argument)
     return real(step, argument);
 }
 
-/* In the place of libgcc's. */
+/* Takes the place of libgcc's function. */
 _Unwind_Reason_Code _Unwind_Backtrace(_Unwind_Trace_Fn step, void *argument)
 {
     unwound++;
@@ -82,7 +82,7 @@ static OPAQUE uint32_t leaf(volatile int *work)
     return id;
 }
 
-/* Frames of one size, so that leaf() lies at one address whichever of them called. */
+/* Frames of one size: leaf() lies at one address whichever of them called it. */
 #define CALLER(name, next)                                                                         \
     static OPAQUE uint32_t name(volatile int *work)                                                \
     {                                                                                              \
@@ -113,12 +113,12 @@ static OPAQUE uint32_t elastic(unsigned size, volatile int *work)
     return id;
 }
 
-/* A trip through functions chosen at random, of every kind of frame, that ends with the hook at one of
- * a few addresses: there the same call was made before, from the same place, by others, and their return
- * addresses may still lie in the room that a function took and never wrote to. */
+/* A trip through functions chosen at random, of every kind of frame. It ends with the hook at one
+ * of a few addresses. There the same call was made before, from the same address, by other callers.
+ * Their return addresses may still lie in room that a function took and never wrote to. */
 struct trip {
     uint32_t random;
-    unsigned left; /* functions still to come */
+    unsigned left; /* functions that are still to be called */
     uintptr_t floor;
     volatile int work;
 };
@@ -132,7 +132,7 @@ static uint32_t draw(struct trip *trip, uint32_t below)
     return (trip->random >> 8) % below;
 }
 
-/* No frame pointer. Where every function keeps a frame record, this one does too. */
+/* Has no frame pointer, unless every function keeps a frame record. */
 #if defined(__x86_64__)
 #define OMIT __attribute__((optimize("omit-frame-pointer")))
 #else
@@ -179,7 +179,7 @@ static OPAQUE OMIT uint32_t growing(struct trip *trip)
     return id;
 }
 
-/* Its frame begins at a boundary, wherever its caller's ends. */
+/* Has a frame that begins at an alignment boundary, wherever its caller's ends. */
 static OPAQUE OMIT uint32_t aligned(struct trip *trip)
 {
     _Alignas(64) volatile char room[64];
@@ -223,7 +223,7 @@ static OPAQUE uint32_t arrive(struct trip *trip)
     return id;
 }
 
-/* Take as much room as it is to the floor, and do not touch it. */
+/* Takes all the room down to the floor, and does not touch it. */
 #define ROOM(trip)                                                                                 \
     __builtin_alloca(((uintptr_t)__builtin_frame_address(0) - (trip)->floor) & ~(uintptr_t)15)
 
@@ -243,13 +243,13 @@ static OPAQUE OMIT uint32_t land_bare(struct trip *trip)
     return id;
 }
 
-#if defined(__SANITIZE_ADDRESS__) || !defined(__x86_64__) /* under an emulator, as a rule */
+#if defined(__SANITIZE_ADDRESS__) || !defined(__x86_64__) /* usually under an emulator */
 enum { KNOWN = 50000 };
 #else
 enum { KNOWN = 1000000 };
 #endif
 
-/* A few ways are gone again and again, and now and then one of them is given up for a new one. */
+/* Goes a few ways again and again, and now and then replaces one of them by a new one. */
 static OPAQUE void wander(volatile int *work)
 {
     enum { WAYS = 12, ROUNDS = 40 };
@@ -328,7 +328,7 @@ int main(void)
                 ids[i] = id;
             CHECK_EQUAL(id, ids[i]); /* one stack, one id */
         }
-    CHECK(unwound < 100); /* of 10000: not even where two callers take turns */
+    CHECK(unwound < 100); /* of 10000: not even if two callers take turns */
     for (int i = 0; i < CALLERS; i++)
         for (int j = 0; j < i; j++)
             CHECK(ids[i] != ids[j]);

@@ -1,4 +1,4 @@
-/* Only the files of this user's dead processes go. */
+/* Tests of stale files: only the files of this user's dead processes are removed. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-/* A thread's table of locks and its table of waits, grown far beyond their first size; and the
- * table of all locks, entered by many threads at once. */
+/* Tests of the tables of threads: a thread's tables grow far beyond their first size, and many
+ * threads enter locks into the lock table at once. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -73,7 +73,7 @@ static void sites_count_exactly(void)
     CHECK_EQUAL(used, LOCKS);
 }
 
-/* What only a lock that was waited for needs is made for that one alone. */
+/* What only a lock that was waited for needs is made for that lock alone. */
 static void waits_lie_apart(void)
 {
     struct lt_thread *t = watched();
@@ -104,7 +104,8 @@ static bool is_zero(const void *bytes, uint64_t size)
     return true;
 }
 
-/* The next thread begins small, and grows in the places that the one before it had. */
+/* The block's next thread begins with small tables, and grows into the ranges of the thread
+ * before. */
 static void a_block_serves_again(void)
 {
     struct lt_thread *t = watched();
@@ -143,7 +144,7 @@ static void *enter_all(void *argument)
     return NULL;
 }
 
-/* The same lock gets the same id in every thread, whoever came first. */
+/* The same lock has the same id in every thread, whichever thread came first. */
 static void locks_have_one_id(void)
 {
     pthread_t threads[THREADS];

@@ -11,8 +11,8 @@
 /* Makes the table. Its memory comes with the first entry. */
 void custom_locks_init(void);
 
-/* The entry of the lock that the thread counts in `counters`, made if there is none. NULL if there is
- * no room. */
+/* The entry of the lock that the thread counts in `counters`, made if there is none. NULL if there
+ * is no room. */
 struct lt_custom *custom_lock_of(struct lt_thread *t, const struct lt_slot *counters);
 
 /* What a word of struct lt_custom says in the present epoch. */
