@@ -42,7 +42,7 @@ from locktop.collector.sources.preload.source import PreloadSource
 from locktop.collector.sources.sampling.source import ProcSource
 
 INTERVAL_S = 0.5  # from look to look
-LOOKS = 20
+SCANS = 20
 WARM_UP = 60  # looks
 STEPS = 300_000  # of the work that is always the same: some 15 ms
 
@@ -64,14 +64,14 @@ TURNING = (
 )
 
 
-def looks(source: Source, count: int) -> tuple[list[float], list[float]]:
+def scans(source: Source, count: int) -> tuple[list[float], list[float]]:
     """Look so often; give what each look took of a processor, and what the whole process did
     meanwhile, of the time of one: seconds, shares."""
     took, shares = [], []
     at, used = time.monotonic(), time.process_time()
     for _ in range(count):
         before = time.thread_time()
-        source.look()
+        source.scan()
         took.append(time.thread_time() - before)
         time.sleep(max(0.0, at + INTERVAL_S - time.monotonic()))
         now, now_used = time.monotonic(), time.process_time()
@@ -89,10 +89,10 @@ def cost(compiler: Compiler, name: str, command: Sequence[str], preloaded: bool)
         source: Source = PreloadSource(target.pid) if preloaded else ProcSource(target.pid)
         with closing(source):
             for _ in range(WARM_UP):
-                source.look()
+                source.scan()
             with same_work() as worked:
-                took, shares = looks(source, LOOKS)
-        with_screen = screen_shares(target.pid, LOOKS)
+                took, shares = scans(source, SCANS)
+        with_screen = screen_shares(target.pid, SCANS)
     return (
         f"| {name} | {milliseconds(took)} | {milliseconds(worked)}"
         f" | {percents(shares)} | {percents(with_screen)} |"
@@ -267,10 +267,10 @@ def row(name: str, how: str, bare: Sequence[Turn], watched: Sequence[Turn]) -> s
 def watch(pid: int, interval_s: float) -> None:
     """Look at a process until killed."""
     with closing(ProcSource(pid)) as source:
-        source.look()
+        source.scan()
         print("looked", flush=True)
         while True:
-            source.look()
+            source.scan()
             time.sleep(interval_s)
 
 

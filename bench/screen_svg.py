@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 
 from locktop.collector.model import Frame, Snapshot
-from locktop.collector.sources.launched_program import Started
+from locktop.collector.sources.launched_program import LaunchedProgram
 from locktop.tui.app import LocktopApp
 from locktop.tui.commands.demo import demo_program
-from locktop.tui.feed import Publish, WorkerFeed
+from locktop.tui.feed import PollerFeed, Publish
 
 SIZE = (120, 40)
 PICTURES = 120  # at most; half a second each
@@ -26,26 +26,26 @@ def _has_no_line(frame: Frame) -> bool:
     return frame.module != "locktop-demo" or frame.function == "_start"
 
 
-class Watched(WorkerFeed):
+class Watched(PollerFeed):
     """Says when a snapshot has come in which every name is known and there is a deadlock."""
 
     def start(self, publish: Publish, interval_s: float) -> None:
         self.loop, self.complete = asyncio.get_running_loop(), asyncio.Event()
 
-        def and_look(snapshot: Snapshot) -> None:
+        def and_scan(snapshot: Snapshot) -> None:
             publish(snapshot)
             frames = [f for stack in snapshot.stacks.values() for f in stack]
             named = all(f.function and (f.line or _has_no_line(f)) for f in frames)
             if snapshot.deadlocks and named and snapshot.duration_s > 6:
                 self.loop.call_soon_threadsafe(self.complete.set)
 
-        super().start(and_look, interval_s)
+        super().start(and_scan, interval_s)
 
 
 async def draw(path: Path) -> None:
     """Start the demonstration, wait for its trouble, export the screen."""
     program = str(demo_program())
-    with Started(program, [program, "--deadlock"], output=os.devnull) as started:
+    with LaunchedProgram(program, [program, "--deadlock"], output=os.devnull) as started:
         feed = Watched(started.source())
         app = LocktopApp(feed, "night", environ={})
         async with app.run_test(size=SIZE) as pilot:

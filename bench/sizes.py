@@ -39,15 +39,15 @@ CASES = (
     ("lives", 1_000, 1_000),
     ("held", 20_000, 1),
 )
-LOOKS = 7
+SCANS = 7
 
 
-def cpu_of_a_look(pid: int) -> float:
+def cpu_of_a_scan(pid: int) -> float:
     """Return the median, seconds."""
     source, spent = PreloadSource(pid), []
-    for _ in range(LOOKS):
+    for _ in range(SCANS):
         before = time.process_time()
-        source.look()
+        source.scan()
         spent.append(time.process_time() - before)
     source.close()
     return statistics.median(spent[2:])
@@ -92,13 +92,13 @@ def measure(program: Path, what: str, locks: int, threads: int) -> str:
         taken = Path(f"/dev/shm/locktop-{target.pid}-{started}").stat().st_blocks * 512
         first = cpu_of("snapshot", "-p", target.pid, "--format", "json")
         check = cpu_of("check", "-p", target.pid)
-        look = cpu_of_a_look(target.pid)
+        scan = cpu_of_a_scan(target.pid)
         picture = until_pictured(target.pid)
     remove_file_of(target.pid, started)
     return (
         f"| {what} | {locks:,} | {threads:,} | {taken / 1e6:.1f} MB | {without['first']:.0f}"
         f" | {truth['first']:.0f} | {without['last']:.0f} | {truth['last']:.0f}"
-        f" | {first:.2f} s | {check:.2f} s | {look * 1000:.0f} ms | {picture:.1f} s |"
+        f" | {first:.2f} s | {check:.2f} s | {scan * 1000:.0f} ms | {picture:.1f} s |"
     )
 
 

@@ -31,7 +31,7 @@ BUILDS = {
     "with frame pointers": ("-O2", "-fno-omit-frame-pointer"),
 }
 WAYS = ("twenty", "deep", "reads")
-_LOOK = """\
+_SCAN = """\
 import sys, time
 from locktop.collector.unwind.unwinder import Unwinder
 began, used = time.perf_counter(), time.thread_time()
@@ -64,7 +64,7 @@ def told_by(*command: str) -> Took:
 
 def cold(pid: int, tid: int) -> Took:
     """Seconds in a process that has seen no file of the target's before."""
-    return told_by(_LOOK, str(pid), str(tid))
+    return told_by(_SCAN, str(pid), str(tid))
 
 
 def warm(unwinder: Unwinder, tid: int) -> Took:
@@ -113,8 +113,8 @@ def main() -> None:
         compiler = Compiler(Path(directory))
         with Target([compiler.program("hall"), "500"]) as target:
             target.expect("ready")
-            looks = [told_by(_FIRST, str(target.pid)) for _ in range(rounds)]
-            print(f"a first look at 501 threads {both(looks)}")
+            scans = [told_by(_FIRST, str(target.pid)) for _ in range(rounds)]
+            print(f"a first look at 501 threads {both(scans)}")
         for name, flags in BUILDS.items():
             with Target([compiler.program("asleep", *flags)]) as target:
                 tids = target.truth()

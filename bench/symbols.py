@@ -15,7 +15,7 @@ from pathlib import Path
 
 from big_program import build
 
-_LOOK = """\
+_SCAN = """\
 import json, resource, sys, time
 from locktop.collector.symbols import modules  # otherwise imported when first needed
 from locktop.collector.symbols.resolver import Resolver
@@ -39,9 +39,9 @@ print(json.dumps({
 """
 
 
-def look(pid: int, addresses: list[str], cache: str) -> dict[str, float]:
+def scan(pid: int, addresses: list[str], cache: str) -> dict[str, float]:
     """Name the addresses in a new process."""
-    command = [sys.executable, "-c", _LOOK, str(pid), *addresses]
+    command = [sys.executable, "-c", _SCAN, str(pid), *addresses]
     environment = {**os.environ, "LOCKTOP_CACHE": cache}
     said = subprocess.run(command, env=environment, check=True, capture_output=True).stdout
     found: dict[str, float] = json.loads(said)
@@ -57,17 +57,17 @@ def main() -> None:
         assert process.stdout is not None
         addresses = process.stdout.readline().decode().split()
         with tempfile.TemporaryDirectory() as cache:
-            look(process.pid, addresses, cache)  # the file is in memory now, and the cache filled
-            cold = [look(process.pid, addresses, "none") for _ in range(rounds)]
-            warm = [look(process.pid, addresses, cache) for _ in range(rounds)]
+            scan(process.pid, addresses, cache)  # the file is in memory now, and the cache filled
+            cold = [scan(process.pid, addresses, "none") for _ in range(rounds)]
+            warm = [scan(process.pid, addresses, cache) for _ in range(rounds)]
         process.communicate()
-    for name, looks in (("without the cache", cold), ("with it", warm)):
-        seconds = sorted(one["seconds"] for one in looks)
+    for name, scans in (("without the cache", cold), ("with it", warm)):
+        seconds = sorted(one["seconds"] for one in scans)
         middle = statistics.median(seconds)
         print(
             f"{name}: {seconds[0]:.3f} s at least, {middle:.3f} median, {seconds[-1]:.3f} at most"
         )
-        print("  ", looks[0])
+        print("  ", scans[0])
 
 
 if __name__ == "__main__":

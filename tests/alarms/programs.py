@@ -85,11 +85,11 @@ def _fighting(compiler: Compiler) -> Iterator[Healthy]:
 
 
 def _near_misses(compiler: Compiler) -> Iterator[Healthy]:
-    knots = str(compiler.program("knots"))
+    components = str(compiler.program("knots"))
     tables = (deadlocks.CERTAIN, deadlocks.POSSIBLE, deadlocks.SPINNING)
-    near = {name: knot.near_miss for table in tables for name, knot in table.items()}
+    near = {name: component.near_miss for table in tables for name, component in table.items()}
     for name, program in {**near, **deadlocks.SILENT}.items():
-        yield Healthy(f"knots: not {name}", (knots, *program.arguments), _doubts(program))
+        yield Healthy(f"knots: not {name}", (components, *program.arguments), _doubts(program))
 
 
 def _doubts(program: deadlocks.Program) -> frozenset[str]:

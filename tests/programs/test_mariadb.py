@@ -83,9 +83,9 @@ def test_looked_at_from_outside(need: Need, tmp_path: Path) -> None:
         server.ask("create database sbtest")
         server.sysbench(f"--table-size={ROWS}", "prepare")
         load = [f"--table-size={ROWS}", f"--events={TRANSACTIONS}", "--threads=16", "--time=0"]
-        said, looks = bare.looks_while(process.pid, lambda: server.sysbench(*load, "run"))
+        said, scans = bare.scans_while(process.pid, lambda: server.sysbench(*load, "run"))
         assert figure(said, "transactions") == TRANSACTIONS
-        assert len(looks) > 1
+        assert len(scans) > 1
         for table in (1, 2):
             ((_, _, _, verdict),) = server.ask(f"check table sbtest.sbtest{table} extended")
             assert verdict == "OK"
@@ -99,7 +99,7 @@ def test_looked_at_from_outside(need: Need, tmp_path: Path) -> None:
         for session, (query, state) in zip(others, WANTED.items(), strict=True):
             session.go_on(f"use sbtest; {query};")
             waiting[state] = thread_in(server, state)
-        seen = bare.look_until(process.pid, bare.all_wait(waiting.values()))
+        seen = bare.scan_until(process.pid, bare.all_wait(waiting.values()))
         for state, tid in waiting.items():
             wait = bare.wait_of(seen, tid)
             assert wait is not None

@@ -47,7 +47,7 @@ def test_workers_of_node_without_work_are_idle(need: Need) -> None:
             whys = [one["waiting_for"]["why"] for one in document["threads"] if one["waiting_for"]]
             return whys.count("node-pool") >= 8
 
-        found = tool.look_until(target.pid, all_wait, "both pools at rest")
+        found = tool.scan_until(target.pid, all_wait, "both pools at rest")
         waits = [one["waiting_for"] for one in found["threads"] if one["waiting_for"]]
         assert all(wait["idle"] for wait in waits)
         largest = max(found["thread_groups"], key=lambda group: len(group["threads"]))

@@ -33,7 +33,7 @@ def test_locks_of_rust(
     def waits(document: dict[str, Any]) -> bool:
         return bool(tool.thread_of(document, truth["waiter"])["waiting_for"])
 
-    found = watched.checked(tool.look_until(target.pid, waits, f"a waiter for the {primitive}"))
+    found = watched.checked(tool.scan_until(target.pid, waits, f"a waiter for the {primitive}"))
     thread = tool.thread_of(found, truth["waiter"])
     assert thread["waiting_for"]["kind"] == "futex"
     assert thread["waiting_for"]["holders"] == []

@@ -15,7 +15,7 @@ from locktop.collector.profile import vsperf_report
 from locktop.collector.profile.profile import ReportProfile
 from locktop.collector.sources.base import Source
 from locktop.collector.sources.discover import Candidate
-from locktop.tui.app import CallersApp, LocktopApp
+from locktop.tui.app import CallTreeApp, LocktopApp
 from locktop.tui.screens.process_picker import PickerApp
 from locktop.tui.themes import shipped_names
 
@@ -143,7 +143,7 @@ def test_callers_in_a_report(snap_compare: SnapCompare) -> None:
         "Callee,broken",
     )
     report = vsperf_report.parse("\n".join(rows).encode(), "old.csv")
-    app = CallersApp(ReportProfile(report, "old.csv"), "paper", environ={}, now=lambda: 0.0)
+    app = CallTreeApp(ReportProfile(report, "old.csv"), "paper", environ={}, now=lambda: 0.0)
     assert snap_compare(app, terminal_size=(80, 24))
 
 

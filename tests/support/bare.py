@@ -20,11 +20,11 @@ from support.watched import checked
 Result = TypeVar("Result")
 
 
-def look_until(pid: int, is_so: Callable[[Snapshot], bool]) -> Snapshot:
+def scan_until(pid: int, is_so: Callable[[Snapshot], bool]) -> Snapshot:
     """Return the first look, with names, of which it is so."""
     deadline = time.monotonic() + PATIENCE_S
     with closing(attach(pid)) as source:
-        while not is_so(seen := source.look(resolve=True)):
+        while not is_so(seen := source.scan(resolve=True)):
             assert time.monotonic() < deadline, seen
     assert seen.source == "proc"
     return seen
@@ -62,17 +62,17 @@ def crossed(seen: Snapshot) -> list[set[tuple[int, int]]]:
     ]
 
 
-def looks_while(pid: int, work: Callable[[], Result]) -> tuple[Result, list[Snapshot]]:
+def scans_while(pid: int, work: Callable[[], Result]) -> tuple[Result, list[Snapshot]]:
     """Return what comes of ``work``, and the looks at the process meanwhile, in which nothing is
     told that cannot be."""
-    looks: list[Snapshot] = []
+    scans: list[Snapshot] = []
     with ThreadPoolExecutor(1) as pool, closing(attach(pid)) as source:
         done = pool.submit(work)
         while not done.done():
-            looks.append(source.look(resolve=len(looks) % 4 == 3))
-            checked(document(looks[-1]))
-            assert looks[-1].deadlocks == ()
-        return done.result(), looks
+            scans.append(source.scan(resolve=len(scans) % 4 == 3))
+            checked(document(scans[-1]))
+            assert scans[-1].deadlocks == ()
+        return done.result(), scans
 
 
 #: What a thread waits for, by the function that it has called.
@@ -95,9 +95,9 @@ def beside_gdb(pid: int, gdb_: Path, directory: Path) -> dict[Kind, int]:
     nothing to do: what others do meanwhile nobody knows."""
     found: Counter[Kind] = Counter()
     with closing(attach(pid)) as source:
-        before = source.look()
+        before = source.scan()
         called = gdb.functions(gdb_, pid, directory)
-        after = source.look()
+        after = source.scan()
     for thread in after.threads:
         wait, earlier = thread.waiting_for, wait_of(before, thread.tid)
         if wait is None or earlier is None or wait.lock != earlier.lock:

@@ -14,7 +14,7 @@ class AsBare(Protocol):
     """Runs ``tests/targets/NAME`` with ``arguments``, without the library and with it."""
 
     def __call__(
-        self, name: str, *arguments: str, levels: tuple[str, ...] = LEVELS, look: bool = False
+        self, name: str, *arguments: str, levels: tuple[str, ...] = LEVELS, scan: bool = False
     ) -> None: ...
 
 
@@ -22,12 +22,12 @@ def as_bare_with(start_bare: StartTarget, start_target: StartTarget) -> AsBare:
     """Return the check; with ``look`` a snapshot must show nothing held or waited for."""
 
     def check(
-        name: str, *arguments: str, levels: tuple[str, ...] = LEVELS, look: bool = False
+        name: str, *arguments: str, levels: tuple[str, ...] = LEVELS, scan: bool = False
     ) -> None:
         assert start_bare(name, *arguments).finish() == (0, ["ok"]), "without the library"
         for level in levels:
             target = start_target(name, *arguments, level=level)
-            if look and level == "contended":
+            if scan and level == "contended":
                 target.expect("ok")
                 for lock in tool.snapshot(target.pid)["locks"]:
                     assert (lock["holders"], lock["waiters"]) == ([], []), (level, lock)

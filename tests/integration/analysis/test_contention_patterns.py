@@ -27,13 +27,13 @@ SHOWN = {
 }
 #: Long enough for rates, and for a writer to be kept waiting for longer than it takes to call it
 #: starved.
-_LOOKS = 4
+_SCANS = 4
 _BETWEEN_S = 0.5
 
 
 def after_a_while(source: Source) -> Snapshot:
     time.sleep(_BETWEEN_S)
-    return source.look(resolve=True)
+    return source.scan(resolve=True)
 
 
 def of_name(snapshot: Snapshot, name: str) -> Pattern | None:
@@ -47,7 +47,7 @@ def test_a_pattern_is_told(what: str, start_target: StartTarget) -> None:
     target.expect("ready")
     with closing(attach(target.pid)) as source:
         deadline = time.monotonic() + PATIENCE_S
-        snapshot = source.look(resolve=True)
+        snapshot = source.scan(resolve=True)
         while (found := of_name(snapshot, name)) is None:
             assert time.monotonic() < deadline, [str(one.name) for one in snapshot.patterns]
             snapshot = after_a_while(source)
@@ -62,8 +62,8 @@ def test_what_only_looks_like_it_is_not_told(what: str, start_target: StartTarge
     target = start_target("patterns", f"{what}-not")
     target.expect("ready")
     with closing(attach(target.pid)) as source:
-        looks = [source.look(), *(after_a_while(source) for _ in range(_LOOKS))]
-    assert [of_name(snapshot, name) for snapshot in looks] == [None] * len(looks)
+        scans = [source.scan(), *(after_a_while(source) for _ in range(_SCANS))]
+    assert [of_name(snapshot, name) for snapshot in scans] == [None] * len(scans)
 
 
 def test_nobody_holds_a_lock_for_long_in_a_process_that_is_stopped(
@@ -74,6 +74,6 @@ def test_nobody_holds_a_lock_for_long_in_a_process_that_is_stopped(
     target.process.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, target.pid, os.WSTOPPED | os.WNOWAIT)
     with closing(attach(target.pid)) as source:
-        looks = [after_a_while(source) for _ in range(_LOOKS)]
-    assert {thread.state for thread in looks[-1].threads} >= {ThreadState.OTHER}
-    assert [snapshot.patterns for snapshot in looks] == [()] * len(looks)
+        scans = [after_a_while(source) for _ in range(_SCANS)]
+    assert {thread.state for thread in scans[-1].threads} >= {ThreadState.OTHER}
+    assert [snapshot.patterns for snapshot in scans] == [()] * len(scans)

@@ -21,13 +21,13 @@ def settled(target: Target, waiting: set[int]) -> Snapshot:
     while True:
         source = attach(target.pid)
         try:
-            seen = source.look()
+            seen = source.scan()
         finally:
             source.close()
         long = {
             thread.tid
             for thread in seen.threads
-            if thread.waiting_for and thread.waiting_for.for_s > _LASTING_S
+            if thread.waiting_for and thread.waiting_for.duration_s > _LASTING_S
         }
         if waiting <= long:
             return seen

@@ -98,10 +98,10 @@ def program_of(scenario: str) -> str:
     return "addresses" if scenario in OF_ADDRESSES else "orders"
 
 
-def look(target: Target) -> Snapshot:
+def scan(target: Target) -> Snapshot:
     source = attach(target.pid)
     try:
-        return source.look(resolve=True)
+        return source.scan(resolve=True)
     finally:
         source.close()
 
@@ -113,7 +113,7 @@ def orders(start_target: StartTarget) -> Look:
     def run(scenario: str, **how: object) -> Snapshot:
         target = start_target(program_of(scenario), scenario, **how)
         target.expect("ok")
-        return look(target)
+        return scan(target)
 
     return run
 
@@ -232,9 +232,9 @@ def test_a_dead_process_shows_them_too(start_target: StartTarget) -> None:
     target.expect("ok")
     source = attach(target.pid)
     try:
-        source.look()
+        source.scan()
         target.kill()
-        assert told(source.look(resolve=True)) == [(HIGH, 2)]
+        assert told(source.scan(resolve=True)) == [(HIGH, 2)]
     finally:
         source.close()
 

@@ -29,7 +29,7 @@ def test_no_false_alarm(compiler: Compiler, tmp_path: Path) -> None:
 
 #: What must not be told of a healthy program, told of one that is not.
 @pytest.mark.parametrize(
-    ("command", "alarms"),
+    ("command", "alerts"),
     [
         (("knots", "stay", "lock a, meet 1, lock b", "lock b, meet 1, lock a"),
          ["certain", "exit status 1 of check", POTENTIAL]),
@@ -40,13 +40,13 @@ def test_no_false_alarm(compiler: Compiler, tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_an_alarm(
-    command: tuple[str, ...], alarms: list[str], compiler: Compiler, tmp_path: Path
+    command: tuple[str, ...], alerts: list[str], compiler: Compiler, tmp_path: Path
 ) -> None:
     program, *arguments = command
     told: tuple[str, ...] = ()
     for lives_s in (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0):  # till it has come to that
-        if len(told) < len(alarms):
+        if len(told) < len(alerts):
             wrong = Healthy("wrong", (str(compiler.program(program)), *arguments), lives_s=lives_s)
-            told = run(wrong, "1", tmp_path, "contended").alarms
-    assert sorted(alarm.partition(":")[0].partition(" deadlock")[0] for alarm in told) == alarms
+            told = run(wrong, "1", tmp_path, "contended").alerts
+    assert sorted(alert.partition(":")[0].partition(" deadlock")[0] for alert in told) == alerts
     assert list(tmp_path.glob("wrong-1-*.json"))

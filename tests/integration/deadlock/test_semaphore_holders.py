@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.targets import StartTarget, Target
 
-from locktop.collector.model import How, Kind, Snapshot
+from locktop.collector.model import BlockReason, Kind, Snapshot
 from locktop.collector.sources.attach import attach
 
 STEPS = 120
@@ -93,7 +93,9 @@ class Hands:
             for edge in found.cycle:
                 lock = next(lock for lock in seen.locks if lock.id == edge.waits_for)
                 assert edge.held_by == self.truth["has"][str(lock.address)]
-                assert (edge.how is How.ABANDONED) is (edge.held_by not in self.truth["tids"])
+                assert (edge.how is BlockReason.ABANDONED) is (
+                    edge.held_by not in self.truth["tids"]
+                )
         return named
 
 
@@ -104,5 +106,5 @@ def test_from_hand_to_hand(seed: int, start_target: StartTarget) -> None:
     with closing(attach(hands.target.pid)) as source:
         for _ in range(STEPS):
             hands.step()
-            named += hands.check(source.look())
+            named += hands.check(source.scan())
     assert named > 0

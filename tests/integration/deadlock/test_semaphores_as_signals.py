@@ -19,7 +19,7 @@ WAYS = (
 PYTHONS = [python for python in (sys.executable, "/usr/bin/python3") if Path(python).exists()]
 #: Also what is not certain is told then.
 SETTLED_S = 1.2
-LOOKS = 40
+SCANS = 40
 
 
 def settled(target: Target, tid: int, resolve: bool) -> Snapshot:
@@ -27,10 +27,10 @@ def settled(target: Target, tid: int, resolve: bool) -> Snapshot:
     deadline = time.monotonic() + PATIENCE_S
     with closing(attach(target.pid)) as source:
         while True:
-            seen = source.look(resolve)
+            seen = source.scan(resolve)
             wait = next(thread.waiting_for for thread in seen.threads if thread.tid == tid)
-            if wait is not None and wait.for_s > SETTLED_S:
-                return source.look(resolve)
+            if wait is not None and wait.duration_s > SETTLED_S:
+                return source.scan(resolve)
             assert time.monotonic() < deadline, wait
             time.sleep(0.1)
 
@@ -62,10 +62,10 @@ def test_a_wait_that_was_left_by_a_jump(start_target: StartTarget) -> None:
         deadline = time.monotonic() + PATIENCE_S
         while not any(
             thread.waiting_for is not None and thread.tid != target.pid
-            for thread in source.look().threads
+            for thread in source.scan().threads
         ):
             assert time.monotonic() < deadline
-        assert [source.look().deadlocks for _ in range(3)] == [(), (), ()]
+        assert [source.scan().deadlocks for _ in range(3)] == [(), (), ()]
     target.go_on()
     target.expect("ok")
 
@@ -74,7 +74,7 @@ def test_who_left_one_that_it_had_has_none_that_others_use(start_target: StartTa
     target = start_target("leftovers")
     leaver = int(target.line())
     with closing(attach(target.pid)) as source:
-        for _ in range(LOOKS):
-            seen = source.look()
+        for _ in range(SCANS):
+            seen = source.scan()
             assert not any(leaver in lock.holders for lock in seen.locks)
             assert not any(thread.holds for thread in seen.threads if thread.tid == leaver)

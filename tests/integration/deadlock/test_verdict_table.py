@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pytest
 from support.targets import PATIENCE_S, Compiler, Target, remove_file_of, start_time
 
-from locktop.collector.model import How, Snapshot
+from locktop.collector.model import BlockReason, Snapshot
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.launch import preload_environment
 
@@ -359,11 +359,11 @@ class Running:
         self._started = start_time(self.target.pid)
         self._tids: list[int] = []
 
-    def look(self) -> Snapshot:
+    def scan(self) -> Snapshot:
         """Look once, as somebody who has just come."""
         source = attach(self.target.pid)
         try:
-            return source.look()
+            return source.scan()
         finally:
             source.close()
 
@@ -373,11 +373,11 @@ class Running:
         wanted = {tids[number] for number in self.waiters}
         deadline = time.monotonic() + PATIENCE_S
         while True:
-            seen = self.look()
+            seen = self.scan()
             long = {
                 thread.tid
                 for thread in seen.threads
-                if thread.waiting_for and thread.waiting_for.for_s > _SETTLED_S
+                if thread.waiting_for and thread.waiting_for.duration_s > _SETTLED_S
             }
             if wanted <= long:
                 return seen
@@ -411,17 +411,21 @@ def all_running(compiler: Compiler) -> Iterator[dict[Program, Running]]:
     """All programs that sleep, started at once: their waits grow old together."""
     with ExitStack() as stack:
         running: dict[Program, Running] = {}
-        knots = (*CERTAIN.values(), *POSSIBLE.values())
-        programs = [program for knot in knots for program in (knot.program, knot.near_miss)]
+        components = (*CERTAIN.values(), *POSSIBLE.values())
+        programs = [
+            program
+            for component in components
+            for program in (component.program, component.near_miss)
+        ]
         for program in dict.fromkeys((*programs, *SILENT.values())):
             running[program] = Running(compiler, program)
             stack.callback(running[program].close)
         yield running
 
 
-def check_knot(running: Running, knot: Knot, certain: bool) -> None:
+def check_component(running: Running, component: Knot, certain: bool) -> None:
     running.settled()
-    assert running.cycle(running.look()) == [(certain, knot.cycle, knot.stuck or set())]
+    assert running.cycle(running.scan()) == [(certain, component.cycle, component.stuck or set())]
 
 
 def check_silence(running: Running) -> None:
@@ -430,21 +434,21 @@ def check_silence(running: Running) -> None:
 
 @pytest.mark.parametrize("name", CERTAIN)
 def test_certain(name: str, all_running: dict[Program, Running]) -> None:
-    check_knot(all_running[CERTAIN[name].program], CERTAIN[name], certain=True)
+    check_component(all_running[CERTAIN[name].program], CERTAIN[name], certain=True)
 
 
 @pytest.mark.parametrize("name", [
-    name for name, knot in CERTAIN.items() if any(how == "got" for _, how, _ in knot.cycle)
+    name for name, one in CERTAIN.items() if any(how == "got" for _, how, _ in one.cycle)
 ])  # fmt: skip
 def test_semaphores_of_certain_circles_are_locks(
     name: str, all_running: dict[Program, Running]
 ) -> None:
     running = all_running[CERTAIN[name].program]
     running.settled()
-    seen = running.look()
+    seen = running.scan()
     tids, locks = running.tids(), {lock.id: lock for lock in seen.locks}
     (found,) = seen.deadlocks
-    for edge in (edge for edge in found.cycle if edge.how is How.GOT):
+    for edge in (edge for edge in found.cycle if edge.how is BlockReason.GOT):
         lock = locks[edge.waits_for]
         assert lock.used_as_lock
         assert not lock.idle
@@ -461,7 +465,7 @@ def test_near_miss(name: str, all_running: dict[Program, Running]) -> None:
 
 @pytest.mark.parametrize("name", POSSIBLE)
 def test_possible(name: str, all_running: dict[Program, Running]) -> None:
-    check_knot(all_running[POSSIBLE[name].program], POSSIBLE[name], certain=False)
+    check_component(all_running[POSSIBLE[name].program], POSSIBLE[name], certain=False)
 
 
 @pytest.mark.parametrize("name", POSSIBLE)
@@ -478,7 +482,7 @@ def test_silent(name: str, all_running: dict[Program, Running]) -> None:
 def test_certain_of_threads_that_spin(name: str, compiler: Compiler) -> None:
     running = Running(compiler, SPINNING[name].program)
     try:
-        check_knot(running, SPINNING[name], certain=True)
+        check_component(running, SPINNING[name], certain=True)
     finally:
         running.close()
     running = Running(compiler, SPINNING[name].near_miss)

@@ -27,7 +27,7 @@ while True:
     pass
 """
 _HOGS = 3
-_LOOKS = 12
+_SCANS = 12
 
 
 @contextmanager
@@ -78,13 +78,13 @@ def test_who_was_let_go(
     target = start_bare("letgo", way)
     tids = target.truth()
     with closing(attach(target.pid)) as source:
-        looks_until(source, lambda seen: waits(seen, tids["first"]))
+        scans_until(source, lambda seen: waits(seen, tids["first"]))
         with kept(tids["first"]):
             target.go_on()
             target.expect("going")
-            for _ in range(_LOOKS):
-                assert source.look().deadlocks == ()
-        looks_until(source, lambda seen: seen.ended)
+            for _ in range(_SCANS):
+                assert source.scan().deadlocks == ()
+        scans_until(source, lambda seen: seen.ended)
     assert target.finish() == (0, ["ok"])
 
 
@@ -92,8 +92,8 @@ def waits(seen: Snapshot, tid: int) -> bool:
     return any(thread.tid == tid and thread.waiting_for for thread in seen.threads)
 
 
-def looks_until(source: Source, is_so: Callable[[Snapshot], bool]) -> None:
+def scans_until(source: Source, is_so: Callable[[Snapshot], bool]) -> None:
     """Look until it is so."""
     deadline = time.monotonic() + PATIENCE_S
-    while not is_so(source.look()):
+    while not is_so(source.scan()):
         assert time.monotonic() < deadline

@@ -21,9 +21,9 @@ def slow_lock(snapshot: Snapshot) -> Lock:
     return lock
 
 
-def look_until(source: Source, reached: Callable[[Snapshot], bool]) -> Snapshot:
+def scan_until(source: Source, reached: Callable[[Snapshot], bool]) -> Snapshot:
     deadline = time.monotonic() + PATIENCE_S
-    while not reached(snapshot := source.look(resolve=True)):
+    while not reached(snapshot := source.scan(resolve=True)):
         assert time.monotonic() < deadline
     return snapshot
 
@@ -32,14 +32,14 @@ def test_the_figures_of_an_exited_target_are_final(start_target: StartTarget) ->
     target = start_target("hold100")
     truth = target.truth()
     source = attach(target.pid)
-    assert slow_lock(source.look(resolve=True)).acquisitions == truth["acquisitions"]
+    assert slow_lock(source.scan(resolve=True)).acquisitions == truth["acquisitions"]
     target.go_on()
     target.expect("held")
-    look_until(source, lambda seen: len(slow_lock(seen).waiters) == len(truth["wanters"]))
+    scan_until(source, lambda seen: len(slow_lock(seen).waiters) == len(truth["wanters"]))
     target.go_on()
     target.expect("released")
     assert target.finish()[0] == 0
-    last = source.look()
+    last = source.scan()
     assert last.ended
     assert slow_lock(last).acquisitions == truth["acquisitions"] + 4, (
         "a round whose end no look saw"
@@ -47,7 +47,7 @@ def test_the_figures_of_an_exited_target_are_final(start_target: StartTarget) ->
     assert slow_lock(last).contended == truth["contended"] + 3
     assert (slow_lock(last).waiters, slow_lock(last).holders) == ((), ())
     assert not any(thread.alive or thread.waiting_for for thread in last.threads)
-    assert source.look() == last
+    assert source.scan() == last
     source.close()
 
 
@@ -58,9 +58,9 @@ def test_a_killed_target_shows_who_waited_for_what(start_target: StartTarget) ->
     source = attach(target.pid)
     target.go_on()
     target.expect("held")
-    before = look_until(source, lambda seen: len(slow_lock(seen).waiters) == len(wanters))
+    before = scan_until(source, lambda seen: len(slow_lock(seen).waiters) == len(wanters))
     target.kill()
-    last = source.look()
+    last = source.scan()
     assert last.ended
     assert last.taken_at > before.taken_at
     assert set(slow_lock(last).waiters) == wanters
@@ -86,15 +86,15 @@ def test_nothing_goes_on_after_the_end(start_target: StartTarget) -> None:
     began = time.monotonic()
     target.go_on()
     target.expect("held")
-    before = look_until(source, lambda seen: len(slow_lock(seen).waiters) == wanters)
+    before = scan_until(source, lambda seen: len(slow_lock(seen).waiters) == wanters)
     target.kill()
     at_most = time.monotonic() - began
     time.sleep(1.0)
-    last = source.look()
+    last = source.scan()
     assert last.ended
     lock, alive = slow_lock(last), slow_lock(before)
     waits = [thread.waiting_for for thread in last.threads if thread.tid in lock.waiters]
-    longest = max(wait.for_s for wait in waits if wait is not None)
+    longest = max(wait.duration_s for wait in waits if wait is not None)
     assert longest <= at_most
     assert lock.wait_max_s <= max(at_most, 1.01 * alive.wait_max_s)
     assert lock.hold_max_s <= max(at_most, 1.01 * alive.hold_max_s)
@@ -110,14 +110,14 @@ def test_a_target_killed_in_a_deadlock_was_in_it(start_target: StartTarget) -> N
     source = attach(target.pid)
     target.go_on()
     tids = target.truth()
-    look_until(source, lambda seen: bool(seen.deadlocks))
+    scan_until(source, lambda seen: bool(seen.deadlocks))
     target.kill()
-    (deadlock,) = source.look().deadlocks
+    (deadlock,) = source.scan().deadlocks
     assert {edge.tid for edge in deadlock.cycle} == set(tids.values())
     source.close()
 
 
-def between_the_looks(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], None]) -> None:
+def between_the_scans(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], None]) -> None:
     """Let it happen in the time that `locktop check` leaves between its looks."""
     monkeypatch.setattr(check, "time", SimpleNamespace(sleep=lambda _: happens()))
 
@@ -131,7 +131,7 @@ def test_a_target_killed_between_two_looks_cannot_be_judged(
 ) -> None:
     target = start_target("contend_ok")
     target.expect("ready")
-    between_the_looks(monkeypatch, target.kill)
+    between_the_scans(monkeypatch, target.kill)
     assert cli.main(["check", "-p", str(target.pid), *form]) == 2
     said = capsys.readouterr()
     assert said.out == ""
@@ -148,8 +148,8 @@ def test_a_deadlock_that_ended_with_its_target_is_still_told(
     target.go_on()
     target.truth()
     with_source = attach(target.pid)
-    look_until(with_source, lambda seen: bool(seen.deadlocks))
+    scan_until(with_source, lambda seen: bool(seen.deadlocks))
     with_source.close()
-    between_the_looks(monkeypatch, target.kill)
+    between_the_scans(monkeypatch, target.kill)
     assert cli.main(["check", "-p", str(target.pid)]) == 1
     assert "waited for each other when it ended" in capsys.readouterr().out

@@ -26,7 +26,7 @@ SETTLED_S = 1.2
 LOCKS = ("g_met", "g_again", "g_given", "g_kept", "g_gone")
 
 
-def at_least(level: str, other: str) -> bool:
+def is_lower_bound(level: str, other: str) -> bool:
     return LEVELS.index(level) >= LEVELS.index(other)
 
 
@@ -52,7 +52,7 @@ def switched(target: Target, before: str, after: str) -> Iterator[Source]:
 
 
 def seen(source: Source) -> dict[str, Any]:
-    return document(source.look(resolve=True))
+    return document(source.scan(resolve=True))
 
 
 def holders(whole: dict[str, Any]) -> dict[str, list[int]]:
@@ -125,12 +125,12 @@ def check_met(whole: dict[str, Any], truth: dict[str, Any], before: str, after: 
     if after == "dormant":
         assert found == []  # nor is it recorded, for its release was not seen
         return
-    if at_least(before, "blocks") and at_least(after, "contended"):
+    if is_lower_bound(before, "blocks") and is_lower_bound(after, "contended"):
         assert kinds(found) == [hold, wait]  # from the first holder on
         assert 0.99 * truth["held_s"] <= found[0]["hold_s"] <= 1.01 * truth["held_most_s"]
     else:
-        assert kinds(found) == ([wait] if at_least(after, "contended") else [])
-    has_stacks = at_least(before, "contended")
+        assert kinds(found) == ([wait] if is_lower_bound(after, "contended") else [])
+    has_stacks = is_lower_bound(before, "contended")
     assert all(bool(event["stack"]) == has_stacks for event in found if event["wait_s"])
 
 
@@ -193,9 +193,11 @@ def test_what_semaphores_did_meanwhile_is_not_known(start_target: StartTarget) -
     try:
         longest = 0.0
         while longest < SETTLED_S:
-            snapshot = source.look()
+            snapshot = source.scan()
             waits = {thread.tid: thread.waiting_for for thread in snapshot.threads}
-            longest = min(wait.for_s if (wait := waits[tid]) else 0.0 for tid in (first, waiter))
+            longest = min(
+                wait.duration_s if (wait := waits[tid]) else 0.0 for tid in (first, waiter)
+            )
         assert not any(found.certain for found in snapshot.deadlocks)
     finally:
         source.close()

@@ -14,10 +14,10 @@ from locktop.collector.export.text import report
 from locktop.collector.sources.attach import attach
 
 
-def look(pid: int) -> tuple[dict[str, Any], str]:
+def scan(pid: int) -> tuple[dict[str, Any], str]:
     """Return a snapshot as JSON has it, and as a page."""
     with closing(attach(pid)) as source:
-        snapshot = source.look(resolve=True)
+        snapshot = source.scan(resolve=True)
     return as_json(snapshot), report.render(snapshot)
 
 
@@ -43,7 +43,7 @@ def test_a_misuse_is_told_with_its_place(
 ) -> None:
     target = start_target("misuses", what)
     target.expect("ready")
-    document, page = look(target.pid)
+    document, page = scan(target.pid)
     (found,) = document["misuses"]
     locks = {one["id"]: one["name"] for one in document["locks"]}
     assert (found["kind"], locks[found["lock"]], found["count"]) == (kind, lock, 1)
@@ -61,7 +61,7 @@ def test_a_misuse_is_told_with_its_place(
 def test_what_is_allowed_is_not_told(start_target: StartTarget) -> None:
     target = start_target("misuses")
     target.expect("ready")
-    document, _ = look(target.pid)
+    document, _ = scan(target.pid)
     assert document["misuses"] == []
     assert {"g_right", "g_right_rw"} <= {lock["name"] for lock in document["locks"]}
 
@@ -69,7 +69,7 @@ def test_what_is_allowed_is_not_told(start_target: StartTarget) -> None:
 def test_signals_that_nobody_heard_are_counted(start_target: StartTarget) -> None:
     target = start_target("misuses", "unheard")
     target.expect("ready")
-    document, _ = look(target.pid)
+    document, _ = scan(target.pid)
     condition = tool.lock_named(document, "g_wrong_cond")
     assert (condition["signals"], condition["unheard"]) == (5, 4)
     assert document["misuses"] == []
@@ -82,7 +82,7 @@ def test_a_lock_that_the_parent_had_when_it_forked(start_target: StartTarget) ->
     def waits(document: dict[str, Any]) -> bool:
         return bool(document["misuses"] and document["deadlocks"])
 
-    document = tool.look_until(truth["child"], waits, "its wait")
+    document = tool.scan_until(truth["child"], waits, "its wait")
     (found,) = document["misuses"]
     assert (found["kind"], found["other"]) == ("held_at_fork", truth["holder"])
     assert tool.functions(document, found["stack"])[0] == "ask_in_child"

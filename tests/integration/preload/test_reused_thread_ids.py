@@ -56,7 +56,7 @@ def few_ids(need: Need) -> Iterator[Start]:
         yield start
 
 
-def look_twice(target: Target, pid: int, way: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def scan_twice(target: Target, pid: int, way: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Look at the first thread until it has done what it does for long, and then at the second.
     Return what is said of each, and how old it was."""
     with closing(attach(pid)) as source:
@@ -66,7 +66,7 @@ def look_twice(target: Target, pid: int, way: str) -> tuple[dict[str, Any], dict
             source.follow(truth["tid"])
             enough_s, deadline = LONG_S if name == "first" else 0.0, time.monotonic() + PATIENCE_S
             while True:
-                said = about(source.look(), truth["tid"])
+                said = about(source.scan(), truth["tid"])
                 age_s = time.monotonic() - truth["begun"]
                 does = said["does"] or (way, name) == ("keeps", "second")
                 if said["name"] == name and does and min(said["for_s"], said["sum_s"]) >= enough_s:
@@ -85,15 +85,15 @@ def about(seen: Snapshot, tid: int) -> dict[str, Any]:
     if thread is None:
         return {"name": "", "does": None}
     wait = thread.waiting_for
-    now = next((lock.holder_now for lock in seen.locks if lock.holder_now), None)
+    now = next((lock.holder_activity for lock in seen.locks if lock.holder_activity), None)
     if now is not None and now.tid != tid:
         now = None
     blamed = sum(one.wait_s for lock in seen.locks for one in lock.blame if one.tid == tid)
-    counters = thread.counters.for_s if thread.counters is not None else 0.0
+    counters = thread.counters.duration_s if thread.counters is not None else 0.0
     return {
         "name": thread.name,
         "does": "waits" if wait else now and str(now.doing),
-        "for_s": wait.for_s if wait else now.for_s if now else 0.0,
+        "for_s": wait.duration_s if wait else now.duration_s if now else 0.0,
         "holds": any(tid in lock.holders for lock in seen.locks),
         "sum_s": sum(thread.wait_s.values()) if wait else blamed,
         "counted_s": counters,
@@ -129,7 +129,7 @@ def test_seen_by_a_tool_with_other_ids(way: str, few_ids: Start, compiler: Compi
         deadline = time.monotonic() + PATIENCE_S
         while not (found := children.read_text().split()) or comm(int(found[0])) != "reused":
             assert time.monotonic() < deadline
-        check(*look_twice(target, int(found[0]), way), way)
+        check(*scan_twice(target, int(found[0]), way), way)
 
 
 def comm(pid: int) -> str:
@@ -138,4 +138,4 @@ def comm(pid: int) -> str:
 
 if __name__ == "__main__":
     with Target(sys.argv[1:]) as started:
-        print(json.dumps(look_twice(started, started.pid, sys.argv[-1])), flush=True)
+        print(json.dumps(scan_twice(started, started.pid, sys.argv[-1])), flush=True)

@@ -6,7 +6,7 @@ from support.targets import StartTarget
 
 from locktop.collector.sources.attach import attach
 
-LOOKS = 300
+SCANS = 300
 
 
 def test_no_thread_waits_for_what_it_holds(start_target: StartTarget) -> None:
@@ -14,8 +14,8 @@ def test_no_thread_waits_for_what_it_holds(start_target: StartTarget) -> None:
     target.expect("ready")
     source = attach(target.pid)
     waits = 0
-    for _ in range(LOOKS):
-        snapshot = source.look()
+    for _ in range(SCANS):
+        snapshot = source.scan()
         for thread in snapshot.threads:
             if (wait := thread.waiting_for) is not None:
                 waits += 1
@@ -25,4 +25,4 @@ def test_no_thread_waits_for_what_it_holds(start_target: StartTarget) -> None:
             assert set(lock.holders).isdisjoint(lock.waiters)
         assert snapshot.deadlocks == ()
     source.close()
-    assert waits > LOOKS, "else it shows nothing"
+    assert waits > SCANS, "else it shows nothing"

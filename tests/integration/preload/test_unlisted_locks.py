@@ -28,7 +28,7 @@ def test_who_was_seen_to_hold_a_lock_is_not_believed_where_a_waiter_was_woken(
         source.set_level("contended")
 
         def holders() -> tuple[int, ...]:
-            (lock,) = [lock for lock in source.look(resolve=True).locks if lock.name == "g_met"]
+            (lock,) = [lock for lock in source.scan(resolve=True).locks if lock.name == "g_met"]
             assert len(lock.waiters) == 1
             return lock.holders
 

@@ -15,7 +15,7 @@ from support import tool
 from support.screen import Screen
 from support.targets import PATIENCE_S, Compiler, StartTarget, Target, remove_file_of, start_time
 
-from locktop.collector.model import UnseenWait
+from locktop.collector.model import UnobservedWait
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.launch import preload_environment
 
@@ -63,7 +63,7 @@ func main() { println("ready"); os.Stdin.Read(make([]byte, 1)) }
     with Target([tmp_path / "waits"], preload_environment()) as target:
         lines = said_of(target.pid, tmp_path / "waits")
         assert all("statically linked" in line for line in lines)
-        seen = tool.look_until(target.pid, lambda seen: bool(seen["locks"]), "its idle threads")
+        seen = tool.scan_until(target.pid, lambda seen: bool(seen["locks"]), "its idle threads")
         assert {lock["type"] for lock in seen["locks"]} == {"Go runtime note"}
         assert all(lock["idle"] for lock in seen["locks"])
         assert target.finish()[0] == 0
@@ -121,7 +121,7 @@ def test_waits_that_are_compiled_in(openmp: Target, request: pytest.FixtureReque
         # On a busy machine there may not have been time for both stacks.
         return [bool(wait["stack"]) for wait in document["unseen"]] == [True, True]
 
-    document = tool.look_until(openmp.pid, both_wait, "two threads of OpenMP that wait")
+    document = tool.scan_until(openmp.pid, both_wait, "two threads of OpenMP that wait")
     states = {thread["tid"]: thread["state"] for thread in document["threads"]}
     assert len(states) == 3
     assert main not in document["unseen_waiters"], "it reads"
@@ -170,18 +170,18 @@ def test_a_dormant_library_is_not_said_to_be_passed_by(start_target: StartTarget
         target.go_on()
         tids = set(target.truth().values())
         deadline = time.monotonic() + PATIENCE_S
-        while not tids <= set((seen := source.look()).unseen_waiters):
+        while not tids <= set((seen := source.scan()).unobserved_waiters):
             assert time.monotonic() < deadline
         assert (len(seen.notes), "is dormant" in seen.notes[0]) == (1, True), seen.notes
-        waits: list[UnseenWait] = []
+        waits: list[UnobservedWait] = []
         while not waits or not all(wait.stack for wait in waits):
             assert time.monotonic() < deadline
-            seen = source.look(resolve=True)
-            waits = [wait for wait in seen.unseen if wait.tid in tids]
+            seen = source.scan(resolve=True)
+            waits = [wait for wait in seen.unobserved_waits if wait.tid in tids]
         assert {wait.name for wait in waits} == {"g_alpha_lock", "g_beta_lock", "g_gamma_lock"}
         assert {wait.why for wait in waits} == {"pthread-lock"}
         source.set_level("counting")
-        assert any("begun before it watched" in note for note in source.look().notes)
+        assert any("begun before it watched" in note for note in source.scan().notes)
     finally:
         source.close()
 
@@ -192,6 +192,6 @@ def test_waits_that_are_seen_are_never_called_unseen(start_target: StartTarget) 
     target.expect("ready")
     source = attach(target.pid)
     try:
-        assert {source.look().unseen_waiters for _ in range(50)} == {()}
+        assert {source.scan().unobserved_waiters for _ in range(50)} == {()}
     finally:
         source.close()

@@ -35,7 +35,7 @@ def begun(start_target: StartTarget, name: str, arguments: tuple[str, ...]) -> T
         target.truth()
         deadline = time.monotonic() + PATIENCE_S
         with closing(attach(target.pid)) as source:
-            while not source.look().deadlocks:  # then all are where they stay
+            while not source.scan().deadlocks:  # then all are where they stay
                 assert time.monotonic() < deadline
     return target
 
@@ -49,17 +49,21 @@ def test_they_are_those_of_a_look(
         deadline = time.monotonic() + PATIENCE_S
         while True:  # until nothing changed meanwhile; then all stay where they are
             assert time.monotonic() < deadline
-            before = told(source.look(resolve=True))
+            before = told(source.scan(resolve=True))
             seen = dict(source.waits() or {})
-            after = source.look()
+            after = source.scan()
             if before == told(after) and len(before) == (30 if arguments else 3):
                 break
         assert read(seen) == before
         idle = {one.tid: one.waiting_for.idle for one in after.threads if one.waiting_for}
-        judged = {tid: one.idle for tid, one in seen.items()}
-        assert judged == (idle if name == "pools" else dict.fromkeys(idle)), "a circle is no rule"
-        for_s = {one.tid: one.waiting_for.for_s for one in after.threads if one.waiting_for}
-        assert all(0 < one.for_s <= for_s[tid] for tid, one in seen.items())
+        idle_cache = {tid: one.idle for tid, one in seen.items()}
+        assert idle_cache == (idle if name == "pools" else dict.fromkeys(idle)), (
+            "a circle is no rule"
+        )
+        duration_s = {
+            one.tid: one.waiting_for.duration_s for one in after.threads if one.waiting_for
+        }
+        assert all(0 < one.duration_s <= duration_s[tid] for tid, one in seen.items())
         target.kill()
         target.process.wait()
         assert source.waits() is None
@@ -69,7 +73,7 @@ def without_times(snapshot: Snapshot) -> dict[int, Thread]:
     return {
         thread.tid: replace(
             thread,
-            waiting_for=replace(wait, for_s=0.0) if wait else None,
+            waiting_for=replace(wait, duration_s=0.0) if wait else None,
             now=None,  # since when a call lasts each knows from its own looks
             wait_s=dict.fromkeys(thread.wait_s, 0.0),
             cpu_s=0.0,
@@ -77,7 +81,7 @@ def without_times(snapshot: Snapshot) -> dict[int, Thread]:
             wait_share=round(thread.wait_share, 3),
             idle_share=round(thread.idle_share, 3),
             time=None,
-            holds=tuple(replace(held, for_s=None) for held in thread.holds),
+            holds=tuple(replace(held, duration_s=None) for held in thread.holds),
         )
         for thread in snapshot.threads
         for wait in [thread.waiting_for]
@@ -91,18 +95,18 @@ def test_who_sleeps_on_is_told_as_whoever_looks_first_tells_it(
     """Times apart; and each has slept all the time."""
     target = begun(start_target, name, arguments)
     with closing(attach(target.pid)) as source, closing(attach(target.pid)) as other:
-        source.look()
-        seen = [source.look(resolve=True) for _ in range(3)]
-        other.look()
-        fresh = other.look(resolve=True)
-        last = source.look(resolve=True)
+        source.scan()
+        seen = [source.scan(resolve=True) for _ in range(3)]
+        other.scan()
+        fresh = other.scan(resolve=True)
+        last = source.scan(resolve=True)
     assert without_times(last) == without_times(fresh)
     for before, after in pairwise(seen):
         for then, now in zip(before.threads, after.threads, strict=True):
             if now.waiting_for is None or then.waiting_for is None:
                 continue
             kind = now.waiting_for.kind
-            grown = now.waiting_for.for_s - then.waiting_for.for_s
+            grown = now.waiting_for.duration_s - then.waiting_for.duration_s
             assert grown > 0
             assert now.wait_s[kind] - then.wait_s[kind] == pytest.approx(grown, rel=1e-4)
             # From look to look the rate of the library's clock is known better: to 1e-5 at first.

@@ -19,7 +19,7 @@ def test_every_caller_is_in_the_stack(
     truth = target.truth()
     source = attach(target.pid)
     try:
-        snapshot = source.look(resolve=True)
+        snapshot = source.scan(resolve=True)
     finally:
         source.close()
     threads = {thread.tid: thread for thread in snapshot.threads}
@@ -46,7 +46,7 @@ def test_a_stack_is_not_taken_for_another_one(
     unwound = int(target.line())
     source = attach(target.pid)
     try:
-        snapshot = source.look(resolve=True)
+        snapshot = source.scan(resolve=True)
     finally:
         source.close()
     (lock,) = [lock for lock in snapshot.locks if lock.name == "g_wanted"]

@@ -17,7 +17,7 @@ from support.targets import PATIENCE_S, StartTarget, Target
 from locktop.collector.export import snapshot_writer
 from locktop.collector.export.text import report
 from locktop.collector.linux import procfs
-from locktop.collector.model import Doing, Snapshot, ThreadNow
+from locktop.collector.model import ActivityState, Snapshot, ThreadActivity
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 from locktop.collector.sources.probes.native_stacks import CUT
@@ -38,8 +38,8 @@ BLOCKED = (
 )
 
 
-def of_the_lock(snapshot: Snapshot) -> ThreadNow | None:
-    return next((lock.holder_now for lock in snapshot.locks if lock.name == "g_lock"), None)
+def of_the_lock(snapshot: Snapshot) -> ThreadActivity | None:
+    return next((lock.holder_activity for lock in snapshot.locks if lock.name == "g_lock"), None)
 
 
 def begun(start_target: StartTarget, way: str) -> tuple[Target, str]:
@@ -53,14 +53,14 @@ def begun(start_target: StartTarget, way: str) -> tuple[Target, str]:
 def test_a_blocked_holder_is_in_the_call_that_it_made(way: str, start_target: StartTarget) -> None:
     target, about_to = begun(start_target, way)
     with closing(attach(target.pid)) as source:
-        first = of_the_lock(source.look(resolve=True))
-        seen = source.look(resolve=True)
+        first = of_the_lock(source.scan(resolve=True))
+        seen = source.scan(resolve=True)
     now = of_the_lock(seen)
     assert first is not None
     assert now is not None
-    assert (now.doing, now.what) == (Doing.BLOCKED, about_to)
+    assert (now.doing, now.what) == (ActivityState.BLOCKED, about_to)
     assert now.call == about_to.partition("(")[0]
-    assert first.for_s == 0.0 < now.for_s, "only what was seen counts"
+    assert first.duration_s == 0.0 < now.duration_s, "only what was seen counts"
     assert f"which is now in {about_to} for " in " ".join(report.render(seen).split())
     functions = [frame.function for frame in seen.stacks[now.stack]]
     assert functions[:2] == [way, "hold"], "where it made the call"
@@ -79,9 +79,9 @@ def test_where_the_first_thread_has_ended(how: str, request: pytest.FixtureReque
     while procfs.stat(target.pid).state != "Z":
         assert time.monotonic() < deadline
     with closing(attach(target.pid)) as source:
-        while (now := of_the_lock(seen := source.look(resolve=True))) is None:
+        while (now := of_the_lock(seen := source.scan(resolve=True))) is None:
             assert time.monotonic() < deadline
-    assert (now.doing, now.what) == (Doing.BLOCKED, about_to)
+    assert (now.doing, now.what) == (ActivityState.BLOCKED, about_to)
     assert functions(seen, now)[:2] == ["receives", "hold"]
     (wait,) = (thread.waiting_for for thread in seen.threads if thread.waiting_for)
     assert [frame.function for frame in seen.stacks[wait.stack]][:1] == ["want"]
@@ -96,15 +96,17 @@ def test_one_look_knows_the_names(start_target: StartTarget) -> None:
     assert tool.functions(seen, lock["holder_now"]["stack"])[:2] == ["sleeps", "hold"]
 
 
-def functions(snapshot: Snapshot, now: ThreadNow) -> list[str]:
+def functions(snapshot: Snapshot, now: ThreadActivity) -> list[str]:
     return [frame.function for frame in snapshot.stacks.get(now.stack, ())]
 
 
-def until(source: Source, wanted: Callable[[ThreadNow], bool]) -> tuple[Snapshot, ThreadNow]:
+def until(
+    source: Source, wanted: Callable[[ThreadActivity], bool]
+) -> tuple[Snapshot, ThreadActivity]:
     """Look until what the holder does is as wanted: one that runs is not always on a CPU."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
-        seen = source.look(resolve=True)
+        seen = source.scan(resolve=True)
         now = of_the_lock(seen)
         if now is not None and wanted(now):
             return seen, now
@@ -116,7 +118,7 @@ def test_of_one_that_runs_it_is_seen_where(start: str, request: pytest.FixtureRe
     target, _ = begun(request.getfixturevalue(start), "runs")
     with closing(attach(target.pid)) as source:
         seen, now = until(source, lambda now: bool(now.stack))
-    assert (now.doing, now.call, now.what, now.stack_age_s) == (Doing.RUNNING, "", "", 0.0)
+    assert (now.doing, now.call, now.what, now.stack_age_s) == (ActivityState.RUNNING, "", "", 0.0)
     assert functions(seen, now)[:3] == ["works", "runs", "hold"]
     page = " ".join(report.render(seen).split())
     assert "has mutex g_lock and is running" in page
@@ -134,7 +136,7 @@ def test_where_one_runs_is_told_only_if_it_has_the_lock_there(
     with closing(attach(target.pid)) as source:
         deadline = time.monotonic() + PATIENCE_S
         while len(told) < 15:
-            seen = source.look(resolve=True)
+            seen = source.scan(resolve=True)
             now = of_the_lock(seen)
             if now is not None and now.stack and not now.stack_age_s:
                 assert "outside" not in functions(seen, now)
@@ -149,10 +151,10 @@ def test_a_call_is_told_only_of_one_that_has_the_lock_in_it(
 ) -> None:
     target: Target = request.getfixturevalue(start)("relay", "rests")
     target.expect("ready")
-    seen: list[ThreadNow] = []
+    seen: list[ThreadActivity] = []
     with closing(attach(target.pid)) as source:
         while len(seen) < 40:
-            now = of_the_lock(source.look())
+            now = of_the_lock(source.scan())
             seen += [now] if now is not None else []
     assert not [now for now in seen if now.call == "clock_nanosleep"]
 
@@ -168,9 +170,9 @@ def test_where_nobody_may_sample_it_is_said_where_it_was_seen_asleep(
     monkeypatch.setattr(perf_sample, "_opened", refused)
     target, _ = begun(start_bare, "rests_and_runs")
     with closing(attach(target.pid)) as source:
-        until(source, lambda now: now.doing is Doing.BLOCKED)
+        until(source, lambda now: now.doing is ActivityState.BLOCKED)
         target.go_on()
-        seen, now = until(source, lambda now: now.doing is Doing.RUNNING)
+        seen, now = until(source, lambda now: now.doing is ActivityState.RUNNING)
         assert now.stack_age_s > 0.0
         assert functions(seen, now)[:2] == ["rests", "rests_and_runs"]
         assert any("perf_event_paranoid is 3" in note for note in seen.notes)
@@ -235,19 +237,19 @@ def test_with_stop_threads_a_stack_is_whole_and_a_thread_stopped_once(
     target.line()
     target.expect("ready")
     with closing(attach(target.pid)) as source:
-        seen = source.look(resolve=True)
+        seen = source.scan(resolve=True)
         now = of_the_lock(seen)
     assert now is not None
     assert functions(seen, now) == ["takes_memory", CUT.function]
     with closing(attach(target.pid, stop_threads=True)) as source:
-        seen = source.look(resolve=True)
+        seen = source.scan(resolve=True)
         now = of_the_lock(seen)
         assert now is not None
         assert functions(seen, now)[:2] == ["takes_memory", "hold"]
         assert CUT not in seen.stacks[now.stack]
         runs = procfs.thread_runs(target.pid, now.tid)
         for _ in range(3):
-            seen = source.look(resolve=True)
+            seen = source.scan(resolve=True)
             again = of_the_lock(seen)
             assert again is not None
             assert functions(seen, again)[:2] == ["takes_memory", "hold"]
@@ -258,9 +260,9 @@ def test_a_stopped_one_is_stopped(start_target: StartTarget) -> None:
     target, _ = begun(start_target, "sleeps")
     target.process.send_signal(signal.SIGSTOP)
     with closing(attach(target.pid)) as source:
-        now = of_the_lock(source.look(resolve=True))
+        now = of_the_lock(source.scan(resolve=True))
     assert now is not None
-    assert now.doing is Doing.STOPPED
+    assert now.doing is ActivityState.STOPPED
 
 
 def test_one_that_waits_for_another_lock_waits(start_target: StartTarget) -> None:
@@ -268,17 +270,17 @@ def test_one_that_waits_for_another_lock_waits(start_target: StartTarget) -> Non
     target.expect("ready")
     target.go_on()
     target.line()
-    doing: list[Doing] = []
+    doing: list[ActivityState] = []
     with closing(attach(target.pid)) as source:
         deadline = time.monotonic() + PATIENCE_S
         while len(doing) < 3 and time.monotonic() < deadline:  # until all of them wait
-            locks = source.look().locks
-            doing = [lock.holder_now.doing for lock in locks if lock.holder_now]
-    assert doing == [Doing.WAITING] * 3
+            locks = source.scan().locks
+            doing = [lock.holder_activity.doing for lock in locks if lock.holder_activity]
+    assert doing == [ActivityState.WAITING] * 3
 
 
 def test_where_nobody_waits_nobody_asks(start_target: StartTarget) -> None:
     target = start_target("orders", "inversion")
     target.expect("ok")
     with closing(attach(target.pid)) as source:
-        assert all(lock.holder_now is None for lock in source.look().locks)
+        assert all(lock.holder_activity is None for lock in source.scan().locks)

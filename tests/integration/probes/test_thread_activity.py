@@ -12,7 +12,7 @@ from support import tool
 from support.targets import PATIENCE_S, SOURCES, StartTarget, Target
 
 from locktop.collector.export.text import report
-from locktop.collector.model import Doing, Snapshot, Thread
+from locktop.collector.model import ActivityState, Snapshot, Thread
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 from locktop.collector.sources.launch import preload_environment
@@ -27,7 +27,7 @@ def thread_of(seen: Snapshot, tid: int) -> Thread:
 
 def until(source: Source, is_so: Callable[[Snapshot], bool], resolve: bool = False) -> Snapshot:
     deadline = time.monotonic() + PATIENCE_S
-    while not is_so(seen := source.look(resolve)):
+    while not is_so(seen := source.scan(resolve)):
         assert time.monotonic() < deadline, seen
     return seen
 
@@ -48,7 +48,7 @@ def test_the_call_and_the_python_functions_of_who_has_a_lock(prepared: bool) -> 
         assert functions(seen)[:2] == ["fetches", "has_the_lock"]
         now = thread_of(seen, truth["has"]).now
         assert now is not None
-        assert (now.doing, now.call) == (Doing.BLOCKED, "recvfrom")
+        assert (now.doing, now.call) == (ActivityState.BLOCKED, "recvfrom")
         assert now.what.startswith(f"recvfrom({truth['fd']} -> unix socket ")
         for tid in truth["want"]:
             waiting = thread_of(seen, tid)
@@ -69,8 +69,8 @@ def test_only_the_thread_that_is_followed_is_asked(
     what = target.line()
     target.expect("ready")
     with closing(attach(target.pid)) as source:
-        assert not any(thread.now for thread in source.look().threads)
-        seen = source.look(resolve=True)
+        assert not any(thread.now for thread in source.scan().threads)
+        seen = source.scan(resolve=True)
         (asleep,) = (one.tid for one in seen.threads if one.now and one.now.what == what)
         source.follow(asleep)
         seen = until(source, lambda seen: thread_of(seen, asleep).now is not None)
@@ -82,11 +82,11 @@ def test_only_the_thread_that_is_followed_is_asked(
 
         def lasts(seen: Snapshot) -> bool:
             now = thread_of(seen, asleep).now
-            return now is not None and now.for_s > 0.05
+            return now is not None and now.duration_s > 0.05
 
         until(source, lasts)
         source.follow(0)
-        assert not any(thread.now for thread in source.look().threads)
+        assert not any(thread.now for thread in source.scan().threads)
 
 
 @both_ways
@@ -98,11 +98,11 @@ def test_one_that_computes_runs(
     target.expect("ready")
 
     def runs(seen: Snapshot) -> bool:
-        return any(one.now and one.now.doing is Doing.RUNNING for one in seen.threads)
+        return any(one.now and one.now.doing is ActivityState.RUNNING for one in seen.threads)
 
     with closing(attach(target.pid)) as source:
         seen = until(source, runs, resolve=True)
-    (running,) = (one for one in seen.threads if one.now and one.now.doing is Doing.RUNNING)
+    (running,) = (one for one in seen.threads if one.now and one.now.doing is ActivityState.RUNNING)
     assert f"thread {running.tid} ({running.name}) running" in report.render(seen)
 
 

@@ -38,11 +38,11 @@ class Looked:
 
     def __init__(self, target: Target, source: Source, truth: dict[str, Any]) -> None:
         self._said = [truth]
-        source.look()
+        source.scan()
         self._hear(target)
         time.sleep(INTERVAL_S)
         self._hear(target)
-        self.snapshot = source.look(resolve=True)
+        self.snapshot = source.scan(resolve=True)
         self._hear(target)
 
     def _hear(self, target: Target) -> None:
@@ -74,7 +74,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def looked(request: Any, start_target: StartTarget, scratch: Path) -> Iterator[Looked]:
+def scanned(request: Any, start_target: StartTarget, scratch: Path) -> Iterator[Looked]:
     target = start_target("timeuses", scratch, *request.param)
     truth = target.truth()
     with closing(attach(target.pid)) as source:
@@ -82,7 +82,7 @@ def looked(request: Any, start_target: StartTarget, scratch: Path) -> Iterator[L
 
 
 def of(*names: str) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("looked", [names], indirect=True, ids=["-".join(names)[:20]])
+    return pytest.mark.parametrize("scanned", [names], indirect=True, ids=["-".join(names)[:20]])
 
 
 def assert_within(share: float, bounds: tuple[float, float]) -> None:
@@ -90,9 +90,9 @@ def assert_within(share: float, bounds: tuple[float, float]) -> None:
 
 
 @of(*ALL)
-def test_the_parts_of_every_thread_add_up(looked: Looked) -> None:
-    assert len(looked.snapshot.threads) == len(ALL) + 1
-    for thread in looked.snapshot.threads:
+def test_the_parts_of_every_thread_add_up(scanned: Looked) -> None:
+    assert len(scanned.snapshot.threads) == len(ALL) + 1
+    for thread in scanned.snapshot.threads:
         assert thread.time is not None
         shares = [getattr(thread.time, part) for part in PARTS]
         assert sum(shares) == pytest.approx(1.0, abs=1e-9), thread.name
@@ -101,18 +101,18 @@ def test_the_parts_of_every_thread_add_up(looked: Looked) -> None:
 
 
 @of(*ALL)
-def test_each_was_on_a_cpu_and_in_the_queue_as_long_as_it_says(looked: Looked) -> None:
+def test_each_was_on_a_cpu_and_in_the_queue_as_long_as_it_says(scanned: Looked) -> None:
     for name in ALL:
-        assert_within(looked.time(name).cpu, looked.bounds(name, "cpu_s"))
+        assert_within(scanned.time(name).cpu, scanned.bounds(name, "cpu_s"))
         # Of one that still stands in the queue the kernel tells later.
-        queued = looked.time(name).runnable
+        queued = scanned.time(name).runnable
         if name in ("sleeps", "waits", "idle") and queued < 1.0:
-            assert_within(queued, looked.bounds(name, "queued_s"))
+            assert_within(queued, scanned.bounds(name, "queued_s"))
 
 
 @of("pinned-0", "pinned-1")
-def test_two_that_may_use_one_cpu_take_turns(looked: Looked) -> None:
-    both = [looked.time(name) for name in ("pinned-0", "pinned-1")]
+def test_two_that_may_use_one_cpu_take_turns(scanned: Looked) -> None:
+    both = [scanned.time(name) for name in ("pinned-0", "pinned-1")]
     # Clocks of two threads are not read at one moment.
     assert sum(split.cpu for split in both) <= 1.0 + 4 * TICK_S / INTERVAL_S, "there is one"
     for split in both:
@@ -122,17 +122,17 @@ def test_two_that_may_use_one_cpu_take_turns(looked: Looked) -> None:
 
 
 @of("waits", "idle", "sleeps")
-def test_sleep_is_told_apart(looked: Looked) -> None:
-    assert looked.time("waits").contended > 0.95
-    assert looked.time("idle").idle > 0.95
-    sleeper = looked.time("sleeps")
+def test_sleep_is_told_apart(scanned: Looked) -> None:
+    assert scanned.time("waits").contended > 0.95
+    assert scanned.time("idle").idle > 0.95
+    sleeper = scanned.time("sleeps")
     assert sleeper.contended == sleeper.idle == 0.0
     assert sleeper.other + sleeper.runnable + sleeper.cpu == pytest.approx(1.0, abs=1e-6)
 
 
 @of("fights-0", "fights-1")
-def test_who_fights_for_a_lock_waits_while_the_other_one_sleeps_with_it(looked: Looked) -> None:
-    first, second = looked.time("fights-0"), looked.time("fights-1")
+def test_who_fights_for_a_lock_waits_while_the_other_one_sleeps_with_it(scanned: Looked) -> None:
+    first, second = scanned.time("fights-0"), scanned.time("fights-1")
     assert first.contended + second.contended > 0.0
     assert first.idle == second.idle == 0.0
     # One of the two has it nearly always, and sleeps; both never wait at once for long.
@@ -140,37 +140,37 @@ def test_who_fights_for_a_lock_waits_while_the_other_one_sleeps_with_it(looked: 
 
 
 @of("spins")
-def test_who_spins_for_a_lock_is_on_a_cpu(looked: Looked) -> None:
+def test_who_spins_for_a_lock_is_on_a_cpu(scanned: Looked) -> None:
     """Or in the queue for one; but it never sleeps, however long it waits."""
-    thread, time = looked.thread("spins"), looked.time("spins")
+    thread, time = scanned.thread("spins"), scanned.time("spins")
     assert thread.waiting_for is not None
     assert thread.wait_share > 0.95
     assert time.contended == 0.0
     assert time.cpu + time.runnable > 0.5
-    assert_within(time.cpu, looked.bounds("spins", "cpu_s"))
+    assert_within(time.cpu, scanned.bounds("spins", "cpu_s"))
 
 
 @of("writes")
-def test_writes_to_a_disk(looked: Looked) -> None:
+def test_writes_to_a_disk(scanned: Looked) -> None:
     """Where the kernel counts waits for disks there are some, else that is said."""
-    time = looked.time("writes")
+    time = scanned.time("writes")
     counts, of_all = procfs.counts_disk_waits()
     if counts and of_all:
         assert "disk" not in time.unknown
     if not counts:
         assert "disk" in time.unknown
-        page = report.render(looked.snapshot)
+        page = report.render(scanned.snapshot)
         assert "the kernel does not count waits for disks" in " ".join(page.split())
     assert time.contended == time.idle == 0.0
 
 
 @of("burns", "waits")
-def test_it_is_in_json_and_on_the_page(looked: Looked) -> None:
-    snapshot = looked.snapshot
+def test_it_is_in_json_and_on_the_page(scanned: Looked) -> None:
+    snapshot = scanned.snapshot
     threads = {one["name"]: one for one in snapshot_writer.document(snapshot)["threads"]}
     told = threads["burns"]["time"]
     assert {part: told[part] for part in PARTS} == {
-        part: getattr(looked.time("burns"), part) for part in PARTS
+        part: getattr(scanned.time("burns"), part) for part in PARTS
     }
     assert threads["burns"]["switches"]["involuntary"] >= 0
     lines = report.render(snapshot).splitlines()
@@ -195,11 +195,11 @@ def test_a_dormant_library_counts_no_waits(start_target: StartTarget, scratch: P
     target = start_target("timeuses", scratch, "waits", "burns")
     target.truth()
     with closing(attach(target.pid)) as source:
-        source.look()
+        source.scan()
         source.set_level("dormant")
-        source.look()
+        source.scan()
         time.sleep(0.1)
-        seen = source.look()
+        seen = source.scan()
     times = {thread.name: thread.time for thread in seen.threads}
     assert times["burns"] is not None
     assert {"contended", "idle"} <= set(times["burns"].unknown)
@@ -208,11 +208,11 @@ def test_a_dormant_library_counts_no_waits(start_target: StartTarget, scratch: P
 
 
 def followed(source: Source, name: str) -> Snapshot:
-    tid = next(thread.tid for thread in source.look().threads if thread.name == name)
+    tid = next(thread.tid for thread in source.scan().threads if thread.name == name)
     source.follow(tid)
-    source.look()
+    source.scan()
     time.sleep(0.2)
-    return source.look()
+    return source.scan()
 
 
 def test_only_who_is_followed_is_counted(start_target: StartTarget, scratch: Path) -> None:
@@ -228,10 +228,10 @@ def test_only_who_is_followed_is_counted(start_target: StartTarget, scratch: Pat
         assert counters is not None
         figures = {one.name: one for one in counters.counters}
         if figures["task-clock"].total is not None:
-            assert 0.0 < figures["task-clock"].total <= counters.for_s + 0.01
+            assert 0.0 < figures["task-clock"].total <= counters.duration_s + 0.01
         other = followed(source, "sleeps")
         assert [one.name for one in other.threads if one.counters] == ["sleeps"]
         source.follow(0)
-        assert all(one.counters is None for one in source.look().threads)
+        assert all(one.counters is None for one in source.scan().threads)
         source.follow(1 << 22)  # no thread has such an id
-        assert all(one.counters is None for one in source.look().threads)
+        assert all(one.counters is None for one in source.scan().threads)

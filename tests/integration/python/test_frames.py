@@ -66,7 +66,7 @@ def test_they_are_those_that_python_knows(
     target = start_python("python_frames", python, prepared)
     target.expect("ready")
     with closing(attach(target.pid)) as source:
-        snapshot = source.look(resolve=True)
+        snapshot = source.scan(resolve=True)
     target.go_on()
     truth = target.truth()
     assert {tid: python_stack(snapshot, int(tid)) for tid in truth} == truth
@@ -97,7 +97,7 @@ def test_functions_of_c_that_python_calls_stay(start_python: StartPython) -> Non
         return "sem in task (python_frames.py:21)" in names
 
     # The first look waits for names, but not for as long as a busy machine may take.
-    tool.look_until(target.pid, is_named, "the lock's name")
+    tool.scan_until(target.pid, is_named, "the lock's name")
 
 
 @both_ways
@@ -115,11 +115,11 @@ def test_they_come_by_themselves_while_one_looks_on(
         while shown != truth or "sem in task (python_frames.py:21)" not in names:
             assert time.monotonic() < deadline, (shown, names)
             time.sleep(0.1)
-            snapshot = source.look()
+            snapshot = source.scan()
             shown = {tid: python_stack(snapshot, int(tid)) for tid in truth}
             names = {lock.name for lock in snapshot.locks if lock.waiters}
         stacks = {t.tid: t.waiting_for.stack for t in snapshot.threads if t.waiting_for}
-        again = {t.tid: t.waiting_for.stack for t in source.look().threads if t.waiting_for}
+        again = {t.tid: t.waiting_for.stack for t in source.scan().threads if t.waiting_for}
         assert stacks == again, "an id stays with its stack"
 
 
@@ -136,13 +136,13 @@ def test_a_lock_that_all_wait_for_briefly_has_a_name(
         while name != "sem in handles (python_busy.py:16)":
             assert time.monotonic() < deadline, name
             time.sleep(0.7)  # in which others have taken their turns
-            snapshot = source.look()
+            snapshot = source.scan()
             most = max(snapshot.locks, key=lambda lock: len(lock.waiters))
             name = most.name
         waits = [thread.waiting_for for thread in snapshot.threads if thread.waiting_for]
         assert not any(wait.idle for wait in waits if wait.lock == most.id)
         assert most.used_as_lock
-        snapshot = source.look()
+        snapshot = source.scan()
         (lock,) = [lock for lock in snapshot.locks if lock.id == most.id]
         assert (lock.name, lock.used_as_lock) == (name, True), "that stays known"
 
@@ -159,7 +159,7 @@ def test_a_wait_is_never_shown_with_the_functions_of_another(
         while len(seen) < 2 or not all(seen.values()):
             assert time.monotonic() < deadline, seen
             time.sleep(0.02)
-            snapshot = source.look()
+            snapshot = source.scan()
             (thread,) = [thread for thread in snapshot.threads if thread.tid == tid]
             functions = [str(frame[0]) for frame in python_stack(snapshot, tid)]
             if thread.waiting_for and functions:

@@ -13,7 +13,7 @@ from support import tool
 from support.targets import PATIENCE_S, SOURCES, Target
 
 from locktop.collector.export.text import report
-from locktop.collector.model import Doing, Lock, Snapshot
+from locktop.collector.model import ActivityState, Lock, Snapshot
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 from locktop.collector.sources.launch import preload_environment
@@ -45,7 +45,7 @@ def waited_for(seen: Snapshot) -> list[Lock]:
 
 def until(source: Source, wanted: Callable[[Snapshot], bool], resolve: bool = False) -> Snapshot:
     deadline = time.monotonic() + PATIENCE_S
-    while not wanted(seen := source.look(resolve)):
+    while not wanted(seen := source.scan(resolve)):
         assert time.monotonic() < deadline, waited_for(seen)
         time.sleep(0.1)
     return seen
@@ -53,7 +53,7 @@ def until(source: Source, wanted: Callable[[Snapshot], bool], resolve: bool = Fa
 
 def holder_functions(seen: Snapshot) -> list[str]:
     """Those of Python."""
-    now = waited_for(seen)[0].holder_now if waited_for(seen) else None
+    now = waited_for(seen)[0].holder_activity if waited_for(seen) else None
     stack = seen.stacks.get(now.stack, ()) if now else ()
     return [frame.function for frame in stack if frame.module == "python"]
 
@@ -71,9 +71,9 @@ def test_it_is_told_as_it_goes_from_hand_to_hand(start_hands: StartHands) -> Non
 
             seen = until(source, is_told, resolve=True)
             (lock,) = waited_for(seen)
-            now = lock.holder_now
+            now = lock.holder_activity
             assert now is not None
-            assert (now.tid, now.doing, now.call) == (tid, Doing.BLOCKED, "read")
+            assert (now.tid, now.doing, now.call) == (tid, ActivityState.BLOCKED, "read")
             assert holder_functions(seen)[:3] == ["keeps", "hands", "run"]
             waits = [thread.waiting_for for thread in seen.threads if thread.tid in lock.waiters]
             assert [wait.holders for wait in waits if wait] == [(tid,)] * others
@@ -107,7 +107,7 @@ def test_in_one_snapshot(start_hands: StartHands) -> None:
     def is_known(document: dict[str, Any]) -> bool:
         return "keeps" in told(document)[1]  # they sleep, all three of them
 
-    holders, functions = told(tool.look_until(target.pid, is_known, "the holder's functions"))
+    holders, functions = told(tool.scan_until(target.pid, is_known, "the holder's functions"))
     assert holders == [tid]
     assert functions[functions.index("keeps") + 1] == "hands"
 

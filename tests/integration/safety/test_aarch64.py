@@ -78,7 +78,7 @@ def test_a_wait_has_its_stack(emulated: Target, tmp_path: Path) -> None:
     _put_right(emulated.pid, tmp_path)
     source = attach(emulated.pid)
     try:
-        snapshot = source.look(resolve=True)
+        snapshot = source.scan(resolve=True)
     finally:
         source.close()
     (waiting,) = [thread for thread in snapshot.threads if thread.waiting_for]

@@ -17,7 +17,7 @@ def test_ends_and_begins_as_without_the_library(how: str, as_bare: AsBare) -> No
 
 
 def test_jumps_out_of_critical_sections_and_waits(as_bare: AsBare) -> None:
-    as_bare("wayward", "longjmp", look=True)
+    as_bare("wayward", "longjmp", scan=True)
 
 
 def test_a_process_whose_first_thread_has_ended(start_target: StartTarget) -> None:

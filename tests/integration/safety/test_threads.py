@@ -15,15 +15,15 @@ def test_on_the_smallest_stack(used: str, as_bare: AsBare) -> None:
 
 @pytest.mark.parametrize("kind", ["deferred", "asynchronous"])
 def test_cancelled_in_each_wait(kind: str, as_bare: AsBare) -> None:
-    as_bare("cancels", kind, look=True)
+    as_bare("cancels", kind, scan=True)
 
 
 def test_a_handler_posts_wherever_it_interrupts(as_bare: AsBare) -> None:
-    as_bare("handlerposts", look=True)
+    as_bare("handlerposts", scan=True)
 
 
 def test_a_handler_waits_wherever_it_interrupts(as_bare: AsBare) -> None:
-    as_bare("handlerwaits", look=True)
+    as_bare("handlerwaits", scan=True)
 
 
 @pytest.mark.parametrize("level", [None, "contended", "all"])

@@ -18,7 +18,7 @@ from support.rights import as_nobody
 from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 
 from locktop.collector.linux import procfs
-from locktop.collector.model import Doing, Snapshot
+from locktop.collector.model import ActivityState, Snapshot
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 from locktop.collector.sources.launch import preload_environment
@@ -44,7 +44,7 @@ def namespaces() -> None:
 
 def until(source: Source, is_so: Callable[[Snapshot], bool]) -> Snapshot:
     deadline = time.monotonic() + PATIENCE_S
-    while not is_so(seen := source.look(resolve=True)):
+    while not is_so(seen := source.scan(resolve=True)):
         assert time.monotonic() < deadline
     return seen
 
@@ -123,9 +123,9 @@ def test_what_a_holder_does_there(preloaded: bool, compiler: Compiler) -> None:
         about_to = target.line()
         target.expect("ready")
         with closing(attach(pid)) as source:
-            seen = until(source, lambda seen: any(lock.holder_now for lock in seen.locks))
-        (now,) = (lock.holder_now for lock in seen.locks if lock.holder_now)
-        assert (now.doing, now.what) == (Doing.BLOCKED, about_to)
+            seen = until(source, lambda seen: any(lock.holder_activity for lock in seen.locks))
+        (now,) = (lock.holder_activity for lock in seen.locks if lock.holder_activity)
+        assert (now.doing, now.what) == (ActivityState.BLOCKED, about_to)
         functions = [frame.function for frame in seen.stacks[now.stack]]
         assert functions[:2] == [way, "hold"]
 

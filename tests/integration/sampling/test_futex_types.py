@@ -30,7 +30,7 @@ def told(pid: int, tids: set[int]) -> tuple[Snapshot, dict[int, tuple[Thread, Lo
     deadline = time.monotonic() + PATIENCE_S
     with closing(attach(pid)) as source:
         while True:
-            seen = source.look(resolve=True)
+            seen = source.scan(resolve=True)
             locks = {lock.id: lock for lock in seen.locks if lock.type}
             found = {
                 thread.tid: (thread, locks[wait.lock])
@@ -65,13 +65,15 @@ def test_a_lock_inside_the_c_library_that_the_preloaded_one_does_not_see(
     tid = target.truth()["stdio"]
     deadline = time.monotonic() + PATIENCE_S
     with closing(attach(target.pid)) as source:
-        seen = source.look(resolve=True)
-        while not any(wait.stack for wait in seen.unseen):  # a busy machine may need more time
+        seen = source.scan(resolve=True)
+        while not any(
+            wait.stack for wait in seen.unobserved_waits
+        ):  # a busy machine may need more time
             assert time.monotonic() < deadline
-            seen = source.look(resolve=True)
-    (wait,) = seen.unseen
+            seen = source.scan(resolve=True)
+    (wait,) = seen.unobserved_waits
     assert (wait.tid, wait.type, wait.why) == (tid, "libc's fflush", "libc-lock")
-    assert seen.unseen_waiters == (tid,)
+    assert seen.unobserved_waiters == (tid,)
     states = {thread.tid: str(thread.state) for thread in seen.threads}
     assert states[tid] == "waiting"
 

@@ -21,7 +21,7 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.export.text import report
 from locktop.collector.linux import ptrace_access
 from locktop.collector.linux.threads import Tasks
-from locktop.collector.model import Doing, Snapshot
+from locktop.collector.model import ActivityState, Snapshot
 from locktop.collector.sources.attach import attach
 from locktop.tui import cli
 
@@ -109,15 +109,15 @@ def test_a_file_from_before_a_change_of_user(start: Start) -> None:
 
 def test_the_library_shows_what_may_not_be_looked_into(start: Start) -> None:
     pid = start("undumpable", preloaded=True).pid
-    look(pid)
-    seen: Snapshot = as_nobody(partial(look, pid))
+    scan(pid)
+    seen: Snapshot = as_nobody(partial(scan, pid))
     assert seen.source == "preload"
     (lock,) = seen.locks
     (waiter,) = (thread for thread in seen.threads if thread.waiting_for)
     assert (lock.holders, lock.waiters) == ((pid,), (waiter.tid,))
     assert waiter.name == "wants"
-    assert lock.holder_now is not None
-    assert (lock.holder_now.doing, lock.holder_now.call) == (Doing.BLOCKED, "")
+    assert lock.holder_activity is not None
+    assert (lock.holder_activity.doing, lock.holder_activity.call) == (ActivityState.BLOCKED, "")
     (note,) = seen.notes
     assert note.startswith("functions and locks have no names; what the holders of locks do now,")
     assert note.endswith("; run locktop as root")
@@ -126,18 +126,18 @@ def test_the_library_shows_what_may_not_be_looked_into(start: Start) -> None:
 
 def test_one_that_keeps_itself_shut_later(start: Start) -> None:
     target = start("open")
-    look(target.pid)
+    scan(target.pid)
 
-    def looked() -> str:
+    def scanned() -> str:
         with closing(attach(target.pid)) as source:
-            source.look()
+            source.scan()
             target.go_on()
             target.expect("undumpable")
             with pytest.raises(LocktopError) as refused:
-                source.look()
+                source.scan()
             return str(refused.value)
 
-    assert "lets nobody but root (CAP_SYS_PTRACE) look into it" in as_nobody(looked)
+    assert "lets nobody but root (CAP_SYS_PTRACE) look into it" in as_nobody(scanned)
 
 
 def test_what_was_refused_is_not_asked_for_at_once_again(start: Start) -> None:
@@ -161,9 +161,9 @@ def test_what_was_refused_is_not_asked_for_at_once_again(start: Start) -> None:
     assert as_nobody(ask) == [False, False, True]
 
 
-def look(pid: int) -> Snapshot:
+def scan(pid: int) -> Snapshot:
     with closing(attach(pid)) as source:
-        return source.look(resolve=True)
+        return source.scan(resolve=True)
 
 
 needs_yama = pytest.mark.skipif(
@@ -186,21 +186,21 @@ def test_yama_keeps_out_who_has_no_library(start: Start) -> None:
 @pytest.mark.parametrize("value", ["none", "any"])
 def test_yama_lets_in_whom_the_process_lets_in(value: str, start: Start) -> None:
     pid = start("open", f"LOCKTOP_PTRACER={value}", preloaded=True).pid
-    look(pid)
-    seen: Snapshot = as_nobody(partial(look, pid))
+    scan(pid)
+    seen: Snapshot = as_nobody(partial(scan, pid))
     (lock,) = seen.locks
     assert (lock.name, len(lock.waiters)) == ("g_lock", 1)
-    assert lock.holder_now is not None
+    assert lock.holder_activity is not None
     if value == "any" and ptrace_access.yama_scope() == 1:
         assert seen.notes == ()
-        assert lock.holder_now.call == "read"
-        functions = [frame.function for frame in seen.stacks[lock.holder_now.stack]]
+        assert lock.holder_activity.call == "read"
+        functions = [frame.function for frame in seen.stacks[lock.holder_activity.stack]]
         assert functions[0] == "main"
     else:
         (note,) = seen.notes
         assert note.startswith("what the holders of locks do now, and stacks from outside,")
         assert f"(kernel.yama.ptrace_scope is {ptrace_access.yama_scope()}" in note
-        assert lock.holder_now.call == ""
+        assert lock.holder_activity.call == ""
 
 
 @contextmanager

@@ -24,13 +24,13 @@ from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 from locktop.collector.export.text.report import render
 from locktop.collector.linux import procfs
 from locktop.collector.linux.syscalls import Call
-from locktop.collector.model import CONTENTION_KINDS, Doing, Kind, Snapshot, ThreadState
+from locktop.collector.model import CONTENTION_KINDS, ActivityState, Kind, Snapshot, ThreadState
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
-from locktop.collector.sources.sampling.cpu_budget import Spent
-from locktop.collector.sources.sampling.sampler import Sample, Samples
+from locktop.collector.sources.sampling.cpu_budget import CpuBudget
+from locktop.collector.sources.sampling.sampler import Sample, Sampler
 from locktop.collector.sources.sampling.source import ProcSource
-from locktop.collector.sources.sampling.wait_objects import OutsideWait
+from locktop.collector.sources.sampling.wait_objects import ObjectWait
 
 #: Of the table of deadlocks: those of which from outside all is known.
 FOUND = (
@@ -86,9 +86,9 @@ class Bare:
         deadline = time.monotonic() + PATIENCE_S
         with closing(attach(self.target.pid)) as source:
             while True:
-                seen = source.look()
+                seen = source.scan()
                 if wanted <= {thread.tid for thread in seen.threads if thread.waiting_for}:
-                    return source.look(resolve=True)
+                    return source.scan(resolve=True)
                 assert time.monotonic() < deadline, "never seen to wait"
 
     @property
@@ -187,11 +187,11 @@ def test_wait_times_are_right_within_their_error(start_bare: StartTarget) -> Non
         truth = target.truth()
         target.go_on()
         target.expect("held")
-        seen = source.look(resolve=True)
+        seen = source.scan(resolve=True)
         (lock,) = (lock for lock in seen.locks if lock.name == "g_slow_lock")
         (holder,) = lock.holders
     going_on = sum(
-        wait.for_s for thread in seen.threads if (wait := thread.waiting_for) and not wait.idle
+        wait.duration_s for thread in seen.threads if (wait := thread.waiting_for) and not wait.idle
     )
     assert holder == truth["holder"]
     assert lock.wait_error_s > 0
@@ -211,7 +211,7 @@ def test_what_samples_cannot_tell_is_null(start_bare: StartTarget) -> None:
     target.expect("ready")
     target.go_on()
     target.line()
-    document = tool.look_until(target.pid, lambda seen: bool(seen["deadlocks"]), "the deadlock")
+    document = tool.scan_until(target.pid, lambda seen: bool(seen["deadlocks"]), "the deadlock")
     for lock in document["locks"]:
         assert lock["acquisitions"] is lock["hold_s"] is None
         assert lock["wait_s"] > 0
@@ -227,7 +227,7 @@ def test_a_deadlock_that_was_there_before_lasts_for_longer(start_bare: StartTarg
     target.line()
     with closing(attach(target.pid)) as source:
         seen = until(source, lambda seen: bool(seen.deadlocks))
-    assert all(thread.waiting_for.at_least for thread in seen.threads if thread.waiting_for)
+    assert all(thread.waiting_for.is_lower_bound for thread in seen.threads if thread.waiting_for)
     page = render(seen, width=200)
     assert "wait for each other, for at least " in page
     assert "(since " not in page
@@ -240,12 +240,12 @@ def test_of_one_that_comes_it_is_known_since_when_and_who_came_last(
     target = start_bare("ring3")
     target.expect("ready")
     with closing(attach(target.pid)) as source:
-        source.look()
+        source.scan()
         target.go_on()
         target.line()
         seen = until(source, lambda seen: bool(seen.deadlocks))
     waits = [thread.waiting_for for thread in seen.threads if thread.waiting_for]
-    assert not any(wait.at_least for wait in waits if wait.holders)
+    assert not any(wait.is_lower_bound for wait in waits if wait.holders)
     assert "(since " in render(seen, width=200)
 
 
@@ -254,9 +254,9 @@ def test_what_a_holder_does_now(start_bare: StartTarget) -> None:
     about_to = target.line()
     target.expect("ready")
     with closing(attach(target.pid)) as source:
-        seen = until(source, lambda seen: any(lock.holder_now for lock in seen.locks))
-    (now,) = (lock.holder_now for lock in seen.locks if lock.holder_now)
-    assert (now.doing, now.what) == (Doing.BLOCKED, about_to)
+        seen = until(source, lambda seen: any(lock.holder_activity for lock in seen.locks))
+    (now,) = (lock.holder_activity for lock in seen.locks if lock.holder_activity)
+    assert (now.doing, now.what) == (ActivityState.BLOCKED, about_to)
 
 
 def test_who_runs_a_routine_that_others_wait_for(start_bare: StartTarget) -> None:
@@ -275,8 +275,8 @@ def test_who_runs_a_routine_that_others_wait_for(start_bare: StartTarget) -> Non
             seen = until(source, are_told)
             assert seen.deadlocks == ()
             (lock,) = (lock for lock in seen.locks if lock.kind is Kind.ONCE and lock.waiters)
-            assert lock.holder_now is not None
-            assert lock.holder_now.call == "read"
+            assert lock.holder_activity is not None
+            assert lock.holder_activity.call == "read"
             controls.add(lock.name)
             target.go_on()
             target.expect("done")
@@ -308,16 +308,16 @@ def test_a_program_that_is_executed_meanwhile(start_bare: StartTarget) -> None:
         ) as shell,
         closing(attach(shell.pid)) as source,
     ):
-        assert source.look().process.comm == "sh"
+        assert source.scan().process.comm == "sh"
         assert shell.stdin is not None
         shell.stdin.write(b"\n")
         shell.stdin.flush()
         until(source, lambda seen: seen.process.comm == "cat")
         shell.stdin.close()
         shell.wait()
-        ended = source.look()
+        ended = source.scan()
         assert ended.ended
-        assert source.look() == ended
+        assert source.scan() == ended
 
 
 def test_the_same_program_executed_again() -> None:
@@ -337,7 +337,7 @@ def test_the_same_program_executed_again() -> None:
         until(source, lambda seen: bool(seen.locks))
         target.go_on()
         target.expect("again")
-        assert source.look().locks == ()
+        assert source.scan().locks == ()
 
 
 def test_a_program_whose_file_is_replaced(compiler: Compiler, tmp_path: Path) -> None:
@@ -348,7 +348,7 @@ def test_a_program_whose_file_is_replaced(compiler: Compiler, tmp_path: Path) ->
         with closing(attach(target.pid)) as source:
             before = until(source, lambda seen: bool(seen.locks))
             Path(copy).unlink()
-            after = source.look()
+            after = source.scan()
     assert after.duration_s > before.duration_s
     assert after.locks[0].wait_s >= before.locks[0].wait_s > 0
 
@@ -357,7 +357,7 @@ def test_threads_that_come_and_go_do_no_harm(start_bare: StartTarget) -> None:
     target = start_bare("exiting")
     with closing(attach(target.pid)) as source:
         for _ in range(30):
-            seen = source.look()
+            seen = source.scan()
             assert seen.deadlocks == ()
             assert len({thread.tid for thread in seen.threads}) == len(seen.threads)
 
@@ -403,7 +403,7 @@ def test_who_waits_for_good_gets_a_stack_though_many_take_turns(start_bare: Star
 
     with closing(attach(target.pid)) as source:
         deadline = time.monotonic() + PATIENCE_S
-        while not all_have_one(source.look()):
+        while not all_have_one(source.scan()):
             assert time.monotonic() < deadline
             time.sleep(0.1)  # in which all of the others have gone on
 
@@ -412,12 +412,10 @@ def test_stacks_are_asked_for_in_the_order_of_what_they_tell(
     start_bare: StartTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of what has just begun: locks first, and the one of which the fewest are known."""
-    begun: list[tuple[Counter[int], list[OutsideWait]]] = []  # with all that wait, by address
+    begun: list[tuple[Counter[int], list[ObjectWait]]] = []  # with all that wait, by address
     ask = ProcSource._new_stacks
 
-    def noted(
-        source: ProcSource, new: Sequence[tuple[OutsideWait, Sample, Call]]
-    ) -> dict[int, int]:
+    def noted(source: ProcSource, new: Sequence[tuple[ObjectWait, Sample, Call]]) -> dict[int, int]:
         waits = [wait for wait, _, _ in new]
         assert [wait.since for wait in waits] == sorted(wait.since for wait in waits)
         if waits and waits[0].since >= source._at:
@@ -433,7 +431,7 @@ def test_stacks_are_asked_for_in_the_order_of_what_they_tell(
         deadline = time.monotonic() + PATIENCE_S
         while several < 5:
             assert time.monotonic() < deadline
-            source.look()
+            source.scan()
             time.sleep(0.1)  # in which most of those that take turns have gone on
             while begun:
                 all_waits, waits = begun.pop()
@@ -451,25 +449,25 @@ def test_no_sample_is_taken_right_after_a_look(
 ) -> None:
     """It would tell nothing that the look has not told."""
     pause_s, taken = 0.2, []
-    take = Samples.take
+    take = Sampler.take
 
-    def noted(samples: Samples, count: int = 0) -> Mapping[int, Sample]:
+    def noted(samples: Sampler, count: int = 0) -> Mapping[int, Sample]:
         found = take(samples, count)
         taken.append((samples.at, threading.current_thread().name == "sampler"))
         return found
 
-    monkeypatch.setattr(Samples, "take", noted)
-    monkeypatch.setattr(Spent, "pause_s", pause_s)
+    monkeypatch.setattr(Sampler, "take", noted)
+    monkeypatch.setattr(CpuBudget, "pause_s", pause_s)
     target = start_bare("ring3")
     target.expect("ready")
     with closing(attach(target.pid)) as source:
         deadline = time.monotonic() + PATIENCE_S
         while sum(own for _, own in taken) < 4:
             assert time.monotonic() < deadline
-            source.look()
+            source.scan()
             time.sleep(pause_s * 1.5)
         for _ in range(8):
-            source.look()
+            source.scan()
             time.sleep(pause_s / 2)
     first = [own for _, own in taken].index(True)  # it waited for less
     pairs = pairwise(taken[first:])
@@ -481,7 +479,7 @@ def test_a_stopped_thread_is_not_called_idle(start_bare: StartTarget) -> None:
     target = start_bare("hall", "10")
     target.expect("ready")
     with closing(attach(target.pid)) as source:
-        source.look()
+        source.scan()
         os.kill(target.pid, signal.SIGSTOP)
         try:
             deadline = time.monotonic() + PATIENCE_S
@@ -489,7 +487,7 @@ def test_a_stopped_thread_is_not_called_idle(start_bare: StartTarget) -> None:
                 "T"
             }:
                 assert time.monotonic() < deadline
-            assert _states(source.look()) == {ThreadState.OTHER}
+            assert _states(source.scan()) == {ThreadState.OTHER}
         finally:
             os.kill(target.pid, signal.SIGCONT)
         until(source, lambda seen: ThreadState.IDLE in _states(seen))
@@ -514,6 +512,6 @@ def test_on_the_screen(start_bare: StartTarget, need: Callable[[str], Path]) -> 
 def until(source: Source, is_so: Callable[[Snapshot], bool]) -> Snapshot:
     """Look until it is so."""
     deadline = time.monotonic() + PATIENCE_S
-    while not is_so(seen := source.look(resolve=True)):
+    while not is_so(seen := source.scan(resolve=True)):
         assert time.monotonic() < deadline
     return seen

@@ -62,12 +62,12 @@ def test_where_nothing_is_counted_no_sleep_is_known_again(
     target.expect("ready")
     target.go_on()
     tids = target.truth().values()
-    assert bare.look_until(target.pid, lambda seen: bool(seen.deadlocks))
+    assert bare.scan_until(target.pid, lambda seen: bool(seen.deadlocks))
     for tid in tids:
         over(target.pid, tid, "schedstat").write_bytes(b"0 0 0\n")
     with closing(attach(target.pid)) as source:
         for _ in range(5):
-            seen = source.look()
+            seen = source.scan()
             assert not any(bare.wait_of(seen, tid) for tid in tids)
             assert seen.deadlocks == ()
 
@@ -78,20 +78,20 @@ def test_lines_of_nonsense(name: str, start_bare: StartTarget, over: Over) -> No
     and nothing breaks."""
     target = start_bare("knots", "stay", "lock a, meet 1, stay", "meet 1, lock a")
     _, *tids = target.truth()["tids"]
-    bare.look_until(target.pid, bare.all_wait(tids[1:]))
+    bare.scan_until(target.pid, bare.all_wait(tids[1:]))
     files = [over(target.pid, tid, name) for tid in tids]
     sound = [file.read_bytes() for file in files]
     with closing(attach(target.pid)) as source:
         for seed in SEEDS:
             for number, file in enumerate(files):
                 file.write_bytes(garbled(sound[number], 2 * seed + number))
-            seen = source.look(resolve=True)
+            seen = source.scan(resolve=True)
             checked(document(seen))
             assert seen.deadlocks == ()
         for number, file in enumerate(files):
             file.write_bytes(sound[number])
         deadline = time.monotonic() + PATIENCE_S
-        while (wait := bare.wait_of(source.look(), tids[1])) is None:
+        while (wait := bare.wait_of(source.scan(), tids[1])) is None:
             assert time.monotonic() < deadline, "what was said before has left nothing behind"
     # Where it was said to have begun at another time, another one may have that id.
     assert wait.kind is Kind.MUTEX
@@ -114,7 +114,7 @@ def test_a_thread_may_have_any_name(name: bytes) -> None:
     )
     with Target([sys.executable, "-c", code, name.hex()]) as target:
         tid = int(target.line())
-        seen = bare.look_until(target.pid, bare.all_wait([tid]))
+        seen = bare.scan_until(target.pid, bare.all_wait([tid]))
     (thread,) = (thread for thread in seen.threads if thread.tid == tid)
     assert (thread.name, thread.alive) == (clean(name), True)
     assert thread.state is ThreadState.IDLE

@@ -33,10 +33,10 @@ def jitted(snapshot: Snapshot) -> Frame | None:
     return None
 
 
-def look_until_waiting(target: Target) -> Frame:
+def scan_until_waiting(target: Target) -> Frame:
     deadline = time.monotonic() + PATIENCE_S
     with closing(attach(target.pid)) as source:
-        while (frame := jitted(source.look(resolve=True))) is None:
+        while (frame := jitted(source.scan(resolve=True))) is None:
             assert time.monotonic() < deadline
     return frame
 
@@ -45,7 +45,7 @@ def test_a_perf_map(start_target: StartTarget, written: list[Target]) -> None:
     target = start_target("jitted", "map")
     written.append(target)
     target.expect("ready")
-    frame = look_until_waiting(target)
+    frame = scan_until_waiting(target)
     assert frame.function == "Made::at <run> time [?[31m", "the one written last, made harmless"
     assert (frame.module, frame.file, frame.line) == ("jit", None, None)
 
@@ -58,7 +58,7 @@ def test_a_jitdump_has_lines_and_follows_code_that_moved(
     target.expect("ready")
     target.go_on()  # a map, too: it has no lines
     target.expect("written")
-    frame = look_until_waiting(target)
+    frame = scan_until_waiting(target)
     assert (frame.function, frame.file, frame.line) == ("Made.run", "made.lang", 42)
 
 
@@ -68,7 +68,7 @@ def test_a_map_that_is_written_later(start_target: StartTarget, written: list[Ta
     target.expect("ready")
     deadline = time.monotonic() + PATIENCE_S
     with closing(attach(target.pid)) as source:
-        while (frame := jitted(source.look(resolve=True))) is None:
+        while (frame := jitted(source.scan(resolve=True))) is None:
             assert time.monotonic() < deadline
         assert frame.function == ""
         target.go_on()
@@ -76,5 +76,5 @@ def test_a_map_that_is_written_later(start_target: StartTarget, written: list[Ta
         while not frame or not frame.function:
             assert time.monotonic() < deadline, "the name never came"
             time.sleep(0.1)
-            frame = jitted(source.look())
+            frame = jitted(source.scan())
         assert frame.function.startswith("Made::at")

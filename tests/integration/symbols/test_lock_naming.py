@@ -14,8 +14,8 @@ def test_locks_are_called_after_where_they_were_made(start_target: StartTarget) 
     truth = target.truth()
     source = attach(target.pid)
     try:
-        source.look()
-        snapshot = source.look(resolve=True)
+        source.scan()
+        snapshot = source.scan(resolve=True)
     finally:
         source.close()
     names = {lock.address: lock.name for lock in snapshot.locks}

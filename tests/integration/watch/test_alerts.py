@@ -81,8 +81,8 @@ def test_contention_is_no_alarm(start_target: StartTarget) -> None:
     target = start_target("contend_ok")
     target.expect("ready")
     with watching(target.pid, *EAGER, "--on-wait", "1h", "exit 9") as watch:
-        looked_on = time.monotonic() + 1.0
-        while time.monotonic() < looked_on:
+        scanned_on = time.monotonic() + 1.0
+        while time.monotonic() < scanned_on:
             assert watch.process.poll() is None
             time.sleep(0.05)  # in which it looks
         assert target.finish() == (0, [])

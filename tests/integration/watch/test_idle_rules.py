@@ -16,8 +16,8 @@ OWN = ("--idle-matching", "accept_one", "--idle-matching", "!take_turn")
 LONG = ("--on-wait", "50ms", "")
 #: Locks of one program that pools wait for: in contention by the rules that come with locktop, and
 #: by those above.
-SHIPPED_ALARMS = {"mutex g_accept_lock", "rwlock g_config_lock"}
-OWN_ALARMS = {"cond g_turn", "rwlock g_config_lock"}
+SHIPPED_ALERTS = {"mutex g_accept_lock", "rwlock g_config_lock"}
+OWN_ALERTS = {"cond g_turn", "rwlock g_config_lock"}
 EACH, POOLS = 3, 6
 
 
@@ -31,18 +31,18 @@ def start_pools(start_target: StartTarget) -> Target:
         waits = [one["waiting_for"] for one in document["threads"] if one["waiting_for"]]
         return len(waits) == EACH * POOLS and all(locks[w["lock"]] != "g_mutex" for w in waits)
 
-    tool.look_until(target.pid, all_there, "all pools in their waits")
+    tool.scan_until(target.pid, all_there, "all pools in their waits")
     return target
 
 
-@pytest.mark.parametrize(("options", "wanted"), [((), SHIPPED_ALARMS), (OWN, OWN_ALARMS)])
+@pytest.mark.parametrize(("options", "wanted"), [((), SHIPPED_ALERTS), (OWN, OWN_ALERTS)])
 def test_a_wait_raises_an_alarm_if_the_rules_call_it_contended(
     options: tuple[str, ...], wanted: set[str], start_target: StartTarget
 ) -> None:
     target = start_pools(start_target)
     with watching(target.pid, *EAGER, *LONG, *options) as watch:
         told = "\n".join(line_with(watch, "wait: ") for _ in wanted)
-        assert {name for name in SHIPPED_ALARMS | OWN_ALARMS if f" {name}," in told} == wanted
+        assert {name for name in SHIPPED_ALERTS | OWN_ALERTS if f" {name}," in told} == wanted
         target.kill()
         assert not any("wait: " in line for line in rest_of(watch)), "the others are idle"
         assert watch.process.wait(PATIENCE_S) == 0

@@ -15,11 +15,11 @@ from support.targets import PATIENCE_S, StartTarget
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.preload import source as preload_source
 from locktop.collector.symbols.resolver import Resolver
-from locktop.collector.watch.alert_command import AlarmCommand
-from locktop.collector.watch.alert_snapshots import AlarmSnapshots
-from locktop.collector.watch.alerts import AlarmKind, Alarms
+from locktop.collector.watch.alert_command import AlertCommand
+from locktop.collector.watch.alert_snapshots import AlertSnapshots
+from locktop.collector.watch.alerts import AlertKind, Alerts
 from locktop.collector.watch.rate_limit import RateLimit
-from locktop.collector.watch.watcher import Watching
+from locktop.collector.watch.watcher import Watcher
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -60,12 +60,12 @@ def test_a_signal_ends_the_wait_for_names_and_the_snapshot_is_whole(
     target.go_on()
     target.truth()
     source = attach(target.pid)
-    watching = Watching(
+    watching = Watcher(
         source,
-        Alarms(None),
-        {AlarmKind.DEADLOCK: AlarmCommand(f"touch {tmp_path}/started", PATIENCE_S)},
-        {kind: RateLimit(1000, 1.0) for kind in AlarmKind},
-        AlarmSnapshots(tmp_path, 9),
+        Alerts(None),
+        {AlertKind.DEADLOCK: AlertCommand(f"touch {tmp_path}/started", PATIENCE_S)},
+        {kind: RateLimit(1000, 1.0) for kind in AlertKind},
+        AlertSnapshots(tmp_path, 9),
     )
     waits, real_wait = threading.Event(), Resolver.wait
 

@@ -15,23 +15,23 @@ from locktop.collector.export.snapshot_reader import parse
 from locktop.collector.export.snapshot_writer import document
 from locktop.collector.export.text import report
 from locktop.collector.model import (
+    ActivityState,
     Blame,
     Deadlock,
     DeadlockEdge,
-    Doing,
     Held,
     Kind,
     LockRates,
     PatternName,
     Snapshot,
     Thread,
-    ThreadNow,
+    ThreadActivity,
     ThreadState,
     Use,
     Wait,
 )
 from locktop.tui.views.lock_details import lock_details
-from locktop.tui.views.snapshot_index import Picture
+from locktop.tui.views.snapshot_index import SnapshotIndex
 
 HOLDER = 10
 WAITERS = (11, 12, 13, 14)
@@ -41,8 +41,8 @@ def changed(one: Any, **fields: Any) -> Any:
     return replace(one, **fields)
 
 
-def waiter(tid: int, kind: Kind = Kind.MUTEX, for_s: float = 0.3, **fields: Any) -> Thread:
-    wait = changed(pictures.wait(1, kind, for_s, HOLDER), **fields)
+def waiter(tid: int, kind: Kind = Kind.MUTEX, duration_s: float = 0.3, **fields: Any) -> Thread:
+    wait = changed(pictures.wait(1, kind, duration_s, HOLDER), **fields)
     state = ThreadState.IDLE if wait.idle else ThreadState.WAITING
     return pictures.thread(tid, "w", state, waiting_for=wait)
 
@@ -51,7 +51,7 @@ def holder(state: ThreadState = ThreadState.RUNNING, **held: Any) -> Thread:
     return pictures.thread(HOLDER, "h", state, holds=(changed(Held(1, 0x401100, 0.05), **held),))
 
 
-def look(waiters: tuple[Thread, ...], rates: LockRates, *others: Thread, **lock: Any) -> Snapshot:
+def scan(waiters: tuple[Thread, ...], rates: LockRates, *others: Thread, **lock: Any) -> Snapshot:
     """One lock, held by a thread if it is of a kind that is, and waited for."""
     kind = lock.pop("kind", Kind.MUTEX)
     held = (HOLDER,) if any(thread.tid == HOLDER for thread in others) else ()
@@ -96,37 +96,39 @@ def without(snapshot: Snapshot, *tids: int) -> Snapshot:
 
 def convoy() -> Snapshot:
     rates = LockRates(acquisitions=1000, contended=500, wait=2.0, hold=0.09, unheld=0.8)
-    return look(tuple(waiter(tid) for tid in WAITERS[:3]), rates, holder())
+    return scan(tuple(waiter(tid) for tid in WAITERS[:3]), rates, holder())
 
 
 def serialised() -> Snapshot:
     rates = LockRates(acquisitions=100, contended=50, wait=3.0, hold=0.9)
     others = (pictures.thread(tid, "x", ThreadState.RUNNING) for tid in range(20, 24))
-    return look(tuple(waiter(tid) for tid in WAITERS[:3]), rates, holder(), *others)
+    return scan(tuple(waiter(tid) for tid in WAITERS[:3]), rates, holder(), *others)
 
 
 def herd() -> Snapshot:
     rates = LockRates(acquisitions=1000, signals=250)
-    return look(
+    return scan(
         tuple(waiter(tid, Kind.COND) for tid in WAITERS), rates, kind=Kind.COND, hold_timed=0
     )
 
 
 def starved() -> Snapshot:
-    reading = holder(shared=True, for_s=0.5)
-    return look((waiter(11, Kind.RWLOCK, 1.0),), LockRates(), reading, kind=Kind.RWLOCK)
+    reading = holder(shared=True, duration_s=0.5)
+    return scan((waiter(11, Kind.RWLOCK, 1.0),), LockRates(), reading, kind=Kind.RWLOCK)
 
 
 def long_hold() -> Snapshot:
-    sleeps = ThreadNow(HOLDER, Doing.BLOCKED, "fsync", "fsync(7 -> /var/lib/x/wal)", 0.09)
-    holding = holder(ThreadState.IDLE, for_s=0.1)
-    made = look((waiter(11),), LockRates(acquisitions=5), holding)
-    return with_lock(made, holder_now=sleeps)
+    sleeps = ThreadActivity(
+        HOLDER, ActivityState.BLOCKED, "fsync", "fsync(7 -> /var/lib/x/wal)", 0.09
+    )
+    holding = holder(ThreadState.IDLE, duration_s=0.1)
+    made = scan((waiter(11),), LockRates(acquisitions=5), holding)
+    return with_lock(made, holder_activity=sleeps)
 
 
 def holder_does(snapshot: Snapshot, **fields: Any) -> Snapshot:
-    now = snapshot.locks[0].holder_now
-    return with_lock(snapshot, holder_now=changed(now, **fields))
+    now = snapshot.locks[0].holder_activity
+    return with_lock(snapshot, holder_activity=changed(now, **fields))
 
 
 def false_idle() -> Snapshot:
@@ -134,7 +136,7 @@ def false_idle() -> Snapshot:
         20, "p", ThreadState.WAITING, uses=(Use(1, 0, 9),),
         waiting_for=pictures.wait(2, Kind.MUTEX, 0.1, 30),
     )  # fmt: skip
-    made = look((waiter(11, Kind.SEM),), LockRates(), poster, kind=Kind.SEM, signals=10)
+    made = scan((waiter(11, Kind.SEM),), LockRates(), poster, kind=Kind.SEM, signals=10)
     return replace(made, locks=(*made.locks, pictures.lock(2, "g_slow", waiters=(20,))))
 
 
@@ -143,12 +145,12 @@ def oversubscribed() -> Snapshot:
         pictures.thread(tid, "b", ThreadState.RUNNING, cpu_share=0.2, wait_share=0.4)
         for tid in range(20, 25)
     )
-    made = look((waiter(11),), LockRates(), *busy)
+    made = scan((waiter(11),), LockRates(), *busy)
     return replace(made, process=replace(made.process, cpus=2))
 
 
 def high_rate() -> Snapshot:
-    return look((), LockRates(acquisitions=1e6, contended=999), acquisitions=500_000)
+    return scan((), LockRates(acquisitions=1e6, contended=999), acquisitions=500_000)
 
 
 PICTURES = {
@@ -208,7 +210,7 @@ NEAR_MISSES: list[tuple[PatternName, str, Callable[[Snapshot], Snapshot]]] = [
     (PatternName.THUNDERING_HERD, "time limits", lambda s: with_waits(s, timed=True)),
     (PatternName.THUNDERING_HERD, "they work", lambda s: with_thread(s, 11, cpu_share=0.1)),
     (PatternName.THUNDERING_HERD, "a semaphore", lambda s: with_lock(s, kind=Kind.SEM)),
-    (PatternName.STARVED_WRITER, "not for long", lambda s: with_waits(s, for_s=0.99)),
+    (PatternName.STARVED_WRITER, "not for long", lambda s: with_waits(s, duration_s=0.99)),
     (PatternName.STARVED_WRITER, "a reader", lambda s: with_waits(s, shared=True)),
     (PatternName.STARVED_WRITER, "prefers writers", lambda s: with_lock(s, writers_first=True)),
     (PatternName.STARVED_WRITER, "an earlier reader", lambda s: with_thread(
@@ -221,13 +223,17 @@ NEAR_MISSES: list[tuple[PatternName, str, Callable[[Snapshot], Snapshot]]] = [
         s, HOLDER, holds=(Held(1, 0, 0.099),))),
     (PatternName.LONG_HOLD, "not known since when", lambda s: with_thread(
         s, HOLDER, holds=(Held(1, 0, None),))),
-    (PatternName.LONG_HOLD, "it computes", lambda s: holder_does(s, doing=Doing.RUNNING)),
-    (PatternName.LONG_HOLD, "it is stopped", lambda s: holder_does(s, doing=Doing.STOPPED)),
+    (PatternName.LONG_HOLD, "it computes", lambda s: holder_does(s, doing=ActivityState.RUNNING)),
+    (PatternName.LONG_HOLD, "it is stopped", lambda s: holder_does(s, doing=ActivityState.STOPPED)),
     (PatternName.LONG_HOLD, "it waits for a futex", lambda s: holder_does(s, call="futex_wait")),
     (PatternName.LONG_HOLD, "another one does", lambda s: holder_does(s, tid=HOLDER + 1)),
     (PatternName.LONG_HOLD, "it has computed", lambda s: with_thread(s, HOLDER, cpu_share=0.11)),
-    (PatternName.LONG_HOLD, "it waits itself", lambda s: holder_does(s, doing=Doing.WAITING)),
-    (PatternName.LONG_HOLD, "it waits unseen", lambda s: replace(s, unseen_waiters=(HOLDER,))),
+    (
+        PatternName.LONG_HOLD,
+        "it waits itself",
+        lambda s: holder_does(s, doing=ActivityState.WAITING),
+    ),
+    (PatternName.LONG_HOLD, "it waits unseen", lambda s: replace(s, unobserved_waiters=(HOLDER,))),
     (PatternName.LONG_HOLD, "nobody waits", lambda s: without(s, 11)),
     (PatternName.FALSE_IDLE, "not for long", lambda s: with_thread(
         s, 11, waiting_for=pictures.wait(1, Kind.SEM, 0.09))),
@@ -316,7 +322,7 @@ def test_they_are_on_the_page_right_after_the_locks() -> None:
 
 def test_they_are_in_the_details_of_their_lock() -> None:
     made = all_of_them()
-    picture = Picture(made)
+    picture = SnapshotIndex(made)
     shown = {
         lock: "".join(run[0] for line in lock_details(picture, picture.locks[lock]) for run in line)
         for lock in (1, 2)

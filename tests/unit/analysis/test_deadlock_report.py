@@ -21,23 +21,23 @@ from locktop.collector.export.graph import dot, mermaid
 from locktop.collector.export.text import deadlock
 from locktop.collector.format import verdict
 from locktop.collector.model import (
+    ActivityState,
+    BlockReason,
     Deadlock,
     DeadlockEdge,
-    Doing,
     Frame,
     Held,
-    How,
     Kind,
     OrderCycle,
     OrderEdge,
     Snapshot,
     Thread,
-    ThreadNow,
+    ThreadActivity,
     ThreadState,
     Wait,
 )
 from locktop.tui.views.deadlock_details import deadlock_details
-from locktop.tui.views.snapshot_index import Picture
+from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.styled_line import line_text
 
 HOSTILE = 'a"b\\N\\n<b>&amp;|{x} end`--> subgraph; %% 線程 #quot;'
@@ -47,11 +47,11 @@ def site(address: int) -> Frame:
     return Frame(address, f"f{address}", "a.c", address, "x", address)
 
 
-def member(tid: int, wants: int, holder: int, for_s: float = 5.0, **more: object) -> Thread:
+def member(tid: int, wants: int, holder: int, duration_s: float = 5.0, **more: object) -> Thread:
     """A thread that took lock ``tid`` at line 100 + tid and wants ``wants`` at line 200 + tid."""
     kind = more.pop("kind", Kind.MUTEX)
     assert isinstance(kind, Kind)
-    wait = Wait(wants, kind, for_s, (holder,), tid, 200 + tid, 1, **more)  # type: ignore[arg-type]
+    wait = Wait(wants, kind, duration_s, (holder,), tid, 200 + tid, 1, **more)  # type: ignore[arg-type]
     held = (Held(tid, 100 + tid, 9.0),)
     return Thread(tid, f"t{tid}", True, ThreadState.WAITING, wait, held, {}, 0.0, 1, 1)
 
@@ -60,7 +60,7 @@ def seen(
     *threads: Thread,
     circle: int,
     kinds: dict[int, Kind] | None = None,
-    how: dict[int, How] | None = None,
+    how: dict[int, BlockReason] | None = None,
 ) -> Snapshot:
     """The first ``circle`` threads wait for each other in a ring, the others behind them."""
     ring = threads[:circle]
@@ -71,7 +71,7 @@ def seen(
             one.waiting_for.holders[0],
             one.tid,
             100 + one.waiting_for.holders[0],
-            (how or {}).get(one.tid, How.HELD),
+            (how or {}).get(one.tid, BlockReason.HELD),
         )
         for one in ring
         if one.waiting_for
@@ -153,7 +153,7 @@ def test_a_writer_waited_behind_holds_nothing() -> None:
         kinds={1: Kind.RWLOCK},
     )
     edges = both.deadlocks[0].cycle
-    cycle = (replace(edges[0], how=How.BEHIND, site=0), edges[1])
+    cycle = (replace(edges[0], how=BlockReason.BEHIND, site=0), edges[1])
     snapshot = replace(both, deadlocks=(Deadlock(True, 3.0, cycle),))
     assert found_for(snapshot).means is Means.ONCE_ONLY
     said = page(snapshot)
@@ -167,7 +167,7 @@ def test_before_a_join_what_the_other_needs_is_given_back() -> None:
         member(2, 1, 1),
         circle=2,
         kinds={2: Kind.JOIN},
-        how={1: How.LIVES},
+        how={1: BlockReason.LIVES},
     )
     found = found_for(snapshot)
     assert found.means is Means.RELEASE
@@ -220,14 +220,14 @@ def test_those_that_are_stuck_alike_are_told_together() -> None:
     assert "    t6 (6) waits for mutex g_5 for 2.00 s, in f206" in said
     (details,) = (
         line
-        for line in map(line_text, deadlock_details(Picture(snapshot)))
+        for line in map(line_text, deadlock_details(SnapshotIndex(snapshot)))
         if line.startswith("  2 threads")
     )
     assert details.startswith("  2 threads (t#: 5, 7) wait for mutex g_1 for up to 1.00 s")
 
 
 def test_a_lock_that_ended_with_its_thread_is_told_so() -> None:
-    snapshot = seen(member(1, 2, 9), member(3, 1, 1), circle=1, how={1: How.ABANDONED})
+    snapshot = seen(member(1, 2, 9), member(3, 1, 1), circle=1, how={1: BlockReason.ABANDONED})
     gone = replace(member(9, 1, 1), alive=False, waiting_for=None, holds=())
     snapshot = replace(snapshot, threads=(*snapshot.threads, gone))
     found = found_for(snapshot)
@@ -246,7 +246,9 @@ def test_a_lock_that_ended_with_its_thread_is_told_so() -> None:
 
 def test_a_wait_that_nobody_can_end_has_no_holder() -> None:
     kinds = {2: Kind.BARRIER}
-    snapshot = seen(member(1, 2, 0, kind=Kind.BARRIER), circle=1, kinds=kinds, how={1: How.ABSENT})
+    snapshot = seen(
+        member(1, 2, 0, kind=Kind.BARRIER), circle=1, kinds=kinds, how={1: BlockReason.ABSENT}
+    )
     said = page(snapshot)
     assert "\n  t1 -> nobody\n" in said
     assert "    and nobody is left who could end that wait\n" in said
@@ -254,8 +256,8 @@ def test_a_wait_that_nobody_can_end_has_no_holder() -> None:
     assert found_for(snapshot).means is Means.NONE
 
 
-@pytest.mark.parametrize("how", list(How))
-def test_each_way_to_stand_in_the_way_has_its_words(how: How) -> None:
+@pytest.mark.parametrize("how", list(BlockReason))
+def test_each_way_to_stand_in_the_way_has_its_words(how: BlockReason) -> None:
     snapshot = seen(*RING, circle=3, how={1: how})
     said = page(snapshot)
     words = ("held by t2", "behind t2", "got by t2", "run by t2", "the end of t2",
@@ -394,17 +396,23 @@ def test_a_drawing_of_many_behind_says_how_many_it_leaves_out(count: int) -> Non
 @pytest.mark.parametrize(
     ("now", "said"),
     [
-        (ThreadNow(4731, Doing.WAITING, for_s=3.0), "now waiting for mutex fork[2]"),
-        (ThreadNow(4731, Doing.STOPPED), "now stopped"),
-        (ThreadNow(4731, Doing.RUNNING, cpu=0.97), "now running (97% of a CPU)"),
-        (ThreadNow(4731, Doing.BLOCKED, "read", "read(3 -> pipe:[7])", 2.0), "now in read(3 ->"),
-        (ThreadNow(4731, Doing.ENDED), ""),
-        (ThreadNow(4732, Doing.STOPPED), ""),  # of another one
+        (
+            ThreadActivity(4731, ActivityState.WAITING, duration_s=3.0),
+            "now waiting for mutex fork[2]",
+        ),
+        (ThreadActivity(4731, ActivityState.STOPPED), "now stopped"),
+        (ThreadActivity(4731, ActivityState.RUNNING, cpu=0.97), "now running (97% of a CPU)"),
+        (
+            ThreadActivity(4731, ActivityState.BLOCKED, "read", "read(3 -> pipe:[7])", 2.0),
+            "now in read(3 ->",
+        ),
+        (ThreadActivity(4731, ActivityState.ENDED), ""),
+        (ThreadActivity(4732, ActivityState.STOPPED), ""),  # of another one
     ],
 )
-def test_of_each_holder_it_says_what_it_does_now(now: ThreadNow, said: str) -> None:
+def test_of_each_holder_it_says_what_it_does_now(now: ThreadActivity, said: str) -> None:
     made = pictures.deadlock()
-    locks = tuple(replace(one, holder_now=now) if one.id == 11 else one for one in made.locks)
+    locks = tuple(replace(one, holder_activity=now) if one.id == 11 else one for one in made.locks)
     (report,) = reports(replace(made, locks=locks))
     first = deadlock_json.document(report)["threads"][0]
     page = " ".join(" ".join(deadlock.lines(report)).split())

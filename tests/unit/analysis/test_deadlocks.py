@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from locktop.collector.analysis import deadlocks, rates, wait_for_graph
 from locktop.collector.analysis.idle import classifier
 from locktop.collector.analysis.wait_for_graph import Need, Stop, Waits
-from locktop.collector.model import Held, How, Kind, Lock, Thread, ThreadState, Use, Wait
+from locktop.collector.model import BlockReason, Held, Kind, Lock, Thread, ThreadState, Use, Wait
 
 
 def thread(tid: int, waits_for: Wait | None = None, *holds: Held, alive: bool = True) -> Thread:
@@ -30,9 +30,9 @@ def wait(
     timed: bool = False,
     shared: bool = False,
     saw: int = 0,
-    for_s: float = 1.0,
+    duration_s: float = 1.0,
 ) -> Wait:
-    return Wait(lock, kind, for_s, (), 5, 0x10, seq, timed, shared, saw)
+    return Wait(lock, kind, duration_s, (), 5, 0x10, seq, timed, shared, saw)
 
 
 def held(lock: int, shared: bool = False) -> Held:
@@ -64,7 +64,7 @@ def test_a_waiter_waits_for_who_holds() -> None:
     ).stops.values()
     assert (stop.tid, stop.lock, stop.stack) == (1, 7, 5)
     assert [(need.how, need.blockers, need.sites) for need in stop.needs] == [
-        (How.HELD, {2}, {2: 0x20})
+        (BlockReason.HELD, {2}, {2: 0x20})
     ]
 
 
@@ -107,8 +107,8 @@ def test_a_reader_waits_behind_a_writer_where_writers_go_first() -> None:
     [
         (reads(), writes(timed=True)),  # it gives up, and lets the reader in
         (reads(timed=True), writes()),
-        (reads(for_s=2.0), writes(for_s=1.0)),  # it came later
-        (reads(for_s=0.05), writes(for_s=0.06)),  # who came first is not known yet
+        (reads(duration_s=2.0), writes(duration_s=1.0)),  # it came later
+        (reads(duration_s=0.05), writes(duration_s=0.06)),  # who came first is not known yet
         (reads(), wait(8, Kind.RWLOCK)),
         (reads(), reads()),
     ],
@@ -119,7 +119,7 @@ def test_a_reader_that_no_writer_stops(reader: Wait, writer: Wait) -> None:
 
 def test_of_many_writers_some_will_do() -> None:
     readers = [thread(n, reads()) for n in range(100)]
-    writers = [thread(1000 + n, writes(for_s=9.0 - n / 100)) for n in range(100)]
+    writers = [thread(1000 + n, writes(duration_s=9.0 - n / 100)) for n in range(100)]
     found = pairs(*readers, *writers, locks=WRITERS_FIRST)
     assert len(found) <= 8 * 100
     assert (5, 1000) in found
@@ -163,11 +163,11 @@ def test_a_stale_list_is_not_believed() -> None:
     assert pairs(thread(1, wait(7, saw=3)), *both) == {(1, 3)}
     assert pairs(thread(1, wait(7)), *both) == set()
     # Thread 2 has waited for longer, so what it holds it held when thread 1 came.
-    stuck = thread(2, wait(8, for_s=2.0), held(7))
+    stuck = thread(2, wait(8, duration_s=2.0), held(7))
     assert pairs(thread(1, wait(7, saw=9)), stuck) == set()
     assert pairs(thread(1, wait(7, saw=2)), stuck) == {(1, 2)}
     # Thread 2 came later: it may have taken the lock while thread 1 waited.
-    later = thread(2, wait(8, for_s=0.5), held(7))
+    later = thread(2, wait(8, duration_s=0.5), held(7))
     assert pairs(thread(1, wait(7, saw=9)), later) == {(1, 2)}
 
 
@@ -179,9 +179,11 @@ def waits_of(*edges: tuple[int, int], seq: int = 2, **how: Any) -> Waits:
             seq,
             100 + tid,
             tuple(
-                Need(How.HELD, frozenset({holder}), **how) for one, holder in edges if one == tid
+                Need(BlockReason.HELD, frozenset({holder}), **how)
+                for one, holder in edges
+                if one == tid
             ),
-            for_s=float(tid),
+            duration_s=float(tid),
         )
         for tid in {one for one, _ in edges}
     }
@@ -217,7 +219,7 @@ def test_a_doubt_makes_none_certain() -> None:
 
 
 def test_one_of_many_will_do() -> None:
-    either = Need(How.GOT, frozenset({2, 3}), one_will_do=True)
+    either = Need(BlockReason.GOT, frozenset({2, 3}), one_will_do=True)
     stops = dict(waits_of((2, 1), (1, 9), (3, 3)).stops)
     stops[1] = Stop(1, 2, 101, (either,))
     found = deadlocks.found(Waits(stops, frozenset()))
@@ -227,12 +229,12 @@ def test_one_of_many_will_do() -> None:
 
 
 def test_nobody_is_left() -> None:
-    stops = {1: Stop(1, 2, 7, (Need(How.ABSENT, frozenset(), one_will_do=True),))}
+    stops = {1: Stop(1, 2, 7, (Need(BlockReason.ABSENT, frozenset(), one_will_do=True),))}
     (found,) = deadlocks.found(Waits(stops, frozenset()))
-    assert [(e.tid, e.held_by, e.how) for e in found.cycle] == [(1, 0, How.ABSENT)]
+    assert [(e.tid, e.held_by, e.how) for e in found.cycle] == [(1, 0, BlockReason.ABSENT)]
 
 
-def knots_by_brute_force(edges: set[tuple[int, int]]) -> set[frozenset[int]]:
+def components_by_brute_force(edges: set[tuple[int, int]]) -> set[frozenset[int]]:
     """Threads that reach themselves, in groups that reach each other: closure by repetition."""
     reach = set(edges)
     while True:
@@ -246,24 +248,24 @@ def knots_by_brute_force(edges: set[tuple[int, int]]) -> set[frozenset[int]]:
 
 def test_cycles_agree_with_brute_force() -> None:
     chance = random.Random(7)
-    with_knots = 0
+    with_components = 0
     for _ in range(1500):
         size = chance.randint(1, 8)
         edges = {
             (chance.randint(1, size), chance.randint(1, size)) for _ in range(chance.randint(0, 10))
         }
-        knots = knots_by_brute_force(edges)
-        with_knots += bool(knots)
+        components = components_by_brute_force(edges)
+        with_components += bool(components)
         found = deadlocks.found(waits_of(*edges))
-        assert len(found) == len(knots)
+        assert len(found) == len(components)
         for one in found:
             tids = [edge.tid for edge in one.cycle]
             assert {(edge.tid, edge.held_by) for edge in one.cycle} <= edges
             assert [edge.held_by for edge in one.cycle] == [*tids[1:], tids[0]]
             assert len(set(tids)) == len(tids)
             assert tids[0] == min(tids)
-            assert any(set(tids) <= knot for knot in knots)
-    assert 200 < with_knots < 1400
+            assert any(set(tids) <= component for component in components)
+    assert 200 < with_components < 1400
 
 
 def test_a_long_ring_is_found_without_recursion() -> None:
@@ -363,13 +365,13 @@ def test_what_was_done_with_others_at_its_address_says_nothing() -> None:
 
 
 def test_a_semaphore_that_moved_on_between_two_looks_holds_up_nobody() -> None:
-    def look(*posts: int) -> wait_for_graph.Waits:
+    def scan(*posts: int) -> wait_for_graph.Waits:
         threads = (user(1, wait(2), posts[0] + 1, posts[0]), user(2, gets(), posts[1], posts[1]))
         return wait_for_graph.waits(threads, {SEM: replace(sem(1)[SEM], acquisitions=1)})
 
-    assert len(deadlocks.confirmed(look(3, 3), look(3, 3))) == 1
-    assert deadlocks.confirmed(look(3, 3), look(4, 3)) == ()
-    assert deadlocks.confirmed(look(3, 3), look(3, 4)) == ()
+    assert len(deadlocks.confirmed(scan(3, 3), scan(3, 3))) == 1
+    assert deadlocks.confirmed(scan(3, 3), scan(4, 3)) == ()
+    assert deadlocks.confirmed(scan(3, 3), scan(3, 4)) == ()
 
 
 def test_who_is_not_in_its_wait_is_in_no_circle() -> None:
@@ -398,7 +400,7 @@ def test_a_semaphore_that_is_posted_unheld_is_no_lock() -> None:
     assert verdict(user(1, wait(2), 0, 1), waiter, locks=sem(1, signals=1)) == [False]
     before = user(3, None, 2, 2)
     assert verdict(user(1, wait(2), 1, 0, signals=True), waiter, before, locks=sem(1)) == [False]
-    soon = user(2, gets(for_s=0.5), 0, 0)
+    soon = user(2, gets(duration_s=0.5), 0, 0)
     assert verdict(poster, soon, locks=sem(0, foreign_releases=True, signals=1)) == []
 
 
@@ -439,10 +441,10 @@ def test_a_thread_that_ended_never_gives_a_lock_back() -> None:
 
 def test_who_was_awake_in_between_is_not_stuck_at_a_signal() -> None:
     threads = (user(1, wait(2), 4, 3), user(2, gets(), 3, 3))
-    look = wait_for_graph.waits(threads, {SEM: replace(sem(1)[SEM], acquisitions=1)})
-    assert len(deadlocks.confirmed(look, look)) == 1
-    assert deadlocks.confirmed(look, look, awake={2}) == ()
-    assert len(deadlocks.confirmed(look, look, awake={1})) == 1, "it lists what it has"
+    scan = wait_for_graph.waits(threads, {SEM: replace(sem(1)[SEM], acquisitions=1)})
+    assert len(deadlocks.confirmed(scan, scan)) == 1
+    assert deadlocks.confirmed(scan, scan, awake={2}) == ()
+    assert len(deadlocks.confirmed(scan, scan, awake={1})) == 1, "it lists what it has"
 
 
 def test_the_work_grows_with_the_threads_not_with_their_pairs() -> None:
@@ -452,8 +454,8 @@ def test_the_work_grows_with_the_threads_not_with_their_pairs() -> None:
         readers = [thread(n, wait(8), held(7, shared=True)) for n in range(1, count + 1)]
         writers = [thread(1000 + n, writes()) for n in range(count)]
         threads = [*readers, *writers, thread(9999, None, held(8))]
-        looked = wait_for_graph.waits(threads, {})
-        needs = {id(need): need for stop in looked.stops.values() for need in stop.needs}
+        scanned = wait_for_graph.waits(threads, {})
+        needs = {id(need): need for stop in scanned.stops.values() for need in stop.needs}
         return sum(len(need.blockers) for need in needs.values())
 
     assert graph(400) <= 2 * graph(200)

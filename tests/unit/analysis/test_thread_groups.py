@@ -44,7 +44,7 @@ def test_one_lock_and_one_stack_is_one_group_the_longest_wait_first() -> None:
     assert (groups[0].lock, groups[0].lock_name) == (1, "g_queue_lock")
     assert groups[0].holders == (900,)
     assert groups[0].wait is not None
-    assert groups[0].wait.for_s == 5.0
+    assert groups[0].wait.duration_s == 5.0
 
 
 @pytest.mark.parametrize(

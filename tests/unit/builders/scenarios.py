@@ -15,11 +15,11 @@ from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import (
     CONTENTION_KINDS,
+    ActivityState,
     Blame,
     Confidence,
     Deadlock,
     DeadlockEdge,
-    Doing,
     Event,
     Frame,
     Held,
@@ -33,7 +33,7 @@ from locktop.collector.model import (
     Process,
     Snapshot,
     Thread,
-    ThreadNow,
+    ThreadActivity,
     ThreadState,
     Wait,
     WaitStack,
@@ -112,9 +112,11 @@ STACKS = {
 }
 
 
-def wait(lock: int, kind: Kind, for_s: float, *holders: int, stack: int = 1, **more: bool) -> Wait:
+def wait(
+    lock: int, kind: Kind, duration_s: float, *holders: int, stack: int = 1, **more: bool
+) -> Wait:
     idle = kind not in CONTENTION_KINDS
-    return Wait(lock, kind, for_s, holders, stack, 0x401100, seq=2, idle=idle, **more)
+    return Wait(lock, kind, duration_s, holders, stack, 0x401100, seq=2, idle=idle, **more)
 
 
 def thread(tid: int, name: str, state: ThreadState, **more: object) -> Thread:
@@ -159,12 +161,12 @@ def snapshot(threads: tuple[Thread, ...], locks: tuple[Lock, ...], **more: objec
     return replace(made, **more)  # type: ignore[arg-type]
 
 
-def _idle(tid: int, name: str, for_s: float) -> Thread:
+def _idle(tid: int, name: str, duration_s: float) -> Thread:
     return thread(
         tid,
         name,
         ThreadState.IDLE,
-        waiting_for=wait(5, Kind.COND, for_s, stack=3),
+        waiting_for=wait(5, Kind.COND, duration_s, stack=3),
         wait_s={Kind.COND: 3600.0 + tid},
         acquisitions=800 + tid,
         idle_share=1.0,
@@ -262,7 +264,7 @@ def normal() -> Snapshot:
             hold_max_s=0.131,
             holders=(4714,),
             waiters=(4712, 4713),
-            holder_now=ThreadNow(4714, Doing.RUNNING, stack=6, cpu=0.58),
+            holder_activity=ThreadActivity(4714, ActivityState.RUNNING, stack=6, cpu=0.58),
             wait_stacks=(WaitStack(1, 190_004, 3720.5), WaitStack(2, 75_605, 1467.6)),
             blame=(Blame(4714, 0x401100, 2410.0), Blame(4712, 0x401100, 1490.0)),
             rates=LockRates(1810.0, 133.0, 1.88, 0.98),
@@ -280,8 +282,8 @@ def normal() -> Snapshot:
             hold_max_s=4.3,
             holders=(4716,),
             waiters=(4715,),
-            holder_now=ThreadNow(
-                4716, Doing.BLOCKED, "fsync", "fsync(7 -> /var/lib/store/journal)", 1.3, 7
+            holder_activity=ThreadActivity(
+                4716, ActivityState.BLOCKED, "fsync", "fsync(7 -> /var/lib/store/journal)", 1.3, 7
             ),
             wait_stacks=(WaitStack(5, 820, 310.4),),
             rates=LockRates(3.2, 0.4, 1.0, 1.0),
@@ -535,7 +537,7 @@ def fleet(connections: int = 212, tick: int = 0) -> Snapshot:
 
 
 @told
-def pools(each: int = 83, for_s: float = 2.0) -> Snapshot:
+def pools(each: int = 83, duration_s: float = 2.0) -> Snapshot:
     """Six pools and two threads more: of each two one waits for its lock, of the others for
     work."""
     locks = tuple(
@@ -550,7 +552,7 @@ def pools(each: int = 83, for_s: float = 2.0) -> Snapshot:
             1000 * n + i,
             f"{name}-{i}",
             ThreadState.WAITING if n % 2 == 0 else ThreadState.IDLE,
-            waiting_for=wait(10 + n, locks[n].kind, for_s + i, stack=1 + n % 3),
+            waiting_for=wait(10 + n, locks[n].kind, duration_s + i, stack=1 + n % 3),
             wait_share=1.0 if n % 2 == 0 else 0.0,
         )
         for n, name in enumerate(_POOLS)

@@ -17,10 +17,10 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.export.snapshot_reader import is_one, parse
 from locktop.collector.export.snapshot_writer import document
 from locktop.collector.model import (
+    ActivityState,
     Confidence,
     Counter,
     Counters,
-    Doing,
     Frame,
     Kind,
     Mark,
@@ -28,8 +28,8 @@ from locktop.collector.model import (
     OrderEdge,
     Snapshot,
     Switches,
-    ThreadNow,
-    UnseenWait,
+    ThreadActivity,
+    UnobservedWait,
     WaitStack,
 )
 from locktop.collector.profile import profile
@@ -38,11 +38,13 @@ from locktop.collector.profile import profile
 def full() -> Snapshot:
     """Something of everything."""
     made = pictures.deadlock()
-    now = ThreadNow(4711, Doing.BLOCKED, "read", "read(7 -> pipe:[9])", 1.5, 3)
+    now = ThreadActivity(4711, ActivityState.BLOCKED, "read", "read(7 -> pipe:[9])", 1.5, 3)
     asked = replace(
         made.threads[0],
         switches=Switches(7, 3, None),
-        now=ThreadNow(made.threads[0].tid, Doing.BLOCKED, "poll", "poll(3 -> pipe:[9])", 0.5, 3),
+        now=ThreadActivity(
+            made.threads[0].tid, ActivityState.BLOCKED, "poll", "poll(3 -> pipe:[9])", 0.5, 3
+        ),
         counters=Counters(
             2.5,
             (Counter("task-clock", "s", 0.5, 0.2), Counter("cycles", "", None, why="no right")),
@@ -51,7 +53,7 @@ def full() -> Snapshot:
     return pictures.replace(
         made,
         threads=(asked, *made.threads[1:]),
-        locks=(replace(made.locks[0], holder_now=now), *made.locks[1:]),
+        locks=(replace(made.locks[0], holder_activity=now), *made.locks[1:]),
         lock_order_unproven=1,
         lock_order=(
             OrderCycle((1, 2), (OrderEdge(1, 2, 4711, 3),)),
@@ -67,10 +69,10 @@ def full() -> Snapshot:
         marks=(Mark(4711, 1.5, "reload"),),
         notes=("one", "two"),
         stacks=pictures.STACKS | {9: (Frame(0x1, "f", "a.c", 2, "x", 0x2, inlined=True),)},
-        unseen_waiters=(4, 5),
-        unseen=(
-            UnseenWait(4, 0x7F00, "g_slots", 1.5, 9, "OpenMP lock", False, "openmp-lock"),
-            UnseenWait(5),
+        unobserved_waiters=(4, 5),
+        unobserved_waits=(
+            UnobservedWait(4, 0x7F00, "g_slots", 1.5, 9, "OpenMP lock", False, "openmp-lock"),
+            UnobservedWait(5),
         ),
         lost_events=3,
         locks_left_out=2,

@@ -16,7 +16,7 @@ from locktop.collector.linux import procfs, syscalls
 from locktop.collector.linux.thread_files import RawTask, TaskFiles
 from locktop.collector.linux.threads import Tasks
 from locktop.collector.native import lib
-from locktop.collector.sources.sampling.sampler import Samples
+from locktop.collector.sources.sampling.sampler import Sampler
 
 REST = " ".join(str(number) for number in range(3, 53))
 TID = 7
@@ -429,7 +429,7 @@ def test_of_those_that_ended_nothing_is_kept_open(threads: list[int]) -> None:
 
 
 def test_as_many_threads_as_before_are_the_same_until_one_has_ended(threads: list[int]) -> None:
-    samples = Samples(os.getpid(), os.getpid())
+    samples = Sampler(os.getpid(), os.getpid())
     count = len(samples.take())
     assert samples.take(count).keys() >= set(threads)
     release, begun = threading.Event(), threading.Event()

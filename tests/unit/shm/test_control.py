@@ -83,7 +83,7 @@ def test_a_dormant_process_is_woken_and_the_claim_kept_also_between_looks(direct
     assert (first.claim_pid, first.claim_level) == (os.getpid(), lib.LT_LEVEL_CONTENDED)
     until(lambda: page_of(path).claim_ticks > first.claim_ticks, "a claim that is renewed")
     assert page_of(path).mode == first.mode
-    snapshot = source.look()
+    snapshot = source.scan()
     assert (snapshot.level, snapshot.complete) == ("contended", False)
     assert any("was dormant for a time" in note for note in snapshot.notes)
     source.close()
@@ -98,7 +98,7 @@ def test_who_sets_a_level_ends_the_claim(directory: Path, level: str) -> None:
     assert claim_is_kept()
     assert set_level(level) == "contended"
     until(lambda: not claim_is_kept(), "the end of the claim")
-    snapshot = source.look()
+    snapshot = source.scan()
     assert snapshot.level == level
     assert page_of(path).claim_pid == 0
     assert any("is dormant" in note for note in snapshot.notes) is (level == "dormant")
@@ -123,7 +123,7 @@ def test_a_level_set_from_outside_is_seen_at_the_next_look(directory: Path) -> N
     source = attached()
     for level in LEVELS:
         set_level(level)
-        assert source.look().level == level
+        assert source.scan().level == level
     source.close()
 
 
@@ -134,7 +134,7 @@ def test_the_source_sets_the_level_and_says_what_it_was(directory: Path) -> None
     assert source.set_level("dormant") == "all"
     page = page_of(path)
     assert (page.mode, page.base_level) == (2 << 8, lib.LT_LEVEL_DORMANT)
-    assert source.look().level == "dormant"
+    assert source.scan().level == "dormant"
     source.close()
 
 
@@ -160,7 +160,7 @@ def test_why_a_level_cannot_be_set(
     source = attached()
     with pytest.raises(LocktopError, match=f"^cannot set the level: .*{says}"):
         source.set_level("all")
-    (note,) = source.look().notes
+    (note,) = source.scan().notes
     assert note.startswith("the process is dormant and cannot be woken: ")
     source.close()
 
@@ -182,7 +182,7 @@ def test_who_began_to_count_late_says_so(
     file.control.mode, file.control.base_level = epoch << 8 | level, base_level
     file.save(directory)
     source = attached()
-    snapshot = source.look()
+    snapshot = source.scan()
     assert snapshot.complete is complete
     assert any("was dormant for a time" in note for note in snapshot.notes) is not complete
     source.close()

@@ -51,9 +51,9 @@ def shell(request: pytest.FixtureRequest) -> Iterator[tuple[Shell, Source]]:
 @pytest.mark.parametrize("shell", ["cat"], indirect=True)
 def test_the_new_program_is_followed(shell: tuple[Shell, Source]) -> None:
     program, source = shell
-    assert source.look().process.comm == "sh"
+    assert source.scan().process.comm == "sh"
     program.execute()
-    found = source.look()
+    found = source.scan()
     assert (found.process.comm, os.path.basename(found.process.exe)) == ("cat", "cat")
     assert not found.ended
 
@@ -61,13 +61,13 @@ def test_the_new_program_is_followed(shell: tuple[Shell, Source]) -> None:
 @pytest.mark.parametrize("shell", ["env -u LD_PRELOAD cat"], indirect=True)
 def test_a_new_program_without_the_library_is_the_end(shell: tuple[Shell, Source]) -> None:
     program, source = shell
-    source.look()
+    source.scan()
     program.execute()
-    found = source.look()
+    found = source.scan()
     assert found.ended
     assert found.process.comm == "sh"
     assert "runs without the library" in found.notes[-1]
-    assert source.look() == found
+    assert source.scan() == found
 
 
 @pytest.mark.parametrize("shell", ["env -u LD_PRELOAD cat"], indirect=True)
@@ -95,5 +95,5 @@ def test_a_program_executed_as_another_user_has_a_file_of_its_own(tmp_path: Path
         program.stdin.flush()
         assert program.stdout.readline() == b"hello\n"
         source = attach(program.pid)
-        assert source.look().process.comm == "cat"
+        assert source.scan().process.comm == "cat"
         source.close()

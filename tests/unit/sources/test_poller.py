@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Process, Snapshot
-from locktop.collector.sources.poller import Worker
+from locktop.collector.sources.poller import Poller
 
 NOTHING = Snapshot(
     taken_at="", host="", source="preload", duration_s=0.0, interval_s=0.0,
@@ -24,7 +24,7 @@ class Looks:
     def __init__(self, *outcomes: Snapshot | Exception) -> None:
         self._outcomes = list(outcomes)
 
-    def look(self, resolve: bool = False) -> Snapshot:
+    def scan(self, resolve: bool = False) -> Snapshot:
         found = self._outcomes.pop(0) if len(self._outcomes) > 1 else self._outcomes[0]
         if isinstance(found, Exception):
             raise found
@@ -36,7 +36,7 @@ class Looks:
 
 def test_it_looks_until_it_is_stopped() -> None:
     published: queue.Queue[Snapshot] = queue.Queue()
-    worker = Worker(Looks(NOTHING), 0.02, published.put)
+    worker = Poller(Looks(NOTHING), 0.02, published.put)
     worker.start()
     for _ in range(3):
         assert published.get(timeout=PATIENCE_S) is NOTHING
@@ -48,7 +48,7 @@ def test_it_looks_until_it_is_stopped() -> None:
 
 def test_a_shorter_interval_takes_effect_at_once() -> None:
     published: queue.Queue[Snapshot] = queue.Queue()
-    worker = Worker(Looks(NOTHING), 3600, published.put)
+    worker = Poller(Looks(NOTHING), 3600, published.put)
     worker.start()
     published.get(timeout=PATIENCE_S)
     worker.interval_s = 0.02
@@ -60,7 +60,7 @@ def test_a_shorter_interval_takes_effect_at_once() -> None:
 def test_an_error_ends_with_a_picture_that_says_so(error: Exception) -> None:
     published: queue.Queue[Snapshot] = queue.Queue()
     before = replace(NOTHING, notes=("first",))
-    worker = Worker(Looks(before, error), 0.02, published.put)
+    worker = Poller(Looks(before, error), 0.02, published.put)
     worker.start()
     assert published.get(timeout=PATIENCE_S) is before
     last = published.get(timeout=PATIENCE_S)
@@ -72,7 +72,7 @@ def test_an_error_ends_with_a_picture_that_says_so(error: Exception) -> None:
 
 def test_an_error_at_the_first_look_is_told_too() -> None:
     published: queue.Queue[Snapshot] = queue.Queue()
-    worker = Worker(Looks(LocktopError("no way")), 0.02, published.put)
+    worker = Poller(Looks(LocktopError("no way")), 0.02, published.put)
     worker.start()
     assert published.get(timeout=PATIENCE_S).notes == ("no way",)
     worker.stop()
@@ -80,7 +80,7 @@ def test_an_error_at_the_first_look_is_told_too() -> None:
 
 def test_after_the_end_nothing_more_is_published() -> None:
     published: queue.Queue[Snapshot] = queue.Queue()
-    worker = Worker(Looks(replace(NOTHING, ended=True)), 0.02, published.put)
+    worker = Poller(Looks(replace(NOTHING, ended=True)), 0.02, published.put)
     worker.start()
     assert published.get(timeout=PATIENCE_S).ended
     worker.stop()

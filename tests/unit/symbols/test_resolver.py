@@ -110,11 +110,11 @@ def test_a_stack_has_its_lines_before_variables_are_looked_for(
     resolver, lines = Resolver(running.process.pid), []
     part = modules.Module.part
 
-    def look(module: modules.Module, symbol: Symbol, address: int) -> tuple[str, str] | None:
+    def scan(module: modules.Module, symbol: Symbol, address: int) -> tuple[str, str] | None:
         lines.append(resolver.frame(running.site).line)
         return part(module, symbol, address)
 
-    monkeypatch.setattr(modules.Module, "part", look)
+    monkeypatch.setattr(modules.Module, "part", scan)
     with resolver._changed:  # nothing is begun before both are asked
         resolver.data(running.bss_lock)
         resolver.frame(running.site)

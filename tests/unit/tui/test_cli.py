@@ -132,7 +132,7 @@ def test_check_says_what_it_covers_and_when_it_cannot_tell() -> None:
     (line,) = check.as_lines(calm)
     assert line == "no deadlock found: store 4711, 9 threads, 3 waiting for a lock"
     assert check.exit_status(calm) == 0
-    (line,) = check.as_lines(replace(calm, unseen_waiters=(4711,)))
+    (line,) = check.as_lines(replace(calm, unobserved_waiters=(4711,)))
     assert line.endswith(", 1 for something that is not seen"), "of these nothing is known"
     dormant = replace(calm, level="dormant", notes=("the library is dormant",))
     assert check.as_lines(dormant)[0].endswith("store 4711: the library is dormant")

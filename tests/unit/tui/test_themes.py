@@ -15,7 +15,7 @@ from unit.builders import scenarios as pictures
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.export import files
-from locktop.collector.sources.launched_program import EndedEarlyError, Started
+from locktop.collector.sources.launched_program import EndedEarlyError, LaunchedProgram
 from locktop.tui import themes
 from locktop.tui.actions import ACTIONS
 from locktop.tui.app import LocktopApp
@@ -193,7 +193,7 @@ def test_a_name_for_a_file_holds_nothing_of_a_strangers_path() -> None:
 
     snapshot = pictures.normal()
     hostile = replace(snapshot.process, comm="../../etc/x y\x1b")
-    name = files.picture_name(replace(snapshot, process=hostile), ".json")
+    name = files.snapshot_name(replace(snapshot, process=hostile), ".json")
     assert name == "locktop-_.._etc_x_y_-4711-20261121T031245Z.json"
 
 
@@ -221,9 +221,9 @@ def test_no_line_of_the_help_is_broken_on_a_small_terminal() -> None:
     assert max(len(line) for line in help_text(()).plain.splitlines()) <= WIDTH
 
 
-def started(*arguments: str, **options: object) -> Started:
+def started(*arguments: str, **options: object) -> LaunchedProgram:
     command = [sys.executable, "-c", *arguments]
-    return Started(sys.executable, command, **options)  # type: ignore[arg-type]
+    return LaunchedProgram(sys.executable, command, **options)  # type: ignore[arg-type]
 
 
 def test_a_program_that_ended_at_once_is_told_with_its_last_words(

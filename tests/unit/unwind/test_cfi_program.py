@@ -23,7 +23,7 @@ X86_64 = ["rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", *(f"r{n}" for 
 AARCH64 = [*(f"x{n}" for n in range(31)), "sp", *(f"?{n}" for n in range(32, 64))]
 AARCH64 += [f"v{n}" for n in range(32)]
 #: Rows of a file that are compared, at even distances: libc has some 20,000.
-MOST = 3000
+MAX = 3000
 
 SOURCE = """\
 #include <stdio.h>
@@ -112,7 +112,7 @@ def compare(path: Path, names: list[str], table: FrameTable | None = None) -> No
         table = FrameTable(ElfFile(file))
     rows = list(told(path))
     assert len(rows) > 5
-    for wanted in rows[:: max(1, len(rows) // MOST)]:
+    for wanted in rows[:: max(1, len(rows) // MAX)]:
         row = table.row(wanted.address)
         assert same(row, wanted, names), (wanted, row)
 

@@ -146,7 +146,7 @@ def test_ways_part_where_they_were_told_otherwise(memory: Memory) -> None:
 
 
 def test_there_is_an_end_to_what_is_kept(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("locktop.collector.unwind.walk_cache._MOST_KEPT", 10)
+    monkeypatch.setattr("locktop.collector.unwind.walk_cache._MAX_KEPT", 10)
     walks, found = Walks(), Unwound((PC,), True, "")
     for number in range(100):
         walks.keep(number, [(Asked(0, is_frame=False), 1), (Asked(8, is_frame=False), 2)], found)

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from unit.builders import scenarios as pictures
 
-from locktop.collector.watch.alert_command import AlarmCommand
-from locktop.collector.watch.alert_snapshots import AlarmSnapshots
-from locktop.collector.watch.alerts import AlarmKind
+from locktop.collector.watch.alert_command import AlertCommand
+from locktop.collector.watch.alert_snapshots import AlertSnapshots
+from locktop.collector.watch.alerts import AlertKind
 
 PATIENCE_S = 60.0
 
@@ -24,12 +24,12 @@ def until(reached: Callable[[], bool], what: str) -> None:
         time.sleep(0.01)  # between two questions; what counts is the answer
 
 
-def ended(command: AlarmCommand) -> str:
+def ended(command: AlertCommand) -> str:
     """Wait for its end; give what there is to be said of it."""
     said: list[str] = []
 
     def over() -> bool:
-        said.append(command.look())
+        said.append(command.scan())
         return not command.running
 
     until(over, "the command's end")
@@ -47,7 +47,7 @@ def is_gone(pid: int) -> bool:
 
 def test_a_command_has_the_line_and_the_variables(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    command = AlarmCommand(f'{{ cat; printf %s "$LOCKTOP_LOCK"; }} > {out}', 60.0)
+    command = AlertCommand(f'{{ cat; printf %s "$LOCKTOP_LOCK"; }} > {out}', 60.0)
     hostile = '$(touch pwned) `id` "; x'
     assert command.start({"LOCKTOP_LOCK": hostile}, f"a line {hostile}") == ""
     assert command.running
@@ -56,7 +56,7 @@ def test_a_command_has_the_line_and_the_variables(tmp_path: Path) -> None:
 
 
 def test_one_that_does_not_read_its_input_is_fine_and_a_failure_is_told() -> None:
-    command = AlarmCommand("exec <&-; exit 3", 60.0)
+    command = AlertCommand("exec <&-; exit 3", 60.0)
     assert command.start({}, "x" * 1000) == ""
     assert ended(command) == "the command ended with status 3"
     assert command.start({}, "again") == "", "it may be started again"
@@ -72,11 +72,11 @@ def test_it_is_not_started_while_it_runs_and_is_stopped_with_what_it_started(
     tmp_path: Path,
 ) -> None:
     pids = tmp_path / "pids"
-    command = AlarmCommand(f"sleep 1000 & echo $! >> {pids}; echo $$ >> {pids}; wait", 1000.0)
+    command = AlertCommand(f"sleep 1000 & echo $! >> {pids}; echo $$ >> {pids}; wait", 1000.0)
     assert command.start({}, "first") == ""
     running = pids_in(pids, 2)
     assert "still runs" in command.start({}, "second")
-    assert command.look() == ""
+    assert command.scan() == ""
     command.stop()
     assert not command.running
     until(lambda: all(map(is_gone, running)), "the end of both")
@@ -91,7 +91,7 @@ def test_it_has_a_time_and_is_killed_after_it_even_if_it_ignores_to_be_ended(
     line = (
         f"trap '' TERM; sleep 1000 & echo $! >> {pids}; echo $$ >> {pids}; while :; do wait; done"
     )
-    command = AlarmCommand(line, 0.05)
+    command = AlertCommand(line, 0.05)
     command.start({}, "")
     running = pids_in(pids, 2)
     assert ended(command) == "the command had not ended after 0.05 s and was killed"
@@ -100,7 +100,7 @@ def test_it_has_a_time_and_is_killed_after_it_even_if_it_ignores_to_be_ended(
 
 def test_what_it_leaves_in_the_background_ends_with_it(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
-    command = AlarmCommand(f"sleep 1000 & echo $! >> {pids}", 1000.0)
+    command = AlertCommand(f"sleep 1000 & echo $! >> {pids}", 1000.0)
     command.start({}, "")
     left = pids_in(pids, 1)
     assert ended(command) == ""
@@ -124,7 +124,7 @@ def test_the_newest_are_kept_and_nothing_else_is_touched(tmp_path: Path) -> None
     link.symlink_to("notes")
     saved = []
     for number in range(5):
-        path = AlarmSnapshots(tmp_path, 3).save(shot, AlarmKind.DEADLOCK)
+        path = AlertSnapshots(tmp_path, 3).save(shot, AlertKind.DEADLOCK)
         os.utime(path, ns=(number, number))  # one is older than the next
         saved.append(path)
         assert path.exists()
@@ -142,5 +142,5 @@ def test_those_of_earlier_runs_count(count: int, tmp_path: Path) -> None:
         old = tmp_path / f"locktop-a-{number}-20261121T000000Z-wait.json"
         old.write_text("old")
         os.utime(old, ns=(number, number))
-    path = AlarmSnapshots(tmp_path, 2).save(pictures.normal(), AlarmKind.WAIT)
+    path = AlertSnapshots(tmp_path, 2).save(pictures.normal(), AlertKind.WAIT)
     assert names(tmp_path) == {path.name, f"locktop-a-{count - 1}-20261121T000000Z-wait.json"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 from unit.builders import scenarios as pictures
 
-from locktop.collector.analysis.idle.futex_types import LockTypes
+from locktop.collector.analysis.idle.futex_types import FutexTypes
 from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.format import unobserved_waits
-from locktop.collector.model import Frame, Kind, Snapshot, ThreadState, UnseenWait
+from locktop.collector.model import Frame, Kind, Snapshot, ThreadState, UnobservedWait
 
 _MODULES = {"GOMP_critical_start": "libgomp.so.1"}
 
@@ -27,7 +27,7 @@ def waiting_in(*functions: str) -> Snapshot:
 
 
 def test_a_futex_is_what_its_waiters_said_until_others_do_not() -> None:
-    types = LockTypes(Rules())
+    types = FutexTypes(Rules())
 
     def told(*functions: str) -> str:
         return types.told(waiting_in(*functions)).locks[0].type
@@ -38,21 +38,21 @@ def test_a_futex_is_what_its_waiters_said_until_others_do_not() -> None:
     assert told("something_else", "main") == "", "it is another one by now"
 
 
-def unseen(tid: int, address: int) -> UnseenWait:
-    return UnseenWait(tid, address, "", 1.0, 9, "lock", idle=False, why="r")
+def unobserved_wait(tid: int, address: int) -> UnobservedWait:
+    return UnobservedWait(tid, address, "", 1.0, 9, "lock", idle=False, why="r")
 
 
 def test_of_waits_that_are_not_seen_only_what_is_alike_is_said_together() -> None:
     waits = [
-        unseen(1, 0x100),
-        unseen(2, 0x100),
-        unseen(3, 0x200),
+        unobserved_wait(1, 0x100),
+        unobserved_wait(2, 0x100),
+        unobserved_wait(3, 0x200),
     ]
     assert unobserved_waits.what(waits[:2]) == "lock, futex 0x100"
     assert unobserved_waits.what(waits) == "lock, 2 futexes"
     assert unobserved_waits.what(waits[1:]) == "lock, one futex each"
     waits[1] = replace(waits[1], idle=None, why="")
-    seen = replace(waiting_in(), unseen=tuple(waits), unseen_waiters=(1, 2, 3))
+    seen = replace(waiting_in(), unobserved_waits=tuple(waits), unobserved_waiters=(1, 2, 3))
     page = list(unobserved_waits.lines(seen, lambda tid: f"thread {tid}", lambda _: iter(())))
     assert len(page) == 3
     assert (

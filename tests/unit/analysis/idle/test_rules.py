@@ -486,7 +486,7 @@ def later(first: Sequence[tuple[int, int]], *more: Sequence[tuple[int, int]]) ->
 
 
 @pytest.mark.parametrize(
-    ("looks", "told"),
+    ("scans", "told"),
     [
         ([[(7, 9), (4, 2)], [(9, 11), (6, 3)], [(9, 11), (7, 4)]], [False, False, True]),
         ([[(7, 9), (4, 2)], [(9, 11), (6, 5)]], [False, True]),  # it had it when first seen
@@ -496,8 +496,8 @@ def later(first: Sequence[tuple[int, int]], *more: Sequence[tuple[int, int]]) ->
         ([[(7, 9)], [(7, 9), (5, 4)]], [False, True]),  # a new thread
     ],
 )
-def test_semaphores_where_others_were(looks: list[list[tuple[int, int]]], told: list[bool]) -> None:
-    assert later(*looks) == told
+def test_semaphores_where_others_were(scans: list[list[tuple[int, int]]], told: list[bool]) -> None:
+    assert later(*scans) == told
 
 
 def test_of_a_semaphore_where_another_one_was_what_ended_threads_did_is_not_known() -> None:
@@ -575,13 +575,13 @@ def test_names_that_come_later_are_looked_at_again() -> None:
 
 
 def test_of_an_interval_what_was_for_work_is_told_apart() -> None:
-    def look(queue: float, turn: float) -> Snapshot:
+    def scan(queue: float, turn: float) -> Snapshot:
         stacks = (WaitStack(3, 5, queue), WaitStack(1, 5, turn))
         made = pictures.lock(9, "c", Kind.COND, wait_s=queue + turn, wait_stacks=stacks)
         return pictures.snapshot((), (made,))
 
     classifier = Classifier(Rules(parse("contended turn function=cache_get", "x")))
-    before, after = classifier.told(look(10.0, 1.0)), classifier.told(look(14.0, 2.5))
+    before, after = classifier.told(scan(10.0, 1.0)), classifier.told(scan(14.0, 2.5))
     assert after.locks[0].rates.wait == pytest.approx(1.5 / 0.5), "contention alone"
     interval = snapshot_writer.document(after, before)["locks"][0]["interval"]
     assert (interval["wait_s"], interval["idle_s"]) == (5.5, 4.0)

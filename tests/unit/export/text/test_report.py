@@ -16,18 +16,18 @@ from locktop.collector.export import snapshot_writer
 from locktop.collector.export.text import report
 from locktop.collector.format import units
 from locktop.collector.model import (
+    BlockReason,
     Deadlock,
     DeadlockEdge,
     Frame,
     Held,
-    How,
     Kind,
     Lock,
     Process,
     Snapshot,
     Thread,
     ThreadState,
-    UnseenWait,
+    UnobservedWait,
     Wait,
     WaitStack,
 )
@@ -245,7 +245,7 @@ def test_a_deadlock_that_is_not_certain_says_why() -> None:
 
 def test_who_waits_behind_a_writer_is_not_told_that_it_holds() -> None:
     edges = (
-        DeadlockEdge(PID, 7, PID + 1, 5, 0, How.BEHIND),
+        DeadlockEdge(PID, 7, PID + 1, 5, 0, BlockReason.BEHIND),
         DeadlockEdge(PID + 1, 7, PID, 5, 0x88),
     )
     page = report.render(replace(snapshot(), deadlocks=(Deadlock(True, 4.0, edges),)), width=200)
@@ -303,7 +303,7 @@ def test_the_page_of_an_interval_says_both_how_often_it_was_signalled_then_and_e
 
 
 def test_the_page_says_who_waits_unseen() -> None:
-    page = report.render(replace(snapshot(), unseen_waiters=(PID,)))
+    page = report.render(replace(snapshot(), unobserved_waiters=(PID,)))
     assert f"thread {PID} (main) waits for something that is not seen" in page
     assert "not seen" not in report.render(snapshot())
 
@@ -314,14 +314,14 @@ def test_the_page_says_for_what_and_where_they_wait() -> None:
     stack = next(iter(calm.stacks))
     function = calm.stacks[stack][0].function
     waits = (
-        UnseenWait(8, 0x7F10, "", 9.0, 0, "OpenMP barrier", True, "openmp-barrier"),
-        UnseenWait(9, 0x7F00, "", 1.5, stack, "OpenMP lock", False, "openmp-lock"),
-        UnseenWait(10, 0x7F00, "", 2.5, stack, "OpenMP lock", False, "openmp-lock"),
-        UnseenWait(11),
+        UnobservedWait(8, 0x7F10, "", 9.0, 0, "OpenMP barrier", True, "openmp-barrier"),
+        UnobservedWait(9, 0x7F00, "", 1.5, stack, "OpenMP lock", False, "openmp-lock"),
+        UnobservedWait(10, 0x7F00, "", 2.5, stack, "OpenMP lock", False, "openmp-lock"),
+        UnobservedWait(11),
     )
-    seen = replace(calm, unseen_waiters=tuple(range(8, 13)), unseen=waits)
+    seen = replace(calm, unobserved_waiters=tuple(range(8, 13)), unobserved_waits=waits)
     named = replace(waits[1], name="g_slots")
-    page = report.render(replace(seen, unseen=(named,)), width=200)
+    page = report.render(replace(seen, unobserved_waits=(named,)), width=200)
     assert "for at least 1.50 s: g_slots (OpenMP lock) (contended" in page
     lines = report.render(seen, width=200).splitlines()
     at = lines.index("THREADS THAT WAIT WHERE THE LIBRARY DOES NOT SEE IT, longest first")

@@ -51,11 +51,11 @@ def second_tid() -> Iterator[int]:
     thread.join()
 
 
-def look(file: SharedFile, directory: Path) -> Snapshot:
+def scan(file: SharedFile, directory: Path) -> Snapshot:
     file.save(directory)
     source = attach(file.pid)
     try:
-        return source.look()
+        return source.scan()
     finally:
         source.close()
 
@@ -66,8 +66,8 @@ def outcome(directory: Path) -> Snapshot | LocktopError:
     except LocktopError as error:
         return error
     try:
-        source.look()
-        return source.look()
+        source.scan()
+        return source.scan()
     except LocktopError as error:
         return error
     finally:
@@ -88,7 +88,7 @@ def test_figures_of_living_and_ended_threads_add_up(directory: Path) -> None:
                   "hold_contended": 4, "hold_contended_ticks": SECOND, "hold_sampled": 2,
                   "hold_sampled_ticks": SECOND, "trylock_failed": 1}  # fmt: skip
         file.give_slots(thread, 4, [{"key": MUTEX, "lock": lock, **counts}])
-    found = look(file, directory).locks
+    found = scan(file, directory).locks
     assert [entry.id for entry in found] == [lock]
     assert (found[0].kind, found[0].address) == (Kind.MUTEX, 0x1000)
     assert (found[0].acquisitions, found[0].contended, found[0].trylock_failed) == (25, 10, 2)
@@ -113,7 +113,7 @@ def test_posts_and_signals_add_up_and_are_no_holds(directory: Path) -> None:
             for kind, lock in locks.items()
         ]
         file.give_slots(file.add_thread(tid), 4, slots)
-    found = {lock.id: lock for lock in look(file, directory).locks}
+    found = {lock.id: lock for lock in scan(file, directory).locks}
     assert found.keys() == {*locks.values(), only_posted}
     assert found[only_posted].signals == 7
     for kind, lock in locks.items():
@@ -127,12 +127,12 @@ def test_signals_by_the_second(directory: Path) -> None:
     path = file.save(directory)
     source = attach(file.pid)
     try:
-        source.look()
-        assert source.look().locks[0].rates.signals == 0
+        source.scan()
+        assert source.scan().locks[0].rates.signals == 0
         counts = file.retired(lock).counts
         counts.signals, counts.acquisitions = counts.signals + 1000, 500
         path.write_bytes(file.data)
-        after = source.look().locks[0]
+        after = source.scan().locks[0]
     finally:
         source.close()
     assert after.signals == 1005
@@ -149,7 +149,7 @@ def test_a_writer_and_a_reader_of_one_lock_are_scaled_apart(directory: Path) -> 
                                  "hold_sampled": 1, "hold_sampled_ticks": SECOND}])  # fmt: skip
     file.give_slots(reader, 2, [{"key": rwlock, "lock": lock, "acquisitions": 1000,
                                  "hold_contended": 1, "hold_contended_ticks": 1000}])  # fmt: skip
-    assert look(file, directory).locks[0].hold_s == pytest.approx(1 + 1000 * 1e-6)
+    assert scan(file, directory).locks[0].hold_s == pytest.approx(1 + 1000 * 1e-6)
 
 
 def test_a_wait_that_goes_on_counts(directory: Path, second_tid: int) -> None:
@@ -160,7 +160,7 @@ def test_a_wait_that_goes_on_counts(directory: Path, second_tid: int) -> None:
     since = time.monotonic_ns() - 10 * SECOND
     file.wait(waiter, lock, MUTEX, since=since, stack=stack, site=0x10)
     file.hold(holder, lock, MUTEX, lib.LT_HELD_TIMED, since)
-    snapshot = look(file, directory)
+    snapshot = scan(file, directory)
     threads = {thread.tid: thread for thread in snapshot.threads}
     wait = threads[os.getpid()].waiting_for
     assert wait is not None
@@ -183,7 +183,7 @@ def test_waiting_for_work_is_idle_and_no_contention(directory: Path) -> None:
     file.give_slots(thread, 2, [{"key": cond, "lock": lock, "acquisitions": 3, "contended": 3,
                                  "wait_ticks": SECOND}])  # fmt: skip
     file.wait(thread, lock, cond, since=time.monotonic_ns())
-    found = look(file, directory).threads
+    found = scan(file, directory).threads
     me = next(thread for thread in found if thread.tid == os.getpid())
     assert me.state is ThreadState.IDLE
     assert (me.acquisitions, me.contended) == (0, 0)
@@ -196,7 +196,7 @@ def test_half_a_wait_and_the_list_of_an_old_epoch_are_not_taken(directory: Path)
     file.hold(thread, lock, MUTEX)
     file.wait(thread, lock, MUTEX, since=1)
     thread.wait.seq = 3
-    snapshot = look(file, directory)
+    snapshot = scan(file, directory)
     me = next(thread for thread in snapshot.threads if thread.tid == os.getpid())
     assert me.waiting_for is None
     assert me.holds == ()
@@ -235,7 +235,7 @@ def test_a_wait_and_a_held_list_of_two_moments_are_not_mixed(
 
     monkeypatch.setattr(GrowingArray, "copy", copied)
     source = attach(file.pid)
-    me = next(thread for thread in source.look().threads if thread.tid == os.getpid())
+    me = next(thread for thread in source.scan().threads if thread.tid == os.getpid())
     source.close()
     held = [entry.lock for entry in me.holds]
     assert (me.waiting_for is None, lock in held) == (waits_first, waits_first)
@@ -259,14 +259,14 @@ def test_a_lock_that_changed_hands_meanwhile_has_one_owner(
     both = (os.getpid(), second_tid)
     for tid, held in zip(both, flags, strict=True):
         file.hold(file.add_thread(tid), lock, key(kind, 0x1000), held)
-    assert look(file, directory).locks[0].holders == both[-count:]
+    assert scan(file, directory).locks[0].holders == both[-count:]
 
 
 def test_the_owner_seen_by_all_who_wait_long_has_what_nobody_lists(
     directory: Path, second_tid: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     others = {"one": (second_tid,), "several": (second_tid, os.getpid())}
-    for seen, for_s, asleep, expected in (
+    for seen, duration_s, asleep, expected in (
         ("one", 10, True, (second_tid,)),
         ("one", 10, False, ()),  # who was woken for it has yet to run
         ("one", 0, True, ()),  # it changes hands
@@ -275,10 +275,10 @@ def test_the_owner_seen_by_all_who_wait_long_has_what_nobody_lists(
         monkeypatch.setattr(Tasks, "are_asleep", lambda *_, asleep=asleep: asleep)
         file = SharedFile()
         lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
-        since = time.monotonic_ns() - for_s * SECOND + (0 if for_s else 3600 * SECOND)
+        since = time.monotonic_ns() - duration_s * SECOND + (0 if duration_s else 3600 * SECOND)
         for tid, holder in zip((os.getpid(), second_tid), others[seen], strict=False):
             file.wait(file.add_thread(tid), lock, MUTEX, since=since, holder=holder)
-        snapshot = look(file, directory)
+        snapshot = scan(file, directory)
         me = next(thread for thread in snapshot.threads if thread.tid == os.getpid())
         assert me.waiting_for is not None
         assert me.waiting_for.holders == expected
@@ -290,14 +290,14 @@ def test_a_newer_block_wins_its_tid(directory: Path) -> None:
     lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
     old, _new = file.add_thread(os.getpid(), birth=1), file.add_thread(os.getpid(), birth=2)
     file.hold(old, lock, MUTEX)
-    me = [thread for thread in look(file, directory).threads if thread.tid == os.getpid()]
+    me = [thread for thread in scan(file, directory).threads if thread.tid == os.getpid()]
     assert [thread.holds for thread in me] == [()]
 
 
 def test_a_thread_that_is_gone_keeps_its_row(directory: Path) -> None:
     file = SharedFile()
     file.add_thread(4_000_000, name=b"gone\0".ljust(16, b"\0"))
-    gone = next(thread for thread in look(file, directory).threads if thread.tid == 4_000_000)
+    gone = next(thread for thread in scan(file, directory).threads if thread.tid == 4_000_000)
     assert (gone.alive, gone.name) == (False, "gone")
 
 
@@ -312,7 +312,7 @@ def test_where_waits_came_from_includes_the_ended_and_the_unrecorded(directory: 
     )
     file.hold(thread, lock, MUTEX, lib.LT_HELD_TIMED | lib.LT_HELD_CONTENDED)
     thread.held_inline[0].stack, thread.held_inline[0].wait_ticks = there, SECOND
-    stacks = look(file, directory).locks[0].wait_stacks
+    stacks = scan(file, directory).locks[0].wait_stacks
     assert [(s.stack, s.count, round(s.wait_s)) for s in stacks] == [(here, 3, 3), (there, 1, 1)]
 
 
@@ -324,7 +324,7 @@ def test_the_longest_wait_is_no_shorter_than_the_mean(directory: Path) -> None:
                                  "wait_ticks": 4 * SECOND, "wait_max": SECOND}])  # fmt: skip
     waits = {"lock": lock, "stack": stack, "count": 2, "wait_ticks": 4 * SECOND}
     file.give_sites(thread, 2, [waits])
-    found = look(file, directory).locks[0]
+    found = scan(file, directory).locks[0]
     assert found.wait_max_s == pytest.approx(found.wait_s / found.contended)
 
 
@@ -334,7 +334,7 @@ def test_records_written_before_the_first_look_are_read(directory: Path) -> None
     thread = file.add_thread(os.getpid())
     written = [record(tid=os.getpid(), lock=lock, start=n, wait=1) for n in range(20)]
     file.give_ring(thread, 8, written)
-    snapshot = look(file, directory)
+    snapshot = scan(file, directory)
     # Of 8 slots the oldest may just be written again, so 7 can be trusted.
     assert len(snapshot.events) == 7
     assert snapshot.lost_events == 13
@@ -353,7 +353,7 @@ def test_more_locks_than_one_chunk_holds(directory: Path) -> None:
             for n, id_ in enumerate(ids)
         ],
     )
-    found = {lock.id: lock.acquisitions for lock in look(file, directory).locks}
+    found = {lock.id: lock.acquisitions for lock in scan(file, directory).locks}
     assert found == {id_: n + 1 for n, id_ in enumerate(ids)}
 
 
@@ -370,7 +370,7 @@ def test_a_table_may_be_as_large_as_what_the_file_takes(directory: Path) -> None
         written.seek(len(file.data) + (thread.site_capacity - 1) * ffi.sizeof("struct lt_site"))
         written.write(bytes(ffi.buffer(last)))
     source = attach(file.pid)
-    assert [(s.stack, s.count) for s in source.look().locks[0].wait_stacks] == [(stack, 3)]
+    assert [(s.stack, s.count) for s in source.scan().locks[0].wait_stacks] == [(stack, 3)]
     source.close()
 
 
@@ -406,7 +406,7 @@ def ring(file: SharedFile, tids: tuple[int, int], **wait: int) -> None:
 def test_a_deadlock_is_certain_in_one_look(directory: Path, second_tid: int) -> None:
     file = SharedFile()
     ring(file, (os.getpid(), second_tid))
-    deadlocks = look(file, directory).deadlocks
+    deadlocks = scan(file, directory).deadlocks
     assert [found.certain for found in deadlocks] == [True]
     assert {edge.tid for edge in deadlocks[0].cycle} == {os.getpid(), second_tid}
 
@@ -414,13 +414,13 @@ def test_a_deadlock_is_certain_in_one_look(directory: Path, second_tid: int) -> 
 def test_no_deadlock_of_waits_that_give_up(directory: Path, second_tid: int) -> None:
     file = SharedFile()
     ring(file, (os.getpid(), second_tid), flags=lib.LT_WAIT_TIMED)
-    assert look(file, directory).deadlocks == ()
+    assert scan(file, directory).deadlocks == ()
 
 
 def test_no_deadlock_with_a_dead_thread(directory: Path) -> None:
     file = SharedFile()
     ring(file, (os.getpid(), 4_000_000))
-    assert look(file, directory).deadlocks == ()
+    assert scan(file, directory).deadlocks == ()
 
 
 def test_no_deadlock_of_a_recursive_mutex(directory: Path) -> None:
@@ -430,14 +430,14 @@ def test_no_deadlock_of_a_recursive_mutex(directory: Path) -> None:
         thread = file.add_thread(os.getpid())
         file.hold(thread, lock, MUTEX)
         file.wait(thread, lock, MUTEX, since=1, holder=os.getpid())
-        assert len(look(file, directory).deadlocks) == (0 if recursive else 1)
+        assert len(scan(file, directory).deadlocks) == (0 if recursive else 1)
 
 
 def test_no_deadlock_over_a_lock_that_others_release(directory: Path, second_tid: int) -> None:
     file = SharedFile()
     ring(file, (os.getpid(), second_tid))
     file.lock(1).foreign_releases = 1
-    assert look(file, directory).deadlocks == ()
+    assert scan(file, directory).deadlocks == ()
 
 
 @pytest.mark.parametrize(("seen", "found"), [(True, 1), (False, 0)])
@@ -454,7 +454,7 @@ def test_who_holds_a_lock_that_found_no_room_the_waiters_tell(
         file.hold(thread, 0, keys[n])
         saw = tids[1 - n] if seen else 0
         file.wait(thread, locks[1 - n], keys[1 - n], since=time.monotonic_ns(), holder=saw)
-    snapshot = look(file, directory)
+    snapshot = scan(file, directory)
     assert len(snapshot.deadlocks) == found
     held = {thread.tid: [hold.lock for hold in thread.holds] for thread in snapshot.threads}
     for n in (0, 1):  # by tid: the second thread's may be the lower one
@@ -466,7 +466,7 @@ def test_of_a_lock_without_a_place_no_holder_is_told(directory: Path, second_tid
     file = SharedFile()
     file.wait(file.add_thread(os.getpid()), 0, MUTEX, since=time.monotonic_ns())
     file.hold(file.add_thread(second_tid), 0, OTHER_MUTEX)
-    threads = {thread.tid: thread for thread in look(file, directory).threads}
+    threads = {thread.tid: thread for thread in scan(file, directory).threads}
     wait = threads[os.getpid()].waiting_for
     assert wait is not None
     assert wait.holders == ()
@@ -487,7 +487,7 @@ def test_no_deadlock_is_certain_where_locks_are_handed_over(
     file = SharedFile()
     ring(file, (os.getpid(), second_tid))
     file.add_lock(kind, 0x3000, type=type_, foreign_releases=1)
-    (found,) = look(file, directory).deadlocks
+    (found,) = scan(file, directory).deadlocks
     assert (found.certain, bool(found.doubt)) == (certain, not certain)
 
 
@@ -500,20 +500,20 @@ def test_a_file_put_in_its_place_is_followed(directory: Path) -> None:
         file.give_slots(file.add_thread(os.getpid()), 2, [entry])
     path = first.save(directory)
     source = attach(first.pid)
-    assert source.look().locks[0].acquisitions == 1
+    assert source.scan().locks[0].acquisitions == 1
     path.unlink()
     second.save(directory)
-    assert source.look().locks[0].acquisitions == 2
+    assert source.scan().locks[0].acquisitions == 2
     source.close()
 
 
 def test_a_file_cut_off_while_attached_is_an_error(directory: Path) -> None:
     path = SharedFile().save(directory)
     source = attach(os.getpid())
-    source.look()
+    source.scan()
     os.truncate(path, 10_000)
     with pytest.raises(LocktopError, match="truncated"):
-        source.look()
+        source.scan()
     source.close()
 
 

@@ -14,19 +14,19 @@ from locktop.collector.linux.futex import FutexWait
 from locktop.collector.linux.syscalls import Call
 from locktop.collector.model import Kind, Lock
 from locktop.collector.sources.sampling import nptl_objects
-from locktop.collector.sources.sampling.builder import OutsidePicture
+from locktop.collector.sources.sampling.builder import SamplingBuilder
 from locktop.collector.sources.sampling.libc_info import CLibrary
 from locktop.collector.sources.sampling.nptl_objects import AFTER, BEFORE, Object
 from locktop.collector.sources.sampling.sampler import Sample
-from locktop.collector.sources.sampling.wait_estimator import Sampled
-from locktop.collector.sources.sampling.wait_objects import OutsideWait, OutsideWaits
+from locktop.collector.sources.sampling.wait_estimator import WaitEstimator
+from locktop.collector.sources.sampling.wait_objects import ObjectWait, ObjectWaits
 from locktop.collector.symbols.resolver import Resolver
 
 TIDS = {100, 101, 102}
 MUTEX = FutexWait(0x1000, 2, private=True, plain=True, inherits=False, timed=False)
 
 
-def around(before: bytes, after: bytes) -> bytes:
+def context(before: bytes, after: bytes) -> bytes:
     return before.rjust(BEFORE, b"\0") + after.ljust(AFTER, b"\0")
 
 
@@ -38,7 +38,7 @@ def mutex(
     kind: int = 0,
     rest: bytes = b"",
 ) -> bytes:
-    return around(b"", struct.pack("=IIIIi", lock, count, owner, users, kind) + rest)
+    return context(b"", struct.pack("=IIIIi", lock, count, owner, users, kind) + rest)
 
 
 COND = FutexWait(0x1000 + 40, 0, private=True, plain=False, inherits=False, timed=True)
@@ -46,7 +46,7 @@ COND = FutexWait(0x1000 + 40, 0, private=True, plain=False, inherits=False, time
 
 def cond(sequence: int, start: int, sizes: tuple[int, int], began_with: int, waiters: int) -> bytes:
     before = struct.pack("=QQIIiiII", sequence, start, 0, 0, *sizes, began_with << 2, waiters << 3)
-    return around(before, bytes(8))
+    return context(before, bytes(8))
 
 
 # ---- what the kernel says ----
@@ -132,7 +132,7 @@ def test_what_others_call_is_none_of_its_objects() -> None:
 
 def test_a_routine_that_runs_once_is_known_by_where_the_call_is_made() -> None:
     wait = FutexWait(0x1004, 0x11, private=True, plain=True, inherits=False, timed=False, pc=0x70)
-    word = around(b"", struct.pack("=I", 0x11))
+    word = context(b"", struct.pack("=I", 0x11))
 
     def kind(wait: FutexWait, memory_: bytes = word, pc: int = 0x70) -> Kind | None:
         found = nptl_objects.told(wait, memory_, TIDS, is_once=lambda at: at == pc)
@@ -140,8 +140,8 @@ def test_a_routine_that_runs_once_is_known_by_where_the_call_is_made() -> None:
 
     assert kind(wait) is Kind.ONCE
     assert kind(wait, pc=0x71) is None, "another function"
-    assert kind(wait._replace(value=0x12), around(b"", struct.pack("=I", 0x12))) is None, "is over"
-    assert kind(wait, around(b"", struct.pack("=I", 0x12))) is None, "is over by now"
+    assert kind(wait._replace(value=0x12), context(b"", struct.pack("=I", 0x12))) is None, "is over"
+    assert kind(wait, context(b"", struct.pack("=I", 0x12))) is None, "is over by now"
     assert kind(wait._replace(private=False)) is None
     assert kind(wait._replace(timed=True)) is None
     assert kind(wait._replace(plain=False)) is None
@@ -194,7 +194,7 @@ def test_nearly_a_condition(memory_: bytes) -> None:
 def test_a_barrier(words: tuple[int, ...], parties: int) -> None:
     wait = FutexWait(0x1004, words[1], private=True, plain=True, inherits=False, timed=False)
     said = struct.pack("=5I", *words)
-    found = nptl_objects.told(wait, around(said[:4], said[4:]), TIDS)
+    found = nptl_objects.told(wait, context(said[:4], said[4:]), TIDS)
     assert found == (Object(Kind.BARRIER, 0x1000, parties=parties) if parties else None)
 
 
@@ -217,7 +217,7 @@ def test_a_mutex_is_known_between_two_owners() -> None:
     place = ctypes.create_string_buffer(256)
     address = (ctypes.addressof(place) + 127) & ~63
     number = next(n for n in range(1000) if syscalls.name(n) == "futex")
-    waits = OutsideWaits(os.getpid(), 36, lambda pc: False)
+    waits = ObjectWaits(os.getpid(), 36, lambda pc: False)
 
     def seen(seq: int, *words: int) -> tuple[Kind, int]:
         data = struct.pack("=IIIIi4xQQ", *words)
@@ -265,12 +265,12 @@ def test_the_version_of_glibc() -> None:
 # ---- sums ----
 
 
-def wait(tid: int, seq: int, since: float, life: int = 1) -> OutsideWait:
-    return OutsideWait(tid, life, seq, since, MUTEX, Object(Kind.MUTEX, 0x1000, 101))
+def wait(tid: int, seq: int, since: float, life: int = 1) -> ObjectWait:
+    return ObjectWait(tid, life, seq, since, MUTEX, Object(Kind.MUTEX, 0x1000, 101))
 
 
 def test_one_wait_through_all_samples_is_exact() -> None:
-    sampled = Sampled()
+    sampled = WaitEstimator()
     for now in (10.0, 10.5, 11.5, 12.0):
         sampled.add(now, {100: wait(100, 1, 10.0)})
     (lock,) = sampled.locks.values()
@@ -279,7 +279,7 @@ def test_one_wait_through_all_samples_is_exact() -> None:
 
 
 def test_another_thread_with_the_id_of_one_that_ended_begins_anew() -> None:
-    sampled = Sampled()
+    sampled = WaitEstimator()
     for now in (10.0, 11.0):
         sampled.add(now, {100: wait(100, 1, 10.0)})
     sampled.forget_threads({2}, {100, 101}, {100, 101})
@@ -292,10 +292,10 @@ def test_another_thread_with_the_id_of_one_that_ended_begins_anew() -> None:
 
 
 def test_of_many_owners_that_ended_those_waited_for_most_are_told() -> None:
-    sampled = Sampled()
+    sampled = WaitEstimator()
     for number in range(3000):
         owner = Object(Kind.MUTEX, 0x1000, 1000 + number)
-        waits = {100: OutsideWait(100, 1, number, 1.0 * number, MUTEX, owner)}
+        waits = {100: ObjectWait(100, 1, number, 1.0 * number, MUTEX, owner)}
         sampled.add(1.0 * number, waits)
         sampled.add(number + 0.5 + number / 10_000, waits)
         sampled.forget_threads({1}, {100, 1000}, set())
@@ -306,9 +306,9 @@ def test_of_many_owners_that_ended_those_waited_for_most_are_told() -> None:
 
 
 def test_a_thread_that_waits_on_differs_in_its_times_alone() -> None:
-    sampled, stack = Sampled(), 1 << 33
+    sampled, stack = WaitEstimator(), 1 << 33
     resolver = Resolver(os.getpid())
-    picture = OutsidePicture(resolver, sampled, lambda id_: (), lambda wait: ())
+    picture = SamplingBuilder(resolver, sampled, lambda id_: (), lambda wait: ())
     asleep = Sample(100, 100, 1, "worker", "S", 0.25, 0.0, None, 1, 10.0)
     holder = Sample(101, 101, 2, "holder", "S", 0.5, 0.0, None, 1, 10.0)
     samples, waits = {101: holder, 100: asleep}, {100: wait(100, 1, 10.0)}
@@ -319,7 +319,7 @@ def test_a_thread_that_waits_on_differs_in_its_times_alone() -> None:
         assert waiter.waiting_for is not None
         waits_for = waiter.waiting_for
         assert (waits_for.lock, waits_for.kind, waits_for.stack) == (1, Kind.MUTEX, stack)
-        assert (waits_for.for_s, waits_for.holders) == (now - 10.0, (101,))
+        assert (waits_for.duration_s, waits_for.holders) == (now - 10.0, (101,))
         assert waiter.wait_s == ({Kind.MUTEX: now - 10.0} if number else {})
         assert waiter.cpu_s == 0.25
         assert [held.lock for held in other.holds] == [1]
@@ -343,8 +343,8 @@ def test_a_thread_that_waits_on_differs_in_its_times_alone() -> None:
 
 
 def test_a_lock_that_nobody_waits_for_is_the_same_object_until_something_of_it_changes() -> None:
-    sampled, resolver = Sampled(), Resolver(os.getpid())
-    picture = OutsidePicture(resolver, sampled, lambda id_: (), lambda wait: ())
+    sampled, resolver = WaitEstimator(), Resolver(os.getpid())
+    picture = SamplingBuilder(resolver, sampled, lambda id_: (), lambda wait: ())
     at, seen = 10.0, list[Lock]()
     for waits in ({100: wait(100, 1, 10.0)}, {}, {}, {}):
         sampled.add(at, waits)
@@ -373,7 +373,7 @@ def test_sums_of_short_waits_are_right_within_their_error() -> None:
             begin = at + chance.expovariate(20)
             at = begin + chance.expovariate(50)
             waits.append((begin, at))
-        sampled = Sampled()
+        sampled = WaitEstimator()
         for number in range(1000):
             now = number / 100
             found = [seq for seq, (begin, end) in enumerate(waits) if begin <= now < end]

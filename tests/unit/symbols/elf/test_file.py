@@ -506,7 +506,7 @@ def test_what_is_no_regular_file_is_never_opened(tmp_path: Path) -> None:
 
 
 def test_few_files_are_kept_open(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(modules, "_MOST_MODULES", 5)
+    monkeypatch.setattr(modules, "_MAX_MODULES", 5)
     monkeypatch.setattr(modules, "_modules", OrderedDict())
     built.separate(built.directory / ".debug" / "program.debug")
     built.run("objcopy", "--add-gnu-debuglink=.debug/program.debug", built.path)

@@ -160,7 +160,7 @@ class Looks:
         self.stacks = PythonStacks(cast(PythonReader, self.reader), Stacks().of)
         self.last = snapshot()
 
-    def look(self, seq: int | None, stack: int = STACK) -> list[str]:
+    def scan(self, seq: int | None, stack: int = STACK) -> list[str]:
         """Return the functions of the thread's stack."""
         waits = {} if seq is None else {TID: (1, seq)}
         self.stacks.begin(lambda: waits)
@@ -174,7 +174,7 @@ class Looks:
 
 
 @pytest.fixture
-def looks(monkeypatch: pytest.MonkeyPatch) -> Looks:
+def scans(monkeypatch: pytest.MonkeyPatch) -> Looks:
     return Looks(monkeypatch)
 
 
@@ -183,130 +183,130 @@ PYTHON = ["get", "start_thread"]
 ANSWER = {TID: runs("get")}
 
 
-def test_a_wait_is_read_once_it_lasts_and_then_known(looks: Looks) -> None:
-    assert looks.look(1) == NATIVE
-    assert looks.reader.asked == 0, "it might be over at once"
-    assert looks.look(1) == NATIVE
-    assert looks.reader.asked == 1
-    looks.reader.ready = ANSWER
+def test_a_wait_is_read_once_it_lasts_and_then_known(scans: Looks) -> None:
+    assert scans.scan(1) == NATIVE
+    assert scans.reader.asked == 0, "it might be over at once"
+    assert scans.scan(1) == NATIVE
+    assert scans.reader.asked == 1
+    scans.reader.ready = ANSWER
     for _ in range(3):
-        assert looks.look(1) == PYTHON
-        (stack,) = set(looks.last.stacks) - {STACK}
+        assert scans.scan(1) == PYTHON
+        (stack,) = set(scans.last.stacks) - {STACK}
         assert stack == FIRST_ID
-    assert looks.reader.asked == 1
-    assert document(looks.last)["stacks"][str(FIRST_ID)][0]["module"] == "python"
+    assert scans.reader.asked == 1
+    assert document(scans.last)["stacks"][str(FIRST_ID)][0]["module"] == "python"
 
 
-def test_another_wait_has_other_functions(looks: Looks) -> None:
-    looks.look(1)
-    looks.look(1)
-    looks.reader.ready = ANSWER
-    assert looks.look(2) == NATIVE, "the answer may be of either"
-    assert looks.look(1) == NATIVE
-    assert looks.look(2) == NATIVE
-    assert looks.look(2) == NATIVE
-    assert looks.reader.asked == 2
-    looks.reader.ready = {TID: runs("put")}
-    assert looks.look(2) == ["put", "start_thread"]
-    assert looks.look(None) == NATIVE
+def test_another_wait_has_other_functions(scans: Looks) -> None:
+    scans.scan(1)
+    scans.scan(1)
+    scans.reader.ready = ANSWER
+    assert scans.scan(2) == NATIVE, "the answer may be of either"
+    assert scans.scan(1) == NATIVE
+    assert scans.scan(2) == NATIVE
+    assert scans.scan(2) == NATIVE
+    assert scans.reader.asked == 2
+    scans.reader.ready = {TID: runs("put")}
+    assert scans.scan(2) == ["put", "start_thread"]
+    assert scans.scan(None) == NATIVE
 
 
-def test_an_answer_that_comes_while_waits_are_read_is_too_new(looks: Looks) -> None:
-    looks.look(1)
-    looks.look(1)
-    looks.stacks.begin(dict)
-    looks.reader.ready = ANSWER
-    shown = looks.stacks.shown(snapshot(), {TID: (1, 1)})
+def test_an_answer_that_comes_while_waits_are_read_is_too_new(scans: Looks) -> None:
+    scans.scan(1)
+    scans.scan(1)
+    scans.stacks.begin(dict)
+    scans.reader.ready = ANSWER
+    shown = scans.stacks.shown(snapshot(), {TID: (1, 1)})
     assert set(shown.stacks) == {STACK}
-    assert looks.look(1) == PYTHON, "the next look may use it"
+    assert scans.scan(1) == PYTHON, "the next look may use it"
 
 
-def test_of_a_lock_without_a_name_brief_waits_are_read_at_once(looks: Looks) -> None:
+def test_of_a_lock_without_a_name_brief_waits_are_read_at_once(scans: Looks) -> None:
     nameless = "sem 0x55d000001040"
 
-    def look(seq: int, before: int) -> bool:
+    def scan(seq: int, before: int) -> bool:
         """Whether the wait is known in a look before which there was another one."""
-        looks.stacks.begin(lambda: {TID: (1, before)})
-        looks.last = looks.stacks.shown(snapshot(lock=nameless), {TID: (1, seq)})
-        return FIRST_ID in looks.last.stacks
+        scans.stacks.begin(lambda: {TID: (1, before)})
+        scans.last = scans.stacks.shown(snapshot(lock=nameless), {TID: (1, seq)})
+        return FIRST_ID in scans.last.stacks
 
-    assert not look(1, 1)
-    assert (looks.reader.asked, looks.stacks.asks_for_another_look) == (0, True)
-    looks.reader.ready = ANSWER
-    assert not look(3, 2), "it was over before it was read"
-    assert not looks.stacks.learned
-    looks.reader.ready = ANSWER
-    assert look(4, 4)
-    assert (looks.reader.asked, looks.stacks.learned) == (2, True)
+    assert not scan(1, 1)
+    assert (scans.reader.asked, scans.stacks.asks_for_another_scan) == (0, True)
+    scans.reader.ready = ANSWER
+    assert not scan(3, 2), "it was over before it was read"
+    assert not scans.stacks.learned
+    scans.reader.ready = ANSWER
+    assert scan(4, 4)
+    assert (scans.reader.asked, scans.stacks.learned) == (2, True)
     for seq in range(5, 40):
-        looks.reader.ready = {}
-        assert not look(seq, seq)
-    assert looks.reader.asked == 16, "not for ever"
-    assert not looks.stacks.asks_for_another_look
+        scans.reader.ready = {}
+        assert not scan(seq, seq)
+    assert scans.reader.asked == 16, "not for ever"
+    assert not scans.stacks.asks_for_another_scan
 
 
-def test_of_one_with_a_name_they_are_not(looks: Looks) -> None:
+def test_of_one_with_a_name_they_are_not(scans: Looks) -> None:
     for seq in range(5):
-        looks.look(seq)
-    assert looks.reader.asked == 0
+        scans.scan(seq)
+    assert scans.reader.asked == 0
 
 
-def test_what_fits_nowhere_is_not_asked_for_again(looks: Looks) -> None:
-    looks.look(1)
-    looks.look(1)
-    looks.reader.ready = {TID: runs("a", "b")}
+def test_what_fits_nowhere_is_not_asked_for_again(scans: Looks) -> None:
+    scans.scan(1)
+    scans.scan(1)
+    scans.reader.ready = {TID: runs("a", "b")}
     for _ in range(3):
-        assert looks.look(1) == NATIVE
-    assert looks.reader.asked == 1
+        assert scans.scan(1) == NATIVE
+    assert scans.reader.asked == 1
 
 
-def test_a_stack_that_was_cut_says_so_all_the_same(looks: Looks) -> None:
-    looks.look(1, CUT_STACK)
-    looks.look(1, CUT_STACK)
-    looks.reader.ready = {TID: runs("a", "b")}
-    assert looks.look(1, CUT_STACK) == ["a", "b", CUT.function]
+def test_a_stack_that_was_cut_says_so_all_the_same(scans: Looks) -> None:
+    scans.scan(1, CUT_STACK)
+    scans.scan(1, CUT_STACK)
+    scans.reader.ready = {TID: runs("a", "b")}
+    assert scans.scan(1, CUT_STACK) == ["a", "b", CUT.function]
 
 
-def test_a_thread_that_was_missed_is_asked_for_again(looks: Looks) -> None:
-    looks.look(1)
+def test_a_thread_that_was_missed_is_asked_for_again(scans: Looks) -> None:
+    scans.scan(1)
     for _ in range(20):
-        looks.look(1)
-        looks.reader.ready = {}
-    assert looks.reader.asked == 8, "not for ever"
-    looks.look(2)
+        scans.scan(1)
+        scans.reader.ready = {}
+    assert scans.reader.asked == 8, "not for ever"
+    scans.scan(2)
     for answer in {}, ANSWER:
-        looks.look(2)
-        looks.reader.ready = answer
-    assert looks.look(2) == PYTHON
+        scans.scan(2)
+        scans.reader.ready = answer
+    assert scans.scan(2) == PYTHON
 
 
-def test_where_nothing_is_python_nothing_is_asked(looks: Looks) -> None:
+def test_where_nothing_is_python_nothing_is_asked(scans: Looks) -> None:
     for _ in range(3):
-        looks.look(1, stack=CUT_STACK + 1)
-    assert looks.reader.asked == 0
+        scans.scan(1, stack=CUT_STACK + 1)
+    assert scans.reader.asked == 0
 
 
-def test_one_look_alone_waits_for_the_answer(looks: Looks) -> None:
-    looks.reader.ready = None
-    stacks, waits = looks.stacks, {TID: (1, 1)}
+def test_one_look_alone_waits_for_the_answer(scans: Looks) -> None:
+    scans.reader.ready = None
+    stacks, waits = scans.stacks, {TID: (1, 1)}
 
     def answer(timeout_s: float = 0.0) -> Any:
-        return ANSWER if looks.reader.asking else None
+        return ANSWER if scans.reader.asking else None
 
-    looks.reader.answer = answer  # type: ignore[method-assign]
+    scans.reader.answer = answer  # type: ignore[method-assign]
     assert FIRST_ID in stacks.resolved(snapshot(), waits, lambda: waits).stacks
     other: dict[int, tuple[int, int]] = {TID: (1, 2)}
     assert FIRST_ID + 1 not in stacks.resolved(snapshot(), other, lambda: waits).stacks
 
 
-def test_an_answer_to_an_older_question_is_of_the_waits_of_then(looks: Looks) -> None:
-    looks.look(1)
-    looks.look(1)
+def test_an_answer_to_an_older_question_is_of_the_waits_of_then(scans: Looks) -> None:
+    scans.scan(1)
+    scans.scan(1)
     waits = {TID: (1, 2)}
-    looks.reader.answer = lambda timeout_s=0.0: None  # type: ignore[method-assign, assignment]
-    assert set(looks.stacks.resolved(snapshot(), waits, lambda: waits).stacks) == {STACK}
-    looks.reader.answer = lambda timeout_s=0.0: ANSWER  # type: ignore[method-assign, assignment]
-    assert set(looks.stacks.resolved(snapshot(), waits, lambda: waits).stacks) == {STACK}
+    scans.reader.answer = lambda timeout_s=0.0: None  # type: ignore[method-assign, assignment]
+    assert set(scans.stacks.resolved(snapshot(), waits, lambda: waits).stacks) == {STACK}
+    scans.reader.answer = lambda timeout_s=0.0: ANSWER  # type: ignore[method-assign, assignment]
+    assert set(scans.stacks.resolved(snapshot(), waits, lambda: waits).stacks) == {STACK}
 
 
 @pytest.mark.parametrize(

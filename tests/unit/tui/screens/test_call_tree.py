@@ -19,8 +19,8 @@ from locktop.collector.model import Snapshot, WaitStack
 from locktop.collector.profile import vsperf_report
 from locktop.collector.profile.call_tree import Node
 from locktop.collector.profile.profile import ReportProfile, SnapshotProfile
-from locktop.tui.app import CallersApp, LocktopApp
-from locktop.tui.screens.call_tree import CallersScreen
+from locktop.tui.app import CallTreeApp, LocktopApp
+from locktop.tui.screens.call_tree import CallTreeScreen
 from locktop.tui.views.call_tree_rows import fit_chain
 from locktop.tui.widgets.item_list import ItemList
 
@@ -78,7 +78,7 @@ class View:
     @property
     def under_cursor(self) -> str:
         screen = self.app.screen
-        assert isinstance(screen, CallersScreen)
+        assert isinstance(screen, CallTreeScreen)
         used = screen.list_in_use()
         assert used.current is not None
         return "".join(text for text, _ in used._row(used.current))
@@ -101,7 +101,7 @@ async def live(
 @asynccontextmanager
 async def of_report(data: bytes = REPORT) -> AsyncIterator[View]:
     profile = ReportProfile(vsperf_report.parse(data, "x.csv"), "x.csv")
-    app = CallersApp(profile, "night", environ={}, now=lambda: 0.0)
+    app = CallTreeApp(profile, "night", environ={}, now=lambda: 0.0)
     async with app.run_test(size=(100, 30)) as pilot:
         view = View(app, pilot, pictures.HandFeed(pictures.empty()), [0.0])
         await view.settle()
@@ -110,7 +110,7 @@ async def of_report(data: bytes = REPORT) -> AsyncIterator[View]:
 
 async def test_c_shows_the_callers_and_escape_goes_back() -> None:
     async with live(pictures.deadlock()) as view:
-        assert isinstance(view.app.screen, CallersScreen)
+        assert isinstance(view.app.screen, CallTreeScreen)
         assert "94% ━━━━━━━╸  1h28m      - ▾ start_thread [libc.so.6]" in view.text
         assert "ITSELF FUNCTION" in view.text
         await view.keys("escape")

@@ -17,7 +17,7 @@ from unit.builders import scenarios as pictures
 from locktop.collector.model import Lock
 from locktop.collector.sources.launch import LEVELS
 from locktop.tui.app import LocktopApp
-from locktop.tui.widgets.footer import Foot
+from locktop.tui.widgets.footer import Footer
 
 
 async def test_says_first_what_is_stuck_for_how_long_because_of_whom_and_where() -> None:
@@ -387,7 +387,7 @@ async def test_what_is_told_covers_the_keys_and_nothing_else(
         assert screen.lines[-1].startswith(" Saved /")
         assert screen.lines[-1].endswith("e/locktop-store-4711-20261121T031245Z.json")
         assert len(screen.lines[-1]) <= 80
-        screen.app.screen.query_one(Foot).clear()
+        screen.app.screen.query_one(Footer).clear()
         await screen.says(before[-1])
 
 
@@ -399,7 +399,7 @@ async def test_what_is_known_of_the_picture_is_told_flagged_and_in_the_help() ->
         await screen.says("2 notes: ?")
         told = " ".join(line.strip() for line in screen.lines[-4:])
         assert all(note.strip() in told for note in notes)
-        screen.app.screen.query_one(Foot).clear()
+        screen.app.screen.query_one(Footer).clear()
         await screen.keys("question_mark")
         await screen.says("other locks are one")
 

@@ -42,7 +42,7 @@ async def test_a_group_is_opened_and_closed_and_the_cursor_stays() -> None:
         await screen.keys("right", "down")
         assert screen.threads.current == 2
         assert "of a thread" in screen.text
-        await screen.show(replace(pictures.pools(each=4, for_s=3.0)))
+        await screen.show(replace(pictures.pools(each=4, duration_s=3.0)))
         assert screen.threads.current == 2
         await screen.keys("left")
         assert "of threads that do the same" in screen.text
@@ -76,7 +76,7 @@ async def test_a_filter_finds_one_thread_of_a_group() -> None:
 
 
 async def test_of_short_waits_the_row_stays_though_each_thread_does_something_else() -> None:
-    def look(waiting: int) -> Snapshot:
+    def scan(waiting: int) -> Snapshot:
         threads = tuple(
             pictures.thread(
                 10 + i, f"worker-{i}", ThreadState.WAITING if i < waiting else ThreadState.RUNNING,
@@ -87,18 +87,18 @@ async def test_of_short_waits_the_row_stays_though_each_thread_does_something_el
         )  # fmt: skip
         return pictures.snapshot(threads, (pictures.lock(1, "g_a"), pictures.lock(2, "g_b")))
 
-    few = replace(look(3), threads=look(3).threads[:7])
+    few = replace(scan(3), threads=scan(3).threads[:7])
     async with opened(few, size=(120, 40)) as screen:
         await screen.keys("tab")
         assert len(rows(screen)) == 7, "so few are clearer apart"
-    async with opened(look(3), size=(120, 40)) as screen:
+    async with opened(scan(3), size=(120, 40)) as screen:
         await screen.keys("tab")
         (row,) = rows(screen)
         assert row.split()[:6] == ["*▸", "worker-#", "x8", "3", "wait", "g_a"]
         assert "g_a +1" in row
         before = screen.threads.current
         for waiting, says in ((5, "5 wait"), (0, "running"), (8, "waiting")):
-            await screen.show(look(waiting))
+            await screen.show(scan(waiting))
             assert says in rows(screen)[0]
             assert screen.threads.current == before
 

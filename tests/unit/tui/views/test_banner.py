@@ -7,16 +7,16 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from unit.builders import scenarios as pictures
 
-from locktop.collector.model import How
+from locktop.collector.model import BlockReason
 from locktop.tui.views.banner import banner
 from locktop.tui.views.deadlock_details import deadlock_details
-from locktop.tui.views.snapshot_index import Picture
+from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.styled_line import line_text
 
 
 def test_banner_has_all_places_of_a_ring_and_is_no_higher_than_asked() -> None:
-    picture = Picture(pictures.deadlock())
-    assert banner(Picture(pictures.normal()), 5, 120) == ()
+    picture = SnapshotIndex(pictures.deadlock())
+    assert banner(SnapshotIndex(pictures.normal()), 5, 120) == ()
     for width in (80, 120):
         lines = [line_text(line) for line in banner(picture, 5, width)]
         assert len(lines) == 4
@@ -30,24 +30,24 @@ def test_banner_has_all_places_of_a_ring_and_is_no_higher_than_asked() -> None:
 def test_the_banner_tells_behind_from_held_and_itself_from_each_other() -> None:
     stuck = pictures.deadlock()
     whole = stuck.deadlocks[0]
-    edges = (replace(whole.cycle[0], how=How.BEHIND), *whole.cycle[1:])
+    edges = (replace(whole.cycle[0], how=BlockReason.BEHIND), *whole.cycle[1:])
     behind = replace(stuck, deadlocks=(replace(whole, cycle=edges),))
     for width in (80, 200):
-        first, second = (line_text(line) for line in banner(Picture(behind), 5, width)[1:3])
+        first, second = (line_text(line) for line in banner(SnapshotIndex(behind), 5, width)[1:3])
         assert "behind" in first
         assert "held by" not in first
         assert "behind" not in second
-    for how in How:
+    for how in BlockReason:
         for held_by in (4731, 0):
             edge = replace(whole.cycle[0], how=how, held_by=held_by)
             seen = replace(stuck, deadlocks=(replace(whole, cycle=(edge,)),))
             for width in (80, 200):
-                said = line_text(banner(Picture(seen), 5, width)[1])
+                said = line_text(banner(SnapshotIndex(seen), 5, width)[1])
                 assert ("philosopher-1" if held_by else "anybody") in said
-                assert ("held by" in said) == (how is How.HELD and width == 200)
+                assert ("held by" in said) == (how is BlockReason.HELD and width == 200)
     itself = replace(whole.cycle[0], held_by=whole.cycle[0].tid)
     alone = replace(whole, certain=False, doubt="who knows", cycle=(itself,))
-    picture = Picture(replace(stuck, deadlocks=(alone,)))
+    picture = SnapshotIndex(replace(stuck, deadlocks=(alone,)))
     title = line_text(banner(picture, 5, 120)[0])
     assert "POSSIBLE DEADLOCK for 41.7s: 1 thread waits for itself " in title
     text = [line_text(line) for line in deadlock_details(picture)]
@@ -59,7 +59,7 @@ def test_the_banner_tells_all_edges_in_the_same_words() -> None:
     stuck = pictures.deadlock()
     whole = stuck.deadlocks[0]
     shorter = replace(whole, cycle=(replace(whole.cycle[0], site=0), *whole.cycle[1:]))
-    picture = Picture(replace(stuck, deadlocks=(shorter,)))
+    picture = SnapshotIndex(replace(stuck, deadlocks=(shorter,)))
     seen = set()
     for width in range(60, 160):
         texts = [line_text(line) for line in banner(picture, 5, width)[1:]]
@@ -77,7 +77,7 @@ def test_banner_has_the_place_of_the_call_where_there_are_no_stacks() -> None:
         for t in stuck.threads
     )
     bare = replace(stuck, deadlocks=(replace(stuck.deadlocks[0], cycle=cycle),), threads=threads)
-    for line in banner(Picture(bare), 5, 120)[1:]:
+    for line in banner(SnapshotIndex(bare), 5, 120)[1:]:
         assert "; at cache_put cache.c:88, taken at take_left ring.c:31" in line_text(line)
 
 
@@ -86,20 +86,20 @@ def test_banner_shares_the_room_between_a_long_name_and_the_places() -> None:
     locks = tuple(
         replace(k, name=f"customer_database_pool_{k.name}_manager_lock") for k in stuck.locks
     )
-    for line in banner(Picture(replace(stuck, locks=locks)), 5, 80)[1:]:
+    for line in banner(SnapshotIndex(replace(stuck, locks=locks)), 5, 80)[1:]:
         text = line_text(line)
         assert "wants custome" in text
         assert "_lock of philosopher-" in text
         assert ", at take_right:36" in text
 
 
-def with_functions(**names: str) -> Picture:
+def with_functions(**names: str) -> SnapshotIndex:
     stuck = pictures.deadlock()
     stacks = {
         k: tuple(replace(f, function=names["at"]) for f in v) for k, v in stuck.stacks.items()
     }
     sites = {k: replace(f, function=names["taken"]) for k, f in stuck.sites.items()}
-    return Picture(replace(stuck, stacks=stacks, sites=sites))
+    return SnapshotIndex(replace(stuck, stacks=stacks, sites=sites))
 
 
 @pytest.mark.parametrize("at", ["f", "account_debit_in_a_long_name", "線程" * 30])

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from unit.builders import scenarios as pictures
 
-from locktop.collector.model import Doing, Held, Kind, ThreadNow
+from locktop.collector.model import ActivityState, Held, Kind, ThreadActivity
 from locktop.tui.views import lock_list, thread_list
-from locktop.tui.views.snapshot_index import Picture
+from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.sorting import Ordering, matches
 from locktop.tui.views.styled_line import line_text
 from locktop.tui.views.table import lay_out
@@ -17,7 +17,7 @@ from locktop.tui.views.table import lay_out
 
 @pytest.mark.parametrize("width", range(60, 220, 7))
 def test_rows_fill_the_width_exactly_and_stand_under_their_titles(width: int) -> None:
-    picture = Picture(pictures.hostile())
+    picture = SnapshotIndex(pictures.hostile())
     locks = lay_out(lock_list.columns(picture), width)
     threads = lay_out(thread_list.columns(picture), width)
     for lock in picture.locks.values():
@@ -34,7 +34,7 @@ def test_rows_fill_the_width_exactly_and_stand_under_their_titles(width: int) ->
 def test_long_names_in_lists_keep_both_ends() -> None:
     calm = pictures.normal()
     locks = tuple(replace(k, name=f"customer::database::pool_{k.id}_mutex") for k in calm.locks)
-    picture = Picture(replace(calm, locks=locks))
+    picture = SnapshotIndex(replace(calm, locks=locks))
     table = lay_out(lock_list.columns(picture), 80)
     assert "*customer::…ol_1_mutex" in line_text(table.line(picture.locks[1], ("*", "waiting")))
     waits = lay_out(thread_list.columns(picture), 80)
@@ -42,26 +42,28 @@ def test_long_names_in_lists_keep_both_ends() -> None:
 
 
 def test_rows_have_few_runs() -> None:
-    picture = Picture(pictures.normal())
+    picture = SnapshotIndex(pictures.normal())
     table = lay_out(lock_list.columns(picture), 120)
     rows = [table.line(lock, lock_list.mark(picture, lock)) for lock in picture.locks.values()]
     assert max(len(row) for row in rows) <= 8
 
 
 def test_every_kind_of_lock_has_room_for_its_name() -> None:
-    kinds = next(c for c in lock_list.columns(Picture(pictures.empty())) if c.title == "KIND")
+    kinds = next(c for c in lock_list.columns(SnapshotIndex(pictures.empty())) if c.title == "KIND")
     assert max(len(kind.value) for kind in Kind) <= kinds.width
 
 
 def test_a_lock_that_is_never_let_go_of_is_held_all_the_time() -> None:
     lock = replace(pictures.deadlock().locks[0], hold_timed=0)
-    columns = {column.title: column for column in lock_list.columns(Picture(pictures.deadlock()))}
+    columns = {
+        column.title: column for column in lock_list.columns(SnapshotIndex(pictures.deadlock()))
+    }
     assert columns["HELD%"].cell(lock)[0] == "100%"
     assert columns["HELD%"].cell(pictures.lock(1, "new"))[0] == "-"
 
 
 def test_lists_name_a_place_by_function_and_line() -> None:
-    picture = Picture(pictures.deadlock())
+    picture = SnapshotIndex(pictures.deadlock())
     locks = {column.title: column for column in lock_list.columns(picture)}
     threads = {column.title: column for column in thread_list.columns(picture)}
     assert locks["HELD AT"].cell(picture.locks[10])[0] == "take_left:31"
@@ -91,9 +93,12 @@ def test_on_a_wide_screen_each_contended_lock_has_what_its_holder_does() -> None
     calm = pictures.normal()
     waits = replace(calm.threads[4], holds=(Held(3, 0x401100, 1.0),))
     third = replace(
-        calm.locks[2], holders=(4715,), waiters=(4712,), holder_now=ThreadNow(4715, Doing.WAITING)
+        calm.locks[2],
+        holders=(4715,),
+        waiters=(4712,),
+        holder_activity=ThreadActivity(4715, ActivityState.WAITING),
     )
-    picture = Picture(
+    picture = SnapshotIndex(
         replace(
             calm,
             threads=(*calm.threads[:4], waits, *calm.threads[5:]),

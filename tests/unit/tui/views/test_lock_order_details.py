@@ -12,9 +12,9 @@ from unit.builders import scenarios as pictures
 from locktop.collector.config import suppressions
 from locktop.collector.model import Frame, OrderCycle, OrderEdge, Snapshot
 from locktop.collector.sources.base import Source
-from locktop.tui.feed import WorkerFeed
+from locktop.tui.feed import PollerFeed
 from locktop.tui.views.lock_order_details import order_details
-from locktop.tui.views.snapshot_index import Picture
+from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.status import notes
 from locktop.tui.views.styled_line import line_text
 
@@ -22,7 +22,7 @@ ALARMING = {"alarm", "stuck", "waiting"}
 
 
 def told(snapshot: Snapshot) -> str:
-    return "\n".join(line_text(line) for line in order_details(Picture(snapshot)))
+    return "\n".join(line_text(line) for line in order_details(SnapshotIndex(snapshot)))
 
 
 def test_each_step_has_its_thread_both_locks_both_places_and_how_sure_it_is() -> None:
@@ -45,7 +45,7 @@ def test_each_step_has_its_thread_both_locks_both_places_and_how_sure_it_is() ->
 
 
 def test_it_is_in_no_colour_of_alarm() -> None:
-    lines = list(order_details(Picture(pictures.orders(pictures.deadlock()))))
+    lines = list(order_details(SnapshotIndex(pictures.orders(pictures.deadlock()))))
     assert not {style for line in lines for _, style in line} & ALARMING
 
 
@@ -126,7 +126,7 @@ class OneLook:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = replace(snapshot, ended=True)
 
-    def look(self, resolve: bool = False) -> Snapshot:
+    def scan(self, resolve: bool = False) -> Snapshot:
         return self._snapshot
 
     def waits(self) -> None:
@@ -144,7 +144,7 @@ class OneLook:
 
 def test_a_suppression_file_counts_on_the_screen_too() -> None:
     source: Source = OneLook(pictures.orders())
-    feed, seen = WorkerFeed(source), queue.Queue[Snapshot]()
+    feed, seen = PollerFeed(source), queue.Queue[Snapshot]()
     feed.suppressions = suppressions.parse("take_right  # one thread only\n", "here")
     feed.start(seen.put, 0.1)
     try:

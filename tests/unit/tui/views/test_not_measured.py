@@ -15,12 +15,12 @@ from locktop.tui.views.class_details import class_details
 from locktop.tui.views.group_details import group_details
 from locktop.tui.views.headline import headline
 from locktop.tui.views.shorten import middle
-from locktop.tui.views.snapshot_index import Picture
+from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.styled_line import line_text
 from locktop.tui.views.thread_details import thread_details
 
 
-def outside() -> Snapshot:
+def native_stacks() -> Snapshot:
     return replace(pictures.normal(), source="proc", level="sampled")
 
 
@@ -46,22 +46,22 @@ def of_python(count: int = 3) -> Snapshot:
 
 
 def details_of(seen: Snapshot, thread: Thread) -> str:
-    return "\n".join(map(line_text, thread_details(Picture(seen), thread)))
+    return "\n".join(map(line_text, thread_details(SnapshotIndex(seen), thread)))
 
 
 def test_no_deadlock_is_seen_is_not_that_there_is_none() -> None:
-    assert no_deadlock(Picture(pictures.normal())).startswith("There is no deadlock.")
-    hidden = Picture(of_python())
+    assert no_deadlock(SnapshotIndex(pictures.normal())).startswith("There is no deadlock.")
+    hidden = SnapshotIndex(of_python())
     assert no_deadlock(hidden) == (
         "No deadlock is seen; who has what 3 threads wait for is not known."
     )
-    assert "who has what a thread waits for" in no_deadlock(Picture(of_python(1)))
+    assert "who has what a thread waits for" in no_deadlock(SnapshotIndex(of_python(1)))
     calm = replace(of_python(0), threads=())
-    assert no_deadlock(Picture(calm)) == (
+    assert no_deadlock(SnapshotIndex(calm)) == (
         "No deadlock is seen. What could come about is not known from outside."
     )
     dormant = replace(pictures.normal(), threads=(), complete=False)
-    assert "not all that is held is known" in no_deadlock(Picture(dormant))
+    assert "not all that is held is known" in no_deadlock(SnapshotIndex(dormant))
 
 
 async def test_the_key_says_so() -> None:
@@ -81,20 +81,20 @@ def test_the_probe_says_of_how_many_the_holder_is_not_known() -> None:
 
 
 def test_who_holds_the_locks_of_a_class() -> None:
-    picture = Picture(of_python())
+    picture = SnapshotIndex(of_python())
     (of,) = picture.classes.values()
     said = "\n".join(map(line_text, class_details(picture, of)))
     assert "held by   not known" in said
     free = replace(
         of_python(), threads=(), locks=tuple(replace(one, waiters=()) for one in of_python().locks)
     )
-    picture = Picture(free)
+    picture = SnapshotIndex(free)
     (of,) = picture.classes.values()
     assert "held by" not in "\n".join(map(line_text, class_details(picture, of)))
 
 
 def test_a_thread_seen_from_outside() -> None:
-    seen = outside()
+    seen = native_stacks()
     thread = replace(seen.threads[0], holds=(), wait_s={}, waiting_for=None)
     seen = replace(seen, threads=(thread, *seen.threads[1:]))
     said = details_of(seen, thread)
@@ -116,7 +116,7 @@ def test_threads_that_wait_for_what_nobody_owns_have_waited(sampled: bool) -> No
     )
     if not sampled:
         seen = replace(seen, source="preload", level="contended")
-    picture = Picture(replace(seen, threads=same))
+    picture = SnapshotIndex(replace(seen, threads=same))
     (group,) = picture.groups.values()
     said = "\n".join(map(line_text, group_details(picture, group)))
     assert "waited    28.0s for locks, all together" in said
@@ -124,8 +124,10 @@ def test_threads_that_wait_for_what_nobody_owns_have_waited(sampled: bool) -> No
 
 
 def test_the_first_line_has_room_for_it() -> None:
-    assert line_text(headline(Picture(of_python(1)), 76)).endswith("; holder not known")
-    assert line_text(headline(Picture(of_python(1)), 120)).endswith("who holds it is not known")
+    assert line_text(headline(SnapshotIndex(of_python(1)), 76)).endswith("; holder not known")
+    assert line_text(headline(SnapshotIndex(of_python(1)), 120)).endswith(
+        "who holds it is not known"
+    )
 
 
 def test_who_holds_a_lock_is_not_idle_on_a_page() -> None:

@@ -14,7 +14,7 @@ from unit.builders import scenarios as pictures
 from locktop.collector.export.text import time_split
 from locktop.collector.model import Counter, Counters, Switches, Thread, TimeSplit
 from locktop.tui.views import thread_list
-from locktop.tui.views.snapshot_index import Picture
+from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.styled_line import STYLES, line_text
 from locktop.tui.views.table import lay_out
 from locktop.tui.views.thread_details import thread_details
@@ -58,7 +58,7 @@ def test_what_is_left_over_goes_to_the_part_that_was_cut_most() -> None:
 
 @pytest.mark.parametrize("width", [80, 99, 100, 120, 137, 138, 200])
 def test_a_list_has_one_bar_and_it_is_where_its_title_is(width: int) -> None:
-    picture = Picture(pictures.normal())
+    picture = SnapshotIndex(pictures.normal())
     table = lay_out(thread_list.columns(picture), width)
     heading = line_text(table.heading())
     row = line_text(table.line(picture.threads[4714]))
@@ -74,7 +74,7 @@ def test_a_list_has_one_bar_and_it_is_where_its_title_is(width: int) -> None:
 
 
 def test_a_group_shows_the_mean_of_its_threads() -> None:
-    picture = Picture(pictures.pools())
+    picture = SnapshotIndex(pictures.pools())
     table = lay_out(thread_list.columns(picture), 120)
     group = next(iter(picture.groups.values()))
     threads = [replace(one, time=TimeSplit(cpu=1.0)) for one in group.threads]
@@ -88,7 +88,7 @@ def test_a_group_shows_the_mean_of_its_threads() -> None:
 def details(thread: Thread) -> str:
     calm = pictures.normal()
     threads = tuple(thread if one.tid == thread.tid else one for one in calm.threads)
-    picture = Picture(replace(calm, threads=threads))
+    picture = SnapshotIndex(replace(calm, threads=threads))
     return "\n".join(line_text(line) for line in thread_details(picture, thread))
 
 
@@ -168,7 +168,7 @@ async def test_a_group_is_not_followed() -> None:
     async with opened(pictures.pools()) as screen:
         await screen.keys("tab")
         assert screen.threads.current is not None
-        assert screen.threads.current not in Picture(pictures.pools()).threads
+        assert screen.threads.current not in SnapshotIndex(pictures.pools()).threads
         assert screen.feed.followed == 0
 
 
