@@ -64,7 +64,7 @@ def memcached(
     server = stack.enter_context(
         servers.running([*command, "-U", "0", "-t", "4"], level, lambda: servers.listens(port))
     )
-    client = [str(compiler.program("memload")), str(port), "16", str(batch), str(SECONDS)]
+    client = [str(compiler.program("memcached_load")), str(port), "16", str(batch), str(SECONDS)]
 
     def load() -> tuple[float, float]:
         said = json.loads(subprocess.run(client, capture_output=True, check=True).stdout)

@@ -48,15 +48,15 @@ STEPS = 300_000  # of the work that is always the same: some 15 ms
 
 #: What is watched: name, program and arguments, with the library or not.
 WATCHED = (
-    ("7 threads in pools", ("pools", "1"), False),
-    ("499 threads in pools", ("pools", "83"), False),
-    ("501 threads, half of them move", ("hall", "500"), False),
-    ("1,001 threads, half of them move", ("hall", "1000"), False),
-    ("499 threads in pools, with the library", ("pools", "83"), True),
-    ("501 threads, half of them move, with the library", ("hall", "500"), True),
+    ("7 threads in pools", ("six_pools", "1"), False),
+    ("499 threads in pools", ("six_pools", "83"), False),
+    ("501 threads, half of them move", ("thousand_threads", "500"), False),
+    ("1,001 threads, half of them move", ("thousand_threads", "1000"), False),
+    ("499 threads in pools, with the library", ("six_pools", "83"), True),
+    ("501 threads, half of them move, with the library", ("thousand_threads", "500"), True),
 )
 BARE = "bare"
-#: What loses: name and arguments of tests/targets/turns.c.
+#: What loses: name and arguments of tests/targets/contention/threads_take_turns.c.
 TURNING = (
     ("4 threads take turns at a mutex", ("lock", "4")),
     ("32 threads take turns at a mutex", ("lock", "32")),
@@ -231,7 +231,7 @@ def asked(target: Target) -> tuple[float, int, float]:
 def loss(compiler: Compiler, name: str, arguments: Sequence[str], rounds: int) -> list[str]:
     """Return the rows of the second table for one program."""
     own, other = sorted(os.sched_getaffinity(0))[:2]
-    command = ["taskset", "-c", str(own), compiler.program("turns"), *arguments]
+    command = ["taskset", "-c", str(own), compiler.program("threads_take_turns"), *arguments]
     with Target(command) as target:
         target.expect("ready")
         watchers = {"twice a second": INTERVAL_S, "without a pause": 0.0}

@@ -1,11 +1,11 @@
 """What many locks and many threads take: ``python bench/sizes.py``, as a table.
 
-Each case runs tests/targets/sizes.c without the library and with it. Memory is what the target's
-file takes. ns: a lock and unlock of a mutex that nobody else wants, the first time that a thread
-takes it, and later. Snapshot and check are those commands, start of Python, names and all; look is
-to look once more, after the first looks. All these times are of one processor, so that others who
-are busy do not count. Picture is the time by the wall clock from ``locktop -p PID`` to its first
-picture.
+Each case runs tests/targets/limits/locks_and_threads_by_count.c without the library and with it.
+Memory is what the target's file takes. ns: a lock and unlock of a mutex that nobody else wants, the
+first time that a thread takes it, and later. Snapshot and check are those commands, start of
+Python, names and all; look is to look once more, after the first looks. All these times are of one
+processor, so that others who are busy do not count. Picture is the time by the wall clock from
+``locktop -p PID`` to its first picture.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def main() -> None:
     print(" | snapshot | check | look | picture |")
     print("| --- |" + " ---: |" * 11)
     with tempfile.TemporaryDirectory() as directory:
-        program = Compiler(Path(directory)).program("sizes")
+        program = Compiler(Path(directory)).program("locks_and_threads_by_count")
         for case in CASES:
             print(measure(program, *case), flush=True)
 

@@ -111,12 +111,12 @@ def main() -> None:
     print(f"to load what follows stacks {both([told_by(_LOAD) for _ in range(rounds)])}")
     with tempfile.TemporaryDirectory() as directory:
         compiler = Compiler(Path(directory))
-        with Target([compiler.program("hall"), "500"]) as target:
+        with Target([compiler.program("thousand_threads"), "500"]) as target:
             target.expect("ready")
             scans = [told_by(_FIRST, str(target.pid)) for _ in range(rounds)]
             print(f"a first look at 501 threads {both(scans)}")
         for name, flags in BUILDS.items():
-            with Target([compiler.program("asleep", *flags)]) as target:
+            with Target([compiler.program("asleep_in_stack_shapes", *flags)]) as target:
                 tids = target.truth()
                 for way in WAYS:
                     unwinder = Unwinder(target.pid)

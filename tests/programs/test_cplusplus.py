@@ -18,7 +18,7 @@ def test_locks_of_cplusplus(
     primitive: str, kind: str, need: Need, start_target: StartTarget
 ) -> None:
     need("g++")
-    target = start_target("cxx", primitive)
+    target = start_target("cxx_primitives", primitive)
     truth = target.truth()
     assert truth["sum"] == SUM
 

@@ -26,7 +26,7 @@ def test_locks_of_rust(
     primitive: str, state: str, why: str, type_: str, need: Need, start_target: StartTarget
 ) -> None:
     need("rustc")
-    target = start_target("rust", primitive)
+    target = start_target("rust_primitives", primitive)
     truth = target.truth()
     assert truth["sum"] == 4 * 20000
 

@@ -80,7 +80,7 @@ def assert_steady(samples: list[Sample]) -> None:
 
 def test_nothing_leaks_and_nothing_is_lost(compiler: Compiler, directory: Path) -> None:
     environment = preload_environment() | {"LOCKTOP_DIR": str(directory)}
-    with Target([compiler.program("soak")], environment) as target:
+    with Target([compiler.program("soak_load")], environment) as target:
         target.expect("ready")
         source = attach(target.pid, only_exact=True)
         samples, own = [sample(target.pid)], psutil.Process().num_fds()

@@ -43,7 +43,7 @@ def of_name(snapshot: Snapshot, name: str) -> Pattern | None:
 @pytest.mark.parametrize("what", SHOWN)
 def test_a_pattern_is_told(what: str, start_target: StartTarget) -> None:
     name, lock = SHOWN[what]
-    target = start_target("patterns", what)
+    target = start_target("contention_patterns", what)
     target.expect("ready")
     with closing(attach(target.pid)) as source:
         deadline = time.monotonic() + PATIENCE_S
@@ -59,7 +59,7 @@ def test_a_pattern_is_told(what: str, start_target: StartTarget) -> None:
 @pytest.mark.parametrize("what", SHOWN)
 def test_what_only_looks_like_it_is_not_told(what: str, start_target: StartTarget) -> None:
     name, _ = SHOWN[what]
-    target = start_target("patterns", f"{what}-not")
+    target = start_target("contention_patterns", f"{what}-not")
     target.expect("ready")
     with closing(attach(target.pid)) as source:
         scans = [source.scan(), *(after_a_while(source) for _ in range(_SCANS))]
@@ -69,7 +69,7 @@ def test_what_only_looks_like_it_is_not_told(what: str, start_target: StartTarge
 def test_nobody_holds_a_lock_for_long_in_a_process_that_is_stopped(
     start_target: StartTarget,
 ) -> None:
-    target = start_target("patterns", "longhold-not")
+    target = start_target("contention_patterns", "longhold-not")
     target.expect("ready")
     target.process.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, target.pid, os.WSTOPPED | os.WNOWAIT)

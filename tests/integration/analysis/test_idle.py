@@ -36,7 +36,7 @@ KINDS = {"http": "cond", "turn": "cond", "db": "sem", "own": "sem"}
 @pytest.fixture
 def pools(start_target: StartTarget) -> Target:
     """Six pools, each thread in the wait that it stays in."""
-    target: Target = start_target("pools", str(EACH))
+    target: Target = start_target("six_pools", str(EACH))
     target.expect("ready")
 
     def all_there(document: dict[str, Any]) -> bool:
@@ -128,7 +128,7 @@ def test_a_malformed_file_is_one_line(pools: Target, config: Path, command: str)
 def test_threads_that_do_the_same_are_one_group(pools: Target) -> None:
     document = tool.snapshot(pools.pid)
     groups = {group["name"]: group for group in document["thread_groups"]}
-    assert set(groups) == {*(f"{pool}-#" for pool in KNOWN), "pools"}
+    assert set(groups) == {*(f"{pool}-#" for pool in KNOWN), "six_pools"}
     by_tid = {thread["tid"]: thread for thread in document["threads"]}
     assert sorted(tid for one in groups.values() for tid in one["threads"]) == sorted(by_tid)
     for pool, (idle, _) in KNOWN.items():
@@ -187,7 +187,7 @@ def test_of_a_saved_snapshot_waits_are_told_apart_anew(pools: Target, tmp_path: 
 def test_a_semaphore_used_as_a_lock_is_contention(
     start_target: StartTarget, first_value: str, holder: str, state: str, why: str
 ) -> None:
-    target = start_target("knots", first_value, holder, "meet 1, get e")
+    target = start_target("scripted_threads", first_value, holder, "meet 1, get e")
     waiter = int(target.truth()["tids"][1])
 
     def waits(document: dict[str, Any]) -> bool:

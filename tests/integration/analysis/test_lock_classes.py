@@ -42,18 +42,18 @@ def members(document: dict[str, Any], found: dict[str, Any]) -> list[dict[str, A
 
 
 def test_the_sums_of_a_class_are_those_of_the_program(start_target: StartTarget) -> None:
-    target = start_target("fleet")
+    target = start_target("array_and_heap_mutexes")
     truth = target.truth()
     document = folded(target.pid)
     objects, shards = sorted(document["lock_classes"], key=lambda found: -found["instances"])
     check(objects, truth["objects"], members(document, objects))
     check(shards, truth["shards"], members(document, shards))
-    assert objects["name"].startswith("mutex made in make_object (fleet.c:")
-    assert shards["name"] == "fleet.c: shards[].mu"
+    assert objects["name"].startswith("mutex made in make_object (array_and_heap_mutexes.c:")
+    assert shards["name"] == "array_and_heap_mutexes.c: shards[].mu"
 
 
 def test_on_the_page_for_a_ticket_they_are_two_lines(start_target: StartTarget) -> None:
-    target = start_target("fleet")
+    target = start_target("array_and_heap_mutexes")
     target.truth()
     page = report.render(snapshot_reader.parse(json.dumps(folded(target.pid)).encode(), "fleet"))
     table = page.split("LOCKS, most wait first")[1].split("\n\n")[0]
@@ -62,7 +62,7 @@ def test_on_the_page_for_a_ticket_they_are_two_lines(start_target: StartTarget) 
 
 
 def test_destroyed_locks_stay_in_their_class(start_target: StartTarget) -> None:
-    target = start_target("fleet")
+    target = start_target("array_and_heap_mutexes")
     truth = target.truth()
     target.go_on()
     target.expect("freed")

@@ -40,7 +40,7 @@ WALK = f"{SERVE}/walk/walk/walk/take"
 
 
 def test_each_way_has_the_waits_that_the_program_counted(start_target: StartTarget) -> None:
-    target = start_target("calltree")
+    target = start_target("waits_down_call_tree")
     truth = target.truth()
     found = paths(callers("-p", target.pid, "--weight", "count"))
     for path, count in ((GET, "gets"), (PUT, "puts"), (WALK, "walks")):
@@ -49,11 +49,11 @@ def test_each_way_has_the_waits_that_the_program_counted(start_target: StartTarg
     assert found[f"{WALK}/mutex g_table"]["value"] == truth["walks"]
     whole = truth["gets"] + truth["puts"] + truth["walks"]
     assert (found[SERVE]["value"], found[SERVE]["own"]) == (whole, 0)
-    assert found[GET]["place"]["file"].endswith("calltree.c")
+    assert found[GET]["place"]["file"].endswith("waits_down_call_tree.c")
 
 
 def test_each_way_has_the_time_that_the_program_measured(start_target: StartTarget) -> None:
-    target = start_target("calltree")
+    target = start_target("waits_down_call_tree")
     truth = target.truth()
     document = callers("-p", target.pid)
     found = paths(document)
@@ -66,7 +66,7 @@ def test_each_way_has_the_time_that_the_program_measured(start_target: StartTarg
 
 
 def test_butterfly_of_what_was_called_from_three_places(start_target: StartTarget) -> None:
-    target = start_target("calltree")
+    target = start_target("waits_down_call_tree")
     truth = target.truth()
     made = callers("-p", target.pid, "--weight", "count", "--function", "take")["butterfly"]
     assert {wing["function"]: wing["value"] for wing in made["callers"]} == {
@@ -79,7 +79,7 @@ def test_butterfly_of_what_was_called_from_three_places(start_target: StartTarge
 
 
 def test_the_same_out_of_a_saved_snapshot(start_target: StartTarget, tmp_path: Path) -> None:
-    target = start_target("calltree")
+    target = start_target("waits_down_call_tree")
     target.truth()
     live = paths(callers("-p", target.pid, "--weight", "count"))
     for form in ("json", "msgpack"):
@@ -93,7 +93,7 @@ def test_the_same_out_of_a_saved_snapshot(start_target: StartTarget, tmp_path: P
 
 
 def test_on_a_terminal_the_view_opens_on_a_process(start_target: StartTarget, need: Need) -> None:
-    target = start_target("calltree")
+    target = start_target("waits_down_call_tree")
     truth = target.truth()
     counted = ("callers", "-p", target.pid, "--weight", "count")
     with Screen(need("tmux"), *counted, width=100, height=30) as screen:

@@ -22,7 +22,7 @@ WANTS = {"alice": "beta", "bob": "gamma", "carol": "alpha"}
 @pytest.fixture
 def ring(start_target: StartTarget) -> tuple[Target, dict[str, int]]:
     """Three threads, deadlocked, and their tids."""
-    target = start_target("ring3")
+    target = start_target("ring_of_three")
     target.expect("ready")
     target.go_on()
     return target, target.truth()
@@ -32,7 +32,9 @@ def test_the_line_comes_first_then_the_report(ring: tuple[Target, dict[str, int]
     target, tids = ring
     whole = tool.run("check", "-p", target.pid)
     first, blank, headline, *_ = whole.stdout.splitlines()
-    assert first.startswith(f"deadlock: 3 threads of ring3 {target.pid} wait for each other, for ")
+    assert first.startswith(
+        f"deadlock: 3 threads of ring_of_three {target.pid} wait for each other, for "
+    )
     assert first.endswith(": alice -> bob -> carol -> alice")
     assert (blank, headline[:45]) == ("", "DEADLOCK: 3 threads wait for each other, for ")
     text = " ".join(whole.stdout.split())
@@ -40,7 +42,7 @@ def test_the_line_comes_first_then_the_report(ring: tuple[Target, dict[str, int]
         waits = f"{name} ({tid}) waits for mutex g_{WANTS[name]}_lock for [0-9.]+ m?s, in {name}_w"
         assert re.search(waits.replace("(", r"\(").replace(")", r"\)"), text), text
         assert f"has mutex g_{TOOK[name]}_lock for" in text
-        assert f"{name}_wants_second at ring3.c:" in text
+        assert f"{name}_wants_second at ring_of_three.c:" in text
     assert "WHAT WOULD AVOID IT Take mutex g_" in text
     assert "ending the process is the only way out" in text
     line = tool.run("check", "-p", target.pid, "--format", "line")
@@ -96,7 +98,7 @@ def test_a_drawing_goes_into_a_file_and_the_line_to_the_output(
 
 
 def test_without_a_deadlock_every_form_is_empty_and_whole(start_target: StartTarget) -> None:
-    target = start_target("contend_ok")
+    target = start_target("nested_locks_one_order")
     target.expect("ready")
     said = {
         form: tool.run("check", "-p", target.pid, "--format", form)
@@ -116,7 +118,7 @@ def test_without_a_deadlock_every_form_is_empty_and_whole(start_target: StartTar
 def test_what_may_deadlock_one_day_is_told_when_asked(
     scenario: str, status: int, start_target: StartTarget
 ) -> None:
-    target = start_target("orders", scenario)
+    target = start_target("mutex_orders", scenario)
     target.expect("ok")
     assert tool.run("check", "-p", target.pid).returncode == 0
     done = tool.run("check", "-p", target.pid, "--potential")

@@ -16,7 +16,7 @@ Need = Callable[..., Path]
 def test_potential_deadlocks_are_counted_and_told_behind_a_key(
     width: int, height: int, start_target: StartTarget, need: Need
 ) -> None:
-    target = start_target("orders", "inversion")
+    target = start_target("mutex_orders", "inversion")
     target.expect("ok")
     with Screen(need("tmux"), "-p", target.pid, width=width, height=height) as screen:
         seen = screen.until(lambda text: "1 potential: d" in text, "their number")
@@ -34,7 +34,7 @@ def test_potential_deadlocks_are_counted_and_told_behind_a_key(
 def test_what_a_file_leaves_out_is_not_counted(
     start_target: StartTarget, need: Need, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target = start_target("orders", "inversion")
+    target = start_target("mutex_orders", "inversion")
     target.expect("ok")
     (tmp_path / ".locktop-suppressions").write_text("a_b AND b_a  # they never run at once\n")
     monkeypatch.chdir(tmp_path)
@@ -49,7 +49,7 @@ def test_what_a_file_leaves_out_is_not_counted(
 
 
 def test_too_few_cpus_are_told_in_the_first_line(start_target: StartTarget, need: Need) -> None:
-    target = start_target("patterns", "oversubscribed")
+    target = start_target("contention_patterns", "oversubscribed")
     target.expect("ready")
     with Screen(need("tmux"), "-p", target.pid, width=120, height=40) as screen:
         screen.until(lambda text: "oversubscribed: ?" in text, "the pattern")

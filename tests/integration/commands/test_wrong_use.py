@@ -63,8 +63,8 @@ def test_no_pid_at_all(pid: str) -> None:
     refusal(tool.run("snapshot", f"--pid={pid}"))
 
 
-def test_no_level_without_the_library(start_bare: StartTarget) -> None:
-    target = start_bare("plain")
+def test_no_level_without_the_library(start_unprepared: StartTarget) -> None:
+    target = start_unprepared("nothing_to_show")
     target.expect("ready")
     line = refusal(tool.run("ctl", "-p", target.pid, "--level", "all"))
     assert "locktop run" in line, "says how to preload"
@@ -92,7 +92,7 @@ def test_a_process_of_another_user(
     # Root without its capabilities owns its files and nothing else: as good as another user, and
     # it can read an interpreter that lies in root's home.
     setpriv = str(need("setpriv"))
-    program = shutil.copy(compiler.program("plain"), public_directory)
+    program = shutil.copy(compiler.program("nothing_to_show"), public_directory)
     preload = shutil.copy(library(), public_directory)
     as_nobody = [setpriv, "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]
     powerless = [setpriv, "--bounding-set=-all", "--inh-caps=-all"]
@@ -114,14 +114,14 @@ def copy_of_file(pid: int, directory: Path, size: int) -> Path:
 
 @pytest.mark.parametrize("size", [0, 1, 100, 4096, 8191, 8192, 12288, 262144])
 def test_a_truncated_file(size: int, start_target: StartTarget, tmp_path: Path) -> None:
-    target = start_target("late")
+    target = start_target("contention_already_over")
     target.truth()
     copy_of_file(target.pid, tmp_path, size)
     refusal(tool.run("snapshot", "-p", target.pid, environment={"LOCKTOP_DIR": str(tmp_path)}))
 
 
 def test_a_file_that_shrinks_under_the_reader(start_target: StartTarget, tmp_path: Path) -> None:
-    target = start_target("contend_ok")
+    target = start_target("nested_locks_one_order")
     target.expect("ready")
     name = shared_file(target.pid)
     directory = {"LOCKTOP_DIR": str(tmp_path)}
@@ -131,15 +131,15 @@ def test_a_file_that_shrinks_under_the_reader(start_target: StartTarget, tmp_pat
     refusal(tool.run("snapshot", "-p", target.pid, environment=directory))
 
 
-def test_a_foreign_file(start_bare: StartTarget, tmp_path: Path) -> None:
-    target = start_bare("plain")
+def test_a_foreign_file(start_unprepared: StartTarget, tmp_path: Path) -> None:
+    target = start_unprepared("nothing_to_show")
     target.expect("ready")
     (tmp_path / shared_file(target.pid)).write_bytes(b"something else entirely\n" * 10_000)
     refusal(tool.run("snapshot", "-p", target.pid, environment={"LOCKTOP_DIR": str(tmp_path)}))
 
 
 def test_a_file_of_another_process(start_target: StartTarget, tmp_path: Path) -> None:
-    target, other = start_target("plain"), start_target("plain")
+    target, other = start_target("nothing_to_show"), start_target("nothing_to_show")
     target.expect("ready")
     other.expect("ready")
     original = Path("/dev/shm", shared_file(other.pid))
@@ -153,8 +153,10 @@ def test_a_file_of_another_process(start_target: StartTarget, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("make", ["link", "fifo", "directory"])
-def test_something_else_by_that_name(make: str, start_bare: StartTarget, tmp_path: Path) -> None:
-    target = start_bare("plain")
+def test_something_else_by_that_name(
+    make: str, start_unprepared: StartTarget, tmp_path: Path
+) -> None:
+    target = start_unprepared("nothing_to_show")
     target.expect("ready")
     path = tmp_path / shared_file(target.pid)
     if make == "link":
@@ -168,7 +170,7 @@ def test_something_else_by_that_name(make: str, start_bare: StartTarget, tmp_pat
 
 def test_shared_memory_missing(start_target: StartTarget, tmp_path: Path) -> None:
     missing = str(tmp_path / "missing")
-    target = start_target("late", environment={"LOCKTOP_DIR": missing})
+    target = start_target("contention_already_over", environment={"LOCKTOP_DIR": missing})
     assert target.truth()["contended"] == 50, "the program runs on"
     line = tool.snapshot(target.pid)["notes"][0]
     assert missing in line
@@ -195,7 +197,7 @@ def tiny_tmpfs(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]
 def test_a_directory_that_is_a_file(tmp_path: Path, start_target: StartTarget) -> None:
     file = tmp_path / "file"
     file.touch()
-    target = start_target("plain", environment={"LOCKTOP_DIR": str(file)})
+    target = start_target("nothing_to_show", environment={"LOCKTOP_DIR": str(file)})
     target.expect("ready")
     line = tool.snapshot(target.pid)["notes"][0]
     assert f"cannot make {file}/" in line
@@ -206,7 +208,7 @@ def test_a_directory_that_is_a_file(tmp_path: Path, start_target: StartTarget) -
 def test_a_tool_whose_directory_is_a_file(tmp_path: Path, start_target: StartTarget) -> None:
     file = tmp_path / "file"
     file.touch()
-    target = start_target("blocks")
+    target = start_target("one_contended_hold_of_three")
     target.expect("ready")
     done = tool.run("ctl", "-p", target.pid, environment={"LOCKTOP_DIR": str(file)})
     assert (done.returncode, done.stderr) == (0, "")
@@ -225,7 +227,7 @@ def test_output_that_finds_no_room(command: list[str]) -> None:
 
 @pytest.mark.parametrize("tiny_tmpfs", [16], indirect=True)
 def test_shared_memory_full(tiny_tmpfs: Path, start_target: StartTarget) -> None:
-    target = start_target("late", environment={"LOCKTOP_DIR": str(tiny_tmpfs)})
+    target = start_target("contention_already_over", environment={"LOCKTOP_DIR": str(tiny_tmpfs)})
     assert target.truth()["contended"] == 50, "the program runs on"
     line = tool.snapshot(target.pid)["notes"][0]
     assert "no space left" in line
@@ -236,7 +238,7 @@ def test_shared_memory_full(tiny_tmpfs: Path, start_target: StartTarget) -> None
 
 @pytest.mark.parametrize("tiny_tmpfs", [512], indirect=True)
 def test_shared_memory_full_later(tiny_tmpfs: Path, start_target: StartTarget) -> None:
-    target = start_target("many", "1", environment={"LOCKTOP_DIR": str(tiny_tmpfs)})
+    target = start_target("rolling_contention", "1", environment={"LOCKTOP_DIR": str(tiny_tmpfs)})
     target.expect("ready")
     truth = target.truth()
     assert sum(truth["locks"].values()) == sum(truth["threads"].values()), "the program runs on"

@@ -39,9 +39,9 @@ def settled(target: Target, waiting: set[int]) -> Snapshot:
 def test_two_processes_that_cross(what: str, start_target: StartTarget, tmp_path: Path) -> None:
     file = tmp_path / "shared"
     file.touch()
-    one = start_target("crossed", str(file), "one", what)
+    one = start_target("two_processes_cross", str(file), "one", what)
     its = one.truth()
-    other = start_target("crossed", str(file), "other", what)
+    other = start_target("two_processes_cross", str(file), "other", what)
     others = other.truth()
     settled(other, {others["main"]})
     seen = settled(one, {its["main"], its["behind"]})

@@ -18,7 +18,7 @@ HELD = {"alice": "g_alpha_lock", "bob": "g_beta_lock", "carol": "g_gamma_lock"}
 
 
 def test_a_ring_of_three_is_called(start_target: StartTarget) -> None:
-    target = start_target("ring3")
+    target = start_target("ring_of_three")
     target.expect("ready")
     before = tool.run("check", "-p", target.pid)
     assert before.returncode == 0, before.stderr
@@ -35,7 +35,7 @@ def test_a_ring_of_three_is_called(start_target: StartTarget) -> None:
 
 
 def test_the_ring_in_a_snapshot(start_target: StartTarget) -> None:
-    target = start_target("ring3")
+    target = start_target("ring_of_three")
     target.expect("ready")
     target.go_on()
     tids = target.truth()
@@ -56,7 +56,7 @@ def test_the_ring_in_a_snapshot(start_target: StartTarget) -> None:
 
 
 def test_a_ring_through_a_reader_is_called(start_target: StartTarget) -> None:
-    target = start_target("rwdeadlock")
+    target = start_target("reader_in_cycle")
     tids = target.truth()
     done = tool.run("check", "-p", target.pid)
     assert done.returncode == 1, done.stdout + done.stderr
@@ -71,7 +71,7 @@ def test_a_ring_through_a_reader_is_called(start_target: StartTarget) -> None:
 def test_a_reader_behind_a_writer_that_waits_for_it(
     gives_up: bool, start_target: StartTarget
 ) -> None:
-    target = start_target("rwprefer", *(["timed"] if gives_up else []))
+    target = start_target("reader_behind_writer", *(["timed"] if gives_up else []))
     tids = target.truth()
 
     def both_wait(seen: dict[str, Any]) -> bool:
@@ -92,7 +92,7 @@ def test_a_reader_behind_a_writer_that_waits_for_it(
 
 
 def test_a_wait_for_a_hand_over_is_not_called_certain(start_target: StartTarget) -> None:
-    target = start_target("handover")
+    target = start_target("unlock_by_other_thread")
     waiter = target.truth()["waiter"]
 
     def waits(seen: dict[str, Any]) -> bool:
@@ -113,7 +113,7 @@ def test_a_wait_for_a_hand_over_is_not_called_certain(start_target: StartTarget)
 
 @pytest.mark.parametrize("run", range(20))
 def test_contention_alone_is_no_deadlock(run: int, start_target: StartTarget) -> None:
-    target = start_target("contend_ok")
+    target = start_target("nested_locks_one_order")
     target.expect("ready")
     done = tool.run("check", "-p", target.pid)
     assert done.returncode == 0, f"run {run}: {done.stdout}{done.stderr}"
@@ -123,7 +123,7 @@ def test_contention_alone_is_no_deadlock(run: int, start_target: StartTarget) ->
 
 
 def test_among_a_thousand_threads_the_next_look_finds_it(start_target: StartTarget) -> None:
-    target = start_target("hall")
+    target = start_target("thousand_threads")
     target.expect("ready")
     with closing(attach(target.pid)) as source:
         assert source.scan().deadlocks == source.scan().deadlocks == ()

@@ -15,7 +15,7 @@ from locktop.collector.sources.attach import attach
 
 HIGH, MEDIUM, LOW = Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW
 
-#: By scenario of tests/targets/orders.c or addresses.c: how sure, how many locks, the near miss,
+#: By scenario of a program in tests/targets/order: confidence, number of locks, and the near miss,
 #: one of NONE.
 REAL = {
     "inversion": (HIGH, 2, "timed_second"),
@@ -78,7 +78,7 @@ NONE = (
     "accounts_of_one",
 )
 
-#: Of tests/targets/addresses.c.
+#: Of tests/targets/order/reused_lock_addresses.c.
 OF_ADDRESSES = {
     *REAL_WITH_MARKS,
     *NONE_WITH_MARKS,
@@ -89,13 +89,32 @@ OF_ADDRESSES = {
     "unmapped_and_initialised",
     "destroyed",
 }
+#: Of tests/targets/order/orders_of_other_locks.c.
+OF_OTHER_LOCKS = {
+    "readers",
+    "readers_that_write",
+    "a_writer_that_reads",
+    "readers_behind_writers",
+    "spins",
+    "spin_tried_second",
+    "recursive",
+    "waiting",
+    "waiting_before",
+    "handed_over",
+    "classes",
+    "classes_with_gates",
+    "accounts",
+    "accounts_of_one",
+}
 
 Look = Callable[..., Snapshot]
 
 
 def program_of(scenario: str) -> str:
     """Return the program of tests/targets that has it."""
-    return "addresses" if scenario in OF_ADDRESSES else "orders"
+    if scenario in OF_ADDRESSES:
+        return "reused_lock_addresses"
+    return "orders_of_other_locks" if scenario in OF_OTHER_LOCKS else "mutex_orders"
 
 
 def scan(target: Target) -> Snapshot:
@@ -157,7 +176,7 @@ def test_an_address_used_again_is_another_lock(scenario: str, orders: Look) -> N
 def test_a_lock_that_is_held_is_not_looked_at(start_target: StartTarget) -> None:
     for order in ("1", "mark"):
         how = {"environment": {"LOCKTOP_ORDER": order}}
-        start_target("addresses", "unmapped_while_held", **how).expect("ok")
+        start_target("reused_lock_addresses", "unmapped_while_held", **how).expect("ok")
 
 
 @pytest.mark.parametrize("scenario", [*REAL_WITH_MARKS, *NONE_WITH_MARKS])
@@ -207,7 +226,7 @@ def test_where_and_by_whom(orders: Look) -> None:
 
 def test_classes_are_named(orders: Look) -> None:
     (cycle,) = orders("classes").lock_order
-    assert {name.removeprefix("orders.c: ") for name in cycle.classes} == {
+    assert {name.removeprefix("orders_of_other_locks.c: ") for name in cycle.classes} == {
         "g_pool[].first",
         "g_pool[].second",
     }
@@ -228,7 +247,7 @@ def test_it_can_be_turned_off(orders: Look) -> None:
 
 
 def test_a_dead_process_shows_them_too(start_target: StartTarget) -> None:
-    target = start_target("orders", "inversion")
+    target = start_target("mutex_orders", "inversion")
     target.expect("ok")
     source = attach(target.pid)
     try:
@@ -240,7 +259,7 @@ def test_a_dead_process_shows_them_too(start_target: StartTarget) -> None:
 
 
 def test_the_page_for_a_ticket_tells_them_last(start_target: StartTarget) -> None:
-    target = start_target("orders", "readers_that_write")
+    target = start_target("orders_of_other_locks", "readers_that_write")
     target.expect("ok")
     done = tool.run("snapshot", "-p", target.pid, "--format", "text")
     page = done.stdout[done.stdout.index("POTENTIAL DEADLOCKS") :]
@@ -251,7 +270,7 @@ def test_the_page_for_a_ticket_tells_them_last(start_target: StartTarget) -> Non
 
 
 def test_what_a_file_leaves_out(start_target: StartTarget, tmp_path: Path) -> None:
-    target = start_target("orders", "inversion")
+    target = start_target("mutex_orders", "inversion")
     target.expect("ok")
     rules = tmp_path / "rules"
     rules.write_text("a_b AND b_a  # they never run at once\n")

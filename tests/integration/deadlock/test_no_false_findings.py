@@ -31,12 +31,13 @@ def test_no_false_alarm(compiler: Compiler, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "alerts"),
     [
-        (("knots", "stay", "lock a, meet 1, lock b", "lock b, meet 1, lock a"),
+        (("scripted_threads", "stay", "lock a, meet 1, lock b", "lock b, meet 1, lock a"),
          ["certain", "exit status 1 of check", POTENTIAL]),
-        (("knots", "e=0", "stay", "lock a, meet 1, get e", "post e, get e, meet 1, lock a"),
+        (("scripted_threads", "e=0", "stay", "lock a, meet 1, get e",
+          "post e, get e, meet 1, lock a"),
          [POSSIBLE]),
-        (("orders", "inversion"), [POTENTIAL]),
-        (("misuses", "others"), [MISUSE]),
+        (("mutex_orders", "inversion"), [POTENTIAL]),
+        (("pthread_misuses", "others"), [MISUSE]),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_an_alarm(

@@ -19,7 +19,8 @@ SEMS = 3
 
 @dataclass
 class Hands:
-    """Tells tests/targets/semhands.c what to do, and knows what became of it."""
+    """Gives orders to tests/targets/deadlock/semaphores_change_hands.c, and knows what became of
+    them."""
 
     target: Target
     random: random.Random
@@ -101,7 +102,7 @@ class Hands:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_from_hand_to_hand(seed: int, start_target: StartTarget) -> None:
-    hands = Hands(start_target("semhands"), random.Random(seed))
+    hands = Hands(start_target("semaphores_change_hands"), random.Random(seed))
     named = 0
     with closing(attach(hands.target.pid)) as source:
         for _ in range(STEPS):

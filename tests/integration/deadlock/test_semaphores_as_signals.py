@@ -7,7 +7,7 @@ import time
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-from support.targets import PATIENCE_S, SOURCES, StartTarget, Target
+from support.targets import PATIENCE_S, StartTarget, Target, source_of
 
 from locktop.collector.model import Snapshot
 from locktop.collector.sources.attach import attach
@@ -40,7 +40,7 @@ def test_locks_of_python_got_to_wait_for_another_thread() -> None:
         running: list[tuple[str, Target]] = []
         for python in PYTHONS:
             for way in WAYS:
-                command = [python, str(SOURCES / "python_signals.py"), way]
+                command = [python, str(source_of("python_locks_as_signals")), way]
                 running.append((way, Target(command, preload_environment(None))))
                 stack.callback(running[-1][1].stop)
         told = {}
@@ -56,7 +56,7 @@ def test_locks_of_python_got_to_wait_for_another_thread() -> None:
 
 
 def test_a_wait_that_was_left_by_a_jump(start_target: StartTarget) -> None:
-    target = start_target("jumps")
+    target = start_target("longjmp_out_of_wait")
     target.expect("gave up")
     with closing(attach(target.pid)) as source:
         deadline = time.monotonic() + PATIENCE_S
@@ -71,7 +71,7 @@ def test_a_wait_that_was_left_by_a_jump(start_target: StartTarget) -> None:
 
 
 def test_who_left_one_that_it_had_has_none_that_others_use(start_target: StartTarget) -> None:
-    target = start_target("leftovers")
+    target = start_target("semaphore_destroyed_while_held")
     leaver = int(target.line())
     with closing(attach(target.pid)) as source:
         for _ in range(SCANS):

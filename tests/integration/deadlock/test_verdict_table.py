@@ -1,5 +1,6 @@
 """Small programs with a known verdict, each beside its near miss: what differs between the two is
-all that a deadlock needs. A program is the scripts of its threads, see tests/targets/knots.c."""
+all that a deadlock needs. A program is the scripts of its threads, see
+tests/targets/deadlock/scripted_threads.c."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ Cycle = set[tuple[int, str, int]]
 
 @dataclass(frozen=True)
 class Program:
-    """What tests/targets/knots.c is given."""
+    """What tests/targets/deadlock/scripted_threads.c is given."""
 
     objects: tuple[str, ...]
     scripts: tuple[str, ...]
@@ -353,7 +354,7 @@ class Running:
     """One program that has come to where it stays."""
 
     def __init__(self, compiler: Compiler, program: Program) -> None:
-        command = [str(compiler.program("knots")), *program.arguments]
+        command = [str(compiler.program("scripted_threads")), *program.arguments]
         self.target = Target(command, preload_environment(None))
         self.waiters = program.waiters()
         self._started = start_time(self.target.pid)

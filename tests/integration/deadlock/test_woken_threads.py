@@ -73,9 +73,9 @@ def queued(tid: int) -> Iterator[None]:
 @pytest.mark.parametrize("kept", [stopped, queued])
 @pytest.mark.parametrize("way", WAYS)
 def test_who_was_let_go(
-    way: str, kept: Callable[[int], AbstractContextManager[None]], start_bare: StartTarget
+    way: str, kept: Callable[[int], AbstractContextManager[None]], start_unprepared: StartTarget
 ) -> None:
-    target = start_bare("letgo", way)
+    target = start_unprepared("wakes_holder_then_wants_lock", way)
     tids = target.truth()
     with closing(attach(target.pid)) as source:
         scans_until(source, lambda seen: waits(seen, tids["first"]))

@@ -23,7 +23,7 @@ def waited_for(document: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize("level", ["counting", "contended", "blocks", "all"])
 def test_a_lock_of_the_programs_own(level: str, start_target: StartTarget) -> None:
-    target = start_target("ownlocks", level=level)
+    target = start_target("annotated_own_lock", level=level)
     truth = target.truth()
     document = tool.scan_until(target.pid, waited_for, "a wait for the program's own lock")
     lock = tool.lock_named(document, OWN)
@@ -40,14 +40,14 @@ def test_a_lock_of_the_programs_own(level: str, start_target: StartTarget) -> No
         stack = tool.functions(document, waiter["waiting_for"]["stack"])
         assert stack[:2] == ["own_take", "waiter"]
         frame = document["stacks"][str(waiter["waiting_for"]["stack"])][0]
-        assert frame["file"] == "ownlocks.c", "not the header"
+        assert frame["file"] == "annotated_own_lock.c", "not the header"
     assert document["deadlocks"] == []
     target.go_on()
     assert target.finish() == (0, ["ok"])
 
 
 def test_what_nobody_waited_for_is_not_contended(start_target: StartTarget) -> None:
-    target = start_target("ownlocks")
+    target = start_target("annotated_own_lock")
     target.truth()
     document = tool.scan_until(target.pid, waited_for, "a wait for the program's own lock")
     second = tool.lock_named(document, "g_second")
@@ -57,7 +57,7 @@ def test_what_nobody_waited_for_is_not_contended(start_target: StartTarget) -> N
 
 
 def test_names_last_as_long_as_what_they_name(start_target: StartTarget) -> None:
-    target = start_target("ownlocks")
+    target = start_target("annotated_own_lock")
     target.truth()
     document = tool.scan_until(target.pid, waited_for, "a wait for the program's own lock")
     assert tool.lock_named(document, "on the heap")["kind"] == "mutex"
@@ -66,7 +66,7 @@ def test_names_last_as_long_as_what_they_name(start_target: StartTarget) -> None
 
 
 def test_marks_are_kept_with_their_thread(start_target: StartTarget) -> None:
-    target = start_target("ownlocks")
+    target = start_target("annotated_own_lock")
     truth = target.truth()
     document = tool.scan_until(target.pid, waited_for, "a wait for the program's own lock")
     longer = "a mark that is much longer than what is kept of a mark in the ring"
@@ -79,7 +79,7 @@ def test_marks_are_kept_with_their_thread(start_target: StartTarget) -> None:
 
 
 def test_a_cycle_of_own_locks_is_possible_at_most(start_target: StartTarget) -> None:
-    target = start_target("owncross")
+    target = start_target("annotated_locks_cross")
     target.expect("crossed")
 
     def crossed(document: dict[str, Any]) -> bool:
@@ -97,7 +97,7 @@ def test_a_cycle_of_own_locks_is_possible_at_most(start_target: StartTarget) -> 
 
 
 def test_guards_of_cplusplus(start_target: StartTarget) -> None:
-    target = start_target("guards")
+    target = start_target("annotated_cxx_guards")
     target.expect("ready")
     document = tool.snapshot(target.pid)
     lock = tool.lock_named(document, "g_guarded")

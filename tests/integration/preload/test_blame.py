@@ -89,7 +89,7 @@ def book(truth: dict[str, Any]) -> list[Turn]:
 def test_each_holder_is_charged_with_what_others_waited(
     name: str, kind: str, start_target: StartTarget
 ) -> None:
-    target = start_target("blamed", name)
+    target = start_target("waits_and_holds_logged", name)
     turns = book(target.truth())
     document = tool.snapshot(target.pid)
     lock = lock_of(document, kind)
@@ -102,7 +102,7 @@ def test_each_holder_is_charged_with_what_others_waited(
 
 def test_a_reader_is_charged_for_no_more_than_its_own_holds(start_target: StartTarget) -> None:
     """Of readers that hold it at the same time the one that leaves first is charged."""
-    target = start_target("blamed", "read")
+    target = start_target("waits_and_holds_logged", "read")
     turns = book(target.truth())
     document = tool.snapshot(target.pid)
     lock = lock_of(document, "rwlock")
@@ -120,7 +120,7 @@ def test_a_reader_is_charged_for_no_more_than_its_own_holds(start_target: StartT
 
 
 def test_what_ended_threads_held_is_charged_by_place(start_target: StartTarget) -> None:
-    target = start_target("blamed", "many")
+    target = start_target("waits_and_holds_logged", "many")
     turns = book(target.truth())
     document = tool.snapshot(target.pid)
     lock = lock_of(document, "mutex")
@@ -136,7 +136,7 @@ def test_what_ended_threads_held_is_charged_by_place(start_target: StartTarget) 
 
 
 def test_who_holds_it_now_is_to_blame_for_what_goes_on(start_target: StartTarget) -> None:
-    target = start_target("hold100")
+    target = start_target("hold_100ms")
     truth = target.truth()
     target.go_on()
     target.expect("held")
@@ -157,7 +157,7 @@ def test_who_holds_it_now_is_to_blame_for_what_goes_on(start_target: StartTarget
 def test_what_a_holder_waited_itself_goes_on_to_the_end_of_the_chain(
     start_target: StartTarget,
 ) -> None:
-    target = start_target("chain")
+    target = start_target("chain_of_waits")
     truth = target.truth()
     document = tool.snapshot(target.pid)
     near, far = (tool.lock_named(document, name) for name in ("g_near", "g_far"))

@@ -13,7 +13,7 @@ from locktop.collector.sources.attach import attach
 
 
 def test_hold_of_100_ms_that_three_want(start_target: StartTarget) -> None:
-    target = start_target("hold100")
+    target = start_target("hold_100ms")
     truth = target.truth()
     document = tool.snapshot(target.pid)
     lock = document["locks"][0]
@@ -29,7 +29,7 @@ def test_hold_of_100_ms_that_three_want(start_target: StartTarget) -> None:
 
 
 def test_each_thread_waited_as_long_as_it_says(start_target: StartTarget) -> None:
-    target = start_target("hold100")
+    target = start_target("hold_100ms")
     truth = target.truth()
     document = tool.snapshot(target.pid)
     for wanter in truth["wanters"]:
@@ -41,7 +41,7 @@ def test_each_thread_waited_as_long_as_it_says(start_target: StartTarget) -> Non
 
 
 def test_every_contended_wait_has_its_stack(start_target: StartTarget) -> None:
-    target = start_target("hold100")
+    target = start_target("hold_100ms")
     truth = target.truth()
     document = tool.snapshot(target.pid)
     lock = tool.lock_named(document, "g_slow_lock")
@@ -53,7 +53,7 @@ def test_every_contended_wait_has_its_stack(start_target: StartTarget) -> None:
 
 
 def test_who_holds_and_who_waits_now(start_target: StartTarget) -> None:
-    target = start_target("hold100")
+    target = start_target("hold_100ms")
     truth = target.truth()
     target.go_on()
     target.expect("held")
@@ -75,7 +75,7 @@ def test_who_holds_and_who_waits_now(start_target: StartTarget) -> None:
         names = tool.functions(document, waits["stack"])
         assert names[:2] == ["wanter_takes", "wanter_loop"]
         frame = document["stacks"][str(waits["stack"])][0]
-        assert frame["file"].endswith("hold100.c")
+        assert frame["file"].endswith("hold_100ms.c")
         assert frame["line"] > 0
     target.go_on()
     target.expect("released")
@@ -86,7 +86,7 @@ def test_who_holds_and_who_waits_now(start_target: StartTarget) -> None:
 
 
 def test_contention_that_ended_before_anybody_looked(start_target: StartTarget) -> None:
-    target = start_target("late")
+    target = start_target("contention_already_over")
     truth = target.truth()
     document = tool.snapshot(target.pid)
     lock = document["locks"][0]
@@ -99,7 +99,7 @@ def test_contention_that_ended_before_anybody_looked(start_target: StartTarget) 
 
 
 def test_a_recursive_mutex_is_held_until_its_last_unlock(start_target: StartTarget) -> None:
-    target = start_target("recursive")
+    target = start_target("recursive_mutex_still_held")
     target.expect("held")
 
     def wanted(document: dict[str, Any]) -> bool:
@@ -114,7 +114,7 @@ def test_a_recursive_mutex_is_held_until_its_last_unlock(start_target: StartTarg
 
 
 def test_condition_waits_that_keep_the_mutex(start_target: StartTarget) -> None:
-    target = start_target("condkept")
+    target = start_target("cond_wait_keeps_mutex")
     target.expect("held")
     document = tool.snapshot(target.pid)
     for name, acquisitions in (("g_twice", 2), ("g_refused", 1)):
@@ -130,7 +130,7 @@ def test_condition_waits_that_keep_the_mutex(start_target: StartTarget) -> None:
 
 
 def test_holds_on_both_sides_of_a_condition_wait(start_target: StartTarget) -> None:
-    target = start_target("condhold")
+    target = start_target("hold_around_cond_wait")
     truth = target.truth()
     lock = tool.lock_named(tool.snapshot(target.pid), "g_cond_held")
     assert lock["acquisitions"] == 2 * truth["rounds"]
@@ -139,7 +139,7 @@ def test_holds_on_both_sides_of_a_condition_wait(start_target: StartTarget) -> N
 
 
 def test_tries_that_failed(start_target: StartTarget) -> None:
-    target = start_target("trylocks")
+    target = start_target("failed_trylocks")
     truth = target.truth()
     document = tool.snapshot(target.pid)
     for kind, name in (
@@ -154,7 +154,7 @@ def test_tries_that_failed(start_target: StartTarget) -> None:
 
 
 def test_waits_that_gave_up(start_target: StartTarget) -> None:
-    target = start_target("timed")
+    target = start_target("timed_waits_give_up")
     truth = target.truth()
     document = tool.snapshot(target.pid)
     for kind, name in (
@@ -171,7 +171,7 @@ def test_waits_that_gave_up(start_target: StartTarget) -> None:
 
 
 def test_an_idle_pool_is_not_contention(start_target: StartTarget) -> None:
-    target = start_target("condpool")
+    target = start_target("pool_waits_for_work")
     truth = target.truth()
 
     def all_idle(document: dict[str, Any]) -> bool:
@@ -191,7 +191,7 @@ def test_an_idle_pool_is_not_contention(start_target: StartTarget) -> None:
 
 
 def test_semaphores(start_target: StartTarget) -> None:
-    target = start_target("semaphores")
+    target = start_target("semaphore_ping_pong")
     truth = target.truth()
 
     def player_idle(document: dict[str, Any]) -> bool:
@@ -211,14 +211,14 @@ def test_semaphores(start_target: StartTarget) -> None:
 
 
 def test_locks_taken_before_main(start_target: StartTarget) -> None:
-    target = start_target("early")
+    target = start_target("locks_before_and_after_main")
     truth = target.truth()
     lock = tool.lock_named(tool.snapshot(target.pid), "g_early_lock")
     assert lock["acquisitions"] == truth["acquisitions"]
 
 
 def test_a_forked_child_has_figures_of_its_own(start_target: StartTarget) -> None:
-    target = start_target("forker")
+    target = start_target("fork_among_locking_threads")
     truth = target.truth()
     child = tool.snapshot(truth["child"])
     assert child["process"]["pid"] == truth["child"]
@@ -233,7 +233,7 @@ def test_a_forked_child_has_figures_of_its_own(start_target: StartTarget) -> Non
 
 
 def test_nothing_stays_held_where_a_signal_handler_took_locks(start_target: StartTarget) -> None:
-    target = start_target("handlerlocks")
+    target = start_target("handler_takes_locks")
     assert target.truth() == {"held": 0}
     document = tool.snapshot(target.pid)
     assert all(thread["holds"] == [] for thread in document["threads"])
@@ -247,7 +247,9 @@ def test_what_nobody_took_meanwhile_was_held_all_the_while(start_target: StartTa
                for n, lock in enumerate("abcd")]  # fmt: skip
     read = "read r, meet 1, stay"
     waits = [f"meet 1, lock {lock}" for lock in "abcd"]
-    target = start_target("knots", "stay", *scripts, read, read, *waits, "meet 1, write r")
+    target = start_target(
+        "scripted_threads", "stay", *scripts, read, read, *waits, "meet 1, write r"
+    )
     tids = target.truth()["tids"]
     with closing(attach(target.pid)) as source:
         seen = source.scan()

@@ -14,7 +14,7 @@ from locktop.collector.sources.launch import preload_environment
 
 
 def test_forked_children_may_be_left_out(start_target: StartTarget) -> None:
-    target = start_target("forker", environment={"LOCKTOP_CHILDREN": "none"})
+    target = start_target("fork_among_locking_threads", environment={"LOCKTOP_CHILDREN": "none"})
     truth = target.truth()
     assert tool.lock_named(tool.snapshot(target.pid), "g_parent_lock")["acquisitions"] > 0
     child = tool.snapshot(truth["child"])
@@ -25,10 +25,15 @@ def test_forked_children_may_be_left_out(start_target: StartTarget) -> None:
 
 @pytest.mark.parametrize(
     ("children", "watched"),
-    [("all", True), ("none", False), ("other,late", True), ("other,lat", False)],
+    [
+        ("all", True),
+        ("none", False),
+        ("other,contention_already_over", True),
+        ("other,contention_already", False),
+    ],
 )
 def test_children_that_execute_a_program(children: str, watched: bool, compiler: Compiler) -> None:
-    late = compiler.program("late")
+    late = compiler.program("contention_already_over")
     command = ["sh", "-c", f'read go; "{late}"; exit 0']
     with Target(command, {**preload_environment(), "LOCKTOP_CHILDREN": children}) as shell:
         assert tool.snapshot(shell.pid)["process"]["pid"] == shell.pid
@@ -44,7 +49,7 @@ def test_children_that_execute_a_program(children: str, watched: bool, compiler:
 
 def test_a_ring_and_a_file_of_other_sizes(start_target: StartTarget) -> None:
     variables = {"LOCKTOP_RING": "16", "LOCKTOP_MEMORY": "512K"}
-    target = start_target("many", environment=variables)
+    target = start_target("rolling_contention", environment=variables)
     document = tool.scan_until(
         target.pid, lambda document: bool(document["notes"]), "a note that the file is full"
     )
@@ -62,7 +67,7 @@ def bare_run(program: Path, **variables: str) -> subprocess.CompletedProcess[str
 
 
 def test_it_speaks_when_asked(compiler: Compiler, tmp_path: Path) -> None:
-    program = compiler.program("errno_keep")
+    program = compiler.program("errno_and_results")
     nowhere = str(tmp_path / "none")
     assert bare_run(program, LOCKTOP_DIR=nowhere).stderr == ""
     said = bare_run(program, LOCKTOP_DIR=nowhere, LOCKTOP_QUIET="0").stderr
@@ -74,15 +79,21 @@ def test_it_speaks_when_asked(compiler: Compiler, tmp_path: Path) -> None:
     assert bare_run(program, LOCKTOP_QUIET="0").stderr == ""
 
 
-#: What tests/targets/begets says, and what is to be seen before each.
+#: What tests/targets/fork/children_of_each_sort.c says, and what is to be seen before each.
 BEGOTTEN = ["begun", "forked", "forked", "executed"]
 
 
 def tracers_let(compiler: Compiler, **variables: str) -> list[str]:
-    """Return what `begets` and its children say, with each call that lets others trace them."""
+    """Return the lines of `children_of_each_sort` and of its children, and each call that lets
+    others trace them."""
     asked = [f"{name}={value}" for name, value in {**preload_environment(), **variables}.items()]
     done = subprocess.run(
-        [compiler.program("tracers"), "env", *asked, compiler.program("begets")],
+        [
+            compiler.program("reports_ptracer_grants"),
+            "env",
+            *asked,
+            compiler.program("children_of_each_sort"),
+        ],
         capture_output=True,
         text=True,
     )

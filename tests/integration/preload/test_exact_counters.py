@@ -32,7 +32,7 @@ def contended_mutexes(document: dict[str, Any]) -> int:
 
 
 def test_every_counter_is_exact(start_target: StartTarget) -> None:
-    target = start_target("many", SECONDS)
+    target = start_target("rolling_contention", SECONDS)
     truth = loaded(target)
     document = tool.snapshot(target.pid)
     assert_locks_exact(document, truth)

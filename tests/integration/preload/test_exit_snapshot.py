@@ -29,7 +29,7 @@ def scan_until(source: Source, reached: Callable[[Snapshot], bool]) -> Snapshot:
 
 
 def test_the_figures_of_an_exited_target_are_final(start_target: StartTarget) -> None:
-    target = start_target("hold100")
+    target = start_target("hold_100ms")
     truth = target.truth()
     source = attach(target.pid)
     assert slow_lock(source.scan(resolve=True)).acquisitions == truth["acquisitions"]
@@ -52,7 +52,7 @@ def test_the_figures_of_an_exited_target_are_final(start_target: StartTarget) ->
 
 
 def test_a_killed_target_shows_who_waited_for_what(start_target: StartTarget) -> None:
-    target = start_target("hold100")
+    target = start_target("hold_100ms")
     truth = target.truth()
     wanters = {one["tid"] for one in truth["wanters"]}
     source = attach(target.pid)
@@ -80,7 +80,7 @@ def test_a_killed_target_shows_who_waited_for_what(start_target: StartTarget) ->
 
 def test_nothing_goes_on_after_the_end(start_target: StartTarget) -> None:
     """The look that finds a target dead may come long after: none of that time was waited."""
-    target = start_target("hold100")
+    target = start_target("hold_100ms")
     wanters = len(target.truth()["wanters"])
     source = attach(target.pid)
     began = time.monotonic()
@@ -105,7 +105,7 @@ def test_nothing_goes_on_after_the_end(start_target: StartTarget) -> None:
 
 
 def test_a_target_killed_in_a_deadlock_was_in_it(start_target: StartTarget) -> None:
-    target = start_target("ring3")
+    target = start_target("ring_of_three")
     target.expect("ready")
     source = attach(target.pid)
     target.go_on()
@@ -129,7 +129,7 @@ def test_a_target_killed_between_two_looks_cannot_be_judged(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    target = start_target("contend_ok")
+    target = start_target("nested_locks_one_order")
     target.expect("ready")
     between_the_scans(monkeypatch, target.kill)
     assert cli.main(["check", "-p", str(target.pid), *form]) == 2
@@ -143,7 +143,7 @@ def test_a_target_killed_between_two_looks_cannot_be_judged(
 def test_a_deadlock_that_ended_with_its_target_is_still_told(
     start_target: StartTarget, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    target = start_target("ring3")
+    target = start_target("ring_of_three")
     target.expect("ready")
     target.go_on()
     target.truth()

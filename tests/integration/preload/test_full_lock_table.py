@@ -15,7 +15,7 @@ from support.targets import StartTarget, Target
 LOCKS = 20_000
 MIB = 1 << 20
 
-#: Starts crowded.c: where there is how little room.
+#: Starts more_locks_than_room.c: where there is how little room.
 StartCrowded = Callable[..., Target]
 
 
@@ -23,7 +23,9 @@ def limited(start_target: StartTarget) -> StartCrowded:
     """To the least that LOCKTOP_MEMORY may be."""
 
     def start(*arguments: str) -> Target:
-        target = start_target("crowded", *arguments, environment={"LOCKTOP_MEMORY": "256K"})
+        target = start_target(
+            "more_locks_than_room", *arguments, environment={"LOCKTOP_MEMORY": "256K"}
+        )
         target.expect("begun")
         target.go_on()
         return target
@@ -40,7 +42,9 @@ def filled_up(start_target: StartTarget, directory: Path) -> StartCrowded:
     """To what the library had when it began; then somebody else took all the rest."""
 
     def start(*arguments: str) -> Target:
-        target = start_target("crowded", *arguments, environment={"LOCKTOP_DIR": str(directory)})
+        target = start_target(
+            "more_locks_than_room", *arguments, environment={"LOCKTOP_DIR": str(directory)}
+        )
         target.expect("begun")
         with open(directory / "filler", "wb", buffering=0) as filler, suppress(OSError):
             while True:
@@ -114,7 +118,7 @@ def test_a_table_too_large_leaves_the_room_to_others(
     directory = tmpfs(3 * MIB)
     own, main_knows = 1000, 8192  # a table is at most half full
     target = start_target(
-        "crowded",
+        "more_locks_than_room",
         "others",
         str(LOCKS),
         "fight",

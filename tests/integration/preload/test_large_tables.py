@@ -41,7 +41,7 @@ def assert_all_there(document: dict[str, Any], truth: dict[str, Any], locks: int
 @pytest.mark.parametrize("threads", [1, 4])
 def test_many_locks(start_target: StartTarget, threads: int) -> None:
     locks = size(20_000, 1_500_000)
-    target = start_target("sizes", "locks", str(locks), str(threads))
+    target = start_target("locks_and_threads_by_count", "locks", str(locks), str(threads))
     truth = target.truth()
     assert_all_there(tool.snapshot(target.pid), truth, locks)
     # 64 bytes where all threads find it, 128 to 256 in the tables of those who use it.
@@ -50,7 +50,7 @@ def test_many_locks(start_target: StartTarget, threads: int) -> None:
 
 def test_each_thread_uses_every_lock(start_target: StartTarget) -> None:
     locks, threads = 1000, size(20, 200)
-    target = start_target("sizes", "all", str(locks), str(threads))
+    target = start_target("locks_and_threads_by_count", "all", str(locks), str(threads))
     truth = target.truth()
     assert_all_there(tool.snapshot(target.pid), truth, locks)
     assert memory(target) < 1000 * KB + 150 * KB * threads
@@ -58,7 +58,7 @@ def test_each_thread_uses_every_lock(start_target: StartTarget) -> None:
 
 def test_many_threads_that_wait(start_target: StartTarget) -> None:
     locks, threads = 4, size(500, 12_000)
-    target = start_target("sizes", "threads", str(locks), str(threads))
+    target = start_target("locks_and_threads_by_count", "threads", str(locks), str(threads))
     truth = target.truth()
     document = tool.scan_until(
         target.pid,
@@ -82,7 +82,7 @@ def test_threads_and_locks_that_come_and_go(
     start_target: StartTarget, locks: int, threads: int
 ) -> None:
     """What ended threads counted is kept; what they needed is used by those that come after."""
-    target = start_target("sizes", "lives", str(locks), str(threads))
+    target = start_target("locks_and_threads_by_count", "lives", str(locks), str(threads))
     truth = target.truth()
     document = tool.snapshot(target.pid)
     listed = [lock for lock in document["locks"] if lock["kind"] == "mutex"]
@@ -99,7 +99,9 @@ def test_threads_and_locks_that_come_and_go(
 def test_what_finds_no_room_is_counted_together(start_target: StartTarget) -> None:
     """Two mebibytes are too few for so many; none of the acquisitions is lost, and it is said."""
     locks = 20_000
-    target = start_target("sizes", "locks", str(locks), "2", environment={"LOCKTOP_MEMORY": "2M"})
+    target = start_target(
+        "locks_and_threads_by_count", "locks", str(locks), "2", environment={"LOCKTOP_MEMORY": "2M"}
+    )
     truth = target.truth()
     document = tool.snapshot(target.pid)
     assert acquisitions(document) == truth["acquisitions"] + 1
@@ -118,7 +120,7 @@ def test_what_finds_no_room_is_counted_together(start_target: StartTarget) -> No
 def test_many_held_at_once(start_target: StartTarget) -> None:
     """Taken in one order and given back in the same; nothing stays behind."""
     locks = size(5_000, 100_000)
-    target = start_target("sizes", "held", str(locks), "1")
+    target = start_target("locks_and_threads_by_count", "held", str(locks), "1")
     truth = target.truth()
     document = tool.snapshot(target.pid)
     assert_all_there(document, truth, locks)

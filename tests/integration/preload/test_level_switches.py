@@ -77,7 +77,7 @@ def kinds(events: list[dict[str, Any]]) -> list[tuple[int, bool]]:
 
 @pytest.mark.parametrize(("before", "after"), SWITCHES)
 def test_what_goes_on_across_a_switch(start_target: StartTarget, before: str, after: str) -> None:
-    target = start_target("switches", level=before)
+    target = start_target("locks_across_level_switch", level=before)
     target.expect("taken")
     with switched(target, before, after) as source:
         whole = seen(source)
@@ -176,7 +176,7 @@ def test_what_semaphores_did_meanwhile_is_not_known(start_target: StartTarget) -
     """One thread posts what it had got, another one gets it, and neither is counted. The first one
     looks as if it had it, and waits for one that waits for it."""
     target = start_target(
-        "knots",
+        "scripted_threads",
         "stay",
         "get e, post e, get e, ask p, post e, meet 1, meet 2, ask q, meet 3, after 3, lock a",
         "meet 1, get e, meet 2, stay",

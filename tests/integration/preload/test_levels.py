@@ -28,7 +28,7 @@ def round_of(target: Target) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def test_contended_records_waits_alone(start_target: StartTarget) -> None:
-    target = start_target("blocks")
+    target = start_target("one_contended_hold_of_three")
     target.expect("ready")
     truth, document = round_of(target)
     assert records(document, "g_met") == [(truth["waiter"], True)]
@@ -36,7 +36,7 @@ def test_contended_records_waits_alone(start_target: StartTarget) -> None:
 
 
 def test_blocks_adds_the_holds_in_which_somebody_waited(start_target: StartTarget) -> None:
-    target = start_target("blocks", level="blocks")
+    target = start_target("one_contended_hold_of_three", level="blocks")
     target.expect("ready")
     truth, document = round_of(target)
     assert records(document, "g_met") == [(truth["holder"], False), (truth["waiter"], True)]
@@ -51,7 +51,7 @@ def test_blocks_adds_the_holds_in_which_somebody_waited(start_target: StartTarge
 
 
 def test_all_records_every_hold(start_target: StartTarget) -> None:
-    target = start_target("blocks", level="all")
+    target = start_target("one_contended_hold_of_three", level="all")
     target.expect("ready")
     truth, document = round_of(target)
     holder, waiter = truth["holder"], truth["waiter"]
@@ -75,7 +75,7 @@ def ctl(target: Target, level: str) -> str:
 
 
 def test_levels_switched_while_the_program_runs(start_target: StartTarget) -> None:
-    target = start_target("blocks")
+    target = start_target("one_contended_hold_of_three")
     target.expect("ready")
     assert tool.run("ctl", "-p", target.pid).stdout.endswith(": contended\n")
     round_of(target)
@@ -97,7 +97,7 @@ def test_levels_switched_while_the_program_runs(start_target: StartTarget) -> No
 
 
 def test_dormant_forgets_what_was_held(start_target: StartTarget) -> None:
-    target = start_target("blocks")
+    target = start_target("one_contended_hold_of_three")
     target.expect("ready")
     truth, document = round_of(target)
     assert tool.lock_named(document, "g_across")["holders"] == [truth["holder"]]
@@ -115,7 +115,7 @@ def test_dormant_forgets_what_was_held(start_target: StartTarget) -> None:
 
 
 def test_no_such_level(start_target: StartTarget) -> None:
-    target = start_target("blocks")
+    target = start_target("one_contended_hold_of_three")
     target.expect("ready")
     done = tool.run("ctl", "-p", target.pid, "--level", "loud")
     assert (done.returncode, done.stdout) == (2, "")
@@ -125,7 +125,7 @@ def test_no_such_level(start_target: StartTarget) -> None:
 def test_the_level_chosen_on_the_screen(
     start_target: StartTarget, need: Callable[[str], Path]
 ) -> None:
-    target = start_target("blocks")
+    target = start_target("one_contended_hold_of_three")
     target.expect("ready")
     with Screen(need("tmux"), "-p", target.pid, width=80, height=24) as screen:
         screen.until(lambda text: "level contended" in text, "the level")
@@ -154,7 +154,7 @@ def test_the_level_chosen_on_the_screen(
 def test_a_level_that_another_user_may_not_set(
     start_target: StartTarget, need: Callable[[str], Path]
 ) -> None:
-    target = start_target("blocks")
+    target = start_target("one_contended_hold_of_three")
     target.expect("ready")
     Path(f"/dev/shm/locktop-{target.pid}-{start_time(target.pid)}").chmod(0o644)
     nobody = [str(need("setpriv")), "--reuid", "65534", "--regid", "65534", "--clear-groups"]

@@ -41,7 +41,7 @@ def scan(pid: int) -> tuple[dict[str, Any], str]:
 def test_a_misuse_is_told_with_its_place(
     what: str, kind: str, lock: str, words: str, start_target: StartTarget
 ) -> None:
-    target = start_target("misuses", what)
+    target = start_target("pthread_misuses", what)
     target.expect("ready")
     document, page = scan(target.pid)
     (found,) = document["misuses"]
@@ -59,7 +59,7 @@ def test_a_misuse_is_told_with_its_place(
 
 
 def test_what_is_allowed_is_not_told(start_target: StartTarget) -> None:
-    target = start_target("misuses")
+    target = start_target("pthread_misuses")
     target.expect("ready")
     document, _ = scan(target.pid)
     assert document["misuses"] == []
@@ -67,7 +67,7 @@ def test_what_is_allowed_is_not_told(start_target: StartTarget) -> None:
 
 
 def test_signals_that_nobody_heard_are_counted(start_target: StartTarget) -> None:
-    target = start_target("misuses", "unheard")
+    target = start_target("pthread_misuses", "unheard")
     target.expect("ready")
     document, _ = scan(target.pid)
     condition = tool.lock_named(document, "g_wrong_cond")
@@ -76,7 +76,7 @@ def test_signals_that_nobody_heard_are_counted(start_target: StartTarget) -> Non
 
 
 def test_a_lock_that_the_parent_had_when_it_forked(start_target: StartTarget) -> None:
-    target = start_target("forkheld")
+    target = start_target("child_wants_held_lock")
     truth = target.truth()
 
     def waits(document: dict[str, Any]) -> bool:
@@ -97,7 +97,7 @@ def test_a_lock_that_the_parent_had_when_it_forked(start_target: StartTarget) ->
 
 
 def test_a_lock_that_was_taken_for_the_fork_is_the_childs(start_target: StartTarget) -> None:
-    target = start_target("forkheld", "handlers")
+    target = start_target("child_wants_held_lock", "handlers")
     child = target.truth()["child"]
     target.expect("got it")
     assert tool.snapshot(child)["misuses"] == []

@@ -10,7 +10,7 @@ from support.targets import StartTarget
 
 
 def test_a_spin_lock(start_target: StartTarget) -> None:
-    target = start_target("spins")
+    target = start_target("spinlock_held_50ms")
     truth = target.truth()
     lock = tool.lock_named(tool.snapshot(target.pid), "g_spin_lock")
     assert lock["kind"] == "spin"
@@ -34,7 +34,7 @@ def test_a_spin_lock(start_target: StartTarget) -> None:
 
 
 def test_a_barrier(start_target: StartTarget) -> None:
-    target = start_target("barriers")
+    target = start_target("barrier_late_arrival")
     truth = target.truth()
 
     def all_wait(document: dict[str, Any]) -> bool:
@@ -55,7 +55,7 @@ def test_a_barrier(start_target: StartTarget) -> None:
 
 @pytest.mark.parametrize("level", ["dormant", "counting", "contended"])
 def test_once_has_a_holder_and_waiters(level: str, start_target: StartTarget) -> None:
-    target = start_target("onces", level=level)
+    target = start_target("once_with_waiters", level=level)
     for name in ("g_once", "g_flag"):
         runner = target.truth()["runner"]
         if level != "dormant":
@@ -79,7 +79,7 @@ def test_once_has_a_holder_and_waiters(level: str, start_target: StartTarget) ->
 
 
 def test_c11_threads(start_target: StartTarget) -> None:
-    target = start_target("c11")
+    target = start_target("c11_primitives")
     truth = target.truth()
 
     def waits(document: dict[str, Any]) -> bool:
@@ -99,7 +99,7 @@ def test_c11_threads(start_target: StartTarget) -> None:
 
 
 def test_waits_in_the_futex_system_call(start_target: StartTarget) -> None:
-    target = start_target("futexes")
+    target = start_target("futex_syscall_waits")
     truth = target.truth()
     document = tool.scan_until(
         target.pid,
@@ -118,13 +118,15 @@ def test_waits_in_the_futex_system_call(start_target: StartTarget) -> None:
     assert target.finish() == (0, ["ok"])
 
 
-@pytest.mark.parametrize("name", ["spins", "barriers", "c11", "futexes"])
+@pytest.mark.parametrize(
+    "name", ["spinlock_held_50ms", "barrier_late_arrival", "c11_primitives", "futex_syscall_waits"]
+)
 @pytest.mark.parametrize("level", ["dormant", "counting"])
 def test_results_at_other_levels(name: str, level: str, start_target: StartTarget) -> None:
     target = start_target(name, level=level)
     assert target.truth()
     target.go_on()
-    if name == "spins":
+    if name == "spinlock_held_50ms":
         target.expect("held")
         target.go_on()
     assert target.finish() == (0, ["ok"])

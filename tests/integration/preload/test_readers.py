@@ -20,7 +20,7 @@ def shows_lock(name: str) -> Callable[[str], bool]:
 
 def test_two_screens_and_one_is_killed(start_target: StartTarget, need: Need) -> None:
     tmux = need("tmux")
-    target = start_target("contend_ok")
+    target = start_target("nested_locks_one_order")
     target.expect("ready")
     with (
         Screen(tmux, "-p", target.pid) as first,
@@ -47,7 +47,7 @@ def test_two_screens_and_one_is_killed(start_target: StartTarget, need: Need) ->
 
 
 def test_a_killed_target_leaves_its_last_picture(start_target: StartTarget, need: Need) -> None:
-    target = start_target("contend_ok")
+    target = start_target("nested_locks_one_order")
     target.expect("ready")
     with Screen(need("tmux"), "-p", target.pid) as screen:
         screen.until(shows_lock("g_middle_lock"), "the lock")
@@ -61,7 +61,7 @@ def test_a_killed_target_leaves_its_last_picture(start_target: StartTarget, need
 def test_the_screen_needs_no_terminal_for_errors(
     start_target: StartTarget, need: Need, tmp_path: Path
 ) -> None:
-    target = start_target("contend_ok")
+    target = start_target("nested_locks_one_order")
     target.expect("ready")
     with Screen(need("tmux"), "-p", target.pid, errors=tmp_path / "errors") as screen:
         screen.until(shows_lock("g_middle_lock"), "the lock")
@@ -71,7 +71,7 @@ def test_the_screen_needs_no_terminal_for_errors(
 
 
 def test_the_banner_names_a_deadlock(start_target: StartTarget, need: Need) -> None:
-    target = start_target("ring3")
+    target = start_target("ring_of_three")
     target.expect("ready")
     with Screen(need("tmux"), "-p", target.pid, width=160, height=60) as screen:
         screen.until(shows_lock("THREAD"), "the screen")
@@ -92,7 +92,7 @@ def test_the_banner_names_a_deadlock(start_target: StartTarget, need: Need) -> N
 
 
 def test_a_snapshot_whose_target_dies_meanwhile(start_target: StartTarget) -> None:
-    target = start_target("contend_ok")
+    target = start_target("nested_locks_one_order")
     target.expect("ready")
     command = ("snapshot", "-p", target.pid, "-d", "3", "--format", "text")
     reader = tool.start(*command)

@@ -10,7 +10,7 @@ SCANS = 300
 
 
 def test_no_thread_waits_for_what_it_holds(start_target: StartTarget) -> None:
-    target = start_target("pifight")
+    target = start_target("priority_inheritance_handover")
     target.expect("ready")
     source = attach(target.pid)
     waits = 0

@@ -43,7 +43,7 @@ def check(found: dict[str, Any], truth: dict[str, Any], rounds: int) -> None:
 
 @pytest.mark.parametrize("level", ["counting", "contended", "all"])
 def test_threads_that_stay_and_threads_that_end(start_target: StartTarget, level: str) -> None:
-    target = start_target("signals", level=level)
+    target = start_target("posts_and_cond_signals", level=level)
     target.expect("ready")
     another_round(target)
     truth = another_round(target)
@@ -51,7 +51,7 @@ def test_threads_that_stay_and_threads_that_end(start_target: StartTarget, level
 
 
 def test_an_interval(start_target: StartTarget) -> None:
-    target = start_target("signals")
+    target = start_target("posts_and_cond_signals")
     target.expect("ready")
     source = attach(target.pid)
     try:
@@ -69,7 +69,7 @@ def test_an_interval(start_target: StartTarget) -> None:
 
 
 def test_what_is_waited_for_and_never_signalled(start_target: StartTarget) -> None:
-    target = start_target("signals")
+    target = start_target("posts_and_cond_signals")
     target.expect("ready")
     another_round(target)
 
@@ -87,7 +87,7 @@ def test_what_is_waited_for_and_never_signalled(start_target: StartTarget) -> No
 
 
 def test_nothing_is_counted_at_rest_and_all_from_then_on(start_target: StartTarget) -> None:
-    target = start_target("signals", level="dormant")
+    target = start_target("posts_and_cond_signals", level="dormant")
     target.expect("ready")
     before = another_round(target)
     assert tool.run("ctl", "-p", target.pid, "--level", "contended").returncode == 0
@@ -105,7 +105,7 @@ def test_nothing_is_counted_at_rest_and_all_from_then_on(start_target: StartTarg
 
 @pytest.mark.parametrize("level", ["contended", "all"])
 def test_a_handler_posts_what_its_thread_is_posting(start_target: StartTarget, level: str) -> None:
-    target = start_target("handlerposts", "tell", level=level)
+    target = start_target("handler_posts_semaphores", "tell", level=level)
     truth = target.truth()
     target.expect("ok")
     found = tool.snapshot(target.pid)
@@ -120,7 +120,7 @@ def test_a_handler_posts_what_its_thread_is_posting(start_target: StartTarget, l
 
 
 def test_the_first_version_of_conditions(start_target: StartTarget) -> None:
-    target = start_target("oldcond")
+    target = start_target("old_cond_version")
     target.expect("ok")
     found = tool.snapshot(target.pid)
     assert tool.lock_named(found, "g_old_cond")["signals"] == 2000

@@ -19,7 +19,7 @@ def test_who_was_seen_to_hold_a_lock_is_not_believed_where_a_waiter_was_woken(
     start_target: StartTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a busy machine a waiter that was woken may not run for long; the lock is free then."""
-    target = start_target("switches")
+    target = start_target("locks_across_level_switch")
     target.expect("taken")
     source = attach(target.pid)
     try:

@@ -40,7 +40,7 @@ def said_of(pid: int, program: Path | None = None) -> list[str]:
 
 @pytest.mark.parametrize(("level", "flag"), [(None, "-static"), ("all", "-static-pie")])
 def test_a_static_program(level: str | None, flag: str, compiler: Compiler) -> None:
-    program = compiler.program("plain", flag)
+    program = compiler.program("nothing_to_show", flag)
     with Target([program], preload_environment(level)) as target:
         target.expect("ready")
         assert all("statically linked" in line for line in said_of(target.pid, program))
@@ -82,7 +82,7 @@ def test_a_program_of_another_libc(need: Need, compiler: Compiler, tmp_path: Pat
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a program another user's")
 def test_a_setuid_program(compiler: Compiler, tmp_path: Path) -> None:
-    program = Path(shutil.copy(compiler.program("plain"), tmp_path))
+    program = Path(shutil.copy(compiler.program("nothing_to_show"), tmp_path))
     os.chown(program, NOBODY, NOBODY)
     program.chmod(0o4755)
     for directory in (tmp_path, *tmp_path.parents[:2]):
@@ -98,7 +98,7 @@ PASSIVE = {"OMP_WAIT_POLICY": "passive"}
 
 @pytest.fixture(params=["barrier", "critical", "lock"])
 def openmp(request: pytest.FixtureRequest, compiler: Compiler) -> Any:
-    program = compiler.program("openmp", "-fopenmp")
+    program = compiler.program("openmp_team_waits", "-fopenmp")
     with Target([program, request.param], {**preload_environment(), **PASSIVE}) as target:
         started = start_time(target.pid)
         yield target
@@ -162,7 +162,7 @@ def test_the_screen_says_who_waits_unseen(openmp: Target, need: Need) -> None:
 
 def test_a_dormant_library_is_not_said_to_be_passed_by(start_target: StartTarget) -> None:
     """Threads that wait while nothing is watched call it as ever; that it is dormant is said."""
-    target = start_target("ring3", level="dormant")
+    target = start_target("ring_of_three", level="dormant")
     target.expect("ready")
     source = attach(target.pid)
     try:
@@ -188,7 +188,7 @@ def test_a_dormant_library_is_not_said_to_be_passed_by(start_target: StartTarget
 
 def test_waits_that_are_seen_are_never_called_unseen(start_target: StartTarget) -> None:
     """Waits begin and end while the kernel is asked."""
-    target = start_target("many", "2")
+    target = start_target("rolling_contention", "2")
     target.expect("ready")
     source = attach(target.pid)
     try:

@@ -30,7 +30,7 @@ def read(waits: dict[int, WaitNow]) -> dict[int, tuple[int, Kind, int, bool]]:
 def begun(start_target: StartTarget, name: str, arguments: tuple[str, ...]) -> Target:
     target = start_target(name, *arguments)
     target.expect("ready")
-    if name == "ring3":
+    if name == "ring_of_three":
         target.go_on()
         target.truth()
         deadline = time.monotonic() + PATIENCE_S
@@ -40,7 +40,7 @@ def begun(start_target: StartTarget, name: str, arguments: tuple[str, ...]) -> T
     return target
 
 
-@pytest.mark.parametrize(("name", "arguments"), [("pools", ("5",)), ("ring3", ())])
+@pytest.mark.parametrize(("name", "arguments"), [("six_pools", ("5",)), ("ring_of_three", ())])
 def test_they_are_those_of_a_look(
     name: str, arguments: tuple[str, ...], start_target: StartTarget
 ) -> None:
@@ -57,7 +57,7 @@ def test_they_are_those_of_a_look(
         assert read(seen) == before
         idle = {one.tid: one.waiting_for.idle for one in after.threads if one.waiting_for}
         idle_cache = {tid: one.idle for tid, one in seen.items()}
-        assert idle_cache == (idle if name == "pools" else dict.fromkeys(idle)), (
+        assert idle_cache == (idle if name == "six_pools" else dict.fromkeys(idle)), (
             "a circle is no rule"
         )
         duration_s = {
@@ -88,7 +88,7 @@ def without_times(snapshot: Snapshot) -> dict[int, Thread]:
     }
 
 
-@pytest.mark.parametrize(("name", "arguments"), [("pools", ("5",)), ("ring3", ())])
+@pytest.mark.parametrize(("name", "arguments"), [("six_pools", ("5",)), ("ring_of_three", ())])
 def test_who_sleeps_on_is_told_as_whoever_looks_first_tells_it(
     name: str, arguments: tuple[str, ...], start_target: StartTarget
 ) -> None:

@@ -14,8 +14,8 @@ from locktop.collector.sources.preload.stack_table import CUT
 def test_every_caller_is_in_the_stack(
     start_target: StartTarget, compiler: Compiler, flags: tuple[str, ...]
 ) -> None:
-    plugin = compiler.program("plugin", "-shared", "-fPIC")
-    target = start_target("stackways", str(plugin), flags=flags)
+    plugin = compiler.program("plugin_that_locks", "-shared", "-fPIC")
+    target = start_target("waits_called_in_every_way", str(plugin), flags=flags)
     truth = target.truth()
     source = attach(target.pid)
     try:
@@ -37,11 +37,13 @@ def test_every_caller_is_in_the_stack(
 def test_a_stack_is_not_taken_for_another_one(
     start_target: StartTarget, compiler: Compiler, flags: tuple[str, ...]
 ) -> None:
-    beside = compiler.program("unwinds", "-shared", "-fPIC")
+    beside = compiler.program("unwind_counter", "-shared", "-fPIC")
     preload = f"{preload_environment()['LD_PRELOAD']}:{beside}"
     # At a fixed address a weak reference is NULL for good.
     pie = ("-fPIE", "-pie")
-    target = start_target("fooled", flags=(*flags, *pie), environment={"LD_PRELOAD": preload})
+    target = start_target(
+        "same_stack_two_callers", flags=(*flags, *pie), environment={"LD_PRELOAD": preload}
+    )
     truth = target.truth()
     unwound = int(target.line())
     source = attach(target.pid)

@@ -43,7 +43,7 @@ def of_the_lock(snapshot: Snapshot) -> ThreadActivity | None:
 
 
 def begun(start_target: StartTarget, way: str) -> tuple[Target, str]:
-    target = start_target("holders", way)
+    target = start_target("holder_activities", way)
     about_to = target.line()
     target.expect("ready")
     return target, about_to
@@ -69,10 +69,10 @@ def test_a_blocked_holder_is_in_the_call_that_it_made(way: str, start_target: St
     assert lock["holders"] == [now.tid]
 
 
-@pytest.mark.parametrize("how", ["start_target", "start_bare"])
+@pytest.mark.parametrize("how", ["start_target", "start_unprepared"])
 def test_where_the_first_thread_has_ended(how: str, request: pytest.FixtureRequest) -> None:
     start: StartTarget = request.getfixturevalue(how)
-    target = start("holders", "receives", "leaves")
+    target = start("holder_activities", "receives", "leaves")
     about_to = target.line()
     target.expect("ready")
     deadline = time.monotonic() + PATIENCE_S
@@ -113,7 +113,7 @@ def until(
         assert time.monotonic() < deadline, now
 
 
-@pytest.mark.parametrize("start", ["start_target", "start_bare"])
+@pytest.mark.parametrize("start", ["start_target", "start_unprepared"])
 def test_of_one_that_runs_it_is_seen_where(start: str, request: pytest.FixtureRequest) -> None:
     target, _ = begun(request.getfixturevalue(start), "runs")
     with closing(attach(target.pid)) as source:
@@ -122,15 +122,15 @@ def test_of_one_that_runs_it_is_seen_where(start: str, request: pytest.FixtureRe
     assert functions(seen, now)[:3] == ["works", "runs", "hold"]
     page = " ".join(report.render(seen).split())
     assert "has mutex g_lock and is running" in page
-    assert " works at holders.c:" in page
+    assert " works at holder_activities.c:" in page
 
 
-@pytest.mark.parametrize("start", ["start_target", "start_bare"])
+@pytest.mark.parametrize("start", ["start_target", "start_unprepared"])
 def test_where_one_runs_is_told_only_if_it_has_the_lock_there(
     start: str, request: pytest.FixtureRequest
 ) -> None:
     """It may have given it back since it was seen to have it."""
-    target: Target = request.getfixturevalue(start)("relay")
+    target: Target = request.getfixturevalue(start)("relay_of_one_lock")
     target.expect("ready")
     told: list[bool] = []
     with closing(attach(target.pid)) as source:
@@ -145,11 +145,11 @@ def test_where_one_runs_is_told_only_if_it_has_the_lock_there(
     assert sum(told) > len(told) / 2
 
 
-@pytest.mark.parametrize("start", ["start_target", "start_bare"])
+@pytest.mark.parametrize("start", ["start_target", "start_unprepared"])
 def test_a_call_is_told_only_of_one_that_has_the_lock_in_it(
     start: str, request: pytest.FixtureRequest
 ) -> None:
-    target: Target = request.getfixturevalue(start)("relay", "rests")
+    target: Target = request.getfixturevalue(start)("relay_of_one_lock", "rests")
     target.expect("ready")
     seen: list[ThreadActivity] = []
     with closing(attach(target.pid)) as source:
@@ -160,7 +160,7 @@ def test_a_call_is_told_only_of_one_that_has_the_lock_in_it(
 
 
 def test_where_nobody_may_sample_it_is_said_where_it_was_seen_asleep(
-    start_bare: StartTarget, monkeypatch: pytest.MonkeyPatch
+    start_unprepared: StartTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where kernel.perf_event_paranoid is 3."""
 
@@ -168,7 +168,7 @@ def test_where_nobody_may_sample_it_is_said_where_it_was_seen_asleep(
         raise perf_sample.RefusedError("no right (kernel.perf_event_paranoid is 3)")
 
     monkeypatch.setattr(perf_sample, "_opened", refused)
-    target, _ = begun(start_bare, "rests_and_runs")
+    target, _ = begun(start_unprepared, "rests_and_runs")
     with closing(attach(target.pid)) as source:
         until(source, lambda now: now.doing is ActivityState.BLOCKED)
         target.go_on()
@@ -187,8 +187,8 @@ def test_where_nobody_may_sample_it_is_said_where_it_was_seen_asleep(
     assert not any("perf_event_paranoid" in note for note in seen.notes)
 
 
-def test_who_has_no_right_is_told_which(start_bare: StartTarget) -> None:
-    target, _ = begun(start_bare, "runs")
+def test_who_has_no_right_is_told_which(start_unprepared: StartTarget) -> None:
+    target, _ = begun(start_unprepared, "runs")
     processor = machine()
     assert processor is not None
 
@@ -231,9 +231,11 @@ def test_a_user_without_rights_may_sample_what_is_their_own() -> None:
 
 
 def test_with_stop_threads_a_stack_is_whole_and_a_thread_stopped_once(
-    start_bare: StartTarget,
+    start_unprepared: StartTarget,
 ) -> None:
-    target = start_bare("holders", "takes_memory", flags=("-O2", "-fno-omit-frame-pointer"))
+    target = start_unprepared(
+        "holder_activities", "takes_memory", flags=("-O2", "-fno-omit-frame-pointer")
+    )
     target.line()
     target.expect("ready")
     with closing(attach(target.pid)) as source:
@@ -266,7 +268,7 @@ def test_a_stopped_one_is_stopped(start_target: StartTarget) -> None:
 
 
 def test_one_that_waits_for_another_lock_waits(start_target: StartTarget) -> None:
-    target = start_target("ring3")
+    target = start_target("ring_of_three")
     target.expect("ready")
     target.go_on()
     target.line()
@@ -280,7 +282,7 @@ def test_one_that_waits_for_another_lock_waits(start_target: StartTarget) -> Non
 
 
 def test_where_nobody_waits_nobody_asks(start_target: StartTarget) -> None:
-    target = start_target("orders", "inversion")
+    target = start_target("mutex_orders", "inversion")
     target.expect("ok")
     with closing(attach(target.pid)) as source:
         assert all(lock.holder_activity is None for lock in source.scan().locks)

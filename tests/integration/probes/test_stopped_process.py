@@ -24,7 +24,7 @@ def wait_until_stopped(target: Target) -> None:
 
 
 def test_by_a_signal(start_target: StartTarget) -> None:
-    target = start_target("ring3")
+    target = start_target("ring_of_three")
     target.expect("ready")
     assert not any("stopped" in note for note in notes(target))
     os.kill(target.pid, signal.SIGSTOP)
@@ -37,7 +37,7 @@ def test_by_a_signal(start_target: StartTarget) -> None:
 
 
 def test_by_a_debugger(start_target: StartTarget) -> None:
-    target = start_target("ring3")
+    target = start_target("ring_of_three")
     target.expect("ready")
     ptrace = ctypes.CDLL(None, use_errno=True).ptrace
     if ptrace(_PTRACE_ATTACH, target.pid, None, None) != 0:

@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 from support import tool
-from support.targets import PATIENCE_S, SOURCES, StartTarget, Target
+from support.targets import PATIENCE_S, StartTarget, Target, source_of
 
 from locktop.collector.export.text import report
 from locktop.collector.model import ActivityState, Snapshot, Thread
@@ -35,7 +35,7 @@ def until(source: Source, is_so: Callable[[Snapshot], bool], resolve: bool = Fal
 @both_ways
 def test_the_call_and_the_python_functions_of_who_has_a_lock(prepared: bool) -> None:
     """Nobody can tell who has a lock of Python's: what the others do may."""
-    command = [sys.executable, str(SOURCES / "python_receives.py")]
+    command = [sys.executable, str(source_of("python_holder_receives"))]
     with Target(command, preload_environment(None) if prepared else None) as target:
         truth = target.truth()
 
@@ -58,14 +58,14 @@ def test_the_call_and_the_python_functions_of_who_has_a_lock(prepared: bool) -> 
         assert f"thread {truth['has']} (python3) in {now.what}" in page.replace(
             "(python)", "(python3)"
         )
-        assert "      fetches at python_receives.py:16\n" in page
+        assert "      fetches at python_holder_receives.py:16\n" in page
 
 
 @both_ways
 def test_only_the_thread_that_is_followed_is_asked(
-    prepared: bool, start_target: StartTarget, start_bare: StartTarget
+    prepared: bool, start_target: StartTarget, start_unprepared: StartTarget
 ) -> None:
-    target = (start_target if prepared else start_bare)("holders", "receives")
+    target = (start_target if prepared else start_unprepared)("holder_activities", "receives")
     what = target.line()
     target.expect("ready")
     with closing(attach(target.pid)) as source:
@@ -91,9 +91,9 @@ def test_only_the_thread_that_is_followed_is_asked(
 
 @both_ways
 def test_one_that_computes_runs(
-    prepared: bool, start_target: StartTarget, start_bare: StartTarget
+    prepared: bool, start_target: StartTarget, start_unprepared: StartTarget
 ) -> None:
-    target = (start_target if prepared else start_bare)("holders", "runs")
+    target = (start_target if prepared else start_unprepared)("holder_activities", "runs")
     target.line()
     target.expect("ready")
 
@@ -107,7 +107,7 @@ def test_one_that_computes_runs(
 
 
 def test_it_is_in_json() -> None:
-    with Target([sys.executable, str(SOURCES / "python_receives.py")]) as target:
+    with Target([sys.executable, str(source_of("python_holder_receives"))]) as target:
         truth = target.truth()
         document = tool.snapshot(target.pid)
     told = {one["tid"]: one["now"] for one in document["threads"]}

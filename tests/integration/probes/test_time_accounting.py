@@ -75,7 +75,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def scanned(request: Any, start_target: StartTarget, scratch: Path) -> Iterator[Looked]:
-    target = start_target("timeuses", scratch, *request.param)
+    target = start_target("time_uses", scratch, *request.param)
     truth = target.truth()
     with closing(attach(target.pid)) as source:
         yield Looked(target, source, truth)
@@ -182,7 +182,7 @@ def test_it_is_in_json_and_on_the_page(scanned: Looked) -> None:
 
 
 def test_one_look_has_no_interval(start_target: StartTarget, scratch: Path) -> None:
-    target = start_target("timeuses", scratch, "burns")
+    target = start_target("time_uses", scratch, "burns")
     target.truth()
     document = tool.snapshot(target.pid)
     assert [thread["time"] for thread in document["threads"]] == [None, None]
@@ -192,7 +192,7 @@ def test_one_look_has_no_interval(start_target: StartTarget, scratch: Path) -> N
 
 
 def test_a_dormant_library_counts_no_waits(start_target: StartTarget, scratch: Path) -> None:
-    target = start_target("timeuses", scratch, "waits", "burns")
+    target = start_target("time_uses", scratch, "waits", "burns")
     target.truth()
     with closing(attach(target.pid)) as source:
         source.scan()
@@ -216,7 +216,7 @@ def followed(source: Source, name: str) -> Snapshot:
 
 
 def test_only_who_is_followed_is_counted(start_target: StartTarget, scratch: Path) -> None:
-    target = start_target("timeuses", scratch, "burns", "sleeps")
+    target = start_target("time_uses", scratch, "burns", "sleeps")
     target.truth()
     with closing(attach(target.pid)) as source:
         seen = followed(source, "burns")

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from support import tool
-from support.targets import PATIENCE_S, SOURCES, Target
+from support.targets import PATIENCE_S, Target, source_of
 from support.watched import Need
 
 from locktop.collector.model import Snapshot
@@ -42,7 +42,7 @@ def start_python() -> Iterator[StartPython]:
     def start(name: str, python: str = sys.executable, prepared: bool = True) -> Target:
         if not Path(python).exists():
             pytest.skip(f"{python} is not installed")
-        command = [python, str(SOURCES / f"{name}.py")]
+        command = [python, str(source_of(name))]
         started.append(Target(command, preload_environment(None) if prepared else None))
         return started[-1]
 
@@ -63,7 +63,7 @@ def python_stack(snapshot: Snapshot, tid: int) -> list[list[str | int | None]]:
 def test_they_are_those_that_python_knows(
     python: str, prepared: bool, start_python: StartPython
 ) -> None:
-    target = start_python("python_frames", python, prepared)
+    target = start_python("python_known_stacks", python, prepared)
     target.expect("ready")
     with closing(attach(target.pid)) as source:
         snapshot = source.scan(resolve=True)
@@ -75,7 +75,7 @@ def test_they_are_those_that_python_knows(
 
 
 def test_functions_of_c_that_python_calls_stay(start_python: StartPython) -> None:
-    target = start_python("python_frames")
+    target = start_python("python_known_stacks")
     target.expect("ready")
     document = tool.snapshot(target.pid)
     stacks = [
@@ -94,7 +94,7 @@ def test_functions_of_c_that_python_calls_stay(start_python: StartPython) -> Non
 
     def is_named(document: dict[str, Any]) -> bool:
         names = {lock["name"] for lock in document["locks"] if lock["waiters"]}
-        return "sem in task (python_frames.py:21)" in names
+        return "sem in task (python_known_stacks.py:21)" in names
 
     # The first look waits for names, but not for as long as a busy machine may take.
     tool.scan_until(target.pid, is_named, "the lock's name")
@@ -104,7 +104,7 @@ def test_functions_of_c_that_python_calls_stay(start_python: StartPython) -> Non
 def test_they_come_by_themselves_while_one_looks_on(
     prepared: bool, start_python: StartPython
 ) -> None:
-    target = start_python("python_frames", prepared=prepared)
+    target = start_python("python_known_stacks", prepared=prepared)
     target.expect("ready")
     target.go_on()
     truth = target.truth()
@@ -112,7 +112,7 @@ def test_they_come_by_themselves_while_one_looks_on(
     with closing(attach(target.pid)) as source:
         shown: dict[str, object] = {}
         names: set[str] = set()
-        while shown != truth or "sem in task (python_frames.py:21)" not in names:
+        while shown != truth or "sem in task (python_known_stacks.py:21)" not in names:
             assert time.monotonic() < deadline, (shown, names)
             time.sleep(0.1)
             snapshot = source.scan()
@@ -128,12 +128,12 @@ def test_a_lock_that_all_wait_for_briefly_has_a_name(
     prepared: bool, start_python: StartPython
 ) -> None:
     """And is told to be one, though the functions of most waits are not known."""
-    target = start_python("python_busy", prepared=prepared)
+    target = start_python("python_threads_take_turns", prepared=prepared)
     target.expect("ready")
     deadline = time.monotonic() + PATIENCE_S
     name = ""
     with closing(attach(target.pid)) as source:
-        while name != "sem in handles (python_busy.py:16)":
+        while name != "sem in handles (python_threads_take_turns.py:16)":
             assert time.monotonic() < deadline, name
             time.sleep(0.7)  # in which others have taken their turns
             snapshot = source.scan()
@@ -151,7 +151,7 @@ def test_a_lock_that_all_wait_for_briefly_has_a_name(
 def test_a_wait_is_never_shown_with_the_functions_of_another(
     prepared: bool, start_python: StartPython
 ) -> None:
-    target = start_python("python_turns", prepared=prepared)
+    target = start_python("python_alternating_waits", prepared=prepared)
     tid = int(target.line())
     seen: dict[int, set[str]] = {}
     deadline = time.monotonic() + 2 * PATIENCE_S
@@ -170,7 +170,7 @@ def test_a_wait_is_never_shown_with_the_functions_of_another(
 def test_where_threads_come_and_go_a_stack_is_right_or_not_there(
     start_python: StartPython,
 ) -> None:
-    target = start_python("python_churn")
+    target = start_python("python_threads_come_and_go")
     tid, wanted = int(target.line()), ("waits", "called", "begins")
     deadline, right = time.monotonic() + 2 * PATIENCE_S, 0
     with closing(PythonReader(target.pid)) as reader:
@@ -223,7 +223,7 @@ def test_what_reads_becomes_the_user_whose_process_it_is(user: int, need: Need) 
 
 
 def test_who_waits_for_an_answer_may_be_hurried(start_python: StartPython) -> None:
-    target = start_python("python_frames")
+    target = start_python("python_known_stacks")
     target.expect("ready")
     with closing(PythonReader(target.pid)) as reader:
         reader.ask()
@@ -242,7 +242,7 @@ def test_who_waits_for_an_answer_may_be_hurried(start_python: StartPython) -> No
 def test_a_reader_that_dies_is_started_again_and_in_the_end_given_up(
     start_python: StartPython,
 ) -> None:
-    target = start_python("python_frames")
+    target = start_python("python_known_stacks")
     target.expect("ready")
     with closing(PythonReader(target.pid)) as reader:
         for _ in range(2):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from support import tool
-from support.targets import PATIENCE_S, SOURCES, Target
+from support.targets import PATIENCE_S, Target, source_of
 
 from locktop.collector.export.text import report
 from locktop.collector.model import ActivityState, Lock, Snapshot
@@ -23,11 +23,11 @@ StartHands = Callable[..., Target]
 
 @pytest.fixture
 def start_hands() -> Iterator[StartHands]:
-    """Starts tests/targets/python_hands.py."""
+    """Starts tests/targets/languages/python_locks_change_hands.py."""
     started: list[Target] = []
 
     def start(way: str, prepared: bool = True) -> Target:
-        command = [sys.executable, str(SOURCES / "python_hands.py"), way]
+        command = [sys.executable, str(source_of("python_locks_change_hands")), way]
         started.append(Target(command, preload_environment(None) if prepared else None))
         return started[-1]
 
@@ -39,7 +39,7 @@ def start_hands() -> Iterator[StartHands]:
 def waited_for(seen: Snapshot) -> list[Lock]:
     """The locks of the program's own that threads wait for, but those of its threads' ends."""
     waited = [lock for lock in seen.locks if lock.waiters and "<module>" not in lock.name]
-    ours = ("python_hands.py", "libffi")
+    ours = ("python_locks_change_hands.py", "libffi")
     return [lock for lock in waited if any(name in lock.name for name in ours)]
 
 

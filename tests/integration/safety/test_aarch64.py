@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.targets import CFLAGS, SOURCES, Target
+from support.targets import CFLAGS, Target, source_of
 
 from locktop.collector.native import ffi
 from locktop.collector.sources.attach import attach
@@ -66,7 +66,7 @@ def test_the_parts_work(built: Path) -> None:
 def emulated(built: Path, tmp_path: Path) -> Iterator[Target]:
     """A program that waits, with the library."""
     program = tmp_path / "record"
-    _run(COMPILER, "-std=gnu11", *CFLAGS, str(SOURCES / "record.c"), "-o", str(program))
+    _run(COMPILER, "-std=gnu11", *CFLAGS, str(source_of("one_wait_plain_libc")), "-o", str(program))
     preload = f"LD_PRELOAD={built / 'liblocktop.so'}"
     command: list[str | Path] = [*EMULATOR, "-E", preload, "-E", f"LOCKTOP_DIR={tmp_path}", program]
     with Target(command, {"LOCKTOP_DIR": str(tmp_path)}) as target:

@@ -22,8 +22,8 @@ def environment(level: str | None) -> dict[str, str]:
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("binding", ["lazy", "now"])
 def test_before_any_constructor(level: str | None, binding: str, compiler: Compiler) -> None:
-    first = compiler.program("comesfirst", "-shared", "-fPIC", "-Wl,-z,initfirst")
-    program = compiler.program("before", str(first), f"-Wl,-z,{binding}")
+    first = compiler.program("library_constructed_first", "-shared", "-fPIC", "-Wl,-z,initfirst")
+    program = compiler.program("locks_before_constructors", str(first), f"-Wl,-z,{binding}")
     with Target([program], environment(level)) as target:
         assert target.finish() == (0, ["ok"])
 
@@ -39,7 +39,7 @@ def allocator(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["jemalloc", "tcmalloc_minimal"])
-@pytest.mark.parametrize("target", ["mallocs", "threadlocals"])
+@pytest.mark.parametrize("target", ["threads_trade_memory", "thread_local_destructors"])
 def test_with_another_allocator(name: str, target: str, start_target: StartTarget) -> None:
     ours, theirs = preload_environment()["LD_PRELOAD"], allocator(name)
     for preload in (theirs, f"{ours}:{theirs}", f"{theirs}:{ours}"):
@@ -49,20 +49,22 @@ def test_with_another_allocator(name: str, target: str, start_target: StartTarge
 
 @pytest.mark.parametrize("level", [None, "contended", "all"])
 def test_an_unwinder_that_locks_and_allocates(level: str | None, start_target: StartTarget) -> None:
-    running = start_target("registered", level=level)
+    running = start_target("unwinder_over_locking_allocator", level=level)
     assert running.finish() == (0, ["ok"])
 
 
 def test_an_allocator_that_locks_twice_under_the_unwinder(
     compiler: Compiler, start_target: StartTarget
 ) -> None:
-    allocator = compiler.program("registered", "-shared", "-fPIC", "-DALLOCATOR")
-    running = start_target("registered", flags=("-DPROGRAM", str(allocator)))
+    allocator = compiler.program(
+        "unwinder_over_locking_allocator", "-shared", "-fPIC", "-DALLOCATOR"
+    )
+    running = start_target("unwinder_over_locking_allocator", flags=("-DPROGRAM", str(allocator)))
     assert running.finish() == (0, ["ok"])
 
 
 #: None that forks among threads: AddressSanitizer's own locks hang in the child then, bare too.
-SANITIZED = ["handlerposts", "exiting"]
+SANITIZED = ["handler_posts_semaphores", "thread_exit_destructors"]
 
 
 @pytest.mark.parametrize("level", [None, "all"])
@@ -77,13 +79,13 @@ def test_under_sanitizers(name: str, level: str | None, compiler: Compiler) -> N
 
 
 def plugin(compiler: Compiler, *flags: str) -> Path:
-    return compiler.program("plugin", "-shared", "-fPIC", *flags)
+    return compiler.program("plugin_that_locks", "-shared", "-fPIC", *flags)
 
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("how", ["reload", "waiting", "churn"])
 def test_libraries_that_come_and_go(how: str, level: str | None, compiler: Compiler) -> None:
-    program = compiler.program("plugins", "-rdynamic")
+    program = compiler.program("opens_and_closes_plugins", "-rdynamic")
     first = plugin(compiler, "-DWAITS" if how == "waiting" else "-DWORKS=first_plugin_works")
     second = plugin(compiler, "-DWORKS=second_plugin_works")
     with Target([program, how, first, second], environment(level)) as target:
@@ -95,7 +97,7 @@ def test_a_stack_of_a_library_that_was_closed(compiler: Compiler) -> None:
     """The loader puts the second where the first was: each keeps its own waits."""
     first = plugin(compiler, "-DWORKS=first_plugin_works")
     second = plugin(compiler, "-DWORKS=second_plugin_works")
-    program = compiler.program("plugins", "-rdynamic")
+    program = compiler.program("opens_and_closes_plugins", "-rdynamic")
     with Target([program, "reload", first, second], environment("contended")) as target:
         truth = target.truth()
         target.expect("ok")

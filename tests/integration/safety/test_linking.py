@@ -19,18 +19,18 @@ LEVELS = [None, "dormant", "all"]
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="only there are two versions")
 @pytest.mark.parametrize("level", LEVELS)
 def test_condition_variables_of_before_2002(level: str | None, start_target: StartTarget) -> None:
-    assert start_target("oldcond", level=level).finish() == (0, ["ok"])
+    assert start_target("old_cond_version", level=level).finish() == (0, ["ok"])
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="only there are two versions")
-def test_condition_variables_of_before_2002_bare(start_bare: StartTarget) -> None:
-    assert start_bare("oldcond").finish() == (0, ["ok"])
+def test_condition_variables_of_before_2002_bare(start_unprepared: StartTarget) -> None:
+    assert start_unprepared("old_cond_version").finish() == (0, ["ok"])
 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_functions_looked_up_by_name(level: str | None, start_target: StartTarget) -> None:
     """Of the six ways four lead to the library, the others past it to libc."""
-    target = start_target("lookups", level=level)
+    target = start_target("looks_up_mutex_functions", level=level)
     target.expect("done")
     if level != "dormant":
         lock = tool.lock_named(tool.snapshot(target.pid), "g_looked_up")
@@ -43,7 +43,7 @@ def test_functions_looked_up_by_name(level: str | None, start_target: StartTarge
 def test_a_program_with_such_functions_of_its_own(
     level: str | None, start_target: StartTarget
 ) -> None:
-    target = start_target("ownlock", level=level)
+    target = start_target("defines_pthread_mutex_lock", level=level)
     target.expect("done")
     if level != "dormant":
         lock = tool.lock_named(tool.snapshot(target.pid), "g_own")
@@ -57,7 +57,9 @@ def test_a_program_with_such_functions_of_its_own(
     [("-Wl,-z,now",), ("-Wl,-z,lazy",), ("-no-pie",), ("-no-pie", "-Wl,-z,now"), ("-static-pie",)],
     ids=" ".join,
 )
-@pytest.mark.parametrize("name", ["errno_keep", "robust", "cancel"])
+@pytest.mark.parametrize(
+    "name", ["errno_and_results", "robust_owner_dies_twice", "cancellation_points"]
+)
 def test_however_it_is_linked(flags: tuple[str, ...], name: str, compiler: Compiler) -> None:
     """A static program never sees the library, and must not fail for the variables."""
     with Target([compiler.program(name, *flags)], preload_environment(None)) as target:
@@ -74,7 +76,7 @@ def semaphores() -> Iterator[tuple[str, str]]:
 
 
 def test_named_semaphores(semaphores: tuple[str, str], start_target: StartTarget) -> None:
-    target = start_target("namedsem", *semaphores)
+    target = start_target("named_semaphore", *semaphores)
     for name in semaphores:
         truth = target.truth()
         document = tool.scan_until(
@@ -87,5 +89,5 @@ def test_named_semaphores(semaphores: tuple[str, str], start_target: StartTarget
         assert lock["address"] == truth["address"]
         assert (lock["kind"], lock["name"], lock["waiters"]) == ("sem", name, [truth["tid"]])
         assert (lock["holders"], document["deadlocks"]) == ([], [])
-        assert start_target("namedsem", "post", name).finish() == (0, [])
+        assert start_target("named_semaphore", "post", name).finish() == (0, [])
     assert target.finish() == (0, ["ok"])

@@ -7,21 +7,25 @@ from typing import Any
 
 import pytest
 from support import tool
-from support.same import AsBare
+from support.comparison import CompareWithUnprepared
 from support.targets import StartTarget, Target
 
 KINDS = {"mutex", "rwlock", "cond", "barrier", "sem"}
 
 
-@pytest.mark.parametrize("name", ["robusts", "wakeorder"])
-def test_is_as_without_the_library(name: str, as_bare: AsBare) -> None:
-    as_bare(name)
+@pytest.mark.parametrize("name", ["robust_owner_dies_with_waiters", "wake_order"])
+def test_is_as_without_the_library(
+    name: str, compare_with_unprepared: CompareWithUnprepared
+) -> None:
+    compare_with_unprepared(name)
 
 
-def test_priorities_lent_and_raised(as_bare: AsBare, start_bare: StartTarget) -> None:
-    if start_bare("protocols").finish() == (0, ["not permitted"]):
+def test_priorities_lent_and_raised(
+    compare_with_unprepared: CompareWithUnprepared, start_unprepared: StartTarget
+) -> None:
+    if start_unprepared("mutex_priority_protocols").finish() == (0, ["not permitted"]):
         pytest.skip("real-time priorities are not permitted here")
-    as_bare("protocols")
+    compare_with_unprepared("mutex_priority_protocols")
 
 
 def run_both(first: Target, second: Target) -> None:
@@ -33,17 +37,17 @@ def run_both(first: Target, second: Target) -> None:
 def start_both(start: StartTarget, directory: Path) -> tuple[Target, Target]:
     memory = directory / "memory"
     memory.touch()
-    first = start("procshared", str(memory), "first")
+    first = start("process_shared_locks", str(memory), "first")
     first.expect("held")
-    second = start("procshared", str(memory), "second")
+    second = start("process_shared_locks", str(memory), "second")
     second.expect("waiting")
     return first, second
 
 
 def test_shared_by_two_processes_without_the_library(
-    start_bare: StartTarget, tmp_path: Path
+    start_unprepared: StartTarget, tmp_path: Path
 ) -> None:
-    run_both(*start_both(start_bare, tmp_path))
+    run_both(*start_both(start_unprepared, tmp_path))
 
 
 def of_kind(document: dict[str, Any], kind: str) -> dict[str, Any]:

@@ -4,33 +4,41 @@ from __future__ import annotations
 
 import pytest
 from support import tool
-from support.same import AsBare
+from support.comparison import CompareWithUnprepared
 from support.targets import StartTarget
 
 
 @pytest.mark.parametrize("used", ["1", "6000"])
-def test_on_the_smallest_stack(used: str, as_bare: AsBare) -> None:
-    as_bare("smallstack", used)
+def test_on_the_smallest_stack(used: str, compare_with_unprepared: CompareWithUnprepared) -> None:
+    compare_with_unprepared("smallest_stack", used)
 
 
 @pytest.mark.parametrize("kind", ["deferred", "asynchronous"])
-def test_cancelled_in_each_wait(kind: str, as_bare: AsBare) -> None:
-    as_bare("cancels", kind, scan=True)
+def test_cancelled_in_each_wait(kind: str, compare_with_unprepared: CompareWithUnprepared) -> None:
+    compare_with_unprepared("cancel_each_wait", kind, scan=True)
 
 
-def test_a_handler_posts_wherever_it_interrupts(as_bare: AsBare) -> None:
-    as_bare("handlerposts", scan=True)
+def test_a_handler_posts_wherever_it_interrupts(
+    compare_with_unprepared: CompareWithUnprepared,
+) -> None:
+    compare_with_unprepared("handler_posts_semaphores", scan=True)
 
 
-def test_a_handler_waits_wherever_it_interrupts(as_bare: AsBare) -> None:
-    as_bare("handlerwaits", scan=True)
+def test_a_handler_waits_wherever_it_interrupts(
+    compare_with_unprepared: CompareWithUnprepared,
+) -> None:
+    compare_with_unprepared("handler_waits_for_lock", scan=True)
 
 
 @pytest.mark.parametrize("level", [None, "contended", "all"])
 def test_destructors_of_thread_specific_data(
-    level: str | None, start_bare: StartTarget, start_target: StartTarget
+    level: str | None, start_unprepared: StartTarget, start_target: StartTarget
 ) -> None:
-    target = start_target("exiting", level=level) if level else start_bare("exiting")
+    target = (
+        start_target("thread_exit_destructors", level=level)
+        if level
+        else start_unprepared("thread_exit_destructors")
+    )
     truth = target.truth()
     target.expect("ok")
     if level:
@@ -41,5 +49,7 @@ def test_destructors_of_thread_specific_data(
     assert target.finish() == (0, [])
 
 
-def test_destructors_of_thread_locals_and_exceptions_in_waits(as_bare: AsBare) -> None:
-    as_bare("threadlocals")
+def test_destructors_of_thread_locals_and_exceptions_in_waits(
+    compare_with_unprepared: CompareWithUnprepared,
+) -> None:
+    compare_with_unprepared("thread_local_destructors")

@@ -9,13 +9,20 @@ from support.targets import Compiler, StartTarget, Target
 
 from locktop.collector.sources.launch import preload_environment
 
-CHECKS_ITSELF = ["errno_keep", "cancel", "robust", "bareclone", "forkinhandler", "mutexwords"]
+CHECKS_ITSELF = [
+    "errno_and_results",
+    "cancellation_points",
+    "robust_owner_dies_twice",
+    "clone_by_raw_syscall",
+    "fork_in_signal_handler",
+    "mutex_words",
+]
 LEVELS = ["dormant", "counting", "contended"]
 
 
 @pytest.mark.parametrize("name", CHECKS_ITSELF)
-def test_the_check_holds_without_the_library(name: str, start_bare: StartTarget) -> None:
-    assert start_bare(name).finish() == (0, ["ok"])
+def test_the_check_holds_without_the_library(name: str, start_unprepared: StartTarget) -> None:
+    assert start_unprepared(name).finish() == (0, ["ok"])
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -26,7 +33,7 @@ def test_the_check_holds_with_the_library(name: str, level: str, start_target: S
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_recursive_and_checked_mutexes(level: str, start_target: StartTarget) -> None:
-    target = start_target("recursive", level=level)
+    target = start_target("recursive_mutex_still_held", level=level)
     for state in ("held", "free"):
         target.expect(state)
         target.go_on()
@@ -34,7 +41,9 @@ def test_recursive_and_checked_mutexes(level: str, start_target: StartTarget) ->
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("name", ["trylocks", "timed", "early"])
+@pytest.mark.parametrize(
+    "name", ["failed_trylocks", "timed_waits_give_up", "locks_before_and_after_main"]
+)
 def test_results_of_those_that_say_figures(
     name: str, level: str, start_target: StartTarget
 ) -> None:
@@ -44,13 +53,15 @@ def test_results_of_those_that_say_figures(
     assert target.finish() == (0, ["ok"])
 
 
-@pytest.mark.parametrize("name", ["seeseach", "seeslocks"])
+@pytest.mark.parametrize("name", ["counts_mutex_calls", "counts_mutex_calls_but_trylock"])
 def test_who_stands_behind_the_library_sees_each_call(
     name: str, compiler: Compiler, start_target: StartTarget
 ) -> None:
     behind = compiler.program(name, "-shared", "-fPIC")
     library = preload_environment(None)["LD_PRELOAD"]
-    target = start_target("early", environment={"LD_PRELOAD": f"{library}:{behind}"})
+    target = start_target(
+        "locks_before_and_after_main", environment={"LD_PRELOAD": f"{library}:{behind}"}
+    )
     acquisitions = target.truth()["acquisitions"]
     target.go_on()
     status, lines = target.finish()
@@ -61,7 +72,7 @@ def test_who_stands_behind_the_library_sees_each_call(
 
 def test_under_the_thread_sanitizer(compiler: Compiler) -> None:
     """Linked into the program, its interceptors answer before it is ready; we keep still."""
-    program = compiler.program("ring3", "-fsanitize=thread", "-static-libtsan")
+    program = compiler.program("ring_of_three", "-fsanitize=thread", "-static-libtsan")
     with Target([program], preload_environment(None)) as target:
         target.expect("ready")
         target.go_on()

@@ -24,7 +24,7 @@ from locktop.collector.sources.base import Source
 from locktop.collector.sources.launch import preload_environment
 from locktop.collector.symbols.python.frame_reader import PythonReader
 
-#: The lock that each thread of `ring3` wants.
+#: The lock that each thread of `ring_of_three` wants.
 WANTED = {"alice": "g_beta_lock", "bob": "g_gamma_lock", "carol": "g_alpha_lock"}
 SORTS = ("root", "user", "pid", "chroot")
 Need = Callable[..., Path]
@@ -50,14 +50,14 @@ def until(source: Source, is_so: Callable[[Snapshot], bool]) -> Snapshot:
 
 
 def crossed(target: Target) -> dict[str, int]:
-    """Let the threads of `ring3` cross; returns their ids by name."""
+    """Let the threads of `ring_of_three` cross; returns their ids by name."""
     target.expect("ready")
     target.go_on()
     return target.truth()
 
 
 def check_ring(seen: Snapshot, tids: dict[str, int], pid: int) -> None:
-    """All is as `ring3` has it, under the numbers that it says itself."""
+    """All is as `ring_of_three` has it, under the numbers that it says itself."""
     (found,) = seen.deadlocks
     assert found.certain
     assert {edge.tid for edge in found.cycle} == set(tids.values())
@@ -71,7 +71,7 @@ def check_ring(seen: Snapshot, tids: dict[str, int], pid: int) -> None:
         assert functions[:2] == [f"{who}_wants_second", f"{who}_loop"]
         assert len(functions) >= 4, "into libc, to the thread's start"
     (program,) = seen.process.cmdline
-    assert (seen.process.pid, Path(program).name) == (pid, "ring3")
+    assert (seen.process.pid, Path(program).name) == (pid, "ring_of_three")
     other_ids = pid not in waits
     assert any("thread ids are those of" in note for note in seen.notes) == other_ids
 
@@ -79,7 +79,7 @@ def check_ring(seen: Snapshot, tids: dict[str, int], pid: int) -> None:
 @pytest.mark.parametrize("preloaded", [True, False])
 @pytest.mark.parametrize("sort", SORTS)
 def test_a_deadlock_in_a_container(sort: str, preloaded: bool, compiler: Compiler) -> None:
-    with contained(compiler, sort, "ring3", preloaded=preloaded) as (target, pid):
+    with contained(compiler, sort, "ring_of_three", preloaded=preloaded) as (target, pid):
         tids = crossed(target)
         with closing(attach(pid)) as source:
             seen = until(source, lambda seen: bool(seen.deadlocks))
@@ -93,7 +93,7 @@ def test_a_deadlock_in_a_container(sort: str, preloaded: bool, compiler: Compile
 
 @pytest.mark.parametrize("preloaded", [True, False])
 def test_a_user_sees_what_its_own_container_does(preloaded: bool, compiler: Compiler) -> None:
-    with contained(compiler, "user", "ring3", preloaded=preloaded) as (target, pid):
+    with contained(compiler, "user", "ring_of_three", preloaded=preloaded) as (target, pid):
         tids = crossed(target)
         deadlocked(pid)  # imports all that nobody could not
         seen = as_nobody(partial(deadlocked, pid))
@@ -107,7 +107,7 @@ def deadlocked(pid: int) -> Snapshot:
 
 
 def test_without_shared_memory_it_is_seen_from_outside(compiler: Compiler) -> None:
-    with contained(compiler, "root", "ring3", shm=False) as (target, pid):
+    with contained(compiler, "root", "ring_of_three", shm=False) as (target, pid):
         tids = crossed(target)
         seen = deadlocked(pid)
         check_ring(seen, tids, pid)
@@ -119,7 +119,10 @@ def test_without_shared_memory_it_is_seen_from_outside(compiler: Compiler) -> No
 @pytest.mark.parametrize("preloaded", [True, False])
 def test_what_a_holder_does_there(preloaded: bool, compiler: Compiler) -> None:
     way = "writes_a_file"
-    with contained(compiler, "root", "holders", way, preloaded=preloaded) as (target, pid):
+    with contained(compiler, "root", "holder_activities", way, preloaded=preloaded) as (
+        target,
+        pid,
+    ):
         about_to = target.line()
         target.expect("ready")
         with closing(attach(pid)) as source:
@@ -133,16 +136,18 @@ def test_what_a_holder_does_there(preloaded: bool, compiler: Compiler) -> None:
 @pytest.mark.parametrize("preloaded", [True, False])
 def test_from_inside(preloaded: bool, compiler: Compiler, need: Need) -> None:
     inside = [str(need("nsenter", "util-linux")), "--pid", "--mount", "--target"]
-    with contained(compiler, "pid", "ring3", preloaded=preloaded) as (target, pid):
+    with contained(compiler, "pid", "ring_of_three", preloaded=preloaded) as (target, pid):
         crossed(target)
         done = tool.run("check", "-p", 1, prefix=[*inside, str(pid), "--"])
         assert done.returncode == 1, done.stderr
-        assert "ring3 1 wait for each other" in done.stdout
+        assert "ring_of_three 1 wait for each other" in done.stdout
         assert "g_beta_lock" in done.stdout
 
 
-def test_proc_of_the_namespace_outside_is_not_taken_for_ones_own(start_bare: StartTarget) -> None:
-    target = start_bare("ring3")
+def test_proc_of_the_namespace_outside_is_not_taken_for_ones_own(
+    start_unprepared: StartTarget,
+) -> None:
+    target = start_unprepared("ring_of_three")
     crossed(target)
     for command in (["check", "-p", target.pid], ["list"]):
         done = tool.run(*command, prefix=["unshare", "--pid", "--fork"])
@@ -153,11 +158,13 @@ def test_proc_of_the_namespace_outside_is_not_taken_for_ones_own(start_bare: Sta
 
 @pytest.mark.parametrize("preloaded", [True, False])
 def test_a_filter_of_system_calls_is_said(
-    preloaded: bool, start_bare: StartTarget, start_target: StartTarget, compiler: Compiler
+    preloaded: bool, start_unprepared: StartTarget, start_target: StartTarget, compiler: Compiler
 ) -> None:
-    target = (start_target if preloaded else start_bare)("ring3")
+    target = (start_target if preloaded else start_unprepared)("ring_of_three")
     crossed(target)
-    done = tool.run("snapshot", "-p", target.pid, prefix=[str(compiler.program("forbidden"))])
+    done = tool.run(
+        "snapshot", "-p", target.pid, prefix=[str(compiler.program("forbid_process_vm_readv"))]
+    )
     if preloaded:
         (note,) = json.loads(done.stdout)["notes"]
         assert note.startswith("stacks from outside are not seen: its memory cannot be read")
@@ -171,7 +178,7 @@ def test_another_time_namespace_is_said(compiler: Compiler) -> None:
     command = ["unshare", "--time", "--boottime", "1000", "--kill-child", "--fork"]
     if (tried := subprocess.run([*command, "true"], capture_output=True, text=True)).returncode:
         pytest.skip(f"no time namespace may be made here: {tried.stderr.strip()}")
-    program, preload = compiler.program("ring3"), preload_environment()["LD_PRELOAD"]
+    program, preload = compiler.program("ring_of_three"), preload_environment()["LD_PRELOAD"]
     with Target([*command, "env", f"LD_PRELOAD={preload}", program]) as target:
         tids = crossed(target)
         pid = procfs.status(tids["alice"]).process

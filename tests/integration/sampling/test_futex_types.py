@@ -42,8 +42,8 @@ def told(pid: int, tids: set[int]) -> tuple[Snapshot, dict[int, tuple[Thread, Lo
             assert time.monotonic() < deadline, found
 
 
-def test_what_is_built_on_futexes(start_bare: StartTarget) -> None:
-    target = start_bare("builton")
+def test_what_is_built_on_futexes(start_unprepared: StartTarget) -> None:
+    target = start_unprepared("waits_built_on_futex")
     truth = target.truth()
     assert truth.keys() == TOLD.keys()
     seen, found = told(target.pid, set(truth.values()))
@@ -61,7 +61,7 @@ def test_what_is_built_on_futexes(start_bare: StartTarget) -> None:
 def test_a_lock_inside_the_c_library_that_the_preloaded_one_does_not_see(
     start_target: StartTarget,
 ) -> None:
-    target = start_target("builton")
+    target = start_target("waits_built_on_futex")
     tid = target.truth()["stdio"]
     deadline = time.monotonic() + PATIENCE_S
     with closing(attach(target.pid)) as source:
@@ -83,7 +83,7 @@ def test_a_lock_inside_the_c_library_that_the_preloaded_one_does_not_see(
     [("barrier", "OpenMP barrier", True), ("critical", "OpenMP lock", False)],
 )
 def test_openmp_from_outside(what: str, type_: str, idle: bool, compiler: Compiler) -> None:
-    program = compiler.program("openmp", "-fopenmp")
+    program = compiler.program("openmp_team_waits", "-fopenmp")
     with Target([program, what], {"OMP_WAIT_POLICY": "passive"}) as target:
         main = target.truth()["main"]
         others = {int(one.name) for one in Path(f"/proc/{target.pid}/task").iterdir()} - {main}
@@ -91,7 +91,7 @@ def test_openmp_from_outside(what: str, type_: str, idle: bool, compiler: Compil
         (lock,) = {lock.id: lock for _, lock in found.values()}.values()
         assert lock.type == type_
         caller = "meet" if what == "barrier" else "take_critical"
-        assert lock.name.startswith(f"{type_} in {caller} (openmp.c:"), lock.name
+        assert lock.name.startswith(f"{type_} in {caller} (openmp_team_waits.c:"), lock.name
         assert lock.idle is idle
         target.go_on()
         target.expect("done")
@@ -102,10 +102,10 @@ def test_openmp_from_outside(what: str, type_: str, idle: bool, compiler: Compil
     [("mutex", "Rust Mutex"), ("condvar", "Rust Condvar"), ("channel", "Rust park")],
 )
 def test_rust_from_outside(
-    primitive: str, type_: str, start_bare: StartTarget, need: Callable[[str], Path]
+    primitive: str, type_: str, start_unprepared: StartTarget, need: Callable[[str], Path]
 ) -> None:
     need("rustc")
-    target = start_bare("rust", primitive)
+    target = start_unprepared("rust_primitives", primitive)
     tid = target.truth()["waiter"]
     _, found = told(target.pid, {tid})
     assert found[tid][1].type == type_

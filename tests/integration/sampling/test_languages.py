@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import bare
-from support.targets import SOURCES, StartTarget, Target
+from support import unprepared
+from support.targets import StartTarget, Target, source_of
 from support.watched import Need
 
 from locktop.collector.model import Frame, Kind, Snapshot
@@ -68,26 +68,26 @@ input()
 
 
 @pytest.mark.parametrize("way", CPLUSPLUS)
-def test_locks_of_cplusplus_crossed(way: str, need: Need, start_bare: StartTarget) -> None:
+def test_locks_of_cplusplus_crossed(way: str, need: Need, start_unprepared: StartTarget) -> None:
     need("g++")
     kind, is_known = CPLUSPLUS[way]
-    target = start_bare("cxxcrossed", way)
+    target = start_unprepared("cxx_locks_cross", way)
     truth = target.truth()
     tids = (truth["first"], truth["second"])
-    seen = bare.scan_until(target.pid, bare.all_wait(tids))
+    seen = unprepared.scan_until(target.pid, unprepared.all_wait(tids))
     assert waits_for(seen, tids[0]) == (kind, truth["locks"][1], (tids[1],))
     wanted = (kind, truth["locks"][0], (tids[0],) if way != "reads" else ())
     assert waits_for(seen, tids[1]) == wanted
-    assert bare.crossed(seen) == ([{tids, tids[::-1]}] if is_known else [])
+    assert unprepared.crossed(seen) == ([{tids, tids[::-1]}] if is_known else [])
     for tid in tids:
-        assert any("crosses<" in name for name in bare.functions(seen, tid))
+        assert any("crosses<" in name for name in unprepared.functions(seen, tid))
 
 
-def test_both_taken_at_once_are_no_deadlock(need: Need, start_bare: StartTarget) -> None:
+def test_both_taken_at_once_are_no_deadlock(need: Need, start_unprepared: StartTarget) -> None:
     need("g++")
-    target = start_bare("cxxcrossed", "together")
+    target = start_unprepared("cxx_locks_cross", "together")
     truth = target.truth()
-    seen = bare.scan_until(target.pid, bare.all_wait([truth["second"]]))
+    seen = unprepared.scan_until(target.pid, unprepared.all_wait([truth["second"]]))
     _, address, holders = waits_for(seen, truth["second"])
     assert address in truth["locks"]
     assert holders == (truth["first"],)
@@ -97,8 +97,8 @@ def test_both_taken_at_once_are_no_deadlock(need: Need, start_bare: StartTarget)
 def test_pthreads_of_python_crossed() -> None:
     with Target([sys.executable, "-c", CROSSED_IN_PYTHON, "mutexes"]) as target:
         tids = tuple(json.loads(target.line()))
-        seen = bare.scan_until(target.pid, bare.all_wait(tids))
-        assert bare.crossed(seen) == [{tids, tids[::-1]}]
+        seen = unprepared.scan_until(target.pid, unprepared.all_wait(tids))
+        assert unprepared.crossed(seen) == [{tids, tids[::-1]}]
         for tid in tids:
             assert waits_for(seen, tid)[0] is Kind.MUTEX
             assert any("ffi" in frame.module for frame in frames(seen, tid)), "below ctypes"
@@ -111,33 +111,43 @@ def test_another_c_library(build: str, need: Need, tmp_path: Path) -> None:
     compiler = (
         [need("cc", "gcc"), "-static"] if build == "static" else [need("musl-gcc", "musl-tools")]
     )
-    program = tmp_path / "ring3"
-    command = [*compiler, "-D_GNU_SOURCE", "-pthread", "-O1", SOURCES / "ring3.c", "-o", program]
+    program = tmp_path / "ring_of_three"
+    command = [
+        *compiler,
+        "-D_GNU_SOURCE",
+        "-pthread",
+        "-O1",
+        source_of("ring_of_three"),
+        "-o",
+        program,
+    ]
     subprocess.run(command, check=True)
     with Target([program]) as target:
         target.expect("ready")
         target.go_on()
         tids = list(target.truth().values())
-        seen = bare.scan_until(target.pid, bare.all_wait(tids))
+        seen = unprepared.scan_until(target.pid, unprepared.all_wait(tids))
     kinds = {waits_for(seen, tid)[0] for tid in tids}
     assert kinds == {Kind.MUTEX if build == "static" else Kind.FUTEX}
-    assert len(bare.crossed(seen)) == len(seen.deadlocks) == (1 if build == "static" else 0)
+    assert len(unprepared.crossed(seen)) == len(seen.deadlocks) == (1 if build == "static" else 0)
 
 
 @pytest.mark.parametrize("way", ["semaphore", "atomic"])
-def test_what_cplusplus_waits_for_by_itself(way: str, need: Need, start_bare: StartTarget) -> None:
+def test_what_cplusplus_waits_for_by_itself(
+    way: str, need: Need, start_unprepared: StartTarget
+) -> None:
     need("g++")
-    target = start_bare("cxx", way)
+    target = start_unprepared("cxx_primitives", way)
     truth = target.truth()
-    seen = bare.scan_until(target.pid, bare.all_wait([truth["waiter"]]))
+    seen = unprepared.scan_until(target.pid, unprepared.all_wait([truth["waiter"]]))
     assert waits_for(seen, truth["waiter"]) == (Kind.FUTEX, truth["address"], ())
 
 
-def test_what_looks_like_an_object_of_the_c_library_is_none(start_bare: StartTarget) -> None:
+def test_what_looks_like_an_object_of_the_c_library_is_none(start_unprepared: StartTarget) -> None:
     """It makes no calls for others but by syscall()."""
-    target = start_bare("lookalikes")
+    target = start_unprepared("futex_words_like_locks")
     tids: list[int] = json.loads(target.line())
-    seen = bare.scan_until(target.pid, bare.all_wait(tids))
+    seen = unprepared.scan_until(target.pid, unprepared.all_wait(tids))
     assert {waits_for(seen, tid)[0] for tid in tids} == {Kind.FUTEX}
     assert not any(waits_for(seen, tid)[2] for tid in tids)
     assert seen.deadlocks == ()
@@ -147,7 +157,7 @@ def test_locks_of_c_files_crossed() -> None:
     """Those are libc's own, and tell nobody who has them."""
     with Target([sys.executable, "-c", CROSSED_IN_PYTHON, "files"]) as target:
         tids = tuple(json.loads(target.line()))
-        seen = bare.scan_until(target.pid, bare.all_wait(tids))
+        seen = unprepared.scan_until(target.pid, unprepared.all_wait(tids))
     for tid in tids:
         kind, _, holders = waits_for(seen, tid)
         assert (kind, holders) == (Kind.FUTEX, ())
@@ -157,7 +167,7 @@ def test_locks_of_c_files_crossed() -> None:
 def test_waits_of_python() -> None:
     with Target([sys.executable, "-c", WAITS_OF_PYTHON]) as target:
         tids = target.truth()
-        seen = bare.scan_until(target.pid, bare.all_wait(tids.values()))
+        seen = unprepared.scan_until(target.pid, unprepared.all_wait(tids.values()))
     kinds = {way: waits_for(seen, tid)[0] for way, tid in tids.items()}
     before_3_14 = sys.version_info < (3, 14)  # later locks do not go through libc
     assert set(kinds.values()) == {Kind.SEM if before_3_14 else Kind.FUTEX}, kinds
@@ -169,12 +179,12 @@ def test_waits_of_python() -> None:
 
 @pytest.mark.big
 @pytest.mark.parametrize("way", ["std", "pthread", "alike"])
-def test_locks_of_rust_crossed(way: str, need: Need, start_bare: StartTarget) -> None:
+def test_locks_of_rust_crossed(way: str, need: Need, start_unprepared: StartTarget) -> None:
     need("rustc")
-    target = start_bare("rustcrossed", way)
+    target = start_unprepared("rust_locks_cross", way)
     truth = target.truth()
     tids = tuple(truth["tids"])
-    seen = bare.scan_until(target.pid, bare.all_wait(tids))
+    seen = unprepared.scan_until(target.pid, unprepared.all_wait(tids))
     wanted: list[tuple[Kind, str, tuple[int, ...]]]
     if way == "pthread":
         wanted = [(Kind.MUTEX, truth["locks"][1 - n], (tids[1 - n],)) for n in range(2)]
@@ -182,11 +192,11 @@ def test_locks_of_rust_crossed(way: str, need: Need, start_bare: StartTarget) ->
         locks = truth["locks"] if way == "alike" else truth["locks"][::-1]
         wanted = [(Kind.FUTEX, lock, ()) for lock in locks]
     assert [waits_for(seen, tid) for tid in tids] == wanted
-    assert bare.crossed(seen) == ([{tids, tids[::-1]}] if way == "pthread" else [])
-    assert len(seen.deadlocks) == len(bare.crossed(seen))
+    assert unprepared.crossed(seen) == ([{tids, tids[::-1]}] if way == "pthread" else [])
+    assert len(seen.deadlocks) == len(unprepared.crossed(seen))
     assert seen.unobserved_waiters == (() if way == "pthread" else tuple(sorted(tids)))
     for tid in tids:
-        assert any("rustcrossed::" in name for name in bare.functions(seen, tid))
+        assert any("rust_locks_cross::" in name for name in unprepared.functions(seen, tid))
     if way == "alike":
         target.go_on()
         assert target.finish() == (0, ["ok"])
@@ -194,13 +204,13 @@ def test_locks_of_rust_crossed(way: str, need: Need, start_bare: StartTarget) ->
 
 def waits_for(seen: Snapshot, tid: int) -> tuple[Kind, str, tuple[int, ...]]:
     """What a thread waits for: its kind and address, and who is said to have it."""
-    wait = bare.wait_of(seen, tid)
+    wait = unprepared.wait_of(seen, tid)
     assert wait is not None
     (lock,) = (lock for lock in seen.locks if lock.id == wait.lock)
     return wait.kind, hex(lock.address), wait.holders
 
 
 def frames(seen: Snapshot, tid: int) -> tuple[Frame, ...]:
-    wait = bare.wait_of(seen, tid)
+    wait = unprepared.wait_of(seen, tid)
     assert wait is not None
     return seen.stacks[wait.stack]

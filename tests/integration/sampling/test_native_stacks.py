@@ -86,9 +86,9 @@ def beside_gdb(target: Target, need: Need, directory: Path) -> dict[int, Unwound
 
 @pytest.mark.parametrize("build", BUILDS)
 def test_threads_that_sleep_in_many_ways(
-    build: str, start_bare: StartTarget, need: Need, tmp_path: Path
+    build: str, start_unprepared: StartTarget, need: Need, tmp_path: Path
 ) -> None:
-    target = start_bare("asleep", flags=BUILDS[build])
+    target = start_unprepared("asleep_in_stack_shapes", flags=BUILDS[build])
     tids = target.truth()
     found = beside_gdb(target, need, tmp_path)
     cut = {way for way, tid in tids.items() if not found[tid].complete}
@@ -98,9 +98,9 @@ def test_threads_that_sleep_in_many_ways(
     assert len(found[tids["interrupted"]].exact) == 2, "where it is, and where the signal came"
 
 
-def test_what_code_tells_is_enough_for_most(start_bare: StartTarget) -> None:
+def test_what_code_tells_is_enough_for_most(start_unprepared: StartTarget) -> None:
     """Frames whose size is written in the code; the register that they count from nobody saved."""
-    target = start_bare("asleep", flags=FRAME_POINTERS)
+    target = start_unprepared("asleep_in_stack_shapes", flags=FRAME_POINTERS)
     tids = target.truth()
     unwinder = Unwinder(target.pid)
     for way in ("reads", "large", "aligned", "many_arguments", "polls", "polls_many", "rests"):
@@ -110,17 +110,19 @@ def test_what_code_tells_is_enough_for_most(start_bare: StartTarget) -> None:
 
 
 @pytest.mark.parametrize("build", ["without frame pointers", "not optimised"])
-def test_exceptions(build: str, start_bare: StartTarget, need: Need, tmp_path: Path) -> None:
-    target = start_bare("thrown", flags=BUILDS[build])
+def test_exceptions(build: str, start_unprepared: StartTarget, need: Need, tmp_path: Path) -> None:
+    target = start_unprepared("asleep_during_exceptions", flags=BUILDS[build])
     tids = target.truth()["tids"]
     found = beside_gdb(target, need, tmp_path)
     assert all(found[tid].complete for tid in tids[4:]), "these take no memory from the stack"
 
 
 @pytest.mark.parametrize("flags", [(), ("-O",), ("-O", "-Cforce-frame-pointers=yes")])
-def test_rust(flags: tuple[str, ...], start_bare: StartTarget, need: Need, tmp_path: Path) -> None:
+def test_rust(
+    flags: tuple[str, ...], start_unprepared: StartTarget, need: Need, tmp_path: Path
+) -> None:
     need("rustc")
-    target = start_bare("rust", "mutex", flags=flags)
+    target = start_unprepared("rust_primitives", "mutex", flags=flags)
     target.truth()
     assert all(stack.complete for stack in beside_gdb(target, need, tmp_path).values())
 
@@ -142,10 +144,10 @@ def test_memcached(need: Need, tmp_path: Path) -> None:
 
 
 def test_a_library_that_was_replaced(
-    start_bare: StartTarget, monkeypatch: pytest.MonkeyPatch
+    start_unprepared: StartTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file is gone; what the process runs is still in its memory."""
-    target = start_bare("asleep", flags=PLAIN)
+    target = start_unprepared("asleep_in_stack_shapes", flags=PLAIN)
     tids = target.truth()
     before = {way: Unwinder(target.pid).blocked(tid) for way, tid in tids.items()}
 
@@ -157,9 +159,9 @@ def test_a_library_that_was_replaced(
     assert {way: unwinder.blocked(tid) for way, tid in tids.items()} == before
 
 
-def test_stacks_that_are_known_are_read_at_once(start_bare: StartTarget) -> None:
+def test_stacks_that_are_known_are_read_at_once(start_unprepared: StartTarget) -> None:
     """Each as far as what led the way is there; of places where none was followed there is none."""
-    target = start_bare("asleep", flags=PLAIN)
+    target = start_unprepared("asleep_in_stack_shapes", flags=PLAIN)
     tids = target.truth()
     unwinder = Unwinder(target.pid)
     calls = {way: syscalls.parse(procfs.thread_syscall(target.pid, tids[way])) for way in tids}
@@ -175,9 +177,9 @@ def test_stacks_that_are_known_are_read_at_once(start_bare: StartTarget) -> None
     assert unwinder.again(asleep.values()) == {}
 
 
-def test_threads_that_sleep_alike_are_known_by_one_of_them(start_bare: StartTarget) -> None:
+def test_threads_that_sleep_alike_are_known_by_one_of_them(start_unprepared: StartTarget) -> None:
     """Their frames lie elsewhere, as those of a pool's threads do."""
-    target = start_bare("hall", "40", flags=FRAME_POINTERS)
+    target = start_unprepared("thousand_threads", "40", flags=FRAME_POINTERS)
     target.expect("ready")
     runs = {tid: procfs.thread_runs(target.pid, tid) for tid in procfs.tids(target.pid)}
     alone = stacks(Unwinder(target.pid), target.pid)
@@ -201,13 +203,15 @@ def test_threads_that_sleep_alike_are_known_by_one_of_them(start_bare: StartTarg
     assert all(found[asleep[tid]] == alone[tid] for tid in steady)
 
 
-def test_code_that_lies_where_other_code_lay(start_bare: StartTarget, compiler: Compiler) -> None:
+def test_code_that_lies_where_other_code_lay(
+    start_unprepared: StartTarget, compiler: Compiler
+) -> None:
     """Nothing that was known of the first holds for the second."""
     built = [
-        str(compiler.program("sized", "-shared", "-fPIC", f"-DSIZE={size}"))
+        str(compiler.program("frame_of_size", "-shared", "-fPIC", f"-DSIZE={size}"))
         for size in (2000, 3000)
     ]
-    target = start_bare("replaced", *built)
+    target = start_unprepared("library_replaced", *built)
     first = target.truth()
     unwinder = Unwinder(target.pid)
     before = unwinder.blocked(first["tid"])
@@ -223,8 +227,8 @@ def test_code_that_lies_where_other_code_lay(start_bare: StartTarget, compiler: 
     assert found == Unwinder(target.pid).blocked(second["tid"])
 
 
-def test_one_that_runs_has_none(start_bare: StartTarget) -> None:
-    target = start_bare("holders", "runs")
+def test_one_that_runs_has_none(start_unprepared: StartTarget) -> None:
+    target = start_unprepared("holder_activities", "runs")
     target.line()
     target.expect("ready")
     unwinder = Unwinder(target.pid)
@@ -234,8 +238,8 @@ def test_one_that_runs_has_none(start_bare: StartTarget) -> None:
     assert all(unwinder.blocked(tid) is None for tid in running)
 
 
-def test_one_that_is_gone_has_none(start_bare: StartTarget) -> None:
-    target = start_bare("asleep", flags=PLAIN)
+def test_one_that_is_gone_has_none(start_unprepared: StartTarget) -> None:
+    target = start_unprepared("asleep_in_stack_shapes", flags=PLAIN)
     tids = target.truth()
     unwinder = Unwinder(target.pid)
     assert unwinder.blocked(tids["waits"]) is not None
@@ -244,9 +248,9 @@ def test_one_that_is_gone_has_none(start_bare: StartTarget) -> None:
     assert unwinder.blocked(1 << 30) is None
 
 
-def test_a_copy_of_a_stack_that_ends_early(start_bare: StartTarget) -> None:
+def test_a_copy_of_a_stack_that_ends_early(start_unprepared: StartTarget) -> None:
     """As perf makes them: of each length the first frames, and no other."""
-    target = start_bare("asleep", flags=PLAIN)
+    target = start_unprepared("asleep_in_stack_shapes", flags=PLAIN)
     tid = target.truth()["twenty"]
     unwinder = Unwinder(target.pid)
     whole = unwinder.blocked(tid)

@@ -48,9 +48,9 @@ def call(pid: int, tid: int) -> syscalls.Call | None:
     return syscalls.parse(procfs.thread_syscall(pid, tid))
 
 
-def test_sleepers_stay_in_their_calls(start_bare: StartTarget) -> None:
+def test_sleepers_stay_in_their_calls(start_unprepared: StartTarget) -> None:
     """What they do not do anyway is to return: each would be in another call then."""
-    target = start_bare("asleep", flags=OPTIMISED)
+    target = start_unprepared("asleep_in_stack_shapes", flags=OPTIMISED)
     tids = target.truth()
     unwinder = Unwinder(target.pid)
     for way, tid in tids.items():
@@ -71,8 +71,8 @@ def test_sleepers_stay_in_their_calls(start_bare: StartTarget) -> None:
         assert found.complete or way == "on_another_stack", (way, found)
 
 
-def test_one_that_runs(start_bare: StartTarget) -> None:
-    target = start_bare("disturbed", "spins", flags=OPTIMISED)
+def test_one_that_runs(start_unprepared: StartTarget) -> None:
+    target = start_unprepared("disturbed_by_stops", "spins", flags=OPTIMISED)
     truth = target.truth()
     unwinder = Unwinder(target.pid)
     found = [stopped(unwinder, truth["tid"]) for _ in range(50)]
@@ -86,9 +86,9 @@ def test_one_that_runs(start_bare: StartTarget) -> None:
     assert any(begin <= stack.addresses[0] < end for stack in found), "it reads the clock"
 
 
-def test_one_that_the_kernel_holds_fast(start_bare: StartTarget) -> None:
+def test_one_that_the_kernel_holds_fast(start_unprepared: StartTarget) -> None:
     """It cannot be stopped, and is not stopped later either."""
-    target = start_bare("disturbed", "forks")
+    target = start_unprepared("disturbed_by_stops", "forks")
     truth = target.truth()
     began = time.monotonic()
     assert status(target.pid, truth["tid"], "State") == "D"
@@ -99,8 +99,8 @@ def test_one_that_the_kernel_holds_fast(start_bare: StartTarget) -> None:
     target.expect("ok")
 
 
-def test_if_we_are_killed_meanwhile(start_bare: StartTarget) -> None:
-    target = start_bare("asleep", flags=OPTIMISED)
+def test_if_we_are_killed_meanwhile(start_unprepared: StartTarget) -> None:
+    target = start_unprepared("asleep_in_stack_shapes", flags=OPTIMISED)
     tid = target.truth()["waits"]
     before = call(target.pid, tid)
     program = (
@@ -118,9 +118,9 @@ def test_if_we_are_killed_meanwhile(start_bare: StartTarget) -> None:
 
 
 def test_if_something_fails_meanwhile(
-    start_bare: StartTarget, monkeypatch: pytest.MonkeyPatch
+    start_unprepared: StartTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target = start_bare("asleep", flags=OPTIMISED)
+    target = start_unprepared("asleep_in_stack_shapes", flags=OPTIMISED)
     tid = target.truth()["waits"]
     found = machine()
     assert found is not None
@@ -134,9 +134,9 @@ def test_if_something_fails_meanwhile(
     goes_on(target.pid, tid, "S")
 
 
-def test_one_that_is_stopped_stays_so(start_bare: StartTarget) -> None:
+def test_one_that_is_stopped_stays_so(start_unprepared: StartTarget) -> None:
     """By a signal, before we came."""
-    target = start_bare("asleep", flags=OPTIMISED)
+    target = start_unprepared("asleep_in_stack_shapes", flags=OPTIMISED)
     tid = target.truth()["waits"]
     target.process.send_signal(signal.SIGSTOP)
     goes_on(target.pid, tid, "T")
@@ -147,9 +147,9 @@ def test_one_that_is_stopped_stays_so(start_bare: StartTarget) -> None:
     goes_on(target.pid, tid, "S")
 
 
-def test_signals_are_not_lost(start_bare: StartTarget) -> None:
+def test_signals_are_not_lost(start_unprepared: StartTarget) -> None:
     """Each comes to its handler, also one that arrives with our stop."""
-    target = start_bare("disturbed", "counts")
+    target = start_unprepared("disturbed_by_stops", "counts")
     tid = target.truth()["tid"]
     unwinder = Unwinder(target.pid)
     for _ in range(200):
@@ -160,8 +160,8 @@ def test_signals_are_not_lost(start_bare: StartTarget) -> None:
     assert target.truth()["signals"] == 200
 
 
-def test_who_may_not_is_refused(start_bare: StartTarget) -> None:
-    target = start_bare("asleep", flags=OPTIMISED)
+def test_who_may_not_is_refused(start_unprepared: StartTarget) -> None:
+    target = start_unprepared("asleep_in_stack_shapes", flags=OPTIMISED)
     tid = target.truth()["waits"]
     found = machine()
     assert found is not None

@@ -34,7 +34,7 @@ def start(compiler: Compiler, need: Callable[..., Path]) -> Iterator[Start]:
     """Starts a copy of `kept` that everybody may run; ``variables`` are of its environment."""
     setpriv = str(need("setpriv", "util-linux"))
     started: list[Target] = []
-    with root_directory(compiler.program("kept")) as root:
+    with root_directory(compiler.program("refuses_tracing")) as root:
         place = root / str(INSIDE)[1:]
 
         def begun(way: str, *variables: str, preloaded: bool = False, user: int = NOBODY) -> Target:
@@ -45,7 +45,7 @@ def start(compiler: Compiler, need: Callable[..., Path]) -> Iterator[Start]:
                 "env",
                 *preload,
                 *variables,
-                place / "kept",
+                place / "refuses_tracing",
                 way,
             ]
             target = Target(command)
@@ -96,7 +96,7 @@ def test_ones_own_process_may_be_looked_into(start: Start) -> None:
 def test_what_keeps_nobody_out(way: str, user: int, why: str, start: Start) -> None:
     pid = start(way, user=user).pid
     line = refusal(pid)
-    assert f"process {pid} (kept) {why}" in line
+    assert f"process {pid} (refuses_tracing) {why}" in line
     assert line.endswith("; run locktop as root")
     assert "locktop run" not in line, "which would not help"
 

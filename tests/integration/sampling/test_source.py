@@ -76,7 +76,7 @@ class Bare:
 
     def __init__(self, compiler: Compiler, program: Program) -> None:
         self.program = program
-        self.target = Target([compiler.program("knots"), *program.arguments])
+        self.target = Target([compiler.program("scripted_threads"), *program.arguments])
         self._tids: list[int] = []
 
     def settled(self) -> Snapshot:
@@ -160,8 +160,8 @@ def test_nor_is_work_that_is_waited_for(name: str, bare: Callable[[Program], Bar
     assert running.settled().deadlocks == ()
 
 
-def test_who_has_a_mutex_and_what_it_is_called(start_bare: StartTarget) -> None:
-    target = start_bare("ring3")
+def test_who_has_a_mutex_and_what_it_is_called(start_unprepared: StartTarget) -> None:
+    target = start_unprepared("ring_of_three")
     target.expect("ready")
     target.go_on()
     tids = target.truth()
@@ -179,8 +179,8 @@ def test_who_has_a_mutex_and_what_it_is_called(start_bare: StartTarget) -> None:
     assert "g_beta_lock" in done.stdout
 
 
-def test_wait_times_are_right_within_their_error(start_bare: StartTarget) -> None:
-    target = start_bare("hold100", "told")
+def test_wait_times_are_right_within_their_error(start_unprepared: StartTarget) -> None:
+    target = start_unprepared("hold_100ms", "told")
     target.expect("ready")
     with closing(attach(target.pid)) as source:
         target.go_on()
@@ -206,8 +206,8 @@ def test_wait_times_are_right_within_their_error(start_bare: StartTarget) -> Non
     assert most.tid == holder
 
 
-def test_what_samples_cannot_tell_is_null(start_bare: StartTarget) -> None:
-    target = start_bare("ring3")
+def test_what_samples_cannot_tell_is_null(start_unprepared: StartTarget) -> None:
+    target = start_unprepared("ring_of_three")
     target.expect("ready")
     target.go_on()
     target.line()
@@ -219,9 +219,9 @@ def test_what_samples_cannot_tell_is_null(start_bare: StartTarget) -> None:
     assert "sampled from outside: it runs without the library" in " ".join(page.split())
 
 
-def test_a_deadlock_that_was_there_before_lasts_for_longer(start_bare: StartTarget) -> None:
+def test_a_deadlock_that_was_there_before_lasts_for_longer(start_unprepared: StartTarget) -> None:
     """Nobody saw which wait closed it, nor when."""
-    target = start_bare("ring3")
+    target = start_unprepared("ring_of_three")
     target.expect("ready")
     target.go_on()
     target.line()
@@ -235,9 +235,9 @@ def test_a_deadlock_that_was_there_before_lasts_for_longer(start_bare: StartTarg
 
 
 def test_of_one_that_comes_it_is_known_since_when_and_who_came_last(
-    start_bare: StartTarget,
+    start_unprepared: StartTarget,
 ) -> None:
-    target = start_bare("ring3")
+    target = start_unprepared("ring_of_three")
     target.expect("ready")
     with closing(attach(target.pid)) as source:
         source.scan()
@@ -249,8 +249,8 @@ def test_of_one_that_comes_it_is_known_since_when_and_who_came_last(
     assert "(since " in render(seen, width=200)
 
 
-def test_what_a_holder_does_now(start_bare: StartTarget) -> None:
-    target = start_bare("holders", "receives")
+def test_what_a_holder_does_now(start_unprepared: StartTarget) -> None:
+    target = start_unprepared("holder_activities", "receives")
     about_to = target.line()
     target.expect("ready")
     with closing(attach(target.pid)) as source:
@@ -259,9 +259,9 @@ def test_what_a_holder_does_now(start_bare: StartTarget) -> None:
     assert (now.doing, now.what) == (ActivityState.BLOCKED, about_to)
 
 
-def test_who_runs_a_routine_that_others_wait_for(start_bare: StartTarget) -> None:
+def test_who_runs_a_routine_that_others_wait_for(start_unprepared: StartTarget) -> None:
     """First with pthread_once, then with call_once."""
-    target = start_bare("onces")
+    target = start_unprepared("once_with_waiters")
     controls = set()
     with closing(attach(target.pid)) as source:
         for _ in range(2):
@@ -285,9 +285,9 @@ def test_who_runs_a_routine_that_others_wait_for(start_bare: StartTarget) -> Non
     assert target.finish() == (0, ["ok"])
 
 
-def test_a_thread_that_forked_in_a_routine_does_not_run_it(start_bare: StartTarget) -> None:
+def test_a_thread_that_forked_in_a_routine_does_not_run_it(start_unprepared: StartTarget) -> None:
     """Its stack looks as if it did."""
-    target = start_bare("onceforked")
+    target = start_unprepared("once_routine_forks")
     truth = target.truth()
 
     def is_told(seen: Snapshot) -> bool:
@@ -301,7 +301,7 @@ def test_a_thread_that_forked_in_a_routine_does_not_run_it(start_bare: StartTarg
     assert target.finish()[0] == 0
 
 
-def test_a_program_that_is_executed_meanwhile(start_bare: StartTarget) -> None:
+def test_a_program_that_is_executed_meanwhile(start_unprepared: StartTarget) -> None:
     with (
         subprocess.Popen(
             ["sh", "-c", "read line; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -342,7 +342,7 @@ def test_the_same_program_executed_again() -> None:
 
 def test_a_program_whose_file_is_replaced(compiler: Compiler, tmp_path: Path) -> None:
     """It is still the one that it was."""
-    copy = shutil.copy(compiler.program("knots"), tmp_path)
+    copy = shutil.copy(compiler.program("scripted_threads"), tmp_path)
     with Target([copy, "stay", "lock a, meet 1, stay", "meet 1, lock a"]) as target:
         target.truth()
         with closing(attach(target.pid)) as source:
@@ -353,8 +353,8 @@ def test_a_program_whose_file_is_replaced(compiler: Compiler, tmp_path: Path) ->
     assert after.locks[0].wait_s >= before.locks[0].wait_s > 0
 
 
-def test_threads_that_come_and_go_do_no_harm(start_bare: StartTarget) -> None:
-    target = start_bare("exiting")
+def test_threads_that_come_and_go_do_no_harm(start_unprepared: StartTarget) -> None:
+    target = start_unprepared("thread_exit_destructors")
     with closing(attach(target.pid)) as source:
         for _ in range(30):
             seen = source.scan()
@@ -388,9 +388,11 @@ def test_python_of_its_own_interpreter() -> None:
     assert not any(found.certain for found in seen.deadlocks)
 
 
-def test_who_waits_for_good_gets_a_stack_though_many_take_turns(start_bare: StartTarget) -> None:
+def test_who_waits_for_good_gets_a_stack_though_many_take_turns(
+    start_unprepared: StartTarget,
+) -> None:
     """Each look has little time for those, and as many new waits again."""
-    target = start_bare("hall", "500")
+    target = start_unprepared("thousand_threads", "500")
     target.expect("ready")
 
     def all_have_one(snapshot: Snapshot) -> bool:
@@ -409,7 +411,7 @@ def test_who_waits_for_good_gets_a_stack_though_many_take_turns(start_bare: Star
 
 
 def test_stacks_are_asked_for_in_the_order_of_what_they_tell(
-    start_bare: StartTarget, monkeypatch: pytest.MonkeyPatch
+    start_unprepared: StartTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of what has just begun: locks first, and the one of which the fewest are known."""
     begun: list[tuple[Counter[int], list[ObjectWait]]] = []  # with all that wait, by address
@@ -424,7 +426,7 @@ def test_stacks_are_asked_for_in_the_order_of_what_they_tell(
         return ask(source, new)
 
     monkeypatch.setattr(ProcSource, "_new_stacks", noted)
-    target = start_bare("hall", "500")
+    target = start_unprepared("thousand_threads", "500")
     target.expect("ready")
     several = 0
     with closing(ProcSource(target.pid)) as source:
@@ -445,7 +447,7 @@ def test_stacks_are_asked_for_in_the_order_of_what_they_tell(
 
 
 def test_no_sample_is_taken_right_after_a_look(
-    start_bare: StartTarget, monkeypatch: pytest.MonkeyPatch
+    start_unprepared: StartTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would tell nothing that the look has not told."""
     pause_s, taken = 0.2, []
@@ -458,7 +460,7 @@ def test_no_sample_is_taken_right_after_a_look(
 
     monkeypatch.setattr(Sampler, "take", noted)
     monkeypatch.setattr(CpuBudget, "pause_s", pause_s)
-    target = start_bare("ring3")
+    target = start_unprepared("ring_of_three")
     target.expect("ready")
     with closing(attach(target.pid)) as source:
         deadline = time.monotonic() + PATIENCE_S
@@ -474,9 +476,9 @@ def test_no_sample_is_taken_right_after_a_look(
     assert all(at - before >= pause_s for (before, _), (at, own) in pairs if own)
 
 
-def test_a_stopped_thread_is_not_called_idle(start_bare: StartTarget) -> None:
+def test_a_stopped_thread_is_not_called_idle(start_unprepared: StartTarget) -> None:
     """It is in the call still that it was stopped in, as it would be asleep."""
-    target = start_bare("hall", "10")
+    target = start_unprepared("thousand_threads", "10")
     target.expect("ready")
     with closing(attach(target.pid)) as source:
         source.scan()
@@ -498,8 +500,8 @@ def _states(seen: Snapshot) -> set[ThreadState]:
     return {thread.state for thread in seen.threads if thread.waiting_for is None}
 
 
-def test_on_the_screen(start_bare: StartTarget, need: Callable[[str], Path]) -> None:
-    target = start_bare("ring3")
+def test_on_the_screen(start_unprepared: StartTarget, need: Callable[[str], Path]) -> None:
+    target = start_unprepared("ring_of_three")
     target.expect("ready")
     target.go_on()
     target.line()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from fuzz.mutate import garbled
-from support import bare
+from support import unprepared
 from support.targets import PATIENCE_S, StartTarget, Target
 from support.watched import checked
 
@@ -55,30 +55,30 @@ def over(tmp_path: Path) -> Iterator[Over]:
 
 
 def test_where_nothing_is_counted_no_sleep_is_known_again(
-    start_bare: StartTarget, over: Over
+    start_unprepared: StartTarget, over: Over
 ) -> None:
     """So no deadlock is, though there is one: that takes two looks at the same sleeps."""
-    target = start_bare("ring3")
+    target = start_unprepared("ring_of_three")
     target.expect("ready")
     target.go_on()
     tids = target.truth().values()
-    assert bare.scan_until(target.pid, lambda seen: bool(seen.deadlocks))
+    assert unprepared.scan_until(target.pid, lambda seen: bool(seen.deadlocks))
     for tid in tids:
         over(target.pid, tid, "schedstat").write_bytes(b"0 0 0\n")
     with closing(attach(target.pid)) as source:
         for _ in range(5):
             seen = source.scan()
-            assert not any(bare.wait_of(seen, tid) for tid in tids)
+            assert not any(unprepared.wait_of(seen, tid) for tid in tids)
             assert seen.deadlocks == ()
 
 
 @pytest.mark.parametrize("name", ["syscall", "schedstat", "stat"])
-def test_lines_of_nonsense(name: str, start_bare: StartTarget, over: Over) -> None:
+def test_lines_of_nonsense(name: str, start_unprepared: StartTarget, over: Over) -> None:
     """One that waits for a lock, and one that has it: whatever is said of them, it is no deadlock,
     and nothing breaks."""
-    target = start_bare("knots", "stay", "lock a, meet 1, stay", "meet 1, lock a")
+    target = start_unprepared("scripted_threads", "stay", "lock a, meet 1, stay", "meet 1, lock a")
     _, *tids = target.truth()["tids"]
-    bare.scan_until(target.pid, bare.all_wait(tids[1:]))
+    unprepared.scan_until(target.pid, unprepared.all_wait(tids[1:]))
     files = [over(target.pid, tid, name) for tid in tids]
     sound = [file.read_bytes() for file in files]
     with closing(attach(target.pid)) as source:
@@ -91,7 +91,7 @@ def test_lines_of_nonsense(name: str, start_bare: StartTarget, over: Over) -> No
         for number, file in enumerate(files):
             file.write_bytes(sound[number])
         deadline = time.monotonic() + PATIENCE_S
-        while (wait := bare.wait_of(source.scan(), tids[1])) is None:
+        while (wait := unprepared.wait_of(source.scan(), tids[1])) is None:
             assert time.monotonic() < deadline, "what was said before has left nothing behind"
     # Where it was said to have begun at another time, another one may have that id.
     assert wait.kind is Kind.MUTEX
@@ -114,7 +114,7 @@ def test_a_thread_may_have_any_name(name: bytes) -> None:
     )
     with Target([sys.executable, "-c", code, name.hex()]) as target:
         tid = int(target.line())
-        seen = bare.scan_until(target.pid, bare.all_wait([tid]))
+        seen = unprepared.scan_until(target.pid, unprepared.all_wait([tid]))
     (thread,) = (thread for thread in seen.threads if thread.tid == tid)
     assert (thread.name, thread.alive) == (clean(name), True)
     assert thread.state is ThreadState.IDLE

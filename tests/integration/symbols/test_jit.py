@@ -42,7 +42,7 @@ def scan_until_waiting(target: Target) -> Frame:
 
 
 def test_a_perf_map(start_target: StartTarget, written: list[Target]) -> None:
-    target = start_target("jitted", "map")
+    target = start_target("jit_code_waits", "map")
     written.append(target)
     target.expect("ready")
     frame = scan_until_waiting(target)
@@ -53,7 +53,7 @@ def test_a_perf_map(start_target: StartTarget, written: list[Target]) -> None:
 def test_a_jitdump_has_lines_and_follows_code_that_moved(
     start_target: StartTarget, written: list[Target], tmp_path: Path
 ) -> None:
-    target = start_target("jitted", "dump", str(tmp_path))
+    target = start_target("jit_code_waits", "dump", str(tmp_path))
     written.append(target)
     target.expect("ready")
     target.go_on()  # a map, too: it has no lines
@@ -63,7 +63,7 @@ def test_a_jitdump_has_lines_and_follows_code_that_moved(
 
 
 def test_a_map_that_is_written_later(start_target: StartTarget, written: list[Target]) -> None:
-    target = start_target("jitted", "later")
+    target = start_target("jit_code_waits", "later")
     written.append(target)
     target.expect("ready")
     deadline = time.monotonic() + PATIENCE_S

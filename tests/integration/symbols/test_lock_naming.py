@@ -10,7 +10,7 @@ from locktop.collector.symbols.resolver import Resolver
 
 
 def test_locks_are_called_after_where_they_were_made(start_target: StartTarget) -> None:
-    target = start_target("made")
+    target = start_target("heap_lock_init_sites")
     truth = target.truth()
     source = attach(target.pid)
     try:
@@ -27,20 +27,22 @@ def test_locks_are_called_after_where_they_were_made(start_target: StartTarget) 
     }
     for which, place in places.items():
         address, line = truth[which]
-        assert names[address] == f"mutex {place} (made.c:{line})"
+        assert names[address] == f"mutex {place} (heap_lock_init_sites.c:{line})"
 
 
 @pytest.mark.parametrize(
     "flags", [("-gdwarf-5",), ("-gdwarf-4",), ("-gdwarf-5", "-gz", "-O2", "-no-pie")], ids="".join
 )
-def test_a_part_of_a_variable_has_a_name(start_bare: StartTarget, flags: tuple[str, ...]) -> None:
-    target = start_bare("members", flags=flags)
+def test_a_part_of_a_variable_has_a_name(
+    start_unprepared: StartTarget, flags: tuple[str, ...]
+) -> None:
+    target = start_unprepared("locks_in_structures", flags=flags)
     truth = target.truth()
     resolver = Resolver(target.pid)
     for address in truth:
         resolver.data(int(address, 16))
     assert resolver.wait()
     assert {a: resolver.data(int(a, 16)) for a in truth} == {
-        address: f"members.cc: {expression}" for address, expression in truth.items()
+        address: f"locks_in_structures.cc: {expression}" for address, expression in truth.items()
     }
     resolver.close()

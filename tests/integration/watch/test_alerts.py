@@ -20,7 +20,7 @@ from locktop.collector.sources.launch import preload_environment
 def test_a_deadlock_is_told_once_with_a_snapshot_and_a_command(
     start_target: StartTarget, tmp_path: Path
 ) -> None:
-    target = start_target("ring3")
+    target = start_target("ring_of_three")
     target.expect("ready")
     out = tmp_path / "out"
     told = f"{{ cat; env | grep ^LOCKTOP_; echo done; }} >> {out}"
@@ -29,7 +29,7 @@ def test_a_deadlock_is_told_once_with_a_snapshot_and_a_command(
         target.go_on()
         tids = target.truth()
         line = line_with(watch, "deadlock: ")
-        assert f"3 threads of ring3 {target.pid} wait for each other, for " in line
+        assert f"3 threads of ring_of_three {target.pid} wait for each other, for " in line
         stamp, _, rest = line.partition(" ")
         assert time.strptime(stamp, "%Y-%m-%dT%H:%M:%SZ")
         text, *variables = read_when_there(out).splitlines()
@@ -55,7 +55,7 @@ def test_a_deadlock_is_told_once_with_a_snapshot_and_a_command(
 def test_a_long_wait_is_told_with_its_lock_and_holder(
     start_target: StartTarget, tmp_path: Path
 ) -> None:
-    target = start_target("hold100")
+    target = start_target("hold_100ms")
     truth = target.truth()
     target.go_on()
     target.expect("held")
@@ -73,12 +73,12 @@ def test_a_long_wait_is_told_with_its_lock_and_holder(
         target.finish()
         rest = rest_of(watch)
         assert not any("wait: " in line for line in rest), "one a minute"
-        assert f"hold100 {target.pid} has ended" in rest[-1]
+        assert f"hold_100ms {target.pid} has ended" in rest[-1]
         assert watch.process.wait(PATIENCE_S) == 0
 
 
 def test_contention_is_no_alarm(start_target: StartTarget) -> None:
-    target = start_target("contend_ok")
+    target = start_target("nested_locks_one_order")
     target.expect("ready")
     with watching(target.pid, *EAGER, "--on-wait", "1h", "exit 9") as watch:
         scanned_on = time.monotonic() + 1.0
@@ -95,7 +95,7 @@ def test_contention_is_no_alarm(start_target: StartTarget) -> None:
 def test_a_signal_ends_it_and_the_command(
     number: signal.Signals, start_target: StartTarget, tmp_path: Path
 ) -> None:
-    target = start_target("ring3")
+    target = start_target("ring_of_three")
     target.expect("ready")
     target.go_on()
     target.truth()
@@ -117,7 +117,7 @@ def test_a_signal_ends_it_and_the_command(
 def test_once_is_until_the_first_alarm_and_its_command(
     start_target: StartTarget, tmp_path: Path
 ) -> None:
-    target = start_target("ring3")
+    target = start_target("ring_of_three")
     target.expect("ready")
     target.go_on()
     target.truth()
@@ -127,13 +127,13 @@ def test_once_is_until_the_first_alarm_and_its_command(
     )
     assert done.returncode == 1, done.stdout + done.stderr
     assert done.stdout.count("\n") == 1
-    assert read_when_there(out).startswith("deadlock: 3 threads of ring3")
+    assert read_when_there(out).startswith("deadlock: 3 threads of ring_of_three")
 
 
 def test_it_follows_into_another_program_and_ends_where_that_is_not_watched(
     compiler: Compiler,
 ) -> None:
-    ring = compiler.program("ring3")
+    ring = compiler.program("ring_of_three")
     script = f"echo ready; read go; exec {ring}"
     with Target(["sh", "-c", script], preload_environment()) as target:
         target.expect("ready")
@@ -142,7 +142,7 @@ def test_it_follows_into_another_program_and_ends_where_that_is_not_watched(
             target.expect("ready")
             target.go_on()
             target.truth()
-            assert f"of ring3 {target.pid} wait" in line_with(watch, "deadlock: ")
+            assert f"of ring_of_three {target.pid} wait" in line_with(watch, "deadlock: ")
     script = f"echo ready; read go; exec env -u LD_PRELOAD {sys.executable} -c 'input()'"
     with Target(["sh", "-c", script], preload_environment()) as target:
         target.expect("ready")
@@ -156,7 +156,7 @@ def test_it_follows_into_another_program_and_ends_where_that_is_not_watched(
 def test_an_alarm_that_cannot_be_saved_is_given_all_the_same(
     start_target: StartTarget, tmp_path: Path
 ) -> None:
-    target = start_target("ring3")
+    target = start_target("ring_of_three")
     target.expect("ready")
     directory = tmp_path / "snapshots"
     directory.mkdir()

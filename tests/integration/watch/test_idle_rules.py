@@ -22,7 +22,7 @@ EACH, POOLS = 3, 6
 
 
 def start_pools(start_target: StartTarget) -> Target:
-    target = start_target("pools", str(EACH))
+    target = start_target("six_pools", str(EACH))
     target.expect("ready")
 
     def all_there(document: dict[str, Any]) -> bool:

@@ -55,7 +55,7 @@ def test_a_signal_ends_the_wait_for_names_and_the_snapshot_is_whole(
     slow_names: threading.Event,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    target = start_target("ring3")
+    target = start_target("ring_of_three")
     target.expect("ready")
     target.go_on()
     target.truth()
@@ -87,7 +87,7 @@ def test_a_signal_ends_the_wait_for_names_and_the_snapshot_is_whole(
             source.close()
         sender.join()
     (line,) = capsys.readouterr().out.splitlines()
-    assert f"deadlock: 3 threads of ring3 {target.pid} wait for each other" in line
+    assert f"deadlock: 3 threads of ring_of_three {target.pid} wait for each other" in line
     (saved,) = tmp_path.iterdir()
     assert str(saved) in line, "and no command was started"
     (deadlock,) = json.loads(saved.read_text())["deadlocks"]
