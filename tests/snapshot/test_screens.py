@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from support.feed import HandFeed
 from textual.app import App
-from unit.builders import scenarios as pictures
+from unit.builders import scenarios
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.linux.ptrace_access import HOW_TO_PRELOAD
@@ -21,12 +22,12 @@ from locktop.tui.themes import shipped_names
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
 KINDS: dict[str, Callable[[], Snapshot]] = {
-    "normal": pictures.normal,
-    "deadlock": pictures.deadlock,
-    "many": pictures.many,
-    "ended": pictures.ended,
-    "empty": pictures.empty,
-    "hostile": pictures.hostile,
+    "normal": scenarios.normal,
+    "deadlock": scenarios.deadlock,
+    "many": scenarios.many,
+    "ended": scenarios.ended,
+    "empty": scenarios.empty,
+    "hostile": scenarios.hostile,
 }
 
 SnapCompare = Callable[..., bool]
@@ -41,13 +42,13 @@ def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def app_over(snapshot: Snapshot, theme: str = "night") -> App[int]:
-    return LocktopApp(pictures.HandFeed(snapshot), theme, environ={}, now=lambda: 0.0)
+    return LocktopApp(HandFeed(snapshot), theme, environ={}, now=lambda: 0.0)
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("theme", shipped_names())
 def test_theme(theme: str, size: tuple[int, int], snap_compare: SnapCompare) -> None:
-    assert snap_compare(app_over(pictures.deadlock(), theme), terminal_size=size)
+    assert snap_compare(app_over(scenarios.deadlock(), theme), terminal_size=size)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,7 @@ def test_kind(kind: str, size: tuple[int, int], snap_compare: SnapCompare) -> No
     ],
 )
 def test_keys_on_a_small_terminal(name: str, keys: list[str], snap_compare: SnapCompare) -> None:
-    assert snap_compare(app_over(pictures.deadlock()), terminal_size=(80, 24), press=keys)
+    assert snap_compare(app_over(scenarios.deadlock()), terminal_size=(80, 24), press=keys)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
@@ -90,7 +91,7 @@ def test_keys_on_a_small_terminal(name: str, keys: list[str], snap_compare: Snap
 def test_class_of_locks(
     name: str, keys: list[str], size: tuple[int, int], snap_compare: SnapCompare
 ) -> None:
-    assert snap_compare(app_over(pictures.fleet()), terminal_size=size, press=keys)
+    assert snap_compare(app_over(scenarios.fleet()), terminal_size=size, press=keys)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
@@ -100,37 +101,37 @@ def test_class_of_locks(
 def test_group_of_threads(
     name: str, keys: list[str], size: tuple[int, int], snap_compare: SnapCompare
 ) -> None:
-    assert snap_compare(app_over(pictures.pools()), terminal_size=size, press=keys)
+    assert snap_compare(app_over(scenarios.pools()), terminal_size=size, press=keys)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
 def test_potential_deadlocks(size: tuple[int, int], snap_compare: SnapCompare) -> None:
-    assert snap_compare(app_over(pictures.orders()), terminal_size=size, press=["d"])
+    assert snap_compare(app_over(scenarios.orders()), terminal_size=size, press=["d"])
 
 
 def test_potential_deadlocks_beside_one_that_is_there(snap_compare: SnapCompare) -> None:
-    app = app_over(pictures.orders(pictures.deadlock()))
+    app = app_over(scenarios.orders(scenarios.deadlock()))
     assert snap_compare(app, terminal_size=(120, 40), press=["d", "d"])
 
 
 def test_a_pattern_of_no_lock(snap_compare: SnapCompare) -> None:
-    assert snap_compare(app_over(pictures.oversubscribed()), terminal_size=(80, 24))
+    assert snap_compare(app_over(scenarios.oversubscribed()), terminal_size=(80, 24))
 
 
 @pytest.mark.parametrize("theme", shipped_names())
 def test_choice_of_a_level(theme: str, snap_compare: SnapCompare) -> None:
-    assert snap_compare(app_over(pictures.normal(), theme), terminal_size=(80, 24), press=["L"])
+    assert snap_compare(app_over(scenarios.normal(), theme), terminal_size=(80, 24), press=["L"])
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
 def test_callers(size: tuple[int, int], snap_compare: SnapCompare) -> None:
     keys = ["c", "i", "down", "down"]
-    assert snap_compare(app_over(pictures.deadlock()), terminal_size=size, press=keys)
+    assert snap_compare(app_over(scenarios.deadlock()), terminal_size=size, press=keys)
 
 
 def test_callers_of_one_function(snap_compare: SnapCompare) -> None:
     keys = ["c", "down", "enter"]
-    assert snap_compare(app_over(pictures.deadlock()), terminal_size=(80, 24), press=keys)
+    assert snap_compare(app_over(scenarios.deadlock()), terminal_size=(80, 24), press=keys)
 
 
 def test_callers_in_a_report(snap_compare: SnapCompare) -> None:
@@ -150,7 +151,7 @@ def test_callers_in_a_report(snap_compare: SnapCompare) -> None:
 def test_no_color(monkeypatch: pytest.MonkeyPatch, snap_compare: SnapCompare) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     app = LocktopApp(
-        pictures.HandFeed(pictures.deadlock()), "night", environ={"NO_COLOR": "1"}, now=lambda: 0.0
+        HandFeed(scenarios.deadlock()), "night", environ={"NO_COLOR": "1"}, now=lambda: 0.0
     )
     assert snap_compare(app, terminal_size=(80, 24))
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.feed import HandFeed
 from textual.color import Color
-from unit.builders import scenarios as pictures
+from unit.builders import scenarios
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.export import files
@@ -135,7 +136,7 @@ async def test_a_broken_theme_file_is_told_and_left_out(
     assert len(wrong) == 1
     assert "own.toml" in wrong[0]
     assert complaint in wrong[0]
-    app = LocktopApp(pictures.HandFeed(pictures.normal()), "own", environ={"TERM": "linux"})
+    app = LocktopApp(HandFeed(scenarios.normal()), "own", environ={"TERM": "linux"})
     async with app.run_test(size=(80, 24)):
         assert app.theme == "ansi16"
 
@@ -191,7 +192,7 @@ def test_write_file_replaces_nothing_but_a_file(tmp_path: Path, replace: bool) -
 def test_a_name_for_a_file_holds_nothing_of_a_strangers_path() -> None:
     from msgspec.structs import replace
 
-    snapshot = pictures.normal()
+    snapshot = scenarios.normal()
     hostile = replace(snapshot.process, comm="../../etc/x y\x1b")
     name = files.snapshot_name(replace(snapshot, process=hostile), ".json")
     assert name == "locktop-_.._etc_x_y_-4711-20261121T031245Z.json"

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 from msgspec.structs import replace
-from unit.builders import scenarios as pictures
+from unit.builders import records, scenarios
 
 from locktop.collector.model import CONTENTION_KINDS, Kind, Snapshot, ThreadState, Wait
 from locktop.collector.sources.base import WaitNow
@@ -36,14 +36,14 @@ def now(
 def waiting(**by_name: Wait) -> Snapshot:
     """Threads t1, t2, ... in these waits."""
     threads = tuple(
-        pictures.thread(int(name[1:]), name, ThreadState.WAITING, waiting_for=one)
+        records.thread(int(name[1:]), name, ThreadState.WAITING, waiting_for=one)
         for name, one in by_name.items()
     )
-    return replace(pictures.normal(), threads=threads)
+    return replace(scenarios.normal(), threads=threads)
 
 
 def test_a_deadlock_is_due_until_it_is_told_and_then_never() -> None:
-    alerts, ring = Alerts(None), pictures.deadlock()
+    alerts, ring = Alerts(None), scenarios.deadlock()
     (alert,) = alerts.due(ring)
     assert (alert.kind, alert.tid) == (AlertKind.DEADLOCK, 4732), "which waits longest"
     assert alerts.due(ring) == [alert]
@@ -55,13 +55,13 @@ def test_a_deadlock_is_due_until_it_is_told_and_then_never() -> None:
     (whole,) = ring.deadlocks
     other = replace(whole, cycle=(replace(whole.cycle[0], held_by=4730),))
     assert alerts.due(replace(ring, deadlocks=(other,))) == []
-    assert alerts.due(pictures.normal()) == []
+    assert alerts.due(scenarios.normal()) == []
     assert alerts.due(ring) == [alert], "all of it was over: this is another one"
     assert alerts.missed[AlertKind.DEADLOCK] == 0
 
 
 def test_a_possible_deadlock_is_no_alarm() -> None:
-    ring = pictures.deadlock()
+    ring = scenarios.deadlock()
     doubted = replace(ring.deadlocks[0], certain=False, doubt="who knows")
     assert Alerts(None).due(replace(ring, deadlocks=(doubted,))) == []
 
@@ -100,13 +100,13 @@ def test_what_is_over_before_it_was_told_is_counted() -> None:
     assert alerts.missed[AlertKind.WAIT] == 2
     alerts.give_up()
     assert alerts.missed[AlertKind.WAIT] == 3
-    alerts.due(pictures.deadlock())
+    alerts.due(scenarios.deadlock())
     alerts.give_up()
     assert alerts.missed[AlertKind.DEADLOCK] == 1, "one deadlock of three threads"
 
 
 def test_the_line_names_thread_lock_holder_and_place() -> None:
-    snapshot = pictures.normal()
+    snapshot = scenarios.normal()
     (alert, *_) = sorted(Alerts(0.1).due(snapshot), key=lambda alert: alert.lock)
     assert alert_line.line(alert, snapshot) == (
         "wait: worker-0 (4712) of store 4711 has waited 234 ms for mutex g_cache_lock,"
@@ -118,8 +118,10 @@ def test_the_line_names_thread_lock_holder_and_place() -> None:
     assert "thread 1 of store 4711 has waited 1.00 s for lock 999" in alert_line.line(
         gone, snapshot
     )
-    (deadlock,) = Alerts(None).due(pictures.deadlock())
-    assert alert_line.line(deadlock, pictures.deadlock()).startswith("deadlock: 3 threads of store")
+    (deadlock,) = Alerts(None).due(scenarios.deadlock())
+    assert alert_line.line(deadlock, scenarios.deadlock()).startswith(
+        "deadlock: 3 threads of store"
+    )
 
 
 def test_a_rate_counts_in_any_stretch_of_time() -> None:
@@ -265,7 +267,7 @@ def test_verdicts_are_kept_by_lock_and_place_and_follow_later_looks() -> None:
 
 
 def test_no_verdict_is_kept_of_a_deadlock_and_of_what_python_ran() -> None:
-    ring, idle_cache = pictures.deadlock(), IdleCache()
+    ring, idle_cache = scenarios.deadlock(), IdleCache()
     idle_cache.learn(ring, named=True)
     stuck = {edge.tid for edge in ring.deadlocks[0].cycle}
     waits = [(one.tid, one.waiting_for) for one in ring.threads if one.waiting_for]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from support.rights import as_nobody
-from unit.builders import scenarios as pictures
+from unit.builders import records, scenarios
 
 from locktop.collector.analysis.idle import rules
 from locktop.collector.analysis.idle.classifier import Classifier, wait_s
@@ -210,9 +210,9 @@ def test_a_rule_that_says_neither_is_no_verdict() -> None:
 
 def futex(snapshot: Snapshot, *functions: str, generation: int = 0) -> Snapshot:
     """With a futex, lock 77, that a thread waits for in such a stack, if there is one."""
-    wait = pictures.wait(77, Kind.FUTEX, 1.0, stack=78) if functions else None
+    wait = records.wait(77, Kind.FUTEX, 1.0, stack=78) if functions else None
     waiter = replace(snapshot.threads[0], waiting_for=wait)
-    lock = pictures.lock(77, "futex 0x7000", Kind.FUTEX, generation=generation)
+    lock = records.lock(77, "futex 0x7000", Kind.FUTEX, generation=generation)
     stacks = {**snapshot.stacks, 78: frames(*functions)} if functions else snapshot.stacks
     return replace(
         snapshot, threads=(waiter, *snapshot.threads[1:]), locks=(*snapshot.locks, lock),
@@ -221,7 +221,7 @@ def futex(snapshot: Snapshot, *functions: str, generation: int = 0) -> Snapshot:
 
 
 def test_a_futex_is_called_by_its_type_and_keeps_it() -> None:
-    calm, classifier = pictures.normal(), Classifier()
+    calm, classifier = scenarios.normal(), Classifier()
 
     def after(*functions: str, generation: int = 0) -> tuple[str, str]:
         told = classifier.told(futex(calm, *functions, generation=generation))
@@ -342,7 +342,7 @@ def lock_of(snapshot: Snapshot, name: str) -> Lock:
 
 
 def test_what_is_as_its_kind_stays_the_object_that_it_is() -> None:
-    before = pictures.normal()
+    before = scenarios.normal()
     after = told(before)
     assert all(a is b for a, b in zip(before.threads, after.threads, strict=True))
     assert all(a is b for a, b in zip(before.locks, after.locks, strict=True))
@@ -353,7 +353,7 @@ def test_what_is_as_its_kind_stays_the_object_that_it_is() -> None:
 
 
 def test_a_wait_for_a_mutex_that_is_for_work() -> None:
-    after = told(pictures.normal(), "idle serving kind=mutex function=serve_get")
+    after = told(scenarios.normal(), "idle serving kind=mutex function=serve_get")
     worker = thread_of(after, "worker-0")  # in stack 1, under serve_get
     assert worker.waiting_for is not None
     assert (worker.state, worker.waiting_for.idle) == (ThreadState.IDLE, True)
@@ -371,7 +371,7 @@ def test_a_wait_for_a_mutex_that_is_for_work() -> None:
 
 
 def test_a_lock_whose_waits_were_all_for_work_is_idle_and_last() -> None:
-    before = pictures.normal()
+    before = scenarios.normal()
     after = told(before, "idle all lock=g_table_lock", "idle cache lock=g_cache_lock")
     for name in ("g_table_lock", "g_cache_lock"):
         lock = lock_of(after, name)
@@ -384,7 +384,7 @@ def test_a_lock_whose_waits_were_all_for_work_is_idle_and_last() -> None:
 
 
 def test_a_condition_that_is_contention() -> None:
-    normal = pictures.normal()
+    normal = scenarios.normal()
     stacks = (WaitStack(3, 10, 10_801.0),)
     locks = tuple(
         replace(lock, wait_stacks=stacks) if lock.name == "pool_ready" else lock
@@ -403,14 +403,14 @@ def test_a_condition_that_is_contention() -> None:
 
 
 def test_a_rule_on_a_thread_says_nothing_of_sums() -> None:
-    after = told(pictures.normal(), "idle mine thread=worker-0")
+    after = told(scenarios.normal(), "idle mine thread=worker-0")
     assert thread_of(after, "worker-0").state is ThreadState.IDLE
     assert lock_of(after, "g_cache_lock") is not None
     assert lock_of(after, "g_cache_lock").idle_s == 0.0
 
 
 def test_who_waits_in_a_circle_is_not_idle_whatever_the_rules_say() -> None:
-    after = told(pictures.deadlock(), "idle everything")
+    after = told(scenarios.deadlock(), "idle everything")
     for thread in after.threads:
         if thread.waiting_for is not None:
             stuck = thread.name.startswith("philosopher")
@@ -419,7 +419,7 @@ def test_who_waits_in_a_circle_is_not_idle_whatever_the_rules_say() -> None:
 
 
 def sem(first_value: int, signals: int, acquisitions: int = 0, **more: object) -> Lock:
-    made = pictures.lock(9, "s", Kind.SEM, wait_s=5.0, waiters=(1,), signals=signals, **more)
+    made = records.lock(9, "s", Kind.SEM, wait_s=5.0, waiters=(1,), signals=signals, **more)
     return replace(
         made,
         acquisitions=acquisitions,
@@ -431,13 +431,13 @@ def sem(first_value: int, signals: int, acquisitions: int = 0, **more: object) -
 def at_semaphore(lock: Lock, *uses: tuple[int, int]) -> Snapshot:
     """One thread waits for it; the threads have got and posted it so often."""
     threads = tuple(
-        pictures.thread(
+        records.thread(
             1 + n, f"t{n}", ThreadState.IDLE, uses=(Use(lock.id, *use),),
-            waiting_for=pictures.wait(lock.id, Kind.SEM, 5.0) if n == 0 else None,
+            waiting_for=records.wait(lock.id, Kind.SEM, 5.0) if n == 0 else None,
         )
         for n, use in enumerate(uses)
     )  # fmt: skip
-    return pictures.snapshot(threads, (lock,))
+    return records.snapshot(threads, (lock,))
 
 
 @pytest.mark.parametrize(
@@ -467,7 +467,7 @@ def test_semaphores_used_as_locks(
     assert (after.threads[0].state is ThreadState.WAITING) is is_lock
     # What threads did is told while somebody waits; it stays known afterwards, and in a file.
     free = replace(lock, waiters=())
-    later = classifier.told(pictures.snapshot((), (free,)))
+    later = classifier.told(records.snapshot((), (free,)))
     assert later.locks[0].idle is not is_lock
     saved = parse_snapshot(json.dumps(snapshot_writer.document(later)).encode(), "x")
     assert saved.locks[0].idle is not is_lock
@@ -509,12 +509,12 @@ def test_of_a_semaphore_where_another_one_was_what_ended_threads_did_is_not_know
     anew = sem(1, 33, generation=2)
     assert not classifier.told(at_semaphore(anew, (12, 14), (14, 12))).locks[0].used_as_lock
     threads = at_semaphore(anew, (22, 24), (14, 12)).threads
-    unknown = (*threads, pictures.thread(9, "full", ThreadState.IDLE, uses=None))
-    seen = pictures.snapshot(unknown, (replace(anew, signals=43),))
+    unknown = (*threads, records.thread(9, "full", ThreadState.IDLE, uses=None))
+    seen = records.snapshot(unknown, (replace(anew, signals=43),))
     assert not classifier.told(seen).locks[0].used_as_lock
-    seen = pictures.snapshot(threads, (replace(anew, signals=43),))
+    seen = records.snapshot(threads, (replace(anew, signals=43),))
     assert classifier.told(seen).locks[0].used_as_lock
-    seen = pictures.snapshot((), (replace(anew, waiters=()),))
+    seen = records.snapshot((), (replace(anew, waiters=()),))
     assert classifier.told(seen).locks[0].used_as_lock, "it stays known"
 
 
@@ -524,7 +524,7 @@ def test_what_functions_say_of_one_wait_goes_for_those_whose_functions_are_not_k
         "idle rests kind=sem function=queue_take for-all\n"
         "contended alone kind=sem function=main"
     )
-    normal = pictures.normal()
+    normal = scenarios.normal()
     takes, rests, alone = (
         next(
             id_ for id_, frames in normal.stacks.items() if any(f.function == name for f in frames)
@@ -534,15 +534,15 @@ def test_what_functions_say_of_one_wait_goes_for_those_whose_functions_are_not_k
     classifier = Classifier(Rules(parse(rules, "x")))
 
     def why(*stacks: int, generation: int = 0) -> list[str]:
-        lock = pictures.lock(9, "s", Kind.SEM, wait_s=5.0, waiters=(1,), generation=generation)
+        lock = records.lock(9, "s", Kind.SEM, wait_s=5.0, waiters=(1,), generation=generation)
         threads = tuple(
-            pictures.thread(
+            records.thread(
                 1 + n, f"t{n}", ThreadState.IDLE,
-                waiting_for=replace(pictures.wait(9, Kind.SEM, 5.0), stack=stack),
+                waiting_for=replace(records.wait(9, Kind.SEM, 5.0), stack=stack),
             )
             for n, stack in enumerate(stacks)
         )  # fmt: skip
-        seen = replace(pictures.snapshot(threads, (lock,)), stacks=normal.stacks)
+        seen = replace(records.snapshot(threads, (lock,)), stacks=normal.stacks)
         after = classifier.told(seen)
         assert after.locks[0].used_as_lock is (after.why[1] != "semaphore")
         return [after.why[thread.tid] for thread in threads]
@@ -557,7 +557,7 @@ def test_what_functions_say_of_one_wait_goes_for_those_whose_functions_are_not_k
 
 
 def test_who_waits_behind_a_certain_deadlock_is_not_idle() -> None:
-    ring = pictures.deadlock()
+    ring = scenarios.deadlock()
     (deadlock,) = ring.deadlocks
     behind = replace(ring, deadlocks=(replace(deadlock, stuck=(4711,)),))
     assert told(behind).why[4711] == "deadlock"
@@ -567,7 +567,7 @@ def test_who_waits_behind_a_certain_deadlock_is_not_idle() -> None:
 
 def test_names_that_come_later_are_looked_at_again() -> None:
     classifier = Classifier(Rules(parse("contended turn function=queue_take", "x")))
-    normal = pictures.normal()
+    normal = scenarios.normal()
     nameless = tuple(replace(frame, function="") for frame in normal.stacks[3])
     first = classifier.told(replace(normal, stacks={**normal.stacks, 3: nameless}))
     assert thread_of(first, "pool-1").state is ThreadState.IDLE
@@ -577,8 +577,8 @@ def test_names_that_come_later_are_looked_at_again() -> None:
 def test_of_an_interval_what_was_for_work_is_told_apart() -> None:
     def scan(queue: float, turn: float) -> Snapshot:
         stacks = (WaitStack(3, 5, queue), WaitStack(1, 5, turn))
-        made = pictures.lock(9, "c", Kind.COND, wait_s=queue + turn, wait_stacks=stacks)
-        return pictures.snapshot((), (made,))
+        made = records.lock(9, "c", Kind.COND, wait_s=queue + turn, wait_stacks=stacks)
+        return records.snapshot((), (made,))
 
     classifier = Classifier(Rules(parse("contended turn function=cache_get", "x")))
     before, after = classifier.told(scan(10.0, 1.0)), classifier.told(scan(14.0, 2.5))

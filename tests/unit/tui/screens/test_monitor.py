@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from support.driven import opened, with_lock
+from support.feed import HandFeed
 from textual import events
 from textual.events import Key
 from textual.widgets import Input
-from unit.builders import scenarios as pictures
+from unit.builders import records, scenarios
 
-from locktop.collector.model import Lock
+from locktop.collector.model import Kind, Lock, ThreadState
 from locktop.collector.sources.launch import LEVELS
 from locktop.tui.app import LocktopApp
 from locktop.tui.widgets.footer import Footer
@@ -117,7 +118,7 @@ async def test_no_color_is_no_color_at_all(
     keys: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    feed = pictures.HandFeed(pictures.deadlock())
+    feed = HandFeed(scenarios.deadlock())
     app = LocktopApp(feed, environ={"NO_COLOR": "1"}, now=lambda: 0.0)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press(*keys)
@@ -129,7 +130,7 @@ async def test_no_color_is_no_color_at_all(
 
 
 async def test_keys_that_come_faster_than_they_are_heard_mean_the_same() -> None:
-    async with opened(pictures.deadlock()) as screen:
+    async with opened(scenarios.deadlock()) as screen:
         await screen.keys("d", "enter")
         slowly = screen.text
         await screen.keys("escape", "escape")
@@ -152,7 +153,7 @@ async def test_the_cursor_stays_on_the_lock_when_the_order_changes() -> None:
     async with opened() as screen:
         await screen.keys("down", "down")
         assert screen.locks.current == 3
-        await screen.show(with_lock(pictures.normal(), 3, wait_s=99_999.0))
+        await screen.show(with_lock(scenarios.normal(), 3, wait_s=99_999.0))
         assert screen.names("LOCK")[0] == "stats_mutex"
         assert screen.locks.current == 3
         assert " stats_mutex  mutex" in screen.text
@@ -161,7 +162,7 @@ async def test_the_cursor_stays_on_the_lock_when_the_order_changes() -> None:
 async def test_before_anything_is_chosen_the_cursor_stays_on_top() -> None:
     async with opened() as screen:
         assert screen.locks.current == 1
-        await screen.show(with_lock(pictures.normal(), 3, wait_s=99_999.0))
+        await screen.show(with_lock(scenarios.normal(), 3, wait_s=99_999.0))
         assert screen.locks.current == 3
 
 
@@ -169,7 +170,7 @@ async def test_the_order_changes_at_most_once_a_second() -> None:
     async with opened() as screen:
         await screen.keys("i")
         before = screen.names("LOCK")
-        changed = with_lock(pictures.normal(), 3, wait_s=99_999.0)
+        changed = with_lock(scenarios.normal(), 3, wait_s=99_999.0)
         await screen.show(changed, after_s=0.4)
         assert screen.names("LOCK") == before
         assert "27h46m" in screen.text or "1d03h" in screen.text
@@ -181,8 +182,8 @@ async def test_pause_holds_the_picture_and_the_newest_comes_afterwards() -> None
     async with opened() as screen:
         await screen.keys("p")
         assert "PAUSED" in screen.lines[0]
-        await screen.show(pictures.deadlock())
-        await screen.show(pictures.ended())
+        await screen.show(scenarios.deadlock())
+        await screen.show(scenarios.ended())
         assert "DEADLOCK" not in screen.text
         assert "ENDED" not in screen.text
         await screen.keys("space")
@@ -193,7 +194,7 @@ async def test_pause_holds_the_picture_and_the_newest_comes_afterwards() -> None
 async def test_a_deadlock_is_called_with_threads_locks_places_and_stacks() -> None:
     async with opened() as screen:
         assert "DEADLOCK" not in screen.text
-        await screen.show(pictures.deadlock())
+        await screen.show(scenarios.deadlock())
         banner = "\n".join(screen.lines[1:5])
         assert "DEADLOCK for 41.7s: 3 threads wait for each other" in banner
         for i in range(3):
@@ -209,7 +210,7 @@ async def test_a_deadlock_is_called_with_threads_locks_places_and_stacks() -> No
 
 
 async def test_deadlocked_locks_and_threads_stand_above_the_others() -> None:
-    async with opened(pictures.deadlock()) as screen:
+    async with opened(scenarios.deadlock()) as screen:
         assert [line[0] for line in screen.lines if "fork[" in line][3:6] == ["!"] * 3
         # Closed as their class is.
         assert [line[1:10].strip() for line in screen.lines if "fork[" in line][3:7] == [
@@ -241,16 +242,15 @@ async def test_what_is_idle_is_hidden_until_it_is_asked_for() -> None:
 
 async def test_nothing_is_called_idle_where_that_is_not_known() -> None:
     for changed in ({"level": "dormant"}, {"ended": True}):
-        async with opened(replace(pictures.normal(), **changed)) as screen:
+        async with opened(replace(scenarios.normal(), **changed)) as screen:
             assert "pool_ready" in screen.text
             assert "hidden" not in screen.text
 
 
 async def test_who_is_in_a_deadlock_is_never_hidden() -> None:
-    ring = pictures.deadlock()
+    ring = scenarios.deadlock()
     calm = tuple(
-        replace(one, state=pictures.ThreadState.IDLE, holds=(), wait_share=0.0)
-        for one in ring.threads
+        replace(one, state=ThreadState.IDLE, holds=(), wait_share=0.0) for one in ring.threads
     )
     locks = tuple(replace(one, idle=True) for one in ring.locks)
     async with opened(replace(ring, threads=calm, locks=locks)) as screen:
@@ -261,10 +261,8 @@ async def test_who_is_in_a_deadlock_is_never_hidden() -> None:
 
 
 async def test_a_thread_that_sleeps_while_it_holds_a_lock_is_not_idle() -> None:
-    calm = pictures.normal()
-    asleep = tuple(
-        replace(t, state=pictures.ThreadState.IDLE) if t.tid == 4714 else t for t in calm.threads
-    )
+    calm = scenarios.normal()
+    asleep = tuple(replace(t, state=ThreadState.IDLE) if t.tid == 4714 else t for t in calm.threads)
     async with opened(replace(calm, threads=asleep)) as screen:
         assert "worker-2" in "\n".join(screen.names("THREAD"))
         assert "pool-1" not in screen.text
@@ -313,9 +311,9 @@ async def test_long_lines_of_the_details_are_wrapped_not_cut() -> None:
 
 
 async def test_details_of_a_thread_follow_the_chain_to_its_root() -> None:
-    calm = pictures.normal()
+    calm = scenarios.normal()
     chained = tuple(
-        replace(t, waiting_for=pictures.wait(2, pictures.Kind.RWLOCK, 0.5, 4716, stack=5))
+        replace(t, waiting_for=records.wait(2, Kind.RWLOCK, 0.5, 4716, stack=5))
         if t.tid == 4714
         else t
         for t in calm.threads
@@ -330,7 +328,7 @@ async def test_details_of_a_thread_follow_the_chain_to_its_root() -> None:
 
 
 async def test_who_goes_from_a_deadlock_to_a_list_sees_what_is_in_the_list() -> None:
-    async with opened(pictures.deadlock(), size=(80, 24)) as screen:
+    async with opened(scenarios.deadlock(), size=(80, 24)) as screen:
         await screen.keys("d", "pagedown", "pagedown", "escape", "tab", "enter")
         assert "Details of the deadlock" not in screen.text
         (title,) = (line for line in screen.lines if "Details of" in line)
@@ -338,7 +336,7 @@ async def test_who_goes_from_a_deadlock_to_a_list_sees_what_is_in_the_list() -> 
 
 
 async def test_a_deadlock_that_is_read_stays_when_the_list_moves_on_by_itself() -> None:
-    ring = pictures.deadlock()
+    ring = scenarios.deadlock()
     async with opened(ring) as screen:
         await screen.keys("tab", "end", "d")
         assert "Details of the deadlock" in screen.text
@@ -367,7 +365,7 @@ async def test_save_writes_the_picture_that_is_seen_and_never_over_another(
             "locktop-store-4711-20261121T031245Z.json",
         ]
         await screen.says(f"Saved {saved[0]}")
-        assert json.loads(saved[1].read_text())["process"]["pid"] == pictures.PID
+        assert json.loads(saved[1].read_text())["process"]["pid"] == records.PID
         assert saved[1].stat().st_mode & 0o777 == 0o600
 
 
@@ -395,7 +393,7 @@ async def test_what_is_known_of_the_picture_is_told_flagged_and_in_the_help() ->
     notes = ("the shared memory is full: " + "details are missing " * 5, "other locks are one")
     async with opened(size=(80, 24)) as screen:
         assert "note" not in screen.lines[0]
-        await screen.show(replace(pictures.normal(), notes=notes))
+        await screen.show(replace(scenarios.normal(), notes=notes))
         await screen.says("2 notes: ?")
         told = " ".join(line.strip() for line in screen.lines[-4:])
         assert all(note.strip() in told for note in notes)
@@ -442,7 +440,7 @@ async def test_theme_switch_keeps_the_text() -> None:
 
 
 async def test_a_strangers_names_are_only_text() -> None:
-    async with opened(pictures.hostile()) as screen:
+    async with opened(scenarios.hostile()) as screen:
         assert "[bold]a[/bold]" in screen.text
         assert "[@click=app.quit]x[/]" in screen.text
         assert "線程の名前" in screen.text
@@ -456,7 +454,7 @@ async def test_a_strangers_names_are_only_text() -> None:
 
 async def test_the_end_of_the_process_is_told_and_the_picture_stays() -> None:
     async with opened() as screen:
-        await screen.show(pictures.ended())
+        await screen.show(scenarios.ended())
         assert "ENDED" in screen.lines[0]
         assert "g_cache_lock" in screen.text
         await screen.says("the process has ended")
@@ -466,12 +464,12 @@ async def test_the_level_is_in_the_first_line_on_every_size() -> None:
     for size in [(80, 24), (200, 60)]:
         async with opened(size=size) as screen:
             assert "  level contended  " in screen.lines[0]
-            await screen.show(replace(pictures.normal(), level="all", lost_events=12345))
+            await screen.show(replace(scenarios.normal(), level="all", lost_events=12345))
             assert "  level all  " in screen.lines[0]
 
 
 async def test_a_level_is_chosen_from_those_there_are() -> None:
-    async with opened(replace(pictures.normal(), level="counting"), size=(80, 24)) as screen:
+    async with opened(replace(scenarios.normal(), level="counting"), size=(80, 24)) as screen:
         await screen.keys("L")
         await screen.says("WHAT IT DOES")
         for level in LEVELS:
@@ -511,14 +509,14 @@ async def test_a_level_that_cannot_be_set_is_told_in_the_last_line() -> None:
 
 
 async def test_an_ended_process_has_no_level_to_set() -> None:
-    async with opened(pictures.ended()) as screen:
+    async with opened(scenarios.ended()) as screen:
         await screen.keys("L")
         await screen.says("The process has ended: there is no level to set.")
         assert "WHAT IT DOES" not in screen.text
 
 
 async def test_a_dormant_library_claims_nothing() -> None:
-    calm = replace(pictures.empty(), level="dormant")
+    calm = replace(scenarios.empty(), level="dormant")
     async with opened(calm, size=(80, 24)) as screen:
         assert "dormant" in screen.lines[0]
         assert "No thread waits" not in screen.text
@@ -538,15 +536,15 @@ async def test_rate_keys_reach_the_feed_and_the_first_line() -> None:
 
 async def test_a_lock_that_went_away_leaves_the_list_at_once() -> None:
     async with opened() as screen:
-        calm = pictures.normal()
+        calm = scenarios.normal()
         fewer = replace(calm, locks=tuple(k for k in calm.locks if k.id != 1))
         await screen.show(fewer, after_s=0.1)
         assert "g_cache_lock" not in "\n".join(screen.names("LOCK"))
 
 
 async def test_paging_and_ends_in_a_long_list() -> None:
-    async with opened(pictures.many()) as screen:
-        first: list[Lock] = list(pictures.many().locks)
+    async with opened(scenarios.many()) as screen:
+        first: list[Lock] = list(scenarios.many().locks)
         await screen.keys("end")
         assert screen.locks.current == first[-1].id
         await screen.keys("home")
@@ -557,7 +555,7 @@ async def test_paging_and_ends_in_a_long_list() -> None:
 
 
 async def test_an_empty_process_is_drawn() -> None:
-    async with opened(pictures.empty(), size=(80, 24)) as screen:
+    async with opened(scenarios.empty(), size=(80, 24)) as screen:
         assert "No thread waits for a lock that is watched." in screen.text
         for key in ("down", "enter", "tab", "d", "S", "end", "escape"):
             await screen.keys(key)
@@ -566,7 +564,7 @@ async def test_an_empty_process_is_drawn() -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60), (40, 10), (20, 5)])
 async def test_every_size_draws_without_a_line_too_long(size: tuple[int, int]) -> None:
-    async with opened(pictures.deadlock(), size=size) as screen:
+    async with opened(scenarios.deadlock(), size=size) as screen:
         assert len(screen.lines) <= size[1]
         assert all(len(line) <= size[0] for line in screen.lines)
 
