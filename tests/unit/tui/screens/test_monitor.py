@@ -18,6 +18,7 @@ from unit.builders import records, scenarios
 from locktop.collector.model import Kind, Lock, ThreadState
 from locktop.collector.sources.launch import LEVELS
 from locktop.tui.app import LocktopApp
+from locktop.tui.themes import shipped_names
 from locktop.tui.widgets.footer import Footer
 
 
@@ -575,3 +576,19 @@ async def test_growing_the_terminal_shows_more() -> None:
         await screen.pilot.pause()
         assert "HOLDER NOW" in screen.text
         assert "Threads by state" in screen.text
+
+
+@pytest.mark.parametrize("theme", shipped_names())
+async def test_each_theme_marks_the_chosen_level(theme: str) -> None:
+    async with opened(size=(80, 24), theme=theme) as screen:
+        await screen.keys("L", "down")
+        await screen.says("WHAT IT DOES")
+        styles = {
+            text.split()[0]: style
+            for strip in screen.app.screen._compositor.render_strips()
+            for text, style, _ in strip
+            if text.split()[:1] and text.split()[0] in LEVELS
+        }
+        assert set(styles) == set(LEVELS)
+        others = {str(style) for level, style in styles.items() if level != "blocks"}
+        assert str(styles["blocks"]) not in others
