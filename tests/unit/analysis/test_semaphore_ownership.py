@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from unit.builders import scenarios as pictures
+from unit.builders import records
 
 from locktop.collector.analysis import semaphore_ownership
 from locktop.collector.model import Held, Kind, Lock, Snapshot, ThreadState, Use
@@ -22,20 +22,20 @@ def owned(snapshot: Snapshot, again: semaphore_ownership.Again) -> Snapshot:
 def at_semaphore(**uses: tuple[int, int] | None) -> Snapshot:
     """One thread waits for a semaphore that is a lock; the others, by name, have got and posted it
     so often, None: not all is known."""
-    waiter = pictures.thread(
-        WAITER, "waiter", ThreadState.WAITING, waiting_for=pictures.wait(SEM, Kind.SEM, 5.0)
+    waiter = records.thread(
+        WAITER, "waiter", ThreadState.WAITING, waiting_for=records.wait(SEM, Kind.SEM, 5.0)
     )
     others = [
-        pictures.thread(
+        records.thread(
             {"first": FIRST, "second": SECOND}[name], name, ThreadState.RUNNING,
             uses=(Use(SEM, *use), Use(77, 5, 4)) if use else None,
         )
         for name, use in uses.items()
     ]  # fmt: skip
     ahead = [use[0] - use[1] for use in uses.values() if use]
-    lock = pictures.lock(SEM, "s", Kind.SEM, wait_s=5.0, waiters=(WAITER,), signals=100)
+    lock = records.lock(SEM, "s", Kind.SEM, wait_s=5.0, waiters=(WAITER,), signals=100)
     lock = replace(lock, acquisitions=100 + sum(ahead), first_value=1, used_as_lock=True)
-    return pictures.snapshot((waiter, *others), (lock,))
+    return records.snapshot((waiter, *others), (lock,))
 
 
 def told(snapshot: Snapshot) -> Snapshot:
