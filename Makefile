@@ -10,7 +10,7 @@ NATIVE := $(shell find native -type f) CMakeLists.txt
 TYPECHECK := build/typecheck/locktop
 
 .PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench bench-table programs \
-  pytest-screen pytest-programs programs-bench symbols-bench stacks-bench outside-bench soak alarms fuzz \
+  pytest-screen pytest-programs programs-bench symbols-bench stacks-bench outside-bench soak false-alarms fuzz \
   glibc-tests sizes wheel-test clean
 
 setup: .venv/.built
@@ -46,11 +46,11 @@ MINUTES ?= 10
 soak: setup
 	LOCKTOP_SOAK_MINUTES=$(MINUTES) $(BIN)/pytest tests/soak -s
 
-# Healthy programs under load, one after the other: whatever is told of them is a false alarm. A few are
-# among the tests. SEED repeats the choice of a run; snapshots of alarms go to build/alarms.
+# Healthy programs under load: every finding about them is a false alarm. The tests run a few of them.
+# SEED repeats the choice of a run; snapshots of false alarms go to build/false-alarms.
 RUNS ?= 1000
-alarms: setup
-	PYTHONPATH=tests $(BIN)/python -m alarms --runs $(RUNS) $(if $(SEED),--seed $(SEED))
+false-alarms: setup
+	PYTHONPATH=tests $(BIN)/python -m false_alarms --runs $(RUNS) $(if $(SEED),--seed $(SEED))
 
 # Names in a large program, made for it in MEGABYTES of build/big (docs/overhead.md).
 MEGABYTES ?= 200
@@ -88,7 +88,7 @@ lint: setup $(TYPECHECK)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy -p locktop
-	$(BIN)/mypy tests/conftest.py tests/support tests/integration tests/glibc tests/programs tests/soak tests/fuzz tests/alarms
+	$(BIN)/mypy tests/conftest.py tests/support tests/integration tests/glibc tests/programs tests/soak tests/fuzz tests/false_alarms
 	$(BIN)/clang-format --dry-run -Werror $(C_FILES)
 	$(BIN)/lint-imports --no-logo
 

@@ -76,7 +76,8 @@ int main(void)
         pthread_join(threads[i], NULL);
     printf("{\"first_waited\": %.9f, \"middle_waited\": %.9f, \"before\": %.9f, \"first\": %d,"
            " \"middle\": %d, \"last\": %d}\n",
-           first_waited, middle_waited, middle_asked - first_asked, first_tid, middle_tid, last_tid);
+           first_waited, middle_waited, middle_asked - first_asked, first_tid, middle_tid,
+           last_tid);
     fflush(stdout);
     hear();
     return 0;

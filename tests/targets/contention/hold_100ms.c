@@ -9,8 +9,8 @@
 enum { ROUNDS = 20, WANTERS = 3, HOLD_MS = 100 };
 
 pthread_mutex_t g_slow_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_barrier_t taken;    /* the holder has it */
-static pthread_barrier_t all_done; /* nobody has it or wants it */
+static pthread_barrier_t taken;    /* the holder has the lock */
+static pthread_barrier_t all_done; /* no thread has or wants the lock */
 
 struct figures {
     int tid;

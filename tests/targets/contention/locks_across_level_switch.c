@@ -6,7 +6,7 @@
 
 #include "../target.h"
 
-enum { HOLD_MS = 20, SLEPT_ON = 2 /* glibc's word of a mutex that somebody sleeps on */ };
+enum { HOLD_MS = 20, SLEPT_ON = 2 /* glibc's mutex word while a thread sleeps on the mutex */ };
 
 pthread_mutex_t g_met = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t g_again = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
@@ -15,7 +15,7 @@ pthread_mutex_t g_kept = PTHREAD_MUTEX_INITIALIZER;
 pthread_rwlock_t g_gone = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_barrier_t taken, given;
 static int helper_tid, gone_holder;
-/* What the library measures lies between these. */
+/* The library's measured time lies between these two times. */
 static double wanted_at, held_since, held_s, held_most_s, waited_s;
 
 static KEPT void meet(void)
@@ -33,8 +33,8 @@ static void *helper(void *argument)
         pthread_barrier_wait(&taken);
         meet();
         pthread_barrier_wait(&given);
-        pthread_mutex_unlock(&g_given); /* a mutex of the plain kind lets it */
-        /* The address begins a new life, with another holder. */
+        pthread_mutex_unlock(&g_given); /* a plain mutex permits this */
+        /* The address holds a new lock now, with another holder. */
         pthread_rwlock_wrlock(&g_gone);
         gone_holder = own_tid();
         pthread_barrier_wait(&given);

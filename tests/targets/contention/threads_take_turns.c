@@ -1,7 +1,7 @@
 /* Threads that do the same small work again and again, and count it:
  *
- *   threads_take_turns lock THREADS     takes the one mutex, works for some 5 us, yields with the mutex
- *                                       held, and releases the mutex
+ *   threads_take_turns lock THREADS     takes the one mutex, works for some 5 us, yields with the
+ *                                       mutex held, and releases the mutex
  *   threads_take_turns compute THREADS  works for some 5 us
  *
  * Says "ready" when all threads have begun. Each line on stdin asks for the count and the CPU time

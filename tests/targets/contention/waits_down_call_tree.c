@@ -27,7 +27,7 @@ static KEPT double take(pthread_mutex_t *lock)
 {
     wanted = lock;
     pthread_barrier_wait(&taken);
-    pthread_barrier_wait(&taken); /* the holder has it */
+    pthread_barrier_wait(&taken); /* the holder has the lock */
     double before = now();
     pthread_mutex_lock(lock);
     double waited = now() - before;
@@ -46,7 +46,7 @@ static KEPT void put(void)
     put_s += take(&g_cache);
 }
 
-/* Something is left to do after each call, so that none of them becomes a jump. */
+/* Work remains after each call, so that no call becomes a jump. */
 static KEPT int walk(int depth)
 {
     if (depth > 1)

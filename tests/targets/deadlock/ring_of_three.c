@@ -12,7 +12,7 @@ pthread_mutex_t g_gamma_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_barrier_t everybody_runs, each_has_one, told;
 static int tids[THREADS];
 
-/* A name for each of the six places where a lock is taken. */
+/* A function for each of the six call sites that take a lock. */
 #define ONE(number, name, first, second)                                                           \
     static KEPT void name##_takes_first(void)                                                      \
     {                                                                                              \

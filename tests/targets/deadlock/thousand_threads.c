@@ -81,8 +81,8 @@ int main(int argc, char **argv)
     __atomic_store_n(&is_time, 1, __ATOMIC_RELEASE);
     pthread_barrier_wait(&each_has_one);
     char text[300];
-    snprintf(text, sizeof text, "{\"tids\": [%d, %d, %d], \"asked_at\": [%.6f, %.6f, %.6f]}", tids[0],
-             tids[1], tids[2], asked_at[0], asked_at[1], asked_at[2]);
+    snprintf(text, sizeof text, "{\"tids\": [%d, %d, %d], \"asked_at\": [%.6f, %.6f, %.6f]}",
+             tids[0], tids[1], tids[2], asked_at[0], asked_at[1], asked_at[2]);
     say(text);
     hear();
     return 0;

@@ -30,7 +30,7 @@ static void until(int *word)
         pause_ms(1);
 }
 
-/* The kernel's word that a thread waits, and does not rest. */
+/* True if the kernel says that a thread waits, and does not only pause. */
 static int is_in_futex(int tid)
 {
     char path[64], text[16] = "";

@@ -4,14 +4,14 @@
  * Then the child gets the lock and says so.
  */
 #include <semaphore.h>
-#include <sys/prctl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 
 #include "../target.h"
 
 pthread_mutex_t g_kept = PTHREAD_MUTEX_INITIALIZER;
 static sem_t is_held, may_go;
-static int holder_tid, told[2]; /* that the parent has said its line */
+static int holder_tid, told[2]; /* the parent has written its line */
 
 static void *hold(void *unused)
 {

@@ -12,7 +12,7 @@
 
 #include "../target.h"
 
-enum { ROUNDS = 20, SLEPT_ON = 2 /* glibc's word of a mutex that somebody sleeps on */ };
+enum { ROUNDS = 20, SLEPT_ON = 2 /* glibc's mutex word while a thread sleeps on the mutex */ };
 
 pthread_mutex_t g_parent_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t g_child_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -24,7 +24,7 @@ static void *busy(void *argument)
     do {
         pthread_mutex_lock(&g_parent_lock);
         pthread_mutex_unlock(&g_parent_lock);
-    } while (!atomic_load(&stop)); /* it may come to run no earlier than that */
+    } while (!atomic_load(&stop)); /* the waiter may run only after that */
     return argument;
 }
 

@@ -14,7 +14,8 @@
 #include <thread>
 #include <unistd.h>
 
-namespace {
+namespace
+{
 
 std::atomic<int> g_number{0};
 std::latch g_latch{1};
@@ -86,8 +87,8 @@ KEPT void waits_stdio()
 int main()
 {
     std::map<std::string, void (*)()> all{
-        {"atomic", waits_atomic},       {"latch", waits_latch},   {"barrier", waits_barrier},
-        {"semaphore", waits_semaphore}, {"future", waits_future}, {"stdio", waits_stdio},
+        {"atomic", waits_atomic},           {"latch", waits_latch},   {"barrier", waits_barrier},
+        {"semaphore", waits_semaphore},     {"future", waits_future}, {"stdio", waits_stdio},
         {"static", [] { waits_static(); }},
     };
     std::mutex writing;
@@ -100,7 +101,8 @@ int main()
         std::thread([&, name = name, run = run] {
             {
                 std::lock_guard guard{writing};
-                truth += (truth.empty() ? "{\"" : ", \"") + name + "\": " + std::to_string(syscall(SYS_gettid));
+                truth += (truth.empty() ? "{\"" : ", \"") + name +
+                         "\": " + std::to_string(syscall(SYS_gettid));
             }
             g_begun++;
             run();

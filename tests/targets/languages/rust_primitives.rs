@@ -24,7 +24,7 @@ fn say(line: &str) {
     std::io::stdout().flush().unwrap();
 }
 
-// Says that the second thread waits, or will at once; returns when told to go on.
+// Says that the second thread waits or is about to wait. Returns at a line.
 fn tell(sum: i64) {
     while WAITER.load(Ordering::SeqCst) == 0 {
         thread::yield_now();

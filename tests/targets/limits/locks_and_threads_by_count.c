@@ -20,7 +20,7 @@
 enum { ROUNDS = 3, STACK = 64 << 10 };
 
 pthread_mutex_t g_gate = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t *locks; /* all that there are */
+static pthread_mutex_t *locks; /* the number of all locks */
 static unsigned long lock_count;
 static int thread_count;
 
@@ -28,10 +28,10 @@ static struct worker {
     unsigned long first, count; /* of its locks */
     double seconds[ROUNDS];
 } *workers;
-static atomic_int done; /* threads that did their part, and wait from then on */
-static int parked[2];   /* a pipe: who reads there waits for nothing that is watched */
+static atomic_int done; /* threads that have done their part and now wait */
+static int parked[2];   /* a pipe: a thread that reads it waits for no lock */
 
-/* Of the processor, so that a busy neighbour does not count. */
+/* CPU time, so that other busy processes do not count. */
 static double spent(void)
 {
     struct timespec time;
@@ -132,7 +132,7 @@ static void make(unsigned long total, unsigned long each, unsigned long step)
     }
 }
 
-/* All at once, or one after the other. */
+/* Runs the threads all at once, or one after the other. */
 static void run_all(void *(*run)(void *), int at_once)
 {
     pthread_t *threads = calloc((size_t)thread_count, sizeof *threads);

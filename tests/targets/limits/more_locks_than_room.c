@@ -6,8 +6,8 @@
  *   both     the two threads that meet at the late locks
  *   others   the main thread alone; the two threads begin after that
  * WHAT the two threads do then:
- *   fight    take g_late by turns, TURNS times each; the holder releases g_late when the other thread
- *            sleeps; in the end alice holds g_late and bob waits
+ *   fight    take g_late by turns, TURNS times each; the holder releases g_late when the other
+ *            thread sleeps; in the end alice holds g_late and bob waits
  *   cross    take g_left and g_right in opposite order
  *   end      as fight, but once each and to the end: both threads are gone
  *
@@ -28,7 +28,7 @@ static unsigned long lock_count, own_count;
 static int crossing, ending;
 
 struct side {
-    int go[2], done[2]; /* pipes: one byte tells it to do its next step, one that it did */
+    int go[2], done[2]; /* pipes: one byte orders the next step, one byte confirms it */
     int takes_all;
     _Atomic int tid;
     pthread_mutex_t *first, *second;
@@ -65,7 +65,7 @@ static KEPT void takes_second(struct side *self)
     pthread_mutex_lock(self->second);
 }
 
-/* Each step is told of before and after. */
+/* Each step begins with one byte and ends with another. */
 static void *runs(void *argument)
 {
     struct side *self = argument;
@@ -105,7 +105,7 @@ static void step(struct side *side)
     hear_from(side->done[0]);
 }
 
-/* The kernel's word for what a thread does: the number of its system call, -1 while it runs. */
+/* The number of the system call that a thread is in, -1 while the thread runs. */
 static long system_call_of(int tid)
 {
     char path[64], text[64] = "-1";
@@ -118,7 +118,7 @@ static long system_call_of(int tid)
     return atol(text);
 }
 
-/* Begins a step that must wait, and does. */
+/* Starts a step that must wait, and returns when the thread waits. */
 static void step_and_wait(struct side *side)
 {
     tell(side->go[1]);
@@ -137,7 +137,7 @@ static void say_truth(unsigned long acquisitions, unsigned long contended)
     _exit(0);
 }
 
-/* Whoever has it gives it back when the other one waits. */
+/* The holder releases the lock when the other thread waits. */
 static void hand_over(struct side *from, struct side *to)
 {
     step_and_wait(to);

@@ -23,12 +23,12 @@ static struct {
 
 struct sums {
     long acquisitions, contended;
-    double least_s; /* as the holder saw the other one wait: it waited longer than that */
-    double most_s;  /* as the other one measured it, around the call */
+    double least_s; /* the wait as the holder measured it; the true wait is longer */
+    double most_s;  /* the wait as the waiter measured it, around the call */
 };
 static struct sums of_objects, of_shards;
 
-static pthread_mutex_t *wanted; /* what is fought over now */
+static pthread_mutex_t *wanted; /* the lock that the threads now fight for */
 static atomic_int wants;
 static pthread_barrier_t taken, over;
 static int wanter_tid;
@@ -44,7 +44,7 @@ static KEPT struct object *make_object(void)
 static KEPT void want(struct sums *sums)
 {
     double before = now();
-    atomic_store(&wants, 1); /* from here on it sleeps nowhere but in the lock */
+    atomic_store(&wants, 1); /* from here on the thread sleeps only in the lock */
     pthread_mutex_lock(wanted);
     sums->most_s += now() - before;
     pthread_mutex_unlock(wanted);
@@ -52,7 +52,7 @@ static KEPT void want(struct sums *sums)
     sums->contended++;
 }
 
-/* Holds it until the other thread has slept in its wait for it. */
+/* Holds the lock until the other thread has slept in its wait. */
 static KEPT void hold(pthread_mutex_t *mutex, struct sums *sums)
 {
     wanted = mutex;

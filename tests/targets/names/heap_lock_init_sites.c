@@ -57,7 +57,7 @@ static void *run(void *lock)
 int main(void)
 {
     pthread_mutex_t *locks[] = {connection_new(), make_mutex(), connection_new(), copy()};
-    want(locks[0]); /* so that its line is known */
+    want(locks[0]); /* so that the program knows the line */
     renew(locks[2]);
     for (int i = 0; i < 4; i++) {
         pthread_t thread;
@@ -69,7 +69,8 @@ int main(void)
     }
     char line[300];
     snprintf(line, sizeof line,
-             "{\"connection\": [%lu, %d], \"factory\": [%lu, %d], \"again\": [%lu, %d], \"copied\": [%lu, %d]}",
+             "{\"connection\": [%lu, %d], \"factory\": [%lu, %d], \"again\": [%lu, %d], "
+             "\"copied\": [%lu, %d]}",
              (unsigned long)locks[0], made_line, (unsigned long)locks[1], wanted_line,
              (unsigned long)locks[2], again_line, (unsigned long)locks[3], wanted_line);
     say(line);

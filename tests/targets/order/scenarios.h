@@ -39,7 +39,7 @@ static void employ(void)
     }
 }
 
-/* Done, by that worker, when it returns. */
+/* Returns after that worker has done the job. */
 static void on(int worker, work *job)
 {
     workers[worker].job = job;
@@ -73,7 +73,7 @@ struct scenario {
     work *run;
 };
 
-/* Runs the one that the first argument names, and says "ok"; main() returns what this does. */
+/* Runs the scenario of the first argument, and says "ok". Returns the exit status. */
 static int run_scenario(const struct scenario *all, size_t count, char **argv)
 {
     for (size_t i = 0; i < count; i++)

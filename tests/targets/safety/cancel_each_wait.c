@@ -222,7 +222,7 @@ static pthread_t start_waiting(const struct wait *wait)
 {
     tid = ready = cleaned_up = had_it = 0;
     pthread_t thread = start(waits, (void *)wait, NULL);
-    /* After `ready` there is nothing else to sleep in. */
+    /* After `ready` the thread sleeps nowhere else. */
     while (!ready || (wait->wait != do_spin && !is_asleep(tid)))
         sched_yield();
     return thread;
@@ -293,7 +293,7 @@ int main(int argc, char **argv)
     sleeper = start(sleeps_on, NULL, NULL);
     for (size_t i = 0; i < sizeof points / sizeof *points; i++)
         is_a_point(&points[i]);
-    /* An asynchronous cancellation may end a thread anywhere: what is none then is the thread's risk. */
+    /* An asynchronous cancellation may end a thread anywhere. */
     for (size_t i = 0; type == PTHREAD_CANCEL_DEFERRED && i < sizeof others / sizeof *others; i++)
         is_no_point(&others[i]);
     sem_post(&never);

@@ -130,9 +130,9 @@ static void each_kind(void (*check)(void))
     }
 }
 
-/* Refused to a thread without real-time priority, by the first call that tries: glibc 2.36 keeps the
- * priority in its books all the same, and the next call finds nothing left to ask for. So a lock that
- * is tried before it is taken would be had (nptl/tpp.c). */
+/* The first call that tries refuses such a mutex to a thread without real-time priority. But glibc
+ * 2.36 records the priority all the same, and the next call has nothing left to ask for. So a
+ * trylock before the lock would make the lock succeed (nptl/tpp.c). */
 static void with_a_ceiling(void)
 {
     pthread_mutexattr_t attributes;

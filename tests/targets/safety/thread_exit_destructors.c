@@ -25,13 +25,13 @@ static void *quick(void *argument)
     return argument;
 }
 
-/* The value is the number of rounds left: set again, it is destroyed again. */
+/* The value is the number of rounds left. A value that is set again is destroyed again. */
 static void destructor(pthread_key_t key, void *value)
 {
     struct timespec past = {0, 0};
     pthread_mutex_lock(&g_at_exit);
     destroyed++;
-    sched_yield(); /* the others want it */
+    sched_yield(); /* the other threads want the lock */
     check_equal("timedwait", pthread_cond_timedwait(&cond, &g_at_exit, &past), ETIMEDOUT);
     pthread_mutex_unlock(&g_at_exit);
     sem_wait(&turns);
@@ -78,7 +78,7 @@ int main(void)
         for (int i = 0; i < THREADS; i++)
             check_equal("join", pthread_join(threads[i], NULL), 0);
     }
-    /* One that is cancelled may end before it has set anything. */
+    /* A cancelled thread may end before it has set a value. */
     long fewest = 2L * ROUNDS * TIMES * (THREADS - 1), most = 2L * ROUNDS * TIMES * THREADS;
     check_equal("destroyed", destroyed >= fewest && destroyed <= most, 1);
     check_equal("threads of destructors", joined, destroyed / ROUNDS);

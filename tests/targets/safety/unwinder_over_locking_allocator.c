@@ -45,7 +45,7 @@ void free(void *memory)
 
 void *calloc(size_t count, size_t size)
 {
-    return malloc(count * size); /* never given out before */
+    return malloc(count * size); /* memory that was never allocated before */
 }
 
 void *realloc(void *old, size_t size)
@@ -102,7 +102,7 @@ int main(void)
     for (int i = 0; i < CODES; i++) {
         int frames = 0;
         compile(i);
-        memory[i] = malloc(100); /* before anybody unwinds */
+        memory[i] = malloc(100); /* before any thread unwinds */
         _Unwind_Backtrace(count, &frames);
         check_equal("frames of main()", frames > 0, 1);
     }

@@ -47,7 +47,7 @@ static void *fights(void *argument)
     long posts = 0;
     for (int i = 0; handled < SIGNALS; i++, posts++) {
         pthread_mutex_lock(&few[i % 2]);
-        if (i % 16 == 0) /* so that somebody waits, also where there is one processor */
+        if (i % 16 == 0) /* so that a thread waits, also on a single processor */
             sched_yield();
         pthread_mutex_unlock(&few[i % 2]);
         pthread_mutex_lock(&locks[i % FRESH]);

@@ -30,7 +30,7 @@ static void handler(int signal)
     check_equal("errno", errno, before);
 }
 
-/* Holds what the handler wants, and what the interrupted thread wants, most of the time. */
+/* Holds, most of the time, the locks that the handler and the interrupted thread want. */
 static void *holds(void *argument)
 {
     pthread_mutex_t *lock = argument;

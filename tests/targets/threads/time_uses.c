@@ -93,7 +93,7 @@ static void *writes(void *unused)
     static char block[BLOCK] __attribute__((aligned(BLOCK)));
     int file = open(scratch_file, O_CREAT | O_RDWR | O_DIRECT, 0600);
     (void)unused;
-    if (file < 0) /* a file system without it */
+    if (file < 0) /* a file system without O_DIRECT */
         file = open(scratch_file, O_CREAT | O_RDWR, 0600);
     must(file < 0 ? errno : 0, scratch_file);
     for (unsigned long i = 0;; i++) {
