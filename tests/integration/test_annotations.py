@@ -25,7 +25,7 @@ def waited_for(document: dict[str, Any]) -> bool:
 def test_a_lock_of_the_programs_own(level: str, start_target: StartTarget) -> None:
     target = start_target("annotated_own_lock", level=level)
     truth = target.truth()
-    document = tool.look_until(target.pid, waited_for, "a wait for the program's own lock")
+    document = tool.scan_until(target.pid, waited_for, "a wait for the program's own lock")
     lock = tool.lock_named(document, OWN)
     assert lock["kind"] == "custom"
     assert (lock["acquisitions"], lock["contended"]) == (truth["acquisitions"], truth["contended"])
@@ -49,7 +49,7 @@ def test_a_lock_of_the_programs_own(level: str, start_target: StartTarget) -> No
 def test_what_nobody_waited_for_is_not_contended(start_target: StartTarget) -> None:
     target = start_target("annotated_own_lock")
     target.truth()
-    document = tool.look_until(target.pid, waited_for, "a wait for the program's own lock")
+    document = tool.scan_until(target.pid, waited_for, "a wait for the program's own lock")
     second = tool.lock_named(document, "g_second")
     assert (second["acquisitions"], second["contended"], second["wait_s"]) == (100, 0, 0)
     readers = tool.lock_named(document, "g_shared")
@@ -59,7 +59,7 @@ def test_what_nobody_waited_for_is_not_contended(start_target: StartTarget) -> N
 def test_names_last_as_long_as_what_they_name(start_target: StartTarget) -> None:
     target = start_target("annotated_own_lock")
     target.truth()
-    document = tool.look_until(target.pid, waited_for, "a wait for the program's own lock")
+    document = tool.scan_until(target.pid, waited_for, "a wait for the program's own lock")
     assert tool.lock_named(document, "on the heap")["kind"] == "mutex"
     assert "for a while" not in [lock["name"] for lock in document["locks"]]
     assert tool.lock_named(document, f"/locktop-test-{target.pid}")["kind"] == "sem"
@@ -68,7 +68,7 @@ def test_names_last_as_long_as_what_they_name(start_target: StartTarget) -> None
 def test_marks_are_kept_with_their_thread(start_target: StartTarget) -> None:
     target = start_target("annotated_own_lock")
     truth = target.truth()
-    document = tool.look_until(target.pid, waited_for, "a wait for the program's own lock")
+    document = tool.scan_until(target.pid, waited_for, "a wait for the program's own lock")
     longer = "a mark that is much longer than what is kept of a mark in the ring"
     assert [mark["text"] for mark in document["marks"]] == [longer[:44], "names are given"]
     assert {mark["tid"] for mark in document["marks"]} == {truth["holder"]}
@@ -85,7 +85,7 @@ def test_a_cycle_of_own_locks_is_possible_at_most(start_target: StartTarget) -> 
     def crossed(document: dict[str, Any]) -> bool:
         return bool(document["deadlocks"])
 
-    document = tool.look_until(target.pid, crossed, "the cycle")
+    document = tool.scan_until(target.pid, crossed, "the cycle")
     # Both took and waited at the same call: a lock is held from where it was asked for.
     for thread in document["threads"]:
         if wait := thread["waiting_for"]:

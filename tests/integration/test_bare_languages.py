@@ -74,7 +74,7 @@ def test_locks_of_cplusplus_crossed(way: str, need: Need, start_unprepared: Star
     target = start_unprepared("cxx_locks_cross", way)
     truth = target.truth()
     tids = (truth["first"], truth["second"])
-    seen = unprepared.look_until(target.pid, unprepared.all_wait(tids))
+    seen = unprepared.scan_until(target.pid, unprepared.all_wait(tids))
     assert waits_for(seen, tids[0]) == (kind, truth["locks"][1], (tids[1],))
     wanted = (kind, truth["locks"][0], (tids[0],) if way != "reads" else ())
     assert waits_for(seen, tids[1]) == wanted
@@ -87,7 +87,7 @@ def test_both_taken_at_once_are_no_deadlock(need: Need, start_unprepared: StartT
     need("g++")
     target = start_unprepared("cxx_locks_cross", "together")
     truth = target.truth()
-    seen = unprepared.look_until(target.pid, unprepared.all_wait([truth["second"]]))
+    seen = unprepared.scan_until(target.pid, unprepared.all_wait([truth["second"]]))
     _, address, holders = waits_for(seen, truth["second"])
     assert address in truth["locks"]
     assert holders == (truth["first"],)
@@ -97,7 +97,7 @@ def test_both_taken_at_once_are_no_deadlock(need: Need, start_unprepared: StartT
 def test_pthreads_of_python_crossed() -> None:
     with Target([sys.executable, "-c", CROSSED_IN_PYTHON, "mutexes"]) as target:
         tids = tuple(json.loads(target.line()))
-        seen = unprepared.look_until(target.pid, unprepared.all_wait(tids))
+        seen = unprepared.scan_until(target.pid, unprepared.all_wait(tids))
         assert unprepared.crossed(seen) == [{tids, tids[::-1]}]
         for tid in tids:
             assert waits_for(seen, tid)[0] is Kind.MUTEX
@@ -126,7 +126,7 @@ def test_another_c_library(build: str, need: Need, tmp_path: Path) -> None:
         target.expect("ready")
         target.go_on()
         tids = list(target.truth().values())
-        seen = unprepared.look_until(target.pid, unprepared.all_wait(tids))
+        seen = unprepared.scan_until(target.pid, unprepared.all_wait(tids))
     kinds = {waits_for(seen, tid)[0] for tid in tids}
     assert kinds == {Kind.MUTEX if build == "static" else Kind.FUTEX}
     assert len(unprepared.crossed(seen)) == len(seen.deadlocks) == (1 if build == "static" else 0)
@@ -139,7 +139,7 @@ def test_what_cplusplus_waits_for_by_itself(
     need("g++")
     target = start_unprepared("cxx_primitives", way)
     truth = target.truth()
-    seen = unprepared.look_until(target.pid, unprepared.all_wait([truth["waiter"]]))
+    seen = unprepared.scan_until(target.pid, unprepared.all_wait([truth["waiter"]]))
     assert waits_for(seen, truth["waiter"]) == (Kind.FUTEX, truth["address"], ())
 
 
@@ -147,7 +147,7 @@ def test_what_looks_like_an_object_of_the_c_library_is_none(start_unprepared: St
     """It makes no calls for others but by syscall()."""
     target = start_unprepared("futex_words_like_locks")
     tids: list[int] = json.loads(target.line())
-    seen = unprepared.look_until(target.pid, unprepared.all_wait(tids))
+    seen = unprepared.scan_until(target.pid, unprepared.all_wait(tids))
     assert {waits_for(seen, tid)[0] for tid in tids} == {Kind.FUTEX}
     assert not any(waits_for(seen, tid)[2] for tid in tids)
     assert seen.deadlocks == ()
@@ -157,7 +157,7 @@ def test_locks_of_c_files_crossed() -> None:
     """Those are libc's own, and tell nobody who has them."""
     with Target([sys.executable, "-c", CROSSED_IN_PYTHON, "files"]) as target:
         tids = tuple(json.loads(target.line()))
-        seen = unprepared.look_until(target.pid, unprepared.all_wait(tids))
+        seen = unprepared.scan_until(target.pid, unprepared.all_wait(tids))
     for tid in tids:
         kind, _, holders = waits_for(seen, tid)
         assert (kind, holders) == (Kind.FUTEX, ())
@@ -167,7 +167,7 @@ def test_locks_of_c_files_crossed() -> None:
 def test_waits_of_python() -> None:
     with Target([sys.executable, "-c", WAITS_OF_PYTHON]) as target:
         tids = target.truth()
-        seen = unprepared.look_until(target.pid, unprepared.all_wait(tids.values()))
+        seen = unprepared.scan_until(target.pid, unprepared.all_wait(tids.values()))
     kinds = {way: waits_for(seen, tid)[0] for way, tid in tids.items()}
     before_3_14 = sys.version_info < (3, 14)  # later locks do not go through libc
     assert set(kinds.values()) == {Kind.SEM if before_3_14 else Kind.FUTEX}, kinds
@@ -184,7 +184,7 @@ def test_locks_of_rust_crossed(way: str, need: Need, start_unprepared: StartTarg
     target = start_unprepared("rust_locks_cross", way)
     truth = target.truth()
     tids = tuple(truth["tids"])
-    seen = unprepared.look_until(target.pid, unprepared.all_wait(tids))
+    seen = unprepared.scan_until(target.pid, unprepared.all_wait(tids))
     wanted: list[tuple[Kind, str, tuple[int, ...]]]
     if way == "pthread":
         wanted = [(Kind.MUTEX, truth["locks"][1 - n], (tids[1 - n],)) for n in range(2)]

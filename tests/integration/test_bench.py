@@ -102,7 +102,7 @@ def test_deep_waits_are_as_deep_as_they_are_called(primitive: str, threads: int)
     command = [str(program.path()), "cost", primitive, str(threads), "600"]
     with Target(command, launch.preload_environment()) as target:
         started = start_time(target.pid)
-        document = tool.look_until(
+        document = tool.scan_until(
             target.pid, lambda seen: bool(waits_of_mutexes(seen)), "waits for the mutex"
         )
     remove_file_of(target.pid, started)

@@ -145,7 +145,7 @@ def test_who_holds_it_now_is_to_blame_for_what_goes_on(start_target: StartTarget
     def all_wait(document: dict[str, Any]) -> bool:
         return set(tool.lock_named(document, "g_slow_lock")["waiters"]) == wanters
 
-    first = tool.look_until(target.pid, all_wait, "that all wait")
+    first = tool.scan_until(target.pid, all_wait, "that all wait")
     second = tool.snapshot(target.pid)
     before, after = (tool.lock_named(one, "g_slow_lock") for one in (first, second))
     holder = truth["holder"], "holder_takes"

@@ -39,7 +39,7 @@ def test_the_ring_in_a_snapshot(start_target: StartTarget) -> None:
     target.expect("ready")
     target.go_on()
     tids = target.truth()
-    document = tool.look_until(target.pid, lambda seen: bool(seen["deadlocks"]), "the deadlock")
+    document = tool.scan_until(target.pid, lambda seen: bool(seen["deadlocks"]), "the deadlock")
     (deadlock,) = document["deadlocks"]
     assert deadlock["certain"] is True
     assert deadlock["since_s"] > 0
@@ -60,7 +60,7 @@ def test_a_ring_through_a_reader_is_called(start_target: StartTarget) -> None:
     tids = target.truth()
     done = tool.run("check", "-p", target.pid)
     assert done.returncode == 1, done.stdout + done.stderr
-    document = tool.look_until(target.pid, lambda seen: bool(seen["deadlocks"]), "the deadlock")
+    document = tool.scan_until(target.pid, lambda seen: bool(seen["deadlocks"]), "the deadlock")
     (deadlock,) = document["deadlocks"]
     assert {edge["tid"] for edge in deadlock["cycle"]} == set(tids.values())
     kinds = {lock["id"]: lock["kind"] for lock in document["locks"]}
@@ -78,13 +78,13 @@ def test_a_reader_behind_a_writer_that_waits_for_it(
         waiting = {one["tid"] for one in seen["threads"] if one["waiting_for"]}
         return set(tids.values()) <= waiting
 
-    tool.look_until(target.pid, both_wait, "that both wait")
+    tool.scan_until(target.pid, both_wait, "that both wait")
     done = tool.run("check", "-p", target.pid)
     assert done.returncode == (0 if gives_up else 1), done.stdout + done.stderr
     if gives_up:
         return
     assert f"behind writer ({tids['writer']}), which waits to write" in done.stdout
-    document = tool.look_until(target.pid, lambda seen: bool(seen["deadlocks"]), "the deadlock")
+    document = tool.scan_until(target.pid, lambda seen: bool(seen["deadlocks"]), "the deadlock")
     (found,) = document["deadlocks"]
     circle = {edge["tid"]: (edge["held_by"], edge["behind"]) for edge in found["cycle"]}
     reader, writer = tids["reader"], tids["writer"]
@@ -98,7 +98,7 @@ def test_a_wait_for_a_hand_over_is_not_called_certain(start_target: StartTarget)
     def waits(seen: dict[str, Any]) -> bool:
         return any(one["waiting_for"] for one in seen["threads"] if one["tid"] == waiter)
 
-    tool.look_until(target.pid, waits, "its wait")
+    tool.scan_until(target.pid, waits, "its wait")
     done = tool.run("check", "-p", target.pid)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 possible" in done.stdout

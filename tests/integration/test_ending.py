@@ -21,7 +21,7 @@ def slow_lock(snapshot: Snapshot) -> Lock:
     return lock
 
 
-def look_until(source: Source, reached: Callable[[Snapshot], bool]) -> Snapshot:
+def scan_until(source: Source, reached: Callable[[Snapshot], bool]) -> Snapshot:
     deadline = time.monotonic() + PATIENCE_S
     while not reached(snapshot := source.look(resolve=True)):
         assert time.monotonic() < deadline
@@ -35,7 +35,7 @@ def test_the_figures_of_an_exited_target_are_final(start_target: StartTarget) ->
     assert slow_lock(source.look(resolve=True)).acquisitions == truth["acquisitions"]
     target.go_on()
     target.expect("held")
-    look_until(source, lambda seen: len(slow_lock(seen).waiters) == len(truth["wanters"]))
+    scan_until(source, lambda seen: len(slow_lock(seen).waiters) == len(truth["wanters"]))
     target.go_on()
     target.expect("released")
     assert target.finish()[0] == 0
@@ -58,7 +58,7 @@ def test_a_killed_target_shows_who_waited_for_what(start_target: StartTarget) ->
     source = attach(target.pid)
     target.go_on()
     target.expect("held")
-    before = look_until(source, lambda seen: len(slow_lock(seen).waiters) == len(wanters))
+    before = scan_until(source, lambda seen: len(slow_lock(seen).waiters) == len(wanters))
     target.kill()
     last = source.look()
     assert last.ended
@@ -86,7 +86,7 @@ def test_nothing_goes_on_after_the_end(start_target: StartTarget) -> None:
     began = time.monotonic()
     target.go_on()
     target.expect("held")
-    before = look_until(source, lambda seen: len(slow_lock(seen).waiters) == wanters)
+    before = scan_until(source, lambda seen: len(slow_lock(seen).waiters) == wanters)
     target.kill()
     at_most = time.monotonic() - began
     time.sleep(1.0)
@@ -110,7 +110,7 @@ def test_a_target_killed_in_a_deadlock_was_in_it(start_target: StartTarget) -> N
     source = attach(target.pid)
     target.go_on()
     tids = target.truth()
-    look_until(source, lambda seen: bool(seen.deadlocks))
+    scan_until(source, lambda seen: bool(seen.deadlocks))
     target.kill()
     (deadlock,) = source.look().deadlocks
     assert {edge.tid for edge in deadlock.cycle} == set(tids.values())
@@ -148,7 +148,7 @@ def test_a_deadlock_that_ended_with_its_target_is_still_told(
     target.go_on()
     target.truth()
     with_source = attach(target.pid)
-    look_until(with_source, lambda seen: bool(seen.deadlocks))
+    scan_until(with_source, lambda seen: bool(seen.deadlocks))
     with_source.close()
     between_the_looks(monkeypatch, target.kill)
     assert cli.main(["check", "-p", str(target.pid)]) == 1

@@ -50,7 +50,7 @@ def test_children_that_execute_a_program(children: str, watched: bool, compiler:
 def test_a_ring_and_a_file_of_other_sizes(start_target: StartTarget) -> None:
     variables = {"LOCKTOP_RING": "16", "LOCKTOP_MEMORY": "512K"}
     target = start_target("rolling_contention", environment=variables)
-    document = tool.look_until(
+    document = tool.scan_until(
         target.pid, lambda document: bool(document["notes"]), "a note that the file is full"
     )
     (said,) = [note for note in document["notes"] if "shared memory is full" in note]

@@ -62,7 +62,7 @@ def test_who_holds_and_who_waits_now(start_target: StartTarget) -> None:
     def all_wait(document: dict[str, Any]) -> bool:
         return set(tool.lock_named(document, "g_slow_lock")["waiters"]) == wanters
 
-    document = tool.look_until(target.pid, all_wait, "three waiters")
+    document = tool.scan_until(target.pid, all_wait, "three waiters")
     lock = document["locks"][0]
     assert lock["holders"] == [truth["holder"]]
     assert tool.thread_of(document, truth["holder"])["holds"] == [lock["id"]]
@@ -105,7 +105,7 @@ def test_a_recursive_mutex_is_held_until_its_last_unlock(start_target: StartTarg
     def wanted(document: dict[str, Any]) -> bool:
         return bool(tool.lock_named(document, "g_recursive_lock")["waiters"])
 
-    document = tool.look_until(target.pid, wanted, "a waiter for the recursive mutex")
+    document = tool.scan_until(target.pid, wanted, "a waiter for the recursive mutex")
     assert tool.lock_named(document, "g_recursive_lock")["holders"] == [target.pid]
     target.go_on()
     target.expect("free")
@@ -178,7 +178,7 @@ def test_an_idle_pool_is_not_contention(start_target: StartTarget) -> None:
         pool = [thread for thread in document["threads"] if thread["name"] == "pool"]
         return len(pool) == truth["pool"] and all(one["waiting_for"] for one in pool)
 
-    document = tool.look_until(target.pid, all_idle, "a waiting pool")
+    document = tool.scan_until(target.pid, all_idle, "a waiting pool")
     pool = [thread for thread in document["threads"] if thread["name"] == "pool"]
     cond = tool.lock_named(document, "g_work_ready")
     assert {thread["state"] for thread in pool} == {"idle"}
@@ -197,7 +197,7 @@ def test_semaphores(start_target: StartTarget) -> None:
     def player_idle(document: dict[str, Any]) -> bool:
         return bool(tool.lock_named(document, "g_never")["waiters"])
 
-    document = tool.look_until(target.pid, player_idle, "a waiter for g_never")
+    document = tool.scan_until(target.pid, player_idle, "a waiter for g_never")
     ping, pong = (tool.lock_named(document, name) for name in ("g_ping", "g_pong"))
     assert (ping["kind"], pong["kind"]) == ("sem", "sem")
     assert (ping["address"], pong["address"]) == (truth["ping"], truth["pong"])

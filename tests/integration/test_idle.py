@@ -47,7 +47,7 @@ def pools(start_target: StartTarget) -> Target:
         ]
         return len(known) == EACH * len(KNOWN)
 
-    tool.look_until(target.pid, all_there, "all pools in their waits")
+    tool.scan_until(target.pid, all_there, "all pools in their waits")
     return target
 
 
@@ -193,7 +193,7 @@ def test_a_semaphore_used_as_a_lock_is_contention(
     def waits(document: dict[str, Any]) -> bool:
         return any(one["tid"] == waiter and one["waiting_for"] for one in document["threads"])
 
-    document = tool.look_until(target.pid, waits, "a waiter")
+    document = tool.scan_until(target.pid, waits, "a waiter")
     thread = tool.thread_of(document, waiter)
     assert (thread["state"], thread["waiting_for"]["why"]) == (state, why)
     (lock,) = (one for one in document["locks"] if one["id"] == thread["waiting_for"]["lock"])
@@ -249,7 +249,7 @@ def test_what_python_waits_for_is_told_by_its_functions() -> None:
             }
 
         # A thread may be asleep on its way, for the interpreter's own lock.
-        tool.look_until(target.pid, lambda document: told(document) == wanted, "these waits")
+        tool.scan_until(target.pid, lambda document: told(document) == wanted, "these waits")
 
 
 PYTHON_TURNS = """
@@ -319,6 +319,6 @@ def test_the_interpreter_lock_is_contention(python: str) -> None:
             waits = [one["waiting_for"] for one in document["threads"]]
             return any(one and one["why"] == "python-gil" and not one["idle"] for one in waits)
 
-        document = tool.look_until(target.pid, waited, "a wait for the interpreter lock")
+        document = tool.scan_until(target.pid, waited, "a wait for the interpreter lock")
         conds = [lock for lock in document["locks"] if lock["kind"] == "cond"]
         assert any(not lock["idle"] and lock["wait_s"] > lock["idle_s"] for lock in conds)

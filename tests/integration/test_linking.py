@@ -79,7 +79,7 @@ def test_named_semaphores(semaphores: tuple[str, str], start_target: StartTarget
     target = start_target("named_semaphore", *semaphores)
     for name in semaphores:
         truth = target.truth()
-        document = tool.look_until(
+        document = tool.scan_until(
             target.pid,
             lambda document: document["threads"][0]["waiting_for"] is not None,
             f"a thread that waits for {name}",

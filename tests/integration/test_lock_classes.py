@@ -33,7 +33,7 @@ def folded(pid: int) -> dict[str, Any]:
     def is_folded(document: dict[str, Any]) -> bool:
         return sorted(found["instances"] for found in document["lock_classes"]) == [8, 200]
 
-    return tool.look_until(pid, is_folded, "200 and 8 locks of one name")
+    return tool.scan_until(pid, is_folded, "200 and 8 locks of one name")
 
 
 def members(document: dict[str, Any], found: dict[str, Any]) -> list[dict[str, Any]]:

@@ -82,7 +82,7 @@ def test_a_lock_that_the_parent_had_when_it_forked(start_target: StartTarget) ->
     def waits(document: dict[str, Any]) -> bool:
         return bool(document["misuses"] and document["deadlocks"])
 
-    document = tool.look_until(truth["child"], waits, "its wait")
+    document = tool.scan_until(truth["child"], waits, "its wait")
     (found,) = document["misuses"]
     assert (found["kind"], found["other"]) == ("held_at_fork", truth["holder"])
     assert tool.functions(document, found["stack"])[0] == "ask_in_child"

@@ -24,7 +24,7 @@ def test_a_spin_lock(start_target: StartTarget) -> None:
     def spins(document: dict[str, Any]) -> bool:
         return bool(tool.lock_named(document, "g_spin_lock")["waiters"])
 
-    document = tool.look_until(target.pid, spins, "a thread that spins")
+    document = tool.scan_until(target.pid, spins, "a thread that spins")
     lock = tool.lock_named(document, "g_spin_lock")
     assert (lock["holders"], lock["waiters"]) == ([truth["holder"]], [truth["spinner"]])
     waits = tool.thread_of(document, truth["spinner"])["waiting_for"]
@@ -40,7 +40,7 @@ def test_a_barrier(start_target: StartTarget) -> None:
     def all_wait(document: dict[str, Any]) -> bool:
         return len(tool.lock_named(document, "g_meeting")["waiters"]) == len(truth["tids"])
 
-    document = tool.look_until(target.pid, all_wait, "three that wait")
+    document = tool.scan_until(target.pid, all_wait, "three that wait")
     lock = tool.lock_named(document, "g_meeting")
     assert lock["kind"] == "barrier"
     assert (lock["acquisitions"], lock["contended"]) == (truth["arrivals"], truth["contended"])
@@ -63,7 +63,7 @@ def test_once_has_a_holder_and_waiters(level: str, start_target: StartTarget) ->
             def both_wait(document: dict[str, Any], name: str = name) -> bool:
                 return len(tool.lock_named(document, name)["waiters"]) == 2
 
-            document = tool.look_until(target.pid, both_wait, "two that wait")
+            document = tool.scan_until(target.pid, both_wait, "two that wait")
             lock = tool.lock_named(document, name)
             assert (lock["kind"], lock["holders"]) == ("once", [runner])
             assert document["deadlocks"] == []
@@ -85,7 +85,7 @@ def test_c11_threads(start_target: StartTarget) -> None:
     def waits(document: dict[str, Any]) -> bool:
         return bool(tool.lock_named(document, "g_timed_mtx")["waiters"])
 
-    document = tool.look_until(target.pid, waits, "a thread that waits")
+    document = tool.scan_until(target.pid, waits, "a thread that waits")
     lock = tool.lock_named(document, "g_timed_mtx")
     assert (lock["kind"], lock["holders"]) == ("mutex", [truth["holder"]])
     assert lock["acquisitions"] == truth["timed_acquisitions"]
@@ -101,7 +101,7 @@ def test_c11_threads(start_target: StartTarget) -> None:
 def test_waits_in_the_futex_system_call(start_target: StartTarget) -> None:
     target = start_target("futex_syscall_waits")
     truth = target.truth()
-    document = tool.look_until(
+    document = tool.scan_until(
         target.pid,
         lambda document: bool(tool.lock_named(document, "g_last_word")["waiters"]),
         "a thread that waits",

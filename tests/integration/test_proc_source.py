@@ -211,7 +211,7 @@ def test_what_samples_cannot_tell_is_null(start_unprepared: StartTarget) -> None
     target.expect("ready")
     target.go_on()
     target.line()
-    document = tool.look_until(target.pid, lambda seen: bool(seen["deadlocks"]), "the deadlock")
+    document = tool.scan_until(target.pid, lambda seen: bool(seen["deadlocks"]), "the deadlock")
     for lock in document["locks"]:
         assert lock["acquisitions"] is lock["hold_s"] is None
         assert lock["wait_s"] > 0

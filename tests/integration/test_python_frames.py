@@ -97,7 +97,7 @@ def test_functions_of_c_that_python_calls_stay(start_python: StartPython) -> Non
         return "sem in task (python_known_stacks.py:21)" in names
 
     # The first look waits for names, but not for as long as a busy machine may take.
-    tool.look_until(target.pid, is_named, "the lock's name")
+    tool.scan_until(target.pid, is_named, "the lock's name")
 
 
 @both_ways

@@ -107,7 +107,7 @@ def test_in_one_snapshot(start_hands: StartHands) -> None:
     def is_known(document: dict[str, Any]) -> bool:
         return "keeps" in told(document)[1]  # they sleep, all three of them
 
-    holders, functions = told(tool.look_until(target.pid, is_known, "the holder's functions"))
+    holders, functions = told(tool.scan_until(target.pid, is_known, "the holder's functions"))
     assert holders == [tid]
     assert functions[functions.index("keeps") + 1] == "hands"
 

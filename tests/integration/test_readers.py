@@ -38,7 +38,7 @@ def test_two_screens_and_one_is_killed(start_target: StartTarget, need: Need) ->
                 > before["acquisitions"] + 1000
             )
 
-        tool.look_until(target.pid, moved_on, "a target that goes on")
+        tool.scan_until(target.pid, moved_on, "a target that goes on")
         assert not second.ended
         os.kill(second.pid, signal.SIGKILL)
         second.until(lambda _: second.ended, "the end of the second")

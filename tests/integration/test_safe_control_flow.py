@@ -21,7 +21,7 @@ def test_ends_and_begins_as_without_the_library(
 def test_jumps_out_of_critical_sections_and_waits(
     compare_with_unprepared: CompareWithUnprepared,
 ) -> None:
-    compare_with_unprepared("unusual_control_flow", "longjmp", look=True)
+    compare_with_unprepared("unusual_control_flow", "longjmp", scan=True)
 
 
 def test_a_process_whose_first_thread_has_ended(start_target: StartTarget) -> None:

@@ -64,7 +64,7 @@ def test_shared_by_two_processes(start_target: StartTarget, tmp_path: Path) -> N
     def all_wait(document: dict[str, Any]) -> bool:
         return {lock["kind"] for lock in document["locks"] if lock["waiters"]} >= KINDS
 
-    theirs = tool.look_until(second.pid, all_wait, "a waiter for each")
+    theirs = tool.scan_until(second.pid, all_wait, "a waiter for each")
     ours = tool.snapshot(first.pid)
     for kind in ("mutex", "rwlock"):
         lock = of_kind(ours, kind)

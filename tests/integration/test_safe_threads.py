@@ -15,19 +15,19 @@ def test_on_the_smallest_stack(used: str, compare_with_unprepared: CompareWithUn
 
 @pytest.mark.parametrize("kind", ["deferred", "asynchronous"])
 def test_cancelled_in_each_wait(kind: str, compare_with_unprepared: CompareWithUnprepared) -> None:
-    compare_with_unprepared("cancel_each_wait", kind, look=True)
+    compare_with_unprepared("cancel_each_wait", kind, scan=True)
 
 
 def test_a_handler_posts_wherever_it_interrupts(
     compare_with_unprepared: CompareWithUnprepared,
 ) -> None:
-    compare_with_unprepared("handler_posts_semaphores", look=True)
+    compare_with_unprepared("handler_posts_semaphores", scan=True)
 
 
 def test_a_handler_waits_wherever_it_interrupts(
     compare_with_unprepared: CompareWithUnprepared,
 ) -> None:
-    compare_with_unprepared("handler_waits_for_lock", look=True)
+    compare_with_unprepared("handler_waits_for_lock", scan=True)
 
 
 @pytest.mark.parametrize("level", [None, "contended", "all"])

@@ -78,7 +78,7 @@ def test_what_is_waited_for_and_never_signalled(start_target: StartTarget) -> No
         return waiters == [2, 1]
 
     names = ("g_unsignalled", "g_unposted")
-    found = tool.look_until(target.pid, all_wait, "three that wait")
+    found = tool.scan_until(target.pid, all_wait, "three that wait")
     assert [tool.lock_named(found, name)["signals"] for name in names] == [0, 0]
     page = tool.run("snapshot", "-p", target.pid, "--format", "text").stdout.splitlines()
     rows = [line.split() for line in page]

@@ -60,7 +60,7 @@ def test_many_threads_that_wait(start_target: StartTarget) -> None:
     locks, threads = 4, size(500, 12_000)
     target = start_target("locks_and_threads_by_count", "threads", str(locks), str(threads))
     truth = target.truth()
-    document = tool.look_until(
+    document = tool.scan_until(
         target.pid,
         lambda seen: len(tool.lock_named(seen, "g_gate")["waiters"]) == threads,
         "all of them waiting",

@@ -62,7 +62,7 @@ def test_where_nothing_is_counted_no_sleep_is_known_again(
     target.expect("ready")
     target.go_on()
     tids = target.truth().values()
-    assert unprepared.look_until(target.pid, lambda seen: bool(seen.deadlocks))
+    assert unprepared.scan_until(target.pid, lambda seen: bool(seen.deadlocks))
     for tid in tids:
         over(target.pid, tid, "schedstat").write_bytes(b"0 0 0\n")
     with closing(attach(target.pid)) as source:
@@ -78,7 +78,7 @@ def test_lines_of_nonsense(name: str, start_unprepared: StartTarget, over: Over)
     and nothing breaks."""
     target = start_unprepared("scripted_threads", "stay", "lock a, meet 1, stay", "meet 1, lock a")
     _, *tids = target.truth()["tids"]
-    unprepared.look_until(target.pid, unprepared.all_wait(tids[1:]))
+    unprepared.scan_until(target.pid, unprepared.all_wait(tids[1:]))
     files = [over(target.pid, tid, name) for tid in tids]
     sound = [file.read_bytes() for file in files]
     with closing(attach(target.pid)) as source:
@@ -114,7 +114,7 @@ def test_a_thread_may_have_any_name(name: bytes) -> None:
     )
     with Target([sys.executable, "-c", code, name.hex()]) as target:
         tid = int(target.line())
-        seen = unprepared.look_until(target.pid, unprepared.all_wait([tid]))
+        seen = unprepared.scan_until(target.pid, unprepared.all_wait([tid]))
     (thread,) = (thread for thread in seen.threads if thread.tid == tid)
     assert (thread.name, thread.alive) == (clean(name), True)
     assert thread.state is ThreadState.IDLE

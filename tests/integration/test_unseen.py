@@ -63,7 +63,7 @@ func main() { println("ready"); os.Stdin.Read(make([]byte, 1)) }
     with Target([tmp_path / "waits"], preload_environment()) as target:
         lines = said_of(target.pid, tmp_path / "waits")
         assert all("statically linked" in line for line in lines)
-        seen = tool.look_until(target.pid, lambda seen: bool(seen["locks"]), "its idle threads")
+        seen = tool.scan_until(target.pid, lambda seen: bool(seen["locks"]), "its idle threads")
         assert {lock["type"] for lock in seen["locks"]} == {"Go runtime note"}
         assert all(lock["idle"] for lock in seen["locks"])
         assert target.finish()[0] == 0
@@ -121,7 +121,7 @@ def test_waits_that_are_compiled_in(openmp: Target, request: pytest.FixtureReque
         # On a busy machine there may not have been time for both stacks.
         return [bool(wait["stack"]) for wait in document["unseen"]] == [True, True]
 
-    document = tool.look_until(openmp.pid, both_wait, "two threads of OpenMP that wait")
+    document = tool.scan_until(openmp.pid, both_wait, "two threads of OpenMP that wait")
     states = {thread["tid"]: thread["state"] for thread in document["threads"]}
     assert len(states) == 3
     assert main not in document["unseen_waiters"], "it reads"

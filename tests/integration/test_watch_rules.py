@@ -31,7 +31,7 @@ def start_pools(start_target: StartTarget) -> Target:
         waits = [one["waiting_for"] for one in document["threads"] if one["waiting_for"]]
         return len(waits) == EACH * POOLS and all(locks[w["lock"]] != "g_mutex" for w in waits)
 
-    tool.look_until(target.pid, all_there, "all pools in their waits")
+    tool.scan_until(target.pid, all_there, "all pools in their waits")
     return target
 
 

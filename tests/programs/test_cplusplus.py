@@ -1,4 +1,4 @@
-"""C++'s own locks: some are libc's, some wait in the futex system call."""
+"""Locks of C++: some are locks of libc, some wait in the futex system call."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def test_locks_of_cplusplus(
     def waits(document: dict[str, Any]) -> bool:
         return bool(tool.thread_of(document, truth["waiter"])["waiting_for"])
 
-    found = watched.checked(tool.look_until(target.pid, waits, f"a waiter for the {primitive}"))
+    found = watched.checked(tool.scan_until(target.pid, waits, f"a waiter for the {primitive}"))
     wait = tool.thread_of(found, truth["waiter"])["waiting_for"]
     (lock,) = [one for one in found["locks"] if one["id"] == wait["lock"]]
     assert (wait["kind"], lock["address"]) == (kind, truth["address"])
     stack = " ".join(tool.functions(found, wait["stack"]))
     assert "add_up" not in stack
-    assert "run<" in stack, "the waiter's own"
+    assert "run<" in stack, "the waiter's function"
     if kind == "futex":
-        assert (wait["holders"], lock["holders"]) == ([], []), "nobody says who has it"
+        assert (wait["holders"], lock["holders"]) == ([], []), "the holder is unknown"
     else:
         assert wait["holders"] == lock["holders"] == [target.pid]
-        assert lock["acquisitions"] == SUM + 1, "the second thread has not got it yet"
+        assert lock["acquisitions"] == SUM + 1, "the second thread does not have the lock yet"
     target.go_on()
     assert target.finish() == (0, ["ok"])

@@ -1,4 +1,4 @@
-"""The same with the library as without: for the targets that check themselves."""
+"""Comparison of a self-checking target with the library and without."""
 
 from __future__ import annotations
 
@@ -11,25 +11,28 @@ LEVELS = ("dormant", "contended", "all")
 
 
 class CompareWithUnprepared(Protocol):
-    """Runs ``tests/targets/NAME`` with ``arguments``, without the library and with it."""
+    """Runs the target ``name`` with ``arguments``, without the library and with it."""
 
     def __call__(
-        self, name: str, *arguments: str, levels: tuple[str, ...] = LEVELS, look: bool = False
+        self, name: str, *arguments: str, levels: tuple[str, ...] = LEVELS, scan: bool = False
     ) -> None: ...
 
 
 def comparison_with(
     start_unprepared: StartTarget, start_target: StartTarget
 ) -> CompareWithUnprepared:
-    """Return the check; with ``look`` a snapshot must show nothing held or waited for."""
+    """Return the check.
+
+    With ``scan`` a snapshot at the end must show no lock that is held or waited for.
+    """
 
     def check(
-        name: str, *arguments: str, levels: tuple[str, ...] = LEVELS, look: bool = False
+        name: str, *arguments: str, levels: tuple[str, ...] = LEVELS, scan: bool = False
     ) -> None:
         assert start_unprepared(name, *arguments).finish() == (0, ["ok"]), "without the library"
         for level in levels:
             target = start_target(name, *arguments, level=level)
-            if look and level == "contended":
+            if scan and level == "contended":
                 target.expect("ok")
                 for lock in tool.snapshot(target.pid)["locks"]:
                     assert (lock["holders"], lock["waiters"]) == ([], []), (level, lock)

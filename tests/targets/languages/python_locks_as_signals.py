@@ -1,5 +1,5 @@
-"""Locks of Python's that are got to wait for another thread, in ways that look like a deadlock.
-Each says "ready", goes on when it hears a line, and says "ok" when it is done."""
+"""Locks of Python that a thread takes to wait for another thread; this looks like a deadlock.
+Each way says "ready", continues at a line, and says "ok" when it is done."""
 
 import os
 import queue
@@ -26,7 +26,7 @@ def workers_come_and_go() -> None:
 
 
 def event() -> None:
-    """Its lock lies where those of threads lay that were joined."""
+    """The lock lies at the address of a lock of joined threads."""
     happened = threading.Event()
     when_told(happened.set)
     workers_come_and_go()
@@ -41,7 +41,7 @@ def jobs() -> None:
 
 
 def crossed_with(wait) -> None:
-    """One thread has a lock and waits for what a third one does; the main thread wants the lock."""
+    """One thread holds a lock and waits for a third thread; the main thread wants the lock."""
     both = threading.Barrier(2)
 
     def other() -> None:
