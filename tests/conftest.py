@@ -14,7 +14,7 @@ import pytest
 from support.comparison import CompareWithUnprepared, comparison_with
 from support.targets import Compiler, StartTarget, Target, remove_file_of, start_time
 
-from locktop.collector.launch import preload_environment
+from locktop.collector.sources.launch import preload_environment
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -8,22 +8,23 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual.app import App
 from textual.binding import Binding, BindingType
 
-from locktop.tui import theme_files
-from locktop.tui.driver import Meter, metered_driver
+from locktop.tui import themes
 from locktop.tui.feed import SnapshotFeed
-from locktop.tui.lines.runs import Line, cut, say
-from locktop.tui.monitor import MonitorScreen
-from locktop.tui.pace import Pacer
+from locktop.tui.frame_pacer import Pacer
+from locktop.tui.screens.monitor import MonitorScreen
+from locktop.tui.terminal.driver import Meter, metered_driver
+from locktop.tui.views.styled_line import Line, cut, say
 from locktop.tui.widgets.list_screen import ListScreen
 
 if TYPE_CHECKING:
-    from locktop.collector.profile import Profile, Weight
-    from locktop.tui.callers_screen import CallersScreen
+    from locktop.collector.profile.profile import Profile, Weight
+    from locktop.tui.screens.call_tree import CallTreeScreen
 
 Result = TypeVar("Result")
 
@@ -31,7 +32,8 @@ Result = TypeVar("Result")
 class ThemedApp(App[Result]):
     """An app with our themes and nothing that moves by itself."""
 
-    CSS_PATH = "app.tcss"
+    # Beside this file: a screen that subclasses the app lies in another folder.
+    CSS_PATH = Path(__file__).with_name("app.tcss")
     ENABLE_COMMAND_PALETTE = False
     # Also while a filter is typed or the help is read, where Textual would copy.
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -41,15 +43,15 @@ class ThemedApp(App[Result]):
 
     def __init__(self, theme: str | None, meter: Meter, environ: Mapping[str, str]) -> None:
         colourless = bool(environ.get("NO_COLOR"))
-        self._themes, self._wrong = theme_files.load_all()
+        self._themes, self._wrong = themes.load_all()
         self.meter = meter
         super().__init__(
             driver_class=metered_driver(meter), ansi_color=True if colourless else None
         )
         self.animation_level = "none"
         for file in self._themes.values():
-            self.register_theme(theme_files.to_textual(file))
-        fallback = theme_files.default_name(dict(environ))
+            self.register_theme(themes.to_textual(file))
+        fallback = themes.default_name(dict(environ))
         if theme is not None and theme not in self._themes:
             self._wrong.append(f"there is no theme {theme!r}; there are {', '.join(self._themes)}")
         wanted = "mono" if colourless else theme
@@ -60,8 +62,8 @@ class ThemedApp(App[Result]):
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Our variables for a theme that does not set them (Textual's own)."""
         # Called by App.__init__ too, before there are themes of ours to take them from.
-        themes = getattr(self, "_themes", {})
-        return theme_files.variables(themes["night"]) if "night" in themes else {}
+        known = getattr(self, "_themes", {})
+        return themes.variables(known["night"]) if "night" in known else {}
 
     def on_mount(self) -> None:
         """Leave the terminal in order when told to end, paint all when it comes back to us."""
@@ -127,7 +129,7 @@ class LocktopApp(ThemedApp[int]):
         return self._monitor
 
 
-class CallersApp(ThemedApp[int]):
+class CallTreeApp(ThemedApp[int]):
     """The view of callers alone, on what a file has."""
 
     TITLE = "locktop"
@@ -144,15 +146,15 @@ class CallersApp(ThemedApp[int]):
     ) -> None:
         """``weight``: of ``profile``, to begin with; ``idle``: with waits for work; the others as
         of LocktopApp."""
-        from locktop.tui.callers_screen import CallersScreen
+        from locktop.tui.screens.call_tree import CallTreeScreen
 
         def title(width: int) -> Line:
             return cut(say((f" {profile.title}", "strong")), width)
 
         super().__init__(theme, Meter(), environ)
-        self._callers = CallersScreen(profile, title, weight=weight, idle=idle, now=now)
+        self._callers = CallTreeScreen(profile, title, weight=weight, idle=idle, now=now)
 
-    def get_default_screen(self) -> CallersScreen:
+    def get_default_screen(self) -> CallTreeScreen:
         """The first screen and the last."""
         return self._callers
 

@@ -8,7 +8,7 @@ from textual.binding import Binding
 
 from locktop.tui.actions import ACTIONS
 from locktop.tui.keymap import CALLERS_KEYMAP, FOOTER, KEYMAP
-from locktop.tui.lines.runs import Line, Run, say
+from locktop.tui.views.styled_line import Line, Run, say
 
 
 def bindings(*actions: str) -> list[Binding]:

@@ -21,7 +21,7 @@ from locktop.tui.commands import (
     ctl,
     demo,
     env,
-    list_,
+    list_processes,
     options,
     run,
     snapshot,
@@ -31,7 +31,7 @@ from locktop.tui.commands import (
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-_COMMANDS = (run, list_, snapshot, callers, check, watch, ctl, env, bench, demo)
+_COMMANDS = (run, list_processes, snapshot, callers, check, watch, ctl, env, bench, demo)
 _DESCRIPTION = "Shows where the threads of a running process wait: for which locks, held by whom."
 _EPILOG = """\
 without a command:
@@ -148,7 +148,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _said(error: OSError) -> str:
-    from locktop.tui.saving import words
+    from locktop.collector.export.files import words
 
     # What has no name is the standard output.
     return f"{error.filename or 'cannot write the output'}: {words(error)}"

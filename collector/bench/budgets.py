@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from locktop.collector.bench.costs import Costs, Row
-from locktop.collector.bench.growth import Growth, times_longer
-from locktop.collector.bench.program import BARE
+from locktop.collector.bench.runner import BARE
+from locktop.collector.bench.trace_growth import Growth, times_longer
 
 
 @dataclass(frozen=True, slots=True)

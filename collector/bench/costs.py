@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from locktop.collector.bench.program import BARE, FLAVOURS, Case, Figures, cost
+from locktop.collector.bench.runner import BARE, FLAVOURS, Case, Figures, cost
 
 
 @dataclass(frozen=True, slots=True)

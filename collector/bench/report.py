@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from locktop.collector.bench import budgets, costs, growth, machine, program
+from locktop.collector.bench import budgets, costs, machine_info, runner, trace_growth
 from locktop.collector.bench.budgets import Verdict
 from locktop.collector.bench.costs import Costs, Row
-from locktop.collector.bench.growth import Growth
-from locktop.collector.bench.machine import Machine
-from locktop.collector.bench.program import Case
+from locktop.collector.bench.machine_info import Machine
+from locktop.collector.bench.runner import Case
+from locktop.collector.bench.trace_growth import Growth
 from locktop.collector.errors import LocktopError
 
 #: What may be asked for beside the primitives: how fast the trace grows.
@@ -49,10 +49,10 @@ def make(
 ) -> Report:
     """Measure. ``only``: names of primitives, or TRACE; None for all. ``progress`` is called with
     the runs done and their number. Raises LocktopError."""
-    here = machine.this_one()
-    cases = _chosen(program.cases(), only, effort.most_threads)
+    here = machine_info.this_one()
+    cases = _chosen(runner.cases(), only, effort.most_threads)
     measured = costs.measure(cases, effort.rounds, effort.seconds, progress) if cases else None
-    growths = growth.measure() if only is None or TRACE in only else ()
+    growths = trace_growth.measure() if only is None or TRACE in only else ()
     return Report(here, measured, growths, tuple(budgets.verdicts(measured, growths)))
 
 
@@ -83,7 +83,7 @@ def as_json(report: Report) -> dict[str, Any]:
             asdict(one)
             | {
                 "bytes_each": one.bytes_each,
-                "times_longer": growth.times_longer(report.growth, one),
+                "times_longer": trace_growth.times_longer(report.growth, one),
             }
             for one in report.growth
         ],

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from locktop.collector.bench.budgets import Verdict
 from locktop.collector.bench.costs import Costs, Row, Spread
-from locktop.collector.bench.growth import Growth, times_longer
-from locktop.collector.bench.program import BARE, FLAVOURS, Case
 from locktop.collector.bench.report import Report
+from locktop.collector.bench.runner import BARE, FLAVOURS, Case
+from locktop.collector.bench.trace_growth import Growth, times_longer
 
 _WATCHED = [flavour for flavour in FLAVOURS if flavour != BARE]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from locktop.collector.analysis.avoidance import Step
 from locktop.collector.analysis.deadlock_report import (
     DeadlockReport,
     Follower,
@@ -12,9 +11,10 @@ from locktop.collector.analysis.deadlock_report import (
     Member,
     Taken,
 )
-from locktop.collector.export import deadlock_words as words
-from locktop.collector.export import now_json
-from locktop.collector.export.places import place
+from locktop.collector.analysis.lock_ordering_advice import Step
+from locktop.collector.export import activity_json
+from locktop.collector.format import deadlock as words
+from locktop.collector.format.source_location import place
 from locktop.collector.model import Frame
 
 
@@ -29,7 +29,7 @@ def document(report: DeadlockReport) -> dict[str, Any]:
         "certain": report.certain,
         "doubt": report.doubt,
         "since_s": report.since_s,
-        "at_least": report.at_least,
+        "at_least": report.is_lower_bound,
         "since": report.since,
         "headline": words.headline(report),
         "threads": [_member(member) for member in report.circle],
@@ -46,13 +46,13 @@ def _member(member: Member) -> dict[str, Any]:
         "tid": member.tid,
         "name": member.name,
         "waits_for": _lock(member.waits_for),
-        "for_s": member.for_s,
+        "for_s": member.duration_s,
         "at": _place(member.at),
         "stack": member.stack_id,
         "held_by": member.held_by,
         "how": str(member.how),
         "taken_at": _place(member.taken_at),
-        "holder_now": now_json.document(member.now) if member.now is not None else None,
+        "holder_now": activity_json.document(member.now) if member.now is not None else None,
         "has": [_taken(taken) for taken in member.has],
     }
 
@@ -60,7 +60,7 @@ def _member(member: Member) -> dict[str, Any]:
 def _taken(taken: Taken) -> dict[str, Any]:
     return {
         "lock": _lock(taken.lock),
-        "for_s": taken.for_s,
+        "for_s": taken.duration_s,
         "at": _place(taken.at),
         "shared": taken.shared,
         "wanted_by": list(taken.wanted_by),
@@ -73,7 +73,7 @@ def _follower(follower: Follower) -> dict[str, Any]:
         "name": follower.name,
         "waits_for": _lock(follower.waits_for) if follower.waits_for is not None else None,
         "held_by": list(follower.holders),
-        "for_s": follower.for_s,
+        "for_s": follower.duration_s,
         "at": _place(follower.at),
     }
 

@@ -10,23 +10,24 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from locktop.collector import procfs
-from locktop.collector.abi import lib
+from msgspec.structs import replace
+
+from locktop.collector.linux import procfs
 from locktop.collector.model import Frame
+from locktop.collector.model.frames import whose
+from locktop.collector.native import lib
 from locktop.collector.sanitize import clean
 from locktop.collector.symbols.demangle import demangle
-from locktop.collector.symbols.jit import JitCode
-from locktop.collector.symbols.maps import AddressSpace, Mapping, parse
-from locktop.collector.symbols.wrappers import whose
+from locktop.collector.symbols.jit.jit_code import JitCode
+from locktop.collector.symbols.memory_map import AddressSpace, Mapping, parse
 
 if TYPE_CHECKING:
+    from locktop.collector.symbols.dwarf.unit_index import Place
+    from locktop.collector.symbols.elf.symbol_table import Symbol
     from locktop.collector.symbols.modules import Module
-    from locktop.collector.symbols.symbol_table import Symbol
-    from locktop.collector.symbols.unit_index import Place
 
 #: Where a thread's or a program's own calls end: what the unwinder saw beyond is not real.
 _OUTERMOST = frozenset({"clone", "__clone", "clone3", "__clone3", "_start", "__clone_internal"})

@@ -6,22 +6,22 @@ import re
 import time
 from typing import NamedTuple
 
-from locktop.collector import memory, procfs
-from locktop.collector.symbols import debug_files
-from locktop.collector.symbols.elf import ElfFile
+from locktop.collector.linux import process_memory, procfs
+from locktop.collector.symbols.elf import debug_files
+from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.mapped_file import NotMapped, open_mapped, roots
-from locktop.collector.symbols.maps import AddressSpace, Mapping, parse
-from locktop.collector.symbols.opened import OpenFile
-from locktop.collector.unwind.cut import Cut
-from locktop.collector.unwind.frame_table import FrameTable
-from locktop.collector.unwind.machine import Machine
-from locktop.collector.unwind.mapped_image import MappedImage
-from locktop.collector.unwind.rows import Row
+from locktop.collector.symbols.memory_map import AddressSpace, Mapping, parse
+from locktop.collector.symbols.safe_open import OpenFile
+from locktop.collector.unwind.arch import Machine
+from locktop.collector.unwind.cfi_program import Row
+from locktop.collector.unwind.eh_frame import FrameTable
+from locktop.collector.unwind.memory_elf import MappedImage
+from locktop.collector.unwind.truncation import Cut
 
 _VDSO = "[vdso]"
 #: The share of the time that may go into reading the map: that of 10,000 threads has 20,000 lines.
-_MOST_OF_THE_TIME = 0.05
-_MOST_FILES = 128  # kept open
+_MAX_OF_THE_TIME = 0.05
+_MAX_FILES = 128  # kept open
 #: Lines of the map with code, or of a file: not those of threads' stacks.
 _TELLING = re.compile(rb"^\S+ (?:..x|\S+ \S+ \S+ [1-9]).*", re.MULTILINE)
 
@@ -80,7 +80,7 @@ class CodeMap:
                 self._telling = telling
                 self._learn(parse(raw))
         now = time.monotonic()
-        self._again_at = now + (now - began) / _MOST_OF_THE_TIME
+        self._again_at = now + (now - began) / _MAX_OF_THE_TIME
 
     def _learn(self, mappings: list[Mapping]) -> None:
         self._space = AddressSpace(mappings)
@@ -102,7 +102,7 @@ class CodeMap:
 
     def read(self, address: int, size: int) -> bytes:
         """Return what the program has at an address, b"" where it has nothing."""
-        return memory.read(self._pid, address, size)
+        return process_memory.read(self._pid, address, size)
 
     def place(self, address: int) -> Place:
         """Return what is told of an instruction's frame. Raises Cut where nothing is."""
@@ -115,7 +115,7 @@ class CodeMap:
         known = self._tables.get(base)
         if known is None:
             known = self._tables[base] = self._load(base)
-            if len(self._tables) > _MOST_FILES:
+            if len(self._tables) > _MAX_FILES:
                 del self._tables[next(iter(self._tables))]
         if isinstance(known, str):
             raise Cut(known)

@@ -14,17 +14,17 @@ import time
 from collections.abc import Iterable
 from contextlib import ExitStack
 
-from locktop.collector.abi import ffi, lib
-from locktop.collector.counters import no_right
-from locktop.collector.unwind.machine import Machine
-from locktop.collector.unwind.stack import Copy
+from locktop.collector.linux.perf_counters import no_right
+from locktop.collector.native import ffi, lib
+from locktop.collector.unwind.arch import Machine
+from locktop.collector.unwind.stack_memory import Copy
 
 #: Of a thread's processor time, to the sample.
 _PERIOD_NS = 100_000
 #: Room for one sample, a power of two; a page more is mapped before it.
 _RING = max(2 * lib.LT_SAMPLE_STACK, mmap.PAGESIZE)
 #: At once: a user without rights may map so many rings (kernel.perf_event_mlock_kb).
-MOST = 4
+MAX = 4
 
 
 class RefusedError(Exception):

@@ -8,20 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from locktop.collector import memory, procfs, syscalls
-from locktop.collector.syscalls import Call
+from locktop.collector.linux import process_memory, procfs, syscalls
+from locktop.collector.linux.syscalls import Call
 from locktop.collector.unwind import perf_sample, ptrace_stop
+from locktop.collector.unwind.arch import Machine, machine
 from locktop.collector.unwind.code_map import CodeMap
-from locktop.collector.unwind.cut import Cut
-from locktop.collector.unwind.entered import entered
-from locktop.collector.unwind.machine import Machine, machine
-from locktop.collector.unwind.recover import FrameRegisters
-from locktop.collector.unwind.stack import Copy, Stack, rest_of_page
-from locktop.collector.unwind.walk import Unwound, Walk
-from locktop.collector.unwind.walks import Walks
+from locktop.collector.unwind.cursor import Unwound, Walk
+from locktop.collector.unwind.stack_memory import Copy, Stack, rest_of_page
+from locktop.collector.unwind.truncation import Cut
+from locktop.collector.unwind.walk_cache import Walks
+from locktop.collector.unwind.x86_64.call_target import entered
+from locktop.collector.unwind.x86_64.register_recovery import FrameRegisters
 
 if TYPE_CHECKING:
-    from locktop.collector.unwind.once_code import OnceCode
+    from locktop.collector.unwind.x86_64.pthread_once import OnceCode
 
 
 class _Stop(NamedTuple):
@@ -94,7 +94,7 @@ class Unwinder:
             if call.pc in self._walks and (size := rest_of_page(call.sp))
         ]
         while wanted:
-            read = memory.words(self._pid, [(call.sp, size) for call, _, size in wanted])
+            read = process_memory.words(self._pid, [(call.sp, size) for call, _, size in wanted])
             further = []
             for (call, least, size), stack in zip(wanted, read, strict=True):
                 if not stack:
@@ -123,29 +123,29 @@ class Unwinder:
         return found
 
     def entered(self, addresses: Sequence[int]) -> list[tuple[int, int]]:
-        """Return the functions that a stack leads through and that have no frame: entered.py."""
+        """Return the functions of a stack that have no frame (call_target.py)."""
         return entered(self._code, addresses) if self._machine.name == "x86_64" else []
 
     def once(self, pc: int) -> OnceCode | None:
         """Return what is told of the function that a thread sleeps in, if it is the one where
         glibc's pthread_once waits."""
         # Here: few programs need it, and it is for x86 alone.
-        from locktop.collector.unwind import once_code
+        from locktop.collector.unwind.x86_64 import pthread_once
 
         if self._machine.name != "x86_64":
             return None
         try:
             self._refresh()
             place = self._code.place(pc - 1)  # behind the instruction that calls the kernel
-            for name in once_code.NAMES:
+            for name in pthread_once.NAMES:
                 entry = place.function_named(name)
                 if entry is None:
                     continue
-                leads_there = entry == place.start or once_code.is_left_for(
-                    self._code.place(entry).code(once_code.MOST_CODE), entry, place.start
+                leads_there = entry == place.start or pthread_once.is_left_for(
+                    self._code.place(entry).code(pthread_once.MAX_CODE), entry, place.start
                 )
                 if leads_there:
-                    return once_code.once_code(place.code(once_code.MOST_CODE), place.start)
+                    return pthread_once.once_code(place.code(pthread_once.MAX_CODE), place.start)
         except (Cut, OSError):
             pass
         return None
@@ -211,7 +211,7 @@ class Unwinder:
         the way. A call that has begun anew may have another number (restart_syscall(2))."""
         if (call.arguments, call.pc, call.sp) != (stop.call.arguments, stop.call.pc, stop.call.sp):
             return False
-        return memory.read(self._pid, call.sp, len(stop.stack)) == stop.stack
+        return process_memory.read(self._pid, call.sp, len(stop.stack)) == stop.stack
 
     def _unwound(self, stack: Stack, registers: dict[int, int]) -> Unwound:
         return Walk(self._machine, self._code, self._frames, stack, registers).unwound()

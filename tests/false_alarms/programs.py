@@ -13,8 +13,8 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from integration import test_deadlock_table as deadlocks
-from integration import test_lock_order as orders
+from integration.deadlock import test_lock_order as orders
+from integration.deadlock import test_verdict_table as deadlocks
 from programs.test_cpython import PROGRAM as PYTHON_PROGRAM
 from support.servers import free_port
 from support.targets import Compiler, source_of

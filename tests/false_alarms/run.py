@@ -17,12 +17,12 @@ from pathlib import Path
 from support.targets import PATIENCE_S, remove_file_of, start_time
 
 from false_alarms.programs import MISUSE, POSSIBLE, POTENTIAL, Healthy
-from locktop.collector.attach import attach
 from locktop.collector.errors import LocktopError
-from locktop.collector.export.json_ import document
-from locktop.collector.launch import preload_environment
+from locktop.collector.export.snapshot_writer import document
 from locktop.collector.model import Confidence, Snapshot
-from locktop.collector.source import Source
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.base import Source
+from locktop.collector.sources.launch import preload_environment
 from locktop.tui import cli
 
 _SCANS = 5
@@ -94,11 +94,11 @@ def _snapshots(source: Source, chance: random.Random, lives_s: float) -> Iterato
     """Scan at random moments, now and then twice in a row; the last snapshot has all names."""
     for _ in range(_SCANS - 1):
         time.sleep(chance.choice((0.0, chance.expovariate((_SCANS - 2) / lives_s))))
-        snapshot = source.look()
+        snapshot = source.scan()
         yield snapshot
         if snapshot.ended:
             return
-    yield source.look(resolve=True)
+    yield source.scan(resolve=True)
 
 
 def _check(process: subprocess.Popen[bytes]) -> list[str]:

@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from locktop.collector.symbols.elf import ElfFile, InMemory
+from locktop.collector.symbols.elf.file import ElfFile, InMemory
 
 SOURCE = """\
 #include <stdio.h>

@@ -14,10 +14,10 @@ import pytest
 
 from fuzz import elf_files
 from fuzz.mutate import damaged
+from locktop.collector.symbols.dwarf.unit_index import Place
+from locktop.collector.symbols.elf.symbol_table import Symbol
 from locktop.collector.symbols.modules import Module
-from locktop.collector.symbols.opened import open_regular
-from locktop.collector.symbols.symbol_table import Symbol
-from locktop.collector.symbols.unit_index import Place
+from locktop.collector.symbols.safe_open import open_regular
 
 ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "60").partition(":")
 #: The CPU time for all queries to one file; a sound file takes 5 ms.

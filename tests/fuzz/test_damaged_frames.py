@@ -17,14 +17,15 @@ from contextlib import contextmanager
 import pytest
 
 from fuzz.mutate import damaged
-from locktop.collector import procfs
-from locktop.collector.symbols.elf import ElfFile, InMemory
-from locktop.collector.symbols.maps import parse
-from locktop.collector.unwind import expression, frame_size
-from locktop.collector.unwind.cut import Cut
-from locktop.collector.unwind.frame_table import FrameTable
-from locktop.collector.unwind.rows import Common, Row, row
+from locktop.collector.linux import procfs
+from locktop.collector.symbols.elf.file import ElfFile, InMemory
+from locktop.collector.symbols.memory_map import parse
+from locktop.collector.unwind import dwarf_expression
+from locktop.collector.unwind.cfi_program import Common, Row, row
+from locktop.collector.unwind.eh_frame import FrameTable
+from locktop.collector.unwind.truncation import Cut
 from locktop.collector.unwind.unwinder import Unwinder
+from locktop.collector.unwind.x86_64 import frame_offset
 
 ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "60").partition(":")
 SEEDS = range(int(FIRST or 0), int(FIRST or 0) + int(ROUNDS))
@@ -128,7 +129,9 @@ def test_expressions_of_nonsense(seed: int) -> None:
             known = [*range(0x10, 0x60), 0x77, 0x06, 0x08, 0x09, 0x0A, 0x96]
             code = bytes(chance.choices(known, k=chance.randrange(1, 60)))
             try:
-                value = expression.evaluate(code, {7: 1 << 40}, lambda at, size: at ^ size, (5,))
+                value = dwarf_expression.evaluate(
+                    code, {7: 1 << 40}, lambda at, size: at ^ size, (5,)
+                )
                 assert 0 <= value < 1 << 64
             except (ValueError, Cut):
                 pass
@@ -136,7 +139,7 @@ def test_expressions_of_nonsense(seed: int) -> None:
 
 def test_an_expression_that_never_ends() -> None:
     with pytest.raises(ValueError, match="end"):
-        expression.evaluate(b"\x2f" + struct.pack("<h", -3), {}, lambda at, size: 0, (1,))
+        dwarf_expression.evaluate(b"\x2f" + struct.pack("<h", -3), {}, lambda at, size: 0, (1,))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -146,9 +149,9 @@ def test_code_of_nonsense(seed: int) -> None:
     with timed(seed):
         for is_return in (False, True):
             at = 0x1000 + chance.randrange(len(code))
-            found = frame_size.distance(code, 0x1000, at, 6, is_return=is_return)
-            assert found is None or isinstance(found, frame_size.Distance)
-        assert isinstance(frame_size.jumps_out(code, 0x1000), bool)
+            found = frame_offset.distance(code, 0x1000, at, 6, is_return=is_return)
+            assert found is None or isinstance(found, frame_offset.Distance)
+        assert isinstance(frame_offset.jumps_out(code, 0x1000), bool)
 
 
 def test_stacks_of_nonsense() -> None:

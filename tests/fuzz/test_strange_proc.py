@@ -18,14 +18,15 @@ from pathlib import Path
 import pytest
 
 from fuzz.mutate import damaged, garbled
-from locktop.collector import call_words, descriptors, futex, glibc_objects, procfs, syscalls
-from locktop.collector.abi import ffi, lib
-from locktop.collector.futex import FutexWait
-from locktop.collector.glibc_objects import AFTER, BEFORE
+from locktop.collector.linux import file_descriptors, futex, procfs, syscall_format, syscalls
+from locktop.collector.linux.futex import FutexWait
+from locktop.collector.linux.thread_files import RawTask
+from locktop.collector.linux.threads import Task
+from locktop.collector.native import ffi, lib
 from locktop.collector.sanitize import clean
-from locktop.collector.task_files import RawTask
-from locktop.collector.tasks import Task
-from locktop.collector.thread_times import ThreadTimes
+from locktop.collector.sources.probes.time_accounting import ThreadTimes
+from locktop.collector.sources.sampling import nptl_objects
+from locktop.collector.sources.sampling.nptl_objects import AFTER, BEFORE
 
 ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "1000").partition(":")
 SEEDS = range(int(FIRST or 0), int(FIRST or 0) + int(ROUNDS))
@@ -95,7 +96,7 @@ def test_system_calls() -> None:
     assert waits
 
 
-@pytest.mark.parametrize("name", sorted(call_words._OF_FD | {*call_words._OF_PATH} | {
+@pytest.mark.parametrize("name", sorted(syscall_format._OF_FD | {*syscall_format._OF_PATH} | {
     "poll", "ppoll", "nanosleep", "clock_nanosleep", "wait4", "waitid", "futex_waitv",
 }))  # fmt: skip
 def test_calls_with_arguments_of_nonsense(name: str) -> None:
@@ -113,7 +114,7 @@ def test_calls_with_arguments_of_nonsense(name: str) -> None:
             for _ in range(6)
         )  # fmt: skip
         call = syscalls.Call(number, arguments, 0, 0)
-        said = call_words.described(os.getpid(), call)
+        said = syscall_format.described(os.getpid(), call)
         assert said.startswith(f"{name}(")
         assert said == clean(said)
         wait = futex.of(os.getpid(), call)
@@ -177,7 +178,7 @@ def test_lines_read_in_c() -> None:
 def test_a_socket_has_all_of_its_path(path: str, tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as own:
         own.bind(str(tmp_path / path))
-        said = descriptors.described(os.getpid(), own.fileno())
+        said = file_descriptors.described(os.getpid(), own.fileno())
         inode = os.fstat(own.fileno()).st_ino
     assert said in (f"unix {clean(str(tmp_path / path))}", f"unix socket {inode}")
 
@@ -188,19 +189,19 @@ def test_a_socket_does_not_speak_for_another(tmp_path: Path) -> None:
         inode = os.fstat(own.fileno()).st_ino
         os.chdir(tmp_path)
         other.bind(f"\0x\n0000000000000000: 00000002 00000000 00000000 0001 01 {inode} /not/so")
-        said = descriptors.described(os.getpid(), own.fileno())
+        said = file_descriptors.described(os.getpid(), own.fileno())
     assert said in (f"unix socket {inode}", f"socket:[{inode}]")
 
 
 # ---- memory ----
 
 
-def identified(name: str, memory: bytes) -> glibc_objects.Object | None:
+def identified(name: str, memory: bytes) -> nptl_objects.Object | None:
     address, value, plain, *_ = OBJECTS[name]
     wait = FutexWait(
         0x1000 + address, value, private=True, plain=plain, inherits=False, timed=False
     )
-    return glibc_objects.told(wait, memory, TIDS, 36)
+    return nptl_objects.told(wait, memory, TIDS, 36)
 
 
 def memory_around(name: str) -> bytes:

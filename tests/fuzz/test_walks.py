@@ -14,14 +14,14 @@ from typing import cast
 
 import pytest
 
+from locktop.collector.unwind.arch import machine
+from locktop.collector.unwind.cfi_program import Cfa, How, Row, Rule
 from locktop.collector.unwind.code_map import CodeMap
-from locktop.collector.unwind.cut import Cut
-from locktop.collector.unwind.machine import machine
-from locktop.collector.unwind.recover import FrameRegisters
-from locktop.collector.unwind.rows import Cfa, How, Row, Rule
-from locktop.collector.unwind.stack import Stack
-from locktop.collector.unwind.walk import Unwound, Walk
-from locktop.collector.unwind.walks import Walks
+from locktop.collector.unwind.cursor import Unwound, Walk
+from locktop.collector.unwind.stack_memory import Stack
+from locktop.collector.unwind.truncation import Cut
+from locktop.collector.unwind.walk_cache import Walks
+from locktop.collector.unwind.x86_64.register_recovery import FrameRegisters
 
 ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "60").partition(":")
 SEEDS = range(int(FIRST or 0), int(FIRST or 0) + int(ROUNDS))

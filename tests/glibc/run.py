@@ -15,7 +15,7 @@ from pathlib import Path
 
 from glibc.build import BIN, BUILD
 from glibc.particulars import particular
-from locktop.collector.launch import preload_environment
+from locktop.collector.sources.launch import preload_environment
 
 #: The further runs of a test, with and without the library, before a difference counts.
 AGAIN = 3

@@ -12,9 +12,9 @@ from support import unprepared, watched
 from support.targets import PATIENCE_S, Target, source_of
 from support.watched import Need
 
-from locktop.collector.attach import attach
-from locktop.collector.launch import preload_environment
 from locktop.collector.model import Kind, Snapshot, Wait
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.launch import preload_environment
 
 pytestmark = pytest.mark.big
 
@@ -75,7 +75,7 @@ def test_what_threads_of_java_wait_for(need: Need, tmp_path: Path) -> None:
         deadline = time.monotonic() + PATIENCE_S
         with closing(attach(target.pid)) as source_:
             while True:
-                found = source_.look(resolve=True)
+                found = source_.scan(resolve=True)
                 why = {thread.name: found.why.get(thread.tid) for thread in found.threads}
                 if WANTED.items() <= why.items():
                     break
@@ -132,7 +132,7 @@ def test_compiled_code_has_the_names_of_the_perf_map(need: Need) -> None:
             with closing(attach(target.pid)) as source:
                 while outermost is None or not outermost.function:
                     assert time.monotonic() < deadline
-                    found = source.look(resolve=True)
+                    found = source.scan(resolve=True)
                     for thread in found.threads:
                         if thread.name == "parker" and thread.waiting_for:
                             outermost = found.stacks[thread.waiting_for.stack][-1]

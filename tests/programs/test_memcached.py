@@ -111,7 +111,7 @@ def test_scans_without_the_library(need: Need, tmp_path: Path) -> None:
             assert sum("worker" in thread.name for thread in seen.threads) == WORKERS
         # A scan may find an unknown mutex between two owners; that snapshot has a futex instead.
         for earlier, later in pairwise(snapshots):
-            assert not {*earlier.unseen_waiters} & {*later.unseen_waiters}
+            assert not {*earlier.unobserved_waiters} & {*later.unobserved_waiters}
         kinds = unprepared.beside_gdb(server.pid, need("gdb"), tmp_path)
         assert kinds.keys() == {Kind.COND}, (
             "only maintenance threads wait for anything but requests"

@@ -11,11 +11,11 @@ from support import tool, watched
 from support.targets import Target, source_of
 from support.watched import Need
 
-from locktop.collector import procfs
-from locktop.collector.launch import preload_environment
-from locktop.collector.symbols.jitdump import JitDump
-from locktop.collector.symbols.maps import parse
-from locktop.collector.symbols.perf_map import PerfMap
+from locktop.collector.linux import procfs
+from locktop.collector.sources.launch import preload_environment
+from locktop.collector.symbols.jit.jitdump import JitDump
+from locktop.collector.symbols.jit.perf_map import PerfMap
+from locktop.collector.symbols.memory_map import parse
 
 pytestmark = pytest.mark.big
 

@@ -20,11 +20,12 @@ import pytest
 from support import watched
 from support.targets import Compiler, Target
 
-from locktop.collector import discover
-from locktop.collector.attach import attach
-from locktop.collector.export.json_ import document
-from locktop.collector.launch import preload_environment
-from locktop.collector.source import Source
+from locktop.collector.export.snapshot_writer import document
+from locktop.collector.linux.target import find_process
+from locktop.collector.sources import discover
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.base import Source
+from locktop.collector.sources.launch import preload_environment
 
 SECONDS = 60 * float(os.environ.get("LOCKTOP_SOAK_MINUTES", "0.25"))
 EVERY_S = 0.5
@@ -49,7 +50,7 @@ def directory() -> Iterator[Path]:
 
 
 def sample(pid: int) -> Sample:
-    memory = discover.open_memory(discover.find(pid))
+    memory = discover.open_memory(find_process(pid))
     try:
         used = memory.header().used
     finally:
@@ -60,7 +61,7 @@ def sample(pid: int) -> Sample:
 
 
 def scan(source: Source) -> dict[str, Any]:
-    return watched.checked(document(source.look()))
+    return watched.checked(document(source.scan()))
 
 
 def assert_steady(samples: list[Sample]) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from locktop.collector.launch import library
+from locktop.collector.sources.launch import library
 from support.targets import Compiler, Target
 
 #: The directory of the programs in the container; no such directory exists outside.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from locktop.collector.launch import preload_environment
+from locktop.collector.sources.launch import preload_environment
 from support.targets import PATIENCE_S, Target, remove_file_of, start_time
 from support.watched import Need
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import msgpack
 
-from locktop.collector import procfs
-from locktop.collector.abi import MAGIC, ffi, lib
+from locktop.collector.linux import procfs
+from locktop.collector.native import ffi, lib
+from locktop.collector.shm.layout import MAGIC
 
 _FIRST = 4  # elements in the first chunk of each array: small, so that tests reach the second
 _SIZE = 1 << 20

@@ -10,9 +10,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
-from locktop.collector.attach import attach
-from locktop.collector.export.json_ import document
+from locktop.collector.export.snapshot_writer import document
 from locktop.collector.model import Kind, Snapshot, Wait
+from locktop.collector.sources.attach import attach
 from support import gdb
 from support.targets import PATIENCE_S
 from support.watched import checked
@@ -24,7 +24,7 @@ def scan_until(pid: int, is_so: Callable[[Snapshot], bool]) -> Snapshot:
     """Scan until ``is_so`` returns true; return that snapshot, with names."""
     deadline = time.monotonic() + PATIENCE_S
     with closing(attach(pid)) as source:
-        while not is_so(seen := source.look(resolve=True)):
+        while not is_so(seen := source.scan(resolve=True)):
             assert time.monotonic() < deadline, seen
     assert seen.source == "proc"
     return seen
@@ -72,7 +72,7 @@ def scans_while(pid: int, work: Callable[[], Result]) -> tuple[Result, list[Snap
     with ThreadPoolExecutor(1) as pool, closing(attach(pid)) as source:
         done = pool.submit(work)
         while not done.done():
-            snapshots.append(source.look(resolve=len(snapshots) % 4 == 3))
+            snapshots.append(source.scan(resolve=len(snapshots) % 4 == 3))
             checked(document(snapshots[-1]))
             assert snapshots[-1].deadlocks == ()
         return done.result(), snapshots
@@ -102,9 +102,9 @@ def beside_gdb(pid: int, gdb_: Path, directory: Path) -> dict[Kind, int]:
     """
     found: Counter[Kind] = Counter()
     with closing(attach(pid)) as source:
-        before = source.look()
+        before = source.scan()
         called = gdb.functions(gdb_, pid, directory)
-        after = source.look()
+        after = source.scan()
     for thread in after.threads:
         wait, earlier = thread.waiting_for, wait_of(before, thread.tid)
         if wait is None or earlier is None or wait.lock != earlier.lock:

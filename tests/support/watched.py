@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from locktop.collector.attach import attach
 from locktop.collector.errors import LocktopError
-from locktop.collector.export.json_ import document
-from locktop.collector.launch import preload_environment
-from locktop.collector.source import Source
+from locktop.collector.export.snapshot_writer import document
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.base import Source
+from locktop.collector.sources.launch import preload_environment
 from support.targets import PATIENCE_S
 
 Need = Callable[..., Path]
@@ -96,11 +96,11 @@ def _documents(source: Source) -> Iterator[dict[str, Any]]:
     try:
         while not ended:
             assert time.monotonic() < deadline, "the program does not end"
-            snapshot = source.look()
+            snapshot = source.scan()
             yield checked(document(snapshot))
             ended = snapshot.ended
             time.sleep(_BETWEEN_SCANS_S)
-        yield checked(document(source.look(resolve=True)))
+        yield checked(document(source.scan(resolve=True)))
     finally:
         source.close()
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from locktop.collector.discover import Candidate
+from locktop.collector.sources.discover import Candidate
 from locktop.tui.app import run_app
-from locktop.tui.picker import PickerApp
+from locktop.tui.screens.process_picker import PickerApp
 
 FOUND = [
     Candidate(311, "squid", "squid -f /etc/squid.conf", "app", 24, True, ""),

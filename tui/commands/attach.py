@@ -15,7 +15,7 @@ from locktop.tui.commands.options import (
 )
 
 if TYPE_CHECKING:
-    from locktop.collector.source import Source
+    from locktop.collector.sources.base import Source
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +35,7 @@ def execute(arguments: argparse.Namespace) -> int:
         raise LocktopError(f"the screen needs a terminal; {no_terminal()} use `{instead}`")
     if pid is not None:
         return watch(attached(pid, arguments), arguments)
-    from locktop.tui.picker import pick
+    from locktop.tui.screens.process_picker import pick
 
     source = pick(arguments.theme, lambda chosen: attached(chosen, arguments))
     return watch(source, arguments) if source is not None else 0
@@ -47,11 +47,11 @@ def watch(
     """Open the screen on ``source``; closes it. ``callers``: see LocktopApp."""
     # What is imported stays: to look for garbage in it takes a tenth of the time to the picture.
     gc.disable()
-    from locktop.collector import suppressions
+    from locktop.collector.config import suppressions
     from locktop.tui.app import LocktopApp, run_app
-    from locktop.tui.feed import WorkerFeed
+    from locktop.tui.feed import PollerFeed
 
-    feed = WorkerFeed(source)
+    feed = PollerFeed(source)
     try:
         feed.suppressions = suppressions.load()
         return run_app(LocktopApp(feed, arguments.theme, rate=arguments.rate, callers=callers))

@@ -18,7 +18,7 @@ from locktop.tui.commands.options import (
 from locktop.tui.commands.output import add_output, destination, write
 
 if TYPE_CHECKING:
-    from locktop.collector.profile import Profile
+    from locktop.collector.profile.profile import Profile
 
 NAME = "callers"
 HELP = "where the waiting comes from: callers and callees"
@@ -71,7 +71,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    from locktop.collector import profile
+    from locktop.collector.profile import profile
 
     if arguments.file is None:
         from locktop.tui.commands.attach import watch
@@ -80,9 +80,9 @@ def _show(arguments: argparse.Namespace) -> int:
         return watch(attached(arguments.pid, arguments), arguments, (weight.name, arguments.idle))
     found = profile.read(arguments.file, rules(arguments))
     weight = profile.weight_of(found.weights, arguments.weight)
-    from locktop.tui.app import CallersApp, run_app
+    from locktop.tui.app import CallTreeApp, run_app
 
-    return run_app(CallersApp(found, arguments.theme, weight=weight, idle=arguments.idle))
+    return run_app(CallTreeApp(found, arguments.theme, weight=weight, idle=arguments.idle))
 
 
 def _write(arguments: argparse.Namespace) -> int:
@@ -92,22 +92,22 @@ def _write(arguments: argparse.Namespace) -> int:
 
 
 def _profile(arguments: argparse.Namespace) -> Profile:
-    from locktop.collector import profile
+    from locktop.collector.profile import profile
 
     if arguments.file is not None:
         return profile.read(arguments.file, rules(arguments))
 
     source = attached(arguments.pid, arguments)
     try:
-        return profile.SnapshotProfile(source.look(resolve=True))
+        return profile.SnapshotProfile(source.scan(resolve=True))
     finally:
         source.close()
 
 
 def _rendered(found: Profile, arguments: argparse.Namespace) -> bytes:
     from locktop.collector.errors import LocktopError
-    from locktop.collector.profile import step_named, weight_of
-    from locktop.tui import saving
+    from locktop.collector.export import files
+    from locktop.collector.profile.profile import step_named, weight_of
 
     weight = weight_of(found.weights, arguments.weight)
     name = arguments.function
@@ -117,11 +117,11 @@ def _rendered(found: Profile, arguments: argparse.Namespace) -> bytes:
             raise LocktopError(f"{arguments.file} is such a report already")
         if step is not None:
             raise LocktopError("such a report has all functions; leave --function out")
-        from locktop.collector.export import vs_csv
+        from locktop.collector.export import vsperf_csv
 
-        return saving.encoded(vs_csv.render(found, weight, arguments.idle))
+        return files.encoded(vsperf_csv.render(found, weight, arguments.idle))
     form = arguments.format or "text"
-    return saving.saved_callers(found, weight, arguments.idle, step, form, _width())
+    return files.call_tree_file(found, weight, arguments.idle, step, form, _width())
 
 
 def _width() -> int:

@@ -59,12 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Look, say, exit."""
-    from locktop.collector import suppressions
+    from locktop.collector.config import suppressions
 
     form = _form(arguments)
     path = destination(arguments)
     left_out = suppressions.load(arguments.suppressions) if arguments.potential else ()
-    snapshot = suppressions.applied(_looked(arguments), left_out)
+    snapshot = suppressions.applied(_scanned(arguments), left_out)
     if path is not None:
         write(rendered(snapshot, form, arguments.potential), path, arguments)
         if not arguments.quiet:
@@ -83,16 +83,16 @@ def _form(arguments: argparse.Namespace) -> str:
     return form
 
 
-def _looked(arguments: argparse.Namespace) -> Snapshot:
+def _scanned(arguments: argparse.Namespace) -> Snapshot:
     """The later of two looks. Raises LocktopError where they cannot tell."""
-    from locktop.collector.export import verdict
+    from locktop.collector.format import verdict
     from locktop.collector.model import Kind
 
     source = attached(arguments.pid, arguments)
     try:
-        first = source.look()
+        first = source.scan()
         time.sleep(_BETWEEN_S)
-        snapshot = source.look()
+        snapshot = source.scan()
         potential = arguments.potential and snapshot.lock_order
         # Rules go by names, which to look for takes longer than a probe should otherwise.
         # Also whether a semaphore that is waited for is a lock of Python's.
@@ -103,7 +103,7 @@ def _looked(arguments: argparse.Namespace) -> Snapshot:
             for thread in snapshot.threads
         )
         if snapshot.deadlocks or potential or arguments.idle_matching or on_semaphores:
-            snapshot = source.look(resolve=True)
+            snapshot = source.scan(resolve=True)
     finally:
         source.close()
     if snapshot.ended and not verdict.is_deadlocked(snapshot):
@@ -125,46 +125,48 @@ def _ended(snapshot: Snapshot, first: Snapshot) -> LocktopError:
 def exit_status(snapshot: Snapshot, potential: bool = False) -> int:
     """1 deadlocked, 2 when one could have been missed, else 0; with ``potential`` 1 also for one
     that could be."""
-    from locktop.collector.export import order_text, verdict
+    from locktop.collector.export.text import lock_order
+    from locktop.collector.format import verdict
 
-    if verdict.is_deadlocked(snapshot) or (potential and order_text.likely(snapshot)):
+    if verdict.is_deadlocked(snapshot) or (potential and lock_order.likely(snapshot)):
         return 1
     return 0 if verdict.is_complete(snapshot) else 2
 
 
 def rendered(snapshot: Snapshot, form: str, potential: bool = False) -> bytes:
     """The finding in one of FORMATS."""
-    from locktop.tui import saving
+    from locktop.collector.export import files
 
     if form == "json":
         import json
 
-        return saving.encoded(json.dumps(as_document(snapshot, potential), indent=1) + "\n")
+        return files.encoded(json.dumps(as_document(snapshot, potential), indent=1) + "\n")
     if form in ("text", "line"):
         lines = as_lines(snapshot, potential)[: 1 if form == "line" else None]
-        return saving.encoded("".join(f"{line}\n" for line in lines))
+        return files.encoded("".join(f"{line}\n" for line in lines))
     from locktop.collector.analysis.deadlock_report import reports
-    from locktop.collector.export import deadlock_dot, deadlock_mermaid
+    from locktop.collector.export.graph import dot, mermaid
 
-    writer = deadlock_dot if form == "dot" else deadlock_mermaid
-    return saving.encoded(writer.render(reports(snapshot)))
+    render = dot.render if form == "dot" else mermaid.render
+    return files.encoded(render(reports(snapshot)))
 
 
 def as_document(snapshot: Snapshot, potential: bool = False) -> dict[str, Any]:
     """The finding, with the deadlocks and what they refer to as in a snapshot, and "reports": one
     for each deadlock. With ``potential`` also _ORDER_KEYS, as in a snapshot."""
     from locktop.collector.analysis.deadlock_report import reports
-    from locktop.collector.export import deadlock_json, verdict
-    from locktop.collector.export.json_ import document
+    from locktop.collector.export import deadlock_json
+    from locktop.collector.export.snapshot_writer import document
+    from locktop.collector.format import verdict
 
     whole = document(snapshot)
     tids = {edge.tid for deadlock in snapshot.deadlocks for edge in deadlock.cycle}
     locks = set(snapshot.deadlocked)
     stacks = {str(edge.stack) for deadlock in snapshot.deadlocks for edge in deadlock.cycle}
     stacks |= {
-        str(lock.holder_now.stack)
+        str(lock.holder_activity.stack)
         for lock in snapshot.locks
-        if lock.id in locks and lock.holder_now is not None
+        if lock.id in locks and lock.holder_activity is not None
     }
     orders = snapshot.lock_order if potential else ()
     locks |= {lock for cycle in orders for lock in cycle.locks}
@@ -188,10 +190,11 @@ def as_document(snapshot: Snapshot, potential: bool = False) -> dict[str, Any]:
 
 
 def _finding(snapshot: Snapshot, potential: bool) -> str:
-    from locktop.collector.export import order_text, verdict
+    from locktop.collector.export.text import lock_order
+    from locktop.collector.format import verdict
 
-    if potential and order_text.likely(snapshot) and not verdict.is_deadlocked(snapshot):
-        return order_text.headline(snapshot)
+    if potential and lock_order.likely(snapshot) and not verdict.is_deadlocked(snapshot):
+        return lock_order.headline(snapshot)
     return verdict.line(snapshot)
 
 
@@ -199,14 +202,14 @@ def as_lines(snapshot: Snapshot, potential: bool = False) -> list[str]:
     """The finding in one line, and below it the report of each deadlock, with ``potential`` also
     of those that could be."""
     from locktop.collector.analysis.deadlock_report import reports
-    from locktop.collector.export import deadlock_text, order_text
-    from locktop.collector.export.wrap import wrapped
+    from locktop.collector.export.text import deadlock, lock_order
+    from locktop.collector.format.wrap import wrapped
 
     lines = [_finding(snapshot, potential)]
     for report in reports(snapshot):
-        told = deadlock_text.lines(report)
+        told = deadlock.lines(report)
         lines += ["", *(part for line in told for part in wrapped(line, _width()))]
-    orders = list(order_text.lines(snapshot)) if potential else []
+    orders = list(lock_order.lines(snapshot)) if potential else []
     if orders:
         lines += ["", *(part for line in orders for part in wrapped(line, _width()))]
     return lines

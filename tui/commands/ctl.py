@@ -26,9 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Set it, say it."""
-    from locktop.collector import control, discover
+    from locktop.collector.linux.target import find_process
+    from locktop.collector.shm import control
+    from locktop.collector.sources import discover
 
-    target = discover.find(arguments.pid)
+    target = find_process(arguments.pid)
     memory = discover.open_memory(target)
     try:
         if arguments.level is None:

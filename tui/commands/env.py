@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print the lines."""
-    from locktop.collector import launch
+    from locktop.collector.sources import launch
 
     if arguments.include:
         print(launch.include_directory())

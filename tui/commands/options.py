@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from locktop.tui import levels
 
 if TYPE_CHECKING:
-    from locktop.collector.analysis.idle_rules import Rules
-    from locktop.collector.source import Source
+    from locktop.collector.analysis.idle.rules import Rules
+    from locktop.collector.sources.base import Source
 
 _NO_TERMINAL = ("dumb", "unknown")
 
@@ -65,9 +65,9 @@ def rate(text: str) -> float:
 
 def theme(text: str) -> str:
     """The name of a theme that there is."""
-    from locktop.tui import theme_files
+    from locktop.tui.themes import load_all
 
-    themes, wrong = theme_files.load_all()
+    themes, wrong = load_all()
     if text not in themes:
         there_are = f"there is no theme {text!r}; there are {', '.join(themes)}"
         raise argparse.ArgumentTypeError("; ".join([there_are, *wrong]))
@@ -151,16 +151,16 @@ def add_looking(parser: argparse.ArgumentParser) -> None:
 
 def attached(pid: int, arguments: argparse.Namespace) -> Source:
     """A source for a process, as the options say. Raises LocktopError."""
-    from locktop.collector.attach import attach
+    from locktop.collector.sources.attach import attach
 
     return attach(pid, rules(arguments), stop_threads=arguments.stop_threads)
 
 
 def rules(arguments: argparse.Namespace) -> Rules:
     """By what waits are told apart. Raises LocktopError."""
-    from locktop.collector import idle_config
+    from locktop.collector.config import idle_rules_file
 
-    return idle_config.load(arguments.idle_matching)
+    return idle_rules_file.load(arguments.idle_matching)
 
 
 def add_level(parser: argparse.ArgumentParser) -> None:
@@ -174,7 +174,7 @@ def add_level(parser: argparse.ArgumentParser) -> None:
 
 
 def add_suppressions(parser: argparse.ArgumentParser) -> None:
-    """--suppressions FILE; see collector/suppressions.py."""
+    """--suppressions FILE; see collector/config/suppressions.py."""
     parser.add_argument(
         "--suppressions",
         type=Path,

@@ -19,12 +19,12 @@ def destination(arguments: argparse.Namespace) -> Path | None:
     """Return the file, None for the output. Raises LocktopError if it cannot be written: that is
     to be said before there is anything to lose."""
     from locktop.collector.errors import LocktopError
-    from locktop.tui import saving
+    from locktop.collector.export import files
 
     if arguments.output == "":
         raise LocktopError("-o needs the name of a file, or - for the output")
     path = Path(arguments.output) if arguments.output not in (None, "-") else None
-    reason = saving.why_not(path, arguments.force) if path is not None else None
+    reason = files.why_not(path, arguments.force) if path is not None else None
     if reason is not None:
         raise LocktopError(reason)
     return path
@@ -33,13 +33,13 @@ def destination(arguments: argparse.Namespace) -> Path | None:
 def write(data: bytes, path: Path | None, arguments: argparse.Namespace) -> None:
     """Write ``data`` there. Raises LocktopError."""
     from locktop.collector.errors import LocktopError
-    from locktop.tui import saving
+    from locktop.collector.export import files
 
     if path is None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return
     try:
-        saving.write_file(path, data, replace=arguments.force)
-    except saving.NotWrittenError as error:
+        files.write_file(path, data, replace=arguments.force)
+    except files.NotWrittenError as error:
         raise LocktopError(str(error)) from None

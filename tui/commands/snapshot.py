@@ -7,13 +7,7 @@ import shutil
 import sys
 import time
 
-from locktop.tui.commands.options import (
-    add_looking,
-    add_pid,
-    add_suppressions,
-    attached,
-    seconds,
-)
+from locktop.tui.commands.options import add_looking, add_pid, add_suppressions, attached, seconds
 from locktop.tui.commands.output import add_output, destination, write
 
 NAME = "snapshot"
@@ -42,9 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Take it and write it."""
-    from locktop.collector import suppressions
+    from locktop.collector.config import suppressions
     from locktop.collector.errors import LocktopError
-    from locktop.tui import saving
+    from locktop.collector.export import files
 
     path = destination(arguments)
     if path is None and arguments.format == "msgpack" and sys.stdout.isatty():
@@ -52,13 +46,13 @@ def execute(arguments: argparse.Namespace) -> int:
     left_out = suppressions.load(arguments.suppressions)
     source = attached(arguments.pid, arguments)
     try:
-        before = source.look() if arguments.duration else None
+        before = source.scan() if arguments.duration else None
         if arguments.duration:
             time.sleep(arguments.duration)
-        snapshot = suppressions.applied(source.look(resolve=True), left_out)
+        snapshot = suppressions.applied(source.scan(resolve=True), left_out)
     finally:
         source.close()
-    page = saving.render(snapshot, arguments.format, before, _width(), arguments.idle)
+    page = files.render(snapshot, arguments.format, before, _width(), arguments.idle)
     write(page, path, arguments)
     return 0
 

@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from locktop.tui.bindings import callers_help_lines, help_lines
-from locktop.tui.lines.figures import plain
+from locktop.tui.views.cells import plain
 
 #: What a line may take where the terminal has 80 columns.
 WIDTH = 75

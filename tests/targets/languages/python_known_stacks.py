@@ -13,7 +13,7 @@ taken = threading.Lock()
 taken.acquire()
 
 
-class Worker:
+class Poller:
     def run(self, depth: int) -> object:
         return self.run(depth - 1) if depth else list(map(self.task, [1]))
 
@@ -67,7 +67,7 @@ def rests(thread: threading.Thread) -> bool:
 threads = [
     threading.Thread(target=target, args=arguments, daemon=True)
     for target, arguments in [
-        (Worker().run, (3,)), (sorting, ()), (summing, ()), (deep, (200,)), (by_key, (1,)),
+        (Poller().run, (3,)), (sorting, ()), (summing, ()), (deep, (200,)), (by_key, (1,)),
     ]
 ]  # fmt: skip
 for thread in threads:

@@ -1,0 +1,1 @@
+"""Tells waiting for work from contention."""

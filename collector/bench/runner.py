@@ -1,0 +1,106 @@
+"""The benchmark program: what it can measure, and one run of it with one flavour of the library."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.sources import launch
+
+BARE = "bare"
+#: flavour -> (flavour of the library, LOCKTOP_LEVEL), in the order of the table
+FLAVOURS: dict[str, tuple[str, str] | None] = {
+    BARE: None,
+    "nop": ("nop", ""),
+    "dormant": ("", "dormant"),
+    "contended": ("", "contended"),
+    "blocks": ("", "blocks"),
+    "all": ("", "all"),
+}
+_PATIENCE_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A primitive and a number of threads that use it."""
+
+    primitive: str
+    operation: str  # what one operation is, in words
+    threads: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What one run found."""
+
+    ns: float  # of wall time for one operation
+    ticks: float  # of the processor's counter, for the same
+    ticks_hz: float  # the counter's rate
+    ticks_read_ns: float  # what one reading of it adds to a lock and an unlock
+
+
+def path() -> Path:
+    """Return the program; raises LocktopError when this installation has none."""
+    import locktop
+
+    for directory in locktop.__path__:
+        found = Path(directory) / "bin" / "locktop-bench"
+        if found.is_file():
+            return found.resolve()
+    raise LocktopError("locktop-bench is missing from this installation; install locktop again")
+
+
+def cases() -> list[Case]:
+    """Return all that can be measured, in the order of the table. Raises LocktopError."""
+    command = [str(path()), "list"]
+    return [
+        Case(str(one["name"]), str(one["operation"]), int(threads))
+        for one in _answer(command, environment(BARE), _PATIENCE_S)
+        for threads in one["threads"]
+    ]
+
+
+def cost(case: Case, flavour: str, seconds: float) -> Figures:
+    """Measure for some ``seconds``. ``flavour`` is a key of FLAVOURS. Raises LocktopError."""
+    command = [str(path()), "cost", case.primitive, str(case.threads), str(seconds)]
+    said = _answer(command, environment(flavour), _PATIENCE_S + 10 * seconds)
+    try:
+        return Figures(**{name: float(said[name]) for name in Figures.__slots__})
+    except (KeyError, TypeError, ValueError) as error:
+        raise _failed(command, error) from error
+
+
+def environment(flavour: str) -> dict[str, str]:
+    """Return the whole environment of a run; other people's preloads stay in all of them."""
+    variables = {key: value for key, value in os.environ.items() if key != "LOCKTOP_LEVEL"}
+    names = variables.pop("LD_PRELOAD", "").replace(":", " ").split()
+    preloads = [name for name in names if not Path(name).name.startswith("liblocktop")]
+    if chosen := FLAVOURS[flavour]:
+        library, level = chosen
+        preloads.insert(0, str(launch.library(library)))
+        if level:
+            variables["LOCKTOP_LEVEL"] = level
+    if preloads:
+        variables["LD_PRELOAD"] = ":".join(preloads)
+    return variables
+
+
+def _answer(command: Sequence[str], variables: dict[str, str], patience_s: float) -> Any:
+    try:
+        done = subprocess.run(
+            command, env=variables, capture_output=True, text=True, timeout=patience_s, check=True
+        )
+        return json.loads(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise _failed(command, error) from error
+
+
+def _failed(command: Sequence[str], error: Exception) -> LocktopError:
+    said = str(getattr(error, "stderr", None) or error)
+    return LocktopError(f"`{' '.join(command)}` failed: {said.strip()}")

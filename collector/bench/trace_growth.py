@@ -1,0 +1,84 @@
+"""How fast the trace grows at each level, on a known mix of acquisitions.
+
+The trace is the ring of each thread, in which the oldest record is overwritten: what is written
+slower reaches back further in the same memory. The benchmark program makes the mix by handshake, so
+the numbers are exact and the same each time.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from locktop.collector.bench.runner import environment, path
+from locktop.collector.errors import LocktopError
+from locktop.collector.linux.target import find_process
+from locktop.collector.native import lib
+from locktop.collector.shm.clock import Clock
+from locktop.collector.shm.reader import Reader
+from locktop.collector.sources import discover
+
+#: What the mixes are called -> one acquisition of so many waits. Another one is the one waited for:
+#: so twice as many meet somebody.
+MIXES = {"5 % wait": 20, "5 % meet": 40}
+LEVELS = ("contended", "blocks", "all")
+_CYCLES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """What one level wrote of one mix."""
+
+    mix: str  # a key of MIXES
+    level: str  # one of LEVELS
+    acquisitions: int
+    contended: int
+    records: int
+
+    @property
+    def bytes_each(self) -> float:
+        """Bytes written for an acquisition, on average."""
+        return self.records * int(lib.LT_RECORD_SIZE) / self.acquisitions
+
+
+def measure(cycles: int = _CYCLES) -> tuple[Growth, ...]:
+    """Run every mix at every level. Raises LocktopError when a run fails."""
+    return tuple(_run(mix, level, cycles) for mix in MIXES for level in LEVELS)
+
+
+def times_longer(growths: Sequence[Growth], of: Growth) -> float:
+    """Return how much further back its trace reaches than that of all, in the same memory.
+
+    ``growths``: one of level all with the same mix is among them.
+    """
+    whole = next(one for one in growths if one.mix == of.mix and one.level == "all")
+    return whole.records / of.records
+
+
+def _run(mix: str, level: str, cycles: int) -> Growth:
+    command = [str(path()), "mix", str(MIXES[mix]), str(cycles)]
+    with subprocess.Popen(
+        command, env=environment(level), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as program:
+        try:
+            assert program.stdout is not None
+            said = json.loads(program.stdout.readline())
+            records = _records(program.pid)
+        except (OSError, ValueError) as error:
+            raise LocktopError(f"`{' '.join(command)}` failed: {error}") from error
+        finally:
+            assert program.stdin is not None
+            program.stdin.close()
+    return Growth(mix, level, int(said["acquisitions"]), int(said["contended"]), records)
+
+
+def _records(pid: int) -> int:
+    """Records that the process's threads ever wrote."""
+    memory = discover.open_memory(find_process(pid))
+    try:
+        threads = Reader(memory, Clock(memory.header())).read_threads()
+        return sum(thread.block.ring_head for thread in threads.values())
+    finally:
+        memory.close()

@@ -1,0 +1,1 @@
+"""The user's files: rules for idle waits, suppressions of potential deadlocks."""

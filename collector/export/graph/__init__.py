@@ -1,0 +1,1 @@
+"""Deadlocks as graphs: DOT and Mermaid."""

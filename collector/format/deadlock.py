@@ -1,0 +1,366 @@
+"""What there is to say of a deadlock, in sentences: the page, the screen and JSON say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from locktop.collector.analysis.deadlock_report import (
+    DeadlockReport,
+    Follower,
+    LockName,
+    Member,
+    Taken,
+)
+from locktop.collector.analysis.lock_ordering_advice import Means, Step
+from locktop.collector.analysis.thread_groups import common_name, family
+from locktop.collector.format import activity
+from locktop.collector.format.source_location import place
+from locktop.collector.format.units import duration, lasting
+from locktop.collector.model import ActivityState, BlockReason, Deadlock, DeadlockEdge, Frame, Kind
+
+#: Of threads that are told together.
+_MAX_TIDS = 8
+#: Of the threads behind a circle, or of those that wait for one lock.
+MAX_NAMED = 3
+_OTHERS, _NOBODY = "each other", "what nobody is left to give"
+#: What stands where the locks of one place in the code are to be taken in one order.
+_ONE_PLACE = (
+    "One place in the code takes all of these locks, so it needs a rule: every thread takes them in"
+    " one order, that of their addresses, say. That is"
+)
+
+
+_WHOSE = {
+    BlockReason.HELD: "held by {}",
+    BlockReason.BEHIND: "behind {}, which waits to write and goes first",
+    BlockReason.GOT: "got by {}, which has not posted it",
+    BlockReason.RUNS: "being run by {}",
+    BlockReason.LIVES: "",
+    BlockReason.ABSENT: "where {} has not arrived",
+    BlockReason.SIGNALS: "which {} would have to post or signal",
+    BlockReason.ABANDONED: "not given back by {}",
+}
+#: The same in few words, before a name.
+SHORTLY = {
+    BlockReason.HELD: "held by",
+    BlockReason.BEHIND: "behind",
+    BlockReason.GOT: "got by",
+    BlockReason.RUNS: "run by",
+    BlockReason.LIVES: "till the end of",
+    BlockReason.ABSENT: "without",
+    BlockReason.SIGNALS: "posted by",
+    BlockReason.ABANDONED: "not given back by",
+}
+
+
+def who_for_whom(deadlocks: Sequence[Deadlock]) -> tuple[int, str]:
+    """How many threads wait for good, and for whom: one that is a circle of its own waits for
+    itself, one that is in no circle for what nobody is left to give."""
+    count = len({edge.tid for deadlock in deadlocks for edge in deadlock.cycle})
+    selves = "itself" if count == 1 else "themselves"
+    found = {_whom(deadlock.cycle, selves) for deadlock in deadlocks}
+    return count, " or ".join(word for word in (_OTHERS, selves, _NOBODY) if word in found)
+
+
+def _whom(cycle: Sequence[DeadlockEdge], selves: str) -> str:
+    if cycle[-1].held_by != cycle[0].tid:
+        return _NOBODY
+    return selves if len(cycle) == 1 else _OTHERS
+
+
+def counted_threads(count: int) -> str:
+    """``1 thread``, ``2 threads``."""
+    return f"{count} thread{'s' * (count != 1)}"
+
+
+def headline(report: DeadlockReport) -> str:
+    """Return what it is, of how many threads, since when."""
+    what = "DEADLOCK" if report.certain else "POSSIBLE DEADLOCK"
+    count = len(report.circle)
+    verb = "waited" if report.ended else "waits" if count == 1 else "wait"
+    whom = _OTHERS if count > 1 else "itself" if report.is_circle else _NOBODY
+    lasts = lasting(report.since_s, report.is_lower_bound)
+    duration_s = f"for {lasts}{'' if report.ended or report.is_lower_bound else ' already'}"
+    since = f" (since {report.since})" if report.since else ""
+    return f"{what}: {counted_threads(count)} {verb} for {whom}, {duration_s}{since}{_more(report)}"
+
+
+def _more(report: DeadlockReport) -> str:
+    count = len(report.behind)
+    if not count:
+        return ""
+    be = "was" if report.ended else "is"
+    if count > 1:
+        be = "were" if report.ended else "are"
+    whom = "it" if len(report.circle) == 1 else "them"
+    return f"; {counted_threads(count)} more {be} stuck behind {whom}"
+
+
+def circle(report: DeadlockReport, arrow: str = " -> ") -> str:
+    """Return who waits for whom: ``alice -> bob -> alice``."""
+    names = [member.name or str(member.tid) for member in report.circle]
+    if len(set(names)) < len(names):
+        names = [f"{member.name}:{member.tid}".lstrip(":") for member in report.circle]
+    last = names[0] if report.is_circle else _holder(report, report.circle[-1])
+    return arrow.join([*names, last])
+
+
+def _holder(report: DeadlockReport, member: Member) -> str:
+    if not member.held_by:
+        return "nobody"
+    return thread(report, member.held_by) + _gone(member)
+
+
+def _gone(member: Member) -> str:
+    """Where it still lists the lock it has ended; else it may be in the parent of this process."""
+    if member.how is not BlockReason.ABANDONED:
+        return ""
+    return ", which has ended" if member.taken_at else ", which is gone"
+
+
+def thread(report: DeadlockReport, tid: int) -> str:
+    """Return a thread's name and id: ``alice (4711)``."""
+    name = report.names.get(tid)
+    return f"{name} ({tid})" if name else f"thread {tid}"
+
+
+def lock(name: LockName) -> str:
+    """Return a lock with its kind; a name made from the kind begins with it."""
+    if name.kind is None or name.name.startswith(name.kind):
+        return name.name
+    return f"{name.kind} {name.name}"
+
+
+def waits_for(report: DeadlockReport, member: Member | Follower) -> str:
+    """Return what a thread waits for: ``mutex g_lock``, ``the end of bob (4712)``."""
+    if member.waits_for is None:
+        return "what one of them has"
+    if isinstance(member, Follower):
+        is_join = member.waits_for.kind is Kind.JOIN
+        return "the end of a thread" if is_join else lock(member.waits_for)
+    if member.how is BlockReason.LIVES and member.held_by:
+        return f"the end of {'itself' if _self(member) else thread(report, member.held_by)}"
+    return lock(member.waits_for) + reading(member)
+
+
+def alike(report: DeadlockReport) -> tuple[tuple[Follower, ...], ...]:
+    """Return the threads that are stuck behind, those of one pool that wait at one place for one
+    lock together: of these the longest wait first."""
+    found: dict[object, list[Follower]] = {}
+    for one in report.behind:
+        at = place(one.at) if one.at is not None else ""
+        found.setdefault((one.waits_for, at, family(one.name)), []).append(one)
+    return tuple(map(tuple, found.values()))
+
+
+def followers(report: DeadlockReport, group: Sequence[Follower]) -> tuple[str, str, str]:
+    """Return who they are, what they wait for, and for how long."""
+    first, many = group[0], len(group) > 1
+    lasts = lasting(first.duration_s, first.is_lower_bound)
+    what = waits_for(report, first)
+    if not many:
+        return thread(report, first.tid), f"waits for {what}", f"for {lasts}"
+    tids = ", ".join(str(one.tid) for one in group[:_MAX_TIDS])
+    more = f" and {len(group) - _MAX_TIDS} more" if len(group) > _MAX_TIDS else ""
+    who = (
+        f"{counted_threads(len(group))} ({common_name([one.name for one in group])}: {tids}{more})"
+    )
+    return who, f"wait for {what}", f"for {lasts if first.is_lower_bound else f'up to {lasts}'}"
+
+
+def reading(member: Member) -> str:
+    """Return whether it wants a reader-writer lock for reading or for writing."""
+    if member.waits_for.kind is not Kind.RWLOCK:
+        return ""
+    return " (to read)" if member.shared else " (to write)"
+
+
+def whose(report: DeadlockReport, member: Member) -> str:
+    """Return who has what a thread waits for; "" where that was said with what it waits for."""
+    if not member.held_by:
+        return "and nobody is left who could end that wait"
+    holder = "itself" if _self(member) else thread(report, member.held_by)
+    return _WHOSE[member.how].format(holder) + _gone(member)
+
+
+def _self(member: Member) -> bool:
+    return member.held_by == member.tid
+
+
+def taken_at(member: Member) -> str:
+    """Return where the holder took it, with the words before it, "" if that is not known."""
+    return f"taken in {place(member.taken_at)}" if member.taken_at is not None else ""
+
+
+def holder_activity(report: DeadlockReport, member: Member) -> str:
+    """Return what the holder does now, "" where that is said already or not known."""
+    if member.now is None or member.now.doing is ActivityState.ENDED or _self(member):
+        return ""
+    own = next((other for other in report.circle if other.tid == member.held_by), None)
+    if member.now.doing is ActivityState.WAITING and own is not None:
+        return f"now waiting for {waits_for(report, own)}"
+    said = activity.doing(member.now, member.held_by)
+    return f"now {said}" if said else ""
+
+
+def has(
+    report: DeadlockReport, taken: Taken, of: Member, say_place: Callable[[Frame], str] = place
+) -> str:
+    """Return what a thread has, for how long, from where, and who wants it."""
+    parts = [f"has {lock(taken.lock)}{' (to read)' * taken.shared}"]
+    if taken.duration_s is not None:
+        parts.append(f" for {duration(taken.duration_s)}")
+    if taken.at is not None:
+        parts.append(f", taken in {say_place(taken.at)}")
+    wanted = [tid for tid in taken.wanted_by if tid != of.tid]
+    # Those of the circle first: it is because of them that they are told.
+    wanted.sort(key=lambda tid: all(member.tid != tid for member in report.circle))
+    if wanted:
+        verb = "wants" if len(wanted) == 1 else "want"
+        parts.append(f"; {threads(report, wanted)} {verb} it")
+    return "".join(parts)
+
+
+def threads(report: DeadlockReport, tids: Sequence[int]) -> str:
+    """Return the first few of them by name, and how many more there are."""
+    named = [thread(report, tid) for tid in tids[:MAX_NAMED]]
+    if len(tids) > MAX_NAMED:
+        named.append(f"{len(tids) - MAX_NAMED} more")
+    return " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
+
+
+def avoiding(report: DeadlockReport) -> Iterator[str]:
+    """Yield what would have avoided it: the order of the locks, then what to change for it."""
+    found = report.avoidance
+    if found.means is Means.GIVE_BACK:
+        yield _given_back(report)
+        return
+    if found.means is Means.NONE or (found.change is None and not found.order):
+        yield "No order of locks would: it is not locks alone that these threads wait for."
+        return
+    order = ", then ".join(_lock_of(report, id_) for id_ in found.order)
+    if found.means is Means.ONE_PLACE:
+        yield f"{_ONE_PLACE}: {order}."
+    elif found.means is Means.ORDER:
+        yield f"Take {order}."
+    if found.change is not None:
+        yield _CHANGES[found.means](report, found.change)
+    if found.means is Means.ORDER:
+        yield _reason(report)
+
+
+def _reordered(report: DeadlockReport, step: Step) -> str:
+    first, second = _lock_of(report, step.has), _lock_of(report, step.wants)
+    kept = threads(report, report.avoidance.others)
+    does = "does" if len(report.avoidance.others) == 1 else "do"
+    return (
+        f"{kept} {does}. {thread(report, step.tid)} takes {first} first{_at(step.has_at)} and then"
+        f" wants {second}{_at(step.wants_at)}: it would have to take {second} before {first}, or"
+        f" give {first} back before it wants {second}."
+    )
+
+
+def _ruled(report: DeadlockReport, step: Step) -> str:
+    return f"Each has its first{_at(step.has_at)} and wants its second{_at(step.wants_at)}."
+
+
+def _once(report: DeadlockReport, step: Step) -> str:
+    name = _lock_of(report, step.has)
+    return (
+        f"{thread(report, step.tid)} took {name}{_at(step.has_at)} and wants it"
+        f" again{_at(step.wants_at)}: what is called with the lock held should not take it, or the"
+        " lock be given back before that."
+    )
+
+
+def _released(report: DeadlockReport, step: Step) -> str:
+    found = report.locks.get(step.has)
+    name = _lock_of(report, step.has)
+    if found is not None and found.kind is Kind.ONCE:
+        change = "what runs once should not wait for who may call it"
+    else:
+        change = f"give {name} back before that wait"
+    return (
+        f"{thread(report, step.tid)} took {name}{_at(step.has_at)} and has it while it"
+        f" waits{_at(step.wants_at)}: {change}."
+    )
+
+
+def _given_back(report: DeadlockReport) -> str:
+    member = report.circle[0]
+    if not member.taken_at:
+        return (
+            f"{thread(report, member.held_by)} had {lock(member.waits_for)} and is gone: a thread"
+            " should give back what it has before it ends, and no other thread should have a lock"
+            " when a process forks (pthread_atfork)."
+        )
+    return (
+        f"{thread(report, member.held_by)} took {lock(member.waits_for)}{_at(member.taken_at)} and"
+        " ended: a thread should give back what it has before it ends, cancelled or not."
+        + " A robust mutex goes to whoever waits, and says so."
+        * (member.waits_for.kind is Kind.MUTEX)
+    )
+
+
+_CHANGES = {
+    Means.ORDER: _reordered,
+    Means.ONE_PLACE: _ruled,
+    Means.ONCE_ONLY: _once,
+    Means.RELEASE: _released,
+}
+
+
+def _reason(report: DeadlockReport) -> str:
+    """Why this one: an order is a rule of the program, which we do not know."""
+    count = report.avoidance.elsewhere
+    if count:
+        verb = "takes" if count == 1 else "take"
+        return f"{counted_threads(count)} beside the circle {verb} these two in that order as well."
+    return (
+        "Nothing else tells which order was meant. This thread's wait closed the circle; any other"
+        " one's order could be turned instead."
+        if _closed_it(report)
+        else "Nothing else tells which order was meant; any other one's could be turned instead."
+    )
+
+
+def _closed_it(report: DeadlockReport) -> bool:
+    change = report.avoidance.change
+    if change is None or report.is_lower_bound:
+        return False  # which of them came last nobody saw
+    return change.duration_s <= min(member.duration_s for member in report.circle)
+
+
+def _lock_of(report: DeadlockReport, id_: int) -> str:
+    found = report.locks.get(id_)
+    return lock(found) if found is not None else f"lock {id_}"
+
+
+def _at(frame: Frame | None) -> str:
+    return f" (in {place(frame)})" if frame is not None else ""
+
+
+def to_do(report: DeadlockReport) -> Iterator[str]:
+    """Yield what can be done about it now."""
+    pid = report.process.pid
+    yield _scan_first(report)
+    if report.ended:
+        return
+    if not report.certain:
+        yield (
+            f"It is not certain, see above: look again (`locktop check -p {pid}`) before anything"
+            " is ended because of it."
+        )
+        return
+    behind = ", nor does what is stuck behind" if report.behind else ""
+    yield (f"Nothing of this goes on by itself{behind}: ending the process is the only way out.")
+    yield f"Keep what there is to be seen before that: `locktop snapshot -p {pid} -o FILE`."
+
+
+def _scan_first(report: DeadlockReport) -> str:
+    change = report.avoidance.change
+    if change is None:
+        return f"Look first at {thread(report, report.circle[0].tid)}."
+    if report.avoidance.means is Means.ONE_PLACE:
+        return f"Look first at {thread(report, change.tid)}; the others are in the same place."
+    return f"Look first at {thread(report, change.tid)}: what it does would have to change."

@@ -1,0 +1,79 @@
+"""What a process's file descriptors are: files by their paths, sockets by their ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import struct
+import sys
+from collections.abc import Iterator
+
+from locktop.collector.linux import procfs
+from locktop.collector.sanitize import clean
+
+_SOCKET = re.compile(r"socket:\[(\d+)\]")
+_LONGEST = 200
+#: Of the socket with an inode (proc_pid_net(5)), with its path, up to the next row.
+_UNIX_ROW = rb"^[0-9a-f]+: (?:[0-9A-F]+ +){5}%s(?: (.*?))?\n(?=[0-9a-f]+: [0-9A-F]{8} |\Z)"
+_NATIVE = "<" if sys.byteorder == "little" else ">"
+
+
+def described(pid: int, fd: int) -> str:
+    """Return what a descriptor is, made harmless: "/var/lib/x/wal", "pipe:[123]", "tcp
+    10.0.0.1:80 -> 10.0.0.7:4711"; "" where it is not known."""
+    directory = procfs.shared(pid)
+    try:
+        target = os.readlink(f"{directory}/fd/{fd}")
+    except OSError:
+        return ""
+    if found := _SOCKET.fullmatch(target):
+        target = _socket(f"{directory}/net", found[1].encode()) or target
+    return clean(target, _LONGEST)
+
+
+def _socket(tables: str, inode: bytes) -> str:
+    for protocol in ("tcp", "tcp6", "udp", "udp6"):
+        for fields in _rows(f"{tables}/{protocol}", inode, 9):
+            local, remote = _end(fields[1]), _end(fields[2])
+            name = protocol.rstrip("6")
+            if protocol.startswith("tcp") and fields[3] == b"0A":
+                return f"{name} listening at {local}"
+            is_connected = not remote.endswith(":0")
+            return f"{name} {local} -> {remote}" if is_connected else f"{name} {local}"
+    return _unix(f"{tables}/unix", inode)
+
+
+def _unix(file: str, inode: bytes) -> str:
+    """Names stand there as they are, with blanks and line ends: one may look like the row of
+    another socket, but then there are two."""
+    try:
+        table = procfs.read(file)
+    except OSError:
+        return ""
+    rows = re.findall(_UNIX_ROW % inode, table, re.MULTILINE | re.DOTALL)
+    path = rows[0].decode("utf-8", "replace") if len(rows) == 1 else ""
+    return f"unix {path}" if path else f"unix socket {inode.decode()}" if rows else ""
+
+
+def _rows(file: str, inode: bytes, at: int) -> Iterator[list[bytes]]:
+    """The fields of the lines of a table (proc_pid_net(5)) that have the inode in this column."""
+    try:
+        lines = procfs.read(file).splitlines()
+    except OSError:
+        return
+    for line in lines:
+        if inode in line:
+            fields = line.split()
+            if len(fields) > at and fields[at] == inode:
+                yield fields
+
+
+def _end(field: bytes) -> str:
+    """An address and port, as words of the machine in hexadecimal."""
+    address, _, port = field.decode("ascii", "replace").partition(":")
+    words = [int(address[at : at + 8], 16) for at in range(0, len(address), 8)]
+    packed = struct.pack(f"{_NATIVE}{len(words)}I", *words)
+    if len(packed) == 4:
+        return f"{socket.inet_ntop(socket.AF_INET, packed)}:{int(port, 16)}"
+    return f"[{socket.inet_ntop(socket.AF_INET6, packed)}]:{int(port, 16)}"

@@ -1,0 +1,68 @@
+"""Waits in futex calls, as their arguments tell them (futex(2), include/uapi/linux/futex.h)."""
+
+from __future__ import annotations
+
+import functools
+import struct
+from typing import NamedTuple
+
+from locktop.collector.linux import process_memory, syscalls
+from locktop.collector.linux.syscalls import Call
+
+_PRIVATE = 128
+_CLOCK_REALTIME = 256
+_WAIT, _LOCK_PI, _WAIT_BITSET, _WAIT_REQUEUE_PI, _LOCK_PI2 = 0, 6, 9, 11, 13
+_WAITS = frozenset({_WAIT, _LOCK_PI, _WAIT_BITSET, _WAIT_REQUEUE_PI, _LOCK_PI2})
+_WAITV = struct.Struct("=QQII")  # struct futex_waitv: value, address, flags, nothing
+_WAITV_PRIVATE = 128
+
+
+class FutexWait(NamedTuple):
+    """A futex call in which a thread sleeps."""
+
+    address: int
+    value: int  # that the word had, unsigned 32 bits; 0 where the call names none
+    private: bool  # to the process
+    plain: bool  # FUTEX_WAIT: without a bit set, its time limit relative
+    inherits: bool  # FUTEX_LOCK_PI: the kernel keeps the owner in the word
+    timed: bool
+    pc: int = 0  # where the call was made: the instruction behind it
+
+
+def of(pid: int, call: Call) -> FutexWait | None:
+    """Return the wait; None where the thread is in another call, or wakes others."""
+    name = syscalls.name(call.number)
+    if name == "futex":
+        return _classic(call)
+    if name == "futex_waitv":
+        return _first_of_many(pid, call)
+    return None
+
+
+@functools.lru_cache(maxsize=4096)  # as syscalls.parse
+def _classic(call: Call) -> FutexWait | None:
+    address, operation, value, timeout = call.arguments[:4]
+    command = operation & ~(_PRIVATE | _CLOCK_REALTIME) & 0xFFFFFFFF
+    if command not in _WAITS:
+        return None
+    inherits = command in (_LOCK_PI, _LOCK_PI2)
+    return FutexWait(
+        address=address,
+        value=0 if inherits else value & 0xFFFFFFFF,
+        private=bool(operation & _PRIVATE),
+        plain=command == _WAIT,
+        inherits=inherits,
+        timed=timeout != 0,
+        pc=call.pc,
+    )
+
+
+def _first_of_many(pid: int, call: Call) -> FutexWait | None:
+    """Of several words the first: any of them may end the wait."""
+    waiters, count, _, timeout = call.arguments[:4]
+    raw = process_memory.read(pid, waiters, _WAITV.size) if count else b""
+    if len(raw) < _WAITV.size:
+        return None
+    value, address, flags, _ = _WAITV.unpack(raw)
+    private = bool(flags & _WAITV_PRIVATE)
+    return FutexWait(address, value & 0xFFFFFFFF, private, False, False, timeout != 0, call.pc)

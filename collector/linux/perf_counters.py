@@ -1,0 +1,154 @@
+"""What the processor and the kernel count for one thread (perf_event_open(2)).
+
+Whatever cannot be counted says why in one word or a few; nothing is raised. The target does nothing
+for it: the kernel reads the counters where it puts the thread on a CPU and off it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from locktop.collector.linux import procfs
+from locktop.collector.model import Counter, Counters
+from locktop.collector.native import ffi, lib
+
+# enum perf_type_id (linux/perf_event.h).
+_HARDWARE, _SOFTWARE = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One that can be asked for."""
+
+    name: str  # as perf-list(1) has it
+    type: int  # enum perf_type_id
+    config: int  # enum perf_hw_id or perf_sw_ids
+    per_unit: float = 1.0
+    unit: str = ""
+    by_kernel: bool = False  # it happens in the kernel alone
+
+
+EVENTS = (
+    Event("task-clock", _SOFTWARE, 1, 1e9, "s"),
+    Event("page-faults", _SOFTWARE, 2),
+    Event("context-switches", _SOFTWARE, 3, by_kernel=True),
+    Event("cpu-migrations", _SOFTWARE, 4, by_kernel=True),
+    Event("cycles", _HARDWARE, 0),
+    Event("instructions", _HARDWARE, 1),
+    Event("cache-misses", _HARDWARE, 3),
+    Event("branch-misses", _HARDWARE, 5),
+)
+
+_USER_ONLY = "not in the kernel"
+_SHARED = "estimated: counters take turns"
+_NEVER = "no counter is free"
+_ENDED = "the thread has ended"
+_TOO_MANY = "too many open files"
+#: By what perf_event_open(2) gives.
+_REASONS = {
+    errno.ESRCH: _ENDED,
+    errno.EMFILE: _TOO_MANY,
+    errno.ENFILE: _TOO_MANY,
+    errno.ENOSYS: "this kernel counts nothing",
+    errno.EBUSY: "another tool has the counters",
+    errno.ENOSPC: "too many counters at once",
+}
+_NONE_THERE = frozenset({errno.ENOENT, errno.ENODEV, errno.EOPNOTSUPP, errno.ENXIO, errno.EINVAL})
+
+
+class ThreadCounters:
+    """The counters of one thread, from now on."""
+
+    def __init__(self, tid: int, events: tuple[Event, ...] = EVENTS) -> None:
+        """``tid``: as our own pid namespace counts."""
+        self._began_at = time.monotonic()
+        self._read_at = 0.0  # not yet
+        self._open = [_Open(tid, event) for event in events]
+
+    def read(self) -> Counters:
+        """Return what was counted so far."""
+        now = time.monotonic()
+        interval_s = now - self._read_at if self._read_at else 0.0
+        self._read_at = now
+        found = tuple(one.read(interval_s) for one in self._open)
+        return Counters(now - self._began_at, found)
+
+    def close(self) -> None:
+        """Count no longer."""
+        for one in self._open:
+            one.close()
+
+
+class _Open:
+    """One event of a thread, counted or not."""
+
+    def __init__(self, tid: int, event: Event) -> None:
+        self._event = event
+        self._before = 0.0
+        self._why = ""
+        self._fd = _opened(tid, event, user_only=False)
+        if -self._fd in (errno.EACCES, errno.EPERM) and not event.by_kernel:
+            fd = _opened(tid, event, user_only=True)
+            if fd >= 0:
+                self._fd, self._why = fd, _USER_ONLY
+        if self._fd < 0:
+            self._why = _reason(-self._fd, event)
+
+    def read(self, interval_s: float) -> Counter:
+        event, why = self._event, self._why
+        if self._fd < 0:
+            return Counter(event.name, event.unit, None, why=why)
+        count = ffi.new("struct lt_count *")
+        if not lib.lt_read_counter(self._fd, count):
+            return Counter(event.name, event.unit, None, why=_NEVER)
+        total = count.value / event.per_unit
+        if 0 < count.running_ns < count.enabled_ns:
+            total *= count.enabled_ns / count.running_ns
+            why = ", ".join(filter(None, (why, _SHARED)))
+        elif count.enabled_ns and not count.running_ns:
+            return Counter(event.name, event.unit, None, why=_NEVER)
+        # What is estimated may shrink.
+        grown, self._before = max(0.0, total - self._before), total
+        per_s = grown / interval_s if interval_s > 0 else 0.0
+        return Counter(event.name, event.unit, total, per_s, why)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def _opened(tid: int, event: Event, user_only: bool) -> int:
+    return int(lib.lt_open_counter(event.type, event.config, tid, user_only))
+
+
+def _reason(error: int, event: Event) -> str:
+    if error in (errno.EACCES, errno.EPERM):
+        return no_right()
+    if error in _NONE_THERE:
+        if event.type == _HARDWARE and _is_virtual():
+            return "this virtual machine gives none"
+        return "this processor gives none" if event.type == _HARDWARE else "this kernel has none"
+    return _REASONS.get(error, os.strerror(error))
+
+
+def no_right() -> str:
+    """Return why the kernel gives nothing to us, with the setting where that can be read."""
+    try:
+        level = int(procfs.read("/proc/sys/kernel/perf_event_paranoid"))
+    except (OSError, ValueError):
+        return "no right"
+    return f"no right (kernel.perf_event_paranoid is {level})"
+
+
+def _is_virtual() -> bool:
+    """Whether the processor says that it is a virtual machine's (x86: a flag)."""
+    try:
+        lines = Path("/proc/cpuinfo").read_bytes().splitlines()
+    except OSError:
+        return False
+    return any(line.startswith(b"flags") and b"hypervisor" in line.split() for line in lines)

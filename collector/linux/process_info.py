@@ -1,0 +1,75 @@
+"""The process's own figures, by psutil."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from datetime import UTC, datetime
+
+import psutil
+
+from locktop.collector.linux import procfs
+from locktop.collector.linux.target import Target
+from locktop.collector.model import Process
+
+
+def iso(timestamp: float) -> str:
+    """Return a time since the epoch as ISO 8601, UTC, milliseconds."""
+    moment = datetime.fromtimestamp(timestamp, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class ProcessFigures:
+    """One process, look after look."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._process: psutil.Process | None = None
+        self._started_at = ""
+        self._cmdline: tuple[str, ...] = ()
+        self._exe = ""
+        self._cpu: tuple[float, float] | None = None  # when, seconds used
+        with contextlib.suppress(psutil.Error):
+            self._process = psutil.Process(target.pid)
+            self._started_at = iso(self._process.create_time())
+        self.identify()
+
+    def identify(self) -> None:
+        """Read again what changes only when the process executes another program."""
+        with contextlib.suppress(OSError):
+            self._cmdline = procfs.cmdline(self._target.pid)
+        with contextlib.suppress(OSError):  # not psutil's: it keeps the first answer
+            self._exe = procfs.exe(self._target.pid)
+
+    def scan(self, comm: str) -> Process:
+        """Return the figures of now."""
+        cpu_share, rss = 0.0, 0
+        if self._process is not None:
+            with contextlib.suppress(psutil.Error), self._process.oneshot():
+                times = self._process.cpu_times()
+                cpu_share = self._share(time.monotonic(), times.user + times.system)
+        with contextlib.suppress(OSError):  # nor here: of the first thread, which may have ended
+            rss = procfs.resident_bytes(self._target.pid)
+        return Process(
+            pid=self._target.pid,
+            comm=comm,
+            cmdline=self._cmdline,
+            exe=self._exe,
+            started_at=self._started_at,
+            cpu_share=cpu_share,
+            rss_bytes=rss,
+            cpus=self._cpus(),
+        )
+
+    def _cpus(self) -> int:
+        try:
+            return len(os.sched_getaffinity(self._target.pid))
+        except OSError:
+            return 0
+
+    def _share(self, now: float, used_s: float) -> float:
+        before, self._cpu = self._cpu, (now, used_s)
+        if before is None or now <= before[0]:
+            return 0.0
+        return max(0.0, (used_s - before[1]) / (now - before[0]))

@@ -1,0 +1,92 @@
+"""A system call in words: write(7 -> /var/lib/x/wal)."""
+
+from __future__ import annotations
+
+import struct
+
+from locktop.collector.linux import file_descriptors, process_memory, syscalls
+from locktop.collector.linux.syscalls import Call
+from locktop.collector.sanitize import clean
+
+#: Calls whose first argument is a file descriptor.
+_OF_FD = {
+    "accept", "accept4", "close", "connect", "copy_file_range", "dup2", "dup3", "epoll_ctl",
+    "epoll_pwait", "epoll_pwait2", "epoll_wait", "fadvise64", "fallocate", "fchmod", "fchown",
+    "fcntl", "fdatasync", "flock", "fstat", "fsync", "ftruncate", "getdents", "getdents64",
+    "io_uring_enter", "ioctl", "listen", "lseek", "mq_timedreceive", "mq_timedsend", "pread64",
+    "preadv", "preadv2", "pwrite64", "pwritev", "pwritev2", "read", "readahead", "readv",
+    "recvfrom", "recvmmsg", "recvmsg", "sendfile", "sendmmsg", "sendmsg", "sendto", "shutdown",
+    "splice", "sync_file_range", "syncfs", "tee", "vmsplice", "write", "writev",
+}  # fmt: skip
+#: Calls whose argument of this number is a path.
+_OF_PATH = {
+    "access": 0, "chmod": 0, "chown": 0, "creat": 0, "execve": 0, "lstat": 0, "mkdir": 0, "open": 0,
+    "readlink": 0, "rename": 0, "rmdir": 0, "stat": 0, "statfs": 0, "truncate": 0, "umount2": 0,
+    "unlink": 0, "execveat": 1, "faccessat": 1, "faccessat2": 1, "fchmodat": 1, "fchownat": 1,
+    "mkdirat": 1, "newfstatat": 1, "openat": 1, "openat2": 1, "readlinkat": 1, "renameat": 1,
+    "renameat2": 1, "statx": 1, "unlinkat": 1,
+}  # fmt: skip
+#: Calls whose argument of this number says how long: a struct timespec.
+_OF_TIME = {"nanosleep": 0, "clock_nanosleep": 2}
+_ABSOLUTE = 1  # clock_nanosleep(2): TIMER_ABSTIME
+_TIMESPEC = struct.Struct("=qq")
+_POLLED = struct.Struct("=ihh")  # struct pollfd
+_MAX_POLLED = 4
+_LONGEST_PATH = 256
+
+
+def described(pid: int, call: Call) -> str:
+    """Return what a thread of the process sleeps in, made harmless; where it is in no call, "". As
+    much of it as can be read."""
+    name = syscalls.name(call.number)
+    if not name:
+        return ""
+    return f"{name}({_details(pid, name, call.arguments)})"
+
+
+def _details(pid: int, name: str, arguments: tuple[int, ...]) -> str:
+    if name in _OF_FD:
+        return _descriptor(pid, arguments[0])
+    if name in _OF_PATH:
+        return _path(pid, arguments[_OF_PATH[name]])
+    if name in _OF_TIME:
+        return _time(pid, name, arguments)
+    if name in ("poll", "ppoll"):
+        return _polled(pid, arguments[0], arguments[1])
+    if name == "wait4" or name == "waitid":
+        return _awaited(name, arguments)
+    return ""
+
+
+def _descriptor(pid: int, fd: int) -> str:
+    fd &= 0xFFFFFFFF
+    what = file_descriptors.described(pid, fd)
+    return f"{fd} -> {what}" if what else f"{fd}"
+
+
+def _path(pid: int, address: int) -> str:
+    raw = process_memory.text(pid, address, _LONGEST_PATH)
+    return clean(raw) if raw else ""
+
+
+def _time(pid: int, name: str, arguments: tuple[int, ...]) -> str:
+    if name == "clock_nanosleep" and arguments[1] & _ABSOLUTE:
+        return "until a time"
+    raw = process_memory.read(pid, arguments[_OF_TIME[name]], _TIMESPEC.size)
+    if len(raw) < _TIMESPEC.size:
+        return ""
+    seconds, nanoseconds = _TIMESPEC.unpack(raw)
+    return f"{seconds + nanoseconds / 1e9:.6g} s"
+
+
+def _polled(pid: int, address: int, count: int) -> str:
+    raw = process_memory.read(pid, address, min(count, _MAX_POLLED) * _POLLED.size)
+    told = [_descriptor(pid, fd) for fd, _, _ in _POLLED.iter_unpack(raw) if fd >= 0]
+    more = f", and {count - _MAX_POLLED} more" if count > _MAX_POLLED else ""
+    return ", ".join(told) + more
+
+
+def _awaited(name: str, arguments: tuple[int, ...]) -> str:
+    which = arguments[0] if name == "wait4" else arguments[1]
+    which = which - (1 << 32) if which & 1 << 31 else which
+    return f"process {which}" if which > 0 else "any child"

@@ -1,0 +1,80 @@
+"""Finds a process in /proc and says what identifies it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.linux import procfs, ptrace_access
+from locktop.collector.sanitize import clean
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A process as /proc shows it."""
+
+    pid: int
+    own_pid: int  # as its own pid namespace counts
+    uid: int
+    comm: str
+    start_time: int  # clock ticks since boot
+
+    def __str__(self) -> str:
+        return f"{self.pid} ({self.comm})"
+
+
+def find_process(pid: int) -> Target:
+    """Return the process; raises LocktopError when there is none to look at."""
+    check_proc()
+    try:
+        if pid <= 0:
+            raise ProcessLookupError
+        status, stat_ = procfs.status(pid), procfs.stat(pid)
+    except (FileNotFoundError, ProcessLookupError):
+        if _is_hidden(pid):
+            raise _hidden(pid) from None
+        raise LocktopError(f"no such process: {pid}") from None
+    except PermissionError:
+        raise _hidden(pid) from None
+    if status.process != pid:
+        raise LocktopError(f"{pid} is a thread of process {status.process}; give that pid")
+    if stat_.state in "ZX" and status.threads < 2:
+        raise LocktopError(f"process {pid} ({stat_.comm}) has exited")
+    return Target(pid, status.namespace_pids[-1], status.uid, stat_.comm, stat_.start_time)
+
+
+def check_proc() -> None:
+    if not procfs.counts_as_we_do():
+        raise LocktopError(
+            "/proc is of another pid namespace than locktop runs in: mount this one's"
+            " (`mount -t proc proc /proc`), or run locktop outside"
+        )
+
+
+def _is_hidden(pid: int) -> bool:
+    """Whether there is such a process, though /proc shows none."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        pass
+    except (OSError, OverflowError):
+        return False
+    return pid > 0 and procfs.hides_others()
+
+
+def _hidden(pid: int) -> LocktopError:
+    return LocktopError(
+        f"process {pid} is hidden from this user, for /proc is mounted with hidepid;"
+        f" {ptrace_access.as_root()}, or as a member of the group that the mount's gid= names"
+    )
+
+
+def user_name(uid: int) -> str:
+    """Return a user's name with the number, or the number alone."""
+    import pwd
+
+    try:
+        return f"{clean(pwd.getpwuid(uid).pw_name)} (uid {uid})"
+    except KeyError:
+        return f"uid {uid}"

@@ -1,0 +1,1 @@
+"""Call trees of waiting, also from the reports of another profiler."""

@@ -1,0 +1,1 @@
+"""The shared memory of a preloaded process: layout, segment, reader, event ring."""

@@ -1,0 +1,62 @@
+"""The target's clock: ticks of its shared memory in seconds."""
+
+from __future__ import annotations
+
+import time
+
+from locktop.collector.native import ffi, lib
+from locktop.collector.shm.layout import Header
+
+#: Shorter than this the two pairs of readings are too close for a rate good to 1e-5.
+_BASELINE_NS = 10_000_000
+_SLOWEST_HZ, _FASTEST_HZ = 1e6, 1e11
+
+
+class Clock:
+    """Converts ticks. The rate comes from the pair of readings that the target left in its
+    header and a second pair taken here; the longer the process runs, the better it is."""
+
+    def __init__(self, header: Header) -> None:
+        self.kind = header.clock
+        self._ticks0 = header.clock0_ticks
+        self._ns0 = header.clock0_ns
+        self._named_hz = float(header.clock_hz)
+        self._hz = 1e9
+        self.calibrate()
+
+    def calibrate(self) -> None:
+        """Take the second pair again."""
+        if self.kind != lib.LT_CLOCK_COUNTER:
+            return
+        ticks, ns = _pair(self.kind)
+        if not self._named_hz and 0 <= ns - self._ns0 < _BASELINE_NS:
+            time.sleep(_BASELINE_NS / 1e9)  # a process this young has nothing to show yet
+            ticks, ns = _pair(self.kind)
+        self._hz = self._rate(ticks - self._ticks0, ns - self._ns0)
+
+    def _rate(self, ticks: int, ns: int) -> float:
+        measured = ticks * 1e9 / ns if ns >= _BASELINE_NS else 0.0
+        if not _SLOWEST_HZ <= measured <= _FASTEST_HZ:
+            return self._named_hz or self._hz
+        # The two clocks part when the machine sleeps or the process has a clock of its own.
+        if self._named_hz and abs(measured / self._named_hz - 1) > 0.01:
+            return self._named_hz
+        return measured
+
+    def now(self) -> int:
+        """Return the current reading, ticks."""
+        return int(lib.lt_reader_ticks(self.kind))
+
+    def ticks(self, seconds: float) -> int:
+        """Return a span of seconds in ticks."""
+        return int(seconds * self._hz)
+
+    def seconds(self, ticks: int) -> float:
+        """Return a span of ticks in seconds; a negative one is 0."""
+        return ticks / self._hz if ticks > 0 else 0.0
+
+
+def _pair(kind: int) -> tuple[int, int]:
+    ticks, ns = ffi.new("uint64_t *"), ffi.new("uint64_t *")
+    lib.lt_reader_clock_pair(kind, ticks, ns)
+    return int(ticks[0]), int(ns[0])

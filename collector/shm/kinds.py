@@ -1,0 +1,27 @@
+"""The kinds of lock by the numbers that the library gives them."""
+
+from __future__ import annotations
+
+from locktop.collector.model import Kind
+from locktop.collector.native import lib
+
+KINDS: dict[int, Kind] = {
+    lib.LT_KIND_MUTEX: Kind.MUTEX,
+    lib.LT_KIND_RWLOCK: Kind.RWLOCK,
+    lib.LT_KIND_SPIN: Kind.SPIN,
+    lib.LT_KIND_SEM: Kind.SEM,
+    lib.LT_KIND_COND: Kind.COND,
+    lib.LT_KIND_BARRIER: Kind.BARRIER,
+    lib.LT_KIND_JOIN: Kind.JOIN,
+    lib.LT_KIND_ONCE: Kind.ONCE,
+    lib.LT_KIND_FUTEX: Kind.FUTEX,
+    lib.LT_KIND_CUSTOM: Kind.CUSTOM,
+}
+#: By number, for arrays of LT_KINDS.
+BY_NUMBER = tuple(KINDS.get(number, Kind.CUSTOM) for number in range(lib.LT_KINDS))
+KIND_SHIFT: int = lib.LT_KIND_SHIFT
+
+
+def kind_of(key: int) -> Kind | None:
+    """Return the kind in the key of a lock, None for one that there is not."""
+    return KINDS.get(key >> KIND_SHIFT)

@@ -1,0 +1,47 @@
+"""The names that the program gave its locks (locktop.h), out of its shared memory."""
+
+from __future__ import annotations
+
+from locktop.collector import native
+from locktop.collector.sanitize import clean
+from locktop.collector.shm import layout
+from locktop.collector.shm.segment import GrowingArray, SharedMemory
+
+_ADDRESS = (1 << native.lib.LT_KIND_SHIFT) - 1
+
+
+class GivenNames:
+    """Names by key. ``version`` grows whenever one changed."""
+
+    def __init__(self, memory: SharedMemory) -> None:
+        self._memory = memory
+        self._entries = GrowingArray(memory, layout.NAMES_AT, layout.NAME.size)
+        self._names: dict[int, str] = {}
+        self._changed = 0
+        self.version = 0
+
+    def refresh(self) -> None:
+        """Read what changed since. Raises LocktopError for a damaged file."""
+        raw = self._memory.read(layout.NAMES_CHANGED_AT, 4)
+        changed = int.from_bytes(raw, layout.BYTE_ORDER)
+        if changed == self._changed:
+            return
+        self._entries.refresh()
+        data = self._entries.copy()
+        names = {}
+        for at in range(0, len(data), layout.NAME.size):
+            entry = layout.NAME.at(data, at)
+            if entry.seq & 1:  # being changed: the next look sees the rest
+                changed = self._changed
+                known = self._names.get(entry.key)
+                if known:
+                    names[entry.key] = known
+            elif text := entry.text.partition(b"\0")[0]:
+                names[entry.key] = clean(text)
+        self._names, self._changed = names, changed
+        self.version += 1
+
+    def of(self, key: int) -> str:
+        """Return the name of the lock with this key (enum lt_kind in the top byte), "" if it was
+        given none."""
+        return self._names.get(key) or self._names.get(key & _ADDRESS, "")

@@ -1,0 +1,65 @@
+"""What the program did with its locks against the rules of pthreads, out of its shared memory."""
+
+from __future__ import annotations
+
+from locktop.collector.model import Misuse, MisuseKind
+from locktop.collector.native import lib
+from locktop.collector.shm import layout
+from locktop.collector.shm.clock import Clock
+from locktop.collector.shm.segment import GrowingArray, SharedMemory
+
+_KINDS = {
+    lib.LT_MISUSE_RELEASED_OTHERS: MisuseKind.RELEASED_OTHERS,
+    lib.LT_MISUSE_RELEASED_FREE: MisuseKind.RELEASED_FREE,
+    lib.LT_MISUSE_TAKEN_AGAIN: MisuseKind.TAKEN_AGAIN,
+    lib.LT_MISUSE_ENDED_HELD: MisuseKind.DESTROYED_HELD,
+    lib.LT_MISUSE_ENDED_WAITED: MisuseKind.DESTROYED_WAITED,
+    lib.LT_MISUSE_TWO_MUTEXES: MisuseKind.TWO_MUTEXES,
+    lib.LT_MISUSE_KEPT: MisuseKind.KEPT_AT_END,
+}
+
+
+class Misuses:
+    """The entries of one file, read anew when there are more."""
+
+    def __init__(self, memory: SharedMemory, clock: Clock) -> None:
+        self._memory = memory
+        self._clock = clock
+        self._entries = GrowingArray(memory, layout.MISUSES_AT, layout.MISUSE.size)
+        self._changed = 0
+        self._known: list[layout.MisuseEntry] = []
+
+    def read(self, now: int) -> tuple[Misuse, ...]:
+        """Return them, the first one first. ``now``: ticks. Raises LocktopError for a damaged
+        file."""
+        changed = int.from_bytes(self._memory.read(layout.MISUSES_CHANGED_AT, 8), layout.BYTE_ORDER)
+        if changed != self._changed:
+            self._changed = changed
+            self._entries.refresh()
+            data = self._entries.copy()
+            found = [layout.MISUSE.at(data, at) for at in range(0, len(data), layout.MISUSE.size)]
+            self._known = _added_up(found)
+        return tuple(
+            Misuse(
+                kind=_KINDS[entry.kind],
+                lock=entry.lock,
+                tid=entry.tid,
+                other=entry.other,
+                stack=entry.stack,
+                count=entry.count,
+                ago_s=self._clock.seconds(now - entry.first),
+            )
+            for entry in self._known
+        )
+
+
+def _added_up(entries: list[layout.MisuseEntry]) -> list[layout.MisuseEntry]:
+    """Two threads may have made an entry each for the same."""
+    found: dict[tuple[int, int, int], layout.MisuseEntry] = {}
+    for entry in entries:
+        if entry.kind not in _KINDS or not entry.count:
+            continue
+        key = entry.kind, entry.lock, entry.stack
+        first = found.get(key, entry._replace(count=0))
+        found[key] = first._replace(count=first.count + entry.count)
+    return sorted(found.values(), key=lambda entry: entry.first)

@@ -1,0 +1,1 @@
+"""Where snapshots come from: a preloaded process, or a process sampled from /proc."""

@@ -1,0 +1,208 @@
+"""A program that we started with the library: its output, its end, its exit status."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Self
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.sources import launch
+
+if TYPE_CHECKING:
+    from locktop.collector.analysis.idle.rules import Rules
+    from locktop.collector.sources.base import Source
+
+_ATTACH_WITHIN_S = 10.0
+_ATTACH_EVERY_S = 0.02
+_END_WITHIN_S = 5.0
+
+
+class EndedEarlyError(LocktopError):
+    """The program was over before it could be looked at."""
+
+
+class LaunchedProgram:
+    """Runs a program from ``with`` to its end, or beyond it if that is wanted."""
+
+    def __init__(
+        self,
+        program: str,
+        command: list[str],
+        level: str | None = None,
+        output: str | None = None,
+        keep: bool = False,
+    ) -> None:
+        """``program``: the file to run, ``command`` its arguments from the name on; ``output``:
+        path of a new file, None for a temporary one, or os.devnull; ``keep``: do not end it.
+        """
+        self._program = program
+        self._command = command
+        self._environment = {**os.environ, **launch.preload_environment(level)}
+        self._wanted_output = output
+        self._keep = keep
+        self._ended_by_us = False
+        self._told_to_end: int | None = None
+        self._may_leave = False
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    @property
+    def status(self) -> int:
+        """What to exit with; see `locktop run --help`."""
+        code = self._process.returncode
+        if self._ended_by_us or code is None:
+            return 0
+        return 128 - code if code < 0 else code
+
+    def __enter__(self) -> Self:
+        """Start it. Raises LocktopError."""
+        self._log, self.output = _open_output(self._command[0], self._wanted_output)
+        self._handlers = self._leave_when_told_to_end()
+        try:
+            self._process = subprocess.Popen(
+                self._command,
+                executable=self._program,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=subprocess.STDOUT,
+                # Keys pressed at our screen are not for it.
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._restore_handlers()
+            self._close_output()
+            raise LocktopError(f"cannot start {self._program}: {error.strerror}") from None
+        try:
+            self._may_leave = True
+            if self._told_to_end is not None:
+                raise SystemExit(128 + self._told_to_end)
+        except SystemExit:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End it, unless it is to be kept."""
+        self._end_unless_kept()
+        self._restore_handlers()
+        self._close_output()
+
+    def source(self, rules: Rules | None = None) -> Source:
+        """Attach as soon as its library is ready; ``rules``: see attach().
+
+        Raises EndedEarlyError when the program is over by then, else LocktopError.
+        """
+        from locktop.collector.sources.attach import attach
+
+        tries = int(_ATTACH_WITHIN_S / _ATTACH_EVERY_S)
+        for last in (n == tries - 1 for n in range(tries)):
+            try:
+                return attach(self.pid, rules, only_exact=True)
+            except LocktopError:
+                if last:
+                    raise
+            if self._ended_within(_ATTACH_EVERY_S):
+                break
+        raise EndedEarlyError(
+            f"{self._command[0]} {_how_ended(self._process.returncode)} before it could be looked "
+            f"at{self._output_end()}"
+        )
+
+    def told(self) -> list[str]:
+        """What the user should know at the end, one line each."""
+        lines = []
+        code = self._process.returncode
+        if code is None:
+            lines.append(f"{self._command[0]} goes on as process {self.pid}")
+        elif not self._ended_by_us:
+            lines.append(f"{self._command[0]} {_how_ended(code)}")
+        return lines + self.output_told()
+
+    def output_told(self) -> list[str]:
+        """Where its output went, if there is any; after the end of ``with``."""
+        if self.output.exists() and self._wanted_output != os.devnull:
+            return [f"its output is in {self.output}"]
+        return []
+
+    def _end_unless_kept(self) -> None:
+        for number in self._handlers:
+            signal.signal(number, signal.SIG_IGN)  # it has been said
+        if self._process.poll() is not None or self._keep:
+            return
+        self._ended_by_us = True
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            try:
+                os.killpg(self.pid, number)
+            except ProcessLookupError:
+                pass
+            if self._ended_within(_END_WITHIN_S):
+                return
+
+    def _ended_within(self, seconds: float) -> bool:
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def _leave_when_told_to_end(self) -> dict[int, Any]:
+        """From now on a signal to end unwinds, so that what was started is not left behind; the
+        screen has ways of its own, but only once it is there. Gives the handlers before."""
+        before: dict[int, Any] = {}
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            handler = signal.getsignal(number)
+            if handler is not signal.SIG_IGN:
+                before[number] = handler
+                signal.signal(number, self._leave)
+        return before
+
+    def _leave(self, number: int, _: object) -> None:
+        # Not while it is being started: it might run already, and nobody know of it.
+        self._told_to_end = number
+        if self._may_leave:
+            # Here, for what is raised may fall into __exit__, and stop that.
+            self._end_unless_kept()
+            raise SystemExit(128 + number)
+
+    def _restore_handlers(self) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+
+    def _close_output(self) -> None:
+        self._log.close()
+        if self._wanted_output is None and self.output.exists() and not self.output.stat().st_size:
+            self.output.unlink()
+
+    def _output_end(self) -> str:
+        """The last line that it wrote: most likely why it ended."""
+        if self._wanted_output == os.devnull:
+            return ""
+        written = self.output.read_bytes()[-400:].decode("utf-8", "replace").strip()
+        return f": {written.splitlines()[-1]}" if written else ""
+
+
+def _open_output(name: str, output: str | None) -> tuple[IO[bytes], Path]:
+    if output is None:
+        descriptor, path = tempfile.mkstemp(prefix=f"locktop-{Path(name).name}-", suffix=".log")
+        return os.fdopen(descriptor, "wb"), Path(path)
+    try:
+        return open(output, "wb" if output == os.devnull else "xb"), Path(output)
+    except FileExistsError:
+        raise LocktopError(f"{output} exists; give --output a new file") from None
+
+
+def _how_ended(code: int) -> str:
+    if code >= 0:
+        return f"exited with status {code}"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was ended by signal {-code}"

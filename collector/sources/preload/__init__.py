@@ -1,0 +1,1 @@
+"""The exact source: a process that runs with the library."""

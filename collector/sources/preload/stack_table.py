@@ -1,0 +1,51 @@
+"""The stacks that a snapshot refers to: read from the file once, named by the resolver."""
+
+from __future__ import annotations
+
+import struct
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.model import Frame
+from locktop.collector.native import lib
+from locktop.collector.shm import layout
+from locktop.collector.shm.segment import SharedMemory
+from locktop.collector.symbols.resolver import Resolver
+
+#: Stands at the outer end of a stack that was too deep to be kept whole.
+CUT = Frame(0, "(further callers were not kept)", None, None, "", 0)
+
+
+class StackFrames:
+    """Frames by stack id. A stack never changes once its id is out, so each is read once."""
+
+    def __init__(self, memory: SharedMemory, resolver: Resolver) -> None:
+        self._memory = memory
+        self._resolver = resolver
+        self._addresses: dict[int, tuple[int, ...]] = {}
+        self._cut: set[int] = set()
+
+    def of(self, stack: int) -> tuple[Frame, ...]:
+        """Return a stack's frames, innermost first; () for id 0 or a damaged one."""
+        if not stack:
+            return ()
+        frames = self._resolver.stack(stack, self.addresses(stack))
+        return (*frames, CUT) if stack in self._cut else frames
+
+    def addresses(self, stack: int) -> tuple[int, ...]:
+        """Return a stack's return addresses as recorded."""
+        found = self._addresses.get(stack)
+        if found is None:
+            try:
+                found = self._read(stack)
+            except LocktopError:
+                found = ()  # an id that leads out of the file
+            self._addresses[stack] = found
+        return found
+
+    def _read(self, stack: int) -> tuple[int, ...]:
+        at = stack * lib.LT_STACK_UNIT
+        depth = layout.STACK.at(self._memory.read(at, layout.STACK.size)).depth
+        if depth & lib.LT_STACK_CUT:
+            self._cut.add(stack)
+        depth = min(depth & ~lib.LT_STACK_CUT, lib.LT_STACK_MAX)
+        return struct.unpack(f"={depth}Q", self._memory.read(at + layout.STACK.size, 8 * depth))

@@ -1,0 +1,1 @@
+"""Questions about single threads, which both sources ask: stacks, activity, time."""

@@ -1,0 +1,1 @@
+"""The sampled source: a process that nobody prepared."""

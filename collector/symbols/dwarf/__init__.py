@@ -1,0 +1,1 @@
+"""DWARF: units, functions, lines and variables."""

@@ -1,0 +1,90 @@
+"""Which compilation unit's code lies at an address."""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+
+import msgpack
+
+from locktop.collector.symbols.dwarf.sections import DebugSections
+
+_MAX_LISTED = 256 << 20  # bytes
+_PADDING = 16  # bytes between functions that are nobody's
+
+Row = tuple[int, int, int]  # low, high, offset of the unit
+
+
+class UnitRows:
+    """Ranges in order of address, each with the offset of its unit in .debug_info."""
+
+    def __init__(self, lows: array[int], highs: array[int], units: array[int]) -> None:
+        self.lows = lows
+        self.highs = highs
+        self.units = units
+
+    def find(self, address: int) -> int | None:
+        """Return the offset of the unit whose code the address is."""
+        at = bisect_right(self.lows, address) - 1
+        return self.units[at] if at >= 0 and address < self.highs[at] else None
+
+    def packed(self) -> bytes:
+        """Return the rows as bytes."""
+        tables = [table.tobytes() for table in (self.lows, self.highs, self.units)]
+        data: bytes = msgpack.packb(tables)
+        return data
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> UnitRows:
+        """Return the rows that ``packed()`` made bytes of; raises ValueError for any others."""
+        try:
+            lows, highs, units = (array("Q", table) for table in msgpack.unpackb(data))
+        except Exception:
+            raise ValueError("no ranges of units") from None
+        if not len(lows) == len(highs) == len(units):
+            raise ValueError("no ranges of units")
+        return cls(lows, highs, units)
+
+
+def unit_rows(ranges: Iterable[Row]) -> UnitRows:
+    """Put ranges in order; those of one unit that follow each other become one."""
+    rows = UnitRows(array("Q"), array("Q"), array("Q"))
+    lows, highs, units = rows.lows, rows.highs, rows.units
+    for low, high, unit in sorted(ranges):
+        if lows and units[-1] == unit and low - highs[-1] < _PADDING:
+            highs[-1] = max(high, highs[-1])
+        else:
+            lows.append(low)
+            highs.append(high)
+            units.append(unit)
+    return rows
+
+
+def listed_ranges(sections: DebugSections) -> Iterator[Row]:
+    """The ranges of .debug_aranges, where a compiler wrote one."""
+    size = sections.size("aranges")
+    if size > _MAX_LISTED:
+        raise ValueError(".debug_aranges is larger than is sane")
+    data, at = sections.read("aranges", 0, size) if size else b"", 0
+    while at + 12 <= len(data):
+        begin, (size,) = at, struct.unpack_from("<I", data, at)
+        wide = size == 0xFFFFFFFF
+        if wide:
+            (size,) = struct.unpack_from("<Q", data, at + 4)
+        at += 14 if wide else 6  # size, version
+        (unit,) = struct.unpack_from("<Q" if wide else "<I", data, at)
+        at += 8 if wide else 4
+        width = data[at]
+        end = begin + size + (12 if wide else 4)
+        if width not in (4, 8) or end > len(data):
+            raise ValueError(".debug_aranges is damaged")
+        pair = struct.Struct("<QQ" if width == 8 else "<II")
+        at += 2
+        at += -(at - begin) % pair.size  # the pairs are aligned
+        part = data[at : at + (end - at) // pair.size * pair.size] if end > at else b""
+        for low, length in pair.iter_unpack(part):
+            if low and length:
+                yield low, low + length, unit
+        at = end

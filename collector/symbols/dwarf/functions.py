@@ -1,0 +1,143 @@
+"""The functions of a unit and, within each, the functions that were inlined into it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from locktop.collector.symbols.dwarf import abbrevs as dw
+from locktop.collector.symbols.dwarf.abbrevs import Abbreviation, Attributes, Reference, leb
+from locktop.collector.symbols.dwarf.units import Unit
+
+_SUBPROGRAM, _INLINED = 0x2E, 0x1D
+# No code lies in arrays, classes, enumerations, structures, types of functions, unions, interfaces:
+# they are stepped over at once where the compiler says where they end.
+_WITHOUT_CODE = frozenset({
+    0x01, 0x02, 0x04, 0x13, 0x15, 0x17, 0x38,
+})  # fmt: skip
+_MAX_FUNCTIONS = 2_000_000
+_MAX_RANGES = 1_000_000
+_DEEPEST = 2_000
+_MAX_HOPS = 16
+_PASS, _STEP_OVER, _FUNCTION = 0, 1, 2
+
+
+@dataclass(slots=True)
+class Functions:
+    """Functions in the order of their entries: each after the one that it was inlined into."""
+
+    origins: list[Reference] = field(default_factory=list)  # to the entry that has the name
+    parents: list[int] = field(default_factory=list)  # inlined into which one, -1 for none
+    call_files: list[int] = field(default_factory=list)  # where the inlined call stood
+    call_lines: list[int] = field(default_factory=list)
+    ranges: list[tuple[int, int, int]] = field(default_factory=list)  # low, high, function
+    with_code: set[int] = field(default_factory=set)
+
+
+def read_functions(unit: Unit) -> Functions:
+    """Walk over a unit's entries.
+
+    Raises ValueError, IndexError or struct.error where they are damaged.
+    """
+    data, found = unit.data, Functions()
+    kinds = {
+        code: (_kind(a), a.size, a.children, *a.sibling, a)
+        for code, a in unit.abbreviations.items()
+    }
+    at, end, start = unit.first - unit.offset, len(data), unit.offset
+    context = -1  # the function that the entries lie in
+    outer: list[int] = []  # for each entry that is open, what was around it
+    while at < end:
+        entry = at
+        code = data[at]
+        at += 1
+        if code >= 0x80:
+            code, at = leb(data, entry)
+        if not code:
+            if len(outer) < 2:
+                break  # the unit's own
+            context = outer.pop()
+            continue
+        kind, size, children, sibling, width, abbreviation = kinds[code]
+        inside = context
+        if kind == _STEP_OVER:
+            next_at = int.from_bytes(data[at + sibling : at + sibling + width], "little")
+            if next_at < at + size:
+                raise ValueError("an entry is followed by an earlier one")
+            at = next_at
+            continue
+        if kind == _PASS:
+            at = at + size if size >= 0 else abbreviation.skip(data, at)
+        else:
+            attributes, at = abbreviation.read(data, at)
+            inside = _add(found, unit, abbreviation, attributes, start + entry, context)
+            if children and inside not in found.with_code and dw.SIBLING in attributes:
+                # Discarded by the linker, as all but one of a template's functions that are alike.
+                next_at = attributes[dw.SIBLING][1]
+                if next_at < at:
+                    raise ValueError("an entry is followed by an earlier one")
+                at = next_at
+                continue
+        if children:
+            outer.append(context)
+            context = inside
+            if len(outer) > _DEEPEST:
+                raise ValueError("entries lie too deep")
+    return found
+
+
+def _kind(abbreviation: Abbreviation) -> int:
+    attributes, tag = abbreviation.attributes, abbreviation.tag
+    if tag in (_SUBPROGRAM, _INLINED) and (dw.LOW_PC in attributes or dw.RANGES in attributes):
+        return _FUNCTION
+    # Declarations, and functions as they are written; those that came of one in another unit may
+    # hold lambdas with code.
+    only_said = tag == _SUBPROGRAM and dw.ABSTRACT_ORIGIN not in attributes
+    without_code = tag in _WITHOUT_CODE or only_said
+    told = abbreviation.children and abbreviation.sibling[1]
+    return _STEP_OVER if without_code and told else _PASS
+
+
+def _add(
+    found: Functions,
+    unit: Unit,
+    abbreviation: Abbreviation,
+    attributes: Attributes,
+    entry: int,
+    context: int,
+) -> int:
+    """Enter a function; return its number."""
+    number, inlined = len(found.origins), abbreviation.tag == _INLINED
+    # Within code that was discarded addresses count from 0, where other code may lie.
+    discarded = context >= 0 and context not in found.with_code
+    ranges = [] if discarded else unit.ranges(attributes)
+    if number >= _MAX_FUNCTIONS or len(found.ranges) + len(ranges) > _MAX_RANGES:
+        raise ValueError("a unit has too many functions")
+    if ranges:
+        found.with_code.add(number)
+    found.origins.append(attributes.get(dw.ABSTRACT_ORIGIN, (dw.FORM_REF_ADDR, entry)))
+    found.parents.append(context if inlined else -1)
+    found.call_files.append(attributes.get(dw.CALL_FILE, (0, 0))[1] if inlined else 0)
+    found.call_lines.append(attributes.get(dw.CALL_LINE, (0, 0))[1] if inlined else 0)
+    found.ranges += [(low, high, number) for low, high in ranges]
+    return number
+
+
+def function_name(unit: Unit, origin: Reference) -> bytes:
+    """Return a function's name, mangled where there is such a one; "" if it has none here."""
+    plain = b""
+    for _ in range(_MAX_HOPS):
+        entry = unit.follow(origin)
+        if entry is None:
+            break
+        unit, offset = entry
+        attributes = unit.entry(offset)
+        for attribute in (dw.LINKAGE_NAME, dw.MIPS_LINKAGE_NAME):
+            if attribute in attributes:
+                return unit.string(attributes[attribute])
+        if dw.NAME in attributes:
+            plain = plain or unit.string(attributes[dw.NAME])
+        further = attributes.get(dw.ABSTRACT_ORIGIN) or attributes.get(dw.SPECIFICATION)
+        if further is None:
+            break
+        origin = further
+    return plain

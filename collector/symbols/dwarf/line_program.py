@@ -1,0 +1,256 @@
+"""The line table of a unit: which line of which file each instruction comes from."""
+
+from __future__ import annotations
+
+import posixpath
+from array import array
+from typing import NamedTuple
+
+from locktop.collector.symbols.dwarf.abbrevs import (
+    FORM_LINE_STRP,
+    FORM_STRING,
+    FORM_STRP,
+    Layout,
+    leb,
+    sleb,
+)
+from locktop.collector.symbols.dwarf.sections import DebugSections
+
+_MAX_PROGRAM = 64 << 20  # bytes
+_MAX_FILES = 100_000
+_PATH = 1  # DW_LNCT_path
+_DATA16, _BLOCK = 0x1E, 0x09
+
+
+class Lines(NamedTuple):
+    """Rows in order of address; each holds until the next. Line 0 is no line."""
+
+    addresses: array[int]
+    files: array[int]  # indexes into names
+    lines: array[int]
+    names: list[str]  # of the files, without their directories
+
+    @classmethod
+    def none(cls) -> Lines:
+        """Return a table without rows."""
+        return cls(array("Q"), array("I"), array("I"), [])
+
+
+class _Header(NamedTuple):
+    at: int  # where the program begins
+    min_instruction: int
+    line_base: int
+    line_range: int
+    opcode_base: int
+    operands: bytes  # of each standard opcode
+    names: list[str]
+    version: int
+
+
+def read_lines(sections: DebugSections, offset: int) -> Lines:
+    """Return the table at an offset in .debug_line.
+
+    Raises ValueError, IndexError or struct.error where it is damaged.
+    """
+    size, at = sections.number("line", offset, 4), 4
+    offset_size = 4
+    if size == 0xFFFFFFFF:
+        size, at, offset_size = sections.number("line", offset + 4, 8), 12, 8
+    if size > _MAX_PROGRAM:
+        raise ValueError("a line table is larger than is sane")
+    data = sections.read("line", offset, at + size)
+    header = _header(sections, data, at, offset_size)
+    return _sorted(*_run(data, header), header.names)
+
+
+def _header(sections: DebugSections, data: bytes, at: int, offset_size: int) -> _Header:
+    version = int.from_bytes(data[at : at + 2], "little")
+    at += 2
+    address_size = 8
+    if not 2 <= version <= 5:
+        raise ValueError(f"version {version} of line tables is not known")
+    if version >= 5:
+        address_size = data[at]
+        at += 2
+    begins = at + offset_size + int.from_bytes(data[at : at + offset_size], "little")
+    at += offset_size
+    min_instruction = data[at]
+    at += 2 if version >= 4 else 1  # operations of an instruction: of VLIW machines
+    line_base = data[at + 1] - 256 if data[at + 1] >= 128 else data[at + 1]
+    line_range, opcode_base = data[at + 2], data[at + 3]
+    at += 4
+    operands = b"\0" + data[at : at + opcode_base - 1]
+    at += opcode_base - 1
+    if not line_range or not opcode_base:
+        raise ValueError("a line table is damaged")
+    if version >= 5:
+        layout = Layout(version, address_size, offset_size)
+        _, at = _table(sections, data, at, layout)  # directories
+        names, at = _table(sections, data, at, layout)
+    else:
+        names = _old_names(data, at)
+    return _Header(
+        begins, min_instruction, line_base, line_range, opcode_base, operands, names, version
+    )
+
+
+def _old_names(data: bytes, at: int) -> list[str]:
+    while data[at]:  # directories
+        at = data.index(0, at) + 1
+    at += 1
+    names = [""]  # counted from 1
+    while data[at] and len(names) < _MAX_FILES:
+        end = data.index(0, at)
+        names.append(_base_name(data[at:end]))
+        at = end + 1
+        for _ in range(3):  # directory, time, size
+            _, at = leb(data, at)
+    return names
+
+
+def _table(sections: DebugSections, data: bytes, at: int, layout: Layout) -> tuple[list[str], int]:
+    fields = []
+    count, at = data[at], at + 1
+    for _ in range(count):
+        content, at = leb(data, at)
+        form, at = leb(data, at)
+        fields.append((content, form))
+    count, at = leb(data, at)
+    if count > _MAX_FILES:
+        raise ValueError("a line table has too many files")
+    names = []
+    for _ in range(count):
+        name = b""
+        for content, form in fields:
+            value, at = _value(sections, data, at, form, layout)
+            if content == _PATH:
+                name = value
+        names.append(_base_name(name))
+    return names, at
+
+
+def _value(
+    sections: DebugSections, data: bytes, at: int, form: int, layout: Layout
+) -> tuple[bytes, int]:
+    """Return the text of a value, if it is one, and where it ends."""
+    if form == FORM_STRING:
+        end = data.index(0, at)
+        return data[at:end], end + 1
+    if form == _BLOCK:
+        length, at = leb(data, at)
+        return b"", at + length
+    size = layout.size(form)
+    if size < 0:
+        return b"", leb(data, at)[1]
+    if form in (FORM_LINE_STRP, FORM_STRP):
+        offset = int.from_bytes(data[at : at + size], "little")
+        return sections.string("line_str" if form == FORM_LINE_STRP else "str", offset), at + size
+    return b"", at + size
+
+
+def _base_name(path: bytes) -> str:
+    return posixpath.basename(path).decode("utf-8", "replace")
+
+
+_Sequence = tuple[int, int, int]  # lowest address, first row, row after its last
+
+
+def _run(  # noqa: C901 - one loop without calls: it runs for each row of a table of maybe 100,000
+    data: bytes, header: _Header
+) -> tuple[list[_Sequence], list[int], list[int], list[int]]:
+    """Run the program that makes the table: sequences of rows, each row a place in three lists."""
+    base, width, scale = header.opcode_base, header.line_range, header.min_instruction
+    advances = [(op - base) // width * scale if op >= base else 0 for op in range(256)]
+    deltas = [header.line_base + (op - base) % width if op >= base else 0 for op in range(256)]
+    advance_of_255 = advances[255]
+    addresses: list[int] = []
+    files: list[int] = []
+    lines: list[int] = []
+    sequences: list[_Sequence] = []
+    first, address, file, line = 0, 0, 1, 1
+    last_file = last_line = -1
+    operands = header.operands
+    at, end = header.at, len(data)
+    while at < end:
+        op = data[at]
+        at += 1
+        if op >= base:
+            address += advances[op]
+            line += deltas[op]
+        elif op == 5:  # the column
+            while data[at] >= 0x80:
+                at += 1
+            at += 1
+            continue
+        elif op == 6 and not operands[6]:  # whether it is a statement
+            continue
+        elif op == 3:  # advance the line
+            value = data[at]
+            at += 1
+            if value >= 0x40:
+                value, at = sleb(data, at - 1)
+            line += value
+            continue
+        elif op == 1:  # copy
+            pass
+        elif op == 2:  # advance the address
+            value, at = leb(data, at)
+            address += value * scale
+            continue
+        elif op == 4:
+            file, at = leb(data, at)
+            continue
+        elif op == 8:  # advance the address as opcode 255 would
+            address += advance_of_255
+            continue
+        elif op == 9:
+            address += int.from_bytes(data[at : at + 2], "little")
+            at += 2
+            continue
+        elif op:  # of no use here
+            for _ in range(operands[op]):
+                _, at = leb(data, at)
+            continue
+        else:
+            length, at = leb(data, at)
+            if not length:
+                raise ValueError("a line table is damaged")
+            kind, value_at, at = data[at], at + 1, at + length
+            if kind == 2:  # set the address
+                address = int.from_bytes(data[value_at:at], "little")
+            if kind != 1:  # the end of a sequence
+                continue
+            addresses.append(address)
+            files.append(0)
+            lines.append(0)
+            sequences.append((addresses[first], first, len(addresses)))
+            first, address, file, line = len(addresses), 0, 1, 1
+            last_line = -1
+            continue
+        if line != last_line or file != last_file:
+            addresses.append(address)
+            files.append(file)
+            lines.append(line)
+            last_line, last_file = line, file
+    return sequences, addresses, files, lines
+
+
+def _sorted(
+    sequences: list[_Sequence],
+    addresses: list[int],
+    files: list[int],
+    lines: list[int],
+    names: list[str],
+) -> Lines:
+    """Put the sequences in order, without those of code that was discarded: it lies at 0."""
+    kept = Lines.none()._replace(names=names)
+    end = 0
+    for low, first, last in sorted(sequences):
+        part = addresses[first:last]
+        # They must rise; where they do not this sequence is damaged.
+        if low and low >= end and part[-1] > low and not any(map(int.__gt__, part, part[1:])):
+            kept.addresses.fromlist(part)
+            kept.files.fromlist([file if file < len(names) else 0 for file in files[first:last]])
+            kept.lines.fromlist([n if 0 < n < 1 << 31 else 0 for n in lines[first:last]])
+            end = part[-1]
+    return kept

@@ -1,0 +1,86 @@
+"""The debug sections of one file, read piece by piece: a large program has hundreds of megabytes.
+
+Numbers are little-endian, as on all machines that the library is for; other files have no sections.
+"""
+
+from __future__ import annotations
+
+from locktop.collector.symbols.elf.file import ElfFile, Section
+
+_WINDOW = 64 << 10  # bytes that any one list, table or string may have
+_READ = 1 << 20  # bytes read at a time
+
+
+class DebugSections:
+    """Bytes of ``.debug_*`` sections, called by their names without that and without ``suffix``.
+
+    What lies outside a section raises ValueError.
+    """
+
+    def __init__(self, file: ElfFile, suffix: str = "") -> None:
+        self._file = file
+        self._suffix = suffix
+        self._sections: dict[str, Section | None] = {}
+        self._sizes: dict[str, int] = {}
+        self._unpacked: dict[str, bytes] = {}
+        self._windows: dict[str, tuple[int, bytes]] = {}
+
+    def size(self, name: str) -> int:
+        """Return a section's size in bytes, unpacked; 0 if there is none."""
+        size = self._sizes.get(name)
+        if size is None:
+            section = self._section(name)
+            size = self._sizes[name] = self._file.size(section) if section is not None else 0
+        return size
+
+    def read(self, name: str, offset: int, size: int) -> bytes:
+        """Return ``size`` bytes at ``offset``."""
+        section = self._section(name)
+        if section is None:
+            raise ValueError(f"there is no .debug_{name}")
+        if not self._file.is_compressed(section):
+            return self._file.part(section, offset, size)
+        if name not in self._unpacked:
+            self._unpacked[name] = self._file.data(section)
+        data = self._unpacked[name][offset : offset + size]
+        if min(offset, size) < 0 or len(data) < size:
+            raise ValueError(f".debug_{name} is cut off")
+        return data
+
+    def window(self, name: str, offset: int) -> tuple[bytes, int]:
+        """Return bytes, and where in them ``offset`` is; 64 KB follow, if the section has them."""
+        start, data = self._windows.get(name, (0, b""))
+        size = self.size(name)
+        if not start <= offset <= offset + min(_WINDOW, size - offset) <= start + len(data):
+            if not 0 <= offset < size:
+                raise ValueError(f"{offset} is not in .debug_{name}")
+            start, data = offset, self.read(name, offset, min(_READ, size - offset))
+            self._windows[name] = start, data
+        return data, offset - start
+
+    def string(self, name: str, offset: int) -> bytes:
+        """Return the string that begins at ``offset``."""
+        data, at = self.window(name, offset)
+        return data[at : data.index(0, at)]
+
+    def number(self, name: str, offset: int, size: int) -> int:
+        """Return the number of ``size`` bytes at ``offset``."""
+        data, at = self.window(name, offset)
+        if at + size > len(data):
+            raise ValueError(f".debug_{name} is cut off")
+        return int.from_bytes(data[at : at + size], "little")
+
+    def rest(self) -> None:
+        """Let go of what was read; it can be read again."""
+        self._unpacked.clear()
+        self._windows.clear()
+
+    def _section(self, name: str) -> Section | None:
+        if name not in self._sections:
+            # The index of a file that holds many split units has a name of its own.
+            suffix = "" if name == "cu_index" else self._suffix
+            titles = (f".debug_{name}{suffix}", f".zdebug_{name}{suffix}")
+            found = (self._file.section(title) for title in titles)
+            content = (s for s in found if s is not None and s.has_content)
+            self._sections[name] = next(content, None) if self._file.little_endian else None
+        return self._sections[name]

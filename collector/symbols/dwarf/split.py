@@ -1,0 +1,81 @@
+"""Debug information that was left beside the program: .dwo files, or all of them in one .dwp."""
+
+from __future__ import annotations
+
+import posixpath
+import struct
+from collections.abc import Iterator, Sequence
+
+from locktop.collector.symbols.dwarf import abbrevs as dw
+from locktop.collector.symbols.dwarf.sections import DebugSections
+from locktop.collector.symbols.dwarf.units import COMPILED, Part, Unit, Units
+from locktop.collector.symbols.elf.file import ElfFile
+from locktop.collector.symbols.safe_open import open_regular
+
+_MAX_UNITS = 1 << 20
+_MAX_COLUMNS = 64
+#: Columns of the index in a .dwp file (DWARF 5, 7.3.5.3); those of DWARF 4 have the same numbers.
+_INFO, _ABBREV, _STR_OFFSETS, _RNGLISTS = 1, 3, 6, 8
+
+
+class SplitFiles:
+    """Finds the units that a program's units stand for.
+
+    ``path`` is where the program lies in the first of ``roots``.
+    """
+
+    def __init__(self, path: str, roots: Sequence[str]) -> None:
+        self._path = path
+        self._roots = roots
+        self._packages: list[Units] | None = None
+
+    def find(self, skeleton: Unit) -> Unit | None:
+        """Return the unit that holds the entries, None if its file is not here."""
+        for path in self._paths(skeleton):
+            for units in self._open(path):
+                for unit in units:
+                    if unit.type in COMPILED and unit.id == skeleton.id:
+                        return Unit(units, unit.offset, skeleton)
+        if self._packages is None:
+            self._packages = list(self._open(f"{self._path}.dwp"))
+        for package in self._packages:
+            part = _part(package.sections, skeleton.id)
+            if part is not None:
+                return Unit(package, part.info, skeleton, part)
+        return None
+
+    def _paths(self, skeleton: Unit) -> list[str]:
+        name, directory = skeleton.dwo_name, ""
+        if dw.COMP_DIR in skeleton.top:
+            directory = skeleton.string(skeleton.top[dw.COMP_DIR]).decode(
+                "utf-8", "surrogateescape"
+            )
+        beside = posixpath.join(posixpath.dirname(self._path), posixpath.basename(name))
+        return [posixpath.join(directory, name), beside]
+
+    def _open(self, path: str) -> Iterator[Units]:
+        for root in self._roots:
+            file = open_regular(root + path) if path.startswith("/") else None
+            if file is not None:
+                try:
+                    yield Units(DebugSections(ElfFile(file), ".dwo"))
+                except ValueError:  # no ELF file
+                    continue
+
+
+def _part(sections: DebugSections, unit_id: int) -> Part | None:
+    """Return where in a .dwp file a unit's parts begin."""
+    data = sections.read("cu_index", 0, sections.size("cu_index"))
+    version, columns, units, slots = struct.unpack_from("<IIII", data)
+    if version & 0xFFFF not in (2, 5) or columns > _MAX_COLUMNS or max(units, slots) > _MAX_UNITS:
+        raise ValueError("an index of split units is damaged")
+    ids = struct.unpack_from(f"<{slots}Q", data, 16)
+    rows = struct.unpack_from(f"<{slots}I", data, 16 + 8 * slots)
+    table = 16 + 12 * slots
+    kinds = struct.unpack_from(f"<{columns}I", data, table)
+    row = next((rows[n] for n in range(slots) if ids[n] == unit_id and rows[n]), 0)
+    if not row:
+        return None
+    offsets = struct.unpack_from(f"<{columns}I", data, table + 4 * columns * row)
+    at = dict(zip(kinds, offsets, strict=True))
+    return Part(at.get(_INFO, 0), at.get(_ABBREV, 0), at.get(_STR_OFFSETS, 0), at.get(_RNGLISTS, 0))

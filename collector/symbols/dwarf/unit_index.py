@@ -1,0 +1,160 @@
+"""What is known of one compilation unit's code, in tables that can be kept: by address the source
+line, the function, and the functions inlined there."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgpack
+
+from locktop.collector.symbols.dwarf.functions import Functions
+from locktop.collector.symbols.dwarf.line_program import Lines
+
+#: Raised when what is written changes, or what it means.
+_FORMAT = (1, sys.byteorder)
+_DEEPEST = 500  # functions inlined into each other
+_NOTHING = -1
+# What array.array calls its items, in the order of UnitIndex.
+_ADDRESS, _NUMBER, _SIGNED = "Q", "I", "i"
+
+
+class Place(NamedTuple):
+    """A place in the source; "" and 0 where a part of it is not known."""
+
+    function: str  # as in the file: mangled
+    file: str  # without its directory
+    line: int
+
+
+class UnitIndex:
+    """Each table is sorted by address; a row holds until the next one."""
+
+    def __init__(self, tables: tuple[array[int], ...], strings: list[str]) -> None:
+        (
+            self._lines_at,
+            self._files,
+            self._lines,
+            self._functions_at,
+            self._functions,
+            self._parents,
+            self._names,
+            self._call_files,
+            self._call_lines,
+        ) = self._tables = tables
+        self._strings = strings
+        self.size = sum(len(table) * table.itemsize for table in tables)  # bytes, nearly
+
+    def find(self, address: int) -> tuple[Place, ...]:
+        """Return the places of a link-time address, innermost first: functions that were inlined,
+        then the one that the code belongs to. () where nothing is known."""
+        try:
+            return tuple(self._places(address))
+        except IndexError:  # kept by somebody else than us
+            return ()
+
+    def _places(self, address: int) -> Iterator[Place]:
+        file, line = self._line(address)
+        at = bisect_right(self._functions_at, address) - 1
+        function = self._functions[at] if at >= 0 else _NOTHING
+        if function < 0 and line:
+            yield Place("", str(self._strings[file]), line)
+        for _ in range(_DEEPEST):
+            if function < 0:
+                return
+            name = self._strings[self._names[function]]
+            yield Place(str(name), str(self._strings[file]), line)
+            file, line = self._call_files[function], self._call_lines[function]
+            function = self._parents[function]
+
+    def _line(self, address: int) -> tuple[int, int]:
+        at = bisect_right(self._lines_at, address) - 1
+        return (self._files[at], self._lines[at]) if at >= 0 else (0, 0)
+
+    def packed(self) -> bytes:
+        """Return the index as bytes."""
+        tables = [table.tobytes() for table in self._tables]
+        data: bytes = msgpack.packb((*_FORMAT, tables, self._strings))
+        return data
+
+
+_TYPECODES = (
+    _ADDRESS, _NUMBER, _NUMBER, _ADDRESS, _SIGNED, _SIGNED, _NUMBER, _NUMBER, _NUMBER,
+)  # fmt: skip
+
+
+def unpacked(data: bytes) -> UnitIndex:
+    """Return the index that ``packed()`` made bytes of; raises ValueError for any others."""
+    try:
+        version, order, packed, strings = msgpack.unpackb(data)
+        if (version, order) != _FORMAT or len(packed) != len(_TYPECODES):
+            raise ValueError
+        tables = tuple(array(code, part) for code, part in zip(_TYPECODES, packed, strict=True))
+        if not _fit(*tables) or not isinstance(strings, list):
+            raise ValueError
+    except Exception:
+        raise ValueError("no index of this version") from None
+    return UnitIndex(tables, strings)
+
+
+def _fit(
+    lines_at: array[int],
+    files: array[int],
+    lines: array[int],
+    functions_at: array[int],
+    functions: array[int],
+    *of_functions: array[int],
+) -> bool:
+    """Tell whether the tables are of the same lengths; what they say is looked at when asked."""
+    return (
+        len(lines_at) == len(files) == len(lines)
+        and len(functions_at) == len(functions)
+        and len(set(map(len, of_functions))) == 1
+    )
+
+
+def build(lines: Lines, functions: Functions, names: list[str]) -> UnitIndex:
+    """Make the index; ``names`` are the functions'."""
+    strings = {"": 0}
+    files = [_entered(strings, name) for name in lines.names] or [0]
+    segments = _segments(functions.ranges)
+    tables = (
+        lines.addresses,
+        array(_NUMBER, [files[file] for file in lines.files]),
+        lines.lines,
+        array(_ADDRESS, [address for address, _ in segments]),
+        array(_SIGNED, [function for _, function in segments]),
+        array(_SIGNED, functions.parents),
+        array(_NUMBER, [_entered(strings, name) for name in names]),
+        array(_NUMBER, [files[f] if f < len(files) else 0 for f in functions.call_files]),
+        array(_NUMBER, [line if line < 1 << 31 else 0 for line in functions.call_lines]),
+    )
+    return UnitIndex(tables, list(strings))
+
+
+def _entered(strings: dict[str, int], text: str) -> int:
+    return strings.setdefault(text, len(strings))
+
+
+def _segments(ranges: list[tuple[int, int, int]]) -> list[tuple[int, int]]:
+    """Return from which address on which function is the innermost, for ranges within ranges."""
+    found: list[tuple[int, int]] = []
+    context: list[tuple[int, int]] = []  # (end, function) of the ranges that are open
+
+    def close_until(address: int) -> None:
+        while context and context[-1][0] <= address:
+            end, _ = context.pop()
+            found.append((end, context[-1][1] if context else _NOTHING))
+
+    # Of ranges that are alike the one that comes later is the inner one.
+    for low, high, function in sorted(ranges, key=lambda r: (r[0], -r[1], r[2])):
+        close_until(low)
+        if context and high > context[-1][0]:
+            high = context[-1][0]
+        found.append((low, function))
+        context.append((high, function))
+    close_until(1 << 64)
+    return found

@@ -1,0 +1,1 @@
+"""ELF files: headers, sections, symbol tables, separate debug files."""

@@ -1,0 +1,108 @@
+"""Separate debug files: where a program's packages, or its builder, put what was stripped off.
+
+Looked for in the target's root and then in ours, where gdb looks too: by build id, then by the name
+in `.gnu_debuglink`. No server is asked (debuginfod): the tool opens no connection.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from locktop.collector.symbols.elf.file import ElfFile
+from locktop.collector.symbols.safe_open import OpenFile, open_regular
+
+_DEBUG = "/usr/lib/debug"
+_CHUNK = 1 << 20
+_LONGEST_LINK = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class DebugFile:
+    """An opened debug file."""
+
+    elf: ElfFile
+    file: OpenFile
+
+
+def find(elf: ElfFile, path: str, roots: Sequence[str]) -> DebugFile | str | None:
+    """Return the debug file of the program or library that lies at ``path`` in the first of
+    ``roots``; where there is only one of another build a line that says so, else None."""
+    refused = None
+    for name, checksum in _places(elf, path):
+        for root in roots:
+            debug = _opened(root + name)
+            if debug is None:
+                continue
+            if _is_of_build(debug, elf.build_id, checksum):
+                return debug
+            refused = f"{name} is of another build than {path}: not used"
+    return refused
+
+
+def supplement(elf: ElfFile, file: OpenFile, roots: Sequence[str]) -> ElfFile | None:
+    """Return the file that holds what ``elf``'s DWARF has in common with others' (made by dwz)."""
+    try:
+        link = elf.content(".gnu_debugaltlink") or b""
+        name, _, number = link[:_LONGEST_LINK].partition(b"\0")
+        build_id, path = number.hex(), posixpath.join(file.directory(), name.decode())
+    except (OSError, ValueError):
+        return None
+    for place in (*_by_build_id(build_id), path):
+        for root in roots if build_id else ():
+            other = _opened(root + place)
+            if other is not None and other.elf.build_id == build_id:
+                return other.elf
+    return None
+
+
+def _places(elf: ElfFile, path: str) -> Iterator[tuple[str, int | None]]:
+    """The paths where a debug file may be, each with the checksum that it then must have."""
+    for place in _by_build_id(elf.build_id):
+        yield place, None
+    link = _debug_link(elf)
+    if link is not None:
+        name, checksum = link
+        directory = posixpath.dirname(path)
+        for place in (directory, f"{directory}/.debug", _DEBUG + directory):
+            yield f"{place}/{name}", checksum
+
+
+def _by_build_id(build_id: str) -> list[str]:
+    return [f"{_DEBUG}/.build-id/{build_id[:2]}/{build_id[2:]}.debug"] if len(build_id) > 2 else []
+
+
+def _debug_link(elf: ElfFile) -> tuple[str, int] | None:
+    try:
+        data = (elf.content(".gnu_debuglink") or b"")[:_LONGEST_LINK]
+        name = data[: data.index(b"\0")].decode()
+        checksum = elf.number(data, len(name.encode()) + 4 & ~3)
+    except ValueError:
+        return None
+    return (name, checksum) if name and "/" not in name else None
+
+
+def _opened(path: str) -> DebugFile | None:
+    file = open_regular(path)
+    if file is None:
+        return None
+    try:
+        elf = ElfFile(file)
+    except ValueError:
+        return None
+    return DebugFile(elf, file) if elf.has_dwarf() or elf.section(".symtab") else None
+
+
+def _is_of_build(debug: DebugFile, build_id: str, checksum: int | None) -> bool:
+    if debug.elf.build_id or checksum is None:
+        return debug.elf.build_id == build_id
+    return not build_id and _checksum(debug.file) == checksum
+
+
+def _checksum(file: OpenFile) -> int:
+    value = at = 0
+    while part := file.read_at(at, _CHUNK):
+        value, at = zlib.crc32(part, value), at + len(part)
+    return value

@@ -1,0 +1,1 @@
+"""Names of code that was compiled at run time."""

@@ -1,0 +1,115 @@
+"""Names of compiled code out of /tmp/perf-PID.map, which Node.js, JVMs and others write for perf.
+
+Lines "START SIZE name", in hex. The file grows as the program compiles; what was read before is
+not read again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+import time
+
+from locktop.collector.linux import procfs
+from locktop.collector.symbols.jit import trusted_file
+from locktop.collector.symbols.jit.code_index import CodeIndex
+
+_LINE = re.compile(
+    rb"^(?:0x)?([0-9a-fA-F]{1,16})[ \t]+(?:0x)?([0-9a-fA-F]{1,16})[ \t]+(\S[^\n]*)", re.MULTILINE
+)
+_PIECE = 1 << 20
+_MAX = 256 << 20  # bytes read of one file
+_MAX_ENTRIES = 2_000_000
+_LONGEST_LINE = 4096
+_MARK = 64  # bytes that tell whether a file is still the one that was read
+_AGAIN_S = 1.0
+
+
+class PerfMap:
+    """The perf map of one process."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._fd = -1
+        self._index = CodeIndex()
+        self._read = 0
+        self._mark = b""
+        self._next_at = 0.0
+        self._name = ""
+        self.note = ""
+
+    def find(self, address: int) -> str | None:
+        """Return the name of the code at an address, as it is in the file; what was written last is
+        what lies there now."""
+        self._read_on()
+        at = self._index.find(address)
+        if at is None:
+            return None
+        with contextlib.suppress(OSError):
+            line = _LINE.match(os.pread(self._fd, _LONGEST_LINE, at))
+            if line is not None and 0 <= address - int(line[1], 16) < int(line[2], 16):
+                return line[3].decode("utf-8", "replace")
+        return None  # written over meanwhile
+
+    def read_no_more(self) -> None:
+        """Keep what is known: the process has ended, and another may come to its id."""
+        self._next_at = math.inf
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _read_on(self) -> None:
+        now = time.monotonic()
+        if now < self._next_at:
+            return
+        self._next_at = now + _AGAIN_S
+        with contextlib.suppress(OSError):
+            self._open()
+            self._read_lines(os.fstat(self._fd).st_size)
+
+    def _open(self) -> None:
+        """Open the file, or find that what is open is still it."""
+        if not self._name:
+            self._name = f"perf-{procfs.status(self._pid).namespace_pids[-1]}.map"
+        fd = trusted_file.opened(self._pid, "/tmp", self._name)
+        about = os.fstat(fd)
+        if self._is_open(about):
+            os.close(fd)
+            return
+        if not trusted_file.is_of_this_process(self._pid, about):
+            os.close(fd)
+            raise FileNotFoundError(self._name)
+        self.close()
+        self._fd, self._index, self._read, self._mark = fd, CodeIndex(), 0, b""
+
+    def _is_open(self, about: os.stat_result) -> bool:
+        """Some are written anew, whole, each time that they are asked for."""
+        if self._fd < 0 or about.st_size < self._read:
+            return False
+        known = os.fstat(self._fd)
+        same = (about.st_dev, about.st_ino) == (known.st_dev, known.st_ino)
+        return same and self._read_mark() == self._mark
+
+    def _read_mark(self) -> bytes:
+        start = max(0, self._read - _MARK)
+        return os.pread(self._fd, self._read - start, start)
+
+    def _read_lines(self, size: int) -> None:
+        while self._read < size:
+            if self._read >= _MAX or len(self._index) >= _MAX_ENTRIES:
+                self.note = f"/tmp/{self._name} is too large: its later part is not read"
+                break
+            piece = os.pread(self._fd, _PIECE, self._read)
+            end = piece.rfind(b"\n") + 1
+            if not end and len(piece) < _PIECE:
+                break  # a line that is being written
+            for line in _LINE.finditer(piece, 0, end):
+                start, length = int(line[1], 16), int(line[2], 16)
+                self._index.add(start, length, self._read + line.start())
+            self._read += end or len(piece)
+        self._mark = self._read_mark()

@@ -1,0 +1,29 @@
+"""An ELF file as a process has it in memory: where the file itself is not to be had.
+
+The kernel's vdso is in no file, and a library that was replaced by an update is still what the
+process runs. Only what is loaded can be read, so there are no sections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from locktop.collector.symbols.memory_map import Mapping
+
+
+class MappedImage:
+    """A source for ElfFile: the mappings of one file, or of what is like one."""
+
+    def __init__(self, read: Callable[[int, int], bytes], mappings: Sequence[Mapping]) -> None:
+        self._read = read
+        self._mappings = mappings
+        self.size = max(m.offset + m.end - m.start for m in mappings)
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Return up to ``size`` bytes at an offset in the file; fewer where no more is mapped."""
+        for mapping in self._mappings:
+            inside = offset - mapping.offset
+            if 0 <= inside < mapping.end - mapping.start:
+                size = min(size, mapping.end - mapping.start - inside)
+                return self._read(mapping.start + inside, size)
+        return b""

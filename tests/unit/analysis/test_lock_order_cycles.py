@@ -1,0 +1,319 @@
+"""Potential deadlocks in orders of locks, held against all schedules of random small programs."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from locktop.collector.analysis import lock_order_cycles
+from locktop.collector.analysis.lock_order_cycles import About, Found, HeldThen, Life, Order
+from locktop.collector.model import Confidence, OrderCycle
+
+MAIN = 1
+
+
+def cycles(
+    orders: Sequence[Order], lives: Mapping[int, Life], about: Mapping[int, About]
+) -> tuple[OrderCycle, ...]:
+    """Return those of locks that are known for sure."""
+    found = lock_order_cycles.find(orders, lives, about)
+    assert found.unproven == 0
+    return found.cycles
+
+
+# ---- random programs ----
+
+
+@dataclass(frozen=True)
+class Take:
+    """A lock is asked for."""
+
+    lock: int
+    shared: bool
+
+
+@dataclass(frozen=True)
+class Give:
+    """The lock taken last is given back."""
+
+
+@dataclass(frozen=True)
+class Create:
+    """A thread begins."""
+
+    thread: int
+
+
+@dataclass(frozen=True)
+class Join:
+    """The thread's end is waited for."""
+
+    thread: int
+
+
+Step = Take | Give | Create | Join
+
+
+@dataclass
+class Program:
+    """What each thread does; 0 is the first one."""
+
+    threads: list[list[Step]] = field(default_factory=list)
+
+
+def block(chance: random.Random, locks: list[int], rwlocks: set[int], depth: int) -> Iterator[Step]:
+    lock = chance.choice(locks)
+    yield Take(lock, lock in rwlocks and chance.random() < 0.6)
+    rest = [other for other in locks if other != lock]
+    for _ in range(chance.choice([0, 1, 1, 2]) if depth and rest else 0):
+        yield from block(chance, rest, rwlocks, depth - 1)
+    yield Give()
+
+
+def made(seed: int) -> Program:
+    chance = random.Random(seed)
+    locks = list(range(1, chance.randint(2, 4) + 1))
+    rwlocks = {lock for lock in locks if chance.random() < 0.4}
+    workers = chance.randint(1, 3)
+    program = Program([[]])
+    for _ in range(workers):
+        blocks = [block(chance, locks, rwlocks, 2) for _ in range(chance.randint(1, 2))]
+        program.threads.append([step for one in blocks for step in one])
+    first = program.threads[0]
+    living: list[int] = []
+    for worker in range(1, workers + 1):
+        if chance.random() < 0.4:
+            first.extend(block(chance, locks, rwlocks, 1))
+        first.append(Create(worker))
+        living.append(worker)
+        if chance.random() < 0.4:
+            first.append(Join(living.pop(chance.randrange(len(living)))))
+    if chance.random() < 0.4:
+        first.extend(block(chance, locks, rwlocks, 1))
+    return program
+
+
+# ---- all schedules ----
+
+
+def held_by(steps: list[Step], done: int) -> list[Take]:
+    held: list[Take] = []
+    for step in steps[:done]:
+        if isinstance(step, Take):
+            held.append(step)
+        elif isinstance(step, Give):
+            held.pop()
+    return held
+
+
+def deadlocks(program: Program) -> bool:
+    """Whether some schedule comes to a state from which no thread can go on, and some have not
+    ended. Readers go first, as in glibc unless a lock is made otherwise."""
+    threads = program.threads
+    begin = (0, *(-1 for _ in threads[1:]))  # how many steps each has done, -1 not created
+    ahead, seen = [begin], {begin}
+    while ahead:
+        state = ahead.pop()
+        held = [held_by(steps, max(at, 0)) for steps, at in zip(threads, state, strict=True)]
+        moved = False
+        for thread, at in enumerate(state):
+            if at < 0 or at == len(threads[thread]):
+                continue
+            step = threads[thread][at]
+            after = list(state)
+            after[thread] += 1
+            if isinstance(step, Take) and any(
+                other.lock == step.lock and not (other.shared and step.shared)
+                for who, locks in enumerate(held)
+                if who != thread
+                for other in locks
+            ):
+                continue
+            if isinstance(step, Join) and state[step.thread] != len(threads[step.thread]):
+                continue
+            if isinstance(step, Create):
+                after[step.thread] = 0
+            moved = True
+            following = tuple(after)
+            if following not in seen:
+                seen.add(following)
+                ahead.append(following)
+        if not moved and any(at < len(steps) for at, steps in zip(state, threads, strict=True)):
+            return True
+    return False
+
+
+# ---- what is noted of one run ----
+
+
+def noted(program: Program) -> tuple[list[Order], dict[int, Life]]:
+    """As the library does, of a run in which no thread met another one."""
+    orders: list[Order] = []
+    begun: dict[int, int] = {}
+    ended: dict[int, int] = {}
+    for thread, steps in enumerate(program.threads):
+        segment, held = 0, list[HeldThen]()
+        for at, step in enumerate(steps):
+            if isinstance(step, Take):
+                if held:
+                    who = ((thread + MAIN, segment),)
+                    orders.append(Order(1, step.lock, 0, step.shared, False, at, tuple(held), who))
+                held.append(HeldThen(step.lock, 0, step.shared, at))
+            elif isinstance(step, Give):
+                held.pop()
+            elif isinstance(step, Create):
+                begun[step.thread] = segment
+                segment += 1
+            else:
+                segment += 1
+                ended[step.thread] = segment
+    lives = {MAIN: Life(100, 0, 0, 0, 0)} | {
+        thread + MAIN: Life(
+            100 + thread, MAIN, segment, MAIN if thread in ended else 0, ended.get(thread, 0)
+        )
+        for thread, segment in begun.items()
+    }
+    return orders, lives
+
+
+def found(program: Program) -> tuple[OrderCycle, ...]:
+    orders, lives = noted(program)
+    return cycles(orders, lives, {lock: About() for lock in range(1, 5)})
+
+
+def test_told_exactly_where_some_schedule_deadlocks() -> None:
+    verdicts = {True: 0, False: 0}
+    nested = 0
+    for seed in range(1500):
+        program = made(seed)
+        told = found(program)
+        real = deadlocks(program)
+        assert bool(told) == real, f"seed {seed}: {program}"
+        assert all(cycle.confidence is Confidence.HIGH for cycle in told)
+        verdicts[real] += 1
+        nested += not real and bool(noted(program)[0])
+    assert min(verdicts.values()) > 100, verdicts
+    assert nested > 100
+
+
+# ---- particulars ----
+
+
+def order(
+    held: list[int], lock: int, *seen: int, stack: int = 1, life: int = 0, epoch: int = 1
+) -> Order:
+    return Order(
+        epoch, lock, life, False, False, stack,
+        tuple(HeldThen(one, 0, False, 0x10 + one) for one in held),
+        tuple((birth, 0) for birth in seen),
+    )  # fmt: skip
+
+
+LIVES = {birth: Life(1000 + birth, 0, 0, 0, 0) for birth in range(1, 300)}
+
+
+def certain(*locks: int) -> dict[int, About]:
+    return {lock: About() for lock in locks}
+
+
+def test_an_edge_says_who_and_where() -> None:
+    orders = [order([1], 2, 5, stack=7), order([2], 1, 6, stack=8)]
+    (cycle,) = cycles(orders, LIVES, certain(1, 2))
+    assert cycle.locks == (1, 2)
+    first, second = cycle.edges
+    assert (first.from_, first.to, first.tid, first.stack, first.site) == (1, 2, 1005, 7, 0x11)
+    assert (second.from_, second.to, second.tid, second.stack) == (2, 1, 1006, 8)
+    assert (cycle.confidence, cycle.why, cycle.classes) == (Confidence.HIGH, "", ())
+
+
+def test_another_life_or_epoch_is_no_cycle() -> None:
+    about = certain(1, 2)
+    assert not cycles([order([1], 2, 5, life=2), order([2], 1, 6)], LIVES, about)
+    assert not cycles([order([1], 2, 5, epoch=2), order([2], 1, 6)], LIVES, about)
+
+
+def test_threads_are_chosen_so_that_all_differ() -> None:
+    orders = [order([1], 2, 5, 6), order([2], 3, 5), order([3], 1, 6, 5, 7)]
+    (cycle,) = cycles(orders, LIVES, certain(1, 2, 3))
+    assert [edge.tid for edge in cycle.edges] == [1006, 1005, 1007]
+
+
+def test_where_one_lock_may_have_been_another_it_is_only_counted() -> None:
+    orders = [order([1], 2, 5), order([2], 1, 6)]
+    about = certain(1) | {2: About(lasts=False)}
+    assert lock_order_cycles.find(orders, LIVES, about) == Found((), unproven=1)
+    about[2] = About()
+    assert lock_order_cycles.find(orders, LIVES, about).unproven == 0
+
+
+def test_a_lock_is_known_by_its_mark_where_it_was_held_and_where_it_was_wanted() -> None:
+    about = certain(1) | {2: About(lasts=False)}
+    for wanted, held in ((True, True), (True, False), (False, True)):
+        first = replace(order([1], 2, 5), marked=wanted)
+        second = order([2], 1, 6)
+        second = replace(second, held=(replace(second.held[0], marked=held),))
+        found = lock_order_cycles.find([first, second], LIVES, about)
+        assert (len(found.cycles), found.unproven) == ((1, 0) if wanted and held else (0, 1))
+
+
+def test_what_is_proven_is_not_counted_again() -> None:
+    orders = [order([n], n + 100, 5, stack=1) for n in range(50)]
+    orders += [order([n + 100], n, 6, stack=2) for n in range(50)]
+    about = {
+        n: About(lasts=n % 100 == 7, class_name="left" if n < 100 else "right") for n in range(150)
+    }
+    found = lock_order_cycles.find(orders, LIVES, about)
+    assert [cycle.confidence for cycle in found.cycles] == [Confidence.HIGH]
+    assert found.unproven == 0
+
+
+def test_threads_of_which_nothing_is_kept_lower_the_confidence() -> None:
+    orders = [order([1], 2, 5), order([2], 1, 4000)]
+    (cycle,) = cycles(orders, LIVES, certain(1, 2))
+    assert cycle.confidence is Confidence.LOW
+    assert "created" in cycle.why
+    assert cycle.edges[1].tid == 0
+
+
+def test_the_surest_way_to_make_a_cycle_is_told() -> None:
+    cut = Order(1, 2, 0, False, True, 9, (HeldThen(1, 0, False, 1),), ((5, 0),))
+    orders = [cut, order([1, 3], 2, 5), order([2], 1, 6)]
+    (cycle,) = cycles(orders, LIVES, certain(1, 2, 3))
+    assert cycle.confidence is Confidence.HIGH
+    (cycle,) = cycles([cut, orders[2]], LIVES, certain(1, 2, 3))
+    assert cycle.confidence is Confidence.MEDIUM
+
+
+def test_many_locks_of_the_same_code_are_told_once() -> None:
+    orders = [order([n], n + 100, 5, stack=1) for n in range(50)]
+    orders += [order([n + 100], n, 6, stack=2) for n in range(50)]
+    about = {n: About(class_name="left" if n < 100 else "right") for n in range(150)}
+    (cycle,) = cycles(orders, LIVES, about)
+    assert cycle.confidence is Confidence.HIGH
+
+
+def test_a_long_ring_is_found_and_a_tangle_ends_in_time() -> None:
+    ring = [order([n], (n + 1) % 200, n + 1, stack=n) for n in range(200)]
+    (cycle,) = cycles(ring, LIVES, certain(*range(200)))
+    assert len(cycle.edges) == 200
+    tangle = [
+        order([n], m, n % 7 + 1, stack=n * 60 + m) for n in range(60) for m in range(60) if n != m
+    ]
+    begun = time.process_time()
+    assert cycles(tangle, LIVES, certain(*range(60)))
+    assert time.process_time() - begun < 10, "one thread alone makes each: far more than it takes"
+
+
+def test_many_orders_without_a_cycle_take_no_time() -> None:
+    orders = [order([n % 100], 100 + n, n % 5 + 1, stack=n) for n in range(15_000)]
+    begun = time.process_time()
+    assert not cycles(orders, LIVES, certain(*range(15_100)))
+    assert not lock_order_cycles.in_cycles(orders)
+    assert time.process_time() - begun < 10
+
+
+def test_which_locks_may_be_of_one() -> None:
+    orders = [order([1], 2, 5), order([2], 1, 5), order([2], 3, 6)]
+    assert lock_order_cycles.in_cycles(orders) == {1, 2}

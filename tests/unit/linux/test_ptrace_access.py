@@ -1,0 +1,133 @@
+"""Which right is missing, by what the kernel would go by, and what is said of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from locktop.collector.linux import ptrace_access
+from locktop.collector.linux.procfs import Identity
+from locktop.collector.linux.ptrace_access import Bar, Facts
+
+ALL = (1 << 41) - 1
+TRACE = 1 << 19  # CAP_SYS_PTRACE
+
+
+def user(uid: int, capabilities: int = 0, gid: int | None = None) -> Identity:
+    gids = (uid if gid is None else gid,) * 4
+    return Identity((uid,) * 4, gids, capabilities, capabilities)
+
+
+ANN, BOB, ROOT = user(1000), user(1001), user(0, ALL)
+CONTAINED = user(0, 0xA80425FB)  # Docker's root
+TWO = Identity((1000, 0, 0, 0), (1000,) * 4, 0, 0)
+OWN = Facts(ANN, ANN, is_dumpable=True, same_namespace=True)
+
+BARS = {
+    "another user's": (replace(OWN, theirs=BOB), Bar.USER),
+    "root's": (replace(OWN, theirs=ROOT), Bar.USER),
+    "of another group": (replace(OWN, theirs=user(1000, gid=5)), Bar.GROUP),
+    "of two users": (replace(OWN, theirs=TWO), Bar.USERS),
+    "undumpable": (replace(OWN, is_dumpable=False), Bar.UNDUMPABLE),
+    "of another namespace": (replace(OWN, same_namespace=False), Bar.NAMESPACE),
+    "with a capability": (replace(OWN, theirs=user(1000, 1 << 10)), Bar.CAPABILITIES),
+    "free to see": (OWN, Bar.OTHER),
+    "for a container's root": (replace(OWN, ours=CONTAINED, theirs=ANN), Bar.USER),
+    "for root, in another namespace": (replace(OWN, ours=ROOT, same_namespace=False), Bar.USER),
+    "for root": (replace(OWN, ours=ROOT), Bar.OTHER),
+    "for one with the capability": (replace(OWN, ours=user(1001, TRACE)), Bar.OTHER),
+}
+
+
+@pytest.mark.parametrize("name", BARS)
+@pytest.mark.parametrize("to_trace", [True, False])
+def test_what_the_kernel_refuses_for(name: str, to_trace: bool) -> None:
+    known, wanted = BARS[name]
+    assert ptrace_access.bar(known, to_trace) is wanted
+
+
+def test_by_elimination_a_process_of_root_keeps_itself_shut() -> None:
+    known = Facts(CONTAINED, CONTAINED)  # whose files in /proc are root's anyway
+    assert ptrace_access.bar(known, to_trace=False) is Bar.UNDUMPABLE
+    assert ptrace_access.bar(known, to_trace=True) is Bar.OTHER, "the first step was granted"
+    assert ptrace_access.bar(replace(known, scope=1), to_trace=True) is Bar.YAMA
+
+
+@pytest.mark.parametrize("scope", [0, 1, 2, 3])
+def test_yama_keeps_tracing_back_and_nothing_else(scope: int) -> None:
+    known = replace(OWN, scope=scope)
+    assert ptrace_access.bar(known, to_trace=True) is (Bar.YAMA if scope else Bar.OTHER)
+    assert ptrace_access.bar(known, to_trace=False) is Bar.OTHER
+    as_root = replace(known, ours=ROOT)
+    assert ptrace_access.bar(as_root, to_trace=True) is (Bar.YAMA if scope == 3 else Bar.OTHER)
+    undumpable = replace(known, is_dumpable=False)
+    assert ptrace_access.bar(undumpable, to_trace=True) is Bar.UNDUMPABLE, "it is asked for first"
+
+
+@pytest.mark.parametrize(
+    ("text", "scope"), [("0\n", 0), ("1\n", 1), ("3\n", 3), ("x", 0), (None, 0)]
+)
+def test_the_setting_is_read(text: str | None, scope: int, tmp_path: Path) -> None:
+    path = tmp_path / "ptrace_scope"
+    if text is not None:
+        path.write_text(text)
+    assert ptrace_access.yama_scope(str(path)) == scope
+
+
+PRELOAD = "start it with `locktop run"
+ZERO = "set that to 0"
+ANY = "LOCKTOP_PTRACER=any"
+AS_ROOT = "run locktop as root"
+CAPABILITY = "CAP_SYS_PTRACE"
+
+
+@pytest.mark.parametrize(
+    ("scope", "watched", "who", "cures"),
+    [
+        (1, False, "root and its ancestors alone", {AS_ROOT, ZERO, PRELOAD}),
+        (1, True, "root and its ancestors alone", {AS_ROOT, ZERO, ANY}),
+        (2, False, "root alone", {AS_ROOT, ZERO, PRELOAD}),
+        (2, True, "root alone", {AS_ROOT, ZERO}),
+        (3, False, "nobody until the next boot", {PRELOAD}),
+        (3, True, "nobody until the next boot", set()),
+    ],
+)
+def test_what_yama_leaves_to_do(scope: int, watched: bool, who: str, cures: set[str]) -> None:
+    said = ptrace_access.words(replace(OWN, scope=scope), Bar.YAMA, "ann (uid 1000)", watched)
+    assert f"may be traced by {who} (kernel.yama.ptrace_scope is {scope})" in said
+    assert {cure for cure in (AS_ROOT, ZERO, PRELOAD, ANY) if cure in said} == cures
+
+
+def said_of(known: Facts) -> str:
+    return ptrace_access.words(
+        known, ptrace_access.bar(known, to_trace=True), "bob (uid 1001)", False
+    )
+
+
+def test_whoever_is_told_to_look_may() -> None:
+    other = replace(OWN, theirs=BOB)
+    assert said_of(other) == "belongs to user bob (uid 1001); run locktop as that user or as root"
+    for known in (
+        replace(other, is_dumpable=False),
+        replace(other, theirs=user(1001, TRACE)),
+        replace(other, theirs=ROOT),
+    ):
+        assert said_of(known) == f"belongs to user bob (uid 1001); {AS_ROOT}"
+    library = "if it runs with the library (kernel.yama.ptrace_scope is"
+    assert f"{AS_ROOT}, or as that user {library} 1)" in said_of(replace(other, scope=1))
+    assert f"as that user or as root {library} 3)" in said_of(replace(other, scope=3))
+
+
+@pytest.mark.parametrize("theirs", [ANN, user(0, ALL)])
+def test_a_root_that_may_less_is_told_what_it_lacks(theirs: Identity) -> None:
+    said = said_of(replace(OWN, ours=CONTAINED, theirs=theirs))
+    assert CAPABILITY in said
+    assert AS_ROOT not in said
+
+
+def test_root_is_not_told_to_become_root() -> None:
+    for known, _ in BARS.values():
+        assert AS_ROOT not in said_of(replace(known, ours=ROOT)), known
+        assert AS_ROOT not in said_of(replace(known, ours=CONTAINED)), known

@@ -1,0 +1,142 @@
+"""Records of the ring: sound ones, damaged ones, and a writer that runs ahead."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from itertools import count
+from pathlib import Path
+
+import pytest
+from support.shared_file import SharedFile, mark, record
+
+from locktop.collector.native import Record, lib
+from locktop.collector.shm.clock import Clock
+from locktop.collector.shm.event_ring import (
+    FlightRecorder,
+    RawEvent,
+    RawMark,
+    decode,
+    decode_marks,
+    split,
+)
+from locktop.collector.shm.layout import THREAD
+from locktop.collector.shm.reader import Reader
+from locktop.collector.shm.segment import SharedMemory
+
+
+def test_every_field_comes_out() -> None:
+    one = record(
+        type=lib.LT_RECORD_TIMEOUT, kind=2, tid=3, lock=4, stack=5, holder=6,
+        start=2**63, wait=2**64 - 1, hold=9, site=10,
+    )  # fmt: skip
+    expected = RawEvent(lib.LT_RECORD_TIMEOUT, 2, 3, 4, 5, 6, 2**63, 2**64 - 1, 9, 10)
+    assert decode(one) == ([expected], 0)
+
+
+def test_a_damaged_record_costs_only_itself() -> None:
+    good = record(tid=1)
+    for bad in (b"\0" * 64, b"\xff" * 64, b"\x9b" * 64, good[:40] + good[:24], b"\xc1" * 64):
+        events, damaged = decode(good + bad + good + good)
+        assert ([event.tid for event in events], damaged) == ([1, 1, 1], 1)
+
+
+def test_noise_never_raises_and_never_yields_what_is_no_record() -> None:
+    chance = random.Random(1)
+    for _ in range(2000):
+        data = bytearray(record(tid=1, lock=2) * 4)
+        for _ in range(chance.randint(1, 6)):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        events, damaged = decode(bytes(data))
+        assert len(events) + damaged == 4
+        assert all(type(value) is int and 0 <= value < 2**64 for e in events for value in e)
+
+
+def test_marks_are_told_from_waits() -> None:
+    one, two = mark(7, 2**40, b"reload begins"), mark(8, 2**41, b"x" * 44)
+    rest, marks = split(record(tid=1) + one + record(tid=2) + two)
+    assert [event.tid for event in decode(rest)[0]] == [1, 2]
+    expected = [RawMark(7, 2**40, b"reload begins"), RawMark(8, 2**41, b"x" * 44)]
+    assert decode_marks(marks) == (expected, 0)
+
+
+def test_a_damaged_mark_costs_only_itself() -> None:
+    chance = random.Random(2)
+    good = mark(1, 2, b"good")
+    for _ in range(2000):
+        data = bytearray(mark(1, 2, b"text"))
+        for _ in range(chance.randint(1, 6)):
+            data[chance.randrange(1, len(data))] = chance.randrange(256)
+        marks, damaged = decode_marks([good, bytes(data), good])
+        assert len(marks) + damaged == 3
+        assert marks[0] == marks[-1] == RawMark(1, 2, b"good")
+
+
+class Ring:
+    """One thread's ring in a file, and who reads it."""
+
+    def __init__(self, directory: Path, capacity: int) -> None:
+        self.file = SharedFile()
+        self.block = self.file.add_thread(os.getpid())
+        self.capacity = capacity
+        self.file.give_ring(self.block, capacity, [])
+        path = self.file.save(directory)
+        self.memory = SharedMemory(os.open(path, os.O_RDWR), str(path))
+        self.reader = Reader(self.memory, Clock(self.memory.header()))
+        self.recorder = FlightRecorder(self.memory)
+        self.written = 0
+
+    def write(self, count: int) -> None:
+        for number in range(self.written, self.written + count):
+            at = self.block.ring + number % self.capacity * lib.LT_RECORD_SIZE
+            os.pwrite(self.memory.fd, record(tid=1, start=number), at)
+        self.written += count
+        head = self.file.offset_of(self.block) + _offset(THREAD, "ring_head")
+        os.pwrite(self.memory.fd, self.written.to_bytes(8, "little"), head)
+
+    def read(self, budget_s: float = 10.0) -> list[int]:
+        self.recorder.read(list(self.reader.read_threads().values()), budget_s)
+        return sorted(event.start for event in self.recorder.newest)
+
+
+def _offset(_: Record[object], field: str) -> int:  # type: ignore[type-var]
+    from locktop.collector.native import offset_of
+
+    return offset_of("struct lt_thread", field)
+
+
+def test_each_record_is_read_once(tmp_path: Path) -> None:
+    ring = Ring(tmp_path, 16)
+    ring.write(5)
+    assert ring.read() == [0, 1, 2, 3, 4]
+    assert ring.read() == [0, 1, 2, 3, 4]
+    ring.write(14)
+    assert ring.read() == list(range(19))
+    assert ring.recorder.lost == 0
+
+
+def test_what_was_overwritten_is_counted(tmp_path: Path) -> None:
+    ring = Ring(tmp_path, 16)
+    ring.write(5)
+    ring.read()
+    ring.write(40)
+    # The slot that comes next may be half written: 15 of 16 can be trusted.
+    assert ring.read() == [*range(5), *range(30, 45)]
+    assert ring.recorder.lost == 25
+
+
+def test_without_time_nothing_is_read_and_nothing_counted_as_lost_yet(tmp_path: Path) -> None:
+    ring = Ring(tmp_path, 16)
+    ring.write(5)
+    assert ring.read(budget_s=-1.0) == []
+    assert ring.recorder.lost == 0
+    assert ring.read() == [0, 1, 2, 3, 4]
+
+
+def test_on_a_busy_machine_all_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ring = Ring(tmp_path, 16)
+    ring.write(5)
+    hours = count(0.0, 3600.0)  # that pass while others run
+    monkeypatch.setattr(time, "monotonic", lambda: next(hours))
+    assert ring.read() == [0, 1, 2, 3, 4]

@@ -1,0 +1,226 @@
+"""A reading takes from the one before what has not changed: a reader that has read nothing before
+must say the same."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.shared_file import SharedFile, key
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.native import ffi, lib
+from locktop.collector.shm.clock import Clock
+from locktop.collector.shm.reader import Reader, Reading
+from locktop.collector.shm.segment import SharedMemory
+
+MUTEX, SEM = key(lib.LT_KIND_MUTEX, 0x1000), key(lib.LT_KIND_SEM, 0x2000)
+TIDS = (11, 12, 13)
+
+
+class Watched:
+    """A file of three threads that wait, and a reader that reads it again and again."""
+
+    def __init__(self, directory: Path) -> None:
+        self.file = file = SharedFile()
+        self.locks = [
+            file.add_lock(lib.LT_KIND_MUTEX, 0x1000),
+            file.add_lock(lib.LT_KIND_SEM, 0x2000),
+        ]
+        stack = file.add_stack([0x10, 0x20])
+        self.blocks = [file.add_thread(tid) for tid in TIDS]
+        for block in self.blocks:
+            entries: list[dict[str, int]] = [
+                {"key": MUTEX, "lock": self.locks[0], "acquisitions": 9, "contended": 2},
+                {"key": SEM, "lock": self.locks[1], "acquisitions": 5, "signals": 3},
+            ]
+            file.give_slots(block, 8, entries)
+            file.give_sites(block, 8, [{"lock": self.locks[0], "stack": stack, "count": 2}])
+            file.hold(block, self.locks[0], MUTEX, lib.LT_HELD_TIMED, 5)
+            file.wait(block, self.locks[1], SEM, since=5, stack=stack)
+        self.path = file.save(directory)
+        self.memory = SharedMemory(os.open(self.path, os.O_RDWR), str(self.path))
+        self.reader = Reader(self.memory, Clock(self.memory.header()))
+
+    def close(self) -> None:
+        self.memory.close()
+
+    def write(self) -> None:
+        """Let the file be what ``file`` is now."""
+        os.pwrite(self.memory.fd, self.file.data, 0)
+
+    def fresh(self) -> Reading:
+        """What a reader says that has read nothing before."""
+        return Reader(self.memory, Clock(self.memory.header())).read()
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[Watched]:
+    watched = Watched(tmp_path)
+    yield watched
+    watched.close()
+
+
+def same(reading: Reading, fresh: Reading) -> None:
+    """The same but for the time."""
+    assert [replace(one, now=0) for one in reading.threads] == [
+        replace(one, now=0) for one in fresh.threads
+    ]
+    assert (reading.sites, reading.blame, reading.left_out) == (
+        fresh.sites, fresh.blame, fresh.left_out,
+    )  # fmt: skip
+    assert [row._replace(**CHANGES) for row in reading.rows] == [
+        row._replace(**CHANGES) for row in fresh.rows
+    ]
+
+
+#: What a lock's row says of the time between two readings.
+CHANGES = dict.fromkeys(
+    (
+        "changed_acquisitions",
+        "changed_contended",
+        "changed_signals",
+        "changed_wait_ticks",
+        "changed_hold_ticks",
+    ),
+    0,
+)
+
+
+def test_who_did_nothing_stays_the_same_object_and_only_time_goes_on(watched: Watched) -> None:
+    first = list(watched.reader.read().threads)
+    before = [one.now for one in first]
+    again = watched.reader.read()
+    assert [one.block.tid for one in first] == list(TIDS)
+    assert all(one is other for one, other in zip(first, again.threads, strict=True))
+    assert all(one.now > then for one, then in zip(first, before, strict=True))
+    same(again, watched.fresh())
+
+
+def slot(watched: Watched, number: int) -> Any:
+    at = watched.blocks[1].slots + number * ffi.sizeof("struct lt_slot")
+    return watched.file._at("struct lt_slot", at)
+
+
+def held(watched: Watched) -> Any:
+    return watched.file._at("struct lt_held", watched.blocks[1].held)
+
+
+def takes_one_in_a_signal_handler(watched: Watched) -> None:
+    slot(watched, 0).counts.acquisitions += 1
+
+
+def posts(watched: Watched) -> None:
+    slot(watched, 1).counts.signals += 1
+
+
+def holds_one_more(watched: Watched) -> None:
+    watched.file.hold(watched.blocks[1], watched.locks[1], SEM)
+
+
+def holds_more_than_its_block_has_room_for(watched: Watched) -> None:
+    block = watched.blocks[1]
+    block.held_top = 0
+    watched.file.make_room_for_held(block, lib.LT_HELD_INLINE + 1)
+    watched.file.hold(block, watched.locks[0], MUTEX)
+
+
+def holds_another(watched: Watched) -> None:
+    held(watched).lock = watched.locks[1]
+
+
+def waits_anew(watched: Watched) -> None:
+    watched.blocks[1].wait.seq += 2
+
+
+def wakes(watched: Watched) -> None:
+    watched.blocks[1].wait.key = 0
+
+
+def ends(watched: Watched) -> None:
+    watched.blocks[1].state = lib.LT_THREAD_FREE
+
+
+def another_has_its_block(watched: Watched) -> None:
+    watched.blocks[1].tid, watched.blocks[1].birth = 99, 99
+
+
+@pytest.mark.parametrize(
+    "does",
+    [
+        takes_one_in_a_signal_handler,
+        posts,
+        holds_one_more,
+        holds_more_than_its_block_has_room_for,
+        holds_another,
+        waits_anew,
+        wakes,
+        ends,
+        another_has_its_block,
+    ],
+)
+def test_who_did_something_is_told_anew(watched: Watched, does: Callable[[Watched], None]) -> None:
+    before = list(watched.reader.read().threads)
+    does(watched)
+    watched.write()
+    now = watched.reader.read()
+    same(now, watched.fresh())
+    assert [one for one in before if one in now.threads] == [before[0], before[2]]
+    assert before[0] is now.threads[0]
+    assert before[2] is now.threads[-1]
+
+
+def test_another_epoch_voids_what_was_held_before_it(watched: Watched) -> None:
+    for block in watched.blocks:
+        block.wait.key = 0
+    watched.write()
+    assert all(one.held for one in watched.reader.read().threads)
+    watched.file.control.mode += 1 << 8
+    watched.write()
+    now = watched.reader.read()
+    assert not any(one.held for one in now.threads)
+    same(now, watched.fresh())
+
+
+def test_after_a_reading_that_failed_all_is_as_if_read_first(watched: Watched) -> None:
+    watched.reader.read()
+    first, last = watched.blocks[0], watched.blocks[2]
+    first.wait.seq, (good, last.slots) = 8, (last.slots, len(watched.file.data) + 64)
+    watched.write()
+    with pytest.raises(LocktopError, match="a thread's tables"):
+        watched.reader.read()
+    last.slots = good
+    watched.write()
+    now = watched.reader.read()
+    same(now, watched.fresh())
+    assert now.threads[0].wait is not None
+    assert now.threads[0].wait.seq == 8
+
+
+def test_whatever_number_changes_is_read(watched: Watched) -> None:
+    """One after the other in any order, so that each finds what those before have left."""
+    chance = random.Random(20261122)
+    watched.reader.read()
+    sound = bytes(watched.file.data)
+    places = [
+        (watched.file.offset_of(block) + ffi.offsetof("struct lt_thread", field), size)
+        for block in watched.blocks
+        for field, size in (("wait", ffi.sizeof("struct lt_wait")), ("held_inline", 64))
+    ] + [(int(block.slots), 2 * ffi.sizeof("struct lt_slot")) for block in watched.blocks]
+    told = set()
+    for _ in range(400):
+        start, size = chance.choice(places)
+        at = start + chance.randrange(size)
+        watched.file.data[at] ^= 1 << chance.randrange(8)
+        watched.write()
+        now = watched.reader.read()
+        same(now, watched.fresh())
+        told.add(tuple(one.block.tid for one in now.threads if one.wait))
+        if chance.random() < 0.1:
+            watched.file.data[:] = sound
+    assert len(told) > 1

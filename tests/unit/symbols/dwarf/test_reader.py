@@ -1,0 +1,404 @@
+"""Source lines and inlined functions, of programs built here by several compilers in several ways.
+
+What is right is said by the program itself, or by binutils' addr2line.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import locktop
+from locktop.collector.model import Frame
+from locktop.collector.symbols import modules
+from locktop.collector.symbols.disk_cache import DiskCache
+from locktop.collector.symbols.dwarf import abbrevs
+from locktop.collector.symbols.dwarf.functions import function_name
+from locktop.collector.symbols.dwarf.reader import Dwarf
+from locktop.collector.symbols.elf.file import ElfFile, InMemory
+from locktop.collector.symbols.resolver import Resolver
+
+# Says where it called from, and in which line of each function; then waits until its input ends.
+NESTED = """\
+#include <stdio.h>
+static int lines[4];
+static void *volatile kept;
+__attribute__((noinline)) static void *here(void)
+{
+    return __builtin_return_address(0);
+}
+#define INLINED static inline __attribute__((always_inline))
+INLINED void *innermost(void)
+{
+    lines[0] = __LINE__; kept = here();
+    return kept;
+}
+INLINED void *middle(void)
+{
+    lines[1] = __LINE__; kept = innermost();
+    return kept;
+}
+INLINED void *outer(void)
+{
+    lines[2] = __LINE__; kept = middle();
+    return kept;
+}
+int main(void)
+{
+    lines[3] = __LINE__; void *address = outer();
+    printf("%p %d %d %d %d\\n", address, lines[0], lines[1], lines[2], lines[3]);
+    fflush(stdout);
+    return getchar();
+}
+"""
+FUNCTIONS = ["innermost", "middle", "outer", "main"]
+WAYS = {
+    "dwarf 4": ["cc", "-gdwarf-4"],
+    "dwarf 5": ["cc", "-gdwarf-5"],
+    "compressed": ["cc", "-g", "-gz"],
+    "link time": ["cc", "-g", "-flto"],
+    "sections": ["cc", "-g", "-ffunction-sections", "-Wl,--gc-sections"],
+    "split, dwarf 4": ["cc", "-gdwarf-4", "-gsplit-dwarf"],
+    "split, dwarf 5": ["cc", "-gdwarf-5", "-gsplit-dwarf"],
+    "C++": ["c++", "-g", "-xc++"],
+    "clang, dwarf 4": ["clang", "-gdwarf-4"],
+    "clang, dwarf 5": ["clang", "-gdwarf-5"],
+    "clang, lines only": ["clang", "-gmlt"],
+    "clang, split, dwarf 4": ["clang", "-gdwarf-4", "-gsplit-dwarf"],
+    "clang, split, dwarf 5": ["clang", "-gdwarf-5", "-gsplit-dwarf"],
+}
+
+
+def build(directory: Path, source: str, command: Sequence[str]) -> Path:
+    """Compile a program at -O2; skips where the compiler is not here."""
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
+    suffix = ".cc" if "-xc++" in command else ".c"
+    (directory / f"nested{suffix}").write_text(source)
+    subprocess.run(
+        [command[0], "-O2", *command[1:], f"nested{suffix}", "-o", "program"],
+        cwd=directory,
+        check=True,
+    )
+    return directory / "program"
+
+
+@dataclass
+class Told:
+    """What a program says of itself: a return address, and the lines around it."""
+
+    process: subprocess.Popen[bytes]
+    address: int
+    lines: list[int]
+
+
+def start(program: Path) -> Told:
+    process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    address, *lines = process.stdout.readline().split()
+    return Told(process, int(address, 16), [int(line) for line in lines])
+
+
+def frames_of(told: Told) -> tuple[Frame, ...]:
+    """Resolve the address, and end the program."""
+    resolver = Resolver(told.process.pid)
+    resolver.frames(told.address)
+    assert resolver.wait()
+    told.process.communicate()
+    frames = resolver.frames(told.address)
+    assert resolver.notes() == []
+    resolver.close()
+    return frames
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_functions_inlined_into_each_other_are_frames(way: str, tmp_path: Path) -> None:
+    told = start(build(tmp_path, NESTED, WAYS[way]))
+    frames = frames_of(told)
+    assert [frame.function for frame in frames] == FUNCTIONS
+    assert [frame.line for frame in frames] == told.lines
+    assert {frame.file for frame in frames} == {"nested.cc" if way == "C++" else "nested.c"}
+    assert [frame.inlined for frame in frames] == [True, True, True, False]
+    assert {frame.address for frame in frames} == {told.address}
+
+
+@pytest.fixture(scope="session")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A C++ program of many small functions within each other."""
+    if shutil.which("c++") is None:
+        pytest.skip("c++ is not installed")
+    directory = tmp_path_factory.mktemp("templates")
+    (directory / "templates.cc").write_text(
+        "#include <algorithm>\n#include <map>\n#include <mutex>\n#include <string>\n"
+        "#include <vector>\n"
+        "namespace { std::mutex mutex; std::map<std::string, std::vector<int>> kept; }\n"
+        "static int put(const std::string &key, int value)\n"
+        "{\n    std::lock_guard<std::mutex> guard(mutex);\n"
+        "    auto add = [&](int n) { kept[key].push_back(n); return (int)kept.size(); };\n"
+        "    return add(value) + add(value + 1);\n}\n"
+        "int main(int argc, char **argv)\n"
+        "{\n    std::vector<std::string> all(argv, argv + argc);\n"
+        "    std::sort(all.begin(), all.end());\n    int sum = 0;\n"
+        "    for (auto &one : all) sum += put(one, argc);\n    return sum;\n}\n"
+    )
+    command = ["c++", "-O2", "-g", "-o", "templates", "templates.cc"]
+    subprocess.run(command, cwd=directory, check=True)
+    return directory / "templates"
+
+
+@pytest.fixture(scope="session")
+def rust(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if shutil.which("rustc") is None:
+        pytest.skip("rustc is not installed")
+    directory = tmp_path_factory.mktemp("rust")
+    (directory / "shared.rs").write_text(
+        "use std::collections::HashMap;\nuse std::sync::{Arc, Mutex};\nuse std::thread;\n"
+        "fn put(kept: &Mutex<HashMap<String, Vec<u32>>>, n: u32) {\n"
+        "    kept.lock().unwrap().entry(n.to_string()).or_default().push(n);\n}\n"
+        "fn main() {\n    let kept = Arc::new(Mutex::new(HashMap::new()));\n"
+        "    let all: Vec<_> = (0..4).map(|n| {\n        let kept = kept.clone();\n"
+        "        thread::spawn(move || for m in 0..9 { put(&kept, n * m) })\n    }).collect();\n"
+        "    for one in all { one.join().unwrap() }\n}\n"
+    )
+    subprocess.run(["rustc", "-O", "-g", "shared.rs"], cwd=directory, check=True)
+    return directory / "shared"
+
+
+def library() -> Path:
+    return next(path for d in locktop.__path__ for path in Path(d).glob("lib/liblocktop.so"))
+
+
+@pytest.mark.parametrize("which", ["library", "templates", "rust"])
+def test_addr2line_says_the_same(which: str, request: pytest.FixtureRequest) -> None:
+    """All lines must be the same. Its files are wrong now and then (binutils 2.40: the unit's name
+    instead of the header's), and where DWARF has no mangled name it may give the innermost function
+    that of the symbol around it, so of these most must be the same."""
+    if shutil.which("addr2line") is None:
+        pytest.skip("addr2line is not installed")
+    path = library() if which == "library" else request.getfixturevalue("templates")
+    dwarf = open_dwarf(path)
+    addresses = some_addresses(dwarf, 600)
+    same = several = 0
+    for address, theirs in addr2line(path, addresses).items():
+        ours = dwarf.find(address)
+        # They know nothing of the gaps between functions, and say so in many ways.
+        if not ours or not ours[0].function or not theirs[0][1]:
+            continue
+        assert [place.line for place in ours] == [line for _, line, _ in theirs], hex(address)
+        names = [place.function for place in ours[:-1]] == [name for name, _, _ in theirs[:-1]]
+        same += names and [place.file for place in ours] == [file for _, _, file in theirs]
+        several += len(ours) > 1
+    assert same > 0.8 * len(addresses)
+    assert several > 0.2 * len(addresses)
+
+
+def open_dwarf(path: Path) -> Dwarf:
+    return Dwarf(ElfFile(InMemory(path.read_bytes())), lambda _: "")
+
+
+def some_addresses(dwarf: Dwarf, count: int) -> list[int]:
+    rows = dwarf.rows()
+    chance = random.Random(4)
+    among = chance.choices(list(zip(rows.lows, rows.highs, strict=True)), k=count)
+    return sorted({chance.randrange(low, high) for low, high in among})
+
+
+def addr2line(path: Path, addresses: list[int]) -> dict[int, list[tuple[str, int, str]]]:
+    """By address the function, line and file of each place, innermost first."""
+    command = ["addr2line", "-a", "-i", "-f", "-e", str(path)]
+    asked = "\n".join(map(hex, addresses))
+    said = subprocess.run(command, input=asked, capture_output=True, text=True, check=True).stdout
+    found: dict[int, list[tuple[str, int, str]]] = {}
+    lines = iter(said.splitlines())
+    for line in lines:
+        if line.startswith("0x"):
+            places = found.setdefault(int(line, 16), [])
+            continue
+        file, _, number = next(lines).partition(" (")[0].rpartition(":")
+        place: Any = (line, int(number) if number.isdigit() else 0, file.rpartition("/")[2])
+        places.append(place)
+    return found
+
+
+class Memory(dict[str, bytes]):
+    """Stands for what is kept on disk."""
+
+    put = dict.__setitem__
+
+
+def test_what_is_kept_says_the_same_without_the_debug_information(templates: Path) -> None:
+    kept = Memory()
+    whole = templates.read_bytes()
+    first = Dwarf(ElfFile(InMemory(whole)), lambda _: "", kept=kept)
+    addresses = some_addresses(first, 50)
+    assert not any(map(first.find_kept, addresses)), "nothing is read for it"
+    found = [first.find(address) for address in addresses]
+    assert any(found)
+    stripped = ElfFile(InMemory(without_debug_information(whole)))
+    again = Dwarf(stripped, lambda _: "", kept=kept)
+    assert [again.find_kept(address) for address in addresses] == found
+    assert not again.damaged
+
+
+def without_debug_information(whole: bytes) -> bytes:
+    """Overwrite it: whoever reads it now gets nothing out of it."""
+    file = ElfFile(InMemory(whole))
+    data = bytearray(whole)
+    for name in (".debug_info", ".debug_line", ".debug_aranges", ".debug_abbrev"):
+        section = file.section(name)
+        if section is not None:
+            data[section.offset : section.offset + section.size] = b"\xff" * section.size
+    return bytes(data)
+
+
+def test_what_is_kept_may_be_anything(templates: Path) -> None:
+    kept = Memory()
+    whole = InMemory(templates.read_bytes())
+    first = Dwarf(ElfFile(whole), lambda _: "", kept=kept)
+    (address, *_) = some_addresses(first, 1)
+    right = first.find(address)
+    chance = random.Random(8)
+    for key, good in list(kept.items()):
+        for _ in range(100):
+            bad = bytearray(good)
+            for _ in range(chance.choice((1, 30))):
+                bad[chance.randrange(len(bad))] = chance.randrange(256)
+            kept[key] = bytes(bad[: chance.choice((len(bad), chance.randrange(len(bad))))])
+            again = Dwarf(ElfFile(whole), lambda _: "", kept=kept)
+            again.find_kept(address)
+            again.find(address)  # anything but an exception
+        kept[key] = good
+    assert Dwarf(ElfFile(whole), lambda _: "", kept=kept).find(address) == right
+
+
+def test_nothing_is_kept_of_damaged_debug_information(templates: Path) -> None:
+    kept = Memory()
+    file = ElfFile(InMemory(without_debug_information(templates.read_bytes())))
+    dwarf = Dwarf(file, lambda _: "", kept=kept)
+    assert dwarf.find(0x1200) == ()
+    assert dwarf.damaged
+    assert not kept
+
+
+def test_code_that_was_discarded_is_not_taken_for_what_lies_there(tmp_path: Path) -> None:
+    """It keeps its debug information, at address 0: here more of it than lies before main()."""
+    many = "    kept = (char *)kept + 1;\n" * 2000
+    source = f"{NESTED}void unused(void)\n{{\n{many}}}\n"
+    told = start(build(tmp_path, source, WAYS["sections"]))
+    assert [frame.line for frame in frames_of(told)] == told.lines
+
+
+def test_a_split_file_of_another_build_is_not_taken(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    split = ["cc", "-gdwarf-5", "-gsplit-dwarf"]
+    build(tmp_path / "other", NESTED.replace("middle", "muddle"), split)
+    told = start(build(tmp_path, NESTED, split))
+    (name,) = (path.name for path in tmp_path.glob("*.dwo"))
+    shutil.copy(tmp_path / "other" / name, tmp_path / name)
+    resolver = Resolver(told.process.pid)
+    resolver.frames(told.address)
+    assert resolver.wait()
+    told.process.communicate()
+    assert [frame.function for frame in resolver.frames(told.address)] == ["main"]
+    assert len(resolver.notes()) == 1
+    resolver.close()
+
+
+@pytest.mark.parametrize("kept", ["nothing", "a package by dwp", "a package by llvm-dwp"])
+def test_split_debug_information_in_a_package_or_missing(kept: str, tmp_path: Path) -> None:
+    """Binutils' dwp knows DWARF 4, LLVM's 5 too."""
+    packer = kept.rpartition(" ")[2]
+    if kept != "nothing" and shutil.which(packer) is None:
+        pytest.skip(f"{packer} is not installed")
+    version = "5" if packer == "llvm-dwp" else "4"
+    program = build(tmp_path, NESTED, ["cc", f"-gdwarf-{version}", "-gsplit-dwarf"])
+    (split,) = tmp_path.glob("*.dwo")
+    if kept != "nothing":
+        (tmp_path / "other.c").write_text("int other(int n) { return n + 1; }\n")
+        compiled = ["cc", "-O2", f"-gdwarf-{version}", "-gsplit-dwarf", "-c", "other.c"]
+        subprocess.run(compiled, cwd=tmp_path, check=True)
+        command = [packer, "other.dwo", split.name, "-o", "program.dwp"]
+        subprocess.run(command, cwd=tmp_path, check=True)
+    split.unlink()
+    told = start(program)
+    resolver = Resolver(told.process.pid)
+    resolver.frames(told.address)
+    assert resolver.wait()
+    told.process.communicate()
+    frames = resolver.frames(told.address)
+    if kept == "nothing":
+        assert [(frame.function, frame.line) for frame in frames] == [("main", told.lines[0])]
+        (note,) = resolver.notes()
+        assert note == (
+            f"a part of the debug information of {program} is not here ({split.name}):"
+            " inlined functions may be missing"
+        )
+    else:
+        assert [frame.function for frame in frames] == FUNCTIONS
+        assert [frame.line for frame in frames] == told.lines
+        assert resolver.notes() == []
+    resolver.close()
+
+
+def test_the_next_run_has_its_names_without_reading_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = start(build(tmp_path, NESTED, WAYS["dwarf 5"]))
+    cache = DiskCache(tmp_path / "cache")
+    monkeypatch.setattr(modules, "_cache", lambda: cache)
+    monkeypatch.setattr(modules, "_modules", OrderedDict())
+    first = resolved(told)
+    assert [frame.function for frame in first] == FUNCTIONS
+    monkeypatch.setattr(modules, "_modules", OrderedDict())
+    monkeypatch.setattr(Dwarf, "_build", refuse)
+    monkeypatch.setattr(modules.Module, "function", refuse)
+    assert resolved(told) == first
+    told.process.communicate()
+
+
+def test_a_function_without_lines_is_not_looked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To read the symbol table of a large program takes long."""
+    told = start(build(tmp_path, NESTED, ["cc", "-fno-inline"]))
+    cache = DiskCache(tmp_path / "cache")
+    monkeypatch.setattr(modules, "_cache", lambda: cache)
+    monkeypatch.setattr(modules, "_modules", OrderedDict())
+    first = resolved(told)
+    assert [(frame.function, frame.file) for frame in first] == [("main", None)]
+    monkeypatch.setattr(modules, "_modules", OrderedDict())
+    monkeypatch.setattr(modules.Module, "function", refuse)
+    assert resolved(told) == first
+    told.process.communicate()
+
+
+def resolved(told: Told) -> tuple[Frame, ...]:
+    resolver = Resolver(told.process.pid)
+    resolver.frames(told.address)
+    assert resolver.wait()
+    resolver.close()  # what is new is kept before the line is empty
+    return resolver.frames(told.address)
+
+
+def refuse(*arguments: object) -> None:
+    raise AssertionError("this takes long")
+
+
+def test_names_that_lead_to_each_other_end() -> None:
+    class Circle:
+        def follow(self, origin: object) -> tuple[Circle, int]:
+            return self, 5
+
+        def entry(self, offset: int) -> dict[int, tuple[int, int]]:
+            return {abbrevs.ABSTRACT_ORIGIN: (abbrevs.FORM_REF_ADDR, 5)}
+
+    circle: Any = Circle()
+    assert function_name(circle, (abbrevs.FORM_REF_ADDR, 5)) == b""

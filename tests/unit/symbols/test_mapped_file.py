@@ -1,0 +1,290 @@
+"""Files that were deleted or replaced while they run, or lie where only the process sees them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import elftools.dwarf.dwarfinfo
+import pycxxfilt
+import pytest
+import zstandard
+from support.rights import NOBODY, as_nobody
+
+from locktop.collector.linux import procfs
+from locktop.collector.symbols import mapped_file
+from locktop.collector.symbols.memory_map import AddressSpace, Mapping, parse
+from locktop.collector.symbols.resolver import Resolver
+from locktop.collector.symbols.safe_open import open_regular
+
+assert elftools
+assert pycxxfilt
+assert zstandard  # here already: nobody could not load them
+
+PROGRAM = """\
+#include <stdio.h>
+void *in_the_library(void);
+__attribute__((noinline)) static void *in_the_program(void)
+{
+    return __builtin_return_address(0);
+}
+int main(void)
+{
+    void *own = in_the_program();
+    printf("%p %p\\n", own, in_the_library());
+    fflush(stdout);
+    return getchar();
+}
+"""
+# Each build has another function at the same place.
+LIBRARY = """\
+__attribute__((noinline)) static void *inner(void)
+{
+    return __builtin_return_address(0);
+}
+void *in_the_library(void)
+{
+    return inner();
+}
+"""
+OTHER = LIBRARY.replace("in_the_library", "of_another_build")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A directory with the program and its library, and others of other builds beside them."""
+
+    directory: Path
+
+    @property
+    def program(self) -> Path:
+        return self.directory / "program"
+
+    @property
+    def library(self) -> Path:
+        return self.directory / "libthing.so"
+
+    @property
+    def other(self) -> Path:
+        return self.directory / "other.so"
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    """Open to everybody, as a program's place is."""
+    directory = Path(tempfile.mkdtemp(prefix="locktop-test-"))
+    directory.chmod(0o755)
+    place = Place(directory)
+    flags = ["-O1", "-fno-optimize-sibling-calls"]
+    for name, source in (("program", PROGRAM), ("libthing", LIBRARY), ("other", OTHER)):
+        (directory / f"{name}.c").write_text(source)
+    for name in ("libthing", "other"):
+        build(directory, *flags, "-shared", "-fPIC", "-o", f"{name}.so", f"{name}.c")
+    rpath = f"-Wl,-rpath,{directory}"
+    build(directory, *flags, "-o", "program", "program.c", "libthing.so", rpath)
+    try:
+        yield place
+    finally:
+        shutil.rmtree(directory)
+
+
+def build(directory: Path, *flags: str) -> None:
+    subprocess.run(["cc", *flags], cwd=directory, check=True)
+
+
+class Running:
+    """The program as nobody runs it, and the two addresses that it told."""
+
+    def __init__(self, program: Path) -> None:
+        who = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if _is_root() else {}
+        self.process = subprocess.Popen(
+            [program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **who
+        )
+        self.read_addresses()
+
+    def read_addresses(self) -> None:
+        assert self.process.stdout is not None
+        told = self.process.stdout.readline().split()
+        assert len(told) == 2, "the program did not start"
+        self.program, self.library = (int(word, 16) for word in told)
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.communicate()
+
+    def names(self) -> tuple[str, str, list[str]]:
+        """The functions at the two addresses, and the notes."""
+        resolver = Resolver(self.process.pid)
+        for address in (self.program, self.library):
+            resolver.frame(address)
+        assert resolver.wait()
+        found = [resolver.frame(address).function for address in (self.program, self.library)]
+        resolver.close()
+        return found[0], found[1], resolver.notes()
+
+
+class Apart(Running):
+    """The program in a mount namespace of its own, as nobody, after root has set it up."""
+
+    def __init__(self, setup: str, program: Path | str, root: Path | str = "/") -> None:
+        program = f"chroot --userspec={NOBODY}:{NOBODY} {root} {program}"
+        self.process = subprocess.Popen(
+            ["unshare", "-m", "sh", "-c", f"{setup} && exec {program}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self.read_addresses()
+
+
+def _is_root() -> bool:
+    return os.geteuid() == 0
+
+
+needs_root = pytest.mark.skipif(not _is_root(), reason="only root may do this")
+
+
+def needs_mounts() -> None:
+    tried = ["unshare", "-m", "mount", "-t", "tmpfs", "x", "/mnt"]
+    if not _is_root() or subprocess.run(tried).returncode:
+        pytest.skip("no mounts may be made here")
+
+
+WHOLE = ("main", "in_the_library", [])
+
+
+def test_nobody_reads_what_is_where_it_was(place: Place) -> None:
+    with Running(place.program) as running:
+        assert as_nobody(running.names) == WHOLE
+
+
+@needs_root
+def test_root_reads_what_was_deleted_or_replaced(place: Place) -> None:
+    with Running(place.program) as running:
+        place.library.unlink()
+        place.program.unlink()
+        assert running.names() == WHOLE
+        place.other.rename(place.library)
+        shutil.copy("/bin/true", place.program)
+        assert running.names() == WHOLE
+
+
+def test_nobody_is_told_that_a_library_was_deleted(place: Place) -> None:
+    with Running(place.program) as running:
+        place.library.unlink()
+        note = f"{place.library} was deleted since the process started"
+        told = [f"{note}: its functions cannot be named"]
+        assert as_nobody(running.names) == ("main", "", told)
+
+
+def test_nobody_is_told_that_a_library_was_replaced(place: Place) -> None:
+    with Running(place.program) as running:
+        place.other.rename(place.library)
+        note = f"{place.library} was replaced since the process started"
+        told = [f"{note}: its functions cannot be named"]
+        assert as_nobody(running.names) == ("main", "", told)
+
+
+def test_nobody_reads_the_program_whatever_became_of_it(place: Place) -> None:
+    with Running(place.program) as running:
+        place.program.unlink()
+        assert as_nobody(running.names) == WHOLE
+        shutil.copy("/bin/true", place.program)
+        assert as_nobody(running.names) == WHOLE
+
+
+def test_a_library_written_over_in_place_is_what_runs_now(place: Place) -> None:
+    with Running(place.program) as running:
+        assert running.names() == WHOLE
+        place.library.write_bytes(place.other.read_bytes())
+        assert running.names()[1] == "of_another_build"
+
+
+def test_another_file_at_the_same_path_outside_is_not_read(place: Place) -> None:
+    needs_mounts()
+    inside = place.directory / "inside.so"
+    place.library.rename(inside)
+    shutil.copy(place.other, place.library)
+    with Apart(f"mount --bind {inside} {place.library}", place.program) as running:
+        assert as_nobody(running.names) == WHOLE
+        assert running.names() == WHOLE
+
+
+@pytest.mark.parametrize(
+    "mount",
+    ["mount --bind {root} {hidden}", "mount -t tmpfs x {hidden} && cp -a {root}/. {hidden}"],
+)
+def test_what_only_the_process_sees(place: Place, mount: str) -> None:
+    """A root of its own, in a mount that others do not have, as containers'."""
+    needs_mounts()
+    root, hidden = place.directory / "root", place.directory / "hidden"
+    hidden.mkdir()
+    told = subprocess.run(["ldd", place.program], check=True, capture_output=True, text=True)
+    for path in (str(place.program), *re.findall(r"/\S+", told.stdout)):
+        (root / path[1:]).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, root / path[1:])
+    setup = f"{mount.format(root=root, hidden=hidden)} && chmod 755 {hidden}"
+    with Apart(setup, place.program, root=hidden) as running:
+        assert not list(hidden.iterdir())
+        assert as_nobody(running.names) == WHOLE
+        assert running.names() == WHOLE
+
+
+def test_an_overlay_as_containers_lie_on(place: Place) -> None:
+    """There the kernel may tell another device and inode for a mapping than for its file."""
+    needs_mounts()
+    lower, empty, merged = (place.directory / name for name in ("lower", "empty", "merged"))
+    for directory in (lower, empty, merged):
+        directory.mkdir()
+    shutil.copy(place.program, lower)
+    setup = f"mount -t overlay x -o lowerdir={lower}:{empty} {merged}"
+    if subprocess.run(["unshare", "-m", "sh", "-c", setup]).returncode:
+        pytest.skip("no overlays here")
+    with Apart(setup, merged / "program") as running:
+        assert as_nobody(running.names) == WHOLE
+        assert running.names() == WHOLE
+
+
+def test_what_the_kernel_tells_of_a_mapping_of_ours(place: Place) -> None:
+    with Running(place.program) as running:
+        space = AddressSpace(parse(procfs.maps(running.process.pid)))
+        mapping = space.find(running.library)
+        assert mapping is not None
+        file, other = open_regular(place.library), open_regular(place.other)
+        assert file is not None
+        assert other is not None
+        assert mapped_file._mapped_by_us(file) == (mapping.device, mapping.inode)
+        assert mapped_file._mapped_by_us(other) != (mapping.device, mapping.inode)
+
+
+def test_another_file_is_looked_at_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no look at a file tells whether it is mapped, there is one for each address."""
+    other = open_regular(place.other)
+    assert other is not None
+    told = mapped_file._mapped_by_us(other)
+    monkeypatch.setattr(procfs, "read", None)
+    again = open_regular(place.other)
+    assert again is not None
+    assert mapped_file._mapped_by_us(again) == told
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("/memfd:doublemapper", ""),
+        ("/SYSV00000000", ""),
+        ("/no/such/library.so", "was deleted since the process started"),
+    ],
+)
+def test_only_what_was_a_file_was_deleted(path: str, why: str) -> None:
+    mapping = Mapping(0x1000, 0x2000, True, 0, "00:01", 7, path, True)
+    with pytest.raises(mapped_file.NotMapped) as raised:
+        mapped_file.open_mapped(os.getpid(), mapping)
+    assert str(raised.value) == why

@@ -1,0 +1,45 @@
+"""The driver's way out, where a signal is still on its way to the thread that writes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+#: The writer gets to its signal only after the patience has ended: as one that was not scheduled.
+_LATE = """
+import os, signal, threading, time
+from locktop.tui.terminal import driver
+
+driver._PATIENCE_S = 0.01
+blocked, sent, ended = threading.Event(), threading.Event(), threading.Event()
+
+class File:
+    dropping = False
+    def fileno(self):
+        sent.set()
+        return os.open(os.devnull, os.O_RDWR)
+
+def late():
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+    blocked.set()
+    ended.wait()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
+
+writer = threading.Thread(target=late)
+writer.start()
+blocked.wait()
+patience = driver._Patience(File(), lambda: writer)
+patience.start()
+while not sent.is_set():
+    time.sleep(0.01)
+patience.stop()
+ended.set()
+writer.join()
+print("over", signal.getsignal(signal.SIGALRM) == signal.SIG_DFL)
+"""
+
+
+def test_a_signal_that_comes_late_to_the_writer_ends_nothing() -> None:
+    child = [sys.executable, "-c", _LATE]
+    done = subprocess.run(child, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "over True\n", "")

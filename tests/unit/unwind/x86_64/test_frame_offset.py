@@ -1,0 +1,75 @@
+"""How far rbp is from rsp, in code that an assembler makes of these instructions."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from locktop.collector.symbols.elf.file import ElfFile, InMemory
+from locktop.collector.unwind.x86_64.frame_offset import Distance, distance, jumps_out
+
+RBP = 6
+BEGIN = "push %rbp; mov %rsp, %rbp; "
+#: What a function does before its call, and how far rbp is from rsp at it.
+KNOWN = {
+    BEGIN: Distance(0),
+    BEGIN + "push %r15; push %rbx; sub $24, %rsp": Distance(40),
+    BEGIN + "add $-128, %rsp": Distance(128),
+    BEGIN + "sub $64, %rsp; push %rax; pushq 8(%rax); add $16, %rsp": Distance(64),
+    BEGIN + "lea -40(%rsp), %rsp": Distance(40),
+    BEGIN + "sub $8, %rsp; and $-32, %rsp; sub $64, %rsp": Distance(72, 32, 64),
+    "lea 8(%rsp), %r10; and $-32, %rsp; pushq -8(%r10); " + BEGIN + "push %r10": Distance(8),
+    "sub $40, %rsp; lea 32(%rsp), %rbp": Distance(32),
+    "test %eax, %eax; je 1f; " + BEGIN + "sub $16, %rsp; jmp 2f; 1: ret; 2:": Distance(16),
+    BEGIN + "push %rbx; test %eax, %eax; jne 1f; pop %rbx; leave; ret; 1:": Distance(8),
+    BEGIN + "sub $16, %rsp; sub %rax, %rsp; lea -16(%rbp), %rsp; mov %rbp, %rsp": None,
+    BEGIN + "sub %rax, %rsp": None,
+    BEGIN + "test %eax, %eax; je 1f; push %rax; 1:": None,
+    BEGIN + "mov %rax, %rbp": None,
+    BEGIN + "xor %ebp, %ebp": None,
+    BEGIN + "xchg %rax, %rsp": None,
+    BEGIN + "pop %rsp": None,
+    BEGIN + "leave": None,
+    BEGIN + "1: push %rax; dec %ecx; jne 1b": None,
+    BEGIN + "lea -0x9000(%rsp), %r11; 1: sub $0x1000, %rsp; orq $0, (%rsp);"
+    " cmp %r11, %rsp; jne 1b; sub $8, %rsp": Distance(0x9008),
+    BEGIN + "lea -0x9000(%rsp), %r11; 1: sub $0x800, %rsp; orq $0, (%rsp);"
+    " cmp %r11, %rsp; jne 1b": None,
+    "sub $8, %rsp": None,
+    BEGIN + "sub $32, %rsp; call 0; jmp *%rax; .byte 0x90, 0x90": Distance(32),
+}  # fmt: skip
+START = 0x1000
+
+
+def assembled(directory: Path, text: str) -> bytes:
+    (directory / "a.s").write_text(text + "\n")
+    subprocess.run(["as", "--64", "-o", "a.o", "a.s"], cwd=directory, check=True)
+    code = ElfFile(InMemory((directory / "a.o").read_bytes())).content(".text")
+    assert code is not None
+    return code
+
+
+@pytest.mark.parametrize("before", KNOWN)
+def test_distance(before: str, tmp_path: Path) -> None:
+    code = assembled(tmp_path, f"{before}; call *%rax")
+    wanted, end = KNOWN[before], START + len(code)
+    assert distance(code, START, end, RBP, is_return=True) == wanted
+    assert distance(code, START, end - 2, RBP, is_return=False) == wanted
+    assert distance(code, START, end + 1, RBP, is_return=True) is None
+    assert distance(code, START, end, 0, is_return=True) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "out"),
+    [
+        ("je 1f; nop; 1: ret", False),
+        ("call 0; ret", False),
+        ("jmp .+100", True),
+        ("je .-100", True),
+        ("jmp *%rax", True),
+    ],
+)
+def test_jumps_out(code: str, out: bool, tmp_path: Path) -> None:
+    assert jumps_out(assembled(tmp_path, code), START) is out

@@ -1,0 +1,60 @@
+"""``locktop list``: which processes run with the library."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from locktop.collector.sources.discover import Candidate
+
+NAME = "list"
+HELP = "which processes run with the library"
+DESCRIPTION = (
+    "Lists the processes that run with the library, which are watched exactly; with --all also the"
+    " others, which can be sampled from outside, and why they run without it."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("--all", action="store_true", help="also those without the library")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print the list."""
+    from locktop.collector.sources.discover import candidates
+
+    found = candidates()
+    shown = [c for c in found if c.preloaded or arguments.all]
+    if arguments.json:
+        _print_json(shown)
+        return 0
+    for line in table(shown):
+        print(line)
+    hidden = len(found) - len(shown)
+    if hidden and sys.stderr.isatty():
+        print(f"{hidden} more run without the library: `locktop list --all`", file=sys.stderr)
+    return 0
+
+
+def _print_json(shown: list[Candidate]) -> None:
+    import json
+    from dataclasses import asdict
+
+    print(json.dumps([asdict(candidate) for candidate in shown], indent=1))
+
+
+def table(shown: list[Candidate]) -> list[str]:
+    """The list as lines of text."""
+    widest = max([len(candidate.user) for candidate in shown] + [4])
+    lines = [f"{'PID':>7} {'USER':<{widest}} {'THREADS':>7} COMMAND"]
+    for candidate in shown:
+        command = candidate.cmdline or candidate.comm
+        why = "" if candidate.preloaded else f"  -- {candidate.why}"
+        lines.append(
+            f"{candidate.pid:>7} {candidate.user:<{widest}} {candidate.threads:>7} {command}{why}"
+        )
+    return lines

@@ -1,0 +1,361 @@
+"""The view of callers: the tree, and the butterfly of a function, live or of a file."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import events, on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container
+from textual.timer import Timer
+
+from locktop.collector.export.files import NotWrittenError, call_tree_file, call_tree_name, save_new
+from locktop.collector.model import Snapshot
+from locktop.collector.profile.call_tree import Butterfly, Node, Step
+from locktop.collector.profile.profile import Profile, SnapshotProfile, Weight
+from locktop.tui.bindings import bindings, footer_line
+from locktop.tui.keymap import CALLERS_ACTIONS, CALLERS_FOOTER
+from locktop.tui.views.call_tree import Branches, Row
+from locktop.tui.views.call_tree_rows import (
+    WingRow,
+    callers_headline,
+    figure,
+    tree_columns,
+    wing_columns,
+    wing_rows,
+)
+from locktop.tui.views.cells import percent
+from locktop.tui.views.shorten import path_in
+from locktop.tui.views.styled_line import Line
+from locktop.tui.views.table import lay_out
+from locktop.tui.widgets.fixed_lines import FixedLines
+from locktop.tui.widgets.help import HelpScreen
+from locktop.tui.widgets.item_list import ItemList
+from locktop.tui.widgets.list_screen import ListScreen
+from locktop.tui.widgets.scroll_panel import ScrollPanel
+
+#: From this size the butterfly is beside the tree.
+WIDE = (140, 20)
+_SAVED_S = 15.0
+#: How much longer than it took to add a tree up no other one is.
+_RARER = 19.0
+
+StatusLine = Callable[[int], Line]
+
+
+class CallTreeScreen(ListScreen):
+    """Shows a profile, and the next one when it is given one."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*CALLERS_ACTIONS)]
+
+    def __init__(
+        self,
+        profile: Profile,
+        status: StatusLine,
+        *,
+        weight: Weight | None = None,
+        idle: bool = False,
+        pause: Callable[[], None] | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``status`` gives the first line for a width; ``weight``: of ``profile``, to begin with;
+        ``pause``: what holds the pictures, None where there are no others; ``now``: a monotonic
+        clock in seconds."""
+        super().__init__()
+        self._profile = profile
+        self._status = status
+        self._weight = weight or profile.weights[0]
+        self._show_idle = idle
+        self._pause = pause
+        self._now = now
+        self._later: Timer | None = None  # draws what came too early
+        self._next_at = float("-inf")
+        self._branches = Branches()
+        self._rows: dict[int, Row] = {}
+        self._root: Node | None = None
+        self._walked: list[Step] = []  # the functions gone through, the one that is seen last
+        self._wings: list[WingRow] = []
+        self._wing_ids: dict[tuple[str, Step | None, str], int] = {}
+
+    def compose(self) -> ComposeResult:
+        """The parts, from the top."""
+        self.add_class("on-tree")
+        self._choose_shape(self.app.size.width, self.app.size.height)
+        yield FixedLines(id="status")
+        yield FixedLines(id="headline")
+        with Container(id="callers-body"):
+            yield ItemList(id="tree")
+            yield ItemList(id="wings")
+        yield from self.compose_foot()
+
+    def on_mount(self) -> None:
+        """Everything is there."""
+        self._tree_list = self.query_one("#tree", ItemList)
+        self._wing_list = self.query_one("#wings", ItemList)
+        self._tree_list.focus()
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Show another picture of the same process."""
+        self._profile, self._root = SnapshotProfile(snapshot), None
+        if not (self.is_mounted and self.is_current) or self._later is not None:
+            return
+        wait_s = self._next_at - self._now()
+        if wait_s > 0:
+            self._later = self.set_timer(wait_s, self._draw_later)
+        else:
+            self._draw()
+
+    def _draw_later(self) -> None:
+        self._later = None
+        self._draw()
+
+    # Drawing
+
+    def _draw(self) -> None:
+        width = self.size.width
+        self.query_one("#status", FixedLines).show((self._status(width),))
+        if self._root is None:
+            began = self._now()
+            self._root = self._profile.tree(self._weight.name)
+            ended = self._now()
+            self._next_at = ended + _RARER * (ended - began)
+        headline = callers_headline(self._profile, self._weight, self._root, self._show_idle, width)
+        self.query_one("#headline", FixedLines).show((headline,))
+        self._draw_tree(self._root)
+        self._draw_wings(self._root)
+
+    def _draw_tree(self, root: Node) -> None:
+        rows = self._branches.rows(root, self._show_idle, self.wanted, self._now())
+        self._rows = {self._branches.id_of(row.path): row for row in rows}
+        table = lay_out(tree_columns(self._weight, root.value), self._tree_list.size.width)
+        self._tree_list.set_heads("Callers", self._said(), table.heading("SHARE"))
+        found = self._rows
+        self._tree_list.show(list(found), lambda id_: table.line(found[id_]))
+
+    def _said(self) -> str:
+        found = f", with “{self.wanted}”" if self.wanted else ""
+        estimate = ", estimated" if self._profile.estimate else ""
+        return f"by {self._weight.says}{estimate}{found}"
+
+    def _draw_wings(self, root: Node) -> None:
+        if not self._wing_list.display:
+            return
+        step = self._step_seen()
+        found = self._profile.butterfly(self._weight.name, step) if step is not None else None
+        if found is None:
+            self._wing_list.set_heads("Function", "")
+            self._wing_list.show((), lambda _: ())
+            return
+        self._wings = wing_rows(found, self._show_idle)
+        by_id = {self._wing_id(row): row for row in self._wings}
+        table = lay_out(wing_columns(found, self._weight), self._wing_list.size.width)
+        self._wing_list.set_heads("Function", self._of_all(found, root), table.heading("OF IT"))
+        self._wing_list.show(list(by_id), lambda id_: table.line(by_id[id_]))
+
+    def _wing_id(self, row: WingRow) -> int:
+        # Of the two titles each has its own, whatever it says.
+        step = row.wing.step if row.wing is not None else None
+        key = (row.side, step, row.title)
+        return self._wing_ids.setdefault(key, len(self._wing_ids))
+
+    def _of_all(self, found: Butterfly, root: Node) -> str:
+        if found.value <= 0:
+            return "waits for work" if found.idle > 0 else "not in this picture"
+        share = percent(found.value / root.value) if root.value > 0 else "0%"
+        own = f", {figure(found.own, self._weight)} itself" if found.own > 0 else ""
+        return f"{share} of all{own}"
+
+    def _step_seen(self) -> Step | None:
+        """The function whose butterfly is shown: that walked to, else that under the cursor."""
+        if self._walked:
+            return self._walked[-1]
+        current = self._tree_list.current
+        row = self._rows.get(current) if current is not None else None
+        return row.node.step if row is not None else None
+
+    # What happens
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Choose the shape for the new size."""
+        self._choose_shape(event.size.width, event.size.height)
+        self.call_after_refresh(self._redraw)
+
+    def _choose_shape(self, width: int, height: int) -> None:
+        wide = width >= WIDE[0] and height >= WIDE[1]
+        self.set_class(wide, "both")
+
+    def _redraw(self) -> None:
+        self.foot.set_keys(footer_line(self.size.width, CALLERS_FOOTER))
+        self._draw()
+
+    @on(events.ScreenResume)
+    def _back_in_sight(self) -> None:
+        self.call_after_refresh(self._redraw)
+
+    @on(ItemList.Moved)
+    def _moved(self, event: ItemList.Moved) -> None:
+        if event.source is self._tree_list and self._root is not None and not self._walked:
+            self._draw_wings(self._root)
+
+    def list_in_use(self) -> ItemList:
+        """See ListScreen."""
+        return self._wing_list if self.has_class("on-wings") else self._tree_list
+
+    def sheet_in_use(self) -> ScrollPanel:
+        """See ListScreen."""
+        return self.list_in_use()
+
+    def filtered(self) -> None:
+        """See ListScreen."""
+        self._branches.upset()
+        self._draw()
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """A click may have chosen the other list."""
+        if event.widget is self._wing_list and not self._walked:
+            self.action_walk()
+        elif event.widget in (self._tree_list, self._wing_list):
+            self._use(event.widget is self._wing_list)
+
+    def _use(self, wings: bool) -> None:
+        self.set_class(wings, "on-wings")
+        self.set_class(not wings, "on-tree")
+        if self.focused is not self.list_in_use():
+            # It may have been out of sight until now.
+            self.call_after_refresh(self.list_in_use().focus)
+        if not wings:
+            self._walked = []
+        self.call_after_refresh(self._draw)
+
+    # Actions, as named in actions.py
+
+    def action_help(self) -> None:
+        """Show the keys, and what there is to know of the picture."""
+        self.app.push_screen(HelpScreen(self._profile.notes(self._weight.name)))
+
+    def action_panel(self, _: int) -> None:
+        """Go to the other list."""
+        if self.has_class("on-wings"):
+            self._use(False)
+        else:
+            self.action_walk()
+
+    def action_walk(self) -> None:
+        """Show the callers and callees of what is under the cursor."""
+        if not self.has_class("on-wings"):
+            step = self._step_seen()
+            if step is not None:
+                self._walk_to(step)
+            return
+        row = self._wing_under_cursor()
+        if row is not None and row.wing is not None and row.side != "itself":
+            self._walk_to(row.wing.step)
+
+    def _wing_under_cursor(self) -> WingRow | None:
+        current = self._wing_list.current
+        return next((row for row in self._wings if self._wing_id(row) == current), None)
+
+    def _walk_to(self, step: Step) -> None:
+        self._walked.append(step)
+        self._use(True)
+        self.call_after_refresh(self._to_the_middle)
+
+    def _to_the_middle(self) -> None:
+        if self._root is None:
+            return
+        self._draw_wings(self._root)
+        for row in self._wings:
+            if row.side == "itself":
+                self._wing_list.choose(self._wing_id(row))
+
+    def action_back(self) -> None:
+        """Undo the last of: filter being typed, a step of the walk, the butterfly, the filter; at
+        the end leave the view."""
+        if self.has_class("filtering"):
+            self.filter.value = ""
+            self.filter.close()
+        elif self.has_class("on-wings"):
+            self._walked.pop()
+            if self._walked:
+                self._to_the_middle()
+            else:
+                self._use(False)
+        elif self.wanted:
+            self.filter.value = ""
+        elif self._pause is not None:
+            self.dismiss()
+
+    def action_open(self) -> None:
+        """Open the branch, or go down to the first one in it."""
+        row = self._row_in_use()
+        if row is None or row.open is None:
+            return
+        if row.open:
+            self._tree_list.move(1)
+        else:
+            self._set_open(row, True)
+
+    def action_close(self) -> None:
+        """Close the branch, or go up to the one that it is in."""
+        row = self._row_in_use()
+        if row is None:
+            return
+        if row.open:
+            self._set_open(row, False)
+            return
+        above = [one for one in self._rows.values() if one.path == row.path[: len(one.path)]]
+        if len(above) > 1:
+            self._tree_list.choose(self._branches.id_of(above[-2].path))
+
+    def _row_in_use(self) -> Row | None:
+        if self.has_class("on-wings") or self._tree_list.current is None:
+            return None
+        return self._rows.get(self._tree_list.current)
+
+    def _set_open(self, row: Row, is_open: bool) -> None:
+        self._tree_list.chosen = True
+        self._branches.set_open(row.path, is_open)
+        self._draw()
+
+    def action_weight(self) -> None:
+        """Weigh by the next weight."""
+        weights = self._profile.weights
+        if len(weights) == 1:
+            self.tell(f"There is one weight: {weights[0].says}.")
+            return
+        names = [weight.name for weight in weights]
+        self._weight = weights[(names.index(self._weight.name) + 1) % len(names)]
+        self._root = None
+        self._branches.upset()
+        self._draw()
+
+    def action_idle(self) -> None:
+        """Hide or show waits for work."""
+        self._show_idle = not self._show_idle
+        self.filtered()
+
+    def action_save(self, form: str) -> None:
+        """Save what is seen: the tree, or the butterfly that was walked to."""
+        step = self._walked[-1] if self._walked else None
+        self._save(call_tree_file(self._profile, self._weight, self._show_idle, step, form), form)
+
+    @work(exclusive=True, group="save")
+    async def _save(self, data: bytes, form: str) -> None:
+        suffix = ".json" if form == "json" else ".txt"
+        try:
+            path = await asyncio.to_thread(save_new, call_tree_name(self._profile), suffix, data)
+        except (NotWrittenError, OSError) as error:
+            reason = getattr(error, "strerror", None) or error
+            self.tell(f"Not saved: {reason}", style="stuck")
+            return
+        said = "Saved "
+        self.tell(said + path_in(path, self.size.width - len(said) - 1), seconds=_SAVED_S)
+
+    def action_pause(self) -> None:
+        """Hold the picture; the collection goes on."""
+        if self._pause is not None:
+            self._pause()

@@ -1,0 +1,182 @@
+"""The picker: a list of processes to choose from, with a filter."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.sources.discover import Candidate
+from locktop.tui.app import ThemedApp, run_app
+from locktop.tui.bindings import bindings
+from locktop.tui.terminal.driver import Meter
+from locktop.tui.views.cells import fit_right
+from locktop.tui.views.sorting import matches
+from locktop.tui.views.styled_line import Line, Run, say
+from locktop.tui.views.table import Cell, Column, lay_out
+from locktop.tui.widgets.fixed_lines import FixedLines
+from locktop.tui.widgets.item_list import ItemList
+from locktop.tui.widgets.list_screen import ListScreen
+
+if TYPE_CHECKING:
+    from locktop.collector.sources.base import Source
+
+Lister = Callable[[], Sequence[Candidate]]
+Attach = Callable[[int], "Source"]
+
+_KEYS: tuple[Run | str, ...] = tuple(
+    run
+    for key, says in (
+        ("Enter", "watch"),
+        ("/", "filter"),
+        ("r", "look again"),
+        ("Esc", "all"),
+        ("q", "quit"),
+    )
+    for run in ((f" {key}", "key"), (f" {says} ", "label"))
+)
+
+
+class ProcessPickerScreen(ListScreen):
+    """The processes that can be watched first, then the others with what is in the way."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings("quit", "filter", "theme"),
+        *bindings("up", "down", "page_up", "page_down", "start", "end"),
+        Binding("enter", "pick", "watch", show=False),
+        Binding("escape", "everything", "all", show=False),
+        Binding("r", "look", "look again", show=False),
+    ]
+
+    def __init__(self, lister: Lister, attach: Attach) -> None:
+        super().__init__()
+        self._lister = lister
+        self._scan_at = attach
+        self._found: dict[int, Candidate] = {}
+
+    def compose(self) -> ComposeResult:
+        """A list, and what can be done."""
+        yield FixedLines(id="status")
+        yield FixedLines(id="headline")
+        yield ItemList(id="processes")
+        yield from self.compose_foot()
+
+    def on_mount(self) -> None:
+        """Look for processes."""
+        self._list = self.query_one(ItemList)
+        self._list.focus()
+        self.action_look()
+
+    def on_resize(self, _: events.Resize) -> None:
+        """The columns depend on the width."""
+        self.call_after_refresh(self._draw)
+
+    def action_look(self) -> None:
+        """Look again which processes there are."""
+        self._found = {candidate.pid: candidate for candidate in self._lister()}
+        self._draw()
+
+    def _draw(self) -> None:
+        width = self.size.width
+        ready = sum(candidate.preloaded for candidate in self._found.values())
+        self.query_one("#status", FixedLines).show(
+            (say((" locktop", "strong"), "  which process?"),)
+        )
+        self.query_one("#headline", FixedLines).show((_advice(ready),))
+        self.foot.set_keys(say(*_KEYS))
+        shown = [pid for pid, c in self._found.items() if matches(_words(c), self.wanted)]
+        table = lay_out(_COLUMNS, width)
+        said = f"{ready} of {len(self._found)} run with the library"
+        if self.wanted:
+            said += f", with “{self.wanted}”"
+        self._list.set_heads("Processes", said, table.heading())
+        self._list.show(shown, lambda pid: table.line(self._found[pid]))
+
+    def list_in_use(self) -> ItemList:
+        """See ListScreen."""
+        return self._list
+
+    def filtered(self) -> None:
+        """See ListScreen."""
+        self._draw()
+
+    def action_everything(self) -> None:
+        """No filter."""
+        self.filter.value = ""
+        self.filter.close()
+
+    def action_pick(self) -> None:
+        """Take the process under the cursor, or say why it cannot be looked at."""
+        current = self._list.current
+        if current is None:
+            return
+        candidate = self._found[current]
+        try:
+            self.app.exit(self._scan_at(candidate.pid))
+        except LocktopError as error:
+            self.tell(str(error), style="waiting", seconds=10)
+            self.action_look()
+
+
+class PickerApp(ThemedApp["Source"]):
+    """Asks for a process; its result is a source that looks at it."""
+
+    TITLE = "locktop"
+
+    def __init__(self, lister: Lister, attach: Attach, theme: str | None = None) -> None:
+        super().__init__(theme, Meter(), os.environ)
+        self._picker = ProcessPickerScreen(lister, attach)
+
+    def get_default_screen(self) -> ProcessPickerScreen:
+        """The list is all there is."""
+        return self._picker
+
+
+def pick(theme: str | None, attach: Attach) -> Source | None:
+    """Let the user pick a process; None if they quit."""
+    from locktop.collector.sources.discover import candidates
+
+    app = PickerApp(candidates, attach, theme)
+    run_app(app)
+    return app.return_value
+
+
+def _advice(ready: int) -> Line:
+    if ready:
+        return say((" The processes that run with the library are first.", "dim"))
+    return say(
+        (" No process runs with the library. ", "waiting"),
+        ("Enter", "key"),
+        " looks at one from outside; ",
+        ("locktop run", "strong"),
+        " starts one with it.",
+    )
+
+
+def _words(candidate: Candidate) -> str:
+    return f"{candidate.pid} {candidate.user} {candidate.comm} {candidate.cmdline}"
+
+
+def _style(candidate: Candidate) -> str:
+    return "text" if candidate.preloaded else "dim"
+
+
+def _why(candidate: Candidate) -> Cell:
+    # Without the words that say nothing: there is room for few. Enter says all.
+    why = candidate.why.removeprefix("it ").removeprefix("is ")
+    return ("ready", "running") if candidate.preloaded else (why, "dim")
+
+
+_COLUMNS: tuple[Column[Candidate], ...] = (
+    Column("PID", 7, lambda c: (str(c.pid), _style(c)), place=fit_right),
+    Column("USER", 9, lambda c: (c.user, _style(c))),
+    Column("THREADS", 7, lambda c: (str(c.threads), _style(c)), place=fit_right),
+    Column("NAME", 12, lambda c: (c.comm, "strong" if c.preloaded else "dim")),
+    Column("COMMAND", 14, lambda c: (c.cmdline, _style(c)), grow=2),
+    Column("", 16, _why, grow=3),
+)

@@ -1,0 +1,1 @@
+"""The terminal itself: escape codes, the driver, back-pressure."""

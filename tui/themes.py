@@ -1,0 +1,212 @@
+"""Themes: TOML files of this package and of the user, checked, and turned into Textual's themes.
+
+A file has ``name``, ``title``, ``dark``, ``ansi`` and three tables: ``base`` (the colours that
+Textual derives others from), ``screen`` (ours, one for each style of lines/runs.py) and ``style``
+(bold, dim, reverse and the like, for the same names).
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from locktop import themes
+from locktop.tui.views.styled_line import STYLES
+
+if TYPE_CHECKING:
+    from rich.color import Color as RichColor
+    from rich.style import Style
+    from textual.theme import Theme
+
+BASE = ("primary", "foreground", "background", "surface", "panel", "warning", "error", "success")
+#: Colours beside those of the runs: backgrounds, and the cursor.
+BACKGROUNDS = ("alarm-back", "flag-back", "cursor", "cursor-back", "cursor-elsewhere-back")
+SCREEN = (*STYLES, *BACKGROUNDS)
+STYLED = (*STYLES, "cursor", "cursor-elsewhere")
+PREFIX = "lt-"
+
+
+#: What Textual's own widgets want of a theme in the terminal's colours.
+_ANSI_VARIABLES = {
+    "ansi-background": "ansi_black",
+    "ansi-foreground": "ansi_white",
+    "border-blurred": "ansi_black",
+    "input-cursor-background": "ansi_default",
+    "input-cursor-foreground": "ansi_default",
+    "input-cursor-text-style": "reverse",
+    "input-selection-background": "ansi_blue",
+    "input-selection-foreground": "ansi_white",
+    "screen-selection-background": "ansi_blue",
+    "screen-selection-foreground": "ansi_white",
+}
+
+
+class ThemeError(Exception):
+    """A theme file that cannot be used; the text says which and why, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThemeFile:
+    """One theme as it was read."""
+
+    name: str
+    title: str
+    dark: bool
+    ansi: bool
+    base: dict[str, str]
+    screen: dict[str, str]
+    style: dict[str, str]
+
+
+def user_directory() -> Path:
+    """Where the user's own themes are looked for."""
+    config = os.environ.get("XDG_CONFIG_HOME", "")
+    root = Path(config) if config.startswith("/") else Path.home() / ".config"
+    return root / "locktop" / "themes"
+
+
+def parse(text: str, origin: str) -> ThemeFile:
+    """Check the text of a theme file.
+
+    Raises ThemeError, which names ``origin``.
+    """
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ThemeError(f"{origin}: not TOML: {error}") from None
+    known = {"name", "title", "dark", "ansi", "base", "screen", "style"}
+    _refuse_unknown(origin, "", set(data), known)
+    base = _table(data, "base", origin, BASE, BASE)
+    screen = _table(data, "screen", origin, SCREEN, SCREEN)
+    style = _table(data, "style", origin, STYLED, ())
+    name = data.get("name")
+    if not isinstance(name, str) or not name.replace("-", "").isalnum():
+        raise ThemeError(f"{origin}: name must be letters, digits and hyphens")
+    for flag in ("dark", "ansi"):
+        if not isinstance(data.get(flag), bool):
+            raise ThemeError(f"{origin}: {flag} must be true or false")
+    theme = ThemeFile(
+        name, str(data.get("title", name)), data["dark"], data["ansi"], base, screen, style
+    )
+    _check_values(theme, origin)
+    return theme
+
+
+def _table(
+    data: dict[str, Any], key: str, origin: str, known: tuple[str, ...], needed: tuple[str, ...]
+) -> dict[str, str]:
+    table = data.get(key, {})
+    if not isinstance(table, dict):
+        raise ThemeError(f"{origin}: [{key}] must be a table")
+    _refuse_unknown(origin, f"{key}.", set(table), set(known))
+    for name in needed:
+        if name not in table:
+            raise ThemeError(f"{origin}: {key}.{name} is missing")
+    return {name: str(value) for name, value in table.items()}
+
+
+def _refuse_unknown(origin: str, where: str, found: set[str], known: set[str]) -> None:
+    unknown = sorted(found - known)
+    if unknown:
+        raise ThemeError(f"{origin}: {where}{unknown[0]} is not known")
+
+
+def _check_values(theme: ThemeFile, origin: str) -> None:
+    from textual.color import Color, ColorParseError
+    from textual.css.constants import VALID_STYLE_FLAGS
+
+    for where, table in (("base", theme.base), ("screen", theme.screen)):
+        for name, value in table.items():
+            try:
+                Color.parse(value)
+            except ColorParseError:
+                raise ThemeError(f"{origin}: {where}.{name}: {value!r} is no colour") from None
+    for name, value in theme.style.items():
+        if not set(value.split()) <= VALID_STYLE_FLAGS:
+            raise ThemeError(f"{origin}: style.{name}: {value!r} is no style")
+
+
+def shipped_names() -> list[str]:
+    """The names of the themes in this package."""
+    return sorted(path.name.removesuffix(".toml") for path in _shipped())
+
+
+def load_all() -> tuple[dict[str, ThemeFile], list[str]]:
+    """All themes by name, the user's over ours, and what was wrong with files left out."""
+    found: dict[str, ThemeFile] = {}
+    wrong: list[str] = []
+    for path in [*_shipped(), *_own()]:
+        try:
+            theme = parse(path.read_text(encoding="utf-8"), str(path.name))
+        except (ThemeError, OSError, UnicodeDecodeError) as error:
+            wrong.append(f"theme left out: {error}")
+            continue
+        found[theme.name] = theme
+    return found, wrong
+
+
+def _shipped() -> list[Path]:
+    return sorted(Path(themes.__path__[0]).glob("*.toml"))
+
+
+def _own() -> list[Path]:
+    try:
+        return sorted(user_directory().glob("*.toml"))
+    except OSError:
+        return []
+
+
+def variables(theme: ThemeFile) -> dict[str, str]:
+    """The CSS variables of a theme: ``lt-NAME`` colours and ``lt-NAME-style`` styles."""
+    found = {f"{PREFIX}{name}": value for name, value in theme.screen.items()}
+    found |= {f"{PREFIX}{name}-style": theme.style.get(name, "none") for name in STYLED}
+    return found
+
+
+def to_textual(theme: ThemeFile) -> Theme:
+    """The same as Textual's theme."""
+    from textual.theme import Theme
+
+    ansi = _ANSI_VARIABLES if theme.ansi else {}
+    return Theme(
+        name=theme.name,
+        dark=theme.dark,
+        ansi=theme.ansi,
+        variables=ansi | variables(theme),
+        **theme.base,  # type: ignore[arg-type]
+    )
+
+
+def style_of(variables: Mapping[str, str], name: str) -> Style:
+    """The style called ``name`` out of the CSS variables of a theme: one of STYLED.
+
+    Where the other list has the cursor, that is put over the style of the text.
+    """
+    from rich.style import Style
+    from textual.color import Color
+
+    def colour(variable: str) -> RichColor | None:
+        return Color.parse(variables[variable]).rich_color if variable in variables else None
+
+    back = f"{PREFIX}{name}-back"
+    return Style.parse(variables[f"{PREFIX}{name}-style"]) + Style(
+        color=colour(PREFIX + name), bgcolor=colour(back if back in variables else "background")
+    )
+
+
+def default_name(environ: dict[str, str]) -> str:
+    """The theme for this terminal: none of colours, of sixteen, or of all.
+
+    NO_COLOR counts when it is set and not empty, as no-color.org has it.
+    """
+    if environ.get("NO_COLOR"):
+        return "mono"
+    term = environ.get("TERM", "")
+    rich_terminal = environ.get("COLORTERM", "").lower() in ("truecolor", "24bit")
+    if rich_terminal or "256color" in term or "direct" in term or "kitty" in term:
+        return "night"
+    return "ansi16"

@@ -1,0 +1,189 @@
+"""Callers and callees as lines of two lists: the tree, and the butterfly of one function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+
+from locktop.collector.profile.call_tree import Butterfly, Node, Part, Place, Step, Wing
+from locktop.collector.profile.profile import Profile, Unit, Weight
+from locktop.tui.views.call_tree import HOT, Row
+from locktop.tui.views.cells import bar, count, duration, fit_right, percent
+from locktop.tui.views.shorten import fit_middle, without_arguments
+from locktop.tui.views.styled_line import Line, Run, cut, say
+from locktop.tui.views.table import Cell, Column
+
+_BAR = 8
+_FIGURE = 6
+#: However deep a branch is, its name has room.
+_DEEPEST = 10
+_ARROW = " > "
+_MARKS = ("▸", "▾")  # closed, open
+
+
+def figure(value: float, weight: Weight) -> str:
+    """A value as at most 6 characters."""
+    return duration(value) if weight.unit is Unit.SECONDS else count(value)
+
+
+def place_of(step: Step, place: Place | None) -> str:
+    """``function file:line``, with its module where the line is not known."""
+    if step.part is Part.THREAD:
+        return f"held by {step.name}"
+    if step.part is not Part.FUNCTION:
+        return step.name
+    name = without_arguments(step.name)
+    if place is not None:
+        file = place.file.replace("\\", "/").rsplit("/", 1)[-1]
+        return f"{name} {file}:{place.line}" if place.line else f"{name} {file}"
+    known = step.module and not step.name.startswith(f"{step.module}+")
+    return f"{name} [{step.module}]" if known else name
+
+
+def _marked(node: Node | Wing) -> str:
+    inlined = " (inlined)" if node.inlined else ""
+    return place_of(node.step, node.place) + inlined
+
+
+# ---- the tree ----
+
+
+def tree_columns(weight: Weight, whole: float) -> tuple[Column[Row], ...]:
+    """The columns of the tree; ``whole`` is what shares are of."""
+
+    def share(row: Row) -> Cell:
+        return _share(row.node.value, whole)
+
+    def value(row: Row) -> Cell:
+        return _value(row.node, weight)
+
+    def own(row: Row) -> Cell:
+        node = row.node
+        if node.step.part is Part.LOCK:
+            return "", "text"
+        mine, style = (node.own, "text") if node.value > 0 else (node.own_idle, "dim")
+        return (figure(mine, weight), style) if mine > 0 else ("-", "dim")
+
+    return (
+        Column("SHARE", _BAR + 5, share),
+        Column("IN ALL", _FIGURE, value, place=fit_right),
+        Column("ITSELF", _FIGURE, own, place=fit_right),
+        Column("FUNCTION", 20, lambda row: _chain(row, whole), place=fit_chain, grow=1),
+    )
+
+
+def _share(value: float, whole: float) -> Cell:
+    if value <= 0:
+        return "idle", "dim"
+    part = value / whole if whole > 0 else 0.0
+    return f"{percent(part):>4} {bar(part, _BAR)}", "waiting" if part >= HOT else "text"
+
+
+def _value(node: Node | Wing | Butterfly, weight: Weight) -> Cell:
+    if node.value > 0:
+        return figure(node.value, weight), "text"
+    return figure(node.idle, weight), "dim"
+
+
+def _chain(row: Row, whole: float) -> Cell:
+    """The names of a row; only the last one, which the figures are of, has its line."""
+    names = [_marked(node) if node is row.node else _short(node.step) for node in row.nodes]
+    mark = "  " if row.open is None else f"{_MARKS[row.open]} "
+    again = " (again)" if row.nodes[-1].again else ""
+    text = "  " * min(row.depth, _DEEPEST) + mark + _ARROW.join(names) + again
+    if row.node.value <= 0:
+        return text, "dim"
+    return text, "strong" if whole > 0 and row.node.value / whole >= HOT else "text"
+
+
+def fit_chain(text: str, width: int) -> str:
+    """A chain in exactly ``width`` cells: where it is longer the first names of it go."""
+    first, *names = text.split(_ARROW)
+    if names and cell_len(text) > width:
+        bare = first.lstrip().removeprefix(_MARKS[0]).removeprefix(_MARKS[1]).lstrip()
+        first = first[: len(first) - len(bare)] + "…"
+        while len(names) > 2 and cell_len(_ARROW.join([first, *names])) > width:
+            del names[0]
+    return fit_middle(_ARROW.join([first, *names]), width)
+
+
+def _short(step: Step) -> str:
+    return without_arguments(step.name) if step.part is Part.FUNCTION else place_of(step, None)
+
+
+# ---- the butterfly ----
+
+
+@dataclass(frozen=True, slots=True)
+class WingRow:
+    """One row of a butterfly: a caller, the function itself, a callee, or a title."""
+
+    side: str  # "caller", "itself", "callee", "title"
+    wing: Wing | None = None
+    title: str = ""
+
+
+def wing_rows(found: Butterfly, idle: bool) -> list[WingRow]:
+    """The rows from the top: callers, the function, callees."""
+
+    def shown(side: str, wings: Sequence[Wing]) -> list[WingRow]:
+        return [WingRow(side, wing) for wing in wings if wing.value > 0 or (idle and wing.idle > 0)]
+
+    callers = shown("caller", found.callers)
+    callees = shown("callee", found.callees)
+    itself = Wing(found.step, found.value, found.idle, found.place)
+    return [
+        WingRow("title", title="called by" if callers else "no caller: a thread begins there"),
+        *callers,
+        WingRow("itself", itself),
+        *([WingRow("title", title="calls and waits for")] if callees else []),
+        *callees,
+    ]
+
+
+def wing_columns(found: Butterfly, weight: Weight) -> tuple[Column[WingRow], ...]:
+    """The columns of a butterfly; shares are of the function."""
+
+    def share(row: WingRow) -> Cell:
+        return _share(row.wing.value, found.value) if row.wing is not None else ("", "text")
+
+    def value(row: WingRow) -> Cell:
+        return _value(row.wing, weight) if row.wing is not None else ("", "text")
+
+    return (
+        Column("OF IT", _BAR + 5, share),
+        Column("IN ALL", _FIGURE, value, place=fit_right),
+        Column("FUNCTION", 20, _wing_name, place=fit_middle, grow=1),
+    )
+
+
+def _wing_name(row: WingRow) -> Cell:
+    if row.wing is None:
+        return row.title, "label"
+    if row.side == "itself":
+        return f"● {_marked(row.wing)}", "strong"
+    return f"    {_marked(row.wing)}", "dim" if row.wing.value <= 0 else "text"
+
+
+# ---- above both ----
+
+
+def callers_headline(profile: Profile, weight: Weight, root: Node, idle: bool, width: int) -> Line:
+    """What is counted, how much of it there is, and what is not shown."""
+    said: list[Run | str] = [(" By ", "label"), (weight.says, "strong"), f" {_all(root, weight)}"]
+    if profile.estimate:
+        said.append((" an estimate: no whole stacks ", "flag"))
+    if root.idle > 0:
+        shown = "shown, not added" if idle else "hidden"
+        said.append((f"  for work {figure(root.idle, weight)}, {shown}", "dim"))
+    notes = profile.notes(weight.name)
+    if notes:
+        more = f" (and {len(notes) - 1} more: ?)" if len(notes) > 1 else ""
+        said.append((f"  {notes[0]}{more}", "waiting"))
+    return cut(say(*said), width)
+
+
+def _all(root: Node, weight: Weight) -> str:
+    return figure(root.value, weight) if root.value > 0 else "nothing"

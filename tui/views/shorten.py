@@ -1,0 +1,67 @@
+"""Long names in little room: what tells them apart is at both ends."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from rich.cells import cell_len, set_cell_size
+
+from locktop.collector.model import Frame
+from locktop.tui.views.cells import plain
+from locktop.tui.views.snapshot_index import place, short_place
+
+#: As in ``index_[abi:cxx11]``: says which C++ library it was built for, and nothing of what it is.
+_ABI_TAG = re.compile(r"\[abi:\w+\]")
+
+
+def middle(text: str, room: int) -> str:
+    """``text`` in at most ``room`` cells, with an ellipsis in its middle where it is longer."""
+    text = plain(text)
+    if cell_len(text) > room:
+        text = _ABI_TAG.sub("", text)
+    if cell_len(text) <= room:
+        return text
+    if room < 3:
+        return "…"[: max(0, room)]
+    tail = text[-(room // 2) :]
+    while cell_len(tail) > room // 2:
+        tail = tail[1:]
+    return set_cell_size(text, room - 1 - cell_len(tail)).rstrip() + "…" + tail
+
+
+def fit_middle(text: str, width: int) -> str:
+    """``text`` in exactly ``width`` cells: cut in its middle or filled with blanks."""
+    return set_cell_size(middle(text, width), width)
+
+
+def path_in(path: Path, room: int) -> str:
+    """``path`` in at most ``room`` cells, if its name fits: that stays whole, its directory not."""
+    name = f"/{plain(path.name)}"
+    return middle(str(path.parent).rstrip("/"), room - cell_len(name)) + name
+
+
+def without_arguments(function: str) -> str:
+    """``function`` without the arguments of templates and calls: ``a<b>::c(d)`` is ``a::c``."""
+    kept, depth = [], 0
+    for character in function:
+        if character in "<(":
+            depth += 1
+        elif character in ">)":
+            depth -= 1
+            if depth < 0:
+                return function
+        elif depth == 0:
+            kept.append(character)
+    # An operator's own characters are no brackets.
+    return "".join(kept).strip().removeprefix("::") if depth == 0 and kept else function
+
+
+def place_in(frame: Frame, room: int) -> str:
+    """``function:line`` in at most ``room`` cells; of the name as much as there is room for."""
+    text = short_place(frame)
+    if cell_len(text) <= room or not frame.function:
+        return middle(text, room)
+    line = f":{frame.line}" if frame.line else ""
+    name = without_arguments(frame.function)
+    return middle(name, room - len(line)) + line if room > len(line) else middle(place(frame), room)

@@ -1,0 +1,93 @@
+"""The first line: what is looked at, how, and in what state the screen is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+
+from locktop.collector.format import lock_order
+from locktop.collector.model import Pattern, Snapshot
+from locktop.tui.views.cells import clock, exact, size, threads
+from locktop.tui.views.styled_line import Line, Run, cut, line_text, merge, say
+
+#: Cells between the left and the right.
+_GAP = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often the picture changes."""
+
+    asked: float  # pictures a second
+    now: float  # less than asked where the terminal cannot keep up
+
+    @property
+    def text(self) -> str:
+        """In words, as short as can be."""
+        if self.now < self.asked:
+            return f"{self.now:g}/s, slow terminal"
+        return f"{self.asked:g}/s"
+
+
+def status_line(snapshot: Snapshot, pace: Pace, paused: bool, width: int) -> Line:
+    """The first line in ``width`` cells: the process at the left, the screen at the right."""
+    right = _flags(snapshot, pace, paused)
+    space = width - cell_len(line_text(right))
+    room = space - _GAP
+    left: list[Run | str] = []
+    for part in _process(snapshot):
+        # Nothing comes after the first that does not fit, so that each keeps its place.
+        if left and cell_len(line_text(say(*left, part))) > room:
+            break
+        left.append(part)
+    line = cut(say(*left), room)
+    return merge((*line, (" " * (space - cell_len(line_text(line))), "text"), *right))
+
+
+def notes(snapshot: Snapshot) -> tuple[str, ...]:
+    """What there is to know of the whole picture, for the help: one text each."""
+    found = (f"{one.name.words}: {one.evidence}. {one.advice}" for one in _of_no_lock(snapshot))
+    return (*found, *snapshot.notes)
+
+
+def _of_no_lock(snapshot: Snapshot) -> list[Pattern]:
+    """The patterns that are the whole process's: the details of no lock tell them."""
+    return [pattern for pattern in snapshot.patterns if not pattern.lock]
+
+
+def _process(snapshot: Snapshot) -> list[Run | str]:
+    """The parts at the left, the least important last."""
+    process = snapshot.process
+    alive = sum(thread.alive or snapshot.ended for thread in snapshot.threads)
+    waiting = sum(t.state == "waiting" for t in snapshot.threads)
+    return [
+        (f" {process.comm}", "strong"),
+        f" {process.pid}",
+        f"  {threads(alive)}",
+        (f", {waiting} waiting" if waiting else "", "waiting"),
+        *((f"  {pattern.name.words}: ?", "waiting") for pattern in _of_no_lock(snapshot)),
+        (f"  level {snapshot.level}", "waiting" if snapshot.level == "dormant" else "text"),
+        f"  lost {exact(snapshot.lost_events)}" if snapshot.lost_events else "",
+        f"  cpu {process.cpu_share:.2f}" if snapshot.interval_s else "  cpu -",
+        f"  {clock(snapshot.duration_s)}",
+        f"  {snapshot.source}",
+        "  lost 0" if not snapshot.lost_events else "",
+        f"  rss {size(process.rss_bytes)}" if process.rss_bytes else "",
+        f"  on {snapshot.host}" if snapshot.host else "",
+    ]
+
+
+def _flags(snapshot: Snapshot, pace: Pace, paused: bool) -> Line:
+    flags: list[Run | str] = []
+    if snapshot.ended:
+        flags += [(" ENDED ", "flag"), " "]
+    if paused:
+        flags += [(" PAUSED ", "flag"), " "]
+    potential = len(lock_order.not_there(snapshot))
+    if potential:
+        flags.append((f"{potential} potential: d  ", "dim"))
+    if snapshot.notes:
+        many = f"{len(snapshot.notes)} notes" if len(snapshot.notes) > 1 else "1 note"
+        flags.append((f"{many}: ?  ", "waiting"))
+    return say(*flags, (pace.text + " ", "dim"))

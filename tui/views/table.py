@@ -1,0 +1,89 @@
+"""Columns: which ones fit, how wide they are, and a row of them as a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from locktop.tui.views.cells import fit, fit_right
+from locktop.tui.views.styled_line import Line, merge
+
+T = TypeVar("T")
+Cell = tuple[str, str]  # text, style
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[T]):
+    """One column of a list of ``T``."""
+
+    title: str
+    width: int  # cells; of a flexible column the least
+    cell: Callable[[T], Cell]
+    place: Callable[[str, int], str] = fit  # puts text into so many cells
+    grow: int = 0  # share of the room left over
+    limit: int = 0  # a flexible column grows no further, 0 = no limit
+    from_width: int = 0  # shown where the list is at least this wide
+    below_width: int = 0  # and narrower than this, 0 = no matter how wide
+    #: Several runs of so many cells, where a cell of one style is not enough.
+    runs: Callable[[T, int], Line] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Generic[T]):
+    """Columns laid out for one width."""
+
+    columns: tuple[Column[T], ...]
+    widths: tuple[int, ...]
+
+    def has(self, title: str) -> bool:
+        """Whether the column of that title is among them."""
+        return any(column.title == title for column in self.columns)
+
+    def heading(self, marked: str = "") -> Line:
+        """The titles; the column titled ``marked`` is what the list is sorted by."""
+        runs: list[Cell] = [(" ", "label")]
+        for column, width in zip(self.columns, self.widths, strict=True):
+            place = fit_right if column.place is fit_right else fit
+            style = "title" if column.title == marked else "label"
+            runs += [(place(column.title, width), style), (" ", "label")]
+        return merge(runs)
+
+    def line(self, item: T, mark: Cell = (" ", "text")) -> Line:
+        """``item`` as a line; ``mark`` is the one character before it."""
+        runs: list[Cell] = [mark]
+        for column, width in zip(self.columns, self.widths, strict=True):
+            if column.runs is not None:
+                runs += (*column.runs(item, width), (" ", "text"))
+                continue
+            text, style = column.cell(item)
+            # A blank takes the style of the run before it: no run of its own.
+            runs.append((column.place(text, width) + " ", style))
+        return merge(runs)
+
+
+def lay_out(columns: Sequence[Column[T]], width: int) -> Table[T]:
+    """Choose the columns for ``width`` cells and share out what is left among the flexible ones."""
+    chosen = [
+        column
+        for column in columns
+        if width >= column.from_width and (not column.below_width or width < column.below_width)
+    ]
+    widths = [column.width for column in chosen]
+    room = width - 1 - sum(widths) - len(widths)
+    while room > 0:
+        growing = [
+            i
+            for i, column in enumerate(chosen)
+            if column.grow and (not column.limit or widths[i] < column.limit)
+        ]
+        if not growing:
+            break
+        shares = sum(chosen[i].grow for i in growing)
+        before = room
+        for i in growing:
+            limit = chosen[i].limit or widths[i] + room
+            more = min(max(1, before * chosen[i].grow // shares), limit - widths[i], room)
+            widths[i] += more
+            room -= more
+    return Table(tuple(chosen), tuple(widths))

@@ -1,0 +1,25 @@
+"""A few lines that are always there: the status line, the headline or banner, the keys."""
+
+from __future__ import annotations
+
+from locktop.tui.views.styled_line import Line, cut
+from locktop.tui.widgets.strip_cache import PLAIN, StripCache
+
+
+class FixedLines(StripCache, can_focus=False):
+    """Shows the lines it was given, cut at its width; its height is their number."""
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self.lines: tuple[Line, ...] = ()
+
+    def show(self, lines: tuple[Line, ...]) -> None:
+        """Show ``lines``; the layout is worked out again only when their number changes."""
+        if len(lines) != len(self.lines):
+            self.styles.height = max(1, len(lines))
+        self.lines = tuple(cut(line, self.size.width or 80) for line in lines)
+        self.paint_changes()
+
+    def line_at(self, y: int) -> tuple[Line, int]:
+        """See StripCache."""
+        return (self.lines[y] if y < len(self.lines) else (), PLAIN)

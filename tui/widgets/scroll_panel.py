@@ -1,0 +1,115 @@
+"""A panel: a title, column titles, and lines that scroll beneath them."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+
+from locktop.tui.views.styled_line import Line, cut, line_text, merge, say
+from locktop.tui.widgets.strip_cache import PLAIN, StripCache
+
+#: The height that scrolls grows in steps of so many lines.
+_HEIGHT_STEP = 16
+
+
+class ScrollPanel(StripCache, ScrollView, can_focus=True, inherit_bindings=False):
+    """The base of the lists and of the details."""
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self._titles: tuple[str, str] = ("", "")
+        self._columns: Line = ()
+
+    @property
+    def heads(self) -> int:
+        """Rows at the top that do not scroll."""
+        return 2 if self._columns else 1
+
+    @property
+    def page(self) -> int:
+        """Rows that scroll and can be seen."""
+        return max(1, self.size.height - self.heads)
+
+    @property
+    def top(self) -> int:
+        """Number of the first line that can be seen."""
+        return round(self.scroll_y)
+
+    def count(self) -> int:
+        """How many lines there are."""
+        raise NotImplementedError
+
+    def content_line(self, number: int) -> tuple[Line, int]:
+        """The line ``number`` of those that scroll."""
+        raise NotImplementedError
+
+    def move(self, rows: int) -> None:
+        """Go down by ``rows``, up if that is negative."""
+        raise NotImplementedError
+
+    def to_start(self) -> None:
+        """Go to the first line."""
+        raise NotImplementedError
+
+    def to_end(self) -> None:
+        """Go to the last line."""
+        raise NotImplementedError
+
+    def set_heads(self, title: str, detail: str, columns: Line = ()) -> None:
+        """What stands above the lines: ``title``, what to know about it, the column titles."""
+        self._titles = (title, detail)
+        self._columns = columns
+
+    def fit_height(self) -> None:
+        """Tell the scrolling how many lines there are, rounded up.
+
+        A new number costs a layout, and that the whole panel painted again.
+        """
+        lines = -(-self.count() // _HEIGHT_STEP) * _HEIGHT_STEP
+        wanted = Size(self.size.width, max(self.size.height, lines + self.heads))
+        if wanted != self.virtual_size:
+            self.virtual_size = wanted
+
+    def scroll_line(self, number: int) -> None:
+        """Scroll at once so that line ``number`` is the first, or the last page begins."""
+        number = max(0, min(number, self.count() - self.page))
+        self.scroll_to(y=number, animate=False, force=True, immediate=True)
+
+    def show_line(self, number: int) -> None:
+        """Scroll no further than needed for line ``number`` to be seen."""
+        if number < self.top:
+            self.scroll_line(number)
+        elif number >= self.top + self.page:
+            self.scroll_line(number - self.page + 1)
+
+    def line_at(self, y: int) -> tuple[Line, int]:
+        """See StripCache."""
+        if y == 0:
+            return self._title_line(), PLAIN
+        if y < self.heads:
+            return self._columns, PLAIN
+        number = y - self.heads + self.top
+        return self.content_line(number) if number < self.count() else ((), PLAIN)
+
+    def _title_line(self) -> Line:
+        """The title, a rule, and which lines are seen: ``─ Locks ── by wait ──── 1-9 of 43 ─``."""
+        title, detail = self._titles
+        used = self.has_focus
+        place = self._place()
+        width = self.size.width - 1
+        left = say(
+            ("▶ " if used else "─ ", "title" if used else "rule"),
+            (title, "title" if used else "strong"),
+            (f" {detail} " if detail else " ", "label"),
+        )
+        left = cut(left, max(0, width - cell_len(place)))
+        rule = "─" * max(0, width - cell_len(line_text(left)) - cell_len(place))
+        return merge((*left, (rule + place + "─", "rule")))
+
+    def _place(self) -> str:
+        count = self.count()
+        if not count:
+            return ""
+        last = min(count, self.top + self.page)
+        return f" {self.top + 1}-{last} of {count} " if last - self.top < count else f" {count} "

@@ -1,0 +1,80 @@
+"""Lines of runs as strips: the styles looked up once, a strip kept by its text."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.cache import LRUCache
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+from locktop.tui.themes import style_of
+from locktop.tui.views.cells import plain
+from locktop.tui.views.styled_line import Line, changed_cells
+
+_KEPT_STRIPS = 2048
+
+#: How a line is marked: not, by the cursor of the list in use, by that of another list.
+PLAIN, CURSOR, CURSOR_ELSEWHERE = 0, 1, 2
+
+
+class StripCache(Widget):
+    """A widget of a ListScreen that paints lines and sends again only those that changed."""
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._strips: LRUCache[tuple[Line, int, int], Strip] = LRUCache(_KEPT_STRIPS)
+        self._rich_styles: dict[str, Style] = {}
+        self._painted: dict[int, tuple[Line, int]] = {}
+
+    def line_at(self, y: int) -> tuple[Line, int]:
+        """The line that belongs on row ``y`` of the widget, and how it is marked."""
+        raise NotImplementedError
+
+    def paint_changes(self) -> None:
+        """Ask for those rows to be sent again whose text is not what was sent last.
+
+        Of a row Textual can leave out the end: what is at the right and the same as before.
+        """
+        width = self.size.width
+        for y in range(self.size.height):
+            new, old = self.line_at(y), self._painted.get(y)
+            if old is None or new[1] != old[1]:
+                self.refresh(Region(0, y, width, 1))
+            elif new[0] != old[0]:
+                self.refresh(Region(0, y, changed_cells(new[0], old[0], width), 1))
+
+    def render_line(self, y: int) -> Strip:
+        """Called for each row that has to be sent."""
+        line, mark = self._painted[y] = self.line_at(y)
+        key = (line, mark, self.size.width)
+        strip = self._strips.get(key)
+        if strip is None:
+            strip = self._strips[key] = self._strip(line, mark)
+        return strip
+
+    def notify_style_update(self) -> None:
+        """The theme or the focus changed: what was worked out from the styles is void."""
+        self._strips.clear()
+        self._rich_styles.clear()
+        super().notify_style_update()
+
+    def _strip(self, line: Line, mark: int) -> Strip:
+        if mark == CURSOR:
+            # One style for the whole row: legible in every theme, and the fewest bytes.
+            line = (("".join(text for text, _ in line), "cursor"),)
+        segments = [Segment(plain(text), self._style(style)) for text, style in line]
+        if mark == CURSOR_ELSEWHERE:
+            behind = self._style("cursor-elsewhere")
+            segments = [Segment(text, (style or behind) + behind) for text, style, _ in segments]
+        strip = Strip(segments, sum(cell_len(segment.text) for segment in segments))
+        last = segments[-1].style if segments else self._style("text")
+        return strip.crop_extend(0, self.size.width, last)
+
+    def _style(self, name: str) -> Style:
+        style = self._rich_styles.get(name)
+        if style is None:
+            style = self._rich_styles[name] = style_of(self.app.theme_variables, name)
+        return style
