@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 
-C_FILES = $(shell find native -name '*.[ch]')
+C_FILES = $(shell find native tests/targets -name '*.[ch]' -o -name '*.cc')
 NATIVE := $(shell find native -type f) CMakeLists.txt
 TYPECHECK := build/typecheck/locktop
 

@@ -101,7 +101,7 @@ static KEPT int verdict(void)
 }
 
 /* As verdict(). The process stays for a scan until stdin has a line or ends. */
-static KEPT int verdict_to_look_at(void)
+static KEPT int verdict_and_stay(void)
 {
     char c = 0;
     int status = verdict();

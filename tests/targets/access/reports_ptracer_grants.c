@@ -34,7 +34,7 @@ static void be_watched(void)
         must(errno, "cannot be watched");
 }
 
-static void tell(pid_t pid)
+static void report(pid_t pid)
 {
     struct __ptrace_syscall_info info = {0};
     char line[40] = "any";
@@ -62,7 +62,7 @@ int main(int argc, char **argv)
         if (!signal)
             continue;
         if (status >> 8 == (SIGTRAP | PTRACE_EVENT_SECCOMP << 8))
-            tell(pid);
+            report(pid);
         ptrace(PTRACE_CONT, pid, 0, signal == SIGTRAP || signal == SIGSTOP ? 0 : signal);
     }
     return 0;

@@ -2,7 +2,7 @@
  *
  * A barrier lets the others try only while the holder has the mutex, so every acquisition of the
  * others is contended. Says the truth about ROUNDS rounds, then holds the mutex once more until a
- * line comes. With the argument "told" the rounds begin at a line.
+ * line comes. With the argument "at_line" the rounds begin at a line.
  */
 #include "../target.h"
 
@@ -24,7 +24,7 @@ static KEPT void work_slowly(void)
     pause_ms(HOLD_MS);
 }
 
-static KEPT void hold_while_told(void)
+static KEPT void hold_until_line(void)
 {
     say("held");
     hear();
@@ -36,7 +36,7 @@ static KEPT void holder_takes(int last)
     double taken_at = now();
     pthread_barrier_wait(&taken);
     if (last)
-        hold_while_told();
+        hold_until_line();
     else
         work_slowly();
     holder.acquisitions++;
@@ -102,7 +102,7 @@ static void *holder_loop(void *argument)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "told") == 0) {
+    if (argc > 1 && strcmp(argv[1], "at_line") == 0) {
         say("ready");
         hear();
     }

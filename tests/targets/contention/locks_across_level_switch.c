@@ -16,7 +16,7 @@ pthread_rwlock_t g_gone = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_barrier_t taken, given;
 static int helper_tid, gone_holder;
 /* The library's measured time lies between these two times. */
-static double wanted_at, held_since, held_s, held_most_s, waited_s;
+static double wanted_at, held_since, held_s, held_max_s, waited_s;
 
 static KEPT void meet(void)
 {
@@ -65,7 +65,7 @@ static KEPT void give_some(void)
     pause_ms(HOLD_MS);
     held_s = now() - held_since;
     pthread_mutex_unlock(&g_met);
-    held_most_s = now() - wanted_at;
+    held_max_s = now() - wanted_at;
     pthread_mutex_unlock(&g_again);
     check_equal("destroy a mutex that is held", pthread_mutex_destroy(&g_kept), EBUSY);
     must(pthread_rwlock_destroy(&g_gone), "pthread_rwlock_destroy");
@@ -87,8 +87,8 @@ static void say_truth(void)
     char text[400];
     snprintf(text, sizeof text,
              "{\"main\": %d, \"helper\": %d, \"gone_holder\": %d, \"held_s\": %.9f, "
-             "\"held_most_s\": %.9f, \"slept_s\": %.3f, \"waited_s\": %.9f, \"failures\": %d}",
-             own_tid(), helper_tid, gone_holder, held_s, held_most_s, HOLD_MS / 1e3, waited_s,
+             "\"held_max_s\": %.9f, \"slept_s\": %.3f, \"waited_s\": %.9f, \"failures\": %d}",
+             own_tid(), helper_tid, gone_holder, held_s, held_max_s, HOLD_MS / 1e3, waited_s,
              failures);
     say(text);
 }

@@ -1,5 +1,5 @@
 /* Threads take a lock in turn at two call sites and hold the lock for a while. Each thread logs
- * when it asked for the lock, got it and released it. The program says the whole log, and the log
+ * when it requested the lock, got it and released it. The program says the whole log, and the log
  * shows which thread made which thread wait.
  *
  * waits_and_holds_logged mutex|recursive|robust|inherit|adaptive|write|read|spin|custom|cond|many
@@ -10,7 +10,7 @@
 
 #include "../../../native/include/locktop.h"
 
-enum { THREADS = 4, TURNS = 30, MOST = 4096 };
+enum { THREADS = 4, TURNS = 30, MAX_TURNS = 4096 };
 
 static pthread_mutex_t mutex;
 static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
@@ -24,8 +24,8 @@ static const char *kind;
 static struct turn {
     int tid, shared;
     const char *place;
-    double asked, taken, given;
-} book[MOST];
+    double requested, taken, given;
+} book[MAX_TURNS];
 static unsigned written;
 
 static int is(const char *name)
@@ -93,7 +93,7 @@ static KEPT void wait_in_vain(struct turn *turn)
     pthread_cond_timedwait(&never, &mutex, &soon);
     struct turn *again = next_turn(0);
     again->place = "wait_in_vain";
-    again->asked = again->taken = now();
+    again->requested = again->taken = now();
     pause_ms(1);
     again->given = now();
 }
@@ -110,7 +110,7 @@ static void give_written(struct turn *turn, unsigned *seed)
 
 static KEPT void take_here(struct turn *turn, unsigned *seed)
 {
-    turn->asked = now();
+    turn->requested = now();
     TAKE(turn->shared);
     turn->taken = now();
     give_written(turn, seed);
@@ -118,7 +118,7 @@ static KEPT void take_here(struct turn *turn, unsigned *seed)
 
 static KEPT void take_there(struct turn *turn, unsigned *seed)
 {
-    turn->asked = now();
+    turn->requested = now();
     TAKE(turn->shared);
     turn->taken = now();
     give_written(turn, seed);
@@ -192,7 +192,7 @@ int main(int argc, char **argv)
     printf("{\"turns\": [");
     for (unsigned i = 0; i < written; i++)
         printf("%s[%d, \"%s\", %d, %.9f, %.9f, %.9f]", i ? ", " : "", book[i].tid, book[i].place,
-               book[i].shared, book[i].asked, book[i].taken, book[i].given);
+               book[i].shared, book[i].requested, book[i].taken, book[i].given);
     puts("]}");
     fflush(stdout);
     hear();

@@ -441,7 +441,7 @@ static void let_all_go(void)
     }
 }
 
-static void wait_to_be_told(void)
+static void wait_for_line(void)
 {
     char c = 0;
     while (c != '\n' && read(0, &c, 1) == 1)
@@ -484,7 +484,7 @@ int main(int argc, char **argv)
     }
     pthread_barrier_wait(&everybody_runs);
     say("ready");
-    wait_to_be_told();
+    wait_for_line();
     __atomic_store_n(&stop, 1, __ATOMIC_SEQ_CST);
     let_all_go();
     for (int i = 0; i < THREADS; i++)

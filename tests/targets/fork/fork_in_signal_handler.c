@@ -8,7 +8,7 @@
 
 #include "../target.h"
 
-enum { FORKS = 100, MOST_LOCKS = 4000000 };
+enum { FORKS = 100, MAX_LOCKS = 4000000 };
 static volatile sig_atomic_t forks, in_child, bad;
 /* Each handler sets the timer again at its end. If a fork takes longer than the period, a periodic
  * timer would interrupt the program at the same place for ever. */
@@ -34,10 +34,10 @@ static void handler(int signal)
 
 int main(void)
 {
-    pthread_mutex_t *table = calloc(MOST_LOCKS, sizeof *table);
+    pthread_mutex_t *table = calloc(MAX_LOCKS, sizeof *table);
     signal(SIGALRM, handler);
     setitimer(ITIMER_REAL, &once, NULL);
-    for (int i = 0; table && i < MOST_LOCKS && forks < FORKS; i++) {
+    for (int i = 0; table && i < MAX_LOCKS && forks < FORKS; i++) {
         pthread_mutex_lock(&table[i]);
         pthread_mutex_unlock(&table[i]);
         if (in_child)

@@ -281,5 +281,5 @@ int main(int argc, char **argv)
         executes_in_thread("/proc/self/exe");
     else if (!strcmp(how, "noexec"))
         executes_in_thread("/no/such/program");
-    return verdict_to_look_at();
+    return verdict_and_stay();
 }

@@ -43,7 +43,7 @@ fn say(line: String) {
     std::io::stdout().flush().unwrap();
 }
 
-fn tell(addresses: [usize; 2]) {
+fn report(addresses: [usize; 2]) {
     let tids: Vec<i64> = TIDS.iter().map(|tid| tid.load(SeqCst)).collect();
     let [one, other] = addresses;
     say(format!("{{\"tids\": {:?}, \"locks\": [\"{:#x}\", \"{:#x}\"]}}", tids, one, other));
@@ -83,7 +83,7 @@ fn cross(work: fn(usize), addresses: [usize; 2]) {
     while HAVE.load(SeqCst) < 2 {
         thread::yield_now();
     }
-    tell(addresses);
+    report(addresses);
 }
 
 fn alike(addresses: [usize; 2]) {
@@ -97,7 +97,7 @@ fn alike(addresses: [usize; 2]) {
         held[number][0] = TIDS[1 - number].load(SeqCst) as u32;
         held[number][1] = 1;
     }
-    tell(addresses);
+    report(addresses);
     drop(held);
     for one in threads {
         one.join().unwrap();

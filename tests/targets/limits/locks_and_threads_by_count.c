@@ -32,7 +32,7 @@ static atomic_int done; /* threads that have done their part and now wait */
 static int parked[2];   /* a pipe: a thread that reads it waits for no lock */
 
 /* CPU time, so that other busy processes do not count. */
-static double spent(void)
+static double cpu_time_s(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -42,12 +42,12 @@ static double spent(void)
 static KEPT void take_all(struct worker *self)
 {
     for (int round = 0; round < ROUNDS; round++) {
-        double before = spent();
+        double before = cpu_time_s();
         for (unsigned long i = 0; i < self->count; i++) {
             pthread_mutex_lock(&locks[self->first + i]);
             pthread_mutex_unlock(&locks[self->first + i]);
         }
-        self->seconds[round] = spent() - before;
+        self->seconds[round] = cpu_time_s() - before;
     }
 }
 
@@ -163,10 +163,10 @@ static void run_held(void)
     for (int round = 0; round < ROUNDS; round++) {
         for (unsigned long i = 0; i < lock_count; i++)
             pthread_mutex_lock(&locks[i]);
-        double before = spent();
+        double before = cpu_time_s();
         for (unsigned long i = 0; i < lock_count; i++)
             pthread_mutex_unlock(&locks[i]);
-        workers[0].seconds[round] = spent() - before;
+        workers[0].seconds[round] = cpu_time_s() - before;
     }
     say_truth(lock_count * ROUNDS);
     hear();

@@ -42,7 +42,7 @@ static void hear_from(int fd)
     must(read(fd, &c, 1) == 1 ? 0 : EIO, "read");
 }
 
-static void tell(int fd)
+static void send_byte(int fd)
 {
     must(write(fd, "", 1) == 1 ? 0 : EIO, "write");
 }
@@ -73,20 +73,20 @@ static void *runs(void *argument)
     if (self->takes_all)
         take(0, lock_count);
     take(lock_count + (self == &bob ? own_count : 0), own_count);
-    tell(self->done[1]);
+    send_byte(self->done[1]);
     do {
         hear_from(self->go[0]);
         if (crossing)
             pthread_mutex_lock(self->first);
         else
             takes_late();
-        tell(self->done[1]);
+        send_byte(self->done[1]);
         hear_from(self->go[0]);
         if (crossing)
             takes_second(self);
         else
             pthread_mutex_unlock(&g_late);
-        tell(self->done[1]);
+        send_byte(self->done[1]);
     } while (!ending);
     return NULL;
 }
@@ -101,7 +101,7 @@ static void begin(struct side *side, int takes_all)
 
 static void step(struct side *side)
 {
-    tell(side->go[1]);
+    send_byte(side->go[1]);
     hear_from(side->done[0]);
 }
 
@@ -121,7 +121,7 @@ static long system_call_of(int tid)
 /* Starts a step that must wait, and returns when the thread waits. */
 static void step_and_wait(struct side *side)
 {
-    tell(side->go[1]);
+    send_byte(side->go[1]);
     while (system_call_of(side->tid) != SYS_futex)
         pause_ms(1);
 }
@@ -141,7 +141,7 @@ static void say_truth(unsigned long acquisitions, unsigned long contended)
 static void hand_over(struct side *from, struct side *to)
 {
     step_and_wait(to);
-    tell(from->go[1]);
+    send_byte(from->go[1]);
     hear_from(from->done[0]);
     hear_from(to->done[0]);
 }

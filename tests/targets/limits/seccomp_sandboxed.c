@@ -142,7 +142,7 @@ int main(int argc, char **argv)
         check_equal("refused", (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0L, NULL), -1);
         check_equal("as well", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL), -1);
         live();
-        return verdict_to_look_at();
+        return verdict_and_stay();
     }
     check_equal("the filter", confine(how), 0);
     for (int i = 0; i < ROUNDS; i++) {
@@ -151,5 +151,5 @@ int main(int argc, char **argv)
     }
     live();
     fork_one();
-    return verdict_to_look_at();
+    return verdict_and_stay();
 }

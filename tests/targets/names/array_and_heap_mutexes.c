@@ -23,8 +23,8 @@ static struct {
 
 struct sums {
     long acquisitions, contended;
-    double least_s; /* the wait as the holder measured it; the true wait is longer */
-    double most_s;  /* the wait as the waiter measured it, around the call */
+    double min_s; /* the wait as the holder measured it; the true wait is longer */
+    double max_s; /* the wait as the waiter measured it, around the call */
 };
 static struct sums of_objects, of_shards;
 
@@ -46,7 +46,7 @@ static KEPT void want(struct sums *sums)
     double before = now();
     atomic_store(&wants, 1); /* from here on the thread sleeps only in the lock */
     pthread_mutex_lock(wanted);
-    sums->most_s += now() - before;
+    sums->max_s += now() - before;
     pthread_mutex_unlock(wanted);
     sums->acquisitions++;
     sums->contended++;
@@ -63,7 +63,7 @@ static KEPT void hold(pthread_mutex_t *mutex, struct sums *sums)
         sched_yield();
     double asleep = now();
     pause_ms(1);
-    sums->least_s += now() - asleep;
+    sums->min_s += now() - asleep;
     atomic_store(&wants, 0);
     pthread_mutex_unlock(mutex);
     pthread_barrier_wait(&over);
@@ -87,8 +87,8 @@ static int add(char *text, size_t size, const char *what, int instances, struct 
 {
     return snprintf(text, size,
                     "\"%s\": {\"instances\": %d, \"acquisitions\": %ld, \"contended\": %ld, "
-                    "\"least_s\": %.9f, \"most_s\": %.9f}",
-                    what, instances, sums.acquisitions, sums.contended, sums.least_s, sums.most_s);
+                    "\"min_s\": %.9f, \"max_s\": %.9f}",
+                    what, instances, sums.acquisitions, sums.contended, sums.min_s, sums.max_s);
 }
 
 int main(void)

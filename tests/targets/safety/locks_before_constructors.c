@@ -40,5 +40,5 @@ int main(void)
         sched_yield();
     }
     first_may_end();
-    return verdict_to_look_at();
+    return verdict_and_stay();
 }

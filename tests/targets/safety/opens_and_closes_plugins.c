@@ -153,5 +153,5 @@ int main(int argc, char **argv)
         constructor_waits(argv[2]);
     else
         churn(argv + 2);
-    return verdict_to_look_at();
+    return verdict_and_stay();
 }

@@ -179,5 +179,5 @@ int main(void)
             make(kinds[kind], protocol);
             is_lost_to_who_waits();
         }
-    return verdict_to_look_at();
+    return verdict_and_stay();
 }

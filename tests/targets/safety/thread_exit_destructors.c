@@ -85,5 +85,5 @@ int main(void)
     char text[200];
     snprintf(text, sizeof text, "{\"destroyed\": %ld, \"joined\": %ld}", destroyed, joined);
     say(text);
-    return verdict_to_look_at();
+    return verdict_and_stay();
 }

@@ -225,7 +225,7 @@ static void *outlives_main(void *argument)
         pthread_mutex_lock(&g_across);
         pthread_mutex_unlock(&g_across);
     }
-    exit(verdict_to_look_at());
+    exit(verdict_and_stay());
 }
 
 static void end_main_only(void)
@@ -362,5 +362,5 @@ int main(int argc, char **argv)
         start_some_that_never_end();
         quick_exit(0);
     }
-    return verdict_to_look_at();
+    return verdict_and_stay();
 }

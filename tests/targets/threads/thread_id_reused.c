@@ -16,7 +16,7 @@
 #include "../target.h"
 
 /* The kernel gives lower ids once only, to the first processes (RESERVED_PIDS). */
-enum { MOST = 1 << 14, FIRST_AGAIN = 300 };
+enum { MAX_TRIES = 1 << 14, FIRST_AGAIN = 300 };
 
 struct one {
     const char *name;
@@ -62,7 +62,7 @@ static void *run(void *argument)
 
 static pthread_t begin(struct one *self)
 {
-    for (int i = 0; i < MOST; i++) {
+    for (int i = 0; i < MAX_TRIES; i++) {
         self->tid = 0;
         pthread_t thread = start(run, self, NULL);
         while (!__atomic_load_n(&self->tid, __ATOMIC_SEQ_CST))

@@ -154,7 +154,7 @@ static double queued_s(int tid)
     return (double)queued / 1e9;
 }
 
-static void tell(void)
+static void report(void)
 {
     char text[ROOM];
     double before = now();
@@ -193,7 +193,7 @@ int main(int argc, char **argv)
                 pause_ms(1);
         }
     for (;;) {
-        tell();
+        report();
         hear();
     }
 }
