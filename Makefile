@@ -50,7 +50,7 @@ ROUNDS ?= 20
 programs-bench: setup
 	PYTHONPATH=tests $(BIN)/python bench/programs.py $(ROUNDS)
 
-# A short one is among the tests.
+# The tests include a short run.
 MINUTES ?= 10
 soak: setup
 	LOCKTOP_SOAK_MINUTES=$(MINUTES) $(BIN)/pytest tests/soak -s
@@ -129,7 +129,7 @@ pytest-screen:
 pytest-programs:
 	$(BIN)/pytest $(foreach part,$(ALONE),--ignore=$(part))
 
-# glibc's own thread tests (package glibc-source), bare and with the library at LEVEL, LOCKTOP_ORDER as
+# glibc's own thread tests (package glibc-source), with the library at LEVEL and without, LOCKTOP_ORDER as
 # ORDER says: the same must come of each. Takes some minutes.
 LEVEL ?= contended
 ORDER ?= 1

@@ -1,7 +1,7 @@
 /* A chain of waits: the last thread holds one lock and works. The middle thread holds another lock
  * and waits for the last thread's lock. The first thread waits for the middle thread's lock. Says
- * how long the first and the middle thread waited, and how long the middle thread held its lock
- * before its wait began.
+ * the wait of the first and of the middle thread. Also says how long the middle thread held its
+ * lock before its wait.
  */
 #include <semaphore.h>
 

@@ -1,8 +1,8 @@
 /* One thread holds a mutex for 100 ms at a time while three other threads want the mutex.
  *
- * A barrier lets the others try only while the holder has the mutex, so every acquisition of the
+ * A barrier lets the others try only while the holder has the mutex. So every acquisition of the
  * others is contended. Says the truth about ROUNDS rounds, then holds the mutex once more until a
- * line comes. With the argument "at_line" the rounds begin at a line.
+ * line comes. With the argument "told" the rounds begin at a line.
  */
 #include "../target.h"
 

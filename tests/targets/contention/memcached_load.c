@@ -1,5 +1,5 @@
 /* Load for memcached: memcached_load PORT CONNECTIONS BATCH SECONDS. Each connection has a thread.
- * The thread sends BATCH requests at a time, nine gets to one set, and reads all answers before the
+ * The thread sends BATCH requests at a time, nine gets to one set. It reads all answers before the
  * next batch. Says {"requests": ..., "seconds": ...}.
  */
 #include <arpa/inet.h>

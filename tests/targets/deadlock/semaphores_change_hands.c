@@ -3,9 +3,9 @@
  *     get HAND SEM, post HAND SEM (whichever thread has the unit; -1: the main thread posts),
  *     renew 0 SEM, end HAND 0 (another thread begins)
  *
- * After each line the program says the holder of each semaphore by tid (0: no thread; a thread that
- * ended may be a holder), the wait of each hand, and the tids of the threads. Hands wait for orders
- * in read().
+ * After each line the program says the holder of each semaphore by tid (0: no thread). A thread
+ * that ended may be a holder. The program also says the wait of each hand, and the tids of the
+ * threads. Hands wait for orders in read().
  */
 #include <semaphore.h>
 

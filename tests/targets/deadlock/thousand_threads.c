@@ -2,8 +2,9 @@
  * work; the others take turns at locks of their own. At a line three threads ask for each other's
  * lock, for good.
  *
- * Says "ready". After the line the program says the three tids, and when (CLOCK_MONOTONIC) each
- * thread had its first lock and was about to ask for its second.
+ * Says "ready". After the line the program says the three tids, and a time of each thread
+ * (CLOCK_MONOTONIC). At that time the thread had its first lock and was about to request its
+ * second.
  */
 #include "../target.h"
 

@@ -1,5 +1,5 @@
-// Threads that wait in primitives that are built on futex calls, each in a function with the name
-// of the primitive: primitives of the C++ library, and an internal lock of the C library. Says
+// Threads that wait in primitives built on futex calls, each in a function with the name of the
+// primitive. They are primitives of the C++ library, and an internal lock of the C library. Says
 // {"NAME": tid, ...} when all threads are about to wait. Ends with stdin.
 #include <atomic>
 #include <barrier>

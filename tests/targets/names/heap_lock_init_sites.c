@@ -1,9 +1,14 @@
 /* Four locks on the heap. A thread waits for each lock once while the first thread holds it. The
- * lock was initialised by a function that makes connections, by a function that makes all locks,
- * again at an address where a lock was destroyed, or by no call. Says {"connection": [address,
- * line], "factory": [address, line], "again": [address, line], "copied": [address, line]} when all
- * four threads wait. The line is the line of the initialisation, or of the wait where the
- * initialisation says nothing.
+ * locks differ in their initialisation:
+ *
+ *   connection  by a function that makes connections
+ *   factory     by a function that makes all locks
+ *   again       again at an address where a lock was destroyed
+ *   copied      by no call
+ *
+ * Says {"connection": [address, line], "factory": [address, line], "again": [address, line],
+ * "copied": [address, line]} when all four threads wait. The line is the line of the
+ * initialisation, or of the wait where the initialisation says nothing.
  */
 #include "../target.h"
 

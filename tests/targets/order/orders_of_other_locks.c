@@ -1,6 +1,6 @@
-/* Reader-writer locks, spin locks, recursive mutexes, mutexes around condition waits and members of
- * lock classes, taken in orders that may deadlock one day, or only look as if they might. One
- * scenario each.
+/* Locks that threads take in orders that may deadlock one day, or only look as if they might. They
+ * are reader-writer locks, spin locks, recursive mutexes, mutexes around condition waits and
+ * members of lock classes. One scenario each.
  */
 #include "scenarios.h"
 

@@ -1,7 +1,7 @@
 /* Cancellation in each wait, deferred or asynchronous: `cancel_each_wait deferred`,
  * `cancel_each_wait asynchronous`. Where POSIX has a cancellation point the thread ends in the
- * wait, and the cleanup handlers hold the mutex of a condition wait. Where POSIX has none the
- * thread first gets what it waits for.
+ * wait. The cleanup handlers hold the mutex of a condition wait. Where POSIX has none the thread
+ * first gets what it waits for.
  */
 #include <sched.h>
 #include <semaphore.h>

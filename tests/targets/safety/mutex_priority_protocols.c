@@ -1,7 +1,7 @@
 /* Mutexes that lend priority (PTHREAD_PRIO_INHERIT) and mutexes with a ceiling
- * (PTHREAD_PRIO_PROTECT). The owner's priority in the kernel is raised while the protocol demands
- * it and no longer, for each form of the call. Says "not permitted" where the process may not use
- * real-time priorities.
+ * (PTHREAD_PRIO_PROTECT). The kernel's priority of the owner is raised while the protocol demands
+ * it and no longer. This is so for each form of the call. Says "not permitted" where the process
+ * may not use real-time priorities.
  */
 #include <sched.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
-/* The words of a mutex while the mutex is held and after its release, as another thread and a child
- * see them: for each kind, in a process with one thread and with several.
+/* The words of a mutex while it is held and after its release, as another thread and a child see
+ * them. For each kind of mutex, in a process with one thread and with several.
  */
 #include "../target.h"
 

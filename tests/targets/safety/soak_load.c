@@ -1,5 +1,5 @@
-/* Threads fight without end for a few locks of three kinds, while other threads start and end and
- * while the process forks children. Some children execute a program, some continue with locks and
+/* Threads fight without end for a few locks of three kinds. Meanwhile other threads start and end,
+ * and the process forks children. Some children execute a program, some continue with locks and
  * threads of their own, some are killed.
  *
  * Says "ready" when all threads run. At a line the program stops and says the truth: how often each

@@ -1,7 +1,7 @@
 /* Threads that each spend their time in one way, and report what they know of it.
  *
  * At a line the program says for each thread its id, the CPU time of its own clock, and its own
- * schedstat, with the time before and after these readings.
+ * schedstat. The times before and after these readings are beside them.
  */
 #include "../target.h"
 
