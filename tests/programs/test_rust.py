@@ -42,6 +42,6 @@ def test_locks_of_rust(
     assert lock["type"] == type_
     assert lock["name"].startswith(f"{type_} in ") or primitive == "once", "a once is a variable"
     stack = " ".join(tool.functions(found, thread["waiting_for"]["stack"]))
-    assert "rust::" in stack, "the waiter's function"
+    assert "rust_primitives::" in stack, "the waiter's function"
     target.go_on()
     assert target.finish() == (0, ["ok"])
