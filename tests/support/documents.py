@@ -21,7 +21,10 @@ _LINK = re.compile(r"!?\[([^\]]*)\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+\s+(.*)$")
 _CELL_BORDER = re.compile(r"(?<!\\)\|")
 _TABLE_RULE = re.compile(r"^\s*\|?[\s:|-]+\|?\s*$")
-_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')*_]*\s+(?=[\"'(*_]*[A-Z0-9\[])")
+#: Names in small letters may begin a sentence too.
+_SENTENCE_END = re.compile(
+    r"(?<=[.!?])[\"')*_]*\s+(?=[\"'(*_]*(?:[A-Z0-9\[]|(?:locktop|glibc|systemd)\b))"
+)
 _WORD = re.compile(r"\S*\w\S*")
 
 

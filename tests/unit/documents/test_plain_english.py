@@ -73,6 +73,7 @@ def test_a_long_sentence_is_found(text: str, number: int) -> None:
     [
         TWENTY,
         f"{TWENTY} {TWENTY}",
+        f"{TWENTY} locktop says so.",
         f"{TWENTY} `locktop` says so.",
         f"- {TWENTY}\n- {TWENTY}",
         f"| {TWENTY} | {TWENTY} |",
