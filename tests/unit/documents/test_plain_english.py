@@ -92,3 +92,19 @@ def test_a_long_line_is_found() -> None:
     words = "words " * 17
     assert [found[:2] for found in long_lines(f"Short.\n\n{words}\n")] == ["3:"]
     assert long_lines(f"| {words} |\n\n    {words}\n\n```\n{words}\n```\n") == []
+
+
+def long_entries(changelog: str) -> list[str]:
+    """Return each block of the changelog of more than MAX_WORDS words in all its sentences."""
+    counts: dict[int, int] = {}
+    for number, sentence in sentences(changelog):
+        counts[number] = counts.get(number, 0) + word_count(sentence)
+    return [f"{number}: {count} words" for number, count in counts.items() if count > MAX_WORDS]
+
+
+def test_entries_of_the_changelog_are_short() -> None:
+    assert long_entries((ROOT / "CHANGELOG.md").read_text()) == []
+
+
+def test_a_long_entry_is_found() -> None:
+    assert long_entries(f"- {TWENTY}\n- {TWENTY} More.\n") == ["2: 21 words"]
