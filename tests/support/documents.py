@@ -50,7 +50,17 @@ def documents() -> list[Path]:
 
 
 def lines(text: str) -> Iterator[Line]:
-    """Yield the lines outside of code blocks and comments.
+    """Yield the lines outside of code blocks and comments."""
+    return (line for line, is_code in _all_lines(text) if not is_code)
+
+
+def code_lines(text: str) -> Iterator[Line]:
+    """Yield the lines of code blocks."""
+    return (line for line, is_code in _all_lines(text) if is_code)
+
+
+def _all_lines(text: str) -> Iterator[tuple[Line, bool]]:
+    """Yield each line and whether it is code, without the fences around code.
 
     A line with four blanks in front after an empty line is code, as Markdown defines.
     """
@@ -60,9 +70,10 @@ def lines(text: str) -> Iterator[Line]:
         marker = _FENCE.match(line)
         if marker and (not fence or marker[1] == fence):
             fence = "" if fence else marker[1]
-        elif not fence and not (before_is_empty and _INDENTED.match(line)):
-            before_is_empty = not line.strip()
-            yield Line(number, line)
+            continue
+        is_code = bool(fence or (before_is_empty and _INDENTED.match(line)))
+        before_is_empty = is_code or not line.strip()
+        yield Line(number, line), is_code
 
 
 def blocks(text: str) -> Iterator[tuple[int, str]]:
