@@ -45,7 +45,7 @@ $(MODULES): list-modules
 demo: setup
 	$(BIN)/locktop demo
 
-# The table in docs/overhead.md.
+# The table of real programs in docs/overhead.md.
 ROUNDS ?= 20
 programs-bench: setup
 	PYTHONPATH=tests $(BIN)/python bench/programs.py $(ROUNDS)
@@ -80,7 +80,7 @@ outside-bench: setup
 bench: setup
 	$(BIN)/locktop bench
 
-# What docs/overhead.md shows; some ten minutes, on a machine that has nothing else to do.
+# The table of docs/overhead.md; some minutes, on a machine that has nothing else to do.
 bench-table: setup
 	$(BIN)/python bench/overhead_table.py docs/overhead.md
 
