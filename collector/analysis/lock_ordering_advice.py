@@ -22,7 +22,7 @@ from locktop.collector.model import (
     Snapshot,
     Thread,
 )
-from locktop.collector.model.frames import whose
+from locktop.collector.model.frames import innermost_own_frame
 
 #: What a thread takes and gives back, so that it can be taken in another order. (A once is taken
 #: by calling it, a semaphore where it is used as a lock.)
@@ -144,7 +144,7 @@ def waited(
     wait = thread.waiting_for if thread is not None else None
     frames = snapshot.stacks.get(edge.stack, ())
     site = snapshot.sites.get(wait.site) if wait is not None else None
-    at = whose(frames) or (frames[0] if frames else site)
+    at = innermost_own_frame(frames) or (frames[0] if frames else site)
     return at, wait.duration_s if wait is not None else 0.0
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from locktop.collector.analysis.idle.rules import Rule
-from locktop.collector.model import Contents, Kind, Lock, Use
+from locktop.collector.model import Contents, Kind, Lock, LockUse
 
-_NOTHING = Use(0, 0)
+_NOTHING = LockUse(0, 0)
 #: Posts that must be seen of one that lies where another one was.
 _ENOUGH = 3
 
@@ -18,7 +18,7 @@ class _First(NamedTuple):
     """What threads had done when the semaphore was seen waited for first."""
 
     lock: Lock
-    uses: Mapping[int, Use]  # by tid
+    uses: Mapping[int, LockUse]  # by tid
 
 
 class SemaphoreUses:
@@ -69,7 +69,7 @@ class SemaphoreUses:
                     self._idle_cache[wait.lock] = self._known[wait.lock] = lives[wait.lock]
         return frozenset(self._known)
 
-    def _is_one(self, lock: Lock, uses: Mapping[int, Use] | None) -> bool:
+    def _is_one(self, lock: Lock, uses: Mapping[int, LockUse] | None) -> bool:
         if lock.used_as_lock or self._idle_cache.get(lock.id) == lock.generation:
             return True
         was = self._known.get(lock.id) == lock.generation
@@ -80,7 +80,7 @@ class SemaphoreUses:
         # Who did what is told of those that are waited for.
         return was if uses is None or not lock.waiters else self._seen_to_be(lock, uses, was)
 
-    def _seen_to_be(self, lock: Lock, uses: Mapping[int, Use], was: bool) -> bool:
+    def _seen_to_be(self, lock: Lock, uses: Mapping[int, LockUse], was: bool) -> bool:
         """Of one that lies where another one was the figures are sums over all of them, so only
         what was done since it was seen first counts. What threads had of it then they may post."""
         first = self._first.get(lock.id)
@@ -103,9 +103,9 @@ class SemaphoreUses:
         return was or (not by_others and posts >= _ENOUGH + lock.first_value)
 
 
-def _uses(snapshot: Contents, wanted: Mapping[int, Lock]) -> dict[int, dict[int, Use]]:
+def _uses(snapshot: Contents, wanted: Mapping[int, Lock]) -> dict[int, dict[int, LockUse]]:
     """By lock and tid; nothing where it is not known what all threads did."""
-    found: dict[int, dict[int, Use]] = {}
+    found: dict[int, dict[int, LockUse]] = {}
     for thread in snapshot.threads:
         if thread.uses is None and thread.alive:
             return {}

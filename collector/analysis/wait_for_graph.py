@@ -23,7 +23,16 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-from locktop.collector.model import BlockReason, Deadlock, Held, Kind, Lock, Thread, Use, Wait
+from locktop.collector.model import (
+    BlockReason,
+    Deadlock,
+    Held,
+    Kind,
+    Lock,
+    LockUse,
+    Thread,
+    Wait,
+)
 
 #: Kinds of lock whose holders list them.
 _LISTED = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.ONCE, Kind.CUSTOM})
@@ -198,7 +207,7 @@ class _Look:
         for tid, wait in self.waiting.items():
             self._waiters.setdefault(wait.lock, []).append(tid)
         self._holders: dict[int, _Holders] = {}
-        self._users: dict[int, dict[int, Use]] = {}
+        self._users: dict[int, dict[int, LockUse]] = {}
         self._units: dict[int, dict[int, int]] = {}
         self._signalled: dict[int, dict[int, int]] = {}
         self._elsewhere = {thread.tid for thread in threads if thread.pid}

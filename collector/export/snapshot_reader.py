@@ -20,8 +20,6 @@ from locktop.collector.model import (
     Blame,
     BlockReason,
     Confidence,
-    Counter,
-    Counters,
     Deadlock,
     DeadlockEdge,
     Event,
@@ -36,6 +34,8 @@ from locktop.collector.model import (
     OrderEdge,
     Pattern,
     PatternName,
+    PerfCounter,
+    PerfCounters,
     Process,
     Snapshot,
     Switches,
@@ -341,12 +341,12 @@ def _switches(one: _Fields) -> Switches:
     )  # fmt: skip
 
 
-def _counters(one: _Fields) -> Counters:
-    return Counters(one.number("for_s"), one.all("counters", _counter))
+def _counters(one: _Fields) -> PerfCounters:
+    return PerfCounters(one.number("for_s"), one.all("counters", _counter))
 
 
-def _counter(one: _Fields) -> Counter:
-    return Counter(
+def _counter(one: _Fields) -> PerfCounter:
+    return PerfCounter(
         one.text("name", _NEEDED), one.text("unit"), one.number_or_none("total"),
         one.number("per_s"), one.text("why"),
     )  # fmt: skip

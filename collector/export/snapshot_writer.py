@@ -15,7 +15,6 @@ from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.analysis.thread_groups import ThreadGroup
 from locktop.collector.export import activity_json, not_measured
 from locktop.collector.model import (
-    Counters,
     Deadlock,
     Event,
     Frame,
@@ -24,6 +23,7 @@ from locktop.collector.model import (
     Misuse,
     OrderCycle,
     Pattern,
+    PerfCounters,
     Snapshot,
     Switches,
     Thread,
@@ -163,7 +163,7 @@ def _switches(part: Switches | None) -> dict[str, Any] | None:
     return dict(msgspec.to_builtins(part)) if part is not None else None
 
 
-def _counters(part: Counters | None) -> dict[str, Any] | None:
+def _counters(part: PerfCounters | None) -> dict[str, Any] | None:
     if part is None:
         return None
     return {"for_s": part.duration_s, "counters": list(msgspec.to_builtins(part.counters))}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from locktop.collector.linux import procfs
-from locktop.collector.model import Counter, Counters
+from locktop.collector.model import PerfCounter, PerfCounters
 from locktop.collector.native import ffi, lib
 
 # enum perf_type_id (linux/perf_event.h).
@@ -69,13 +69,13 @@ class ThreadCounters:
         self._read_at = 0.0  # not yet
         self._open = [_Open(tid, event) for event in events]
 
-    def read(self) -> Counters:
+    def read(self) -> PerfCounters:
         """Return what was counted so far."""
         now = time.monotonic()
         interval_s = now - self._read_at if self._read_at else 0.0
         self._read_at = now
         found = tuple(one.read(interval_s) for one in self._open)
-        return Counters(now - self._began_at, found)
+        return PerfCounters(now - self._began_at, found)
 
     def close(self) -> None:
         """Count no longer."""
@@ -98,23 +98,23 @@ class _Open:
         if self._fd < 0:
             self._why = _reason(-self._fd, event)
 
-    def read(self, interval_s: float) -> Counter:
+    def read(self, interval_s: float) -> PerfCounter:
         event, why = self._event, self._why
         if self._fd < 0:
-            return Counter(event.name, event.unit, None, why=why)
+            return PerfCounter(event.name, event.unit, None, why=why)
         count = ffi.new("struct lt_count *")
         if not lib.lt_read_counter(self._fd, count):
-            return Counter(event.name, event.unit, None, why=_NEVER)
+            return PerfCounter(event.name, event.unit, None, why=_NEVER)
         total = count.value / event.per_unit
         if 0 < count.running_ns < count.enabled_ns:
             total *= count.enabled_ns / count.running_ns
             why = ", ".join(filter(None, (why, _SHARED)))
         elif count.enabled_ns and not count.running_ns:
-            return Counter(event.name, event.unit, None, why=_NEVER)
+            return PerfCounter(event.name, event.unit, None, why=_NEVER)
         # What is estimated may shrink.
         grown, self._before = max(0.0, total - self._before), total
         per_s = grown / interval_s if interval_s > 0 else 0.0
-        return Counter(event.name, event.unit, total, per_s, why)
+        return PerfCounter(event.name, event.unit, total, per_s, why)
 
     def close(self) -> None:
         if self._fd >= 0:

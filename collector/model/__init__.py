@@ -30,15 +30,15 @@ from locktop.collector.model.locks import Blame, Lock, LockRates, WaitStack
 from locktop.collector.model.snapshot import Contents, Draft, Process, Snapshot
 from locktop.collector.model.stacks import Frame
 from locktop.collector.model.threads import (
-    Counter,
-    Counters,
     Held,
+    LockUse,
+    PerfCounter,
+    PerfCounters,
     Switches,
     Thread,
     ThreadActivity,
     TimeSplit,
     UnobservedWait,
-    Use,
     Wait,
 )
 
@@ -50,8 +50,6 @@ __all__ = [
     "BlockReason",
     "Confidence",
     "Contents",
-    "Counter",
-    "Counters",
     "Deadlock",
     "DeadlockEdge",
     "Draft",
@@ -61,6 +59,7 @@ __all__ = [
     "Kind",
     "Lock",
     "LockRates",
+    "LockUse",
     "Mark",
     "Misuse",
     "MisuseKind",
@@ -68,6 +67,8 @@ __all__ = [
     "OrderEdge",
     "Pattern",
     "PatternName",
+    "PerfCounter",
+    "PerfCounters",
     "Process",
     "Snapshot",
     "Switches",
@@ -76,7 +77,6 @@ __all__ = [
     "ThreadState",
     "TimeSplit",
     "UnobservedWait",
-    "Use",
     "Wait",
     "WaitStack",
 ]

@@ -14,7 +14,7 @@ _WRAPPERS = (
 _WRAPPER_MODULES = ("libc.so", "libpthread", "libstdc++", "libc++", "libgomp", "libomp")
 
 
-def whose(frames: Iterable[Frame]) -> Frame | None:
+def innermost_own_frame(frames: Iterable[Frame]) -> Frame | None:
     """Return the innermost frame that is not a wrapper's; None where there is none.
 
     One without a name too, for the named ones further out are somebody else's. What belongs to no

@@ -43,7 +43,7 @@ class UnobservedWait(Struct, frozen=True, gc=False):
     why: str = ""  # that rule
 
 
-class Use(Struct, frozen=True, gc=False):
+class LockUse(Struct, frozen=True, gc=False):
     """What a thread did at a lock that nobody owns."""
 
     lock: int  # id
@@ -83,7 +83,7 @@ class Switches(Struct, frozen=True, gc=False):
     migrations: int | None  # None where the kernel does not tell
 
 
-class Counter(Struct, frozen=True, gc=False):
+class PerfCounter(Struct, frozen=True, gc=False):
     """One event that the processor or the kernel counts for a thread."""
 
     name: str  # as perf-list(1) has it
@@ -93,11 +93,11 @@ class Counter(Struct, frozen=True, gc=False):
     why: str = ""  # why it is not counted, or what the figure leaves out
 
 
-class Counters(Struct, frozen=True, gc=False):
+class PerfCounters(Struct, frozen=True, gc=False):
     """Those of one thread, counted since it was asked for."""
 
     duration_s: float  # seconds
-    counters: tuple[Counter, ...]
+    counters: tuple[PerfCounter, ...]
 
 
 class ThreadActivity(Struct, frozen=True, gc=False):
@@ -133,7 +133,7 @@ class Thread(Struct, frozen=True, gc=False):
     idle_share: float = 0.0  # in the other waits
     cpu_share: float = 0.0  # of the last interval on a CPU, 0..1
     #: At semaphores, conditions and barriers that somebody waits for now; None: not all is known.
-    uses: tuple[Use, ...] | None = ()
+    uses: tuple[LockUse, ...] | None = ()
     #: Whether, if there are such, it has signalled conditions or posted what it had not got.
     signals: bool = False
     pid: int = 0  # of another process that shares locks with the one looked at
@@ -141,7 +141,7 @@ class Thread(Struct, frozen=True, gc=False):
     time: TimeSplit | None = None
     #: Of threads that were asked about closely (Source.follow), and all in a look that resolves.
     switches: Switches | None = None
-    counters: Counters | None = None  # of the thread that is followed
+    counters: PerfCounters | None = None  # of the thread that is followed
     #: Of those that were asked closely and wait for nothing that is told in ``waiting_for``.
     now: ThreadActivity | None = None
 

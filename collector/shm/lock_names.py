@@ -10,7 +10,7 @@ from locktop.collector.shm.segment import GrowingArray, SharedMemory
 _ADDRESS = (1 << native.lib.LT_KIND_SHIFT) - 1
 
 
-class GivenNames:
+class ProgramLockNames:
     """Names by key. ``version`` grows whenever one changed."""
 
     def __init__(self, memory: SharedMemory) -> None:

@@ -19,7 +19,7 @@ _KINDS = {
 }
 
 
-class Misuses:
+class MisuseLog:
     """The entries of one file, read anew when there are more."""
 
     def __init__(self, memory: SharedMemory, clock: Clock) -> None:

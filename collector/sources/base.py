@@ -10,7 +10,7 @@ from locktop.collector.model import Kind, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class WaitNow:
+class OngoingWait:
     """A wait that goes on, as little of it as tells whether it is worth a look."""
 
     lock: int  # id
@@ -33,7 +33,7 @@ class Source(Protocol):
         """
         ...
 
-    def waits(self) -> Mapping[int, WaitNow] | None:
+    def waits(self) -> Mapping[int, OngoingWait] | None:
         """Return by tid the waits that go on now, in far less time than a look takes. None where
         only a look can tell, as when the target has ended."""
         ...

@@ -116,7 +116,7 @@ class LaunchedProgram:
             f"at{self._output_end()}"
         )
 
-    def told(self) -> list[str]:
+    def messages(self) -> list[str]:
         """What the user should know at the end, one line each."""
         lines = []
         code = self._process.returncode
@@ -124,9 +124,9 @@ class LaunchedProgram:
             lines.append(f"{self._command[0]} goes on as process {self.pid}")
         elif not self._ended_by_us:
             lines.append(f"{self._command[0]} {_how_ended(code)}")
-        return lines + self.output_told()
+        return lines + self.output_messages()
 
-    def output_told(self) -> list[str]:
+    def output_messages(self) -> list[str]:
         """Where its output went, if there is any; after the end of ``with``."""
         if self.output.exists() and self._wanted_output != os.devnull:
             return [f"its output is in {self.output}"]

@@ -16,7 +16,7 @@ from typing import ClassVar, NamedTuple
 from locktop.collector.analysis.contention_patterns import patterns
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.model import Draft, Frame, Snapshot
-from locktop.collector.sources.probes.holder_activity import Holders
+from locktop.collector.sources.probes.holder_activity import HolderProbe
 from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.probes.python_stacks import PythonStacks, Waits
 from locktop.collector.sources.watched_process import WatchedProcess
@@ -69,7 +69,7 @@ class Probes:
     resolver: Resolver
     native_stacks: NativeStacks
     python: PythonStacks
-    holders: Holders
+    holders: HolderProbe
     classifier: Classifier
 
 

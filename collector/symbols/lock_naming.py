@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from locktop.collector.model import Frame, Kind
-from locktop.collector.model.frames import whose
+from locktop.collector.model.frames import innermost_own_frame
 from locktop.collector.symbols.python.merge_stacks import PYTHON
 from locktop.collector.symbols.resolver import Resolver
 
@@ -54,7 +54,7 @@ class LockNames:
         if symbol is None:
             return plain
         made = _maker(made_at())
-        frame, settles = made or whose(stack()), True
+        frame, settles = made or innermost_own_frame(stack()), True
         if frame is not None and frame.function.startswith(_PYTHON_LOCK):
             waiting = waiter()  # they may still come
             frame, settles = (
@@ -93,5 +93,5 @@ def _is_made_for_a_wait(frames: Sequence[Frame]) -> bool:
 
 def _maker(frames: Sequence[Frame]) -> Frame | None:
     """The frame, if it tells something: a library's function that makes locks for all does not."""
-    frame = whose(frames)
+    frame = innermost_own_frame(frames)
     return None if frame is None or _FACTORY.search(frame.function) else frame

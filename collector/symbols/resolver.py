@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from locktop.collector.linux import procfs
 from locktop.collector.model import Frame
-from locktop.collector.model.frames import whose
+from locktop.collector.model.frames import innermost_own_frame
 from locktop.collector.native import lib
 from locktop.collector.sanitize import clean
 from locktop.collector.symbols.demangle import demangle
@@ -92,7 +92,7 @@ class Resolver:
     def site(self, address: int) -> Frame:
         """Return the frame that tells whose call this is: the innermost that is no wrapper."""
         frames = self.frames(address)
-        return whose(frames) or frames[-1]
+        return innermost_own_frame(frames) or frames[-1]
 
     def is_nameless(self, address: int) -> bool:
         """Tell whether it is known that no function's name will be found for a return address."""

@@ -9,7 +9,7 @@ from locktop.collector.format import verdict
 from locktop.collector.format.source_location import place
 from locktop.collector.format.units import lasting
 from locktop.collector.model import Lock, Snapshot, Thread
-from locktop.collector.model.frames import whose
+from locktop.collector.model.frames import innermost_own_frame
 from locktop.collector.sanitize import clean
 from locktop.collector.watch.alerts import Alert, AlertKind
 
@@ -67,7 +67,9 @@ def _at(alert: Alert, threads: Mapping[int, Thread], snapshot: Snapshot) -> str:
     wait = thread.waiting_for if thread is not None else None
     if wait is None or (alert.tid, wait.seq, wait.lock) not in alert.marks:
         return ", which is over"
-    frame = whose(snapshot.stacks.get(wait.stack, ())) or snapshot.sites.get(wait.site)
+    frame = innermost_own_frame(snapshot.stacks.get(wait.stack, ())) or snapshot.sites.get(
+        wait.site
+    )
     return f", in {place(frame)}" if frame is not None else ""
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from locktop.collector.model import Kind
-from locktop.collector.sources.base import WaitNow
+from locktop.collector.sources.base import OngoingWait
 
 #: Whatever the waits are: a look also sees that the process runs another program, or is stopped.
 _AT_LEAST_EACH_S = 10.0
@@ -29,14 +29,14 @@ class ScanPolicy:
 
     def __init__(self, wait_s: float | None) -> None:
         self._wait_s = wait_s
-        self._before: Mapping[int, WaitNow] = {}
+        self._before: Mapping[int, OngoingWait] = {}
         self._known: frozenset[_Standing] = frozenset()  # in the last look
         self._scanned_at = float("-inf")
         #: Whether a look that is due needs all names: there is a wait that is long, and the rules
         #: may call it one for work.
         self.needs_names = False
 
-    def due(self, waits: Mapping[int, WaitNow] | None, now: float) -> bool:
+    def due(self, waits: Mapping[int, OngoingWait] | None, now: float) -> bool:
         """Return whether to look at ``now`` (monotonic, seconds), which then is taken for done.
         ``waits`` None: only a look can tell."""
         before, self._before = self._before, waits or {}
@@ -57,7 +57,7 @@ class ScanPolicy:
         self._scanned_at = now
         return True
 
-    def _matters(self, standing: Mapping[int, WaitNow], known: frozenset[_Standing]) -> bool:
+    def _matters(self, standing: Mapping[int, OngoingWait], known: frozenset[_Standing]) -> bool:
         through_any = any(
             _is_waited_for(one) and one.kind in _UNLISTED for one in standing.values()
         )
@@ -67,18 +67,18 @@ class ScanPolicy:
             if self._mark(tid, one) not in known
         )
 
-    def _mark(self, tid: int, wait: WaitNow) -> _Standing:
+    def _mark(self, tid: int, wait: OngoingWait) -> _Standing:
         return tid, wait.seq, wait.lock, self._too_long(wait)
 
-    def _too_long(self, wait: WaitNow) -> bool:
+    def _too_long(self, wait: OngoingWait) -> bool:
         limit = self._wait_s
         return limit is not None and wait.idle is not True and wait.duration_s > limit
 
 
-def _is_waited_for(one: WaitNow) -> bool:
+def _is_waited_for(one: OngoingWait) -> bool:
     """Whether a lock, or a lock's turn, may keep others behind this thread."""
     return one.holds or one.kind is Kind.RWLOCK
 
 
-def _goes_on(before: WaitNow | None, now: WaitNow) -> bool:
+def _goes_on(before: OngoingWait | None, now: OngoingWait) -> bool:
     return before is not None and (before.seq, before.lock) == (now.seq, now.lock)

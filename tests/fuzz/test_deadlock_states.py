@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from locktop.collector.analysis import deadlocks, wait_for_graph
-from locktop.collector.model import Held, Kind, Lock, Thread, ThreadState, Use, Wait
+from locktop.collector.model import Held, Kind, Lock, LockUse, Thread, ThreadState, Wait
 
 ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "60").partition(":")
 STATES = 50  # in one round
@@ -144,13 +144,13 @@ def held(one: One) -> tuple[Held, ...]:
     return tuple(Held(what, 0x10, None, 0, shared) for what, shared in listed)
 
 
-def uses(one: One) -> tuple[Use, ...]:
+def uses(one: One) -> tuple[LockUse, ...]:
     """Return the semaphore counts of a thread: each holder has taken and released it before."""
     units = {what: 0 for what, _ in one.has if THINGS[what].kind is Kind.SEM}
     for what, _ in one.has:
         if what in units:
             units[what] += 1
-    return tuple(Use(what, 5 + count, 5) for what, count in units.items())
+    return tuple(LockUse(what, 5 + count, 5) for what, count in units.items())
 
 
 def wait(want: Want, now: int) -> Wait:

@@ -24,7 +24,7 @@ from locktop.collector.linux.thread_files import RawTask
 from locktop.collector.linux.threads import Task
 from locktop.collector.native import ffi, lib
 from locktop.collector.sanitize import clean
-from locktop.collector.sources.probes.time_accounting import ThreadTimes
+from locktop.collector.sources.probes.time_accounting import TimeAccounting
 from locktop.collector.sources.sampling import nptl_objects
 from locktop.collector.sources.sampling.nptl_objects import AFTER, BEFORE
 
@@ -262,7 +262,7 @@ def test_a_mutex_that_changes_while_it_is_read() -> None:
 def test_times_of_nonsense_add_up(seed: int) -> None:
     """Counters that shrink belong to another thread. The parts of a thread's time add up to 1."""
     chance = random.Random(seed)
-    times = ThreadTimes()
+    times = TimeAccounting()
     for scan in range(30):
         times.begin(float(scan))
         ran, queued, runs = (chance.choice((0, 1, chance.getrandbits(64))) for _ in range(3))

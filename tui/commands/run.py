@@ -88,7 +88,7 @@ def tell_end(started: LaunchedProgram, failure: LocktopError | None) -> int:
     from locktop.collector.sources.launched_program import EndedEarlyError
     from locktop.tui.views.cells import plain
 
-    lines = started.told() if failure is None else [str(failure), *started.output_told()]
+    lines = started.messages() if failure is None else [str(failure), *started.output_messages()]
     for line in lines:
         print(f"locktop: {plain(line)}", file=sys.stderr)
     # That it was over soon is no failure: scripts want its own status.

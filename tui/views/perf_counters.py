@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from locktop.collector.model import Counter, Counters, Switches
+from locktop.collector.model import PerfCounter, PerfCounters, Switches
 from locktop.tui.views.cells import count, duration, exact, percent
 from locktop.tui.views.detail_parts import labelled
 from locktop.tui.views.styled_line import Line
@@ -18,7 +18,7 @@ def switches_line(switches: Switches) -> Line:
     return labelled("switches", ", ".join(said))
 
 
-def counter_lines(counted: Counters) -> Iterator[Line]:
+def counter_lines(counted: PerfCounters) -> Iterator[Line]:
     """The figures, then what could not be counted, by reason."""
     figures = [_figure(one) for one in counted.counters if one.total is not None]
     figures += _per_cycle(counted)
@@ -36,7 +36,7 @@ def counter_lines(counted: Counters) -> Iterator[Line]:
         label = ""
 
 
-def _figure(one: Counter) -> str:
+def _figure(one: PerfCounter) -> str:
     total = one.total or 0.0
     what = duration(total) if one.unit == "s" else count(total)
     rate = f"{percent(one.per_s)}" if one.unit == "s" else f"{count(one.per_s)}/s"
@@ -44,7 +44,7 @@ def _figure(one: Counter) -> str:
     return f"{one.name} {what} ({rate}{doubt})"
 
 
-def _per_cycle(counted: Counters) -> list[str]:
+def _per_cycle(counted: PerfCounters) -> list[str]:
     rates = {one.name: one.per_s for one in counted.counters if one.total is not None}
     cycles, instructions = rates.get("cycles", 0.0), rates.get("instructions", 0.0)
     return [f"{instructions / cycles:.2f} instructions a cycle"] if cycles and instructions else []

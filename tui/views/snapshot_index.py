@@ -12,7 +12,7 @@ from locktop.collector.analysis import lock_classes, thread_groups
 from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.analysis.thread_groups import ThreadGroup
 from locktop.collector.model import Frame, Held, Kind, Lock, Snapshot, Thread, ThreadState
-from locktop.collector.model.frames import whose
+from locktop.collector.model.frames import innermost_own_frame
 
 #: Characters kept of a name that several threads have, so that the tid after it has room.
 _SHARED_NAME = 8
@@ -183,7 +183,7 @@ class SnapshotIndex:
     def top_frame(self, stack_id: int) -> Frame | None:
         """The innermost frame of a stack that is not the lock function itself."""
         frames = self.stack(stack_id)
-        return whose(frames) or (frames[0] if frames else None)
+        return innermost_own_frame(frames) or (frames[0] if frames else None)
 
     def wait_frame(self, thread: Thread) -> Frame | None:
         """Where in the code a thread waits, None if it does not or that is not known."""

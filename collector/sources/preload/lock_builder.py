@@ -21,10 +21,10 @@ from locktop.collector.model import (
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.kinds import KIND_SHIFT, KINDS
 from locktop.collector.shm.layout import LockRow, Site
-from locktop.collector.shm.lock_names import GivenNames
+from locktop.collector.shm.lock_names import ProgramLockNames
 from locktop.collector.shm.reader import Reading
 from locktop.collector.sources.preload import blame
-from locktop.collector.sources.preload.lock_state import NOBODY, LockNow, presumed
+from locktop.collector.sources.preload.lock_state import NOBODY, LockState, presumed
 from locktop.collector.sources.preload.stack_table import StackFrames
 from locktop.collector.symbols.lock_naming import LockNames
 from locktop.collector.symbols.resolver import Resolver
@@ -46,7 +46,7 @@ class LockBuilder:
         self,
         clock: Clock,
         resolver: Resolver,
-        given: GivenNames,
+        given: ProgramLockNames,
         merged: Callable[[int], tuple[Frame, ...]],
     ) -> None:
         """``merged`` gives by tid the stack of a wait with its Python functions, if it is known."""
@@ -60,7 +60,7 @@ class LockBuilder:
         self._before = 0
 
     def of(
-        self, reading: Reading, now: Mapping[int, LockNow], frames: StackFrames
+        self, reading: Reading, now: Mapping[int, LockState], frames: StackFrames
     ) -> tuple[Lock, ...]:
         """Return the locks in the order of Snapshot.locks."""
         interval_s = self._clock.seconds(reading.now - self._before) if self._before else 0.0
@@ -83,7 +83,7 @@ class LockBuilder:
     def _lock(
         self,
         row: LockRow,
-        now: LockNow | None,
+        now: LockState | None,
         reading: Reading,
         interval_s: float,
         going_on: dict[int, tuple[int, int]],
@@ -159,7 +159,7 @@ class LockBuilder:
         )
 
     def _wait_stacks(
-        self, sites: list[Site] | tuple[()], now: LockNow, idle: bool
+        self, sites: list[Site] | tuple[()], now: LockState, idle: bool
     ) -> tuple[WaitStack, ...]:
         if not sites and not now.waiters:
             return ()

@@ -20,7 +20,7 @@ _HELD_SHARED: int = lib.LT_HELD_SHARED
 
 
 @dataclass(slots=True)
-class LockNow:
+class LockState:
     """Who waits for one lock and who holds it, in ticks."""
 
     waiters: list[tuple[int, int, int]] = field(default_factory=list)  # ticks, tid, stack
@@ -32,7 +32,7 @@ class LockNow:
     holds_timed: int = 0
 
 
-NOBODY = LockNow()
+NOBODY = LockState()
 
 
 def presumed(published: list[int], waited: int, clock: Clock) -> list[int]:
@@ -43,7 +43,7 @@ def presumed(published: list[int], waited: int, clock: Clock) -> list[int]:
     return published if lasts and len(published) == 1 else []
 
 
-def forget_former_owners(now: Mapping[int, LockNow], tasks: Tasks, clock: Clock) -> None:
+def forget_former_owners(now: Mapping[int, LockState], tasks: Tasks, clock: Clock) -> None:
     """A thread that was woken for a lock may not run for long where the machine is busy: until
     then nobody has the lock, whoever had it when its waiters came."""
     for lock in now.values():
@@ -71,12 +71,12 @@ def held_by_lock(threads: Iterable[RawThread]) -> dict[int, list[tuple[RawThread
     return found
 
 
-def locks_now(threads: Iterable[RawThread], tasks: Mapping[int, Task]) -> dict[int, LockNow]:
+def locks_now(threads: Iterable[RawThread], tasks: Mapping[int, Task]) -> dict[int, LockState]:
     """Return by lock what goes on at it."""
     threads = list(threads)
-    now: dict[int, LockNow] = {}
+    now: dict[int, LockState] = {}
     for lock, listed in held_by_lock(threads).items():
-        held = now[lock] = LockNow()
+        held = now[lock] = LockState()
         for thread, entry in listed:
             held.holders.append(thread.block.tid)
             own_wait = thread.wait.lock if thread.wait else 0
@@ -89,7 +89,7 @@ def locks_now(threads: Iterable[RawThread], tasks: Mapping[int, Task]) -> dict[i
     for thread in threads:
         wait, tid = thread.wait, thread.block.tid
         if wait is not None and tid in tasks:
-            waited = now.setdefault(wait.lock, LockNow())
+            waited = now.setdefault(wait.lock, LockState())
             waited.waiters.append((max(0, thread.now - wait.since), tid, wait.stack))
             contends = kind_of(wait.key) in CONTENTION_KINDS
             if contends and wait.holder in tasks and wait.holder not in waited.published:

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from locktop.collector.linux.threads import Task
-from locktop.collector.model import Use
+from locktop.collector.model import LockUse
 from locktop.collector.native import lib
 from locktop.collector.shm import layout
 from locktop.collector.shm.layout import WaitBlock
 from locktop.collector.shm.reader import RawThread
 
 if TYPE_CHECKING:
-    from locktop.collector.sources.preload.lock_state import LockNow
+    from locktop.collector.sources.preload.lock_state import LockState
 
 _KIND_SHIFT: int = lib.LT_KIND_SHIFT
 _ADDRESS: int = (1 << _KIND_SHIFT) - 1
@@ -28,7 +28,7 @@ class ScanContext:
     """One look: its threads by tid, what goes on at each lock, the tasks that the kernel shows."""
 
     threads: Mapping[int, RawThread]
-    locks: Mapping[int, LockNow]
+    locks: Mapping[int, LockState]
     tasks: Mapping[int, Task]
     _by_pthread: dict[int, int] | None = None
     of_nobody: set[int] = field(default_factory=set)  # locks waited for that nobody owns
@@ -58,12 +58,12 @@ class ScanContext:
             }
         return self._by_pthread.get(wait.key & _ADDRESS, 0)
 
-    def uses(self, raw: RawThread, uses: Sequence[layout.Use]) -> tuple[Use, ...] | None:
+    def uses(self, raw: RawThread, uses: Sequence[layout.Use]) -> tuple[LockUse, ...] | None:
         """See Thread.uses. ``uses``: what ``raw`` says of them."""
         if not raw.uses_are_whole:
             return None
         wanted = [use for use in uses if use.lock in self.of_nobody]
-        return tuple([Use(use.lock, use.acquisitions, use.signals) for use in wanted])
+        return tuple([LockUse(use.lock, use.acquisitions, use.signals) for use in wanted])
 
 
 def has_signalled(uses: Iterable[layout.Use]) -> bool:

@@ -14,8 +14,8 @@ from locktop.collector.shm import control
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.event_ring import FlightRecorder
 from locktop.collector.shm.layout import LockRow
-from locktop.collector.shm.lock_names import GivenNames
-from locktop.collector.shm.misuse_log import Misuses
+from locktop.collector.shm.lock_names import ProgramLockNames
+from locktop.collector.shm.misuse_log import MisuseLog
 from locktop.collector.shm.reader import RawThread, Reader
 from locktop.collector.shm.segment import SharedMemory
 from locktop.collector.sources.pipeline import Probes
@@ -26,7 +26,7 @@ from locktop.collector.sources.preload.stack_table import StackFrames
 from locktop.collector.sources.preload.thread_builder import ThreadBuilder
 from locktop.collector.sources.preload.unobserved_waits import UnobservedWaitProbe
 from locktop.collector.sources.probes import native_stacks
-from locktop.collector.sources.probes.holder_activity import Holders
+from locktop.collector.sources.probes.holder_activity import HolderProbe
 from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.probes.python_stacks import PythonStacks, Waits
 from locktop.collector.sources.watched_process import WatchedProcess
@@ -60,8 +60,8 @@ class PreloadSession:
         self.python = PythonStacks(PythonReader(pid), self._native)
         self.waits: Waits = {}  # of the last scan
         self.newest: Mapping[int, RawThread] = {}  # of the last scan, by tid
-        self.given = GivenNames(memory)
-        self.misuses = Misuses(memory, self.clock)
+        self.given = ProgramLockNames(memory)
+        self.misuses = MisuseLog(memory, self.clock)
         self.orders = LockOrders(memory, resolver)
         self.rows: dict[int, LockRow] = {}  # of the last scan
         self.idle_cache = IdleCache()
@@ -70,7 +70,9 @@ class PreloadSession:
         self.claim = control.Claim(memory, self.clock)
         self.asleep: frozenset[tuple[int, int]] = frozenset()  # stuck waits: tid, seq
         self.seen_alive = 0  # ticks
-        holders = Holders(pid, watched.tasks, self.native_stacks, self.python, self._still_holds)
+        holders = HolderProbe(
+            pid, watched.tasks, self.native_stacks, self.python, self._still_holds
+        )
         holders.follow(watched.followed_locks)
         self.unobserved_waits = UnobservedWaitProbe(
             pid, watched.tasks, self.native_stacks, resolver, self.classifier

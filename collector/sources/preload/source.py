@@ -17,7 +17,7 @@ from locktop.collector.sanitize import clean
 from locktop.collector.shm import control
 from locktop.collector.shm.segment import SharedMemory
 from locktop.collector.sources import discover, gc_pause
-from locktop.collector.sources.base import WaitNow
+from locktop.collector.sources.base import OngoingWait
 from locktop.collector.sources.preload import wait_poll
 from locktop.collector.sources.preload.peer_processes import PeerProcesses
 from locktop.collector.sources.preload.scan import PreloadScan
@@ -92,7 +92,7 @@ class PreloadSource:
                 raise
             return _ended(self._watched.last, f"these are not the final figures: {error}")
 
-    def waits(self) -> Mapping[int, WaitNow] | None:
+    def waits(self) -> Mapping[int, OngoingWait] | None:
         """See Source."""
         with self._busy:
             session = self._session

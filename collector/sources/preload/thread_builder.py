@@ -12,7 +12,15 @@ from msgspec.structs import replace
 from locktop.collector.analysis import rates
 from locktop.collector.analysis.idle import classifier
 from locktop.collector.linux.threads import Task
-from locktop.collector.model import CONTENTION_KINDS, Held, Kind, Thread, ThreadState, Use, Wait
+from locktop.collector.model import (
+    CONTENTION_KINDS,
+    Held,
+    Kind,
+    LockUse,
+    Thread,
+    ThreadState,
+    Wait,
+)
 from locktop.collector.native import lib
 from locktop.collector.sanitize import clean
 from locktop.collector.shm import layout
@@ -20,9 +28,9 @@ from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.kinds import BY_NUMBER, KINDS, kind_of
 from locktop.collector.shm.layout import HeldEntry, WaitBlock
 from locktop.collector.shm.reader import RawThread
-from locktop.collector.sources.preload.lock_state import NOBODY, LockNow, locks_now, presumed
+from locktop.collector.sources.preload.lock_state import NOBODY, LockState, locks_now, presumed
 from locktop.collector.sources.preload.scan_context import ScanContext, has_signalled
-from locktop.collector.sources.probes.time_accounting import ThreadTimes
+from locktop.collector.sources.probes.time_accounting import TimeAccounting
 
 _of_contention = itemgetter(*(n for n, kind in KINDS.items() if kind in CONTENTION_KINDS))
 _WAIT_TIMED: int = lib.LT_WAIT_TIMED
@@ -71,12 +79,12 @@ class ThreadBuilder:
         self._clock = clock
         self._totals: dict[ThreadKey, _Totals] = {}
         self._names: dict[ThreadKey, str] = {}
-        self._times = ThreadTimes()
+        self._times = TimeAccounting()
 
     def of(
         self,
         raws: Mapping[int, RawThread],
-        now: Mapping[int, LockNow],
+        now: Mapping[int, LockState],
         tasks: Mapping[int, Task],
         tasks_at_s: float,
         counts: bool,
@@ -302,7 +310,7 @@ class ThreadBuilder:
         )
 
 
-def _done(counted: _Counted, context: ScanContext) -> tuple[tuple[Use, ...] | None, bool]:
+def _done(counted: _Counted, context: ScanContext) -> tuple[tuple[LockUse, ...] | None, bool]:
     """See Thread.uses and Thread.signals: of no use where nobody waits for what nobody owns."""
     if counted.raw is None or not context.of_nobody:
         return (), False

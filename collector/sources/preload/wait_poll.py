@@ -16,7 +16,7 @@ from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.kinds import kind_of
 from locktop.collector.shm.layout import WaitBlock
 from locktop.collector.shm.segment import GrowingArray
-from locktop.collector.sources.base import WaitNow
+from locktop.collector.sources.base import OngoingWait
 from locktop.collector.sources.preload.idle_cache import IdleCache
 
 _LIVING = frozenset({lib.LT_THREAD_LIVE, lib.LT_THREAD_EXITING})
@@ -34,18 +34,18 @@ class _Waiting(NamedTuple):
 _WAITING = native.Record(_Waiting, "struct lt_thread")
 
 
-def read(threads: GrowingArray, clock: Clock, idle_cache: IdleCache) -> dict[int, WaitNow]:
+def read(threads: GrowingArray, clock: Clock, idle_cache: IdleCache) -> dict[int, OngoingWait]:
     """Return the waits by tid. Raises LocktopError for a damaged file."""
     threads.refresh()
     data, now = threads.copy(), clock.now()
     births: dict[int, int] = {}
-    waits: dict[int, WaitNow] = {}
+    waits: dict[int, OngoingWait] = {}
     for thread, wait in _waiting(data):
         kind = kind_of(wait.key)
         # Of two blocks with one tid the older one's thread is dead.
         if kind is not None and births.get(thread.tid, -1) < thread.birth:
             births[thread.tid] = thread.birth
-            waits[thread.tid] = WaitNow(
+            waits[thread.tid] = OngoingWait(
                 wait.lock,
                 kind,
                 clock.seconds(now - wait.since),

@@ -11,9 +11,16 @@ from msgspec.structs import replace
 from locktop.collector.linux import syscalls
 from locktop.collector.linux.perf_counters import ThreadCounters
 from locktop.collector.linux.threads import Tasks
-from locktop.collector.model import ActivityState, Counters, Draft, Switches, Thread, ThreadActivity
+from locktop.collector.model import (
+    ActivityState,
+    Draft,
+    PerfCounters,
+    Switches,
+    Thread,
+    ThreadActivity,
+)
 from locktop.collector.sources.probes.native_stacks import NativeStacks
-from locktop.collector.sources.probes.thread_activity import ThreadsNow
+from locktop.collector.sources.probes.thread_activity import ThreadActivityProbe
 
 #: Of all threads, those that used most processor time.
 _MAX_ASKED = 1024
@@ -27,7 +34,7 @@ class FollowedThread:
 
     def __init__(self, pid: int, tasks: Tasks) -> None:
         self._tasks = tasks
-        self._now = ThreadsNow(pid, tasks)
+        self._now = ThreadActivityProbe(pid, tasks)
         self._wanted = 0  # tid; set by another thread
         self._which = _NONE  # tid, when it began: ids are used again
         self._counters: ThreadCounters | None = None
@@ -81,7 +88,7 @@ class FollowedThread:
         """Return those of ``sleeps`` that go on."""
         return {tid: sleep for tid, sleep in self.sleeps.items() if self._tasks.still_sleeps(tid)}
 
-    def _counted(self, tid: int) -> Counters | None:
+    def _counted(self, tid: int) -> PerfCounters | None:
         try:
             which = (tid, self._tasks.began(tid)) if tid else _NONE
             if which != self._which:

@@ -21,7 +21,7 @@ from locktop.collector.model import (
 )
 from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.probes.python_stacks import PythonStacks
-from locktop.collector.sources.probes.thread_activity import ThreadsNow
+from locktop.collector.sources.probes.thread_activity import ThreadActivityProbe
 
 #: Locks of one look whose holders are asked: those in a deadlock, and those with the most waiters.
 _MAX_ASKED = 32
@@ -42,7 +42,7 @@ class _Seen(NamedTuple):
     at: float  # time.monotonic()
 
 
-class Holders:
+class HolderProbe:
     """Asks about the holders, look after look."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Holders:
         python: PythonStacks,
         holds: StillHolds,
     ) -> None:
-        self._now = ThreadsNow(pid, tasks)
+        self._now = ThreadActivityProbe(pid, tasks)
         self._python = python
         #: Tids of those, at the last look, that are blocked in Python code.
         self.in_python: frozenset[int] = frozenset()

@@ -21,7 +21,7 @@ _BACK_S = 0.1
 Sleep = tuple[Call, tuple[int, int, int]]
 
 
-class ThreadsNow:
+class ThreadActivityProbe:
     """Asks look after look: how long a thread has been in its call is known only from the looks
     that found it there."""
 

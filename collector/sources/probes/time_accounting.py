@@ -28,7 +28,7 @@ class _Seen:
     ahead_s: float = 0.0
 
 
-class ThreadTimes:
+class TimeAccounting:
     """The threads of one process, look after look."""
 
     def __init__(self) -> None:

@@ -25,7 +25,7 @@ from locktop.collector.model import (
 )
 from locktop.collector.sources.sampling.sampler import Sample
 from locktop.collector.sources.sampling.wait_estimator import EstimatedLock, WaitEstimator
-from locktop.collector.sources.sampling.wait_objects import ObjectWait
+from locktop.collector.sources.sampling.wait_objects import SampledWait
 from locktop.collector.symbols.lock_naming import LockNames
 from locktop.collector.symbols.resolver import Resolver
 
@@ -41,7 +41,7 @@ class _Seen(NamedTuple):  # one for each thread in each look
     """A thread at the last look."""
 
     sample: Sample
-    native_stacks: ObjectWait | None
+    native_stacks: SampledWait | None
     thread: Thread
     is_steady: bool  # it did nothing else since the look before that one
 
@@ -73,7 +73,7 @@ class SamplingBuilder:
         resolver: Resolver,
         sampled: WaitEstimator,
         frames: Callable[[int], tuple[Frame, ...]],
-        merged: Callable[[ObjectWait], tuple[Frame, ...]],
+        merged: Callable[[SampledWait], tuple[Frame, ...]],
     ) -> None:
         """``frames`` gives those of a stack, by its id, ``merged`` those of a wait with its Python
         functions, if they are known."""
@@ -88,7 +88,7 @@ class SamplingBuilder:
     def threads(
         self,
         samples: Mapping[int, Sample],
-        waits: Mapping[int, ObjectWait],
+        waits: Mapping[int, SampledWait],
         stacks: Mapping[int, int],
         now: float,
         interval_s: float,
@@ -125,7 +125,7 @@ class SamplingBuilder:
             self._seen = before_all
         return tuple(found)
 
-    def _owners(self, waits: Mapping[int, ObjectWait]) -> dict[int, int]:
+    def _owners(self, waits: Mapping[int, SampledWait]) -> dict[int, int]:
         return {
             self._estimator.lock_of(wait).id: wait.what.owner
             for wait in waits.values()
@@ -181,7 +181,7 @@ class SamplingBuilder:
             time=time,
         )
 
-    def _wait(self, native_stacks: ObjectWait, before: _Seen | None, now: float) -> Wait:
+    def _wait(self, native_stacks: SampledWait, before: _Seen | None, now: float) -> Wait:
         stack, duration_s = self._stacks.get(native_stacks.tid, 0), now - native_stacks.since
         duration_s = duration_s if duration_s > 0.0 else 0.0
         if before is not None and before.native_stacks is native_stacks:
@@ -211,10 +211,10 @@ class SamplingBuilder:
     # ---- locks ----
 
     def locks(
-        self, waits: Mapping[int, ObjectWait], now: float, interval_s: float
+        self, waits: Mapping[int, SampledWait], now: float, interval_s: float
     ) -> tuple[Lock, ...]:
         """Return the locks that were seen waited for, in the order of Snapshot.locks."""
-        waiters: dict[int, list[ObjectWait]] = {}
+        waiters: dict[int, list[SampledWait]] = {}
         for wait in waits.values():
             waiters.setdefault(self._estimator.lock_of(wait).id, []).append(wait)
         before, self._locks = self._locks, {}
@@ -234,7 +234,7 @@ class SamplingBuilder:
         return tuple(found)
 
     def _name(
-        self, lock: EstimatedLock, waiting: Sequence[ObjectWait], stacks: Sequence[WaitStack]
+        self, lock: EstimatedLock, waiting: Sequence[SampledWait], stacks: Sequence[WaitStack]
     ) -> str:
         def waiter() -> Sequence[Frame]:
             return next(filter(None, map(self._merged, waiting)), ())
@@ -248,7 +248,7 @@ class SamplingBuilder:
         self,
         lock: EstimatedLock,
         name: str,
-        waiting: Sequence[ObjectWait],
+        waiting: Sequence[SampledWait],
         stacks: tuple[WaitStack, ...],
         grown_s: float,
         interval_s: float,
@@ -282,7 +282,7 @@ class SamplingBuilder:
             idle_s=0.0 if is_contention else lock.wait.s,
         )
 
-    def _wait_stacks(self, waiting: Sequence[ObjectWait], now: float) -> tuple[WaitStack, ...]:
+    def _wait_stacks(self, waiting: Sequence[SampledWait], now: float) -> tuple[WaitStack, ...]:
         """Of the waits that go on: those that are over had theirs when nobody looked."""
         sums: dict[int, tuple[int, float]] = {}
         for wait in waiting:

@@ -36,7 +36,8 @@ _ROUND_AT = 4
 _COND = struct.Struct("=QQIIIIIIII")
 _SIGNALS_AT = 40
 _LAST_OF_THAT_LAYOUT = 40  # glibc 2.40: later ones have no refs
-_OUR_MARK = 0x6C6F636B  # native/src/order/lock_cookie.c: the upper half of what we may write into some
+#: The upper half of the cookie that the library may write into locks (order/lock_cookie.c).
+_COOKIE = 0x6C6F636B
 #: More threads than any process has.
 _MAX_WAITERS = 1 << 22
 #: A child counts some users that its fork left behind; half of a pointer is more.
@@ -129,7 +130,7 @@ def is_between_owners(known: Object, wait: FutexWait, context: bytes) -> bool:
 
 
 def _is_unlisted(next_: int, previous: int) -> bool:
-    return not previous and (not next_ or next_ >> 32 == _OUR_MARK)
+    return not previous and (not next_ or next_ >> 32 == _COOKIE)
 
 
 def _is_plain(users: int, shared: bool, next_: int, previous: int, tids: Collection[int]) -> bool:
@@ -222,7 +223,7 @@ def _rwlock_at(wait: FutexWait, context: bytes, at: int, tids: Collection[int]) 
     )
     if pad3 or pad4 or elision or flags > 2 or shared not in (0, 1) or wait.private is bool(shared):
         return None
-    if mark and mark >> 32 != _OUR_MARK:
+    if mark and mark >> 32 != _COOKIE:
         return None
     count, phase = readers >> _READER_SHIFT, readers & (_WRPHASE | _WRLOCKED)
     address = wait.address - at

@@ -26,7 +26,7 @@ _NEVER_FORKED = 1
 _AGAIN_S = 10.0
 
 
-class OnceWaits:
+class OnceRunnerProbe:
     """Of one process."""
 
     def __init__(self, pid: int, stacks: NativeStacks) -> None:

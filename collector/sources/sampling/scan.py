@@ -19,7 +19,7 @@ from locktop.collector.sources.probes.python_stacks import Waits
 from locktop.collector.sources.sampling import builder
 from locktop.collector.sources.sampling.sampler import Sample
 from locktop.collector.sources.sampling.session import SamplingSession
-from locktop.collector.sources.sampling.wait_objects import ObjectWait
+from locktop.collector.sources.sampling.wait_objects import SampledWait
 
 #: Seconds between the two samples of a first scan: one sample alone tells no time.
 _FIRST_S = 0.05
@@ -177,7 +177,7 @@ class SamplingScan(Scan):
         """
         session = self._session
         found: dict[int, int] = {}
-        new: list[tuple[ObjectWait, Sample, Call]] = []
+        new: list[tuple[SampledWait, Sample, Call]] = []
         for tid, wait in self._waits.items():
             sample, untold = session.samples[tid], wait.what.kind is Kind.FUTEX
             stack = session.stacks.known(sample.kernel_tid, wait.seq, untold)
@@ -200,7 +200,7 @@ class SamplingScan(Scan):
         session.stacks.end_within(self.stack_times.of_new_waits)
         return found | self.new_stacks([new[at] for since, _, _, at in order if since >= self._at])
 
-    def new_stacks(self, waits: Sequence[tuple[ObjectWait, Sample, Call]]) -> dict[int, int]:
+    def new_stacks(self, waits: Sequence[tuple[SampledWait, Sample, Call]]) -> dict[int, int]:
         """Return the stacks of these waits by tid, as many as there is time for."""
         session = self._session
         found: dict[int, int] = {}

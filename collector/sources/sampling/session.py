@@ -16,15 +16,15 @@ from locktop.collector.linux import procfs
 from locktop.collector.model import Frame, Kind, Lock
 from locktop.collector.sources import preloadable
 from locktop.collector.sources.pipeline import Probes
-from locktop.collector.sources.probes.holder_activity import Holders
+from locktop.collector.sources.probes.holder_activity import HolderProbe
 from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.probes.python_stacks import PythonStacks, Waits
 from locktop.collector.sources.sampling.builder import SamplingBuilder
 from locktop.collector.sources.sampling.libc_info import CLibrary
-from locktop.collector.sources.sampling.once_runners import OnceWaits
+from locktop.collector.sources.sampling.once_runners import OnceRunnerProbe
 from locktop.collector.sources.sampling.sampler import Sample, Sampler
 from locktop.collector.sources.sampling.wait_estimator import WaitEstimator
-from locktop.collector.sources.sampling.wait_objects import ObjectWait, ObjectWaits
+from locktop.collector.sources.sampling.wait_objects import SampledWait, SampledWaitReader
 from locktop.collector.sources.watched_process import WatchedProcess
 from locktop.collector.symbols.python.frame_reader import PythonReader
 from locktop.collector.symbols.resolver import Resolver
@@ -55,18 +55,18 @@ class SamplingSession:
         self.sampler = Sampler(pid, target.own_pid)
         self.estimator = WaitEstimator()
         self.stacks = NativeStacks(pid, self.resolver, stop_threads)
-        self._once = OnceWaits(pid, self.stacks)
+        self._once = OnceRunnerProbe(pid, self.stacks)
         libc = CLibrary(pid)
-        self.objects = ObjectWaits(pid, libc.version, self._once.is_one, libc.waits_at)
+        self.objects = SampledWaitReader(pid, libc.version, self._once.is_one, libc.waits_at)
         self.python = PythonStacks(PythonReader(pid), self.stacks.frames)
         self.builder = SamplingBuilder(
             self.resolver, self.estimator, self.stacks.frames, self._python_of
         )
-        holders = Holders(pid, watched.tasks, self.stacks, self.python, self._still_holds)
+        holders = HolderProbe(pid, watched.tasks, self.stacks, self.python, self._still_holds)
         holders.follow(watched.followed_locks)
         self.probes = Probes(self.resolver, self.stacks, self.python, holders, Classifier(rules))
         self.samples: Mapping[int, Sample] = {}  # of the last sample, by tid
-        self.waits: Mapping[int, ObjectWait] = {}  # of it too
+        self.waits: Mapping[int, SampledWait] = {}  # of it too
         self.sampled_at = 0.0  # time.monotonic()
         self.taken = 0  # samples since the last scan
         if watched.hurried:
@@ -113,7 +113,7 @@ class SamplingSession:
         """Return the waits of the last sample by number."""
         return _numbered(self.waits.values())
 
-    def _python_of(self, wait: ObjectWait) -> tuple[Frame, ...]:
+    def _python_of(self, wait: SampledWait) -> tuple[Frame, ...]:
         return self.python.of_wait(wait.tid, _numbered([wait]))
 
     def _still_holds(self, asked: Collection[tuple[int, Lock]]) -> Collection[int]:
@@ -144,5 +144,5 @@ def executed_program(pid: int) -> Program | None:
     return (file.st_dev, file.st_ino, auxiliary) if auxiliary else None
 
 
-def _numbered(waits: Iterable[ObjectWait]) -> Waits:
+def _numbered(waits: Iterable[SampledWait]) -> Waits:
     return {wait.tid: (wait.life, wait.seq) for wait in waits}

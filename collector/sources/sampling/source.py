@@ -17,7 +17,7 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.linux import procfs, ptrace_access, thread_files
 from locktop.collector.model import Snapshot, ThreadState
 from locktop.collector.sources import discover, gc_pause
-from locktop.collector.sources.base import WaitNow
+from locktop.collector.sources.base import OngoingWait
 from locktop.collector.sources.sampling.cpu_budget import CpuBudget
 from locktop.collector.sources.sampling.scan import SamplingScan
 from locktop.collector.sources.sampling.session import SamplingSession, executed_program
@@ -96,7 +96,7 @@ class SamplingSource:
             self._watched.last = snapshot
             return snapshot
 
-    def waits(self) -> Mapping[int, WaitNow] | None:
+    def waits(self) -> Mapping[int, OngoingWait] | None:
         """See Source."""
         with self._busy:
             session = self._session
@@ -106,7 +106,7 @@ class SamplingSource:
                 return None
             owners = {wait.what.owner for wait in session.waits.values()}
             return {
-                tid: WaitNow(
+                tid: OngoingWait(
                     lock=session.estimator.lock_of(wait).id,
                     kind=wait.what.kind,
                     duration_s=session.sampled_at - wait.since,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from locktop.collector.model import Kind
 from locktop.collector.sources.sampling.nptl_objects import Object
-from locktop.collector.sources.sampling.wait_objects import ObjectWait
+from locktop.collector.sources.sampling.wait_objects import SampledWait
 
 #: Owners of a lock that are told apart, of those that ended.
 _MAX_BLAMED = 500
@@ -54,7 +54,7 @@ class EstimatedLock:
 class _Sleep:
     """A wait that goes on."""
 
-    wait: ObjectWait
+    wait: SampledWait
     lock: EstimatedLock
     waited: dict[Kind, float]  # by its thread
     counted_to: float  # all of it before that is in the sums: time.monotonic()
@@ -72,11 +72,11 @@ class WaitEstimator:
         self._by_thread: dict[int, dict[Kind, float]] = {}  # by Sample.life
         self._blamed: set[int] = set()  # tids
         self._asleep: dict[int, _Sleep] = {}  # by tid, in the last sample
-        self._waits: Mapping[int, ObjectWait] = {}
+        self._waits: Mapping[int, SampledWait] = {}
         self._at = self._settled_at = 0.0
         self.first_at = 0.0  # when the first sample was taken: what it met had begun before
 
-    def add(self, now: float, waits: Mapping[int, ObjectWait]) -> None:
+    def add(self, now: float, waits: Mapping[int, SampledWait]) -> None:
         """Add a sample that was taken at ``now`` (time.monotonic())."""
         before, before_at = self._waits, self._at
         self.first_at = self.first_at or now
@@ -99,7 +99,7 @@ class WaitEstimator:
         self._settle()
         return self._by_thread
 
-    def lock_of(self, wait: ObjectWait) -> EstimatedLock:
+    def lock_of(self, wait: SampledWait) -> EstimatedLock:
         """Return what is known of the lock that is waited for; its sums may be behind."""
         return self._locks[wait.what.kind, wait.what.address]
 
@@ -126,7 +126,7 @@ class WaitEstimator:
         ended = sorted((tid for tid in blame if tid and tid not in living), key=blame.__getitem__)
         _put_together(lock, ended[: max(len(blame) - _MAX_BLAMED, 0)])
 
-    def _leave(self, tid: int, after: ObjectWait | None, interval_s: float) -> None:
+    def _leave(self, tid: int, after: SampledWait | None, interval_s: float) -> None:
         """A wait is over, or is told otherwise from now on."""
         asleep = self._asleep.pop(tid)
         self._count_to(asleep, self._at)
@@ -134,7 +134,7 @@ class WaitEstimator:
             self._count(asleep, interval_s / 2, interval_s * interval_s / 2)
 
     def _enter(
-        self, wait: ObjectWait, before: ObjectWait | None, before_at: float, interval_s: float
+        self, wait: SampledWait, before: SampledWait | None, before_at: float, interval_s: float
     ) -> None:
         lock = self._lock(wait)
         waited = self._by_thread.setdefault(wait.life, {})
@@ -147,7 +147,7 @@ class WaitEstimator:
         if interval_s:
             self._count(asleep, interval_s / 2, interval_s * interval_s / 2)
 
-    def _lock(self, wait: ObjectWait) -> EstimatedLock:
+    def _lock(self, wait: SampledWait) -> EstimatedLock:
         key = wait.what.kind, wait.what.address
         lock = self._locks.get(key)
         if lock is None:

@@ -20,7 +20,7 @@ _OVER = frozenset({Kind.FUTEX, Kind.BARRIER, Kind.JOIN, Kind.MUTEX})
 _MAX_KEPT = 4096  # mutexes
 
 
-class ObjectWait(NamedTuple):  # one for each thread that moves, in each sample
+class SampledWait(NamedTuple):  # one for each thread that moves, in each sample
     """A thread that sleeps in a futex call."""
 
     tid: int
@@ -31,7 +31,7 @@ class ObjectWait(NamedTuple):  # one for each thread that moves, in each sample
     what: Object  # of Kind.FUTEX where it cannot be told
 
 
-class ObjectWaits:
+class SampledWaitReader:
     """Reads them, sample after sample."""
 
     def __init__(
@@ -49,8 +49,8 @@ class ObjectWaits:
         #: Who runs the routines that are waited for, as far as known.
         self.runners: Runners = {}
         self._samples: Mapping[int, Sample] = {}
-        self._known: dict[int, ObjectWait] = {}
-        self._at: dict[int, ObjectWait] = {}  # one of them by the address of what it is for
+        self._known: dict[int, SampledWait] = {}
+        self._at: dict[int, SampledWait] = {}  # one of them by the address of what it is for
         self._asked: dict[int, FutexWait] = {}  # by tid: those that are told anew in each sample
         self._told: dict[int, Object] = {}  # by address of the word, in the sample before
         self._mutexes: dict[int, Object] = {}  # by address, whenever they were known
@@ -64,7 +64,7 @@ class ObjectWaits:
         samples: Mapping[int, Sample],
         still_sleeps: Callable[[Sample], bool],
         newcomers: Set[int] = frozenset(),
-    ) -> dict[int, ObjectWait]:
+    ) -> dict[int, SampledWait]:
         """Return the waits by tid. ``still_sleeps`` tells whether a thread was on no CPU since,
         ``newcomers`` are the tids of threads that were not there before."""
         if newcomers:
@@ -85,7 +85,7 @@ class ObjectWaits:
                 found.pop(tid, None)
                 continue
             if known is None or (known.what is not what and known.what != what):
-                found[tid] = ObjectWait(tid, sample.life, sample.seq, sample.since, wait, what)
+                found[tid] = SampledWait(tid, sample.life, sample.seq, sample.since, wait, what)
             if what.kind not in _OWNED:
                 del self._asked[tid]
         self._known = found
@@ -105,7 +105,7 @@ class ObjectWaits:
                 found[address] = owner
         return found
 
-    def _going_on(self, samples: Mapping[int, Sample]) -> dict[int, ObjectWait]:
+    def _going_on(self, samples: Mapping[int, Sample]) -> dict[int, SampledWait]:
         """Those of the sample before; a thread that sleeps otherwise now is asked for what."""
         before, found = self._samples, self._known.copy()
         for tid in before.keys() - samples.keys():

@@ -12,7 +12,7 @@ from support.targets import PATIENCE_S, StartTarget, Target
 
 from locktop.collector.model import Kind, Snapshot, Thread
 from locktop.collector.sources.attach import attach
-from locktop.collector.sources.base import WaitNow
+from locktop.collector.sources.base import OngoingWait
 
 
 def told(snapshot: Snapshot) -> dict[int, tuple[int, Kind, int, bool]]:
@@ -23,7 +23,7 @@ def told(snapshot: Snapshot) -> dict[int, tuple[int, Kind, int, bool]]:
     }
 
 
-def read(waits: dict[int, WaitNow]) -> dict[int, tuple[int, Kind, int, bool]]:
+def read(waits: dict[int, OngoingWait]) -> dict[int, tuple[int, Kind, int, bool]]:
     return {tid: (one.lock, one.kind, one.seq, one.holds) for tid, one in waits.items()}
 
 

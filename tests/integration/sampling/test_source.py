@@ -31,7 +31,7 @@ from locktop.collector.sources.sampling.cpu_budget import CpuBudget
 from locktop.collector.sources.sampling.sampler import Sample, Sampler
 from locktop.collector.sources.sampling.scan import SamplingScan
 from locktop.collector.sources.sampling.source import SamplingSource
-from locktop.collector.sources.sampling.wait_objects import ObjectWait
+from locktop.collector.sources.sampling.wait_objects import SampledWait
 
 #: Of the table of deadlocks: those of which from outside all is known.
 FOUND = (
@@ -415,10 +415,12 @@ def test_stacks_are_asked_for_in_the_order_of_what_they_tell(
     start_unprepared: StartTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of what has just begun: locks first, and the one of which the fewest are known."""
-    begun: list[tuple[Counter[int], list[ObjectWait]]] = []  # with all that wait, by address
+    begun: list[tuple[Counter[int], list[SampledWait]]] = []  # with all that wait, by address
     ask = SamplingScan.new_stacks
 
-    def noted(scan: SamplingScan, new: Sequence[tuple[ObjectWait, Sample, Call]]) -> dict[int, int]:
+    def noted(
+        scan: SamplingScan, new: Sequence[tuple[SampledWait, Sample, Call]]
+    ) -> dict[int, int]:
         waits = [wait for wait, _, _ in new]
         assert [wait.since for wait in waits] == sorted(wait.since for wait in waits)
         session = scan._session

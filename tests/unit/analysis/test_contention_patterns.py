@@ -22,12 +22,12 @@ from locktop.collector.model import (
     Held,
     Kind,
     LockRates,
+    LockUse,
     PatternName,
     Snapshot,
     Thread,
     ThreadActivity,
     ThreadState,
-    Use,
     Wait,
 )
 from locktop.tui.views.lock_details import lock_details
@@ -133,7 +133,7 @@ def holder_does(snapshot: Snapshot, **fields: Any) -> Snapshot:
 
 def false_idle() -> Snapshot:
     poster = records.thread(
-        20, "p", ThreadState.WAITING, uses=(Use(1, 0, 9),),
+        20, "p", ThreadState.WAITING, uses=(LockUse(1, 0, 9),),
         waiting_for=records.wait(2, Kind.MUTEX, 0.1, 30),
     )  # fmt: skip
     made = scan((waiter(11, Kind.SEM),), LockRates(), poster, kind=Kind.SEM, signals=10)
@@ -242,7 +242,7 @@ NEAR_MISSES: list[tuple[PatternName, str, Callable[[Snapshot], Snapshot]]] = [
     (PatternName.FALSE_IDLE, "waits for work", lambda s: with_thread(
         s, 20, waiting_for=records.wait(2, Kind.COND, 0.1))),
     (PatternName.FALSE_IDLE, "another posts", lambda s: replace(s, threads=(
-        *s.threads, records.thread(21, "p", ThreadState.IDLE, uses=(Use(1, 0, 1),))))),
+        *s.threads, records.thread(21, "p", ThreadState.IDLE, uses=(LockUse(1, 0, 1),))))),
     (PatternName.FALSE_IDLE, "others posted", lambda s: with_lock(s, signals=11)),
     (PatternName.FALSE_IDLE, "nobody is known to", lambda s: with_thread(s, 20, uses=())),
     (PatternName.FALSE_IDLE, "not all is known", lambda s: with_thread(s, 11, uses=None)),

@@ -12,7 +12,16 @@ from msgspec.structs import replace
 from locktop.collector.analysis import deadlocks, rates, wait_for_graph
 from locktop.collector.analysis.idle import classifier
 from locktop.collector.analysis.wait_for_graph import Need, Stop, Waits
-from locktop.collector.model import BlockReason, Held, Kind, Lock, Thread, ThreadState, Use, Wait
+from locktop.collector.model import (
+    BlockReason,
+    Held,
+    Kind,
+    Lock,
+    LockUse,
+    Thread,
+    ThreadState,
+    Wait,
+)
 
 
 def thread(tid: int, waits_for: Wait | None = None, *holds: Held, alive: bool = True) -> Thread:
@@ -299,7 +308,9 @@ def sem(first_value: int, **fields: Any) -> dict[int, Lock]:
 
 def user(tid: int, waits_for: Wait | None, acquisitions: int, posts: int, **fields: Any) -> Thread:
     return replace(
-        thread(tid, waits_for, held(tid)), uses=(Use(SEM, acquisitions, posts),), **fields
+        thread(tid, waits_for, held(tid)),
+        uses=(LockUse(SEM, acquisitions, posts),),
+        **fields,
     )
 
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from unit.builders import records
 
 from locktop.collector.analysis import semaphore_ownership
-from locktop.collector.model import Held, Kind, Lock, Snapshot, ThreadState, Use
+from locktop.collector.model import Held, Kind, Lock, LockUse, Snapshot, ThreadState
 
 SEM = 9
 WAITER, FIRST, SECOND = 1, 2, 3
@@ -28,7 +28,7 @@ def at_semaphore(**uses: tuple[int, int] | None) -> Snapshot:
     others = [
         records.thread(
             {"first": FIRST, "second": SECOND}[name], name, ThreadState.RUNNING,
-            uses=(Use(SEM, *use), Use(77, 5, 4)) if use else None,
+            uses=(LockUse(SEM, *use), LockUse(77, 5, 4)) if use else None,
         )
         for name, use in uses.items()
     ]  # fmt: skip
@@ -135,9 +135,17 @@ def test_who_waits_for_what_it_got_waits_for_a_signal() -> None:
 def test_where_others_lay_before_two_readings_must_be_alike() -> None:
     seen = at_semaphore(first=(4, 3), second=(7, 7))
     seen = replace(seen, locks=(replace(seen.locks[0], generation=2),))
-    same = {FIRST: (Use(SEM, 4, 3),), SECOND: (Use(5, 1, 0), Use(SEM, 7, 7)), WAITER: ()}
+    same = {
+        FIRST: (LockUse(SEM, 4, 3),),
+        SECOND: (LockUse(5, 1, 0), LockUse(SEM, 7, 7)),
+        WAITER: (),
+    }
     assert owned(seen, lambda: same).locks[0].holders == (FIRST,)
-    for change in ((SECOND, Use(SEM, 8, 7)), (SECOND, Use(SEM, 8, 8)), (4, Use(SEM, 1, 1))):
+    for change in (
+        (SECOND, LockUse(SEM, 8, 7)),
+        (SECOND, LockUse(SEM, 8, 8)),
+        (4, LockUse(SEM, 1, 1)),
+    ):
         moved = {**same, change[0]: (change[1],)}
         assert owned(seen, lambda moved=moved: moved).locks[0].holders == ()
     gone = {FIRST: same[FIRST]}

@@ -11,7 +11,7 @@ from locktop.collector.analysis.time_split import Used
 from locktop.collector.linux.procfs import CLOCK_TICK_S
 from locktop.collector.linux.threads import Task
 from locktop.collector.model import TimeSplit
-from locktop.collector.sources.probes.time_accounting import ThreadTimes
+from locktop.collector.sources.probes.time_accounting import TimeAccounting
 
 PARTS = ("cpu", "runnable", "contended", "idle", "disk", "other")
 
@@ -125,7 +125,7 @@ def task(at_s: float, **more: object) -> Task:
 
 
 def splits(*tasks: Task, contended: float = 0.0, idle: float = 0.0) -> list[TimeSplit | None]:
-    times, found = ThreadTimes(), []
+    times, found = TimeAccounting(), []
     for number, one in enumerate(tasks):
         times.begin(float(number))
         found.append(times.of((7, 0), one, contended if number else 0.0, idle, True))
@@ -216,6 +216,6 @@ def test_without_the_scheduler_s_counters_there_is_the_processor_time() -> None:
 
 
 def test_one_that_ended_has_none() -> None:
-    times = ThreadTimes()
+    times = TimeAccounting()
     times.begin(0.0)
     assert times.of(1, None, 0.0, 0.0, True) is None

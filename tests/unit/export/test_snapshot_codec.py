@@ -19,13 +19,13 @@ from locktop.collector.export.snapshot_writer import document
 from locktop.collector.model import (
     ActivityState,
     Confidence,
-    Counter,
-    Counters,
     Frame,
     Kind,
     Mark,
     OrderCycle,
     OrderEdge,
+    PerfCounter,
+    PerfCounters,
     Snapshot,
     Switches,
     ThreadActivity,
@@ -45,9 +45,12 @@ def full() -> Snapshot:
         now=ThreadActivity(
             made.threads[0].tid, ActivityState.BLOCKED, "poll", "poll(3 -> pipe:[9])", 0.5, 3
         ),
-        counters=Counters(
+        counters=PerfCounters(
             2.5,
-            (Counter("task-clock", "s", 0.5, 0.2), Counter("cycles", "", None, why="no right")),
+            (
+                PerfCounter("task-clock", "s", 0.5, 0.2),
+                PerfCounter("cycles", "", None, why="no right"),
+            ),
         ),
     )
     return replace(

@@ -16,14 +16,14 @@ from support.rights import as_nobody
 
 from locktop.collector.linux import perf_counters, procfs
 from locktop.collector.linux.perf_counters import EVENTS, ThreadCounters
-from locktop.collector.model import Counter, Counters
+from locktop.collector.model import PerfCounter, PerfCounters
 
 KERNEL = ("task-clock", "page-faults", "context-switches", "cpu-migrations")
 PROCESSOR = ("cycles", "instructions", "cache-misses", "branch-misses")
 PAGE = resource.getpagesize()
 
 
-def named(found: Counters) -> dict[str, Counter]:
+def named(found: PerfCounters) -> dict[str, PerfCounter]:
     return {one.name: one for one in found.counters}
 
 

@@ -11,15 +11,15 @@ from support.shared_file import SharedFile, key
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.native import lib
-from locktop.collector.shm.lock_names import GivenNames
+from locktop.collector.shm.lock_names import ProgramLockNames
 from locktop.collector.shm.segment import SharedMemory
 
 ADDRESS = 0x7F0000001000
 
 
-def names(file: SharedFile, directory: Path) -> GivenNames:
+def names(file: SharedFile, directory: Path) -> ProgramLockNames:
     path = file.save(directory)
-    given = GivenNames(SharedMemory(os.open(path, os.O_RDWR), str(path)))
+    given = ProgramLockNames(SharedMemory(os.open(path, os.O_RDWR), str(path)))
     given.refresh()
     return given
 

@@ -70,7 +70,7 @@ def test_a_program_ended_by_a_signal_gives_128_and_its_number(tmp_path: Path) ->
     with started(code, output=str(tmp_path / "log")) as program:
         program._process.wait(60)
     assert program.status == 137
-    assert "SIGKILL" in program.told()[0]
+    assert "SIGKILL" in program.messages()[0]
 
 
 def test_output_never_goes_over_a_file(tmp_path: Path) -> None:

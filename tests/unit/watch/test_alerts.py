@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from unit.builders import records, scenarios
 
 from locktop.collector.model import CONTENTION_KINDS, Kind, Snapshot, ThreadState, Wait
-from locktop.collector.sources.base import WaitNow
+from locktop.collector.sources.base import OngoingWait
 from locktop.collector.watch import alert_line
 from locktop.collector.watch.alerts import Alert, AlertKind, Alerts
 
@@ -25,8 +25,8 @@ def now(
     kind: Kind = Kind.MUTEX,
     lock: int = 1,
     duration_s: float = 9.0,
-) -> WaitNow:
-    return WaitNow(lock, kind, duration_s, seq, holds, idle=kind not in CONTENTION_KINDS)
+) -> OngoingWait:
+    return OngoingWait(lock, kind, duration_s, seq, holds, idle=kind not in CONTENTION_KINDS)
 
 
 def waiting(**by_name: Wait) -> Snapshot:

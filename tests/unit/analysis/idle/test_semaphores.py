@@ -13,7 +13,7 @@ from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import Rules, parse
 from locktop.collector.export import snapshot_writer
 from locktop.collector.export.snapshot_reader import parse as parse_snapshot
-from locktop.collector.model import Kind, Lock, Snapshot, ThreadState, Use, WaitStack
+from locktop.collector.model import Kind, Lock, LockUse, Snapshot, ThreadState, WaitStack
 
 # ---- what follows ----
 
@@ -36,7 +36,7 @@ def at_semaphore(lock: Lock, *uses: tuple[int, int]) -> Snapshot:
     """One thread waits for it; the threads have got and posted it so often."""
     threads = tuple(
         records.thread(
-            1 + n, f"t{n}", ThreadState.IDLE, uses=(Use(lock.id, *use),),
+            1 + n, f"t{n}", ThreadState.IDLE, uses=(LockUse(lock.id, *use),),
             waiting_for=records.wait(lock.id, Kind.SEM, 5.0) if n == 0 else None,
         )
         for n, use in enumerate(uses)

@@ -19,7 +19,7 @@ from locktop.collector.sources.sampling.libc_info import CLibrary
 from locktop.collector.sources.sampling.nptl_objects import AFTER, BEFORE, Object
 from locktop.collector.sources.sampling.sampler import Sample
 from locktop.collector.sources.sampling.wait_estimator import WaitEstimator
-from locktop.collector.sources.sampling.wait_objects import ObjectWait, ObjectWaits
+from locktop.collector.sources.sampling.wait_objects import SampledWait, SampledWaitReader
 from locktop.collector.symbols.resolver import Resolver
 
 TIDS = {100, 101, 102}
@@ -217,7 +217,7 @@ def test_a_mutex_is_known_between_two_owners() -> None:
     place = ctypes.create_string_buffer(256)
     address = (ctypes.addressof(place) + 127) & ~63
     number = next(n for n in range(1000) if syscalls.name(n) == "futex")
-    waits = ObjectWaits(os.getpid(), 36, lambda pc: False)
+    waits = SampledWaitReader(os.getpid(), 36, lambda pc: False)
 
     def seen(seq: int, *words: int) -> tuple[Kind, int]:
         data = struct.pack("=IIIIi4xQQ", *words)
@@ -265,8 +265,8 @@ def test_the_version_of_glibc() -> None:
 # ---- sums ----
 
 
-def wait(tid: int, seq: int, since: float, life: int = 1) -> ObjectWait:
-    return ObjectWait(tid, life, seq, since, MUTEX, Object(Kind.MUTEX, 0x1000, 101))
+def wait(tid: int, seq: int, since: float, life: int = 1) -> SampledWait:
+    return SampledWait(tid, life, seq, since, MUTEX, Object(Kind.MUTEX, 0x1000, 101))
 
 
 def test_one_wait_through_all_samples_is_exact() -> None:
@@ -295,7 +295,7 @@ def test_of_many_owners_that_ended_those_waited_for_most_are_told() -> None:
     sampled = WaitEstimator()
     for number in range(3000):
         owner = Object(Kind.MUTEX, 0x1000, 1000 + number)
-        waits = {100: ObjectWait(100, 1, number, 1.0 * number, MUTEX, owner)}
+        waits = {100: SampledWait(100, 1, number, 1.0 * number, MUTEX, owner)}
         sampled.add(1.0 * number, waits)
         sampled.add(number + 0.5 + number / 10_000, waits)
         sampled.forget_threads({1}, {100, 1000}, set())

@@ -12,7 +12,7 @@ from support.driven import opened
 from unit.builders import scenarios
 
 from locktop.collector.export.text import time_split
-from locktop.collector.model import Counter, Counters, Switches, Thread, TimeSplit
+from locktop.collector.model import PerfCounter, PerfCounters, Switches, Thread, TimeSplit
 from locktop.tui.views import thread_list
 from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.styled_line import STYLES, line_text
@@ -106,14 +106,14 @@ def test_details_name_the_parts_and_what_is_not_known() -> None:
 
 
 def test_details_of_who_is_followed() -> None:
-    counted = Counters(
+    counted = PerfCounters(
         12.0,
         (
-            Counter("task-clock", "s", 5.5, 0.45),
-            Counter("page-faults", "", 1234.0, 0.0),
-            Counter("cycles", "", None, why=VIRTUAL),
-            Counter("instructions", "", None, why=VIRTUAL),
-            Counter("context-switches", "", None, why="no right"),
+            PerfCounter("task-clock", "s", 5.5, 0.45),
+            PerfCounter("page-faults", "", 1234.0, 0.0),
+            PerfCounter("cycles", "", None, why=VIRTUAL),
+            PerfCounter("instructions", "", None, why=VIRTUAL),
+            PerfCounter("context-switches", "", None, why="no right"),
         ),
     )
     said = details(worker(switches=Switches(12345, 67, 8), counters=counted))
@@ -125,11 +125,11 @@ def test_details_of_who_is_followed() -> None:
 
 
 def test_instructions_a_cycle_where_both_are_counted() -> None:
-    counted = Counters(
+    counted = PerfCounters(
         1.0,
         (
-            Counter("cycles", "", 2e9, 1e9, "not in the kernel"),
-            Counter("instructions", "", 3e9, 1.5e9, "not in the kernel"),
+            PerfCounter("cycles", "", 2e9, 1e9, "not in the kernel"),
+            PerfCounter("instructions", "", 3e9, 1.5e9, "not in the kernel"),
         ),
     )
     said = details(worker(counters=counted))
