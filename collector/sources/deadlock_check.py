@@ -10,11 +10,11 @@ from locktop.collector.model import Deadlock
 
 #: Given the suspects and what the first reading shows, asks the kernel. Returns the suspects that
 #: are left, and the tids of those that were awake, or alive though they should have ended.
-AskKernel = Callable[[Waits, Sequence[Deadlock]], tuple[Waits, Set[int]]]
+KernelQuery = Callable[[Waits, Sequence[Deadlock]], tuple[Waits, Set[int]]]
 
 
 def check(
-    first: Waits, ask_kernel: AskKernel, read_again: Callable[[Waits], Waits], doubt: str = ""
+    first: Waits, query_kernel: KernelQuery, read_again: Callable[[Waits], Waits], doubt: str = ""
 ) -> tuple[Deadlock, ...]:
     """Return the deadlocks that two readings show alike, the oldest first.
 
@@ -28,5 +28,5 @@ def check(
     suspects = wait_for_graph.of(first, found)
     if not suspects.stops:
         return ()
-    suspects, awake = ask_kernel(suspects, found)
+    suspects, awake = query_kernel(suspects, found)
     return deadlocks.confirmed(suspects, read_again(suspects), awake, doubt)

@@ -64,7 +64,7 @@ def open_memory(target: Target) -> SharedMemory:
             refused = refused or _not_opened(path, target)
         except OSError as error:
             refused = LocktopError(f"cannot open {path}: {error.strerror}")
-    raise refused or NotPreloadedError(target, why_none(target))
+    raise refused or NotPreloadedError(target, why_no_memory(target))
 
 
 def paths(target: Target) -> list[str]:
@@ -157,12 +157,12 @@ def check_mapped(memory: SharedMemory, target: Target) -> None:
     raise FileNotFoundError(memory.path)
 
 
-def not_ours(target: Target) -> LocktopError:
+def not_visible_error(target: Target) -> LocktopError:
     """Return the error for a process of which not even may be seen where its files lie."""
     return _refused(target, to_trace=False)
 
 
-def not_ours_to_trace(target: Target) -> LocktopError:
+def not_traceable_error(target: Target) -> LocktopError:
     """Return the error for a process that may be looked at, but not into."""
     return _refused(target, to_trace=True)
 
@@ -176,7 +176,7 @@ def _not_opened(path: str, target: Target) -> LocktopError:
     try:
         owner = os.stat(path).st_uid
     except OSError:
-        return not_ours(target)
+        return not_visible_error(target)
     # It was made before the process changed its user.
     cure = "as that user or as root" if owner else "as root"
     return LocktopError(f"{path} belongs to user {user_name(owner)}; run locktop {cure}")
@@ -192,12 +192,12 @@ def notes(target: Target) -> tuple[str, ...]:
     )
 
 
-def why_none(target: Target) -> str:
+def why_no_memory(target: Target) -> str:
     """Return why the process has no shared memory, and what to do."""
     try:
         maps = procfs.maps(target.pid)
     except PermissionError:
-        raise not_ours(target) from None
+        raise not_visible_error(target) from None
     except OSError:
         return "it has just exited"
     reason = reason_left(maps)
@@ -280,7 +280,7 @@ def _candidate(pid: int) -> Candidate | None:
         return None
     why = "" if LIBRARY in maps else why_not_preloaded(pid)
     if not why and not any(os.path.exists(path) for path in paths(target)):
-        why = why_none(target)
+        why = why_no_memory(target)
     return Candidate(
         pid, target.comm, " ".join(arguments), _short_user(target.uid), threads, not why, why
     )

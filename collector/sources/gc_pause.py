@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 #: Objects made and not let go of, before it looks among the young ones: more than a look at some
 #: thousand threads makes before it lets go of those that the look before made.
-_MANY = 100_000
+_MIN_THRESHOLD = 100_000
 
 
 @contextmanager
-def not_collected() -> Iterator[None]:
+def paused() -> Iterator[None]:
     """Hold off the collector of cycles: what a look makes has none, and to go through all that
     lives, again and again while thousands of objects are made, takes as long as to make them."""
     enabled = gc.isenabled()
@@ -21,6 +21,6 @@ def not_collected() -> Iterator[None]:
         yield
     finally:
         if enabled:
-            if 0 < gc.get_threshold()[0] < _MANY:
-                gc.set_threshold(_MANY)
+            if 0 < gc.get_threshold()[0] < _MIN_THRESHOLD:
+                gc.set_threshold(_MIN_THRESHOLD)
             gc.enable()

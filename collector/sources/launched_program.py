@@ -45,7 +45,7 @@ class LaunchedProgram:
         self._wanted_output = output
         self._keep = keep
         self._ended_by_us = False
-        self._told_to_end: int | None = None
+        self._end_signal: int | None = None
         self._may_leave = False
 
     @property
@@ -64,7 +64,7 @@ class LaunchedProgram:
     def __enter__(self) -> Self:
         """Start it. Raises LocktopError."""
         self._log, self.output = _open_output(self._command[0], self._wanted_output)
-        self._handlers = self._leave_when_told_to_end()
+        self._handlers = self._handle_end_signals()
         try:
             self._process = subprocess.Popen(
                 self._command,
@@ -82,8 +82,8 @@ class LaunchedProgram:
             raise LocktopError(f"cannot start {self._program}: {error.strerror}") from None
         try:
             self._may_leave = True
-            if self._told_to_end is not None:
-                raise SystemExit(128 + self._told_to_end)
+            if self._end_signal is not None:
+                raise SystemExit(128 + self._end_signal)
         except SystemExit:
             self.__exit__()
             raise
@@ -153,7 +153,7 @@ class LaunchedProgram:
             return False
         return True
 
-    def _leave_when_told_to_end(self) -> dict[int, Any]:
+    def _handle_end_signals(self) -> dict[int, Any]:
         """From now on a signal to end unwinds, so that what was started is not left behind; the
         screen has ways of its own, but only once it is there. Gives the handlers before."""
         before: dict[int, Any] = {}
@@ -166,7 +166,7 @@ class LaunchedProgram:
 
     def _leave(self, number: int, _: object) -> None:
         # Not while it is being started: it might run already, and nobody know of it.
-        self._told_to_end = number
+        self._end_signal = number
         if self._may_leave:
             # Here, for what is raised may fall into __exit__, and stop that.
             self._end_unless_kept()

@@ -18,7 +18,7 @@ from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.model import Draft, Frame, Snapshot
 from locktop.collector.sources.probes.holder_activity import HolderProbe
 from locktop.collector.sources.probes.native_stacks import NativeStacks
-from locktop.collector.sources.probes.python_stacks import PythonStacks, Waits
+from locktop.collector.sources.probes.python_stacks import PythonStacks, WaitKeys
 from locktop.collector.sources.watched_process import WatchedProcess
 from locktop.collector.symbols.resolver import Resolver
 
@@ -39,7 +39,7 @@ OBSERVE = (
     Stage("check_deadlocks", "soon after the reading: a second one must show the same waits"),
     Stage("find_lock_orders", "needs the locks' names, for classes"),
     Stage("read_events", "counters never wait for single records"),
-    Stage("ask_followed_thread", "before the stacks, for the thread's own is one of them"),
+    Stage("probe_followed_thread", "before the stacks, for the thread's own is one of them"),
     Stage("add_stacks", "all ids are known now, but for those of holders"),
     Stage("merge_python_stacks", "needs the native stacks; gives waits other stack ids"),
     Stage("apply_exit", "only of a process that has ended: its threads are dead"),
@@ -50,8 +50,8 @@ OBSERVE = (
 )
 #: What is asked of the kernel about what was observed; not of a process that has ended.
 PROBE = (
-    Stage("ask_holders", "needs the contended locks and who holds them, semaphores too"),
-    Stage("ask_unobserved_waits", "after the holders: their time for stacks is their own"),
+    Stage("probe_holders", "needs the contended locks and who holds them, semaphores too"),
+    Stage("probe_unobserved_waits", "after the holders: their time for stacks is their own"),
 )
 #: What follows from all of it.
 CONCLUDE = (Stage("find_patterns", "a pattern may go by what a holder does"),)
@@ -73,7 +73,7 @@ class Probes:
     classifier: Classifier
 
 
-class StackTimes(NamedTuple):
+class StackBudgets(NamedTuple):
     """Seconds for call stacks that are new in a scan; later scans take the others."""
 
     of_waits: float
@@ -88,8 +88,8 @@ class Scan(ABC):
     #: Seconds between two readings of a first scan that is to know all names.
     pause_s: ClassVar[float] = 0.0
     #: Budgets of a scan that is drawn soon, and of one that is to know all names.
-    times: ClassVar[StackTimes]
-    times_of_all: ClassVar[StackTimes]
+    budgets: ClassVar[StackBudgets]
+    budgets_of_full_scan: ClassVar[StackBudgets]
 
     def __init__(self, watched: WatchedProcess, probes: Probes, resolve: bool) -> None:
         """Args:
@@ -103,7 +103,7 @@ class Scan(ABC):
         self.is_stopped = False  # by a signal or a debugger: nobody holds a lock for long
         self.has_ended = False
         self.draft: Draft
-        self.stack_times = self.times_of_all if resolve else self.times
+        self.stack_budgets = self.budgets_of_full_scan if resolve else self.budgets
 
     # ---- stages that each source has in its own way ----
 
@@ -138,15 +138,15 @@ class Scan(ABC):
     def find_semaphore_owners(self) -> None:
         """Fill in who has a semaphore that is used as a lock."""
 
-    def ask_unobserved_waits(self) -> None:
+    def probe_unobserved_waits(self) -> None:
         """Ask what is known of the waits that the source does not observe."""
 
     @abstractmethod
-    def waits_now(self) -> Waits:
+    def wait_keys(self) -> WaitKeys:
         """Return the waits of this scan by number, also of threads that sleep in system calls."""
 
     @abstractmethod
-    def read_waits_again(self) -> Waits:
+    def read_wait_keys_again(self) -> WaitKeys:
         """Return the same as it is at this moment."""
 
     @abstractmethod
@@ -155,12 +155,12 @@ class Scan(ABC):
 
     # ---- stages that both do alike ----
 
-    def ask_followed_thread(self) -> None:
+    def probe_followed_thread(self) -> None:
         """Fill in what the thread in the details does, with its counters; with names, all do."""
         if self.has_ended:
             return
         stacks = self.probes.native_stacks
-        stacks.begin(self.stack_times.of_holders)
+        stacks.begin(self.stack_budgets.of_holders)
         self.watched.followed_thread.annotate(self.draft, self.resolve, stacks)
 
     def frames(self, stack: int) -> tuple[Frame, ...]:
@@ -180,7 +180,7 @@ class Scan(ABC):
 
     def merge_python_stacks(self) -> None:
         """Fill in Python's functions where they are known."""
-        self.probes.python.merge(self.draft, self.waits_now())
+        self.probes.python.merge(self.draft, self.wait_keys())
         if self.probes.python.learned:  # of a wait that may be over by the next scan
             self.rename_locks()
 
@@ -190,7 +190,7 @@ class Scan(ABC):
             return
         self.wait_for_names(_NAMES_S if self.resolve else _LAST_NAMES_S)
         if not self.has_ended:
-            self.probes.python.merge_all(self.draft, self.waits_now(), self.read_waits_again)
+            self.probes.python.merge_all(self.draft, self.wait_keys(), self.read_wait_keys_again)
             self.rename_locks()
         self.note(*self.probes.resolver.notes(), *self.probes.python.notes())
 
@@ -210,12 +210,12 @@ class Scan(ABC):
         """Decide which waits are idle and which are contention."""
         self.probes.classifier.annotate(self.draft)
 
-    def ask_holders(self) -> None:
+    def probe_holders(self) -> None:
         """Fill in what the holders of contended locks do now."""
         holders, stacks = self.probes.holders, self.probes.native_stacks
-        stacks.begin(self.stack_times.of_holders)
+        stacks.begin(self.stack_budgets.of_holders)
         holders.annotate(self.draft, self.resolve)
-        self.watched.followed_thread.beside = holders.in_python
+        self.watched.followed_thread.also_queried = holders.in_python
         self.add_stacks()
         if self.resolve:
             self.probes.resolver.wait(_NAMES_S)
@@ -232,7 +232,7 @@ class Scan(ABC):
     @property
     def wants_another_reading(self) -> bool:
         """Whether a further reading tells more: of a Python lock, or of a semaphore's use."""
-        return self.probes.python.asks_for_another_scan
+        return self.probes.python.wants_another_scan
 
     def run(self) -> Snapshot:
         """Run the stages in their order and return the snapshot.
@@ -263,7 +263,7 @@ class Scan(ABC):
         self.draft.notes = tuple(dict.fromkeys((*self.draft.notes, *notes)))
 
 
-def waits_of(*parts: Mapping[int, tuple[int, int]]) -> Waits:
+def merged_wait_keys(*parts: Mapping[int, tuple[int, int]]) -> WaitKeys:
     """Return several tables of waits as one; the last one counts."""
     merged: dict[int, tuple[int, int]] = {}
     for part in parts:

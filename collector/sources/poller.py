@@ -77,7 +77,7 @@ class Poller:
 
     def _with_note(self, note: str) -> Snapshot:
         if self._last is None:
-            return _nothing_seen(note)
+            return _empty_snapshot(note)
         return replace(self._last, ended=True, notes=(*self._last.notes, note))
 
     def _pause(self, began: float) -> None:
@@ -89,7 +89,7 @@ class Poller:
                 return
 
 
-def _nothing_seen(note: str) -> Snapshot:
+def _empty_snapshot(note: str) -> Snapshot:
     from locktop.collector.model import Process
 
     process = Process(pid=0, comm="", cmdline=(), exe="", started_at="")

@@ -14,7 +14,7 @@ _PT_INTERP = 3
 _HEADER64 = struct.Struct("=HHIQQQIHHHHHH")  # e_type .. e_shstrndx, after e_ident
 _PROGRAM64 = struct.Struct("=IIQQQQQQ")
 _MAX_HEADERS = 512
-_DEEPEST_SCRIPT = 4  # the kernel follows a script's interpreter about as far
+_MAX_SCRIPT_DEPTH = 4  # the kernel follows a script's interpreter about as far
 
 
 def is_of_32_bits(path: str) -> bool:
@@ -80,7 +80,7 @@ def _own_machine() -> int:
 
 def interpreted_by(path: str) -> str:
     """Return the program that runs a script (its ``#!`` line), or ``path`` itself."""
-    for _ in range(_DEEPEST_SCRIPT):
+    for _ in range(_MAX_SCRIPT_DEPTH):
         with open(path, "rb") as file:
             first = file.readline(256)
         if not first.startswith(b"#!") or not first[2:].split():

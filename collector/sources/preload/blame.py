@@ -36,10 +36,10 @@ def shares(
     of threads that ended; where the site is 0 too, nobody's.
     """
     sums: dict[Holder, int] = {}
-    for site in charged:
-        place, through, *_ = (*(addresses_of(site.stack) if site.stack else ()), 0, 0)
-        holder = site.holder, place, through
-        sums[holder] = sums.get(holder, 0) + site.wait_ticks
+    for charge in charged:
+        call_site, through, *_ = (*(addresses_of(charge.stack) if charge.stack else ()), 0, 0)
+        holder = charge.holder, call_site, through
+        sums[holder] = sums.get(holder, 0) + charge.wait_ticks
     known = sum(sums.values())
     if known > waited:  # the two were read one after the other
         sums = {holder: ticks * waited // known for holder, ticks in sums.items()}

@@ -28,11 +28,11 @@ def last_tasks(reading: Reading, last: Snapshot | None) -> dict[int, Task]:
     before = {thread.tid: thread for thread in last.threads} if last else {}
     found = {}
     for tid, raw in reading.newest.items():
-        seen = before.get(tid)
-        if seen is None:
+        before_end = before.get(tid)
+        if before_end is None:
             found[tid] = Task(clean(raw.block.name.partition(b"\0")[0]), "", 0.0)
-        elif seen.alive:
-            found[tid] = Task(seen.name, "", seen.cpu_s)
+        elif before_end.alive:
+            found[tid] = Task(before_end.name, "", before_end.cpu_s)
     return found
 
 
@@ -65,27 +65,29 @@ def annotate(snapshot: Draft, reading: Reading, last: Snapshot | None) -> None:
     snapshot.ended = True
     if last is not None:
         snapshot.process = replace(last.process, cpu_share=0.0)
-    snapshot.threads = tuple(_dead(threads, last.threads if last else (), exited))
-    snapshot.locks = tuple(_left(snapshot.locks, last.locks if last else (), exited))
+    snapshot.threads = tuple(_final_threads(threads, last.threads if last else (), exited))
+    snapshot.locks = tuple(_final_locks(snapshot.locks, last.locks if last else (), exited))
 
 
-def _dead(threads: Iterable[Thread], last: Iterable[Thread], exited: bool) -> Iterable[Thread]:
+def _final_threads(
+    threads: Iterable[Thread], last: Iterable[Thread], exited: bool
+) -> Iterable[Thread]:
     before = {thread.tid: thread for thread in last}
     for thread in threads:
-        seen = before.get(thread.tid)
+        before_end = before.get(thread.tid)
         dead = replace(
             thread,
             alive=False,
             cpu_share=0.0,
             time=None,
-            wait_share=seen.wait_share if seen else 0.0,
-            idle_share=seen.idle_share if seen else 0.0,
+            wait_share=before_end.wait_share if before_end else 0.0,
+            idle_share=before_end.idle_share if before_end else 0.0,
         )
         yield replace(dead, waiting_for=None, holds=()) if exited else dead
 
 
-def _left(locks: Iterable[Lock], last: Iterable[Lock], exited: bool) -> Iterable[Lock]:
+def _final_locks(locks: Iterable[Lock], last: Iterable[Lock], exited: bool) -> Iterable[Lock]:
     rates = {lock.id: lock.rates for lock in last}
     for lock in locks:
-        left = replace(lock, rates=rates.get(lock.id, LockRates()))
-        yield replace(left, waiters=(), holders=()) if exited else left
+        final = replace(lock, rates=rates.get(lock.id, LockRates()))
+        yield replace(final, waiters=(), holders=()) if exited else final

@@ -25,10 +25,10 @@ class IdleCache:
         already follows what any look tells: whether a semaphore is a lock shows in time."""
         if len(self._idle) > _MAX_KEPT:
             self._idle.clear()
-        seen: dict[_Key, set[bool]] = {}
-        for wait in _ruled(snapshot):
-            seen.setdefault((wait.lock, wait.stack, wait.site), set()).add(wait.idle)
-        for key, verdicts in seen.items():
+        verdicts_by_key: dict[_Key, set[bool]] = {}
+        for wait in _cacheable_waits(snapshot):
+            verdicts_by_key.setdefault((wait.lock, wait.stack, wait.site), set()).add(wait.idle)
+        for key, verdicts in verdicts_by_key.items():
             if len(verdicts) > 1:
                 self._idle.pop(key, None)
             elif named or key in self._idle:
@@ -39,7 +39,7 @@ class IdleCache:
         return self._idle.get((lock, stack, site))
 
 
-def _ruled(snapshot: Snapshot) -> Iterator[Wait]:
+def _cacheable_waits(snapshot: Snapshot) -> Iterator[Wait]:
     """The waits told by rules of their stack: not because of a deadlock, nor by what Python ran."""
     stuck = {edge.tid for found in snapshot.deadlocks for edge in found.cycle}
     stuck.update(tid for found in snapshot.deadlocks for tid in found.stuck)

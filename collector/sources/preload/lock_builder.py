@@ -24,7 +24,7 @@ from locktop.collector.shm.layout import LockRow, Site
 from locktop.collector.shm.lock_names import ProgramLockNames
 from locktop.collector.shm.reader import Reading
 from locktop.collector.sources.preload import blame
-from locktop.collector.sources.preload.lock_state import NOBODY, LockState, presumed
+from locktop.collector.sources.preload.lock_state import NO_STATE, LockState, presumed
 from locktop.collector.sources.preload.stack_table import StackFrames
 from locktop.collector.symbols.lock_naming import LockNames
 from locktop.collector.symbols.resolver import Resolver
@@ -97,7 +97,7 @@ class LockBuilder:
             known = self._locks.get(row.lock)
             if known and known[0] == row and known[1] == self._names_version:
                 return known[2]  # nothing happened to it
-        now = now or NOBODY
+        now = now or NO_STATE
         waits = [ticks for ticks, _, _ in now.waiters]
         waiting, longest, holding = sum(waits), max(waits, default=0), now.hold_ticks
         # The counters take every acquisition for an ended one and estimate its hold: put right.

@@ -32,7 +32,7 @@ class LockState:
     holds_timed: int = 0
 
 
-NOBODY = LockState()
+NO_STATE = LockState()
 
 
 def presumed(published: list[int], waited: int, clock: Clock) -> list[int]:
@@ -71,7 +71,7 @@ def held_by_lock(threads: Iterable[RawThread]) -> dict[int, list[tuple[RawThread
     return found
 
 
-def locks_now(threads: Iterable[RawThread], tasks: Mapping[int, Task]) -> dict[int, LockState]:
+def lock_states(threads: Iterable[RawThread], tasks: Mapping[int, Task]) -> dict[int, LockState]:
     """Return by lock what goes on at it."""
     threads = list(threads)
     now: dict[int, LockState] = {}

@@ -37,7 +37,7 @@ _MAX_PEERS = 8
 _FIRST_ID = 1 << 40
 
 
-class Place(NamedTuple):
+class FileLocation(NamedTuple):
     """Where a lock lies, the same in all processes."""
 
     kind: Kind
@@ -63,19 +63,21 @@ class PeerProcesses:
             self.close()
             return ()
         try:
-            places = _places(AddressSpace(parse(procfs.maps(self._target.pid))), own, locks)
+            locations = _locations(AddressSpace(parse(procfs.maps(self._target.pid))), own, locks)
         except OSError:
             return ()
         if time.monotonic() - self._found_at > _EVERY_S:
             self.close()
-            found_peers = _peers(self._target.pid, {place[1:3] for place in places}, _owners(own))
+            found_peers = _peers(
+                self._target.pid, {location[1:3] for location in locations}, _owners(own)
+            )
             self._peers = list(islice(found_peers, _MAX_PEERS))
             self._found_at = time.monotonic()
         found: list[Thread] = []
         self.handed_over = False
         for peer in self._peers:
             try:
-                found += peer.threads(places, self._ids)
+                found += peer.threads(locations, self._ids)
                 self.handed_over |= peer.handed_over
             except (OSError, LocktopError):
                 continue  # it has ended
@@ -99,26 +101,26 @@ def _waits_for_others(thread: Thread) -> bool:
     )
 
 
-def _places(
+def _locations(
     space: AddressSpace, own: Sequence[Thread], locks: Mapping[int, Lock]
-) -> dict[Place, int]:
+) -> dict[FileLocation, int]:
     """Return the locks that own threads have or want, and that lie in memory of several."""
     wanted = {thread.waiting_for.lock for thread in own if thread.waiting_for}
     wanted.update(entry.lock for thread in own for entry in thread.holds)
-    found: dict[Place, int] = {}
+    found: dict[FileLocation, int] = {}
     for id_ in wanted & locks.keys():
-        place = _place(space, locks[id_].kind, locks[id_].address)
-        if place is not None:
-            found[place] = id_
+        location = _location(space, locks[id_].kind, locks[id_].address)
+        if location is not None:
+            found[location] = id_
     return found
 
 
-def _place(space: AddressSpace, kind: Kind, address: int) -> Place | None:
+def _location(space: AddressSpace, kind: Kind, address: int) -> FileLocation | None:
     mapping = space.find(address)
     if mapping is None or not mapping.shared or not mapping.inode:
         return None
     offset = mapping.offset + address - mapping.start
-    return Place(kind, mapping.device, mapping.inode, offset)
+    return FileLocation(kind, mapping.device, mapping.inode, offset)
 
 
 def _owners(own: Sequence[Thread]) -> set[int]:
@@ -146,9 +148,9 @@ def _has_one_of(pid: int, tids: set[int]) -> bool:
     return any(os.path.exists(f"/proc/{pid}/task/{tid}") for tid in tids)
 
 
-def annotate(deadlocks: Iterable[Deadlock], beside: Sequence[Thread]) -> tuple[Deadlock, ...]:
+def annotate(deadlocks: Iterable[Deadlock], peer_threads: Sequence[Thread]) -> tuple[Deadlock, ...]:
     """Return those that stop threads of this process, with the process of each thread."""
-    pids = {thread.tid: thread.pid for thread in beside}
+    pids = {thread.tid: thread.pid for thread in peer_threads}
     found = []
     for one in deadlocks:
         cycle = tuple([replace(edge, pid=pids.get(edge.tid, 0)) for edge in one.cycle])
@@ -175,16 +177,18 @@ class _Peer:
     def close(self) -> None:
         self._memory.close()
 
-    def threads(self, places: Mapping[Place, int], ids: dict[object, int]) -> list[Thread]:
+    def threads(
+        self, locations: Mapping[FileLocation, int], ids: dict[object, int]
+    ) -> list[Thread]:
         """Return its living threads; what they hold or wait for may lie in ``places``."""
         self._memory.refresh()
         self._clock.calibrate()
 
         def lock(key: int) -> int:
             kind = _KINDS.get(key >> _KIND_SHIFT)
-            place = _place(self._space, kind, key & _ADDRESS) if kind else None
-            if place is not None and place in places:
-                return places[place]
+            location = _location(self._space, kind, key & _ADDRESS) if kind else None
+            if location is not None and location in locations:
+                return locations[location]
             return ids.setdefault((self._pid, key), _FIRST_ID + len(ids))
 
         living = set(procfs.tids(self._pid))

@@ -19,7 +19,7 @@ from locktop.collector.shm import control
 from locktop.collector.shm.layout import Use
 from locktop.collector.shm.reader import RawThread
 from locktop.collector.sources import deadlock_check, discover
-from locktop.collector.sources.pipeline import Scan, StackTimes, waits_of
+from locktop.collector.sources.pipeline import Scan, StackBudgets, merged_wait_keys
 from locktop.collector.sources.preload import (
     event_builder,
     exit_snapshot,
@@ -27,10 +27,10 @@ from locktop.collector.sources.preload import (
     peer_processes,
     unobserved_waiters,
 )
-from locktop.collector.sources.preload.lock_state import forget_former_owners, locks_now
+from locktop.collector.sources.preload.lock_state import forget_former_owners, lock_states
 from locktop.collector.sources.preload.peer_processes import PeerProcesses
 from locktop.collector.sources.preload.session import PreloadSession
-from locktop.collector.sources.probes.python_stacks import Waits
+from locktop.collector.sources.probes.python_stacks import WaitKeys
 
 #: Seconds of one scan for the flight recorder: counters never wait for it.
 _EVENTS_BUDGET_S = 0.02
@@ -68,8 +68,8 @@ class PreloadScan(Scan):
     """One scan of a process that runs with the library."""
 
     pause_s = 0.25
-    times = StackTimes(0.0, 0.0, of_holders=0.01, of_unobserved_waits=0.01)
-    times_of_all = StackTimes(0.0, 0.0, of_holders=2.0, of_unobserved_waits=2.0)
+    budgets = StackBudgets(0.0, 0.0, of_holders=0.01, of_unobserved_waits=0.01)
+    budgets_of_full_scan = StackBudgets(0.0, 0.0, of_holders=2.0, of_unobserved_waits=2.0)
 
     def __init__(
         self, session: PreloadSession, peers: PeerProcesses, state: str, resolve: bool
@@ -118,7 +118,7 @@ class PreloadScan(Scan):
             session.seen_alive = reading.now
         self._tasks_at = time.monotonic()
         self._tasks = self._read_tasks()
-        self._lock_states = locks_now(reading.newest.values(), self._tasks)
+        self._lock_states = lock_states(reading.newest.values(), self._tasks)
         if not self.has_ended:
             forget_former_owners(self._lock_states, self.watched.tasks, session.clock)
         self.draft = self._new_draft()
@@ -216,10 +216,10 @@ class PreloadScan(Scan):
             return wait_for_graph.waits((*again, *peers), by_id, draft.complete)
 
         doubt = HANDED_OVER if handed_over else ""
-        found = deadlock_check.check(first, self._ask_kernel, read_again, doubt)
+        found = deadlock_check.check(first, self._query_kernel, read_again, doubt)
         draft.deadlocks = peer_processes.annotate(found, peers) if peers else found
 
-    def _ask_kernel(
+    def _query_kernel(
         self, suspects: WaitForGraph, found: Sequence[Deadlock]
     ) -> tuple[WaitForGraph, Set[int]]:
         """See deadlock_check.AskKernel."""
@@ -306,20 +306,20 @@ class PreloadScan(Scan):
         threads = self._session.reader.read_threads()
         return {tid: raw.uses() for tid, raw in threads.items()}
 
-    def ask_holders(self) -> None:
+    def probe_holders(self) -> None:
         """Fill in what the holders of contended locks do now."""
         self.probes.native_stacks.keep_only(self.watched.tasks.living)
-        super().ask_holders()
+        super().probe_holders()
 
-    def ask_unobserved_waits(self) -> None:
+    def probe_unobserved_waits(self) -> None:
         """Ask the kernel about the waits that the library does not see.
 
         The first snapshot of a screen does not wait for what stacks need.
         """
         probe = self._session.unobserved_waits
-        self.probes.native_stacks.begin(self.stack_times.of_unobserved_waits)
+        self.probes.native_stacks.begin(self.stack_budgets.of_unobserved_waits)
         is_wanted = self.resolve or self.watched.last is not None
-        probe.ask(self._unobserved if is_wanted else {})
+        probe.query(self._unobserved if is_wanted else {})
         if self.resolve:
             probe.request_names()
             self.probes.resolver.wait(30.0)
@@ -330,13 +330,15 @@ class PreloadScan(Scan):
         """See Scan."""
         return self.probes.classifier.asks_for_another_scan or super().wants_another_reading
 
-    def waits_now(self) -> Waits:
+    def wait_keys(self) -> WaitKeys:
         """See Scan."""
-        return waits_of(self.watched.followed_thread.sleeps, self._session.waits)
+        return merged_wait_keys(self.watched.followed_thread.sleeps, self._session.waits)
 
-    def read_waits_again(self) -> Waits:
+    def read_wait_keys_again(self) -> WaitKeys:
         """See Scan."""
-        return waits_of(self.watched.followed_thread.still_asleep(), self._session.read_waits())
+        return merged_wait_keys(
+            self.watched.followed_thread.still_asleep(), self._session.read_waits()
+        )
 
     def rename_locks(self) -> None:
         """See Scan."""

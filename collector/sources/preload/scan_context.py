@@ -20,7 +20,7 @@ _KIND_SHIFT: int = lib.LT_KIND_SHIFT
 _ADDRESS: int = (1 << _KIND_SHIFT) - 1
 _SEM: int = lib.LT_KIND_SEM
 _JOIN: int = lib.LT_KIND_JOIN
-_OWNED_BY_NOBODY = frozenset({_SEM, lib.LT_KIND_COND, lib.LT_KIND_BARRIER})
+_UNOWNED_KINDS = frozenset({_SEM, lib.LT_KIND_COND, lib.LT_KIND_BARRIER})
 
 
 @dataclass(slots=True)
@@ -31,13 +31,13 @@ class ScanContext:
     locks: Mapping[int, LockState]
     tasks: Mapping[int, Task]
     _by_pthread: dict[int, int] | None = None
-    of_nobody: set[int] = field(default_factory=set)  # locks waited for that nobody owns
+    unowned: set[int] = field(default_factory=set)  # locks waited for that nobody owns
     _holders: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for raw in self.threads.values():
-            if raw.wait and raw.wait.key >> _KIND_SHIFT in _OWNED_BY_NOBODY:
-                self.of_nobody.add(raw.wait.lock)
+            if raw.wait and raw.wait.key >> _KIND_SHIFT in _UNOWNED_KINDS:
+                self.unowned.add(raw.wait.lock)
 
     def holders(self, lock: int) -> tuple[int, ...]:
         """Return the living threads that list a lock as held."""
@@ -62,7 +62,7 @@ class ScanContext:
         """See Thread.uses. ``uses``: what ``raw`` says of them."""
         if not raw.uses_are_whole:
             return None
-        wanted = [use for use in uses if use.lock in self.of_nobody]
+        wanted = [use for use in uses if use.lock in self.unowned]
         return tuple([LockUse(use.lock, use.acquisitions, use.signals) for use in wanted])
 
 

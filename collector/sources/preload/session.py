@@ -28,7 +28,7 @@ from locktop.collector.sources.preload.unobserved_waits import UnobservedWaitPro
 from locktop.collector.sources.probes import native_stacks
 from locktop.collector.sources.probes.holder_activity import HolderProbe
 from locktop.collector.sources.probes.native_stacks import NativeStacks
-from locktop.collector.sources.probes.python_stacks import PythonStacks, Waits
+from locktop.collector.sources.probes.python_stacks import PythonStacks, WaitKeys
 from locktop.collector.sources.watched_process import WatchedProcess
 from locktop.collector.symbols.python.frame_reader import PythonReader
 from locktop.collector.symbols.resolver import Resolver
@@ -57,8 +57,8 @@ class PreloadSession:
         self.classifier = Classifier(rules)
         self.frames = StackFrames(memory, resolver)
         self.native_stacks = NativeStacks(pid, resolver, stop_threads)
-        self.python = PythonStacks(PythonReader(pid), self._native)
-        self.waits: Waits = {}  # of the last scan
+        self.python = PythonStacks(PythonReader(pid), self._native_frames)
+        self.waits: WaitKeys = {}  # of the last scan
         self.newest: Mapping[int, RawThread] = {}  # of the last scan, by tid
         self.given = ProgramLockNames(memory)
         self.misuses = MisuseLog(memory, self.clock)
@@ -81,25 +81,25 @@ class PreloadSession:
         if watched.hurried:
             self.hurry()
 
-    def _native(self, stack: int) -> tuple[Frame, ...]:
+    def _native_frames(self, stack: int) -> tuple[Frame, ...]:
         """Frames that the library recorded, or that were read from outside."""
         if stack >= native_stacks.FIRST_ID:
             return self.native_stacks.frames(stack)
         return self.frames.of(stack)
 
-    def _still_holds(self, asked: Collection[tuple[int, Lock]]) -> Collection[int]:
+    def _still_holds(self, holders: Collection[tuple[int, Lock]]) -> Collection[int]:
         """Of threads and locks that they held, the ids of the locks that they hold at this
         moment."""
-        listed = ((lock.id, self.newest.get(tid)) for tid, lock in asked)
+        listed = ((lock.id, self.newest.get(tid)) for tid, lock in holders)
         held = {id_ for id_, thread in listed if thread and id_ in self.reader.holds(thread)}
-        semaphores = [(tid, lock.id) for tid, lock in asked if lock.kind is Kind.SEM]
+        semaphores = [(tid, lock.id) for tid, lock in holders if lock.kind is Kind.SEM]
         return held | self.reader.got(semaphores) if semaphores else held
 
     def keep_waits(self, newest: Mapping[int, RawThread]) -> None:
         """Keep the threads of a scan, by tid."""
         self.waits, self.newest = _waits(newest), newest
 
-    def read_waits(self) -> Waits:
+    def read_waits(self) -> WaitKeys:
         """Return the waits of this moment."""
         return _waits(self.reader.read_threads())
 
@@ -119,5 +119,5 @@ class PreloadSession:
         self.python.close()
 
 
-def _waits(threads: Mapping[int, RawThread]) -> Waits:
+def _waits(threads: Mapping[int, RawThread]) -> WaitKeys:
     return {tid: (raw.block.birth, raw.wait.seq) for tid, raw in threads.items() if raw.wait}

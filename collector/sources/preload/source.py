@@ -79,7 +79,7 @@ class PreloadSource:
     def _scan(self, state: str, resolve: bool) -> Snapshot:
         scan = PreloadScan(self._session, self._peers, state, resolve)
         # Names make objects that stay; all others are gone by the next scan.
-        with nullcontext() if resolve else gc_pause.not_collected():
+        with nullcontext() if resolve else gc_pause.paused():
             return scan.run()
 
     def _last_scan(self, resolve: bool) -> Snapshot:

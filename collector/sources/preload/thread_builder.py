@@ -28,7 +28,7 @@ from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.kinds import BY_NUMBER, KINDS, kind_of
 from locktop.collector.shm.layout import HeldEntry, WaitBlock
 from locktop.collector.shm.reader import RawThread
-from locktop.collector.sources.preload.lock_state import NOBODY, LockState, locks_now, presumed
+from locktop.collector.sources.preload.lock_state import NO_STATE, LockState, lock_states, presumed
 from locktop.collector.sources.preload.scan_context import ScanContext, has_signalled
 from locktop.collector.sources.probes.time_accounting import TimeAccounting
 
@@ -42,7 +42,7 @@ ThreadKey = tuple[int, int]  # tid, birth
 
 
 @dataclass(slots=True)
-class _Counted:
+class _ThreadCounters:
     """What a thread has counted, in the model's units: worked out once for each RawThread, which
     stays the same object while the thread sleeps on."""
 
@@ -56,14 +56,14 @@ class _Counted:
     signals: bool  # see Thread.signals
 
 
-_NOTHING = _Counted(None, {}, 0.0, 0.0, 0, 0, [], False)
+_NOTHING = _ThreadCounters(None, {}, 0.0, 0.0, 0, 0, [], False)
 
 
 @dataclass(slots=True)
-class _Totals:
+class _LastScan:
     """What the next look compares with."""
 
-    counted: _Counted
+    counted: _ThreadCounters
     task: Task | None
     thread: Thread
     now: int  # ticks
@@ -77,7 +77,7 @@ class ThreadBuilder:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._totals: dict[ThreadKey, _Totals] = {}
+        self._last_scan: dict[ThreadKey, _LastScan] = {}
         self._names: dict[ThreadKey, str] = {}
         self._times = TimeAccounting()
 
@@ -91,14 +91,14 @@ class ThreadBuilder:
     ) -> tuple[Thread, ...]:
         """Return the threads in order of tid. ``tasks_at_s`` is when the tasks were read;
         ``counts``: whether the library counts waits (it does not while it is dormant)."""
-        totals: dict[ThreadKey, _Totals] = {}
+        scanned: dict[ThreadKey, _LastScan] = {}
         context = ScanContext(raws, now, tasks)
         self._times.begin(tasks_at_s)
         threads = []
         for tid in sorted(raws.keys() | tasks.keys()):
             raw, task = raws.get(tid), tasks.get(tid)
-            threads.append(self._thread(tid, raw, task, context, totals, counts))
-        self._totals = totals
+            threads.append(self._thread(tid, raw, task, context, scanned, counts))
+        self._last_scan = scanned
         return tuple(threads)
 
     def _thread(
@@ -107,15 +107,15 @@ class ThreadBuilder:
         raw: RawThread | None,
         task: Task | None,
         context: ScanContext,
-        totals: dict[ThreadKey, _Totals],
+        scanned: dict[ThreadKey, _LastScan],
         counts: bool,
     ) -> Thread:
         key = (tid, raw.block.birth if raw else 0)
-        before = self._totals.get(key)
+        before = self._last_scan.get(key)
         if before is not None and task is not None and task is before.task:
             again = self._still_waits(key, before, raw, task, context, counts)
             if again is not None:
-                before.thread, totals[key] = again, before
+                before.thread, scanned[key] = again, before
                 return again
         counted = before.counted if before else _NOTHING
         if counted.raw is not raw:
@@ -139,7 +139,7 @@ class ThreadBuilder:
             idle = rates.share(idle_s - before.idle_s, interval_s)
             asleep = rates.share(waited_s - spun_s, interval_s) if spun_s else contended
         time = self._times.of(key, task, asleep, idle, counts and raw is not None)
-        uses, signals = _done(counted, context)
+        uses, signals = _uses(counted, context)
         thread = Thread(
             tid=tid,
             name=self._name(key, raw, task),
@@ -158,13 +158,13 @@ class ThreadBuilder:
             signals=signals,
             time=time,
         )
-        totals[key] = _Totals(counted, task, thread, now, contention_s, idle_s, spin_s)
+        scanned[key] = _LastScan(counted, task, thread, now, contention_s, idle_s, spin_s)
         return thread
 
     def _still_waits(
         self,
         key: ThreadKey,
-        before: _Totals,
+        before: _LastScan,
         raw: RawThread | None,
         task: Task,
         context: ScanContext,
@@ -188,7 +188,7 @@ class ThreadBuilder:
         before.idle_s = counted.idle_s + (0.0 if contends else duration_s)
         time = self._times.of(key, task, contended, idle, counts)
         cpu_share = time.cpu if time else 0.0
-        uses, signals = _done(counted, context)
+        uses, signals = _uses(counted, context)
         wait_s = {**counted.wait_s, kind: counted.wait_s.get(kind, 0.0) + duration_s}
         holds = self._holds(raw) if raw.held else ()
         return replace(
@@ -212,12 +212,12 @@ class ThreadBuilder:
         self, raws: Mapping[int, RawThread], tasks: Mapping[int, Task]
     ) -> tuple[Thread, ...]:
         """Return all threads with their waits and what they hold and use, and nothing else."""
-        context = ScanContext(raws, locks_now(raws.values(), tasks), tasks)
+        context = ScanContext(raws, lock_states(raws.values(), tasks), tasks)
         found = []
         for tid in raws.keys() | tasks.keys():
             raw = raws.get(tid)
             wait = self._wait(raw, context) if raw else None
-            uses, signals = _done(self._counted(raw), context)
+            uses, signals = _uses(self._counted(raw), context)
             found.append(
                 Thread(
                     tid=tid,
@@ -236,14 +236,14 @@ class ThreadBuilder:
             )
         return tuple(found)
 
-    def _counted(self, raw: RawThread | None) -> _Counted:
+    def _counted(self, raw: RawThread | None) -> _ThreadCounters:
         if raw is None:
             return _NOTHING
         ticks = raw.wait_ticks
         waited = zip(compress(BY_NUMBER, ticks), filter(None, ticks), strict=True)
         wait_s = {kind: self._clock.seconds(total) for kind, total in waited}
         uses = raw.uses()
-        return _Counted(
+        return _ThreadCounters(
             raw,
             wait_s,
             *rates.split(wait_s),
@@ -292,7 +292,7 @@ class ThreadBuilder:
         known = context.holders(wait.lock)
         if known:
             return known
-        published = context.locks.get(wait.lock, NOBODY).published
+        published = context.locks.get(wait.lock, NO_STATE).published
         return tuple(presumed(published, raw.now - wait.since, self._clock))
 
     def _holds(self, raw: RawThread | None) -> tuple[Held, ...]:
@@ -310,8 +310,10 @@ class ThreadBuilder:
         )
 
 
-def _done(counted: _Counted, context: ScanContext) -> tuple[tuple[LockUse, ...] | None, bool]:
+def _uses(
+    counted: _ThreadCounters, context: ScanContext
+) -> tuple[tuple[LockUse, ...] | None, bool]:
     """See Thread.uses and Thread.signals: of no use where nobody waits for what nobody owns."""
-    if counted.raw is None or not context.of_nobody:
+    if counted.raw is None or not context.unowned:
         return (), False
     return context.uses(counted.raw, counted.uses) if counted.uses else (), counted.signals

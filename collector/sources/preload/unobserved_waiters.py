@@ -15,7 +15,7 @@ from locktop.collector.shm.reader import RawThread, Reader
 from locktop.collector.shm.segment import SharedMemory
 
 #: Threads asked in one look, some 10 us each. Those whose wait is known are not asked.
-_MAX_ASKED = 64
+_MAX_QUERIED = 64
 _SEQ_AND_KEY = struct.Struct("=I4xQ")  # the head of struct lt_wait
 
 _NOTE = (
@@ -37,16 +37,18 @@ def waiters(
 
     ``found`` and ``newest`` are what the kernel and the library said in this look.
     """
-    asked = [tid for tid in sorted(found) if _may_wait(found[tid], newest.get(tid))][:_MAX_ASKED]
-    blocks = {tid: newest[tid] for tid in asked if tid in newest}
+    queried = [tid for tid in sorted(found) if _may_wait(found[tid], newest.get(tid))][
+        :_MAX_QUERIED
+    ]
+    blocks = {tid: newest[tid] for tid in queried if tid in newest}
     before = {tid: _published(raw, memory) for tid, raw in blocks.items()}
-    inside = [tid for tid in asked if tasks.sleeps_in(tid).startswith("futex")]
+    inside = [tid for tid in queried if tasks.sleeps_in(tid).startswith("futex")]
     # The library may have seen a wait begin meanwhile, and even end.
     arrived = reader.read_threads() if any(tid not in blocks for tid in inside) else {}
     return tuple(
         tid
         for tid in inside
-        if (_saw_none(before[tid], blocks[tid], memory) if tid in blocks else tid not in arrived)
+        if (_saw_no_wait(before[tid], blocks[tid], memory) if tid in blocks else tid not in arrived)
     )
 
 
@@ -73,6 +75,6 @@ def _published(raw: RawThread, memory: SharedMemory) -> tuple[int, int]:
     return seq, key
 
 
-def _saw_none(before: tuple[int, int], raw: RawThread, memory: SharedMemory) -> bool:
+def _saw_no_wait(before: tuple[int, int], raw: RawThread, memory: SharedMemory) -> bool:
     seq, key = before
     return not seq & 1 and not key and _published(raw, memory) == before

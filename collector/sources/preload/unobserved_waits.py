@@ -17,7 +17,7 @@ from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.symbols.resolver import Resolver
 
 #: Threads that are asked in one look, some 50 us each, and the time that a new stack takes.
-_MAX_ASKED = 32
+_MAX_QUERIED = 32
 _MAX_KEPT = 1000
 _STATES = {True: ThreadState.IDLE, False: ThreadState.WAITING, None: ThreadState.OTHER}
 
@@ -49,16 +49,16 @@ class UnobservedWaitProbe:
         self._sleeps: dict[int, _Sleep] = {}  # by tid
         self._waits: list[UnobservedWait] = []
         #: By stack and name of the thread: the frames as they were named, and what they tell.
-        self._places: dict[tuple[int, str], tuple[tuple[Frame, ...], str, Rule | None]] = {}
+        self._verdicts: dict[tuple[int, str], tuple[tuple[Frame, ...], str, Rule | None]] = {}
 
-    def ask(self, runs: Mapping[int, int]) -> None:
+    def query(self, runs: Mapping[int, int]) -> None:
         """Ask the kernel about threads that wait unseen. ``runs``: by tid, how often each had been
         put on a CPU before it was found to; one that has not run since the last look is as it was.
         """
         before, self._sleeps = self._sleeps, {}
         self._waits = [
             wait
-            for tid, count in sorted(runs.items())[:_MAX_ASKED]
+            for tid, count in sorted(runs.items())[:_MAX_QUERIED]
             if (wait := self._wait(tid, count, before.get(tid))) is not None
         ]
 
@@ -66,7 +66,7 @@ class UnobservedWaitProbe:
         """None where it is another sleep by now: perhaps one that the library sees."""
         try:
             if known is None or known.runs != runs or not known.stack:
-                known = self._asked(tid, runs, known)
+                known = self._query_sleep(tid, runs, known)
         except PermissionError:
             return UnobservedWait(tid)
         except OSError:
@@ -77,7 +77,7 @@ class UnobservedWaitProbe:
         duration_s = time.monotonic() - known.since
         return UnobservedWait(tid, known.address, "", duration_s, known.stack)
 
-    def _asked(self, tid: int, runs: int, known: _Sleep | None) -> _Sleep | None:
+    def _query_sleep(self, tid: int, runs: int, known: _Sleep | None) -> _Sleep | None:
         call = self._tasks.call(tid)
         wait = futex.of(self._pid, call) if call is not None else None
         if wait is None:
@@ -121,11 +121,11 @@ class UnobservedWaitProbe:
         self, wait: UnobservedWait, frames: tuple[Frame, ...], thread: Thread | None
     ) -> UnobservedWait:
         stack, name = wait.stack, thread.name if thread is not None else ""
-        known = self._places.get((stack, name))
+        known = self._verdicts.get((stack, name))
         if known is None or known[0] is not frames:
-            if len(self._places) >= _MAX_KEPT:
-                self._places.clear()
-            known = self._places[stack, name] = frames, *self._rules.of_functions(frames, name)
+            if len(self._verdicts) >= _MAX_KEPT:
+                self._verdicts.clear()
+            known = self._verdicts[stack, name] = frames, *self._rules.of_functions(frames, name)
         _, type_, rule = known
         variable = self._resolver.data(wait.address) or ""
         if rule is None:

@@ -23,9 +23,9 @@ from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.probes.thread_activity import ThreadActivityProbe
 
 #: Of all threads, those that used most processor time.
-_MAX_ASKED = 1024
+_MAX_QUERIED = 1024
 #: For the words of calls: of many sockets each takes as long as the kernel's table of them.
-_WORDS_S = 1.0
+_DESCRIBE_BUDGET_S = 1.0
 _NONE = (0, 0)
 
 
@@ -34,12 +34,12 @@ class FollowedThread:
 
     def __init__(self, pid: int, tasks: Tasks) -> None:
         self._tasks = tasks
-        self._now = ThreadActivityProbe(pid, tasks)
+        self._probe = ThreadActivityProbe(pid, tasks)
         self._wanted = 0  # tid; set by another thread
-        self._which = _NONE  # tid, when it began: ids are used again
+        self._followed = _NONE  # tid, when it began: ids are used again
         self._counters: ThreadCounters | None = None
         #: Tids of others that the next look asks what they do.
-        self.beside: Collection[int] = ()
+        self.also_queried: Collection[int] = ()
         #: By tid of those that sleep in a call, without those that wait for what is told: see
         #: ThreadsNow.number().
         self.sleeps: Mapping[int, tuple[int, int]] = {}
@@ -50,7 +50,7 @@ class FollowedThread:
         """Follow a thread from the next look on; 0: none."""
         self._wanted = tid
 
-    def annotate(self, snapshot: Draft, all_of_them: bool, stacks: NativeStacks) -> None:
+    def annotate(self, snapshot: Draft, include_all: bool, stacks: NativeStacks) -> None:
         """Fill in switches, counters and activity of the followed thread.
 
         Threads ``beside`` it get switches and activity; with ``all_of_them`` all threads do.
@@ -58,19 +58,19 @@ class FollowedThread:
         """
         threads = snapshot.threads
         wanted = self._wanted
-        asked = {wanted, *self.beside} - {0}
-        if all_of_them:
+        query = {wanted, *self.also_queried} - {0}
+        if include_all:
             alive = (thread for thread in threads if thread.alive)
-            busiest = heapq.nlargest(_MAX_ASKED, alive, key=lambda thread: thread.cpu_s)
-            asked.update(thread.tid for thread in busiest)
-        counters = self._counted(wanted)
-        scanned_at = {
+            busiest = heapq.nlargest(_MAX_QUERIED, alive, key=lambda thread: thread.cpu_s)
+            query.update(thread.tid for thread in busiest)
+        counters = self._read_counters(wanted)
+        by_tid = {
             thread.tid: thread
             for thread in threads
-            if thread.tid in asked and thread.alive and not thread.pid
+            if thread.tid in query and thread.alive and not thread.pid
         }
-        now = self._doing(scanned_at, stacks)
-        if not scanned_at:
+        now = self._activities(by_tid, stacks)
+        if not by_tid:
             return
         snapshot.threads = tuple(
             replace(
@@ -79,7 +79,7 @@ class FollowedThread:
                 counters=counters if thread.tid == wanted else None,
                 now=now.get(thread.tid),
             )
-            if scanned_at.get(thread.tid) is thread
+            if by_tid.get(thread.tid) is thread
             else thread
             for thread in threads
         )
@@ -88,12 +88,12 @@ class FollowedThread:
         """Return those of ``sleeps`` that go on."""
         return {tid: sleep for tid, sleep in self.sleeps.items() if self._tasks.still_sleeps(tid)}
 
-    def _counted(self, tid: int) -> PerfCounters | None:
+    def _read_counters(self, tid: int) -> PerfCounters | None:
         try:
-            which = (tid, self._tasks.began(tid)) if tid else _NONE
-            if which != self._which:
+            followed = (tid, self._tasks.began(tid)) if tid else _NONE
+            if followed != self._followed:
                 self.close()
-                self._which = which
+                self._followed = followed
                 self._counters = ThreadCounters(self._tasks.kernel_tid(tid)) if tid else None
         except OSError:
             self.close()  # it has ended
@@ -107,45 +107,45 @@ class FollowedThread:
 
     # ---- what they do now ----
 
-    def _doing(
+    def _activities(
         self, threads: Mapping[int, Thread], stacks: NativeStacks
     ) -> dict[int, ThreadActivity]:
         """By tid, without those that wait for what is told, and those that are no more."""
         self.stacks, self.sleeps = (), {}
         wanted = {tid: one for tid, one in threads.items() if one.waiting_for is None}
         try:
-            found = self._now.asked(wanted)
-            told = self._asleep(found, stacks) | self._running(found, stacks)
+            found = self._probe.query(wanted)
+            activities = self._blocked(found, stacks) | self._running(found, stacks)
         except OSError:
             return {}  # we lack what asking takes, or the process is gone
-        self.stacks = {now.stack for now in told.values() if now.stack}
-        return told
+        self.stacks = {now.stack for now in activities.values() if now.stack}
+        return activities
 
-    def _asleep(
+    def _blocked(
         self, found: Mapping[int, ThreadActivity], stacks: NativeStacks
     ) -> dict[int, ThreadActivity]:
-        told: dict[int, ThreadActivity] = {}
+        activities: dict[int, ThreadActivity] = {}
         sleeps: dict[int, tuple[int, int]] = {}
         woken: list[int] = []
-        until = time.monotonic() + _WORDS_S
+        until = time.monotonic() + _DESCRIBE_BUDGET_S
         for tid, now in found.items():
             if now.doing is not ActivityState.BLOCKED:
                 continue
-            call, (_, _, runs) = sleep = self._now.sleep(tid)
+            call, (_, _, runs) = sleep = self._probe.sleep(tid)
             kernel_tid = self._tasks.kernel_tid(tid)
             stack = stacks.of(kernel_tid, sleep) if call.pc else 0  # else it may not be seen
             if time.monotonic() < until:
-                now = self._now.in_words(now)
-            stopped = stacks.was_stopped(kernel_tid) and self._now.is_in_its_call(tid)
+                now = self._probe.described(now)
+            stopped = stacks.was_stopped(kernel_tid) and self._probe.is_back_in_call(tid)
             if stopped or self._tasks.still_sleeps(tid):
-                told[tid] = replace(now, stack=stack)
-                sleeps[tid] = self._now.number(tid)
+                activities[tid] = replace(now, stack=stack)
+                sleeps[tid] = self._probe.sleep_key(tid)
             elif runs:
                 woken.append(tid)
         self.sleeps = sleeps
-        return told | self._woken(woken)
+        return activities | self._woken_activities(woken)
 
-    def _woken(self, tids: Collection[int]) -> dict[int, ThreadActivity]:
+    def _woken_activities(self, tids: Collection[int]) -> dict[int, ThreadActivity]:
         """Those that got a CPU while they were asked: of their next sleep only the call is told."""
         return {
             tid: ThreadActivity(tid, ActivityState.BLOCKED, syscalls.name(now.call.number))
@@ -158,23 +158,23 @@ class FollowedThread:
         self, found: Mapping[int, ThreadActivity], stacks: NativeStacks
     ) -> dict[int, ThreadActivity]:
         """And those that are stopped."""
-        told = {
+        activities = {
             tid: now
             for tid, now in found.items()
             if now.doing is ActivityState.RUNNING or now.doing is ActivityState.STOPPED
         }
         running = {
             self._tasks.kernel_tid(tid): tid
-            for tid, now in told.items()
+            for tid, now in activities.items()
             if now.doing is ActivityState.RUNNING
         }
         for kernel_tid, stack in stacks.running(list(running)).items():
             tid = running[kernel_tid]
-            told[tid] = replace(told[tid], stack=stack)
-        return told
+            activities[tid] = replace(activities[tid], stack=stack)
+        return activities
 
     def close(self) -> None:
         """Count no longer."""
         if self._counters is not None:
             self._counters.close()
-        self._which, self._counters = _NONE, None
+        self._followed, self._counters = _NONE, None

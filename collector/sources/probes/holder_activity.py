@@ -24,7 +24,7 @@ from locktop.collector.sources.probes.python_stacks import PythonStacks
 from locktop.collector.sources.probes.thread_activity import ThreadActivityProbe
 
 #: Locks of one look whose holders are asked: those in a deadlock, and those with the most waiters.
-_MAX_ASKED = 32
+_MAX_QUERIED = 32
 #: Of these each release wakes a waiter, where there is one.
 _WAKING = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SEM})
 #: How many of those that wait are asked in which call they do.
@@ -34,7 +34,7 @@ _MAX_CALLS = 3
 StillHolds = Callable[[Collection[tuple[int, Lock]]], Collection[int]]
 
 
-class _Seen(NamedTuple):
+class _LastSleep(NamedTuple):
     """Where a thread was asleep."""
 
     began: int  # the thread: another one may have its id
@@ -53,98 +53,103 @@ class HolderProbe:
         python: PythonStacks,
         holds: StillHolds,
     ) -> None:
-        self._now = ThreadActivityProbe(pid, tasks)
+        self._probe = ThreadActivityProbe(pid, tasks)
         self._python = python
         #: Tids of those, at the last look, that are blocked in Python code.
         self.in_python: frozenset[int] = frozenset()
         self._tasks = tasks
         self._stacks = stacks
         self._holds = holds
-        self._told: set[int] = set()  # stacks
-        self._asleep_at: dict[int, _Seen] = {}  # by tid: where it was seen asleep last
-        self._closely: frozenset[int] | None = None
+        self._stack_ids: set[int] = set()  # stacks
+        self._last_sleeps: dict[int, _LastSleep] = {}  # by tid: where it was seen asleep last
+        self._followed_locks: frozenset[int] | None = None
 
     def follow(self, locks: Collection[int] | None) -> None:
         """Look where in the code the holders are of these locks alone, by id; None: of all."""
-        self._closely = None if locks is None else frozenset(locks)
+        self._followed_locks = None if locks is None else frozenset(locks)
 
-    def annotate(self, snapshot: Draft, all_of_them: bool) -> None:
+    def annotate(self, snapshot: Draft, include_all: bool) -> None:
         """Fill in what the holders of contended locks do now.
 
         With ``all_of_them`` the code location of every holder is asked for, not only of those that
         are followed. Nothing changes where descriptors run out, or where the process is gone.
         """
         try:
-            snapshot.locks = self._asked_of(snapshot, all_of_them)
+            snapshot.locks = self._annotated_locks(snapshot, include_all)
         except OSError:
-            self._told = set()
+            self._stack_ids = set()
 
-    def _asked_of(self, snapshot: Draft, all_of_them: bool) -> tuple[Lock, ...]:
+    def _annotated_locks(self, snapshot: Draft, include_all: bool) -> tuple[Lock, ...]:
         self.in_python = frozenset()
         locks, first = snapshot.locks, snapshot.deadlocked
         contended = [lock for lock in locks if lock.waiters and lock.holders and not lock.idle]
         contended.sort(key=lambda lock: (lock.id not in first, -len(lock.waiters)))
-        contended = contended[:_MAX_ASKED]
+        contended = contended[:_MAX_QUERIED]
         by_tid = {thread.tid: thread for thread in snapshot.threads if not thread.pid}
-        self._told = set()
-        which = {lock.id: _which(lock, by_tid) for lock in contended}
-        asked = self._now.asked({tid: by_tid.get(tid) for tid in which.values()})
+        self._stack_ids = set()
+        chosen = {lock.id: _holder_to_query(lock, by_tid) for lock in contended}
+        query = self._probe.query({tid: by_tid.get(tid) for tid in chosen.values()})
         # One that is in a system call may have given the lock back since the look. It has not where
         # it slept so at the look before already, and it has the lock where it has it afterwards and
         # has slept on.
         having = self._holds([
             (now.tid, lock)
             for lock in contended
-            if (now := asked[which[lock.id]]).doing is ActivityState.BLOCKED and not now.duration_s
+            if (now := query[chosen[lock.id]]).doing is ActivityState.BLOCKED and not now.duration_s
         ])  # fmt: skip
         held: dict[int, Lock] = {}  # by tid: one that it is asked for
         found: dict[int, int] = {}  # by lock: tid
         for lock in contended:
-            tid = which[lock.id]
-            if asked[tid].doing is ActivityState.BLOCKED:
-                if not asked[tid].duration_s and lock.id not in having:
+            tid = chosen[lock.id]
+            if query[tid].doing is ActivityState.BLOCKED:
+                if not query[tid].duration_s and lock.id not in having:
                     continue
-                asked[tid] = self._now.in_words(asked[tid])
+                query[tid] = self._probe.described(query[tid])
                 if not self._tasks.still_sleeps(tid):
                     continue
             found[lock.id] = tid
-            if all_of_them or self._closely is None or lock.id in self._closely or lock.id in first:
+            if (
+                include_all
+                or self._followed_locks is None
+                or lock.id in self._followed_locks
+                or lock.id in first
+            ):
                 held.setdefault(tid, lock)
         if not found:
             return tuple(locks)
-        self._asleep_at = {tid: seen for tid, seen in self._asleep_at.items() if tid in asked}
-        asked |= self._blocked_where(asked, held)
-        asked |= self._running_where(asked, held, by_tid)
-        asked |= self._with_python(asked)
-        self._told = {now.stack for now in asked.values() if now.stack}
+        self._last_sleeps = {tid: last for tid, last in self._last_sleeps.items() if tid in query}
+        query |= self._with_blocked_stacks(query, held)
+        query |= self._with_running_stacks(query, held, by_tid)
+        query |= self._with_python(query)
+        self._stack_ids = {now.stack for now in query.values() if now.stack}
         return tuple(
-            replace(lock, holder_activity=asked[found[lock.id]]) if lock.id in found else lock
+            replace(lock, holder_activity=query[found[lock.id]]) if lock.id in found else lock
             for lock in locks
         )
 
-    def _blocked_where(
-        self, asked: Mapping[int, ThreadActivity], held: Mapping[int, Lock]
+    def _with_blocked_stacks(
+        self, query: Mapping[int, ThreadActivity], held: Mapping[int, Lock]
     ) -> dict[int, ThreadActivity]:
         found: dict[int, ThreadActivity] = {}
         for tid in held:
-            now = asked[tid]
+            now = query[tid]
             if (
-                now.doing is ActivityState.BLOCKED and self._now.sleep(tid)[0].pc
+                now.doing is ActivityState.BLOCKED and self._probe.sleep(tid)[0].pc
             ):  # else it may not be seen
                 kernel_tid = self._tasks.kernel_tid(tid)
-                stack = self._stacks.of(kernel_tid, self._now.sleep(tid))
+                stack = self._stacks.of(kernel_tid, self._probe.sleep(tid))
                 # To be stopped puts it on a CPU.
-                stopped = self._stacks.was_stopped(kernel_tid) and self._now.is_in_its_call(tid)
+                stopped = self._stacks.was_stopped(kernel_tid) and self._probe.is_back_in_call(tid)
                 if stack and (stopped or self._tasks.still_sleeps(tid)):
                     found[tid] = replace(now, stack=stack)
-                    self._asleep_at[tid] = _Seen(self._began(tid), stack, time.monotonic())
+                    self._last_sleeps[tid] = _LastSleep(self._began(tid), stack, time.monotonic())
         return found
 
-    def _with_python(self, asked: Mapping[int, ThreadActivity]) -> dict[int, ThreadActivity]:
+    def _with_python(self, query: Mapping[int, ThreadActivity]) -> dict[int, ThreadActivity]:
         """Those of which it is known which functions of Python's they are in."""
         blocked = {
             tid: now
-            for tid, now in asked.items()
+            for tid, now in query.items()
             if now.doing is ActivityState.BLOCKED
             and now.stack
             and self._python.runs_in({now.stack: self._stacks.frames(now.stack)})
@@ -153,12 +158,12 @@ class HolderProbe:
         return {
             tid: replace(now, stack=stack)
             for tid, now in blocked.items()
-            if (stack := self._python.of_sleep(tid, self._now.number(tid)))
+            if (stack := self._python.of_sleep(tid, self._probe.sleep_key(tid)))
         }
 
-    def _running_where(
+    def _with_running_stacks(
         self,
-        asked: Mapping[int, ThreadActivity],
+        query: Mapping[int, ThreadActivity],
         held: Mapping[int, Lock],
         threads: Mapping[int, Thread],
     ) -> dict[int, ThreadActivity]:
@@ -168,21 +173,21 @@ class HolderProbe:
         asleep = {
             tid: self._asleep(lock) if _wakes(lock, tid, threads) else None
             for tid, lock in held.items()
-            if asked[tid].doing is ActivityState.RUNNING
+            if query[tid].doing is ActivityState.RUNNING
         }
         kernel_tids = {tid: self._tasks.kernel_tid(tid) for tid in asleep}
         stacks = self._stacks.running([kernel_tids[tid] for tid, known in asleep.items() if known])
         found: dict[int, ThreadActivity] = {}
         for tid, kernel_tid in kernel_tids.items():
-            lock, now = held[tid], asked[tid]
+            lock, now = held[tid], query[tid]
             stack = stacks.get(kernel_tid, 0)
             if stack and self._asleep(lock) == asleep[tid] and self._holds([(tid, lock)]):
                 found[tid] = replace(now, stack=stack)
-            elif (seen := self._asleep_at.get(tid)) is not None and (
-                seen.began == self._began(tid)
+            elif (last := self._last_sleeps.get(tid)) is not None and (
+                last.began == self._began(tid)
             ):
-                age_s = time.monotonic() - seen.at
-                found[tid] = replace(now, stack=seen.stack, stack_age_s=age_s)
+                age_s = time.monotonic() - last.at
+                found[tid] = replace(now, stack=last.stack, stack_age_s=age_s)
         return found
 
     def _began(self, tid: int) -> int:
@@ -208,7 +213,7 @@ class HolderProbe:
 
     def stacks(self) -> dict[int, tuple[Frame, ...]]:
         """Return the stacks of the holders that were told last, as far as they are named."""
-        return {stack: self._python.of(stack) for stack in self._told}
+        return {stack: self._python.of(stack) for stack in self._stack_ids}
 
     def notes(self) -> Iterable[str]:
         """Yield what cannot be known of holders, and why."""
@@ -225,7 +230,7 @@ def _wakes(lock: Lock, holder: int, threads: Mapping[int, Thread]) -> bool:
     return all(wait is not None and not wait.pshared for wait in waits)
 
 
-def _which(lock: Lock, threads: Mapping[int, Thread]) -> int:
+def _holder_to_query(lock: Lock, threads: Mapping[int, Thread]) -> int:
     """Of several readers the one that has had it longest and does not wait itself, if there is one:
     it is the one that the others wait for."""
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from locktop.collector.unwind.unwinder import Unwinder
 
 #: In which call a thread sleeps, and what tells whether it still does.
-Asleep = tuple[Call, Callable[[], bool]]
+SleepCheck = tuple[Call, Callable[[], bool]]
 #: Ids of these, which no other stacks have (model.Wait.stack).
 FIRST_ID = 1 << 33
 #: Stands at the outer end of a stack that could not be followed further.
@@ -101,7 +101,7 @@ class NativeStacks:
         return known[1]
 
     def of(
-        self, tid: int, sleep: object, entered: bool = False, asleep: Asleep | None = None
+        self, tid: int, sleep: object, entered: bool = False, asleep: SleepCheck | None = None
     ) -> int:
         """Return the id of the stack that a thread has in a sleep, which ``sleep`` tells from its
         others; 0 where it is not known, or no time was left for it. ``entered``: functions
@@ -121,7 +121,7 @@ class NativeStacks:
         self._of_sleep[tid, entered] = sleep, found
         return found
 
-    def _asleep(self, tid: int, asleep: Asleep | None) -> Unwound | None:
+    def _asleep(self, tid: int, asleep: SleepCheck | None) -> Unwound | None:
         assert self._unwinder is not None
         if asleep is None:
             unwound = self._unwinder.blocked(tid)
@@ -241,10 +241,10 @@ class NativeStacks:
         known = self._frames.get(stack)
         if known is not None and known[0] is frames:
             return known[1]
-        native_stacks = (at for at, frame in enumerate(frames) if not _LIBC.match(frame.module))
-        inside = 0 if found.running else next(native_stacks, 0)
+        outer_frames = (at for at, frame in enumerate(frames) if not _LIBC.match(frame.module))
+        inside = 0 if found.running else next(outer_frames, 0)
         if found.entered and inside and frames[inside - 1].function not in ("", _SYSCALL):
             inside = 0
-        shown = frames[inside:] if found.complete else (*frames[inside:], CUT)
-        self._frames[stack] = frames, shown
-        return shown
+        visible = frames[inside:] if found.complete else (*frames[inside:], CUT)
+        self._frames[stack] = frames, visible
+        return visible

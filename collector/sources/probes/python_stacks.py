@@ -35,7 +35,7 @@ _BRIEF_S = 0.3
 _MAX_BRIEF = 16
 
 WaitKey = tuple[int, int]  # one life of a thread, number of its wait
-Waits = Mapping[int, WaitKey]  # by tid
+WaitKeys = Mapping[int, WaitKey]  # by tid
 Merged = tuple[int, Runs]  # the native stack's id
 
 
@@ -49,8 +49,8 @@ class PythonStacks:
         self._known: dict[tuple[int, WaitKey], Runs] = {}  # () where there is nothing to merge
         self._of_wait: dict[tuple[int, WaitKey], int] = {}  # merged stacks
         self._missed: dict[tuple[int, WaitKey], int] = {}  # how often
-        self._asked: Waits = {}
-        self._before: Waits = {}
+        self._requested: WaitKeys = {}
+        self._before: WaitKeys = {}
         self._answer: Mapping[int, Runs] | None = None
         self._next_at = 0.0
         #: Whether Python's functions in a wait were learnt in the last look.
@@ -91,7 +91,7 @@ class PythonStacks:
             known = self._last[stack] = frames, self._merge(frames, runs) or frames
         return known[1]
 
-    def of_wait(self, tid: int, waits: Waits) -> tuple[Frame, ...]:
+    def of_wait(self, tid: int, waits: WaitKeys) -> tuple[Frame, ...]:
         """Return the merged stack of the wait that a thread is in, () if there is none (yet)."""
         wait = tid, waits.get(tid, (0, 0))
         return self.of(self._of_wait[wait]) if wait in self._of_wait else ()
@@ -113,11 +113,11 @@ class PythonStacks:
         return any(map(self._runs_python, stacks, stacks.values()))
 
     @property
-    def asks_for_another_scan(self) -> bool:
+    def wants_another_scan(self) -> bool:
         """Whether the last look showed a lock that only brief waits could name."""
         return bool(self._brief)
 
-    def begin(self, again: Callable[[], Waits]) -> None:
+    def begin(self, read_again: Callable[[], WaitKeys]) -> None:
         """To be called before the waits are read: only what was answered by now is known to be of
         waits that are the same before and after. ``again`` reads the waits."""
         answer = self._reader.answer()
@@ -125,13 +125,13 @@ class PythonStacks:
         if answer is None and is_time and self._brief:
             for lock in self._brief:
                 self._tried[lock] = self._tried.get(lock, 0) + 1
-            self._ask(again())
+            self._request(read_again())
             answer = self._reader.answer(_BRIEF_S)
         if answer is not None:
             self._answer = answer
             self._next_at = time.monotonic() + max(_PAUSE_S, 10 * self._reader.took_s)
 
-    def merge(self, snapshot: Draft, waits: Waits) -> None:
+    def merge(self, snapshot: Draft, waits: WaitKeys) -> None:
         """Fill in merged stacks where they are known, and request the others."""
         self._forget(waits)
         self.learned = False
@@ -143,12 +143,14 @@ class PythonStacks:
         if time.monotonic() >= self._next_at and not self._reader.asking:
             self._next_at = time.monotonic() + _PAUSE_S
             if self._wanted(snapshot, lasting):
-                self._ask(waits)
-        self._brief = self._nameless(snapshot, waits.keys() - lasting.keys())
+                self._request(waits)
+        self._brief = self._unnamed_locks(snapshot, waits.keys() - lasting.keys())
         self._before = waits
         self._replace_stacks(snapshot, waits)
 
-    def merge_all(self, snapshot: Draft, waits: Waits, again: Callable[[], Waits]) -> None:
+    def merge_all(
+        self, snapshot: Draft, waits: WaitKeys, read_again: Callable[[], WaitKeys]
+    ) -> None:
         """Fill in all merged stacks that can be had. ``again`` reads the waits."""
         if not self._wanted(snapshot, waits):
             self._replace_stacks(snapshot, waits)
@@ -157,18 +159,18 @@ class PythonStacks:
         self._reader.answer(_PATIENCE_S)  # of a question that was asked before
         lasting = waits
         for _ in range(_TRIES):
-            self._ask(lasting)
+            self._request(lasting)
             answer = self._reader.answer(max(0.0, deadline - time.monotonic()))
             if answer is not None:
-                now = again()
+                now = read_again()
                 lasting = {tid: key for tid, key in lasting.items() if now.get(tid) == key}
                 self._learn(answer, lasting)
             if not self._wanted(snapshot, lasting):
                 break
-        self._brief = self._nameless(snapshot, waits.keys() - lasting.keys())
+        self._brief = self._unnamed_locks(snapshot, waits.keys() - lasting.keys())
         self._replace_stacks(snapshot, waits)
 
-    def _nameless(self, snapshot: Draft, brief: Set[int]) -> Set[int]:
+    def _unnamed_locks(self, snapshot: Draft, brief: Set[int]) -> Set[int]:
         """The locks without a name that Python code waits for, but none of it for long. ``brief``:
         the threads whose waits may be."""
         threads = [thread for thread in snapshot.threads if thread.tid in brief]
@@ -191,7 +193,7 @@ class PythonStacks:
             if lock.id in waited and is_unnamed(lock) and self._tried.get(lock.id, 0) < _MAX_BRIEF
         }
 
-    def _wanted(self, snapshot: Draft, waits: Waits) -> bool:
+    def _wanted(self, snapshot: Draft, waits: WaitKeys) -> bool:
         """Tell whether Python code waits in one of these that was not read yet."""
         if self._reader.gave_up:
             return False
@@ -214,14 +216,14 @@ class PythonStacks:
             self._without[stack] = frames
         return found
 
-    def _ask(self, waits: Waits) -> None:
+    def _request(self, waits: WaitKeys) -> None:
         if not self._reader.asking:  # else what is answered was read before these waits were
-            self._asked = waits
+            self._requested = waits
             self._reader.ask()
 
-    def _learn(self, answer: Mapping[int, Runs], waits: Waits) -> None:
+    def _learn(self, answer: Mapping[int, Runs], waits: WaitKeys) -> None:
         for tid, key in waits.items():
-            if self._asked.get(tid) != key:
+            if self._requested.get(tid) != key:
                 continue
             wait = tid, key
             self._missed[wait] = self._missed.get(wait, 0) + (tid not in answer)
@@ -229,7 +231,7 @@ class PythonStacks:
                 self._known[wait] = answer.get(tid, ())
                 self.learned |= tid in answer
 
-    def _forget(self, waits: Waits) -> None:
+    def _forget(self, waits: WaitKeys) -> None:
         for wait in [wait for wait in self._known if waits.get(wait[0]) != wait[1]]:
             del self._known[wait]
             self._of_wait.pop(wait, None)
@@ -246,7 +248,7 @@ class PythonStacks:
 
     # ---- in the snapshot ----
 
-    def _replace_stacks(self, snapshot: Draft, waits: Waits) -> None:
+    def _replace_stacks(self, snapshot: Draft, waits: WaitKeys) -> None:
         if not self._known:
             return
         merged: dict[int, tuple[int, int]] = {}  # tid -> the native stack's id, the merged one's
@@ -261,7 +263,7 @@ class PythonStacks:
         snapshot.deadlocks = tuple(_with_stacks(found, merged) for found in snapshot.deadlocks)
         snapshot.stacks = {**snapshot.stacks, **stacks}
 
-    def _merged_stack(self, thread: Thread, waits: Waits) -> int:
+    def _merged_stack(self, thread: Thread, waits: WaitKeys) -> int:
         if thread.tid not in waits:
             return 0
         wait = thread.tid, waits[thread.tid]

@@ -19,7 +19,7 @@ _NOTHING = Used(0.0, 0.0, 0.0)
 
 
 @dataclass(slots=True)
-class _Seen:
+class _LastTask:
     """One thread at the look before."""
 
     task: Task
@@ -32,8 +32,8 @@ class TimeAccounting:
     """The threads of one process, look after look."""
 
     def __init__(self) -> None:
-        self._before: dict[Hashable, _Seen] = {}
-        self._now: dict[Hashable, _Seen] = {}
+        self._before: dict[Hashable, _LastTask] = {}
+        self._now: dict[Hashable, _LastTask] = {}
         self._at_s = 0.0
         self._ticks_always = procfs.ticks_always()
 
@@ -52,7 +52,7 @@ class TimeAccounting:
         before = self._before.get(key)
         if before is not None and before.task is task:
             return self._of_a_sleeper(key, before, contended, idle)
-        now = self._now[key] = _Seen(task, task.at_s)
+        now = self._now[key] = _LastTask(task, task.at_s)
         if before is None:
             return None
         interval_s = task.at_s - before.until_s
@@ -62,7 +62,7 @@ class TimeAccounting:
         return time_split.split(interval_s, used, contended, idle, waits_known)
 
     def _of_a_sleeper(
-        self, key: Hashable, before: _Seen, contended: float, idle: float
+        self, key: Hashable, before: _LastTask, contended: float, idle: float
     ) -> TimeSplit | None:
         """It was in one wait all the time, so it was not read."""
         since_s, before.until_s, self._now[key] = before.until_s, self._at_s, before
@@ -72,7 +72,7 @@ class TimeAccounting:
             return _ALL_IDLE
         return time_split.split(self._at_s - since_s, _NOTHING, contended, idle)
 
-    def _used(self, before: _Seen, now: _Seen, interval_s: float) -> Used | None:
+    def _used(self, before: _LastTask, now: _LastTask, interval_s: float) -> Used | None:
         """None where it is another thread with the same id: counters only grow."""
         was, is_ = before.task, now.task
         if not was.runs or not is_.runs:
@@ -83,8 +83,8 @@ class TimeAccounting:
             return None
         queued_s, seen_s = queued_ns / 1e9, 0.0
         if before.ahead_s:
-            told = min(before.ahead_s, queued_s)
-            queued_s, now.ahead_s = queued_s - told, before.ahead_s - told
+            counted = min(before.ahead_s, queued_s)
+            queued_s, now.ahead_s = queued_s - counted, before.ahead_s - counted
         if not ran_ns and is_.runs == was.runs and is_.state == was.state:
             if is_.state == "R" and self._ticks_always:
                 # In the queue since before the last look, and not counted before it gets a CPU.

@@ -37,31 +37,31 @@ _NEARLY_ALL = 0.999999  # times are sums
 _NO_FRAMES: Callable[[], Sequence[Frame]] = tuple
 
 
-class _Seen(NamedTuple):  # one for each thread in each look
+class _LastThread(NamedTuple):  # one for each thread in each look
     """A thread at the last look."""
 
     sample: Sample
-    native_stacks: SampledWait | None
+    sampled_wait: SampledWait | None
     thread: Thread
     is_steady: bool  # it did nothing else since the look before that one
 
 
-class _Told(NamedTuple):  # one for each lock in each look
+class _LastLock(NamedTuple):  # one for each lock in each look
     """A lock at the last look."""
 
-    told: Lock
+    recognised: Lock
     blame: Mapping[int, float]
 
     def is_as_it_was(self, lock: EstimatedLock, name: str) -> bool:
         """Tell whether a lock that nobody waits for is told by the same object again."""
-        told = self.told
+        recognised = self.recognised
         return (
-            lock.wait.s == told.wait_s
-            and lock.met == told.contended
+            lock.wait.s == recognised.wait_s
+            and lock.met == recognised.contended
             and lock.blame is self.blame
-            and name == told.name
-            and not told.waiters
-            and not told.rates.wait
+            and name == recognised.name
+            and not recognised.waiters
+            and not recognised.rates.wait
         )
 
 
@@ -71,7 +71,7 @@ class SamplingBuilder:
     def __init__(
         self,
         resolver: Resolver,
-        sampled: WaitEstimator,
+        estimator: WaitEstimator,
         frames: Callable[[int], tuple[Frame, ...]],
         merged: Callable[[SampledWait], tuple[Frame, ...]],
     ) -> None:
@@ -80,9 +80,9 @@ class SamplingBuilder:
         self._frames = frames
         self._merged = merged
         self._names = LockNames(resolver, generations=False)
-        self._estimator = sampled
-        self._seen: dict[int, _Seen] = {}  # by Sample.life, at the last look
-        self._locks: dict[int, _Told] = {}  # by id
+        self._estimator = estimator
+        self._last_threads: dict[int, _LastThread] = {}  # by Sample.life, at the last look
+        self._last_locks: dict[int, _LastLock] = {}  # by id
         self._stacks: Mapping[int, int] = {}
 
     def threads(
@@ -92,7 +92,7 @@ class SamplingBuilder:
         stacks: Mapping[int, int],
         now: float,
         interval_s: float,
-        again: bool = False,
+        is_recheck: bool = False,
     ) -> tuple[Thread, ...]:
         """Return the threads in order of tid. ``stacks``: by tid, of those that wait; ``now``: when
         the last sample was taken (time.monotonic()); ``again``: one more of
@@ -102,34 +102,34 @@ class SamplingBuilder:
         for lock, owner in self._owners(waits).items():
             held.setdefault(owner, []).append(Held(lock, 0, None))
         waited = self._estimator.by_thread
-        before_all, self._seen = self._seen, {}
+        before_all, self._last_threads = self._last_threads, {}
         found = []
         for tid in sorted(samples):
-            sample, native_stacks = samples[tid], waits.get(tid)
+            sample, sampled_wait = samples[tid], waits.get(tid)
             before = before_all.get(sample.life)
-            wait = self._wait(native_stacks, before, now) if native_stacks is not None else None
+            wait = self._wait(sampled_wait, before, now) if sampled_wait is not None else None
             holds = tuple(held[tid]) if tid in held else ()
             wait_s = dict(waited.get(sample.life, _NOTHING))
             goes_on = (
                 before is not None
                 and before.sample is sample
-                and before.native_stacks is native_stacks
+                and before.sampled_wait is sampled_wait
             )
             if before is not None and goes_on and before.is_steady:
                 thread = replace(before.thread, waiting_for=wait, holds=holds, wait_s=wait_s)
             else:
                 thread = self._moved(sample, wait, holds, wait_s, before, interval_s)
-            self._seen[sample.life] = _Seen(sample, native_stacks, thread, goes_on)
+            self._last_threads[sample.life] = _LastThread(sample, sampled_wait, thread, goes_on)
             found.append(thread)
-        if again:
-            self._seen = before_all
+        if is_recheck:
+            self._last_threads = before_all
         return tuple(found)
 
     def _owners(self, waits: Mapping[int, SampledWait]) -> dict[int, int]:
         return {
-            self._estimator.lock_of(wait).id: wait.what.owner
+            self._estimator.lock_of(wait).id: wait.sync_object.owner
             for wait in waits.values()
-            if wait.what.owner
+            if wait.sync_object.owner
         }
 
     def _moved(
@@ -138,7 +138,7 @@ class SamplingBuilder:
         wait: Wait | None,
         held: tuple[Held, ...],
         wait_s: Mapping[Kind, float],
-        before: _Seen | None,
+        before: _LastThread | None,
         interval_s: float,
     ) -> Thread:
         wait_share = idle_share = cpu_share = 0.0
@@ -181,31 +181,31 @@ class SamplingBuilder:
             time=time,
         )
 
-    def _wait(self, native_stacks: SampledWait, before: _Seen | None, now: float) -> Wait:
-        stack, duration_s = self._stacks.get(native_stacks.tid, 0), now - native_stacks.since
+    def _wait(self, sampled_wait: SampledWait, before: _LastThread | None, now: float) -> Wait:
+        stack, duration_s = self._stacks.get(sampled_wait.tid, 0), now - sampled_wait.since
         duration_s = duration_s if duration_s > 0.0 else 0.0
-        if before is not None and before.native_stacks is native_stacks:
+        if before is not None and before.sampled_wait is sampled_wait:
             known = before.thread.waiting_for
             if known is not None and known.stack == stack:
                 return replace(known, duration_s=duration_s)
-        what = native_stacks.what
-        contends = what.kind in CONTENTION_KINDS
+        sync_object = sampled_wait.sync_object
+        contends = sync_object.kind in CONTENTION_KINDS
         return Wait(
-            lock=self._estimator.lock_of(native_stacks).id,
-            kind=what.kind,
+            lock=self._estimator.lock_of(sampled_wait).id,
+            kind=sync_object.kind,
             duration_s=duration_s,
-            holders=(what.owner,) if what.owner and contends else (),
+            holders=(sync_object.owner,) if sync_object.owner and contends else (),
             stack=stack,
             site=0,
-            seq=native_stacks.seq,
-            timed=native_stacks.futex.timed,
-            shared=what.kind is Kind.RWLOCK and not what.writes,
-            holder_seen=what.owner,
-            pshared=what.shared,
-            awaits=what.awaits,
-            parties=what.parties,
+            seq=sampled_wait.seq,
+            timed=sampled_wait.futex.timed,
+            shared=sync_object.kind is Kind.RWLOCK and not sync_object.writes,
+            holder_seen=sync_object.owner,
+            pshared=sync_object.shared,
+            awaits=sync_object.awaits,
+            parties=sync_object.parties,
             idle=not contends,
-            is_lower_bound=native_stacks.since <= self._estimator.first_at,
+            is_lower_bound=sampled_wait.since <= self._estimator.first_at,
         )
 
     # ---- locks ----
@@ -217,19 +217,19 @@ class SamplingBuilder:
         waiters: dict[int, list[SampledWait]] = {}
         for wait in waits.values():
             waiters.setdefault(self._estimator.lock_of(wait).id, []).append(wait)
-        before, self._locks = self._locks, {}
+        before, self._last_locks = self._last_locks, {}
         found = []
         for lock in self._estimator.locks.values():
             waiting, known = waiters.get(lock.id, ()), before.get(lock.id)
             stacks = self._wait_stacks(waiting, now) if waiting else ()
             name = self._name(lock, waiting, stacks)
             if known is not None and not waiting and known.is_as_it_was(lock, name):
-                told = known.told
+                recognised = known.recognised
             else:
-                grown_s = lock.wait.s - (known.told.wait_s if known is not None else 0.0)
-                told = self._lock(lock, name, waiting, stacks, grown_s, interval_s)
-            self._locks[lock.id] = _Told(told, lock.blame)
-            found.append(told)
+                grown_s = lock.wait.s - (known.recognised.wait_s if known is not None else 0.0)
+                recognised = self._lock(lock, name, waiting, stacks, grown_s, interval_s)
+            self._last_locks[lock.id] = _LastLock(recognised, lock.blame)
+            found.append(recognised)
         found.sort(key=classifier.most_wait_first)
         return tuple(found)
 
@@ -239,9 +239,15 @@ class SamplingBuilder:
         def waiter() -> Sequence[Frame]:
             return next(filter(None, map(self._merged, waiting)), ())
 
-        what = lock.what
+        sync_object = lock.sync_object
         return self._names.name(
-            lock.id, 0, what.kind, what.address, _NO_FRAMES, lambda: self._caller(stacks), waiter
+            lock.id,
+            0,
+            sync_object.kind,
+            sync_object.address,
+            _NO_FRAMES,
+            lambda: self._caller_frames(stacks),
+            waiter,
         )
 
     def _lock(
@@ -253,14 +259,14 @@ class SamplingBuilder:
         grown_s: float,
         interval_s: float,
     ) -> Lock:
-        what = lock.what
+        sync_object = lock.sync_object
         longest_first = sorted(waiting, key=lambda wait: wait.since)
-        owners = {wait.what.owner for wait in waiting} - {0}
-        is_contention = what.kind in CONTENTION_KINDS
+        owners = {wait.sync_object.owner for wait in waiting} - {0}
+        is_contention = sync_object.kind in CONTENTION_KINDS
         return Lock(
             id=lock.id,
-            address=what.address,
-            kind=what.kind,
+            address=sync_object.address,
+            kind=sync_object.kind,
             name=name,
             acquisitions=0,
             contended=lock.met,
@@ -276,8 +282,8 @@ class SamplingBuilder:
             wait_stacks=stacks,
             blame=_blame(lock) if is_contention else (),
             rates=LockRates(wait=max(grown_s, 0.0) / interval_s if interval_s else 0.0),
-            recursive=what.recursive,
-            freed_at_exit=what.robust,
+            recursive=sync_object.recursive,
+            freed_at_exit=sync_object.robust,
             idle=not is_contention,
             idle_s=0.0 if is_contention else lock.wait.s,
         )
@@ -290,9 +296,9 @@ class SamplingBuilder:
             if stack:
                 count, wait_s = sums.get(stack, (0, 0.0))
                 sums[stack] = count + 1, wait_s + max(0.0, now - wait.since)
-        return _most_first(sums, waiting[0].what.kind)
+        return _most_first(sums, waiting[0].sync_object.kind)
 
-    def _caller(self, stacks: Sequence[WaitStack]) -> Sequence[Frame]:
+    def _caller_frames(self, stacks: Sequence[WaitStack]) -> Sequence[Frame]:
         return self._frames(stacks[0].stack) if stacks else ()
 
 

@@ -33,7 +33,7 @@ class CLibrary:
         #: 36 of glibc 2.36; 0 where the process has another C library, or none that is a file.
         self.version = _version(pid, found) if found is not None else 0
         self._is_file = found is not None
-        self.waits_at = functools.lru_cache(maxsize=4096)(self._waits_at)
+        self.may_wait_at = functools.lru_cache(maxsize=4096)(self._waits_at)
 
     def _waits_at(self, pc: int) -> bool:
         """Tell whether a futex call that is made there may be a wait for an object of this library:

@@ -44,7 +44,7 @@ _MAX_WAITERS = 1 << 22
 _LEFT_BEHIND = 64
 
 
-class Object(NamedTuple):  # some for each thread that moves, in each sample
+class SyncObject(NamedTuple):  # some for each thread that moves, in each sample
     """What threads wait for."""
 
     kind: Kind
@@ -59,14 +59,14 @@ class Object(NamedTuple):  # some for each thread that moves, in each sample
     awaits: int = 0  # join: tid
 
 
-def told(
+def recognised(
     wait: FutexWait,
     context: bytes,
     tids: Collection[int],
     glibc: int = 0,
     is_once: Callable[[int], bool] = lambda pc: False,
-    waits_at: Callable[[int], bool] = lambda pc: True,
-) -> Object | None:
+    may_wait_at: Callable[[int], bool] = lambda pc: True,
+) -> SyncObject | None:
     """Return the object that a thread waits for; None where it is none of glibc's, or may be none.
 
     ``around``: memory from BEFORE bytes before the word to AFTER bytes behind it; ``tids``: of the
@@ -76,11 +76,11 @@ def told(
     if len(context) < BEFORE + AFTER:
         return None
     if wait.inherits:
-        return _inheriting(wait, context, tids, waits_at(wait.pc))
-    if not waits_at(wait.pc):
+        return _inheriting(wait, context, tids, may_wait_at(wait.pc))
+    if not may_wait_at(wait.pc):
         return None
     if _may_be_once(wait, context) and is_once(wait.pc):
-        return Object(Kind.ONCE, wait.address)
+        return SyncObject(Kind.ONCE, wait.address)
     found = next(filter(None, (scan(wait, context, tids) for scan in _SCANS)), None)
     if found is None and 0 < glibc <= _LAST_OF_THAT_LAYOUT:
         return _cond(wait, context)
@@ -91,7 +91,7 @@ def _word(context: bytes) -> int:
     return int.from_bytes(context[BEFORE : BEFORE + 4], "little")
 
 
-def _mutex(wait: FutexWait, context: bytes, tids: Collection[int]) -> Object | None:
+def _mutex(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObject | None:
     """Of a robust one the word is the owner's tid, of others 2: somebody waits."""
     lock, count, owner, users, kind, next_, previous = _MUTEX.unpack_from(context, BEFORE)
     robust, shared = bool(kind & _ROBUST), bool(kind & _PSHARED)
@@ -109,12 +109,12 @@ def _mutex(wait: FutexWait, context: bytes, tids: Collection[int]) -> Object | N
     recursive = kind & 3 == _RECURSIVE
     if count > 1 and not recursive:
         return None
-    return Object(
+    return SyncObject(
         Kind.MUTEX, wait.address, owner, recursive=recursive, robust=robust, shared=shared
     )
 
 
-def is_between_owners(known: Object, wait: FutexWait, context: bytes) -> bool:
+def is_between_owners(known: SyncObject, wait: FutexWait, context: bytes) -> bool:
     """Tell whether what was a mutex may be the same one still: all that stays in it is as it was.
     What has never been one may look so, too."""
     if len(context) < BEFORE + AFTER or not (wait.plain or wait.timed or wait.inherits):
@@ -142,7 +142,7 @@ def _is_plain(users: int, shared: bool, next_: int, previous: int, tids: Collect
 
 def _inheriting(
     wait: FutexWait, context: bytes, tids: Collection[int], is_glibc: bool
-) -> Object | None:
+) -> SyncObject | None:
     """The kernel knows of the owner: it wrote the tid into the word."""
     lock, _, _, _, kind, _, _ = _MUTEX.unpack_from(context, BEFORE)
     owner = lock & _TID_MASK
@@ -150,8 +150,8 @@ def _inheriting(
         return None
     known = kind & ~(_ROBUST | _PSHARED | _ELISION | 3)
     if known != _INHERIT or not is_glibc:
-        return Object(Kind.FUTEX, wait.address, owner)
-    return Object(
+        return SyncObject(Kind.FUTEX, wait.address, owner)
+    return SyncObject(
         Kind.MUTEX, wait.address, owner, recursive=kind & 3 == _RECURSIVE,
         robust=bool(kind & _ROBUST), shared=not wait.private,
     )  # fmt: skip
@@ -164,25 +164,25 @@ def _may_be_once(wait: FutexWait, context: bytes) -> bool:
     return same and value & 3 == 1 and wait.plain and wait.private and not wait.timed
 
 
-def _join(wait: FutexWait, context: bytes, tids: Collection[int]) -> Object | None:
+def _join(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObject | None:
     """The word is the tid of the thread that is joined, in its own struct pthread; the kernel
     clears it at its end, and wakes as if it were shared."""
     tid = _word(context)
     if wait.private or wait.plain or wait.value != tid or tid not in tids:
         return None
-    return Object(Kind.JOIN, wait.address, awaits=tid)
+    return SyncObject(Kind.JOIN, wait.address, awaits=tid)
 
 
-def _sem(wait: FutexWait, context: bytes, tids: Collection[int]) -> Object | None:
+def _sem(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObject | None:
     value, waiters, private = _SEM.unpack_from(context, BEFORE)
     if wait.value or value or not waiters or wait.plain or wait.address % 8:
         return None
     if waiters > _MAX_WAITERS or private != (0 if wait.private else _PSHARED):
         return None
-    return Object(Kind.SEM, wait.address, shared=not wait.private)
+    return SyncObject(Kind.SEM, wait.address, shared=not wait.private)
 
 
-def _barrier(wait: FutexWait, context: bytes, tids: Collection[int]) -> Object | None:
+def _barrier(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObject | None:
     """``in`` counts those that came, the round is how many had come when the last one was over: the
     others wait, and one is missing at least."""
     came, turn, count, shared, out = _BARRIER.unpack_from(context, BEFORE - _ROUND_AT)
@@ -194,10 +194,10 @@ def _barrier(wait: FutexWait, context: bytes, tids: Collection[int]) -> Object |
     if turn % count or out > turn or wait.private is bool(shared):
         return None
     address = wait.address - _ROUND_AT
-    return Object(Kind.BARRIER, address, parties=count, shared=bool(shared))
+    return SyncObject(Kind.BARRIER, address, parties=count, shared=bool(shared))
 
 
-def _rwlock(wait: FutexWait, context: bytes, tids: Collection[int]) -> Object | None:
+def _rwlock(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObject | None:
     if wait.plain:
         return None
     for at, is_one_of in _RWLOCK_WORDS.items():
@@ -217,7 +217,9 @@ _RWLOCK_WORDS: dict[int, Callable[[FutexWait], bool]] = {
 }
 
 
-def _rwlock_at(wait: FutexWait, context: bytes, at: int, tids: Collection[int]) -> Object | None:
+def _rwlock_at(
+    wait: FutexWait, context: bytes, at: int, tids: Collection[int]
+) -> SyncObject | None:
     readers, _, _, _, pad3, pad4, writer, shared, elision, mark, flags = _RWLOCK.unpack_from(
         context, BEFORE - at
     )
@@ -230,14 +232,14 @@ def _rwlock_at(wait: FutexWait, context: bytes, at: int, tids: Collection[int]) 
     if phase == _WRPHASE | _WRLOCKED and at and (writer in tids or shared):
         owner = writer if writer in tids else 0
         writes = at == 12 or wait.value == _USED
-        return Object(Kind.RWLOCK, address, owner, writes=writes, shared=bool(shared))
+        return SyncObject(Kind.RWLOCK, address, owner, writes=writes, shared=bool(shared))
     # A writer waits for the readers; others for the writer or behind it.
     if phase == _WRLOCKED and 0 < count <= _MAX_WAITERS and (at or readers == wait.value):
-        return Object(Kind.RWLOCK, address, readers=count, writes=at != 0, shared=bool(shared))
+        return SyncObject(Kind.RWLOCK, address, readers=count, writes=at != 0, shared=bool(shared))
     return None
 
 
-def _cond(wait: FutexWait, context: bytes) -> Object | None:
+def _cond(wait: FutexWait, context: bytes) -> SyncObject | None:
     """Waiters come into one of two groups (G2 in glibc's comments) while the other one (G1) is
     signalled; bit 0 of the sequence and of where G1 starts says which. The size of the first is as
     many below 0 as gave up in it."""
@@ -256,7 +258,7 @@ def _cond(wait: FutexWait, context: bytes) -> Object | None:
     came = (sequence >> 1) - (start >> 1) - began_with
     if came < 0 or (came + coming) & 0xFFFFFFFF > waiters or leaving > began_with:
         return None
-    return Object(Kind.COND, wait.address - at, shared=bool(refs & 1))
+    return SyncObject(Kind.COND, wait.address - at, shared=bool(refs & 1))
 
 
 _SCANS = (_join, _mutex, _sem, _barrier, _rwlock)

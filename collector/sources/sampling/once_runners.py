@@ -34,9 +34,9 @@ class OnceRunnerProbe:
         self._stacks = stacks
         self._at: dict[int, OnceCode | None] = {}  # by where a thread sleeps
         self._again: dict[int, float] = {}  # when one that is none is asked again
-        self._runs: dict[int, tuple[int, Set[int]]] = {}  # by tid: in which sleep, controls
+        self._routines: dict[int, tuple[int, Set[int]]] = {}  # by tid: in which sleep, controls
 
-    def is_one(self, pc: int) -> bool:
+    def is_once_wait(self, pc: int) -> bool:
         """Tell whether a thread that sleeps there waits for a routine that runs once."""
         now = time.monotonic()
         if self._at.get(pc) is None and now >= self._again.get(pc, 0.0):
@@ -57,7 +57,7 @@ class OnceRunnerProbe:
         if not controls:
             return {}
         until = time.monotonic() + budget_s
-        before, self._runs = self._runs, {}
+        before, self._routines = self._routines, {}
         found: dict[int, list[tuple[int, int]]] = {}
         for sample in samples:
             if sample.call is None:
@@ -66,8 +66,8 @@ class OnceRunnerProbe:
             if known is None or known[0] != sample.seq:
                 if time.monotonic() > until:
                     continue
-                known = sample.seq, self._run_by(sample, still_sleeps)
-            self._runs[sample.tid] = known
+                known = sample.seq, self._routines_of(sample, still_sleeps)
+            self._routines[sample.tid] = known
             for control in known[1] & controls.keys():
                 # A thread that forked in a routine is in it in the child too, where others begin
                 # it anew: the fork is counted in the value, and the thread is the child's first.
@@ -75,7 +75,7 @@ class OnceRunnerProbe:
                     found.setdefault(control, []).append((sample.tid, sample.seq))
         return {control: runs[0] for control, runs in found.items() if len(runs) == 1}
 
-    def _run_by(self, sample: Sample, still_sleeps: Callable[[Sample], bool]) -> Set[int]:
+    def _routines_of(self, sample: Sample, still_sleeps: Callable[[Sample], bool]) -> Set[int]:
         """The controls of the routines that a thread is in."""
         unwinder = self._stacks.unwinder()
         unwound = unwinder.blocked(sample.kernel_tid) if unwinder is not None else None

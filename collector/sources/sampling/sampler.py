@@ -27,7 +27,7 @@ _MAX_FILES = 0.6  # of the descriptors that we may have: others are needed for w
 _clean = functools.lru_cache(maxsize=4096)(clean)
 #: The first sample after the end of a thread does not show the one that has its id by then: who
 #: began after the third last sample, or shortly before, is new. The kernel tells clock ticks.
-_SHORT_SIGHT, _SLACK_S = 4, 0.05
+_SAMPLES_KEPT, _SLACK_S = 4, 0.05
 
 
 class Sample(NamedTuple):  # one for each thread that moves, in each sample
@@ -58,7 +58,7 @@ class Sampler:
         self.is_counted = False  # whether the kernel counts how often threads run
         self._number = self._seq = self._life = 0
         self.at = 0.0  # when the last sample was begun: time.monotonic()
-        self._taken_at: deque[float] = deque(maxlen=_SHORT_SIGHT)
+        self._taken_at: deque[float] = deque(maxlen=_SAMPLES_KEPT)
         self.newcomers: set[int] = set()  # tids of threads that began just before the last sample
 
     def close(self) -> None:
@@ -111,7 +111,9 @@ class Sampler:
             before = None  # another one, where its files could not be kept open
         try:
             call = syscalls.parse(raw.call[: raw.call_size])
-            tid, life = (before.tid, before.life) if before is not None else self._begun(kernel_tid)
+            tid, life = (
+                (before.tid, before.life) if before is not None else self._new_life(kernel_tid)
+            )
         except (OSError, ValueError, IndexError):
             return None  # it ended in between
         if call is not None and not raw.known & _ASLEEP:
@@ -127,7 +129,7 @@ class Sampler:
             since,
         )  # fmt: skip
 
-    def _begun(self, kernel_tid: int) -> tuple[int, int]:
+    def _new_life(self, kernel_tid: int) -> tuple[int, int]:
         """The tid as the process counts, and a new life; also of a thread that could not be read
         for a time."""
         tid = kernel_tid if self._same_ids else procfs.own_tid(self._pid, kernel_tid)

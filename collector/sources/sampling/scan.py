@@ -14,8 +14,8 @@ from locktop.collector.linux.process_info import iso
 from locktop.collector.linux.syscalls import Call
 from locktop.collector.model import CONTENTION_KINDS, Deadlock, Draft, Kind
 from locktop.collector.sources import deadlock_check, discover
-from locktop.collector.sources.pipeline import Scan, StackTimes, waits_of
-from locktop.collector.sources.probes.python_stacks import Waits
+from locktop.collector.sources.pipeline import Scan, StackBudgets, merged_wait_keys
+from locktop.collector.sources.probes.python_stacks import WaitKeys
 from locktop.collector.sources.sampling import builder
 from locktop.collector.sources.sampling.sampler import Sample
 from locktop.collector.sources.sampling.session import SamplingSession
@@ -29,14 +29,16 @@ _NOTE = (
     "there is a sample every {every:.0f} ms: shorter waits are met by chance; how often locks were"
     " taken, and how long they were held, is not known"
 )
-_UNTOLD = "some threads wait in futex calls of which it cannot be told for what, or who holds it"
+_UNKNOWN_FUTEX = (
+    "some threads wait in futex calls of which it cannot be told for what, or who holds it"
+)
 
 
 class SamplingScan(Scan):
     """One scan of a process that nobody prepared."""
 
-    times = StackTimes(0.005, 0.002, of_holders=0.002, of_unobserved_waits=0.0)
-    times_of_all = StackTimes(2.0, 2.0, of_holders=2.0, of_unobserved_waits=0.0)
+    budgets = StackBudgets(0.005, 0.002, of_holders=0.002, of_unobserved_waits=0.0)
+    budgets_of_full_scan = StackBudgets(2.0, 2.0, of_holders=2.0, of_unobserved_waits=0.0)
 
     def __init__(
         self, session: SamplingSession, begun: float, without_library: str, resolve: bool
@@ -61,11 +63,11 @@ class SamplingScan(Scan):
             began = time.monotonic()
             session.stacks.prepare()
             time.sleep(max(0.0, began + _FIRST_S - time.monotonic()))
-        session.python.begin(self.read_waits_again)
+        session.python.begin(self.read_wait_keys_again)
         session.sample()
         if ptrace_access.memory_refused(watched.target.pid):
             raise PermissionError  # it was allowed before
-        session.find_once_runners(self.stack_times.of_waits)
+        session.find_once_runners(self.stack_budgets.of_waits)
         self._at = session.sampled_at
         self._waits = session.waits
         before = watched.scanned_at or self._begun
@@ -78,14 +80,14 @@ class SamplingScan(Scan):
 
     def _new_draft(self, interval_s: float) -> Draft:
         session, watched = self._session, self.watched
-        untold = tuple(sorted(
-            tid for tid, wait in self._waits.items() if wait.what.kind is Kind.FUTEX
+        unknown = tuple(sorted(
+            tid for tid, wait in self._waits.items() if wait.sync_object.kind is Kind.FUTEX
         ))  # fmt: skip
         main = session.samples.get(watched.target.own_pid)
         notes = [
             f"sampled from outside: {self._without_library}",
             _NOTE.format(every=1000 * interval_s / max(session.taken, 1)),
-            *([_UNTOLD] if untold else ()),
+            *([_UNKNOWN_FUTEX] if unknown else ()),
             *discover.notes(watched.target),
             *session.resolver.notes(),
             *session.python.notes(),
@@ -100,7 +102,7 @@ class SamplingScan(Scan):
             process=watched.figures.scan(main.name if main else watched.target.comm),
             threads=(),
             locks=(),
-            unobserved_waiters=untold,
+            unobserved_waiters=unknown,
             level="sampled",
             notes=tuple(notes),
         )
@@ -125,27 +127,27 @@ class SamplingScan(Scan):
         A thread that was on no CPU in between did nothing. Whether it waits yet, or was let go and
         waits for a CPU, the kernel is asked in between.
         """
-        if not self._may_be_stuck():
+        if not self._may_be_deadlocked():
             return
         session, draft = self._session, self.draft
         by_id = {lock.id: lock for lock in draft.locks}
 
         def read_again(_: WaitForGraph) -> WaitForGraph:
             session.sample()
-            again = session.builder.threads(
+            recheck = session.builder.threads(
                 session.samples,
                 session.waits,
                 self._stacks,
                 session.sampled_at,
                 draft.interval_s,
-                again=True,
+                is_recheck=True,
             )
-            return wait_for_graph.waits(again, by_id)
+            return wait_for_graph.waits(recheck, by_id)
 
         first = wait_for_graph.waits(draft.threads, by_id)
-        draft.deadlocks = deadlock_check.check(first, self._ask_kernel, read_again)
+        draft.deadlocks = deadlock_check.check(first, self._query_kernel, read_again)
 
-    def _ask_kernel(
+    def _query_kernel(
         self, suspects: WaitForGraph, _: Sequence[Deadlock]
     ) -> tuple[WaitForGraph, Set[int]]:
         """See deadlock_check.AskKernel."""
@@ -155,15 +157,15 @@ class SamplingScan(Scan):
         awake |= {tid for tid in suspects.ended if states[tid]}
         return suspects, awake
 
-    def _may_be_stuck(self) -> bool:
+    def _may_be_deadlocked(self) -> bool:
         """Whether somebody waits for a thread that waits too or is no more, or at a barrier.
 
         Without that nothing that samples can show is a deadlock, and no more is worked out.
         """
         waits, living = self._waits, self._session.samples
         for wait in waits.values():
-            by = wait.what.owner or wait.what.awaits
-            if wait.what.kind is Kind.BARRIER or (by and (by in waits or by not in living)):
+            by = wait.sync_object.owner or wait.sync_object.awaits
+            if wait.sync_object.kind is Kind.BARRIER or (by and (by in waits or by not in living)):
                 return True
         return False
 
@@ -179,8 +181,8 @@ class SamplingScan(Scan):
         found: dict[int, int] = {}
         new: list[tuple[SampledWait, Sample, Call]] = []
         for tid, wait in self._waits.items():
-            sample, untold = session.samples[tid], wait.what.kind is Kind.FUTEX
-            stack = session.stacks.known(sample.kernel_tid, wait.seq, untold)
+            sample, unknown = session.samples[tid], wait.sync_object.kind is Kind.FUTEX
+            stack = session.stacks.known(sample.kernel_tid, wait.seq, unknown)
             if stack:
                 found[tid] = stack
             else:
@@ -188,16 +190,23 @@ class SamplingScan(Scan):
                 new.append((wait, sample, sample.call))
         if not new:
             return found
-        others = Counter(self._waits[tid].what.address for tid in found)
+        others = Counter(self._waits[tid].sync_object.address for tid in found)
         order = []
         for at, (wait, _, _) in enumerate(new):
-            what = wait.what
-            order.append((wait.since, what.kind not in CONTENTION_KINDS, others[what.address], at))
-            others[what.address] += 1
+            sync_object = wait.sync_object
+            order.append(
+                (
+                    wait.since,
+                    sync_object.kind not in CONTENTION_KINDS,
+                    others[sync_object.address],
+                    at,
+                )
+            )
+            others[sync_object.address] += 1
         order.sort()
-        session.stacks.begin(self.stack_times.of_waits)
+        session.stacks.begin(self.stack_budgets.of_waits)
         found |= self.new_stacks([new[at] for since, _, _, at in order if since < self._at])
-        session.stacks.end_within(self.stack_times.of_new_waits)
+        session.stacks.end_within(self.stack_budgets.of_new_waits)
         return found | self.new_stacks([new[at] for since, _, _, at in order if since >= self._at])
 
     def new_stacks(self, waits: Sequence[tuple[SampledWait, Sample, Call]]) -> dict[int, int]:
@@ -214,8 +223,8 @@ class SamplingScan(Scan):
                 if sample.kernel_tid not in still_asleep:
                     continue
                 asleep = call, partial(session.sampler.still_sleeps, sample)
-                untold = wait.what.kind is Kind.FUTEX
-                stack = session.stacks.of(sample.kernel_tid, wait.seq, untold, asleep)
+                unknown = wait.sync_object.kind is Kind.FUTEX
+                stack = session.stacks.of(sample.kernel_tid, wait.seq, unknown, asleep)
                 if stack:
                     found[wait.tid] = stack
         return found
@@ -225,7 +234,7 @@ class SamplingScan(Scan):
     def merge_python_stacks(self) -> None:
         """Fill in Python's functions where they are known."""
         python = self.probes.python
-        python.merge(self.draft, self.waits_now() if python.runs_in(self.draft.stacks) else {})
+        python.merge(self.draft, self.wait_keys() if python.runs_in(self.draft.stacks) else {})
         if python.learned:  # of a wait that may be over by the next scan
             self.rename_locks()
         else:
@@ -250,15 +259,15 @@ class SamplingScan(Scan):
         if self.probes.python.has_merged:
             self.draft.locks = builder.with_stacks_of(self.draft.locks, self.draft.threads)
 
-    def waits_now(self) -> Waits:
+    def wait_keys(self) -> WaitKeys:
         """See Scan."""
-        return waits_of(self.watched.followed_thread.sleeps, self._session.numbered_waits())
+        return merged_wait_keys(self.watched.followed_thread.sleeps, self._session.wait_keys())
 
-    def read_waits_again(self) -> Waits:
+    def read_wait_keys_again(self) -> WaitKeys:
         """See Scan."""
         try:
             self._session.sample()
         except OSError:
             return {}  # what follows says that the process has ended
         sleeps = self.watched.followed_thread.still_asleep()
-        return waits_of(sleeps, self._session.numbered_waits())
+        return merged_wait_keys(sleeps, self._session.wait_keys())

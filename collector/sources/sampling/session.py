@@ -18,7 +18,7 @@ from locktop.collector.sources import preloadable
 from locktop.collector.sources.pipeline import Probes
 from locktop.collector.sources.probes.holder_activity import HolderProbe
 from locktop.collector.sources.probes.native_stacks import NativeStacks
-from locktop.collector.sources.probes.python_stacks import PythonStacks, Waits
+from locktop.collector.sources.probes.python_stacks import PythonStacks, WaitKeys
 from locktop.collector.sources.sampling.builder import SamplingBuilder
 from locktop.collector.sources.sampling.libc_info import CLibrary
 from locktop.collector.sources.sampling.once_runners import OnceRunnerProbe
@@ -57,7 +57,9 @@ class SamplingSession:
         self.stacks = NativeStacks(pid, self.resolver, stop_threads)
         self._once = OnceRunnerProbe(pid, self.stacks)
         libc = CLibrary(pid)
-        self.objects = SampledWaitReader(pid, libc.version, self._once.is_one, libc.waits_at)
+        self.objects = SampledWaitReader(
+            pid, libc.version, self._once.is_once_wait, libc.may_wait_at
+        )
         self.python = PythonStacks(PythonReader(pid), self.stacks.frames)
         self.builder = SamplingBuilder(
             self.resolver, self.estimator, self.stacks.frames, self._python_of
@@ -98,9 +100,9 @@ class SamplingSession:
     def find_once_runners(self, budget_s: float) -> None:
         """Find who runs the routines that others wait for; then sample again."""
         controls = {
-            wait.what.address: wait.futex.value
+            wait.sync_object.address: wait.futex.value
             for wait in self.waits.values()
-            if wait.what.kind is Kind.ONCE
+            if wait.sync_object.kind is Kind.ONCE
         }
         before = self.objects.runners
         self.objects.runners = self._once.runners(
@@ -109,18 +111,18 @@ class SamplingSession:
         if self.objects.runners != before:
             self.sample()
 
-    def numbered_waits(self) -> Waits:
+    def wait_keys(self) -> WaitKeys:
         """Return the waits of the last sample by number."""
         return _numbered(self.waits.values())
 
     def _python_of(self, wait: SampledWait) -> tuple[Frame, ...]:
         return self.python.of_wait(wait.tid, _numbered([wait]))
 
-    def _still_holds(self, asked: Collection[tuple[int, Lock]]) -> Collection[int]:
+    def _still_holds(self, holders: Collection[tuple[int, Lock]]) -> Collection[int]:
         """Of threads and locks that they held, the ids of the locks that they hold at this
         moment."""
-        owners = self.objects.owners([lock.address for _, lock in asked], self.samples)
-        return {lock.id for tid, lock in asked if owners.get(lock.address) == tid}
+        owners = self.objects.owners([lock.address for _, lock in holders], self.samples)
+        return {lock.id for tid, lock in holders if owners.get(lock.address) == tid}
 
     def hurry(self) -> None:
         """Wait for no names any more. A signal handler may call this."""
@@ -144,5 +146,5 @@ def executed_program(pid: int) -> Program | None:
     return (file.st_dev, file.st_ino, auxiliary) if auxiliary else None
 
 
-def _numbered(waits: Iterable[SampledWait]) -> Waits:
+def _numbered(waits: Iterable[SampledWait]) -> WaitKeys:
     return {wait.tid: (wait.life, wait.seq) for wait in waits}

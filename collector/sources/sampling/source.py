@@ -64,7 +64,7 @@ class SamplingSource:
         ):
             self._let_go()
             raise LocktopError(f"process {target} runs without the library, and {why_not}")
-        self._thread = threading.Thread(target=self._go_on_sampling, name="sampler", daemon=True)
+        self._thread = threading.Thread(target=self._sample_repeatedly, name="sampler", daemon=True)
         self._thread.start()
 
     def _new_session(self) -> SamplingSession:
@@ -83,7 +83,7 @@ class SamplingSource:
     def scan(self, resolve: bool = False) -> Snapshot:
         """See Source."""
         self._cpu_budget.note_scan(time.monotonic(), time.process_time())
-        with self._busy, gc_pause.not_collected():
+        with self._busy, gc_pause.paused():
             last = self._watched.last
             if last is not None and last.ended:
                 return last
@@ -104,11 +104,11 @@ class SamplingSource:
                 session.sample()
             except OSError:
                 return None
-            owners = {wait.what.owner for wait in session.waits.values()}
+            owners = {wait.sync_object.owner for wait in session.waits.values()}
             return {
                 tid: OngoingWait(
                     lock=session.estimator.lock_of(wait).id,
-                    kind=wait.what.kind,
+                    kind=wait.sync_object.kind,
                     duration_s=session.sampled_at - wait.since,
                     seq=wait.seq,
                     holds=tid in owners,
@@ -138,7 +138,7 @@ class SamplingSource:
 
     # ---- samples ----
 
-    def _go_on_sampling(self) -> None:
+    def _sample_repeatedly(self) -> None:
         """Take samples until closed, but none where a scan has just taken one."""
         wait_s = self._cpu_budget.pause_s
         while not self._closed.wait(wait_s):
@@ -180,7 +180,7 @@ class SamplingSource:
     def _refused(self, error: OSError) -> LocktopError:
         target = self._watched.target
         if isinstance(error, PermissionError):
-            return discover.not_ours_to_trace(target)
+            return discover.not_traceable_error(target)
         if thread_files.is_ours(error):
             return LocktopError(f"cannot look at process {target}: {error.strerror}")
         return LocktopError(f"process {target} has ended")

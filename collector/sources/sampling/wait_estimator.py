@@ -15,7 +15,7 @@ from collections.abc import Container, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
 from locktop.collector.model import Kind
-from locktop.collector.sources.sampling.nptl_objects import Object
+from locktop.collector.sources.sampling.nptl_objects import SyncObject
 from locktop.collector.sources.sampling.wait_objects import SampledWait
 
 #: Owners of a lock that are told apart, of those that ended.
@@ -25,7 +25,7 @@ Key = tuple[Kind, int]
 
 
 @dataclass(slots=True)
-class Sum:
+class EstimatedTime:
     """Seconds, and the variance of them."""
 
     s: float = 0.0
@@ -42,8 +42,8 @@ class EstimatedLock:
     """What was seen of one lock since the sampling began."""
 
     id: int
-    what: Object  # as seen last
-    wait: Sum = field(default_factory=Sum)
+    sync_object: SyncObject  # as seen last
+    wait: EstimatedTime = field(default_factory=EstimatedTime)
     met: int = 0  # waits that a sample met
     longest_s: float = 0.0
     #: By the owner's tid, 0: ended, not known; another one when owners are put together.
@@ -51,7 +51,7 @@ class EstimatedLock:
 
 
 @dataclass(slots=True)
-class _Sleep:
+class _CountedWait:
     """A wait that goes on."""
 
     wait: SampledWait
@@ -71,7 +71,7 @@ class WaitEstimator:
         self._locks: dict[Key, EstimatedLock] = {}
         self._by_thread: dict[int, dict[Kind, float]] = {}  # by Sample.life
         self._blamed: set[int] = set()  # tids
-        self._asleep: dict[int, _Sleep] = {}  # by tid, in the last sample
+        self._ongoing: dict[int, _CountedWait] = {}  # by tid, in the last sample
         self._waits: Mapping[int, SampledWait] = {}
         self._at = self._settled_at = 0.0
         self.first_at = 0.0  # when the first sample was taken: what it met had begun before
@@ -101,7 +101,7 @@ class WaitEstimator:
 
     def lock_of(self, wait: SampledWait) -> EstimatedLock:
         """Return what is known of the lock that is waited for; its sums may be behind."""
-        return self._locks[wait.what.kind, wait.what.address]
+        return self._locks[wait.sync_object.kind, wait.sync_object.address]
 
     def forget_threads(
         self, lives: Container[int], tids: Container[int], newcomers: Set[int]
@@ -115,44 +115,44 @@ class WaitEstimator:
             self._blamed.discard(tid)
             for lock in self._locks.values():
                 if tid in lock.blame:
-                    _put_together(lock, [tid])
+                    _make_anonymous(lock, [tid])
         for lock in self._locks.values():
             if len(lock.blame) > 2 * _MAX_BLAMED:
-                self._fold_ended(lock, tids)
+                self._merge_ended(lock, tids)
 
-    def _fold_ended(self, lock: EstimatedLock, living: Container[int]) -> None:
+    def _merge_ended(self, lock: EstimatedLock, living: Container[int]) -> None:
         """Of many that ended only those that were waited for most stay apart."""
         blame = lock.blame
         ended = sorted((tid for tid in blame if tid and tid not in living), key=blame.__getitem__)
-        _put_together(lock, ended[: max(len(blame) - _MAX_BLAMED, 0)])
+        _make_anonymous(lock, ended[: max(len(blame) - _MAX_BLAMED, 0)])
 
     def _leave(self, tid: int, after: SampledWait | None, interval_s: float) -> None:
         """A wait is over, or is told otherwise from now on."""
-        asleep = self._asleep.pop(tid)
-        self._count_to(asleep, self._at)
-        if after is None or after.seq != asleep.wait.seq:
-            self._count(asleep, interval_s / 2, interval_s * interval_s / 2)
+        counted = self._ongoing.pop(tid)
+        self._count_to(counted, self._at)
+        if after is None or after.seq != counted.wait.seq:
+            self._count(counted, interval_s / 2, interval_s * interval_s / 2)
 
     def _enter(
         self, wait: SampledWait, before: SampledWait | None, before_at: float, interval_s: float
     ) -> None:
         lock = self._lock(wait)
         waited = self._by_thread.setdefault(wait.life, {})
-        asleep = self._asleep[wait.tid] = _Sleep(wait, lock, waited, self._at)
+        counted = self._ongoing[wait.tid] = _CountedWait(wait, lock, waited, self._at)
         if before is not None and before.seq == wait.seq:
-            asleep.counted_to = before_at or self._at
+            counted.counted_to = before_at or self._at
             return
         lock.met += 1
         lock.longest_s = max(lock.longest_s, self._at - wait.since)
         if interval_s:
-            self._count(asleep, interval_s / 2, interval_s * interval_s / 2)
+            self._count(counted, interval_s / 2, interval_s * interval_s / 2)
 
     def _lock(self, wait: SampledWait) -> EstimatedLock:
-        key = wait.what.kind, wait.what.address
+        key = wait.sync_object.kind, wait.sync_object.address
         lock = self._locks.get(key)
         if lock is None:
-            lock = self._locks[key] = EstimatedLock(len(self._locks) + 1, wait.what)
-        lock.what = wait.what
+            lock = self._locks[key] = EstimatedLock(len(self._locks) + 1, wait.sync_object)
+        lock.sync_object = wait.sync_object
         return lock
 
     def _settle(self) -> None:
@@ -160,29 +160,29 @@ class WaitEstimator:
         if self._settled_at == self._at:
             return
         self._settled_at = self._at
-        for asleep in self._asleep.values():
-            self._count_to(asleep, self._at)
+        for counted in self._ongoing.values():
+            self._count_to(counted, self._at)
 
-    def _count_to(self, asleep: _Sleep, at: float) -> None:
-        seconds = at - asleep.counted_to
+    def _count_to(self, counted: _CountedWait, at: float) -> None:
+        seconds = at - counted.counted_to
         if seconds <= 0.0:
             return
-        asleep.counted_to = at
-        longest_s = at - asleep.wait.since
-        if longest_s > asleep.lock.longest_s:
-            asleep.lock.longest_s = longest_s
-        self._count(asleep, seconds, 0.0)
+        counted.counted_to = at
+        longest_s = at - counted.wait.since
+        if longest_s > counted.lock.longest_s:
+            counted.lock.longest_s = longest_s
+        self._count(counted, seconds, 0.0)
 
-    def _count(self, asleep: _Sleep, seconds: float, variance: float) -> None:
-        lock, what, waited = asleep.lock, asleep.wait.what, asleep.waited
+    def _count(self, counted: _CountedWait, seconds: float, variance: float) -> None:
+        lock, sync_object, waited = counted.lock, counted.wait.sync_object, counted.waited
         lock.wait.s += seconds
         lock.wait.variance += variance
-        lock.blame[what.owner] = lock.blame.get(what.owner, 0.0) + seconds
-        self._blamed.add(what.owner)
-        waited[what.kind] = waited.get(what.kind, 0.0) + seconds
+        lock.blame[sync_object.owner] = lock.blame.get(sync_object.owner, 0.0) + seconds
+        self._blamed.add(sync_object.owner)
+        waited[sync_object.kind] = waited.get(sync_object.kind, 0.0) + seconds
 
 
-def _put_together(lock: EstimatedLock, owners: Iterable[int]) -> None:
+def _make_anonymous(lock: EstimatedLock, owners: Iterable[int]) -> None:
     """They have ended: what is theirs is nobody's by name."""
     blame = lock.blame.copy()
     for tid in owners:

@@ -9,7 +9,7 @@ from locktop.collector.linux import futex, process_memory
 from locktop.collector.linux.futex import FutexWait
 from locktop.collector.model import Kind
 from locktop.collector.sources.sampling import nptl_objects
-from locktop.collector.sources.sampling.nptl_objects import AFTER, BEFORE, Object
+from locktop.collector.sources.sampling.nptl_objects import AFTER, BEFORE, SyncObject
 from locktop.collector.sources.sampling.once_runners import Runners
 from locktop.collector.sources.sampling.sampler import Sample
 
@@ -28,7 +28,7 @@ class SampledWait(NamedTuple):  # one for each thread that moves, in each sample
     seq: int  # of the sleep
     since: float  # first seen: time.monotonic()
     futex: FutexWait
-    what: Object  # of Kind.FUTEX where it cannot be told
+    sync_object: SyncObject  # of Kind.FUTEX where it cannot be told
 
 
 class SampledWaitReader:
@@ -39,25 +39,27 @@ class SampledWaitReader:
         pid: int,
         glibc: int,
         is_once: Callable[[int], bool],
-        waits_at: Callable[[int], bool] = lambda pc: True,
+        may_wait_at: Callable[[int], bool] = lambda pc: True,
     ) -> None:
         """``glibc``, ``is_once``, ``waits_at``: see glibc_objects.told()."""
         self._pid = pid
         self._glibc = glibc
         self._is_once = is_once
-        self._waits_at = waits_at
+        self._waits_at = may_wait_at
         #: Who runs the routines that are waited for, as far as known.
         self.runners: Runners = {}
         self._samples: Mapping[int, Sample] = {}
         self._known: dict[int, SampledWait] = {}
         self._at: dict[int, SampledWait] = {}  # one of them by the address of what it is for
-        self._asked: dict[int, FutexWait] = {}  # by tid: those that are told anew in each sample
-        self._told: dict[int, Object] = {}  # by address of the word, in the sample before
-        self._mutexes: dict[int, Object] = {}  # by address, whenever they were known
+        self._reread: dict[int, FutexWait] = {}  # by tid: those that are told anew in each sample
+        self._last_objects: dict[
+            int, SyncObject
+        ] = {}  # by address of the word, in the sample before
+        self._mutexes: dict[int, SyncObject] = {}  # by address, whenever they were known
         #: What lay around each then, and what it was known to be by that alone.
-        self._seen: dict[FutexWait, tuple[bytes, Object | None]] = {}
+        self._cache: dict[FutexWait, tuple[bytes, SyncObject | None]] = {}
         #: By address of the word: the tid of an owner that has ended, and the sleeps at that time.
-        self._left: dict[int, tuple[int, set[int]]] = {}
+        self._left_by_ended: dict[int, tuple[int, set[int]]] = {}
 
     def of(
         self,
@@ -70,24 +72,28 @@ class SampledWaitReader:
         if newcomers:
             self._note_left_by(newcomers)
         if newcomers or samples.keys() != self._samples.keys():
-            self._seen = {}  # whether an id is one of a thread may tell an object
-        found = self._going_on(samples)
-        objects = self._objects(set(self._asked.values()), samples)
-        if self._left:
+            self._cache = {}  # whether an id is one of a thread may tell an object
+        found = self._ongoing(samples)
+        objects = self._objects(set(self._reread.values()), samples)
+        if self._left_by_ended:
             self._without_former_owners(
-                objects, [(wait.address, samples[tid].seq) for tid, wait in self._asked.items()]
+                objects, [(wait.address, samples[tid].seq) for tid, wait in self._reread.items()]
             )
-        for tid, wait in list(self._asked.items()):
-            sample, known, what = samples[tid], found.get(tid), objects[wait]
+        for tid, wait in list(self._reread.items()):
+            sample, known, sync_object = samples[tid], found.get(tid), objects[wait]
             # Whoever has what it waits for got it after its sample, unless it took it twice. That
             # the kernel refuses; it gives the lock to a thread that may not run for long.
-            if what.owner == tid and (wait.inherits or not still_sleeps(sample)):
+            if sync_object.owner == tid and (wait.inherits or not still_sleeps(sample)):
                 found.pop(tid, None)
                 continue
-            if known is None or (known.what is not what and known.what != what):
-                found[tid] = SampledWait(tid, sample.life, sample.seq, sample.since, wait, what)
-            if what.kind not in _OWNED:
-                del self._asked[tid]
+            if known is None or (
+                known.sync_object is not sync_object and known.sync_object != sync_object
+            ):
+                found[tid] = SampledWait(
+                    tid, sample.life, sample.seq, sample.since, wait, sync_object
+                )
+            if sync_object.kind not in _OWNED:
+                del self._reread[tid]
         self._known = found
         self._at = {}
         return found
@@ -95,109 +101,121 @@ class SampledWaitReader:
     def owners(self, addresses: Iterable[int], samples: Mapping[int, Sample]) -> dict[int, int]:
         """Return who has the locks at these addresses now, as long as somebody waits there and it
         is known. ``samples``: the last ones."""
-        self._at = self._at or {one.what.address: one for one in self._known.values()}
+        self._at = self._at or {one.sync_object.address: one for one in self._known.values()}
         waits = {address: self._at[address].futex for address in addresses if address in self._at}
         read = self._memory([wait.address for wait in waits.values()])
         found = {}
         for (address, wait), context in zip(waits.items(), read, strict=True):
-            _, what = self._alone(wait, context, samples)
-            if what is not None and (owner := self._run(what, samples).owner):
+            _, sync_object = self._recognise(wait, context, samples)
+            if sync_object is not None and (
+                owner := self._with_once_runner(sync_object, samples).owner
+            ):
                 found[address] = owner
         return found
 
-    def _going_on(self, samples: Mapping[int, Sample]) -> dict[int, SampledWait]:
+    def _ongoing(self, samples: Mapping[int, Sample]) -> dict[int, SampledWait]:
         """Those of the sample before; a thread that sleeps otherwise now is asked for what."""
         before, found = self._samples, self._known.copy()
         for tid in before.keys() - samples.keys():
             found.pop(tid, None)
-            self._asked.pop(tid, None)
+            self._reread.pop(tid, None)
         for sample in [one for tid, one in samples.items() if before.get(tid) is not one]:
             earlier = before.get(sample.tid)
             if earlier is not None and earlier.seq == sample.seq:
                 continue
             found.pop(sample.tid, None)
-            self._asked.pop(sample.tid, None)
+            self._reread.pop(sample.tid, None)
             wait = futex.of(self._pid, sample.call) if sample.call is not None else None
             if wait is not None:
-                self._asked[sample.tid] = wait
+                self._reread[sample.tid] = wait
         self._samples = samples
         return found
 
     def _objects(
         self, waits: set[FutexWait], tids: Mapping[int, Sample]
-    ) -> dict[FutexWait, Object]:
+    ) -> dict[FutexWait, SyncObject]:
         addresses = sorted({wait.address for wait in waits})
         context = dict(zip(addresses, self._memory(addresses), strict=True))
-        seen: dict[FutexWait, tuple[bytes, Object | None]] = {}
+        cache: dict[FutexWait, tuple[bytes, SyncObject | None]] = {}
         for wait in waits:
-            seen[wait] = self._alone(wait, context[wait.address], tids)
+            cache[wait] = self._recognise(wait, context[wait.address], tids)
         found = {
-            wait: self._run(what or self._as_before(wait, context[wait.address]), tids)
-            for wait, (_, what) in seen.items()
+            wait: self._with_once_runner(
+                sync_object or self._as_before(wait, context[wait.address]), tids
+            )
+            for wait, (_, sync_object) in cache.items()
         }
-        self._seen = seen
-        self._told = {wait.address: what for wait, what in found.items()}
+        self._cache = cache
+        self._last_objects = {wait.address: sync_object for wait, sync_object in found.items()}
         if len(self._mutexes) > _MAX_KEPT:
             self._mutexes.clear()
         self._mutexes.update(
-            (address, what) for address, what in self._told.items() if what.kind is Kind.MUTEX
+            (address, sync_object)
+            for address, sync_object in self._last_objects.items()
+            if sync_object.kind is Kind.MUTEX
         )
         return found
 
-    def _alone(
+    def _recognise(
         self, wait: FutexWait, context: bytes, tids: Mapping[int, Sample]
-    ) -> tuple[bytes, Object | None]:
+    ) -> tuple[bytes, SyncObject | None]:
         """What is told by that which lies around the word, with that."""
-        known = self._seen.get(wait)
+        known = self._cache.get(wait)
         if known is None or known[0] != context:
             known = (
                 context,
-                nptl_objects.told(wait, context, tids, self._glibc, self._is_once, self._waits_at),
+                nptl_objects.recognised(
+                    wait, context, tids, self._glibc, self._is_once, self._waits_at
+                ),
             )
         return known
 
-    def _run(self, what: Object, samples: Mapping[int, Sample]) -> Object:
+    def _with_once_runner(
+        self, sync_object: SyncObject, samples: Mapping[int, Sample]
+    ) -> SyncObject:
         """With the thread that runs the routine, if it has slept on since that was found."""
-        if what.kind is not Kind.ONCE or what.address not in self.runners:
-            return what
-        tid, seq = self.runners[what.address]
+        if sync_object.kind is not Kind.ONCE or sync_object.address not in self.runners:
+            return sync_object
+        tid, seq = self.runners[sync_object.address]
         sample = samples.get(tid)
         asleep = sample is not None and sample.seq == seq
-        return what._replace(owner=tid) if asleep else what
+        return sync_object._replace(owner=tid) if asleep else sync_object
 
     def _note_left_by(self, newcomers: Set[int]) -> None:
         """What was owned by those who had these tids before."""
         for known in self._known.values():
-            if known.what.owner in newcomers:
-                left = self._left.setdefault(known.futex.address, (known.what.owner, set()))
-                left[1].add(known.seq)
+            if known.sync_object.owner in newcomers:
+                left_by = self._left_by_ended.setdefault(
+                    known.futex.address, (known.sync_object.owner, set())
+                )
+                left_by[1].add(known.seq)
 
     def _without_former_owners(
-        self, objects: dict[FutexWait, Object], sleeps: Iterable[tuple[int, int]]
+        self, objects: dict[FutexWait, SyncObject], sleeps: Iterable[tuple[int, int]]
     ) -> None:
         """Whoever ended with a lock is named in it, also when another thread has its id: as long as
         nobody was woken who waited for it, it was not given back."""
         going_on: dict[int, set[int]] = {}
         for address, seq in sleeps:
             going_on.setdefault(address, set()).add(seq)
-        self._left = {
+        self._left_by_ended = {
             address: (owner, seqs)
-            for address, (owner, seqs) in self._left.items()
+            for address, (owner, seqs) in self._left_by_ended.items()
             if seqs <= going_on.get(address, set())
         }
-        for wait, what in objects.items():
-            owner, _ = self._left.get(wait.address, (0, None))
-            if owner and what.owner == owner:
-                objects[wait] = what._replace(owner=0)
+        for wait, sync_object in objects.items():
+            owner, _ = self._left_by_ended.get(wait.address, (0, None))
+            if owner and sync_object.owner == owner:
+                objects[wait] = sync_object._replace(owner=0)
 
-    def _as_before(self, wait: FutexWait, context: bytes) -> Object:
+    def _as_before(self, wait: FutexWait, context: bytes) -> SyncObject:
         """Between two owners a lock does not look like one."""
-        mutex, known = self._mutexes.get(wait.address), self._told.get(wait.address)
+        mutex, known = self._mutexes.get(wait.address), self._last_objects.get(wait.address)
         if mutex is not None and nptl_objects.is_between_owners(mutex, wait, context):
             return mutex._replace(owner=0)
         if known is not None and known.kind not in _OVER:
             return known._replace(owner=0, readers=0)
-        unknown = Object(Kind.FUTEX, wait.address, shared=not wait.private)
+        unknown = SyncObject(Kind.FUTEX, wait.address, shared=not wait.private)
         return known if known == unknown else unknown  # the same object as long as nothing changes
 
     def _memory(self, addresses: list[int]) -> list[bytes]:

@@ -270,8 +270,10 @@ def test_who_runs_a_routine_that_others_wait_for(start_unprepared: StartTarget) 
 
             def are_told(seen: Snapshot, runner: int = runner) -> bool:
                 waits = [thread.waiting_for for thread in seen.threads if thread.waiting_for]
-                told = [wait for wait in waits if wait.kind is Kind.ONCE]
-                return len(told) == 2 and all(wait.holders == (runner,) for wait in told)
+                recognised = [wait for wait in waits if wait.kind is Kind.ONCE]
+                return len(recognised) == 2 and all(
+                    wait.holders == (runner,) for wait in recognised
+                )
 
             seen = until(source, are_told)
             assert seen.deadlocks == ()
@@ -425,7 +427,7 @@ def test_stacks_are_asked_for_in_the_order_of_what_they_tell(
         assert [wait.since for wait in waits] == sorted(wait.since for wait in waits)
         session = scan._session
         if waits and waits[0].since >= session.sampled_at:
-            all_waits = Counter(wait.what.address for wait in session.waits.values())
+            all_waits = Counter(wait.sync_object.address for wait in session.waits.values())
             begun.append((all_waits, waits))
         return ask(scan, new)
 
@@ -441,9 +443,9 @@ def test_stacks_are_asked_for_in_the_order_of_what_they_tell(
             time.sleep(0.1)  # in which most of those that take turns have gone on
             while begun:
                 all_waits, waits = begun.pop()
-                idle = [wait.what.kind not in CONTENTION_KINDS for wait in waits]
+                idle = [wait.sync_object.kind not in CONTENTION_KINDS for wait in waits]
                 assert idle == sorted(idle)
-                locks = [wait.what.address for wait in waits[: idle.count(False)]]
+                locks = [wait.sync_object.address for wait in waits[: idle.count(False)]]
                 others = {lock: all_waits[lock] - locks.count(lock) for lock in locks}
                 before = [others[lock] + locks[:at].count(lock) for at, lock in enumerate(locks)]
                 assert before == sorted(before)

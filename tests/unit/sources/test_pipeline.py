@@ -36,7 +36,7 @@ def test_a_stage_that_needs_another_one_comes_after_it() -> None:
         ("add_stacks", "merge_python_stacks"),
         ("resolve_names", "classify_waits"),
         ("classify_waits", "find_semaphore_owners"),
-        ("find_semaphore_owners", "ask_holders"),
-        ("ask_holders", "find_patterns"),
+        ("find_semaphore_owners", "probe_holders"),
+        ("probe_holders", "find_patterns"),
     ):
         assert order[earlier] < order[later], (earlier, later)

@@ -102,8 +102,8 @@ def test_posts_and_signals_add_up_and_are_no_holds(directory: Path) -> None:
     file = SharedFile()
     kinds = {Kind.SEM: lib.LT_KIND_SEM, Kind.COND: lib.LT_KIND_COND}
     locks = {
-        kind: file.add_lock(number, 0x1000, retired_signals=4, retired_acquisitions=1)
-        for kind, number in kinds.items()
+        kind: file.add_lock(sleep_key, 0x1000, retired_signals=4, retired_acquisitions=1)
+        for kind, sleep_key in kinds.items()
     }
     only_posted = file.add_lock(lib.LT_KIND_SEM, 0x2000, retired_signals=7)
     for tid in (os.getpid(), 7):

@@ -10,9 +10,9 @@ from locktop.collector.sources.sampling.cpu_budget import SHORTEST_S, CpuBudget
 def after_scans(*others_s: float) -> CpuBudget:
     """Looks each half a second, and what the tool used from each to the next one beside samples."""
     spent, used_s = CpuBudget(), 7.0
-    for number, one in enumerate((0.0, *others_s), 1):
+    for sleep_key, one in enumerate((0.0, *others_s), 1):
         used_s += one
-        spent.note_scan(number / 2, used_s)
+        spent.note_scan(sleep_key / 2, used_s)
     return spent
 
 

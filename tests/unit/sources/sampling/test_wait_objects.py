@@ -16,7 +16,7 @@ from locktop.collector.model import Kind, Lock
 from locktop.collector.sources.sampling import nptl_objects
 from locktop.collector.sources.sampling.builder import SamplingBuilder
 from locktop.collector.sources.sampling.libc_info import CLibrary
-from locktop.collector.sources.sampling.nptl_objects import AFTER, BEFORE, Object
+from locktop.collector.sources.sampling.nptl_objects import AFTER, BEFORE, SyncObject
 from locktop.collector.sources.sampling.sampler import Sample
 from locktop.collector.sources.sampling.wait_estimator import WaitEstimator
 from locktop.collector.sources.sampling.wait_objects import SampledWait, SampledWaitReader
@@ -75,9 +75,9 @@ def test_a_number_without_a_name_is_told_as_one() -> None:
 
 @pytest.mark.parametrize("operation", [1, 3, 5, 10, 12, 77, 0xFFFFFFFF])
 def test_a_futex_call_that_wakes_is_no_wait(operation: int) -> None:
-    number = next(n for n in range(1000) if syscalls.name(n) == "futex")
-    assert futex.of(os.getpid(), Call(number, (0x10, operation, 2, 0, 0, 0), 0, 0)) is None
-    wait = futex.of(os.getpid(), Call(number, (0x10, 128, 2, 0, 0, 0), 0, 0))
+    sleep_key = next(n for n in range(1000) if syscalls.name(n) == "futex")
+    assert futex.of(os.getpid(), Call(sleep_key, (0x10, operation, 2, 0, 0, 0), 0, 0)) is None
+    wait = futex.of(os.getpid(), Call(sleep_key, (0x10, 128, 2, 0, 0, 0), 0, 0))
     assert wait == FutexWait(0x10, 2, private=True, plain=True, inherits=False, timed=False)
 
 
@@ -85,8 +85,8 @@ def test_a_futex_call_that_wakes_is_no_wait(operation: int) -> None:
 
 
 def test_a_mutex_is_known_by_all_that_is_in_it() -> None:
-    assert nptl_objects.told(MUTEX, mutex(), TIDS) == Object(Kind.MUTEX, 0x1000, 101)
-    assert nptl_objects.told(MUTEX, mutex(kind=1, count=7), TIDS) == Object(
+    assert nptl_objects.recognised(MUTEX, mutex(), TIDS) == SyncObject(Kind.MUTEX, 0x1000, 101)
+    assert nptl_objects.recognised(MUTEX, mutex(kind=1, count=7), TIDS) == SyncObject(
         Kind.MUTEX, 0x1000, 101, recursive=True
     )
 
@@ -115,19 +115,19 @@ def test_a_mutex_is_known_by_all_that_is_in_it() -> None:
     ],
 )
 def test_a_field_that_does_not_fit_tells_that_it_is_none(wait: FutexWait, memory_: bytes) -> None:
-    assert nptl_objects.told(wait, memory_, TIDS) is None
+    assert nptl_objects.recognised(wait, memory_, TIDS) is None
 
 
-@pytest.mark.parametrize(("kind", "is_one"), [(32, True), (512 | 32, True), (0, False)])
-def test_one_that_lends_priority_is_known_by_its_kind(kind: int, is_one: bool) -> None:
+@pytest.mark.parametrize(("kind", "is_once_wait"), [(32, True), (512 | 32, True), (0, False)])
+def test_one_that_lends_priority_is_known_by_its_kind(kind: int, is_once_wait: bool) -> None:
     """PTHREAD_MUTEX_NORMAL is a plain one that may not be elided: 512."""
     wait = MUTEX._replace(value=0, inherits=True)
-    found = nptl_objects.told(wait, mutex(lock=0x80000000 | 101, kind=kind), TIDS)
-    assert found == Object(Kind.MUTEX if is_one else Kind.FUTEX, 0x1000, 101)
+    found = nptl_objects.recognised(wait, mutex(lock=0x80000000 | 101, kind=kind), TIDS)
+    assert found == SyncObject(Kind.MUTEX if is_once_wait else Kind.FUTEX, 0x1000, 101)
 
 
 def test_what_others_call_is_none_of_its_objects() -> None:
-    assert nptl_objects.told(MUTEX, mutex(), TIDS, waits_at=lambda pc: False) is None
+    assert nptl_objects.recognised(MUTEX, mutex(), TIDS, may_wait_at=lambda pc: False) is None
 
 
 def test_a_routine_that_runs_once_is_known_by_where_the_call_is_made() -> None:
@@ -135,7 +135,7 @@ def test_a_routine_that_runs_once_is_known_by_where_the_call_is_made() -> None:
     word = context(b"", struct.pack("=I", 0x11))
 
     def kind(wait: FutexWait, memory_: bytes = word, pc: int = 0x70) -> Kind | None:
-        found = nptl_objects.told(wait, memory_, TIDS, is_once=lambda at: at == pc)
+        found = nptl_objects.recognised(wait, memory_, TIDS, is_once=lambda at: at == pc)
         return found.kind if found is not None else None
 
     assert kind(wait) is Kind.ONCE
@@ -156,10 +156,10 @@ def test_a_routine_that_runs_once_is_known_by_where_the_call_is_made() -> None:
     ],
 )
 def test_a_condition(memory_: bytes) -> None:
-    assert nptl_objects.told(COND, memory_, TIDS, 36) == Object(Kind.COND, 0x1000)
-    assert nptl_objects.told(COND, memory_, TIDS, 41) is None
-    assert nptl_objects.told(COND._replace(value=2), memory_, TIDS, 36) is None
-    assert nptl_objects.told(COND._replace(plain=True), memory_, TIDS, 36) is None
+    assert nptl_objects.recognised(COND, memory_, TIDS, 36) == SyncObject(Kind.COND, 0x1000)
+    assert nptl_objects.recognised(COND, memory_, TIDS, 41) is None
+    assert nptl_objects.recognised(COND._replace(value=2), memory_, TIDS, 36) is None
+    assert nptl_objects.recognised(COND._replace(plain=True), memory_, TIDS, 36) is None
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_condition(memory_: bytes) -> None:
     ],
 )
 def test_nearly_a_condition(memory_: bytes) -> None:
-    assert nptl_objects.told(COND, memory_, TIDS, 36) is None
+    assert nptl_objects.recognised(COND, memory_, TIDS, 36) is None
 
 
 @pytest.mark.parametrize(
@@ -194,8 +194,8 @@ def test_nearly_a_condition(memory_: bytes) -> None:
 def test_a_barrier(words: tuple[int, ...], parties: int) -> None:
     wait = FutexWait(0x1004, words[1], private=True, plain=True, inherits=False, timed=False)
     said = struct.pack("=5I", *words)
-    found = nptl_objects.told(wait, context(said[:4], said[4:]), TIDS)
-    assert found == (Object(Kind.BARRIER, 0x1000, parties=parties) if parties else None)
+    found = nptl_objects.recognised(wait, context(said[:4], said[4:]), TIDS)
+    assert found == (SyncObject(Kind.BARRIER, 0x1000, parties=parties) if parties else None)
 
 
 def test_random_memory_is_never_taken_for_a_lock_that_is_held() -> None:
@@ -205,7 +205,7 @@ def test_random_memory_is_never_taken_for_a_lock_that_is_held() -> None:
             chance.randrange(0, 1 << 40, 4), chance.choice((0, 1, 2, 3, chance.getrandbits(32))),
             chance.random() < 0.8, chance.random() < 0.5, chance.random() < 0.1, False,
         )  # fmt: skip
-        found = nptl_objects.told(wait, chance.randbytes(BEFORE + AFTER), TIDS, 36)
+        found = nptl_objects.recognised(wait, chance.randbytes(BEFORE + AFTER), TIDS, 36)
         assert found is None or not found.owner
 
 
@@ -216,17 +216,17 @@ def test_a_mutex_is_known_between_two_owners() -> None:
     """Where it was one before, and nothing else lies there by now."""
     place = ctypes.create_string_buffer(256)
     address = (ctypes.addressof(place) + 127) & ~63
-    number = next(n for n in range(1000) if syscalls.name(n) == "futex")
+    sleep_key = next(n for n in range(1000) if syscalls.name(n) == "futex")
     waits = SampledWaitReader(os.getpid(), 36, lambda pc: False)
 
     def seen(seq: int, *words: int) -> tuple[Kind, int]:
         data = struct.pack("=IIIIi4xQQ", *words)
         ctypes.memmove(address, data, len(data))
-        call = Call(number, (address, 128, 2, 0, 0, 0), 0, 0)
+        call = Call(sleep_key, (address, 128, 2, 0, 0, 0), 0, 0)
         sample = Sample(100, 100, 1, "a", "S", 0.0, 0.0, call, seq, 0.0)
         other = sample._replace(tid=101, life=2, call=None)
         (wait,) = waits.of({100: sample, 101: other}, lambda _: True).values()
-        return wait.what.kind, wait.what.owner
+        return wait.sync_object.kind, wait.sync_object.owner
 
     free, held = (0, 0, 0, 0, 0, 0, 0), (2, 0, 101, 1, 0, 0, 0)
     assert seen(1, *free) == (Kind.FUTEX, 0)
@@ -257,16 +257,16 @@ def test_what_cannot_be_read_is_empty() -> None:
 
 def test_the_version_of_glibc() -> None:
     version = os.confstr("CS_GNU_LIBC_VERSION") or ""
-    told = CLibrary(os.getpid()).version
+    recognised = CLibrary(os.getpid()).version
     # Not each version defines a symbol of its own.
-    assert 0 <= int(version.rpartition(".")[2]) - told <= 2
+    assert 0 <= int(version.rpartition(".")[2]) - recognised <= 2
 
 
 # ---- sums ----
 
 
 def wait(tid: int, seq: int, since: float, life: int = 1) -> SampledWait:
-    return SampledWait(tid, life, seq, since, MUTEX, Object(Kind.MUTEX, 0x1000, 101))
+    return SampledWait(tid, life, seq, since, MUTEX, SyncObject(Kind.MUTEX, 0x1000, 101))
 
 
 def test_one_wait_through_all_samples_is_exact() -> None:
@@ -293,11 +293,11 @@ def test_another_thread_with_the_id_of_one_that_ended_begins_anew() -> None:
 
 def test_of_many_owners_that_ended_those_waited_for_most_are_told() -> None:
     sampled = WaitEstimator()
-    for number in range(3000):
-        owner = Object(Kind.MUTEX, 0x1000, 1000 + number)
-        waits = {100: SampledWait(100, 1, number, 1.0 * number, MUTEX, owner)}
-        sampled.add(1.0 * number, waits)
-        sampled.add(number + 0.5 + number / 10_000, waits)
+    for sleep_key in range(3000):
+        owner = SyncObject(Kind.MUTEX, 0x1000, 1000 + sleep_key)
+        waits = {100: SampledWait(100, 1, sleep_key, 1.0 * sleep_key, MUTEX, owner)}
+        sampled.add(1.0 * sleep_key, waits)
+        sampled.add(sleep_key + 0.5 + sleep_key / 10_000, waits)
         sampled.forget_threads({1}, {100, 1000}, set())
     (lock,) = sampled.locks.values()
     assert len(lock.blame) < 1100
@@ -308,33 +308,33 @@ def test_of_many_owners_that_ended_those_waited_for_most_are_told() -> None:
 def test_a_thread_that_waits_on_differs_in_its_times_alone() -> None:
     sampled, stack = WaitEstimator(), 1 << 33
     resolver = Resolver(os.getpid())
-    picture = SamplingBuilder(resolver, sampled, lambda id_: (), lambda wait: ())
+    builder = SamplingBuilder(resolver, sampled, lambda id_: (), lambda wait: ())
     asleep = Sample(100, 100, 1, "worker", "S", 0.25, 0.0, None, 1, 10.0)
     holder = Sample(101, 101, 2, "holder", "S", 0.5, 0.0, None, 1, 10.0)
     samples, waits = {101: holder, 100: asleep}, {100: wait(100, 1, 10.0)}
-    for number in range(5):
-        now = 10.0 + 0.5 * number
+    for sleep_key in range(5):
+        now = 10.0 + 0.5 * sleep_key
         sampled.add(now, waits)
-        waiter, other = picture.threads(samples, waits, {100: stack}, now, 0.5)
+        waiter, other = builder.threads(samples, waits, {100: stack}, now, 0.5)
         assert waiter.waiting_for is not None
         waits_for = waiter.waiting_for
         assert (waits_for.lock, waits_for.kind, waits_for.stack) == (1, Kind.MUTEX, stack)
         assert (waits_for.duration_s, waits_for.holders) == (now - 10.0, (101,))
-        assert waiter.wait_s == ({Kind.MUTEX: now - 10.0} if number else {})
+        assert waiter.wait_s == ({Kind.MUTEX: now - 10.0} if sleep_key else {})
         assert waiter.cpu_s == 0.25
         assert [held.lock for held in other.holds] == [1]
-        if number:
+        if sleep_key:
             assert waiter.time is not None
             assert other.time is not None
             assert (waiter.wait_share, waiter.time.contended, waiter.cpu_share) == (1.0, 1.0, 0.0)
             assert other.time.other == 1.0
         sampled.add(now + 0.01, waits)
-        again, _ = picture.threads(samples, waits, {}, now + 0.01, 0.5, again=True)
+        again, _ = builder.threads(samples, waits, {}, now + 0.01, 0.5, is_recheck=True)
         assert again.waiting_for is not None
         assert again.waiting_for.stack == 0
     moved = asleep._replace(cpu_s=0.35, seq=2)
     sampled.add(12.5, {})
-    waiter, other = picture.threads({100: moved, 101: holder}, {}, {}, 12.5, 0.5)
+    waiter, other = builder.threads({100: moved, 101: holder}, {}, {}, 12.5, 0.5)
     assert waiter.time is not None
     assert (waiter.waiting_for, waiter.cpu_share) == (None, pytest.approx(0.2))
     assert waiter.time.contended == pytest.approx(waiter.wait_share)
@@ -344,21 +344,21 @@ def test_a_thread_that_waits_on_differs_in_its_times_alone() -> None:
 
 def test_a_lock_that_nobody_waits_for_is_the_same_object_until_something_of_it_changes() -> None:
     sampled, resolver = WaitEstimator(), Resolver(os.getpid())
-    picture = SamplingBuilder(resolver, sampled, lambda id_: (), lambda wait: ())
+    builder = SamplingBuilder(resolver, sampled, lambda id_: (), lambda wait: ())
     at, seen = 10.0, list[Lock]()
     for waits in ({100: wait(100, 1, 10.0)}, {}, {}, {}):
         sampled.add(at, waits)
-        seen += picture.locks(waits, at, 0.5)
+        seen += builder.locks(waits, at, 0.5)
         at += 0.5
     assert [len(lock.waiters) for lock in seen] == [1, 0, 0, 0]
     assert [lock.rates.wait for lock in seen] == [0.0, 0.5, 0.0, 0.0]
     assert seen[2] is seen[3]
     sampled.forget_threads({1}, {101}, {101})
-    (lock,) = picture.locks({}, at, 0.5)
+    (lock,) = builder.locks({}, at, 0.5)
     assert [(blame.tid, blame.wait_s) for blame in lock.blame] == [(0, 0.25)]
     waits = {100: wait(100, 2, at)}
     sampled.add(at, waits)
-    (lock,) = picture.locks(waits, at, 0.5)
+    (lock,) = builder.locks(waits, at, 0.5)
     assert (lock.contended, lock.waiters) == (2, (100,))
     resolver.close()
 
@@ -374,8 +374,8 @@ def test_sums_of_short_waits_are_right_within_their_error() -> None:
             at = begin + chance.expovariate(50)
             waits.append((begin, at))
         sampled = WaitEstimator()
-        for number in range(1000):
-            now = number / 100
+        for sleep_key in range(1000):
+            now = sleep_key / 100
             found = [seq for seq, (begin, end) in enumerate(waits) if begin <= now < end]
             sampled.add(now + 1.0, {100: wait(100, found[0], 0.0)} if found else {})
         true_s = sum(max(0.0, min(end, 9.99) - begin) for begin, end in waits)

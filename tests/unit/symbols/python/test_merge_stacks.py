@@ -22,7 +22,7 @@ from locktop.collector.model import (
     Wait,
 )
 from locktop.collector.sources.preload.stack_table import CUT
-from locktop.collector.sources.probes.python_stacks import FIRST_ID, PythonStacks
+from locktop.collector.sources.probes.python_stacks import FIRST_ID, PythonStacks, WaitKeys
 from locktop.collector.symbols.python.frame_reader import PythonFrame, PythonReader, Runs
 from locktop.collector.symbols.python.merge_stacks import merged, runs_python
 
@@ -160,11 +160,23 @@ class Looks:
         self.stacks = PythonStacks(cast(PythonReader, self.reader), Stacks().of)
         self.last = snapshot()
 
+    def annotated(self, taken: Snapshot, waits: WaitKeys) -> Snapshot:
+        """Return a snapshot with the merged stacks filled in."""
+        draft = taken.draft()
+        self.stacks.merge(draft, waits)
+        return draft.snapshot()
+
+    def resolved(self, waits: WaitKeys, again: WaitKeys | None = None) -> Snapshot:
+        """Return a snapshot with all merged stacks that can be had."""
+        draft = snapshot().draft()
+        self.stacks.merge_all(draft, waits, lambda: waits if again is None else again)
+        return draft.snapshot()
+
     def scan(self, seq: int | None, stack: int = STACK) -> list[str]:
         """Return the functions of the thread's stack."""
         waits = {} if seq is None else {TID: (1, seq)}
         self.stacks.begin(lambda: waits)
-        self.last = self.stacks.shown(snapshot(stack), waits)
+        self.last = self.annotated(snapshot(stack), waits)
         (thread,) = self.last.threads
         assert thread.waiting_for is not None
         assert self.last.deadlocks[0].cycle[0].stack == thread.waiting_for.stack
@@ -216,8 +228,8 @@ def test_an_answer_that_comes_while_waits_are_read_is_too_new(scans: Looks) -> N
     scans.scan(1)
     scans.stacks.begin(dict)
     scans.reader.ready = ANSWER
-    shown = scans.stacks.shown(snapshot(), {TID: (1, 1)})
-    assert set(shown.stacks) == {STACK}
+    annotated = scans.annotated(snapshot(), {TID: (1, 1)})
+    assert set(annotated.stacks) == {STACK}
     assert scans.scan(1) == PYTHON, "the next look may use it"
 
 
@@ -227,11 +239,11 @@ def test_of_a_lock_without_a_name_brief_waits_are_read_at_once(scans: Looks) -> 
     def scan(seq: int, before: int) -> bool:
         """Whether the wait is known in a look before which there was another one."""
         scans.stacks.begin(lambda: {TID: (1, before)})
-        scans.last = scans.stacks.shown(snapshot(lock=nameless), {TID: (1, seq)})
+        scans.last = scans.annotated(snapshot(lock=nameless), {TID: (1, seq)})
         return FIRST_ID in scans.last.stacks
 
     assert not scan(1, 1)
-    assert (scans.reader.asked, scans.stacks.asks_for_another_scan) == (0, True)
+    assert (scans.reader.asked, scans.stacks.wants_another_scan) == (0, True)
     scans.reader.ready = ANSWER
     assert not scan(3, 2), "it was over before it was read"
     assert not scans.stacks.learned
@@ -242,7 +254,7 @@ def test_of_a_lock_without_a_name_brief_waits_are_read_at_once(scans: Looks) -> 
         scans.reader.ready = {}
         assert not scan(seq, seq)
     assert scans.reader.asked == 16, "not for ever"
-    assert not scans.stacks.asks_for_another_scan
+    assert not scans.stacks.wants_another_scan
 
 
 def test_of_one_with_a_name_they_are_not(scans: Looks) -> None:
@@ -288,15 +300,15 @@ def test_where_nothing_is_python_nothing_is_asked(scans: Looks) -> None:
 
 def test_one_look_alone_waits_for_the_answer(scans: Looks) -> None:
     scans.reader.ready = None
-    stacks, waits = scans.stacks, {TID: (1, 1)}
+    waits = {TID: (1, 1)}
 
     def answer(timeout_s: float = 0.0) -> Any:
         return ANSWER if scans.reader.asking else None
 
     scans.reader.answer = answer  # type: ignore[method-assign]
-    assert FIRST_ID in stacks.resolved(snapshot(), waits, lambda: waits).stacks
+    assert FIRST_ID in scans.resolved(waits).stacks
     other: dict[int, tuple[int, int]] = {TID: (1, 2)}
-    assert FIRST_ID + 1 not in stacks.resolved(snapshot(), other, lambda: waits).stacks
+    assert FIRST_ID + 1 not in scans.resolved(other, waits).stacks
 
 
 def test_an_answer_to_an_older_question_is_of_the_waits_of_then(scans: Looks) -> None:
@@ -304,9 +316,9 @@ def test_an_answer_to_an_older_question_is_of_the_waits_of_then(scans: Looks) ->
     scans.scan(1)
     waits = {TID: (1, 2)}
     scans.reader.answer = lambda timeout_s=0.0: None  # type: ignore[method-assign, assignment]
-    assert set(scans.stacks.resolved(snapshot(), waits, lambda: waits).stacks) == {STACK}
+    assert set(scans.resolved(waits).stacks) == {STACK}
     scans.reader.answer = lambda timeout_s=0.0: ANSWER  # type: ignore[method-assign, assignment]
-    assert set(scans.stacks.resolved(snapshot(), waits, lambda: waits).stacks) == {STACK}
+    assert set(scans.resolved(waits).stacks) == {STACK}
 
 
 @pytest.mark.parametrize(
