@@ -1,8 +1,8 @@
-"""The model: what one scan of a process showed, as plain immutable data.
+"""The model: plain immutable data that one scan of a process showed.
 
-The model does not know where the data came from (a preloaded process, /proc, a recording) or who
-draws it. Times are seconds as floats, addresses are ints, ids are ints. ``None`` means "not
-measured". A ``Snapshot`` may be handed to another thread; it never changes.
+The model knows neither its source (a preloaded process, /proc, a recording) nor its viewer. Times
+are seconds (float). Addresses and ids are ints. ``None`` means "not measured". A ``Snapshot`` never
+changes, so threads may share a snapshot.
 """
 
 from locktop.collector.model.findings import (

@@ -1,4 +1,4 @@
-"""Findings: deadlocks, lock orders, misuses, patterns; and events of the flight recorder."""
+"""Findings (deadlocks, lock orders, misuses, patterns) and the records of the flight recorder."""
 
 from __future__ import annotations
 
@@ -12,72 +12,78 @@ class DeadlockEdge(Struct, frozen=True, gc=False):
 
     tid: int
     waits_for: int  # lock id
-    held_by: int  # tid; 0 where nobody is left who could end the wait
-    stack: int  # of this thread's wait
-    site: int  # where held_by took the lock: return address, 0 unknown
-    how: BlockReason = BlockReason.HELD  # held_by stands in its way
-    pid: int = 0  # that tid belongs to, 0: the process looked at
+    held_by: int  # tid; 0: no thread is left that could end the wait
+    stack: int  # id of the stack of this thread's wait
+    site: int  # return address of the call in which ``held_by`` took the lock; 0: unknown
+    how: BlockReason = BlockReason.HELD  # why ``held_by`` blocks this thread
+    pid: int = 0  # process of ``tid``; 0: the watched process
 
     @property
     def behind(self) -> bool:
-        """Whether ``held_by`` does not hold it yet: it waits to write and goes first."""
+        """Whether ``held_by`` does not hold the lock yet: it waits to write and goes first."""
         return self.how is BlockReason.BEHIND
 
 
 class Deadlock(Struct, frozen=True, gc=False):
-    """A cycle in the wait-for graph that two looks showed unchanged; or one thread alone, which
-    waits for what nobody is left to give."""
+    """A cycle in the wait-for graph that two readings showed unchanged.
+
+    The cycle may be one thread alone, if no thread is left that could end its wait.
+    """
 
     certain: bool
-    since_s: float  # how long ago the cycle closed: the shortest wait in it, seconds
+    since_s: float  # seconds since the cycle closed: the shortest wait of the cycle
     cycle: tuple[DeadlockEdge, ...]
-    doubt: str = ""  # why it is not certain
-    stuck: tuple[int, ...] = ()  # tids that wait for the cycle to go on, in order
-    is_lower_bound: bool = False  # since_s: it had closed already when it was looked for first
+    doubt: str = ""  # why the deadlock is not certain
+    stuck: tuple[int, ...] = ()  # ids of the threads that wait for the cycle, in order
+    #: ``since_s`` is a lower bound: the cycle had closed before the first scan
+    is_lower_bound: bool = False
 
 
 class OrderEdge(Struct, frozen=True, gc=False):
-    """``to`` was taken, or waited for, while ``from_`` was held."""
+    """A thread took ``to``, or waited for it, while the thread held ``from_``."""
 
     from_: int  # lock id
     to: int  # lock id
-    tid: int  # of a thread that did so, which may have ended since
-    stack: int  # where ``to`` was taken
-    site: int = 0  # where ``from_`` had been taken: return address, 0 unknown
+    tid: int  # id of such a thread, which may have ended since
+    stack: int  # id of the stack where ``to`` was taken
+    site: int = 0  # return address of the call that took ``from_``; 0: unknown
     shared: bool = False  # ``to`` was wanted for reading
     from_shared: bool = False  # ``from_`` was held for reading
 
 
 class OrderCycle(Struct, frozen=True, gc=False):
-    """A cycle in the lock order: a potential deadlock. Each edge's ``to`` is the next one's
-    ``from_``; each edge is another thread's, all of which could have been there at once."""
+    """A cycle in the lock order: a potential deadlock.
+
+    Each edge's ``to`` is the next edge's ``from_``. Each edge belongs to another thread. All these
+    threads could have been there at one time.
+    """
 
     locks: tuple[int, ...]
     edges: tuple[OrderEdge, ...]
     confidence: Confidence = Confidence.HIGH
-    why: str = ""  # what is not known, where the confidence is not high
-    #: Where no such cycle of locks was seen, only one of classes (analysis/lock_classes.py): their
-    #: names. There an edge's ``to`` and the next one's ``from_`` may be two locks of one class.
+    why: str = ""  # what is unknown, if the confidence is not high
+    #: Names of the lock classes (analysis/lock_classes.py), if only classes form the cycle. Then an
+    #: edge's ``to`` and the next edge's ``from_`` may be two locks of one class.
     classes: tuple[str, ...] = ()
 
 
 class Event(Struct, frozen=True, gc=False):
-    """A contended acquisition, or a wait, that ended (from the flight recorder)."""
+    """A contended acquisition or a wait that ended, from the flight recorder."""
 
     tid: int
     lock: int
     kind: Kind
-    ago_s: float  # since the wait began
+    ago_s: float  # seconds since the wait began
     wait_s: float
     hold_s: float | None
     stack: int
-    holder: int  # tid when the wait began, 0 unknown
+    holder: int  # id of the holder when the wait began; 0: unknown
     site: int
     timed_out: bool
 
 
 class Mark(Struct, frozen=True, gc=False):
-    """What a thread of the program said, and when (locktop_mark)."""
+    """A text that a thread of the program recorded (locktop_mark)."""
 
     tid: int
     ago_s: float
@@ -85,24 +91,24 @@ class Mark(Struct, frozen=True, gc=False):
 
 
 class Misuse(Struct, frozen=True, gc=False):
-    """What the program did with a lock against the rules, at one place."""
+    """A forbidden use of a lock at one call site."""
 
     kind: MisuseKind
     lock: int  # id
-    tid: int  # who did it first
-    #: tid of who had it then, 0 unknown (HELD_AT_FORK: a thread of the parent); TWO_MUTEXES: id of
-    #: the other mutex.
+    tid: int  # thread id of the first such use
+    #: Thread id of the holder at that time; 0: unknown. HELD_AT_FORK: a thread of the parent.
+    #: TWO_MUTEXES: id of the other mutex.
     other: int
-    stack: int  # KEPT_AT_END: one frame, where it was taken
-    count: int  # RELEASED_OTHERS: at least
-    ago_s: float  # since the first time
+    stack: int  # KEPT_AT_END: one frame, where the lock was taken
+    count: int  # how often; RELEASED_OTHERS: a lower bound
+    ago_s: float  # seconds since the first such use
 
 
 class Pattern(Struct, frozen=True, gc=False):
-    """One that was seen."""
+    """One pattern of contention that the scan shows."""
 
     name: PatternName
-    lock: int  # id; 0: no single lock's
-    tids: tuple[int, ...]  # of those it is seen by
-    evidence: str  # the figures that tell it
+    lock: int  # id; 0: no single lock
+    tids: tuple[int, ...]  # ids of the threads that show it
+    evidence: str  # the figures that show it
     advice: str  # one sentence

@@ -1,4 +1,4 @@
-"""Functions that only take a lock for somebody: the frame further out tells whose lock it is."""
+"""The choice of the frame that stands for a stack: functions that only wrap a lock are skipped."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from locktop.collector.model import Frame
 _WRAPPERS = (
     "std::", "__gthread", "__gnu_cxx::", "boost::", "absl::", "AbslInternal", "folly::", "tbb::",
     "pthread_", "__pthread_", "___pthread_", "sem_", "__GI_",
-    "runtime.futex", "runtime.note", "runtime.lock", "runtime.mPark",  # of Go
+    "runtime.futex", "runtime.note", "runtime.lock", "runtime.mPark",  # Go
 )  # fmt: skip
 _WRAPPER_MODULES = ("libc.so", "libpthread", "libstdc++", "libc++", "libgomp", "libomp")
 
 
 def innermost_own_frame(frames: Iterable[Frame]) -> Frame | None:
-    """Return the innermost frame that is not a wrapper's; None where there is none.
+    """Return the innermost frame that is not a wrapper; None if there is none.
 
-    One without a name too, for the named ones further out are somebody else's. What belongs to no
-    file cannot be called anything.
+    A frame without a function name counts too, because the named frames further out belong to other
+    code. A frame without a function and without a file cannot be named, so it does not count.
     """
     own = (
         frame

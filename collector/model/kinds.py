@@ -1,4 +1,4 @@
-"""What is waited for, and how threads, waits and findings are classified: the enumerations."""
+"""The enumerations: kinds of lock, states of threads, classes of findings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What is waited for; the value is the word in JSON and on the screen."""
+    """The kind of a waited-for object. The value is the word in JSON and on the screen."""
 
     MUTEX = "mutex"
     RWLOCK = "rwlock"
@@ -19,86 +19,87 @@ class Kind(StrEnum):
     FUTEX = "futex"
     CUSTOM = "custom"
 
-    # Enum's own is written in Python, and kinds are looked up some thousand times in every look.
+    # The hash of Enum is Python code, and each scan looks up kinds some thousand times.
     __hash__ = str.__hash__
 
 
-#: Kinds whose wait is contention unless a rule says otherwise (rules.py): somebody
-#: holds what the waiter wants.
+#: Kinds whose waits are contention unless an idle rule says otherwise (analysis/idle/rules.py): a
+#: thread holds the lock that the waiter wants.
 CONTENTION_KINDS = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.ONCE, Kind.CUSTOM})
 
-#: Kinds that no thread holds: somebody posts or signals them.
+#: Kinds without a holder: other threads post or signal them.
 SIGNALLED_KINDS = frozenset({Kind.SEM, Kind.COND})
 
 
 class BlockReason(StrEnum):
-    """How a thread stands in the way of one that waits; the value is the word in JSON."""
+    """Why a thread blocks another one. The value is the word in JSON."""
 
-    HELD = "held"  # it has the lock
-    BEHIND = "behind"  # it does not hold it yet: it waits to write and goes first
-    GOT = "got"  # sem: it got it and has not posted it
+    HELD = "held"  # it holds the lock
+    BEHIND = "behind"  # it waits to write and goes first; it does not hold the lock yet
+    GOT = "got"  # semaphore: it acquired the semaphore and has not posted it
     RUNS = "runs"  # once: it runs the routine
     LIVES = "lives"  # join: it has not ended
-    ABSENT = "absent"  # barrier: it has not come
-    SIGNALS = "signals"  # sem, cond: it posts or signals it
-    ABANDONED = "abandoned"  # it has ended, with the lock
+    ABSENT = "absent"  # barrier: it has not arrived
+    SIGNALS = "signals"  # semaphore, condition: it posts or signals the object
+    ABANDONED = "abandoned"  # it ended while it held the lock
 
 
 class ThreadState(StrEnum):
-    """What a thread does now."""
+    """The state of a thread at the time of the scan."""
 
     RUNNING = "running"  # on a CPU
-    RUNNABLE = "runnable"  # wants a CPU
-    WAITING = "waiting"  # blocked: its wait is contention
+    RUNNABLE = "runnable"  # ready, but without a CPU
+    WAITING = "waiting"  # blocked in contention
     IDLE = "idle"  # waits for work: condition variable, semaphore, join, barrier, sleep, poll
-    OTHER = "other"  # disk, stopped, not known
+    OTHER = "other"  # disk, stopped, or unknown
 
 
 class ActivityState(StrEnum):
-    """What the holder of a lock does."""
+    """The state of the holder of a lock."""
 
-    WAITING = "waiting"  # for another lock, or for something else that the library knows of
+    WAITING = "waiting"  # for another lock or another object that the library observes
     BLOCKED = "blocked"  # in a system call, or in the kernel for another reason
-    RUNNING = "running"  # on a CPU, or wants one
+    RUNNING = "running"  # on a CPU, or ready to run
     STOPPED = "stopped"  # by a signal or a tracer
-    ENDED = "ended"  # and never gave it back
+    ENDED = "ended"  # the thread ended and never released the lock
     UNKNOWN = "unknown"
 
 
 class Confidence(StrEnum):
-    """How sure it is that a potential deadlock can come about."""
+    """How likely a potential deadlock can become a real one."""
 
-    HIGH = "high"  # the same locks, by threads that could have met
-    MEDIUM = "medium"  # if one thing is so that cannot be known
-    LOW = "low"  # if several are, or one that often is not
+    HIGH = "high"  # the same locks, by threads that could have run at one time
+    MEDIUM = "medium"  # one condition for the deadlock is unknown
+    LOW = "low"  # several conditions are unknown, or one that seldom holds
 
 
 class MisuseKind(StrEnum):
-    """What pthreads does not allow; the value is the word in JSON."""
+    """Uses of locks that pthreads forbids. The value is the word in JSON."""
 
-    RELEASED_OTHERS = "released_others"  # given back by one thread while another had it
-    RELEASED_FREE = "released_free"  # given back while nobody had it
-    TAKEN_AGAIN = "taken_again"  # asked for by the thread that has it, and is not recursive
+    RELEASED_OTHERS = "released_others"  # released by one thread while another held the lock
+    RELEASED_FREE = "released_free"  # released while no thread held the lock
+    TAKEN_AGAIN = "taken_again"  # acquired by its own holder, though the lock is not recursive
     DESTROYED_HELD = "destroyed_held"
-    DESTROYED_WAITED = "destroyed_waited"  # while it was waited for
-    TWO_MUTEXES = "two_mutexes"  # waits for a condition with different mutexes at one time
-    KEPT_AT_END = "kept_at_end"  # the thread ended and still had it
-    HELD_AT_FORK = "held_at_fork"  # by another thread of the parent: nobody gives it back here
+    DESTROYED_WAITED = "destroyed_waited"  # destroyed while a thread waited
+    TWO_MUTEXES = "two_mutexes"  # threads wait for one condition with different mutexes
+    KEPT_AT_END = "kept_at_end"  # the thread ended while it held the lock
+    #: held by another thread of the parent: no thread of the child releases it
+    HELD_AT_FORK = "held_at_fork"
 
 
 class PatternName(StrEnum):
-    """A shape of contention that is known (docs/patterns.md); the value is the word in JSON."""
+    """A known shape of contention (docs/patterns.md). The value is the word in JSON."""
 
-    CONVOY = "convoy"  # handing it on takes longer than what is done under it
-    SERIALISED = "serialised"  # by one lock
-    THUNDERING_HERD = "thundering_herd"  # many are woken where one is enough
-    STARVED_WRITER = "starved_writer"  # by readers that come later
-    LONG_HOLD = "long_hold"  # with a system call inside
-    FALSE_IDLE = "false_idle"  # whoever would give them work waits for a lock
+    CONVOY = "convoy"  # the hand-over takes longer than the critical section
+    SERIALISED = "serialised"  # one lock serialises the threads
+    THUNDERING_HERD = "thundering_herd"  # many threads wake where one is enough
+    STARVED_WRITER = "starved_writer"  # readers that arrive later overtake a writer
+    LONG_HOLD = "long_hold"  # a hold with a system call inside
+    FALSE_IDLE = "false_idle"  # idle threads, while their producer waits for a lock
     OVERSUBSCRIBED = "oversubscribed"  # more threads than CPUs
-    HIGH_RATE = "high_rate"  # taken very often, without contention
+    HIGH_RATE = "high_rate"  # acquired very often, without contention
 
     @property
     def words(self) -> str:
-        """As it is said."""
+        """The name with blanks, for sentences."""
         return self.value.replace("_", " ")

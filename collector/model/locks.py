@@ -9,7 +9,7 @@ from locktop.collector.model.threads import ThreadActivity
 
 
 class WaitStack(Struct, frozen=True, gc=False):
-    """Where waits for one lock came from; an exact counter."""
+    """The call stack of waits for one lock, as an exact counter."""
 
     stack: int
     count: int
@@ -18,71 +18,76 @@ class WaitStack(Struct, frozen=True, gc=False):
 
 
 class Blame(Struct, frozen=True, gc=False):
-    """Wait time charged to a holder and where it took the lock."""
+    """Wait time that is charged to a holder and to the call site where the holder took the lock."""
 
-    tid: int  # 0: threads that ended; with a site of 0: nobody, or nobody that is known
-    site: int  # return address of the acquiring call, 0 unknown
+    tid: int  # thread id; 0: threads that ended, or with a site of 0 no known holder
+    site: int  # return address of the acquiring call; 0: unknown
     wait_s: float
-    through: int = 0  # id of the lock that the holder waited for itself meanwhile, 0: none
+    through: int = 0  # id of the lock that the holder itself waited for meanwhile; 0: none
 
     @property
     def holder(self) -> tuple[int, int, int]:
-        """Who it is charged to."""
+        """The thread, call site and further lock that the time is charged to."""
         return self.tid, self.site, self.through
 
     @property
     def nameless(self) -> str:
-        """What to call the holder where it is no thread that can be named, else ""."""
+        """The text for a holder that is no thread with a name; "" for a thread with a name."""
         if self.tid:
             return ""
         return "threads that ended" if self.site else "no holder known"
 
 
 class LockRates(Struct, frozen=True, gc=False):
-    """One lock in the last interval, per second of it."""
+    """One lock in the last interval, per second of the interval."""
 
     acquisitions: float = 0.0
     contended: float = 0.0
-    wait: float = 0.0  # seconds waited, by all threads together, per second
+    wait: float = 0.0  # seconds waited by all threads together, per second
     hold: float = 0.0  # seconds held per second
     signals: float = 0.0
-    unheld: float = 0.0  # of ``wait``, while nobody had it or nobody is known to
+    unheld: float = 0.0  # the part of ``wait`` in which no thread is known to have held the lock
 
 
 class Lock(Struct, frozen=True, gc=False):
-    """One lock since the process started."""
+    """One lock. All counters cover the time since the process started."""
 
     id: int
     address: int
     kind: Kind
-    name: str  # given by the program, else data symbol, else where contended, else address
+    #: given by the program, else the data symbol, else the contended function, else the address
+    name: str
     acquisitions: int
     contended: int
     trylock_failed: int
-    wait_s: float  # waits that are going on included
+    wait_s: float  # seconds waited by all threads, with the waits that go on
     wait_max_s: float
-    hold_s: float  # exact where hold_timed == acquisitions, else scaled up
+    hold_s: float  # seconds held: exact if hold_timed == acquisitions, else scaled up
     hold_timed: int
-    hold_max_s: float  # of the holds that were timed
+    hold_max_s: float  # seconds, of the timed holds
     holders: tuple[int, ...]  # tids
-    waiters: tuple[int, ...]  # tids, the longest wait first
-    wait_stacks: tuple[WaitStack, ...]  # most wait first
+    waiters: tuple[int, ...]  # thread ids, the longest wait first
+    wait_stacks: tuple[WaitStack, ...]  # the longest total wait first
     blame: tuple[Blame, ...] = ()
-    signals: int = 0  # sem: posts; cond: signals and broadcasts; by threads of this process
-    unheard: int = 0  # cond: of these, at least, those for which nobody waited
+    #: by threads of this process: posts of a semaphore, signals and broadcasts of a condition
+    signals: int = 0
+    unheard: int = 0  # condition: a lower bound of the signals without a waiter
     destroyed: bool = False
     rates: LockRates = LockRates()
-    recursive: bool = False  # its holder may take it again
-    writers_first: bool = False  # an rwlock whose readers queue behind a writer that waits
-    foreign_releases: bool = False  # released by threads that did not hold it: holders may be wrong
-    generation: int = 0  # how often its address was initialised again
-    first_value: int = -1  # sem: what it was initialised to, -1 unknown
-    freed_at_exit: bool = False  # mutex: the kernel frees it when its owner ends (robust, PI)
-    used_as_lock: bool = False  # sem: only threads that had got it have posted it, as far as known
-    idle: bool = False  # all that is known of its waits is that they were for work
-    idle_s: float = 0.0  # of wait_s, in waits for work
-    wait_error_s: float = 0.0  # of wait_s where it was sampled: one standard deviation
+    recursive: bool = False  # its holder may acquire it again
+    writers_first: bool = False  # rwlock: readers queue behind a waiting writer
+    #: a thread that did not hold the lock released it: holders may be wrong
+    foreign_releases: bool = False
+    generation: int = 0  # how often a lock was initialised again at the address
+    first_value: int = -1  # semaphore: the initial value, -1 unknown
+    #: mutex: the kernel frees it when its owner ends (robust, priority inheritance)
+    freed_at_exit: bool = False
+    #: semaphore: as far as known, only threads that acquired it posted it
+    used_as_lock: bool = False
+    idle: bool = False  # all known waits were for work
+    idle_s: float = 0.0  # the part of ``wait_s`` in waits for work
+    wait_error_s: float = 0.0  # sampled: one standard deviation of ``wait_s``, in seconds
     holder_activity: ThreadActivity | None = (
-        None  # where others wait for it and it is known who has it
+        None  # activity of a holder, if threads wait and a holder is known
     )
-    type: str = ""  # futex: what the functions of its waiters say it is, as "Rust Mutex"
+    type: str = ""  # futex: the type by the functions of its waiters, as "Rust Mutex"

@@ -14,24 +14,24 @@ from locktop.collector.model.threads import Thread, UnobservedWait
 
 
 class Process(Struct, frozen=True, gc=False):
-    """The process looked at."""
+    """The watched process."""
 
     pid: int
     comm: str
     cmdline: tuple[str, ...]
     exe: str
     started_at: str  # ISO 8601, UTC
-    cpu_share: float = 0.0  # cores used in the last interval
+    cpu_share: float = 0.0  # CPUs used in the last interval, 1.0 is one CPU
     rss_bytes: int = 0
-    cpus: int = 0  # that it may run on, 0 unknown
+    cpus: int = 0  # number of CPUs that the process may use; 0: unknown
 
 
 class Contents(Struct):
-    """What a snapshot holds, finished or not.
+    """The fields of a snapshot, finished or not.
 
     ``threads`` are in order of tid. ``locks`` are sorted by wait, then contended, then
-    acquisitions, most first; idle locks come last. ``stacks`` maps each stack id used here to its
-    frames, innermost first. A frame whose name is still being looked up has an empty ``function``.
+    acquisitions, most first; idle locks come last. ``stacks`` maps each used stack id to its
+    frames, innermost first. A frame has an empty ``function`` while the resolver works on its name.
     ``sites`` maps return addresses to the innermost frame that is no wrapper (model/frames.py).
     """
 
@@ -39,39 +39,40 @@ class Contents(Struct):
     host: str
     source: str  # "preload", "proc", "recording"
     duration_s: float  # seconds observed
-    interval_s: float  # since the snapshot before, what rates and shares refer to
+    interval_s: float  # seconds since the last snapshot; rates and shares refer to this interval
     process: Process
     threads: tuple[Thread, ...]
     locks: tuple[Lock, ...]
     deadlocks: tuple[Deadlock, ...] = ()
-    lock_order: tuple[OrderCycle, ...] = ()  # the surest first, of these the shortest
-    lock_order_suppressed: int = 0  # left out, for a suppression file says that they cannot be
-    #: Left out too, for it is not known whether their locks are the same ones throughout.
+    lock_order: tuple[OrderCycle, ...] = ()  # the highest confidence first, then the shortest cycle
+    lock_order_suppressed: int = 0  # number of cycles that a suppression file excludes
+    #: Number of cycles left out because the identity of their locks over time is unknown.
     lock_order_unproven: int = 0
     stacks: Mapping[int, tuple[Frame, ...]] = msgspec.field(default_factory=dict)
     sites: Mapping[int, Frame] = msgspec.field(default_factory=dict)
-    events: tuple[Event, ...] = ()  # the newest, newest first, at most a few hundred
-    marks: tuple[Mark, ...] = ()  # the newest, newest first, at most a hundred
-    misuses: tuple[Misuse, ...] = ()  # the first one first
+    events: tuple[Event, ...] = ()  # a few hundred at most, newest first
+    marks: tuple[Mark, ...] = ()  # a hundred at most, newest first
+    misuses: tuple[Misuse, ...] = ()  # oldest first
     patterns: tuple[Pattern, ...] = ()  # in the order of PatternName
-    lost_events: int = 0  # since the process started, as far as known
-    unobserved_waiters: tuple[int, ...] = ()  # tids that wait in a futex unknown to the source
-    #: What else is known of ``unobserved_waiters``, of the first ones only.
+    lost_events: int = 0  # known losses since the process started
+    #: ids of threads that wait in a futex unknown to the source
+    unobserved_waiters: tuple[int, ...] = ()
+    #: Details of the first of the ``unobserved_waiters``.
     unobserved_waits: tuple[UnobservedWait, ...] = ()
-    locks_left_out: int = 0  # uncontended locks known but not in ``locks``
-    ended: bool = False  # the process is gone; the figures are its last, its threads dead
+    locks_left_out: int = 0  # known uncontended locks that are not in ``locks``
+    ended: bool = False  # the process has ended: the figures are final, all threads are dead
     level: str = "contended"  # one of launch.LEVELS, "sampled"
-    #: False: watching began later than the program; holds and waits from before are not known.
+    #: False: watching began after the program did. Earlier holds and waits are unknown.
     complete: bool = True
-    notes: tuple[str, ...] = ()  # one line each, what the user should know
-    #: By tid: the idle rule that decided its wait.
+    notes: tuple[str, ...] = ()  # messages for the user, one line each
+    #: By tid: the idle rule that classified the thread's wait.
     why: Mapping[int, str] = msgspec.field(default_factory=dict)
 
     @property
     def is_sampled(self) -> bool:
         """Whether the process was sampled from /proc.
 
-        Then acquisitions and hold times are not known, and wait times are estimates.
+        Then acquisitions and hold times are unknown, and wait times are estimates.
         """
         return self.source == "proc"
 

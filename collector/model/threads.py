@@ -1,4 +1,4 @@
-"""Threads: what they wait for, what they hold, what they do, where their time went."""
+"""Threads: their waits, holds, activity and use of time."""
 
 from __future__ import annotations
 
@@ -10,112 +10,122 @@ from locktop.collector.model.kinds import ActivityState, Kind, ThreadState
 
 
 class Wait(Struct, frozen=True, gc=False):
-    """A wait that is going on."""
+    """A wait that goes on."""
 
     lock: int  # id
     kind: Kind
-    duration_s: float  # how long already, seconds
-    holders: tuple[int, ...]  # tids, as far as known
-    stack: int  # id of the waiter's stack, 0 unknown; of this wait alone from 2**32 on
+    duration_s: float  # seconds so far
+    holders: tuple[int, ...]  # ids of the known holders
+    #: id of the waiter's stack, 0 unknown; from 2**32 on the id belongs to this wait alone
+    stack: int
     site: int  # return address of the waiting call
-    seq: int  # differs for each wait of a thread
-    timed: bool = False  # gives up by itself
-    shared: bool = False  # wants an rwlock for reading
-    holder_seen: int = 0  # tid that owned the lock when the wait began, 0 unknown
-    pshared: bool = False  # another process may end it
-    awaits: int = 0  # join: tid of the thread whose end is awaited, 0 unknown
-    parties: int = 0  # barrier: how many it lets go at once
-    idle: bool = False  # for work, not because somebody holds the lock: no contention
-    is_lower_bound: bool = False  # for_s: it had begun already when it was seen first
+    seq: int  # number that differs for each wait of a thread
+    timed: bool = False  # has a timeout
+    shared: bool = False  # rwlock: the thread wants to read
+    holder_seen: int = 0  # id of the owner when the wait began; 0: unknown
+    pshared: bool = False  # another process may end the wait
+    awaits: int = 0  # join: id of the joined thread, 0 unknown
+    parties: int = 0  # barrier: number of threads that it releases together
+    idle: bool = False  # waits for work: no contention
+    is_lower_bound: bool = False  # the wait had begun before the first scan that showed it
 
 
 class UnobservedWait(Struct, frozen=True, gc=False):
-    """A wait in a futex call that the kernel shows and the library does not see: it is compiled
-    into the program or inside the C library, or began before anything was watched."""
+    """A wait in a futex call that the kernel shows and the library does not observe.
+
+    The call is compiled into the program, or lies inside the C library, or began before the library
+    watched the thread.
+    """
 
     tid: int
-    address: int = 0  # of the futex, 0 unknown
-    name: str = ""  # of the variable that it is, "" if none is known
-    duration_s: float | None = None  # how long at least, as the looks saw it; None unknown
+    address: int = 0  # address of the futex, 0 unknown
+    name: str = ""  # name of the variable at the address, "" unknown
+    #: lower bound in seconds, from the scans that showed the wait; None unknown
+    duration_s: float | None = None
     stack: int = 0  # id, 0 unknown
-    type: str = ""  # what its functions say is waited for, as "OpenMP lock"
-    idle: bool | None = None  # for work, as a rule says of its functions; None: none does
-    why: str = ""  # that rule
+    type: str = ""  # type of the object by the functions of the stack, as "OpenMP lock"
+    #: whether an idle rule says that the wait is for work; None: no rule applies
+    idle: bool | None = None
+    why: str = ""  # name of that rule
 
 
 class LockUse(Struct, frozen=True, gc=False):
-    """What a thread did at a lock that nobody owns."""
+    """The use that a thread made of an object without an owner."""
 
     lock: int  # id
-    acquisitions: int  # sem: how often it got it; cond, barrier: waits that returned
-    signals: int = 0  # sem: posts; cond: signals and broadcasts
+    acquisitions: int  # semaphore: acquisitions; condition, barrier: waits that returned
+    signals: int = 0  # semaphore: posts; condition: signals and broadcasts
 
 
 class Held(Struct, frozen=True, gc=False):
-    """A lock that a thread holds now."""
+    """A lock that a thread holds."""
 
     lock: int  # id
     site: int  # return address of the acquiring call
-    duration_s: float | None  # seconds held, None where this hold is not timed
+    duration_s: float | None  # seconds held; None: this hold is not timed
     depth: int = 0  # recursive acquisitions beyond the first
     shared: bool = False
 
 
 class TimeSplit(Struct, frozen=True, gc=False):
-    """Where the wall clock of a thread went in the last interval: shares of it, 0..1, that add up
-    to 1. analysis/time_split.py says what goes where two of them overlap."""
+    """The wall clock time of a thread in the last interval, as shares 0..1 that add up to 1.
 
-    cpu: float = 0.0  # on a CPU, spinning for a lock too
-    runnable: float = 0.0  # wanted a CPU and had none
-    contended: float = 0.0  # asleep, for a lock
-    idle: float = 0.0  # asleep, for work: waits that the library sees
+    analysis/time_split.py says where overlapping times count.
+    """
+
+    cpu: float = 0.0  # on a CPU, with the time that the thread spins for a lock
+    runnable: float = 0.0  # ready to run, without a CPU
+    contended: float = 0.0  # asleep, in contention
+    idle: float = 0.0  # asleep, in observed waits for work
     disk: float = 0.0  # asleep, for a block device
-    other: float = 0.0  # asleep for anything else, stopped, and what of the others is not known
-    #: Those of the above of which not all is known: what is missing there lies in ``other``.
+    other: float = 0.0  # asleep for another reason, stopped, or unknown
+    #: Names of the shares that are not fully known; the missing time is part of ``other``.
     unknown: tuple[str, ...] = ()
 
 
 class Switches(Struct, frozen=True, gc=False):
-    """How often a thread lost its CPU, and moved to another one, since it began."""
+    """How often a thread lost its CPU or changed its CPU, since the thread began."""
 
-    voluntary: int  # it went to sleep
-    involuntary: int  # another one was put in its place
-    migrations: int | None  # None where the kernel does not tell
+    voluntary: int  # the thread went to sleep
+    involuntary: int  # the kernel gave the CPU to another thread
+    migrations: int | None  # None: the kernel does not count them
 
 
 class PerfCounter(Struct, frozen=True, gc=False):
     """One event that the processor or the kernel counts for a thread."""
 
-    name: str  # as perf-list(1) has it
+    name: str  # name of the event in perf-list(1)
     unit: str  # "s" for times, "" for counts
-    total: float | None  # since counting began; None: not counted
-    per_s: float = 0.0  # in the last interval
-    why: str = ""  # why it is not counted, or what the figure leaves out
+    total: float | None  # since the counting began; None: not counted
+    per_s: float = 0.0  # per second, in the last interval
+    why: str = ""  # why the event is not counted, or what the figure leaves out
 
 
 class PerfCounters(Struct, frozen=True, gc=False):
-    """Those of one thread, counted since it was asked for."""
+    """The counters of the followed thread."""
 
     duration_s: float  # seconds
     counters: tuple[PerfCounter, ...]
 
 
 class ThreadActivity(Struct, frozen=True, gc=False):
-    """What a thread does at this moment, as the kernel tells it."""
+    """The activity of a thread at the time of the scan, as the kernel shows it."""
 
     tid: int
     doing: ActivityState
-    call: str = ""  # blocked: the system call's name; "" where there is none, or it may not be seen
-    what: str = ""  # the call with what it is about, as far as known: "write(7 -> /var/lib/x/wal)"
-    duration_s: float = 0.0  # blocked: how long, as the looks saw it, seconds
-    stack: int = 0  # id of its stack, 0 unknown
-    stack_age_s: float = 0.0  # 0: it has that stack now; else it was seen asleep so, so long ago
-    cpu: float | None = None  # running: share of the last interval that it was on a CPU
-    is_lower_bound: bool = False  # for_s: it was in its call already when it was asked first
+    #: blocked: name of the system call; "" without a call, or if locktop may not see the call
+    call: str = ""
+    what: str = ""  # the call with its known arguments: "write(7 -> /var/lib/x/wal)"
+    duration_s: float = 0.0  # blocked: seconds, from the scans that showed the call
+    stack: int = 0  # id of the stack, 0 unknown
+    #: 0: current stack; else the seconds since the thread slept with that stack
+    stack_age_s: float = 0.0
+    cpu: float | None = None  # running: share of the last interval on a CPU
+    is_lower_bound: bool = False  # ``duration_s``: the call had begun before the first query
 
 
 class Thread(Struct, frozen=True, gc=False):
-    """One thread; the figures cover its life, ``*_share`` and rates the last interval."""
+    """One thread. Counters cover its life; ``*_share`` and rates cover the last interval."""
 
     tid: int
     name: str
@@ -123,31 +133,33 @@ class Thread(Struct, frozen=True, gc=False):
     state: ThreadState
     waiting_for: Wait | None
     holds: tuple[Held, ...]
-    wait_s: Mapping[Kind, float]  # a wait that is going on included
+    wait_s: Mapping[Kind, float]  # seconds of waits by kind, with the wait that goes on
     cpu_s: float
     acquisitions: int
     contended: int
-    #: Of the last interval spent waiting, 0..1: waits that are over by their kind, the one that is
-    #: going on by what it is.
-    wait_share: float = 0.0  # in contention
-    idle_share: float = 0.0  # in the other waits
-    cpu_share: float = 0.0  # of the last interval on a CPU, 0..1
-    #: At semaphores, conditions and barriers that somebody waits for now; None: not all is known.
+    #: Shares 0..1 of the last interval in waits. A finished wait counts by its kind, the current
+    #: wait by its classification.
+    wait_share: float = 0.0  # share in contention
+    idle_share: float = 0.0  # share in all other waits
+    cpu_share: float = 0.0  # share on a CPU
+    #: Uses of the semaphores, conditions and barriers that a thread waits for; None: not all are
+    #: known.
     uses: tuple[LockUse, ...] | None = ()
-    #: Whether, if there are such, it has signalled conditions or posted what it had not got.
+    #: Whether the thread signalled conditions, or posted semaphores that it had not acquired. False
+    #: if no thread waits for such an object.
     signals: bool = False
-    pid: int = 0  # of another process that shares locks with the one looked at
-    #: None in the first look and for a dead thread.
+    pid: int = 0  # process id of a peer process that shares locks; 0: the watched process
+    #: None in the first scan and for a dead thread.
     time: TimeSplit | None = None
-    #: Of threads that were asked about closely (Source.follow), and all in a look that resolves.
+    #: Of queried threads (Source.follow), and of all threads in a scan that resolves names.
     switches: Switches | None = None
-    counters: PerfCounters | None = None  # of the thread that is followed
-    #: Of those that were asked closely and wait for nothing that is told in ``waiting_for``.
+    counters: PerfCounters | None = None  # of the followed thread only
+    #: Of queried threads without a wait in ``waiting_for``.
     now: ThreadActivity | None = None
 
     @property
     def stack(self) -> int:
-        """Id of the stack of the wait that it is in, or of what it does else; 0 unknown."""
+        """Id of the stack of the current wait, else of the current activity; 0 unknown."""
         if self.waiting_for is not None:
             return self.waiting_for.stack
         return self.now.stack if self.now is not None else 0
