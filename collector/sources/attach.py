@@ -10,21 +10,26 @@ from locktop.collector.sources.base import Source
 if TYPE_CHECKING:
     from locktop.collector.analysis.idle.rules import Rules
 
-#: A process that has just begun may not have come to load the library yet.
+#: Seconds: a process younger than the first may still load the library; the pause between tries.
 _YOUNG_S, _AGAIN_S = 0.5, 0.02
 
 
 def attach(
     pid: int, rules: Rules | None = None, *, only_exact: bool = False, stop_threads: bool = False
 ) -> Source:
-    """Return the source for a process. ``rules`` tell its waits apart, without them those that come
-    with locktop.
+    """Return the source for a process.
 
-    A process that runs with the library is watched exactly, any other one is sampled from outside,
-    but for where ``only_exact`` asks for the library. With ``stop_threads`` a thread is stopped for
-    a moment where its call stack cannot be known otherwise.
-    Raises LocktopError when there is no such process, it may not be looked at, or its shared memory
-    is damaged.
+    A process with the library is watched exactly. Any other process is sampled.
+
+    Args:
+        pid: the process.
+        rules: classify its waits; None: the rules that come with locktop.
+        only_exact: fail for a process without the library.
+        stop_threads: stop a thread for a moment, if its call stack cannot be known otherwise.
+
+    Raises:
+        LocktopError: there is no such process, locktop may not see the process, or its shared
+            memory is damaged.
     """
     from locktop.collector.sources.discover import NotPreloadedError
     from locktop.collector.sources.preload.source import PreloadSource

@@ -1,4 +1,4 @@
-"""Where snapshots come from: one interface for a live process, a sampled one, a recording."""
+"""The interface of all sources of snapshots: a live process, a sampled process, a recording."""
 
 from __future__ import annotations
 
@@ -11,54 +11,82 @@ from locktop.collector.model import Kind, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class OngoingWait:
-    """A wait that goes on, as little of it as tells whether it is worth a look."""
+    """A wait that goes on, with the few facts that decide whether a scan is worth while."""
 
     lock: int  # id
     kind: Kind
-    duration_s: float  # how long already, seconds
-    seq: int  # differs for each wait of a thread
-    holds: bool  # whether the waiting thread holds anything itself
-    idle: bool | None = None  # for work, as the rules have it; None: a look with all names tells
+    duration_s: float  # seconds so far
+    seq: int  # number that differs for each wait of a thread
+    holds: bool  # whether the waiting thread holds a lock itself
+    #: whether the idle rules call it a wait for work; None: only a scan with all names knows
+    idle: bool | None = None
 
 
 class Source(Protocol):
-    """Something that can be looked at again and again."""
+    """A process or a recording that gives one snapshot after the other."""
 
     def scan(self, resolve: bool = False) -> Snapshot:
-        """Return what there is to see now; with ``resolve`` wait for all names.
+        """Take a snapshot.
 
-        After the target has ended, ``ended`` is set and the figures are the final ones; of a killed
-        target with who waited for what and who held what, by threads that are dead. Later looks
-        give the same again. Raises LocktopError when it can no longer be looked at.
+        After the target has ended, ``ended`` is set and the figures are final. The snapshot of a
+        killed target keeps its waits and holds, of dead threads. Later scans return the same
+        snapshot.
+
+        Args:
+            resolve: whether to wait for all names.
+
+        Raises:
+            LocktopError: locktop can no longer read the target.
         """
         ...
 
     def waits(self) -> Mapping[int, OngoingWait] | None:
-        """Return by tid the waits that go on now, in far less time than a look takes. None where
-        only a look can tell, as when the target has ended."""
+        """Return the waits that go on, by tid, in far less time than a scan takes.
+
+        Returns:
+            the waits; None if only a scan can show them, as after the end of the target.
+        """
         ...
 
     def hurry(self) -> None:
-        """Wait for names no longer: a look under way, and each one after it, has those that are
-        known by then. For a handler of signals."""
+        """Stop waiting for names.
+
+        The current scan and all later scans use the names that are known by then. A signal handler
+        may call this method.
+        """
         ...
 
     def follow(self, tid: int, locks: Collection[int] | None = None) -> None:
-        """Ask more of one thread in each look from the next one on (Thread.switches,
-        Thread.counters and Thread.now), 0: of none; and only of those that hold these ``locks``, by
-        id, where in the code they are (ThreadNow.stack), None: of all holders. A look with all
-        names asks of all anyway. May be called from another thread than the one that looks, and
-        waits for nothing."""
+        """Query more about one thread from the next scan on.
+
+        The followed thread gets Thread.switches, Thread.counters and Thread.now. A scan with all
+        names queries all threads anyway. Another thread than the scanning one may call this method.
+        The method never blocks.
+
+        Args:
+            tid: the thread; 0: none.
+            locks: ids of the locks whose holders get a stack (ThreadActivity.stack); None: all
+                locks.
+        """
         ...
 
     def set_level(self, name: str) -> str:
-        """Set how much the library does in the target: one of launch.LEVELS.
+        """Set how much the library records in the target.
 
-        Returns the level before. May be called from another thread than the one that looks; waits
-        for a look that is under way. Raises LocktopError where it cannot be set.
+        Another thread than the scanning one may call this method. The method waits for the current
+        scan.
+
+        Args:
+            name: one of launch.LEVELS.
+
+        Returns:
+            the level before.
+
+        Raises:
+            LocktopError: the level cannot be set.
         """
         ...
 
     def close(self) -> None:
-        """Let go of the target."""
+        """Release the target."""
         ...

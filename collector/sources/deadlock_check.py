@@ -1,4 +1,4 @@
-"""The check for deadlocks that both sources share: two readings, and the kernel in between."""
+"""The deadlock check of both sources: two readings, and a query of the kernel in between."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from locktop.collector.analysis import deadlocks, wait_for_graph
 from locktop.collector.analysis.wait_for_graph import Waits
 from locktop.collector.model import Deadlock
 
-#: Given the suspects and what the first reading shows, asks the kernel. Returns the suspects that
-#: are left, and the tids of those that were awake, or alive though they should have ended.
+#: Queries the kernel about the suspects and the deadlocks of the first reading. Returns the
+#: remaining suspects. Also returns the ids of awake threads, and of living threads that should have
+#: ended.
 KernelQuery = Callable[[Waits, Sequence[Deadlock]], tuple[Waits, Set[int]]]
 
 
@@ -20,9 +21,9 @@ def check(
 
     Args:
         first: the waits of the first reading.
-        ask_kernel: asked between the readings, only where the first one shows a deadlock.
+        query_kernel: called between the readings, only if the first reading shows a deadlock.
         read_again: given the suspects, returns the waits of the second reading.
-        doubt: why no deadlock of this process is certain; "" where nothing speaks against it.
+        doubt: why no deadlock of this process is certain; "" without such a reason.
     """
     found = deadlocks.found(first)
     suspects = wait_for_graph.of(first, found)

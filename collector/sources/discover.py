@@ -1,4 +1,4 @@
-"""Finding and opening a process's shared memory, and saying why when there is none."""
+"""The search for a process's shared memory, and the reason if there is none."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ERRNO = re.compile(r"\(errno (\d+)\)$")
 _LEFT_OUT = "LOCKTOP_CHILDREN leaves out this child of a watched process"
 _ELSEWHERE = "set LOCKTOP_DIR to a directory that it may write to"
 _MAKE_ROOM = "make room there (or set LOCKTOP_DIR to a directory that has it)"
-#: By what the library gives as the error (native/src/shm/file.c).
+#: By the error number that the library reports (native/src/shm/file.c).
 _CURES = {
     errno.ENOSPC: _MAKE_ROOM,
     errno.EDQUOT: _MAKE_ROOM,
@@ -36,12 +36,13 @@ _CURES = {
 
 
 class NotPreloadedError(LocktopError):
-    """The process has no shared memory; ``why`` says why, and what to do."""
+    """The process has no shared memory; ``why`` holds the reason and the remedy."""
 
     def __init__(self, target: Target, why: str) -> None:
         super().__init__(f"process {target} cannot be watched: {why}")
         self.why = why
-        #: Whether it began a moment ago, and was told to load the library: that may come yet.
+        #: Whether the process is young and has the library in LD_PRELOAD: it may still load the
+        #: library.
         self.is_young = procfs.age_s(target.start_time) < _YOUNG_S and _is_to_load_it(target.pid)
 
 
@@ -53,7 +54,12 @@ def _is_to_load_it(pid: int) -> bool:
 
 
 def open_memory(target: Target) -> SharedMemory:
-    """Open and check the process's file. Raises LocktopError with the reason there is none."""
+    """Open and check the file of the process.
+
+    Raises:
+        NotPreloadedError: there is no file.
+        LocktopError: locktop cannot use the file.
+    """
     refused: LocktopError | None = None
     for path in paths(target):
         try:
@@ -68,27 +74,33 @@ def open_memory(target: Target) -> SharedMemory:
 
 
 def paths(target: Target) -> list[str]:
-    """Return where the file may be, the likeliest first."""
+    """Return the possible paths of the file, the likeliest first."""
     name = f"locktop-{target.own_pid}-{target.start_time}"
-    # The second: it executed another program as another user, who may not remove the first. The
-    # last: where it runs there is no /proc to tell when it began.
+    # The second name: the process executed a program as another user, who may not remove the first
+    # file. The last name: the process sees no /proc, so its start time is unknown there.
     names = (f"{name}-{target.uid}", name, f"locktop-{target.own_pid}-0")
     theirs = ["/dev/shm"]
     try:
         if set_there := procfs.environment(target.pid, "LOCKTOP_DIR"):
             theirs.insert(0, os.path.join("/", set_there))
     except OSError:
-        pass  # not ours; its default directory may still tell
+        pass  # locktop may not read the environment; the default directory may still have the file
     directories = [chosen] if (chosen := os.environ.get("LOCKTOP_DIR")) else []
-    # Its root may be hidden from us, and may have been ours when it made the file.
+    # locktop may not see the process's root, or the process had locktop's root when it made the
+    # file.
     for root in (f"{procfs.shared(target.pid)}/root", ""):
         directories += [root + directory for directory in theirs]
     return [os.path.join(directory, name) for directory in directories for name in names]
 
 
 def open_file(path: str, target: Target) -> SharedMemory:
-    """Open one file and check that it is this process's. Raises OSError or LocktopError."""
-    # O_NONBLOCK: a FIFO of that name must not make us wait for its writer.
+    """Open one file and check that it belongs to the process.
+
+    Raises:
+        OSError: the file cannot be opened.
+        LocktopError: the file does not belong to the process, or is damaged.
+    """
+    # O_NONBLOCK: for a FIFO of that name, open() must not wait for a writer.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
         fd = os.open(path, flags)
@@ -114,7 +126,11 @@ def open_file(path: str, target: Target) -> SharedMemory:
 
 
 def check_header(memory: SharedMemory, target: Target) -> layout.Header:
-    """Return the header of a file of ours; raises LocktopError where it differs."""
+    """Return the header of the file.
+
+    Raises:
+        LocktopError: the header does not belong to this process and this version.
+    """
     if memory.size < native.lib.LT_ARENA_OFFSET:
         raise memory.broken(f"it has {memory.size} bytes")
     header = memory.header()
@@ -140,14 +156,20 @@ def check_header(memory: SharedMemory, target: Target) -> layout.Header:
 
 
 def check_mapped(memory: SharedMemory, target: Target) -> None:
-    """Raise FileNotFoundError when the process has not mapped the file: pid and start time outlive
-    an exec, and so may the file of the program that ran before."""
+    """Check that the process has mapped the file.
+
+    Pid and start time survive an exec, and so may the file of the program before.
+
+    Raises:
+        FileNotFoundError: the process has not mapped the file.
+    """
     try:
         maps = procfs.maps(target.pid)
     except OSError:
-        maps = b""  # not ours to see
+        maps = b""  # locktop may not read the maps
     if not maps and memory.header().start_time:
-        return  # the header must do; or it has just ended, and what it left can still be read
+        # The header alone must do. Or the process has just ended, and its file can still be read.
+        return
     inode = os.fstat(memory.fd).st_ino
     name = os.path.basename(memory.path).encode()
     for line in maps.splitlines():
@@ -158,12 +180,12 @@ def check_mapped(memory: SharedMemory, target: Target) -> None:
 
 
 def not_visible_error(target: Target) -> LocktopError:
-    """Return the error for a process of which not even may be seen where its files lie."""
+    """Return the error for a process whose files locktop may not even see."""
     return _refused(target, to_trace=False)
 
 
 def not_traceable_error(target: Target) -> LocktopError:
-    """Return the error for a process that may be looked at, but not into."""
+    """Return the error for a process that locktop may see, but whose memory it may not read."""
     return _refused(target, to_trace=True)
 
 
@@ -177,13 +199,13 @@ def _not_opened(path: str, target: Target) -> LocktopError:
         owner = os.stat(path).st_uid
     except OSError:
         return not_visible_error(target)
-    # It was made before the process changed its user.
+    # The file is older than the process's change of user.
     cure = "as that user or as root" if owner else "as root"
     return LocktopError(f"{path} belongs to user {user_name(owner)}; run locktop {cure}")
 
 
 def notes(target: Target) -> tuple[str, ...]:
-    """Return what is to be said of the numbers of threads that are shown."""
+    """Return the messages about the thread ids that are shown."""
     if target.own_pid == target.pid:
         return ()
     return (
@@ -193,7 +215,7 @@ def notes(target: Target) -> tuple[str, ...]:
 
 
 def why_no_memory(target: Target) -> str:
-    """Return why the process has no shared memory, and what to do."""
+    """Return why the process has no shared memory, and the remedy."""
     try:
         maps = procfs.maps(target.pid)
     except PermissionError:
@@ -220,7 +242,7 @@ def why_no_memory(target: Target) -> str:
 
 
 def reason_left(maps: bytes) -> str:
-    """Return the reason that a library which could not start left as a mapping's name."""
+    """Return the reason of a failed start, which the library leaves as the name of a mapping."""
     for line in maps.splitlines():
         at = line.find(_REASON)
         if at >= 0:
@@ -229,14 +251,14 @@ def reason_left(maps: bytes) -> str:
 
 
 def remedy(reason: str) -> str:
-    """Return what to do about a reason that ``reason_left`` found."""
+    """Return the remedy for a reason that ``reason_left`` found."""
     found = _ERRNO.search(reason)
     cure = _CURES.get(int(found[1]), _ELSEWHERE) if found else _ELSEWHERE
     return f"{cure} and start the program again"
 
 
 def why_not_preloaded(pid: int) -> str:
-    """Return why a process without the library has none, and what to do."""
+    """Return why a process without the library has none, and the remedy."""
     try:
         reason = preloadable.why_not_preloadable(f"{procfs.shared(pid)}/exe")
         if not reason and procfs.gained_privilege(pid):
@@ -251,7 +273,7 @@ def why_not_preloaded(pid: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A process that could be looked at, as the picker and ``locktop list`` show it."""
+    """A process that locktop could watch, for the picker and ``locktop list``."""
 
     pid: int
     comm: str
@@ -259,11 +281,11 @@ class Candidate:
     user: str
     threads: int
     preloaded: bool
-    why: str  # what stands in the way; "" where nothing does
+    why: str  # the obstacle; "" without one
 
 
 def candidates() -> list[Candidate]:
-    """Return the processes that this user may look at: preloaded ones first, then by pid."""
+    """Return the processes that this user may see: preloaded ones first, then by pid."""
     check_proc()
     found = (_candidate(pid) for pid in procfs.pids() if pid != os.getpid())
     return sorted((c for c in found if c), key=lambda c: (not c.preloaded, c.pid))

@@ -1,4 +1,4 @@
-"""Python's collector of cycles, out of the way of looks."""
+"""A pause of Python's cycle collector during scans."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-#: Objects made and not let go of, before it looks among the young ones: more than a look at some
-#: thousand threads makes before it lets go of those that the look before made.
+#: Net number of new objects before the collector examines the young objects. A scan of some
+#: thousand threads makes fewer objects before it releases the objects of the last scan.
 _MIN_THRESHOLD = 100_000
 
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Hold off the collector of cycles: what a look makes has none, and to go through all that
-    lives, again and again while thousands of objects are made, takes as long as to make them."""
+    """Pause the cycle collector.
+
+    A scan makes no cycles. A scan makes thousands of objects, and the collector would examine all
+    living objects again and again meanwhile. That takes as long as the scan itself.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:

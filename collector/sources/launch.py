@@ -1,4 +1,4 @@
-"""Starting programs with the library: where it is, what the environment must hold."""
+"""The environment and the files that a program needs to start with the library."""
 
 from __future__ import annotations
 
@@ -14,13 +14,18 @@ LEVELS = ("dormant", "counting", "contended", "blocks", "all")
 def library(flavour: str = "") -> Path:
     """Return the path of liblocktop.so, or of ``liblocktop-FLAVOUR.so``.
 
-    Raises LocktopError when this installation has none.
+    Raises:
+        LocktopError: this installation has no such library.
     """
     return _installed("lib", f"liblocktop-{flavour}.so" if flavour else "liblocktop.so")
 
 
 def include_directory() -> Path:
-    """Return the directory of locktop.h. Raises LocktopError when this installation has none."""
+    """Return the directory of locktop.h.
+
+    Raises:
+        LocktopError: this installation has no such file.
+    """
     return _installed("include", "locktop.h").parent
 
 
@@ -37,7 +42,13 @@ def _installed(kind: str, name: str) -> Path:
 def preload_environment(level: str | None = None) -> dict[str, str]:
     """Return the variables that make a program load the library, beside the present ones.
 
-    What LD_PRELOAD holds already is kept. ``level`` is one of LEVELS. Raises LocktopError.
+    The present content of LD_PRELOAD is kept.
+
+    Args:
+        level: one of LEVELS; None: the library's default.
+
+    Raises:
+        LocktopError: there is no such level, or LD_PRELOAD cannot hold the library's path.
     """
     path = str(library())
     if any(character in path for character in ": ;\t\n"):
@@ -56,7 +67,8 @@ def preload_environment(level: str | None = None) -> dict[str, str]:
 def check_program(command: list[str]) -> str:
     """Return the path of the executable that ``command`` names.
 
-    Raises LocktopError when it is not found or cannot take a preloaded library.
+    Raises:
+        LocktopError: the program does not exist, or cannot take a preloaded library.
     """
     from locktop.collector.sources import preloadable
 
@@ -70,7 +82,7 @@ def check_program(command: list[str]) -> str:
 
 
 def _why_not_found(name: str) -> str:
-    """A name with a slash is a path; others are looked for in PATH, where only programs count."""
+    """A name with a slash is a path. For other names only programs in PATH count."""
     if os.path.dirname(name):
         if os.path.isdir(name):
             return f"{name} is a directory"

@@ -1,4 +1,4 @@
-"""A program that we started with the library: its output, its end, its exit status."""
+"""A program that locktop started with the library: its output, its end, its exit status."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _END_WITHIN_S = 5.0
 
 
 class EndedEarlyError(LocktopError):
-    """The program was over before it could be looked at."""
+    """The program ended before locktop could attach."""
 
 
 class LaunchedProgram:
-    """Runs a program from ``with`` to its end, or beyond it if that is wanted."""
+    """Runs a program from ``with`` to its end, or leaves it running after ``with``."""
 
     def __init__(
         self,
@@ -36,8 +36,12 @@ class LaunchedProgram:
         output: str | None = None,
         keep: bool = False,
     ) -> None:
-        """``program``: the file to run, ``command`` its arguments from the name on; ``output``:
-        path of a new file, None for a temporary one, or os.devnull; ``keep``: do not end it.
+        """Args:
+        program: the file to run.
+        command: its arguments, beginning with the name.
+        level: one of launch.LEVELS; None: the library's default.
+        output: path of a new file, os.devnull, or None for a temporary file.
+        keep: whether the program goes on after ``with``.
         """
         self._program = program
         self._command = command
@@ -50,19 +54,23 @@ class LaunchedProgram:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The process id of the program."""
         return self._process.pid
 
     @property
     def status(self) -> int:
-        """What to exit with; see `locktop run --help`."""
+        """The exit status for locktop; see `locktop run --help`."""
         code = self._process.returncode
         if self._ended_by_us or code is None:
             return 0
         return 128 - code if code < 0 else code
 
     def __enter__(self) -> Self:
-        """Start it. Raises LocktopError."""
+        """Start the program.
+
+        Raises:
+            LocktopError: the program cannot start, or the output file exists.
+        """
         self._log, self.output = _open_output(self._command[0], self._wanted_output)
         self._handlers = self._handle_end_signals()
         try:
@@ -73,7 +81,7 @@ class LaunchedProgram:
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
                 stderr=subprocess.STDOUT,
-                # Keys pressed at our screen are not for it.
+                # Keys at locktop's screen are not for the program.
                 start_new_session=True,
             )
         except OSError as error:
@@ -90,7 +98,7 @@ class LaunchedProgram:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End it, unless it is to be kept."""
+        """End the program, unless it is to be kept."""
         self._end_unless_kept()
         self._restore_handlers()
         self._close_output()
@@ -117,7 +125,7 @@ class LaunchedProgram:
         )
 
     def messages(self) -> list[str]:
-        """What the user should know at the end, one line each."""
+        """Return the messages for the user at the end, one line each."""
         lines = []
         code = self._process.returncode
         if code is None:
@@ -127,14 +135,16 @@ class LaunchedProgram:
         return lines + self.output_messages()
 
     def output_messages(self) -> list[str]:
-        """Where its output went, if there is any; after the end of ``with``."""
+        """Return the message about the output file, if there is output. Call it after the end of
+        ``with``.
+        """
         if self.output.exists() and self._wanted_output != os.devnull:
             return [f"its output is in {self.output}"]
         return []
 
     def _end_unless_kept(self) -> None:
         for number in self._handlers:
-            signal.signal(number, signal.SIG_IGN)  # it has been said
+            signal.signal(number, signal.SIG_IGN)  # the first signal is enough
         if self._process.poll() is not None or self._keep:
             return
         self._ended_by_us = True
@@ -154,8 +164,11 @@ class LaunchedProgram:
         return True
 
     def _handle_end_signals(self) -> dict[int, Any]:
-        """From now on a signal to end unwinds, so that what was started is not left behind; the
-        screen has ways of its own, but only once it is there. Gives the handlers before."""
+        """Make signals that end locktop unwind, so that the program is not left behind.
+
+        The screen handles such signals itself, but only once it is there. Returns the handlers
+        before.
+        """
         before: dict[int, Any] = {}
         for number in (signal.SIGTERM, signal.SIGHUP):
             handler = signal.getsignal(number)
@@ -165,10 +178,10 @@ class LaunchedProgram:
         return before
 
     def _leave(self, number: int, _: object) -> None:
-        # Not while it is being started: it might run already, and nobody know of it.
+        # Not while the program starts: it might run already before its process id is known.
         self._end_signal = number
         if self._may_leave:
-            # Here, for what is raised may fall into __exit__, and stop that.
+            # End the program here: the exception may hit __exit__ and interrupt it.
             self._end_unless_kept()
             raise SystemExit(128 + number)
 
@@ -182,7 +195,7 @@ class LaunchedProgram:
             self.output.unlink()
 
     def _output_end(self) -> str:
-        """The last line that it wrote: most likely why it ended."""
+        """Return the last line of the output, the most likely reason of the end."""
         if self._wanted_output == os.devnull:
             return ""
         written = self.output.read_bytes()[-400:].decode("utf-8", "replace").strip()

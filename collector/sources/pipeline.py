@@ -1,8 +1,8 @@
 """How one scan becomes one snapshot: an ordered list of stages, shared by both sources.
 
-A source makes a ``Scan`` and runs the stages below, in their order. Each stage fills its part of
-the scan's ``draft``. The draft becomes a ``Snapshot`` at the end, once. What differs between the
-sources is a method of their own: preload/scan.py, sampling/scan.py.
+A source makes a ``Scan`` and runs the stages below in their order. Each stage fills in its part of
+the scan's ``draft``. At the end the draft becomes a ``Snapshot``, once. The sources override the
+methods in which they differ: preload/scan.py, sampling/scan.py.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from locktop.collector.symbols.resolver import Resolver
 
 
 class Stage(NamedTuple):
-    """One step of a scan: a method of ``Scan``, and why it has this place in the order."""
+    """One step of a scan: a method of ``Scan``, and the reason for its place in the order."""
 
     method: str
     why: str
 
 
-#: What is observed. A first scan that is to know all names runs these again where one reading is
-#: not enough (``Scan.wants_another_reading``).
+#: Stages that observe the target. A first scan with all names repeats them, if one reading is not
+#: enough (``Scan.wants_another_reading``).
 OBSERVE = (
     Stage("read", "one reading of the target: all that follows is made of it"),
     Stage("build_threads", "locks take their waiters and holders from the same reading"),
@@ -48,23 +48,23 @@ OBSERVE = (
     Stage("classify_waits", "contention is what is left when idle waits are known"),
     Stage("find_semaphore_owners", "needs to know which semaphores are used as locks"),
 )
-#: What is asked of the kernel about what was observed; not of a process that has ended.
+#: Stages that query the kernel about the observed threads, unless the process has ended.
 PROBE = (
     Stage("probe_holders", "needs the contended locks and who holds them, semaphores too"),
     Stage("probe_unobserved_waits", "after the holders: their time for stacks is their own"),
 )
-#: What follows from all of it.
+#: Stages that draw conclusions.
 CONCLUDE = (Stage("find_patterns", "a pattern may go by what a holder does"),)
 
-#: A first scan that is to know all names is repeated at most so often, and after so long.
+#: Upper bound of the further readings in a first scan with all names.
 _MAX_MORE = 3
-#: Seconds for names: where all are wanted, and of a process that has ended.
+#: Seconds to wait for names: in a scan with all names, and for a process that has ended.
 _NAMES_S, _LAST_NAMES_S = 30.0, 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """What both sources ask of the program that the process executes now."""
+    """The probes that both sources use for the program that the process executes now."""
 
     resolver: Resolver
     native_stacks: NativeStacks
@@ -74,38 +74,38 @@ class Probes:
 
 
 class StackBudgets(NamedTuple):
-    """Seconds for call stacks that are new in a scan; later scans take the others."""
+    """Seconds that a scan spends on new call stacks. Later scans take the remaining stacks."""
 
     of_waits: float
-    of_new_waits: float  # waits that began after the scan before: most are over soon
+    of_new_waits: float  # waits that began after the last scan: most of them end soon
     of_holders: float
     of_unobserved_waits: float
 
 
 class Scan(ABC):
-    """One scan under way: what both sources do alike, and what each does in its own way."""
+    """One scan: the stages of both sources, with the methods in which the sources differ."""
 
-    #: Seconds between two readings of a first scan that is to know all names.
+    #: Seconds between two readings of a first scan with all names.
     pause_s: ClassVar[float] = 0.0
-    #: Budgets of a scan that is drawn soon, and of one that is to know all names.
+    #: Budgets of a scan for the screen, and of a scan with all names.
     budgets: ClassVar[StackBudgets]
     budgets_of_full_scan: ClassVar[StackBudgets]
 
     def __init__(self, watched: WatchedProcess, probes: Probes, resolve: bool) -> None:
         """Args:
         watched: the process.
-        probes: what is asked of its program.
-        resolve: wait for all names.
+        probes: the probes for its program.
+        resolve: whether to wait for all names.
         """
         self.watched = watched
         self.probes = probes
         self.resolve = resolve
-        self.is_stopped = False  # by a signal or a debugger: nobody holds a lock for long
+        self.is_stopped = False  # by a signal or a debugger: then a long hold says nothing
         self.has_ended = False
         self.draft: Draft
         self.stack_budgets = self.budgets_of_full_scan if resolve else self.budgets
 
-    # ---- stages that each source has in its own way ----
+    # ---- stages that differ between the sources ----
 
     @abstractmethod
     def read(self) -> None:
@@ -136,27 +136,30 @@ class Scan(ABC):
         """Fill in the threads whose waits the source does not observe."""
 
     def find_semaphore_owners(self) -> None:
-        """Fill in who has a semaphore that is used as a lock."""
+        """Fill in the owners of semaphores that the program uses as locks."""
 
     def probe_unobserved_waits(self) -> None:
-        """Ask what is known of the waits that the source does not observe."""
+        """Query the kernel about the waits that the source does not observe."""
 
     @abstractmethod
     def wait_keys(self) -> WaitKeys:
-        """Return the waits of this scan by number, also of threads that sleep in system calls."""
+        """Return the numbers of this scan's waits, also of threads that sleep in system calls."""
 
     @abstractmethod
     def read_wait_keys_again(self) -> WaitKeys:
-        """Return the same as it is at this moment."""
+        """Return the numbers of the waits of this moment."""
 
     @abstractmethod
     def rename_locks(self) -> None:
         """Fill in the names of locks that are known by now."""
 
-    # ---- stages that both do alike ----
+    # ---- stages that both sources share ----
 
     def probe_followed_thread(self) -> None:
-        """Fill in what the thread in the details does, with its counters; with names, all do."""
+        """Fill in activity and counters of the followed thread.
+
+        A scan with all names does so for all threads.
+        """
         if self.has_ended:
             return
         stacks = self.probes.native_stacks
@@ -164,7 +167,7 @@ class Scan(ABC):
         self.watched.followed_thread.annotate(self.draft, self.resolve, stacks)
 
     def frames(self, stack: int) -> tuple[Frame, ...]:
-        """Return the frames of a stack, by its id, as far as they are named; ask for the rest."""
+        """Return the frames of a stack by its id; request the names that are missing."""
         return self.probes.python.of(stack)
 
     def add_stacks(self) -> None:
@@ -179,13 +182,13 @@ class Scan(ABC):
             self.draft.sites = {**sites, **{address: site(address) for address in sites_missing}}
 
     def merge_python_stacks(self) -> None:
-        """Fill in Python's functions where they are known."""
+        """Fill in the known Python functions."""
         self.probes.python.merge(self.draft, self.wait_keys())
-        if self.probes.python.learned:  # of a wait that may be over by the next scan
+        if self.probes.python.learned:  # such a wait may be over by the next scan
             self.rename_locks()
 
     def resolve_names(self) -> None:
-        """Wait for names, and for those that only follow from them (a lock's from a stack's)."""
+        """Wait for names, and for names that follow from others (a lock's name from a stack's)."""
         if not self.resolve and not self.has_ended:
             return
         self.wait_for_names(_NAMES_S if self.resolve else _LAST_NAMES_S)
@@ -195,7 +198,7 @@ class Scan(ABC):
         self.note(*self.probes.resolver.notes(), *self.probes.python.notes())
 
     def wait_for_names(self, patience_s: float) -> None:
-        """Wait for the names of functions, then fill in all that goes by them."""
+        """Wait for the names of functions, then refresh everything that contains names."""
         self.probes.resolver.wait(patience_s)
         self.refresh_names()
 
@@ -211,7 +214,7 @@ class Scan(ABC):
         self.probes.classifier.annotate(self.draft)
 
     def probe_holders(self) -> None:
-        """Fill in what the holders of contended locks do now."""
+        """Fill in the activity of the holders of contended locks."""
         holders, stacks = self.probes.holders, self.probes.native_stacks
         stacks.begin(self.stack_budgets.of_holders)
         holders.annotate(self.draft, self.resolve)
@@ -223,22 +226,25 @@ class Scan(ABC):
         self.note(*holders.notes())
 
     def find_patterns(self) -> None:
-        """Fill in the shapes of contention that have a name."""
+        """Fill in the patterns of contention."""
         if not self.is_stopped and not self.draft.is_sampled:
             self.draft.patterns = patterns(self.draft)
 
-    # ---- the whole ----
+    # ---- the whole scan ----
 
     @property
     def wants_another_reading(self) -> bool:
-        """Whether a further reading tells more: of a Python lock, or of a semaphore's use."""
+        """Whether a further reading can name a Python lock or show the use of a semaphore."""
         return self.probes.python.wants_another_scan
 
     def run(self) -> Snapshot:
-        """Run the stages in their order and return the snapshot.
+        """Run the stages in their order.
+
+        Returns:
+            the snapshot.
 
         Raises:
-            LocktopError: the target cannot be read any more.
+            LocktopError: locktop cannot read the target any more.
             OSError: the process has ended, or locktop lacks descriptors (sampled source).
         """
         self._run(OBSERVE)
@@ -259,12 +265,12 @@ class Scan(ABC):
             run()
 
     def note(self, *notes: str) -> None:
-        """Add lines to what the user should know, each once."""
+        """Add messages for the user, each once."""
         self.draft.notes = tuple(dict.fromkeys((*self.draft.notes, *notes)))
 
 
 def merged_wait_keys(*parts: Mapping[int, tuple[int, int]]) -> WaitKeys:
-    """Return several tables of waits as one; the last one counts."""
+    """Return several tables of waits as one; for a thread in several tables the last one counts."""
     merged: dict[int, tuple[int, int]] = {}
     for part in parts:
         merged.update(part)

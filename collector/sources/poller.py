@@ -1,4 +1,4 @@
-"""Looks at a source again and again in a thread of its own."""
+"""A thread that scans a source repeatedly."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _SHORTEST_S = 0.02
 
 
 class Poller:
-    """Publishes a snapshot each ``interval_s`` seconds, later where a look takes longer.
+    """Publishes a snapshot each ``interval_s`` seconds, or later if a scan takes longer.
 
-    ``publish`` is called in the worker's thread. The interval may be changed at any time. Nothing
-    is raised there: an error ends the work with a last snapshot that carries it as a note.
+    ``publish`` runs in the poller's thread. The interval may change at any time. The thread raises
+    nothing: an error ends the work with a last snapshot that carries the error as a note.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Poller:
 
     @property
     def interval_s(self) -> float:
-        """Seconds from the start of one look to the next."""
+        """Seconds from the start of one scan to the next."""
         return self._interval_s
 
     @interval_s.setter
@@ -44,11 +44,15 @@ class Poller:
         self._wake.set()
 
     def start(self) -> None:
-        """Begin with the first look."""
+        """Begin with the first scan."""
         self._thread.start()
 
     def stop(self, timeout_s: float = 2.0) -> None:
-        """Publish nothing more; wait a moment for a look that is under way."""
+        """Publish nothing more.
+
+        Args:
+            timeout_s: how long to wait for the current scan, seconds.
+        """
         self._stopped = True
         self._wake.set()
         if self._thread.is_alive() and self._thread is not threading.current_thread():
@@ -71,7 +75,8 @@ class Poller:
             self._last = self._source.scan()
         except LocktopError as error:
             self._last = self._with_note(str(error))
-        except Exception as error:  # a fault of ours must be seen, not kill the thread in silence
+        # the user must see a fault of locktop; the thread must not end in silence
+        except Exception as error:
             self._last = self._with_note(f"locktop failed: {type(error).__name__}: {error}")
         return self._last
 
@@ -81,7 +86,7 @@ class Poller:
         return replace(self._last, ended=True, notes=(*self._last.notes, note))
 
     def _pause(self, began: float) -> None:
-        """Wait for what is left of the interval, however often it changes meanwhile."""
+        """Wait for the rest of the interval, however often the interval changes meanwhile."""
         while not self._stopped:
             self._wake.clear()
             left = began + self._interval_s - time.monotonic()

@@ -1,4 +1,4 @@
-"""Can this program take a preloaded library at all? Read from the head of its ELF file."""
+"""Whether a program can take a preloaded library, from the head of its ELF file."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _PT_INTERP = 3
 _HEADER64 = struct.Struct("=HHIQQQIHHHHHH")  # e_type .. e_shstrndx, after e_ident
 _PROGRAM64 = struct.Struct("=IIQQQQQQ")
 _MAX_HEADERS = 512
-_MAX_SCRIPT_DEPTH = 4  # the kernel follows a script's interpreter about as far
+_MAX_SCRIPT_DEPTH = 4  # the kernel follows about as many interpreters of scripts
 
 
 def is_of_32_bits(path: str) -> bool:
-    """Tell whether a file is a 32-bit program; False where it cannot be read."""
+    """Return whether a file is a 32-bit program; False if it cannot be read."""
     try:
         with open(path, "rb") as file:
             return file.read(5) == b"\x7fELF\1"
@@ -27,9 +27,11 @@ def is_of_32_bits(path: str) -> bool:
 
 
 def why_not_preloadable(path: str) -> str:
-    """Return why nothing can be preloaded into the ELF file at ``path``; "" when it can be.
+    """Return why the ELF file at ``path`` cannot take a preloaded library; "" if it can.
 
-    Raises OSError when it cannot be read, ValueError when it is no ELF file.
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: the file is no ELF file.
     """
     with open(path, "rb") as file:
         ident = file.read(16)
@@ -100,7 +102,7 @@ def _named_by_env(words: list[str]) -> str | None:
 
 
 def gains_privilege(path: str) -> bool:
-    """Tell whether running the file changes rights, for which the loader drops LD_PRELOAD."""
+    """Return whether the file changes its rights when it runs: then the loader drops LD_PRELOAD."""
     about = os.stat(path)
     if about.st_mode & stat.S_ISUID and about.st_uid != os.geteuid():
         return True
@@ -113,7 +115,11 @@ def gains_privilege(path: str) -> bool:
 
 
 def check(path: str) -> None:
-    """Raise LocktopError when the file cannot be run with a preloaded library."""
+    """Check that the file can run with a preloaded library.
+
+    Raises:
+        LocktopError: the file cannot.
+    """
     name = Path(path).name
     try:
         runner = interpreted_by(path)

@@ -1,4 +1,4 @@
-"""What stays of a process from scan to scan, whatever program it executes."""
+"""The data of a process that survives from scan to scan, whatever program the process executes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from locktop.collector.model import Snapshot
 from locktop.collector.sanitize import clean
 from locktop.collector.sources.probes.followed_thread import FollowedThread
 
-#: Of the descriptors that locktop may have, for the files of threads.
+#: Share of locktop's descriptors for the files of threads.
 _FILES_SHARE = 0.75
 
 
@@ -21,11 +21,11 @@ class WatchedProcess:
 
     def __init__(self, pid: int, files_share: float = _FILES_SHARE) -> None:
         """Args:
-            pid: the process, as locktop's own pid namespace counts.
-            files_share: of the descriptors that locktop may have, for the files of threads.
+            pid: the process, in locktop's own pid namespace.
+            files_share: share of locktop's descriptors for the files of threads.
 
         Raises:
-            LocktopError: there is no such process, or it may not be seen.
+            LocktopError: there is no such process, or locktop may not see the process.
         """
         self.target = find_process(pid)
         self.tasks = Tasks(pid, self.target.own_pid, files_share)
@@ -33,11 +33,11 @@ class WatchedProcess:
         self.figures = ProcessFigures(self.target)
         self.host = clean(socket.gethostname())
         self.last: Snapshot | None = None
-        self.scanned_at = 0.0  # time.monotonic() of the scan before
-        self.hurried = False  # wait for no names any more
+        self.scanned_at = 0.0  # time.monotonic() of the last scan
+        self.hurried = False  # do not wait for names any more
         self.followed_locks: Collection[int] | None = None  # ids; None: all
 
     def close(self) -> None:
-        """Let go of the process."""
+        """Close the files of the process."""
         self.followed_thread.close()
         self.tasks.close()
