@@ -304,7 +304,13 @@ def _candidate(pid: int) -> Candidate | None:
     if not why and not any(os.path.exists(path) for path in paths(target)):
         why = why_no_memory(target)
     return Candidate(
-        pid, target.comm, " ".join(arguments), _short_user(target.uid), threads, not why, why
+        pid=pid,
+        comm=target.comm,
+        cmdline=" ".join(arguments),
+        user=_short_user(target.uid),
+        threads=threads,
+        preloaded=not why,
+        why=why,
     )
 
 

@@ -1,9 +1,9 @@
-"""Whom a lock was waited for: what its holders are charged with, and what goes on now.
+"""The distribution of a lock's wait time over its holders.
 
-The library charges a holder when it gives the lock back, with all that was waited meanwhile
-(native blame.h). What was waited for the present holder stands in the lock's entry. The rest is
-nobody's: the lock had been given back and not been taken yet, or who held it is not known. So the
-shares of a lock add up to what was waited for it.
+The library charges a holder at the release of the lock, with all time waited meanwhile (native
+blame.h). The lock's entry holds the time waited for the present holder. The rest has no holder: the
+lock was released and not acquired yet, or its holder is unknown. So the shares of a lock add up to
+its wait time.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from locktop.collector.native import lib
 from locktop.collector.shm.layout import LockRow, Site
 
-#: tid, return address of the call that took the lock (0 unknown), id of the lock that the thread
-#: waited for itself meanwhile (0: none)
+#: Thread id. Return address of the call that took the lock, 0 unknown. Id of the lock that the
+#: thread itself waited for meanwhile, 0 none.
 Holder = tuple[int, int, int]
 
 _BITS: int = lib.LT_WAITS_BITS
@@ -29,11 +29,16 @@ def shares(
     holders: Sequence[Holder],
     addresses_of: Callable[[int], Sequence[int]],
 ) -> list[tuple[Holder, int]]:
-    """Return whom ``waited`` ticks were waited for, the most first.
+    """Return the ticks that were waited for each holder, the most first.
 
-    ``charged``: what holders are charged with; ``pending``: ticks waited for those who hold it now,
-    which is shared among them; ``addresses_of`` gives the addresses of a stack. A tid of 0 is that
-    of threads that ended; where the site is 0 too, nobody's.
+    A tid of 0 stands for ended threads; with a site of 0 too, for no known holder.
+
+    Args:
+        waited: the ticks waited in all.
+        charged: the charges of former holders.
+        pending: ticks waited for the present holders, which share them.
+        holders: the present holders.
+        addresses_of: returns the addresses of a stack.
     """
     sums: dict[Holder, int] = {}
     for charge in charged:
@@ -41,7 +46,7 @@ def shares(
         holder = charge.holder, call_site, through
         sums[holder] = sums.get(holder, 0) + charge.wait_ticks
     known = sum(sums.values())
-    if known > waited:  # the two were read one after the other
+    if known > waited:  # the two figures were read one after the other
         sums = {holder: ticks * waited // known for holder, ticks in sums.items()}
         known = sum(sums.values())
     rest = waited - known
@@ -56,9 +61,14 @@ def shares(
 
 
 def pending(row: LockRow, now: int, shift: int) -> int:
-    """Return what was waited for the lock by ``now`` (ticks) and is charged to nobody yet, in ticks
-    (struct lt_lock, ``waits``). ``shift``: lt_header.wait_shift."""
-    shift &= 63  # a stranger's word
+    """Return the ticks waited for the lock that no holder is charged with yet.
+
+    Args:
+        row: the lock, of which ``waits`` matters (struct lt_lock).
+        now: the present, in ticks.
+        shift: lt_header.wait_shift.
+    """
+    shift &= 63  # the file is not trusted
     began, count = row.waits >> _BITS, row.waits & _COUNT
     units = (count * (now >> shift) - began) & _SUM
     return units << shift if units <= _SUM >> 1 else 0

@@ -1,4 +1,4 @@
-"""From ticks and ids to the model: what the flight recorder has kept."""
+"""Builds the model's events and marks from the records of the flight recorder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RECORD_TIMEOUT: int = lib.LT_RECORD_TIMEOUT
 
 
 def event(raw: RawEvent, now: int, clock: Clock) -> Event | None:
-    """Return a record as the model has it; None when its kind is not known."""
+    """Return a record as an event of the model; None for an unknown kind of lock."""
     kind = KINDS.get(raw.kind)
     if kind is None:
         return None
@@ -32,5 +32,5 @@ def event(raw: RawEvent, now: int, clock: Clock) -> Event | None:
 
 
 def mark(raw: RawMark, now: int, clock: Clock) -> Mark:
-    """Return a mark as the model has it."""
-    return Mark(raw.tid, clock.seconds(now - raw.start), clean(raw.text))
+    """Return a record as a mark of the model."""
+    return Mark(tid=raw.tid, ago_s=clock.seconds(now - raw.start), text=clean(raw.text))

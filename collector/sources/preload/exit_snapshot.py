@@ -1,11 +1,10 @@
-"""The last look at a process that has ended: its file is still open, and says the final figures.
+"""The last scan of a process that has ended: its file is still open and holds the final figures.
 
-What is true of the end depends on how it came. A killed process left its file as it was: who waited
-for what and who held what then is shown as it was, of threads that are dead. A process that exited
-took its threads along wherever they were; those that waited for work then are no news, so nothing
-is shown as waited for or held. In both cases counters are final, a wait that was going on counts up
-to the last sign of life, rates and shares are those of the look before, and a deadlock that the
-process ended in is still told.
+A killed process left its file as it was. The snapshot shows its last waits and holds, of dead
+threads. A process that exited ended its threads anywhere, and threads that waited for work are no
+news. So its snapshot shows no waits and no holds. In both cases the counters are final. A wait that
+went on counts up to the last sign of life. Rates and shares are those of the scan before. A
+deadlock that was there at the end is kept.
 """
 
 from __future__ import annotations
@@ -23,24 +22,33 @@ from locktop.collector.shm.reader import Reading
 
 
 def last_tasks(reading: Reading, last: Snapshot | None) -> dict[int, Task]:
-    """Return the threads that lived to the end, by tid, as the kernel showed them last: the blocks
-    still in use, but for those whose thread was seen dead before."""
+    """Return the threads that lived to the end, by tid, as the kernel showed them last.
+
+    These are the blocks still in use, without the threads that a scan saw dead before.
+    """
     before = {thread.tid: thread for thread in last.threads} if last else {}
     found = {}
     for tid, raw in reading.newest.items():
         before_end = before.get(tid)
         if before_end is None:
-            found[tid] = Task(clean(raw.block.name.partition(b"\0")[0]), "", 0.0)
+            found[tid] = Task(name=clean(raw.block.name.partition(b"\0")[0]), state="", cpu_s=0.0)
         elif before_end.alive:
-            found[tid] = Task(before_end.name, "", before_end.cpu_s)
+            found[tid] = Task(name=before_end.name, state="", cpu_s=before_end.cpu_s)
     return found
 
 
 def last_sign_of_life(
     reading: Reading, recorder: event_ring.FlightRecorder, seen_alive: int
 ) -> int:
-    """Return the latest moment at which the process is known to have lived, in ticks: this look may
-    come long after. ``seen_alive``: when a look last found it so, 0 if none did."""
+    """Return the latest moment at which the process is known to have lived, in ticks.
+
+    This scan may come long after that moment.
+
+    Args:
+        reading: the last reading of the file.
+        recorder: the flight recorder.
+        seen_alive: when a scan last found the process alive; 0: no scan did.
+    """
     signs = [seen_alive, reading.header.clock0_ticks]
     for thread in reading.threads:
         signs += [entry.since for entry in thread.held]
@@ -48,15 +56,18 @@ def last_sign_of_life(
             signs.append(thread.wait.since)
     signs += [event_ring.end(event) for event in recorder.newest]
     signs += [mark.start for mark in recorder.marks]
-    # What the file says is not trusted: nobody lived after this look.
+    # The file is not trusted: the process cannot have lived after this scan.
     return max(sign for sign in signs if sign <= reading.now)
 
 
 def annotate(snapshot: Draft, reading: Reading, last: Snapshot | None) -> None:
     """Fill in the end: every thread is dead.
 
-    ``last`` is the snapshot before. It has what only /proc tells, and the threads of a process in
-    which the library watched none.
+    Args:
+        snapshot: the draft.
+        reading: the last reading of the file.
+        last: the snapshot before. Its data from /proc is kept. Its threads are kept too if the
+            library watched none.
     """
     exited = reading.header.state == lib.LT_EXITED
     threads = snapshot.threads

@@ -1,7 +1,7 @@
-"""A child that was forked while another thread of its parent had a lock: nobody gives it back.
+"""Locks that another thread of the parent held at a fork: no thread of the child releases them.
 
-The lock's own word names its owner, a thread of the parent. That it is one, and not a thread of the
-child that ended, is certain while it lives.
+The lock's own word names its owner, a thread of the parent. While that thread lives, it is certain
+that the owner is not an ended thread of the child.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from locktop.collector.linux import procfs
 from locktop.collector.model import Kind, Lock, Misuse, MisuseKind, Thread
 
-#: A lock may have a new owner whom nobody has seen yet.
+#: Seconds until a new owner of a lock is visible for certain.
 _SETTLED_S = 0.1
 _OWNED = frozenset({Kind.MUTEX, Kind.RWLOCK})
 
@@ -20,9 +20,14 @@ _OWNED = frozenset({Kind.MUTEX, Kind.RWLOCK})
 def held_at_fork(
     pid: int, forked_from: int, threads: Iterable[Thread], locks: Mapping[int, Lock]
 ) -> tuple[Misuse, ...]:
-    """Return the waits for locks that threads of the parent had when it forked ``pid``.
+    """Return the waits for locks that threads of the parent held when the parent forked.
 
-    ``forked_from``: its pid as the child saw it, 0 if it executed a program since."""
+    Args:
+        pid: the child.
+        forked_from: the parent's pid as the child saw it; 0: the child executed a program since.
+        threads: the threads of the child.
+        locks: the locks of the child, by id.
+    """
     if not forked_from:
         return ()
     threads = list(threads)
@@ -36,13 +41,24 @@ def held_at_fork(
         if not owner or owner in living or lock is None or lock.foreign_releases:
             continue
         if _is_thread_of_parent(pid, forked_from, owner):
-            kind = MisuseKind.HELD_AT_FORK
-            found.append(Misuse(kind, wait.lock, thread.tid, owner, wait.stack, 1, wait.duration_s))
+            found.append(
+                Misuse(
+                    kind=MisuseKind.HELD_AT_FORK,
+                    lock=wait.lock,
+                    tid=thread.tid,
+                    other=owner,
+                    stack=wait.stack,
+                    count=1,
+                    ago_s=wait.duration_s,
+                )
+            )
     return tuple(found)
 
 
 def _is_thread_of_parent(pid: int, forked_from: int, tid: int) -> bool:
-    """In another pid namespace the numbers are others: then it is not known."""
+    """Return whether a tid belongs to the parent; False across pid namespaces, whose numbers
+    differ.
+    """
     try:
         parent = procfs.stat(pid).parent
         return parent == forked_from and Path(f"/proc/{parent}/task/{tid}").exists()

@@ -1,5 +1,4 @@
-"""What the rules made of waits when all names were known, so that a reading of the waits alone can
-be told apart without a look."""
+"""The verdicts of the idle rules from scans with all names, so that wait_poll.py can use them."""
 
 from __future__ import annotations
 
@@ -14,15 +13,24 @@ _MAX_KEPT = 1 << 16
 
 
 class IdleCache:
-    """The verdicts, by lock and place. Where waits at one place are told apart by something else
-    (their thread, what Python runs), there is none."""
+    """The verdicts by lock and call site.
+
+    There is no verdict for a call site whose waits differ by thread or by Python function.
+    """
 
     def __init__(self) -> None:
         self._idle: dict[_Key, bool] = {}
 
     def learn(self, snapshot: Snapshot, named: bool) -> None:
-        """Take over what ``snapshot`` tells; ``named``: all names are known in it. What is known
-        already follows what any look tells: whether a semaphore is a lock shows in time."""
+        """Learn the verdicts of a snapshot.
+
+        A known verdict follows every later scan, because only time shows whether a semaphore is a
+        lock.
+
+        Args:
+            snapshot: the snapshot.
+            named: whether all names are known in the snapshot.
+        """
         if len(self._idle) > _MAX_KEPT:
             self._idle.clear()
         verdicts_by_key: dict[_Key, set[bool]] = {}
@@ -35,12 +43,12 @@ class IdleCache:
                 self._idle[key] = verdicts.pop()
 
     def idle(self, lock: int, stack: int, site: int) -> bool | None:
-        """Return whether such a wait is for work, None if only a look with all names tells."""
+        """Return whether such a wait is for work; None if only a scan with all names knows."""
         return self._idle.get((lock, stack, site))
 
 
 def _cacheable_waits(snapshot: Snapshot) -> Iterator[Wait]:
-    """The waits told by rules of their stack: not because of a deadlock, nor by what Python ran."""
+    """Yield the waits that rules of their stack classified: not deadlocks, not Python functions."""
     stuck = {edge.tid for found in snapshot.deadlocks for edge in found.cycle}
     stuck.update(tid for found in snapshot.deadlocks for tid in found.stuck)
     for thread in snapshot.threads:

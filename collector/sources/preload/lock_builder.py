@@ -1,4 +1,4 @@
-"""From ticks and ids to the model: the locks of one reading."""
+"""Builds the model's locks from the ticks and ids of one reading."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _WRITERS_FIRST = 2
 
 
 class LockBuilder:
-    """Builds the model's locks, look after look."""
+    """Builds the model's locks in each scan."""
 
     def __init__(
         self,
@@ -49,29 +49,30 @@ class LockBuilder:
         given: ProgramLockNames,
         merged: Callable[[int], tuple[Frame, ...]],
     ) -> None:
-        """``merged`` gives by tid the stack of a wait with its Python functions, if it is known."""
+        """``merged`` returns by tid a wait's stack with Python functions, if known."""
         self._clock = clock
         self._resolver = resolver
         self._given = given
         self._merged = merged
         self._names = LockNames(resolver)
-        self._going_on: dict[int, tuple[int, int]] = {}  # lock -> ticks waited, ticks held
+        #: by lock: ticks of the waits, and of the holds, that go on
+        self._ongoing: dict[int, tuple[int, int]] = {}
         self._locks: dict[int, tuple[LockRow, tuple[int, int], Lock]] = {}
         self._before = 0
 
     def of(
-        self, reading: Reading, now: Mapping[int, LockState], frames: StackFrames
+        self, reading: Reading, states: Mapping[int, LockState], frames: StackFrames
     ) -> tuple[Lock, ...]:
         """Return the locks in the order of Snapshot.locks."""
         interval_s = self._clock.seconds(reading.now - self._before) if self._before else 0.0
         self._before = reading.now
-        going_on: dict[int, tuple[int, int]] = {}
+        ongoing: dict[int, tuple[int, int]] = {}
         cache: dict[int, tuple[LockRow, tuple[int, int], Lock]] = {}
         for row in reading.rows:
-            lock = self._lock(row, now.get(row.lock), reading, interval_s, going_on, frames)
+            lock = self._lock(row, states.get(row.lock), reading, interval_s, ongoing, frames)
             if lock is not None:
                 cache[row.lock] = (row, self._names_version, lock)
-        self._going_on, self._locks = going_on, cache
+        self._ongoing, self._locks = ongoing, cache
         found = [entry[2] for entry in cache.values()]
         found.sort(key=classifier.most_wait_first)
         return tuple(found)
@@ -83,45 +84,41 @@ class LockBuilder:
     def _lock(
         self,
         row: LockRow,
-        now: LockState | None,
+        state: LockState | None,
         reading: Reading,
         interval_s: float,
-        going_on: dict[int, tuple[int, int]],
+        ongoing: dict[int, tuple[int, int]],
         frames: StackFrames,
     ) -> Lock | None:
         kind = KINDS.get(row.kind) if row.lock else Kind.MUTEX
         if kind is None or (row.lock == 0 and not row.acquisitions):
             return None
-        before = self._going_on.get(row.lock)
-        if now is None and before is None:
+        before = self._ongoing.get(row.lock)
+        if state is None and before is None:
             known = self._locks.get(row.lock)
             if known and known[0] == row and known[1] == self._names_version:
-                return known[2]  # nothing happened to it
-        now = now or NO_STATE
-        waits = [ticks for ticks, _, _ in now.waiters]
-        waiting, longest, holding = sum(waits), max(waits, default=0), now.hold_ticks
-        # The counters take every acquisition for an ended one and estimate its hold: put right.
-        holding = max(0, holding - now.holds_timed * row.hold_mean)
+                return known[2]  # the lock is unchanged
+        state = state or NO_STATE
+        waits = [ticks for ticks, _, _ in state.waiters]
+        waiting, longest, holding = sum(waits), max(waits, default=0), state.hold_ticks
+        # The counters count every acquisition as ended and estimate its hold. Correct that.
+        holding = max(0, holding - state.holds_timed * row.hold_mean)
         if waiting or holding:
-            going_on[row.lock] = (waiting, holding)
+            ongoing[row.lock] = (waiting, holding)
         wait_before, hold_before = before or (0, 0)
         sites = reading.sites.get(row.lock, ())
-        holders = now.holders or presumed(now.published, longest, self._clock)
-        # By the kind alone; collector/analysis/idle/classifier.py looks closer.
+        holders = state.holders or presumed(state.published, longest, self._clock)
+        # By the kind alone; collector/analysis/idle/classifier.py refines the result.
         idle = kind not in CONTENTION_KINDS
-        stacks = self._wait_stacks(sites, now, idle)
+        stacks = self._wait_stacks(sites, state, idle)
         seconds = self._clock.seconds
-        held = now.held or [(tid, 0, 0) for tid in holders]
-        because = self._blame(row, kind, reading, waiting, held, frames)
-        held_s = seconds(row.changed_hold_ticks + holding - hold_before)
-        if now.held and not row.changed_acquisitions and not row.foreign_releases:
-            held_s = interval_s * len(now.held)  # whoever has it had it all the while
-        earlier = self._locks.get(row.lock)
+        held = state.held or [(tid, 0, 0) for tid in holders]
+        blamed = self._blame(row, kind, reading, waiting, held, frames)
         return Lock(
             id=row.lock,
             address=row.address,
             kind=kind,
-            name=self._lock_name(row, kind, stacks, frames, [tid for _, tid, _ in now.waiters]),
+            name=self._lock_name(row, kind, stacks, frames, [tid for _, tid, _ in state.waiters]),
             acquisitions=row.acquisitions,
             contended=row.contended,
             trylock_failed=row.trylock_failed,
@@ -131,23 +128,15 @@ class LockBuilder:
             wait_max_s=seconds(max(row.wait_max, longest, _largest_mean(sites))),
             hold_s=seconds(row.hold_ticks + holding),
             hold_timed=row.hold_timed,
-            hold_max_s=seconds(max(row.hold_max, now.hold_max)),
+            hold_max_s=seconds(max(row.hold_max, state.hold_max)),
             holders=tuple(holders),
-            waiters=tuple([tid for _, tid, _ in sorted(now.waiters, reverse=True)]),
+            waiters=tuple([tid for _, tid, _ in sorted(state.waiters, reverse=True)]),
             wait_stacks=stacks,
-            blame=because,
+            blame=blamed,
             destroyed=bool(row.destroyed),
-            rates=rates.lock_rates(
-                interval_s,
-                row.changed_acquisitions,
-                row.changed_contended,
-                seconds(row.changed_wait_ticks + waiting - wait_before),
-                held_s,
-                row.changed_signals,
-                _unheld_s(because) - (_unheld_s(earlier[2].blame) if earlier else 0.0),
-            )
-            if interval_s
-            else LockRates(),
+            rates=self._rates(
+                row, state, waiting - wait_before, holding - hold_before, blamed, interval_s
+            ),
             recursive=kind is Kind.MUTEX and row.type & _TYPE_MASK == _RECURSIVE,
             writers_first=kind is Kind.RWLOCK and row.type == _WRITERS_FIRST,
             foreign_releases=bool(row.foreign_releases),
@@ -158,17 +147,43 @@ class LockBuilder:
             idle_s=wait_s if idle else 0.0,
         )
 
+    def _rates(
+        self,
+        row: LockRow,
+        state: LockState,
+        waiting: int,
+        holding: int,
+        blamed: Sequence[Blame],
+        interval_s: float,
+    ) -> LockRates:
+        """``waiting``, ``holding``: ticks by which the waits and holds that go on grew."""
+        if not interval_s:
+            return LockRates()
+        seconds, last = self._clock.seconds, self._locks.get(row.lock)
+        held_s = seconds(row.changed_hold_ticks + holding)
+        if state.held and not row.changed_acquisitions and not row.foreign_releases:
+            held_s = interval_s * len(state.held)  # its holders held it all the while
+        return rates.lock_rates(
+            interval_s,
+            row.changed_acquisitions,
+            row.changed_contended,
+            seconds(row.changed_wait_ticks + waiting),
+            held_s,
+            row.changed_signals,
+            _unheld_s(blamed) - (_unheld_s(last[2].blame) if last else 0.0),
+        )
+
     def _wait_stacks(
-        self, sites: list[Site] | tuple[()], now: LockState, idle: bool
+        self, sites: list[Site] | tuple[()], state: LockState, idle: bool
     ) -> tuple[WaitStack, ...]:
-        if not sites and not now.waiters:
+        if not sites and not state.waiters:
             return ()
         by_stack = {site.stack: [site.count, site.wait_ticks] for site in sites}
-        for ticks, _, stack in now.waiters:
-            if stack:  # not ended, so not counted yet
+        for ticks, _, stack in state.waiters:
+            if stack:  # the wait goes on, so it is not counted yet
                 by_stack.setdefault(stack, [0, 0])[1] += ticks
         found = [
-            WaitStack(stack, count, self._clock.seconds(ticks), idle)
+            WaitStack(stack=stack, count=count, wait_s=self._clock.seconds(ticks), idle=idle)
             for stack, (count, ticks) in by_stack.items()
         ]
         found.sort(key=lambda entry: (-entry.wait_s, -entry.count, entry.stack))
@@ -195,7 +210,7 @@ class LockBuilder:
             frames.addresses,
         )
         return tuple(
-            Blame(tid, site, self._clock.seconds(ticks), through)
+            Blame(tid=tid, site=site, wait_s=self._clock.seconds(ticks), through=through)
             for (tid, site, through), ticks in found
         )
 
@@ -245,6 +260,9 @@ def _unheld_s(blame: Sequence[Blame]) -> float:
 
 
 def _largest_mean(sites: list[Site] | tuple[()]) -> int:
-    """Return the largest mean of a stack's waits, ticks: a sum may be read before the maximum that
-    belongs to it, and no mean is longer than the longest wait."""
+    """Return the largest mean wait of a call stack, in ticks.
+
+    A sum may be read before its maximum. No mean is longer than the longest wait, so the mean is a
+    lower bound of the maximum.
+    """
     return max([site.wait_ticks // site.count for site in sites if site.count], default=0)

@@ -1,4 +1,4 @@
-"""The orders in which locks were taken, out of the shared memory, and what may come of them."""
+"""The observed orders of locks, read from the shared memory, and their potential deadlocks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from locktop.collector.shm.layout import LockRow
 from locktop.collector.shm.segment import GrowingArray, SharedMemory
 from locktop.collector.symbols.resolver import Resolver
 
-#: A look rests for so many times what it took.
+#: The pause after a search, as a multiple of the time that the search took.
 _REST = 20
 
 
 class LockOrders:
-    """Read anew when they changed, but for where that takes long: then less often."""
+    """The lock orders: read again when they changed, but less often if that takes long."""
 
     def __init__(self, memory: SharedMemory, resolver: Resolver) -> None:
         self._memory = memory
@@ -30,13 +30,17 @@ class LockOrders:
         self._orders: tuple[Order, ...] = ()
         self._lives: dict[int, Life] = {}
         self._changed = 0
-        self._next_reading = self._next_search = 0.0  # not before
+        self._next_reading = self._next_search = 0.0  # time.monotonic()
         self._known: tuple[object, Found] = (None, Found())
-        #: Ids of the locks that a cycle may consist of.
+        #: Ids of the locks that may be part of a cycle.
         self.locks: frozenset[int] = frozenset()
 
     def refresh(self) -> None:
-        """Read what changed since. Raises LocktopError for a damaged file."""
+        """Read the changed orders.
+
+        Raises:
+            LocktopError: the file is damaged.
+        """
         raw = self._memory.read(layout.ORDERS_CHANGED_AT, 8)
         changed = int.from_bytes(raw, layout.BYTE_ORDER)
         begun = time.monotonic()
@@ -54,8 +58,13 @@ class LockOrders:
     def potential(
         self, locks: Sequence[Lock], rows: Mapping[int, LockRow], final: bool = False
     ) -> Found:
-        """Return the potential deadlocks among ``locks``, of which ``rows`` says more: as of now,
-        if ``final``, else perhaps as of some looks ago."""
+        """Return the potential deadlocks among ``locks``.
+
+        Args:
+            locks: the locks of this scan.
+            rows: the counters of the locks, by id.
+            final: whether the result must be current; else it may come from an earlier scan.
+        """
         if not self._orders:
             return Found()
         known, found = self._known
@@ -82,8 +91,11 @@ class LockOrders:
         }
 
     def _lasts(self, row: LockRow) -> bool:
-        """A lock that a call initialised has a life that is known, and a file's data is not freed.
-        Of others it is not known when their memory became another lock's."""
+        """Return whether the life of the lock is known.
+
+        A call that initialised the lock began its life, and the data of a file is never freed. For
+        other locks it is unknown when another lock took over their memory.
+        """
         return bool(row.made_at or row.generation) or self._resolver.is_of_a_file(row.address)
 
 

@@ -1,33 +1,39 @@
-"""What goes on at each lock in one look: who has it, who waits for it."""
+"""The state of each lock in one scan: its holders and waiters, and the threads around them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from locktop.collector.linux.threads import Task, Tasks
-from locktop.collector.model import CONTENTION_KINDS
+from locktop.collector.model import CONTENTION_KINDS, LockUse
 from locktop.collector.native import lib
+from locktop.collector.shm import layout
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.kinds import kind_of
-from locktop.collector.shm.layout import HeldEntry
+from locktop.collector.shm.layout import HeldEntry, WaitBlock
 from locktop.collector.shm.reader import RawThread
 from locktop.collector.sources.preload import blame
 
-#: A lock that nobody lists for as long as this is held unlisted; for less it changes hands.
+#: Seconds: a lock that no thread lists for longer is held unlisted; for less it changes hands.
 _HAND_OVER_S = 0.1
 _HELD_SHARED: int = lib.LT_HELD_SHARED
+_KIND_SHIFT: int = lib.LT_KIND_SHIFT
+_ADDRESS: int = (1 << _KIND_SHIFT) - 1
+_SEM: int = lib.LT_KIND_SEM
+_JOIN: int = lib.LT_KIND_JOIN
+_UNOWNED_KINDS = frozenset({_SEM, lib.LT_KIND_COND, lib.LT_KIND_BARRIER})
 
 
 @dataclass(slots=True)
 class LockState:
-    """Who waits for one lock and who holds it, in ticks."""
+    """The waiters and holders of one lock, in ticks."""
 
     waiters: list[tuple[int, int, int]] = field(default_factory=list)  # ticks, tid, stack
     holders: list[int] = field(default_factory=list)
     held: list[blame.Holder] = field(default_factory=list)
-    published: list[int] = field(default_factory=list)  # holders as the waiters saw them
-    hold_ticks: int = 0  # of timed holds that go on
+    published: list[int] = field(default_factory=list)  # holders that the waiters saw
+    hold_ticks: int = 0  # of the timed holds that go on
     hold_max: int = 0
     holds_timed: int = 0
 
@@ -36,16 +42,26 @@ NO_STATE = LockState()
 
 
 def presumed(published: list[int], waited: int, clock: Clock) -> list[int]:
-    """Return who has a lock that nobody lists, of the holders that its waiters saw: it was taken
-    before the library looked, or it changes hands just now. Only in the first case have all waiters
-    seen the same owner, and for longer than a change takes. ``waited``: the longest, ticks."""
+    """Return the holders of a lock that no thread lists, from the holders that its waiters saw.
+
+    Either a thread took the lock before the library watched, or the lock changes hands just now.
+    Only in the first case all waiters saw the same owner, and for longer than a change takes.
+
+    Args:
+        published: the holders that the waiters saw.
+        waited: the longest wait, ticks.
+        clock: converts ticks.
+    """
     lasts = waited > clock.ticks(_HAND_OVER_S)
     return published if lasts and len(published) == 1 else []
 
 
 def forget_former_owners(now: Mapping[int, LockState], tasks: Tasks, clock: Clock) -> None:
-    """A thread that was woken for a lock may not run for long where the machine is busy: until
-    then nobody has the lock, whoever had it when its waiters came."""
+    """Drop the published owners of locks that have no owner now.
+
+    On a busy machine a thread that was woken for a lock may not run for long. Until then the lock
+    has no owner, whoever held it when its waiters came.
+    """
     for lock in now.values():
         longest = max((ticks for ticks, _, _ in lock.waiters), default=0)
         if (
@@ -57,22 +73,24 @@ def forget_former_owners(now: Mapping[int, LockState], tasks: Tasks, clock: Cloc
 
 
 def held_by_lock(threads: Iterable[RawThread]) -> dict[int, list[tuple[RawThread, HeldEntry]]]:
-    """Return by lock who lists it as held. Threads are read one after the other, so a lock that
-    changed hands meanwhile is listed by several; it has one owner, or readers, and the last thread
-    that was read knows best."""
+    """Return the threads that list each lock as held.
+
+    Threads are read one after the other. So several threads list a lock that changed hands
+    meanwhile. The lock has one owner, or readers; the thread that was read last is right.
+    """
     found: dict[int, list[tuple[RawThread, HeldEntry]]] = {}
     for thread in threads:
         for entry in thread.held:
             listed = found.setdefault(entry.lock, [])
             if listed and not (entry.flags & listed[-1][1].flags & _HELD_SHARED):
                 listed.clear()
-            if not listed or listed[-1][0] is not thread:  # one may read-lock it twice
+            if not listed or listed[-1][0] is not thread:  # a thread may read-lock it twice
                 listed.append((thread, entry))
     return found
 
 
 def lock_states(threads: Iterable[RawThread], tasks: Mapping[int, Task]) -> dict[int, LockState]:
-    """Return by lock what goes on at it."""
+    """Return the state of each lock that a thread holds or waits for, by lock id."""
     threads = list(threads)
     now: dict[int, LockState] = {}
     for lock, listed in held_by_lock(threads).items():
@@ -95,3 +113,56 @@ def lock_states(threads: Iterable[RawThread], tasks: Mapping[int, Task]) -> dict
             if contends and wait.holder in tasks and wait.holder not in waited.published:
                 waited.published.append(wait.holder)
     return now
+
+
+@dataclass(slots=True)
+class ScanContext:
+    """One scan: its threads by tid, the state of each lock, and the tasks that the kernel shows."""
+
+    threads: Mapping[int, RawThread]
+    locks: Mapping[int, LockState]
+    tasks: Mapping[int, Task]
+    _by_pthread: dict[int, int] | None = None
+    unowned: set[int] = field(default_factory=set)  # ids of waited-for objects without an owner
+    _holders: dict[int, tuple[int, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for raw in self.threads.values():
+            if raw.wait and raw.wait.key >> _KIND_SHIFT in _UNOWNED_KINDS:
+                self.unowned.add(raw.wait.lock)
+
+    def holders(self, lock: int) -> tuple[int, ...]:
+        """Return the living threads that list a lock as held."""
+        found = self._holders.get(lock)
+        if found is None:
+            now = self.locks.get(lock)
+            found = tuple([tid for tid in now.holders if tid in self.tasks]) if now else ()
+            self._holders[lock] = found
+        return found
+
+    def awaited(self, wait: WaitBlock) -> int:
+        """Return the living thread that a join waits for, 0 unknown."""
+        if wait.key >> _KIND_SHIFT != _JOIN:
+            return 0
+        if self._by_pthread is None:
+            self._by_pthread = {
+                raw.block.pthread: tid for tid, raw in self.threads.items() if tid in self.tasks
+            }
+        return self._by_pthread.get(wait.key & _ADDRESS, 0)
+
+    def uses(self, raw: RawThread, uses: Sequence[layout.Use]) -> tuple[LockUse, ...] | None:
+        """Return Thread.uses. ``uses``: the uses in the block of ``raw``."""
+        if not raw.uses_are_whole:
+            return None
+        wanted = [use for use in uses if use.lock in self.unowned]
+        return tuple(
+            [
+                LockUse(lock=use.lock, acquisitions=use.acquisitions, signals=use.signals)
+                for use in wanted
+            ]
+        )
+
+
+def has_signalled(uses: Iterable[layout.Use]) -> bool:
+    """Return Thread.signals."""
+    return any(use.signals > (use.acquisitions if use.kind == _SEM else 0) for use in uses)

@@ -1,8 +1,8 @@
-"""The other watched processes that share locks with this one: what their threads have and want.
+"""Other watched processes that share locks with this one: the holds and waits of their threads.
 
-A lock in shared memory has another address and another number in each process, but lies at the
-same place of the same file. Thread ids tell threads of all processes apart where all count alike:
-so only processes of one pid namespace, which is also the tool's, are put together.
+A lock in shared memory has another address and another id in each process. It lies at the same
+location of the same file. Thread ids distinguish the threads of all processes only within one pid
+namespace. So only processes of locktop's own pid namespace are combined.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from locktop.collector.symbols.memory_map import AddressSpace, parse
 _KINDS: dict[int, Kind] = {lib.LT_KIND_MUTEX: Kind.MUTEX, lib.LT_KIND_RWLOCK: Kind.RWLOCK}
 _KIND_SHIFT: int = lib.LT_KIND_SHIFT
 _ADDRESS: int = (1 << _KIND_SHIFT) - 1
-#: To go through all processes is worth while only for a wait that lasts, and not in every look.
+#: Seconds: only a lasting wait justifies a search through all processes, and not in every scan.
 _LASTING_S = 0.5
 _EVERY_S = 10.0
-#: Servers have hundreds of processes that wait for one lock.
+#: A bound, because servers have hundreds of processes that wait for one lock.
 _MAX_PEERS = 8
-#: Beyond the numbers of this process's locks.
+#: Lock ids from here on are beyond the ids of this process's locks.
 _FIRST_ID = 1 << 40
 
 
 class FileLocation(NamedTuple):
-    """Where a lock lies, the same in all processes."""
+    """The location of a lock in a file, the same in all processes."""
 
     kind: Kind
     device: str
@@ -47,18 +47,24 @@ class FileLocation(NamedTuple):
 
 
 class PeerProcesses:
-    """Those of one process, look after look."""
+    """The peers of one process, kept from scan to scan."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
         self._peers: list[_Peer] = []
         self._found_at = 0.0
         self._ids: dict[object, int] = {}
-        self.handed_over = False  # they release locks in threads that did not take them
+        self.handed_over = False  # a peer released a lock in a thread that had not acquired it
 
     def threads(self, own: Sequence[Thread], locks: Mapping[int, Lock]) -> tuple[Thread, ...]:
-        """Return the neighbours' threads; none unless one of ``own`` has waited for a while for a
-        lock that processes share. The locks have the ids of ``locks`` where they are the same."""
+        """Return the threads of the peers.
+
+        There are none unless one of ``own`` has waited for a while for a lock that processes share.
+
+        Args:
+            own: the threads of this process.
+            locks: its locks, by id; the same locks get the same ids in the peers' threads.
+        """
         if self._target.own_pid != self._target.pid or not any(map(_waits_for_others, own)):
             self.close()
             return ()
@@ -69,7 +75,9 @@ class PeerProcesses:
         if time.monotonic() - self._found_at > _EVERY_S:
             self.close()
             found_peers = _peers(
-                self._target.pid, {location[1:3] for location in locations}, _owners(own)
+                self._target.pid,
+                {(location.device, location.inode) for location in locations},
+                _owners(own),
             )
             self._peers = list(islice(found_peers, _MAX_PEERS))
             self._found_at = time.monotonic()
@@ -80,11 +88,11 @@ class PeerProcesses:
                 found += peer.threads(locations, self._ids)
                 self.handed_over |= peer.handed_over
             except (OSError, LocktopError):
-                continue  # it has ended
+                continue  # the peer has ended
         return tuple(found)
 
     def close(self) -> None:
-        """Let go of them."""
+        """Release the peers."""
         for peer in self._peers:
             peer.close()
         self._peers, self._found_at = [], 0.0
@@ -104,7 +112,7 @@ def _waits_for_others(thread: Thread) -> bool:
 def _locations(
     space: AddressSpace, own: Sequence[Thread], locks: Mapping[int, Lock]
 ) -> dict[FileLocation, int]:
-    """Return the locks that own threads have or want, and that lie in memory of several."""
+    """Return the locks in shared memory that threads of this process hold or wait for."""
     wanted = {thread.waiting_for.lock for thread in own if thread.waiting_for}
     wanted.update(entry.lock for thread in own for entry in thread.holds)
     found: dict[FileLocation, int] = {}
@@ -120,17 +128,19 @@ def _location(space: AddressSpace, kind: Kind, address: int) -> FileLocation | N
     if mapping is None or not mapping.shared or not mapping.inode:
         return None
     offset = mapping.offset + address - mapping.start
-    return FileLocation(kind, mapping.device, mapping.inode, offset)
+    return FileLocation(kind=kind, device=mapping.device, inode=mapping.inode, offset=offset)
 
 
 def _owners(own: Sequence[Thread]) -> set[int]:
-    """Return whom those that wait for what processes share saw have it."""
+    """Return the owners that the waiters for process-shared locks saw."""
     waits = [thread.waiting_for for thread in own if _waits_for_others(thread)]
     return {wait.holder_seen for wait in waits if wait and wait.holder_seen}
 
 
 def _peers(but: int, files: set[tuple[str, int]], owners: set[int]) -> Iterator[_Peer]:
-    """Return the watched processes that share one of the files, those of the owners first."""
+    """Yield the watched processes that share one of the files, beginning with the owners'
+    processes.
+    """
     pids = [pid for pid in procfs.pids() if pid != but]
     for pid in sorted(pids, key=lambda pid: not _has_one_of(pid, owners)):
         try:
@@ -141,7 +151,7 @@ def _peers(but: int, files: set[tuple[str, int]], owners: set[int]) -> Iterator[
             if any(one.shared and (one.device, one.inode) in files for one in space.mappings):
                 yield _Peer(pid, space)
         except (OSError, LocktopError):
-            continue  # not ours to see, or not there any more
+            continue  # not visible to locktop, or ended
 
 
 def _has_one_of(pid: int, tids: set[int]) -> bool:
@@ -149,7 +159,7 @@ def _has_one_of(pid: int, tids: set[int]) -> bool:
 
 
 def annotate(deadlocks: Iterable[Deadlock], peer_threads: Sequence[Thread]) -> tuple[Deadlock, ...]:
-    """Return those that stop threads of this process, with the process of each thread."""
+    """Return the deadlocks that block threads of this process, with the process of each thread."""
     pids = {thread.tid: thread.pid for thread in peer_threads}
     found = []
     for one in deadlocks:
@@ -161,7 +171,7 @@ def annotate(deadlocks: Iterable[Deadlock], peer_threads: Sequence[Thread]) -> t
 
 
 class _Peer:
-    """One other process."""
+    """One peer process."""
 
     def __init__(self, pid: int, space: AddressSpace) -> None:
         target = find_process(pid)
@@ -180,7 +190,12 @@ class _Peer:
     def threads(
         self, locations: Mapping[FileLocation, int], ids: dict[object, int]
     ) -> list[Thread]:
-        """Return its living threads; what they hold or wait for may lie in ``places``."""
+        """Return the living threads of the peer.
+
+        Args:
+            locations: the known locks, by location.
+            ids: the ids of all other locks, filled in as they appear.
+        """
         self._memory.refresh()
         self._clock.calibrate()
 
@@ -202,7 +217,12 @@ class _Peer:
                 state=ThreadState.OTHER,
                 waiting_for=self._wait(raw, lock(raw.wait.key)) if raw.wait else None,
                 holds=tuple(
-                    Held(lock(entry.key), 0, None, 0, bool(entry.flags & lib.LT_HELD_SHARED))
+                    Held(
+                        lock=lock(entry.key),
+                        site=0,
+                        duration_s=None,
+                        shared=bool(entry.flags & lib.LT_HELD_SHARED),
+                    )
                     for entry in raw.held
                 ),
                 wait_s={},
@@ -216,7 +236,7 @@ class _Peer:
         ]
 
     def _wait(self, raw: RawThread, lock: int) -> Wait | None:
-        """Of what is waited for in other ways not enough is known here."""
+        """Return the wait for a mutex or rwlock; too little is known here of other waits."""
         wait = raw.wait
         kind = _KINDS.get(wait.key >> _KIND_SHIFT) if wait else None
         if wait is None or kind is None:

@@ -1,4 +1,4 @@
-"""One scan of a preloaded process: the stages that the shared memory answers."""
+"""One scan of a preloaded process: the stages that read the shared memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from locktop.collector.sources.preload import (
     exit_snapshot,
     fork_inherited,
     peer_processes,
-    unobserved_waiters,
+    unobserved_waits,
 )
 from locktop.collector.sources.preload.lock_state import forget_former_owners, lock_states
 from locktop.collector.sources.preload.peer_processes import PeerProcesses
@@ -34,7 +34,7 @@ from locktop.collector.sources.probes.python_stacks import WaitKeys
 
 #: Seconds of one scan for the flight recorder: counters never wait for it.
 _EVENTS_BUDGET_S = 0.02
-_MAX_ROUNDS = 6  # a name that leads to another one, and that to a third, ...
+_MAX_ROUNDS = 6  # a name may lead to a second name, and that one to a third
 _DORMANT = (
     "the library is dormant: nothing is counted, and who waits and who holds is not known, until"
     " another level is set"
@@ -43,7 +43,7 @@ _WAS_DORMANT = (
     "the library was dormant for a time: what happened then is not counted, and who took a lock"
     " before that was over may not be known"
 )
-#: Kinds of lock at which a waiter may use its CPU.
+#: Kinds of lock whose waiters may use a CPU.
 _MAY_SPIN = frozenset({lib.LT_KIND_SPIN, lib.LT_KIND_CUSTOM})
 _USE_CPU = frozenset({Kind.SPIN, Kind.CUSTOM})
 _SLEEPS = "SD"
@@ -77,8 +77,8 @@ class PreloadScan(Scan):
         """Args:
         session: the program that the process executes.
         peers: other processes that share locks with this one.
-        state: the process's state letter (proc_pid_stat(5)); "" when it has ended.
-        resolve: wait for all names.
+        state: the process's state letter (proc_pid_stat(5)); "" after its end.
+        resolve: whether to wait for all names.
         """
         super().__init__(session.watched, session.probes, resolve)
         self._session = session
@@ -86,10 +86,10 @@ class PreloadScan(Scan):
         self._state = state
         self.has_ended = not state
         self.is_stopped = state in _STOPPED
-        #: Threads that wait unobserved, by tid: how often each had been put on a CPU.
+        #: Threads in unobserved waits, by tid: how often the kernel had put each on a CPU.
         self._unobserved: dict[int, int] = {}
 
-    # ---- what is read ----
+    # ---- reading ----
 
     def read(self) -> None:
         """Copy the shared memory and the kernel's view of the threads, and begin the draft."""
@@ -156,7 +156,7 @@ class PreloadScan(Scan):
         session, reading = self._session, self._reading
         bits = reading.header.notes
         if bits & lib.LT_NOTE_CONFINED:
-            bits &= ~lib.LT_NOTE_NO_ROOM  # for another reason than the size of /dev/shm
+            bits &= ~lib.LT_NOTE_NO_ROOM  # the reason is not the size of /dev/shm
         notes = [text for bit, text in _NOTES.items() if bits & bit]
         unwatched = reading.header.threads_unwatched
         if unwatched or reading.header.notes & lib.LT_NOTE_NO_THREAD_BLOCK:
@@ -244,7 +244,7 @@ class PreloadScan(Scan):
             return {}
 
     def find_lock_orders(self) -> None:
-        """Fill in potential deadlocks, perhaps those of some scans ago."""
+        """Fill in potential deadlocks, perhaps with the result of an earlier scan."""
         self._find_lock_orders(final=False)
 
     def _find_lock_orders(self, final: bool) -> None:
@@ -253,7 +253,7 @@ class PreloadScan(Scan):
         self.draft.lock_order, self.draft.lock_order_unproven = found.cycles, found.unproven
 
     def read_events(self) -> None:
-        """Fill in what the flight recorder kept, and what the program did against the rules."""
+        """Fill in the records of the flight recorder, and the misuses of locks."""
         session, reading, draft = self._session, self._reading, self.draft
         session.recorder.read(reading.threads, _EVENTS_BUDGET_S)
         recorder, clock = session.recorder, session.clock
@@ -267,7 +267,7 @@ class PreloadScan(Scan):
         )
         draft.misuses = (*session.misuses.read(reading.now), *inherited)
 
-    # ---- what follows ----
+    # ---- conclusions ----
 
     def apply_exit(self) -> None:
         """Fill in how the process ended."""
@@ -275,18 +275,18 @@ class PreloadScan(Scan):
             exit_snapshot.annotate(self.draft, self._reading, self.watched.last)
 
     def add_unobserved_waiters(self) -> None:
-        """Fill in the threads that wait in futex calls which the library does not see."""
+        """Fill in the threads that wait in futex calls which the library does not observe."""
         if self.has_ended:
             return
         session = self._session
-        waiters = unobserved_waiters.waiters(
+        waiters = unobserved_waits.find_waiters(
             self._tasks, self._reading.newest, self.watched.tasks, session.reader, session.memory
         )
         self._unobserved = {tid: self._tasks[tid].runs for tid in waiters}
-        unobserved_waiters.annotate(self.draft, waiters)
+        unobserved_waits.annotate_waiters(self.draft, waiters)
 
     def wait_for_names(self, patience_s: float) -> None:
-        """Wait until no name leads to a further one; classes of locks go by names."""
+        """Wait until no name leads to a further one; classes of locks depend on names."""
         resolver = self.probes.resolver
         for _ in range(_MAX_ROUNDS):
             resolver.wait(patience_s)
@@ -296,10 +296,10 @@ class PreloadScan(Scan):
             self.add_stacks()
             self.refresh_names()
             if self.watched.hurried or (resolver.wait(0) and resolver.version == known):
-                return  # nothing more was asked
+                return  # no further name was requested
 
     def find_semaphore_owners(self) -> None:
-        """Fill in who has a semaphore that is used as a lock."""
+        """Fill in the owners of semaphores that the program uses as locks."""
         semaphore_ownership.annotate(self.draft, self._uses)
 
     def _uses(self) -> dict[int, list[Use]]:
@@ -307,14 +307,14 @@ class PreloadScan(Scan):
         return {tid: raw.uses() for tid, raw in threads.items()}
 
     def probe_holders(self) -> None:
-        """Fill in what the holders of contended locks do now."""
+        """Fill in the activity of the holders of contended locks."""
         self.probes.native_stacks.keep_only(self.watched.tasks.living)
         super().probe_holders()
 
     def probe_unobserved_waits(self) -> None:
-        """Ask the kernel about the waits that the library does not see.
+        """Query the kernel about the waits that the library does not observe.
 
-        The first snapshot of a screen does not wait for what stacks need.
+        The first snapshot of a screen does not wait for the stacks of these waits.
         """
         probe = self._session.unobserved_waits
         self.probes.native_stacks.begin(self.stack_budgets.of_unobserved_waits)
@@ -346,9 +346,9 @@ class PreloadScan(Scan):
 
 
 def _elsewhere(doing: Mapping[int, Now], threads: Sequence[Thread]) -> set[int]:
-    """Return the tids of threads that left their wait by a jump, as out of a signal handler.
+    """Return the ids of threads that left their wait by a jump, as out of a signal handler.
 
-    Their block shows the wait until they lock or wait again.
+    The thread's block shows the wait until the thread locks or waits again.
     """
     waits = {thread.tid: thread.waiting_for for thread in threads if thread.tid in doing}
     return {

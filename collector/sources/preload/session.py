@@ -1,6 +1,7 @@
-"""All that belongs to one program of a preloaded process: its file, and what reads and asks.
+"""Everything that belongs to one program of a preloaded process: its file, readers and probes.
 
-``exec`` replaces the program, and the library replaces the file: then a new session is made.
+``exec`` replaces the program, and the library replaces the file. Then the source makes a new
+session.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class PreloadSession:
         rules: Rules | None,
         stop_threads: bool,
     ) -> None:
-        """``rules``, ``stop_threads``: see attach()."""
+        """See attach() for ``rules`` and ``stop_threads``."""
         pid = watched.target.pid
         self.watched = watched
         self.memory = memory
@@ -68,7 +69,7 @@ class PreloadSession:
         self.threads = ThreadBuilder(self.clock)
         self.locks = LockBuilder(self.clock, resolver, self.given, self._merged)
         self.claim = control.Claim(memory, self.clock)
-        self.asleep: frozenset[tuple[int, int]] = frozenset()  # stuck waits: tid, seq
+        self.asleep: frozenset[tuple[int, int]] = frozenset()  # waits in deadlocks: tid, seq
         self.seen_alive = 0  # ticks
         holders = HolderProbe(
             pid, watched.tasks, self.native_stacks, self.python, self._still_holds
@@ -82,14 +83,17 @@ class PreloadSession:
             self.hurry()
 
     def _native_frames(self, stack: int) -> tuple[Frame, ...]:
-        """Frames that the library recorded, or that were read from outside."""
+        """Return the frames of a stack that the library recorded or that a probe unwound."""
         if stack >= native_stacks.FIRST_ID:
             return self.native_stacks.frames(stack)
         return self.frames.of(stack)
 
     def _still_holds(self, holders: Collection[tuple[int, Lock]]) -> Collection[int]:
-        """Of threads and locks that they held, the ids of the locks that they hold at this
-        moment."""
+        """Return the ids of the locks that their threads hold at this moment.
+
+        Args:
+            holders: threads, each with a lock that it held.
+        """
         listed = ((lock.id, self.newest.get(tid)) for tid, lock in holders)
         held = {id_ for id_, thread in listed if thread and id_ in self.reader.holds(thread)}
         semaphores = [(tid, lock.id) for tid, lock in holders if lock.kind is Kind.SEM]
@@ -107,12 +111,12 @@ class PreloadSession:
         return self.python.of_wait(tid, self.waits)
 
     def hurry(self) -> None:
-        """Wait for no names any more. A signal handler may call this."""
+        """Stop waiting for names. A signal handler may call this method."""
         self.resolver.hurry()
         self.python.hurry()
 
     def close(self) -> None:
-        """Let go of the file, and of the claim on the process."""
+        """Release the file, and the claim on the process."""
         self.claim.close()
         self.memory.close()
         self.resolver.close()

@@ -24,7 +24,7 @@ from locktop.collector.sources.preload.scan import PreloadScan
 from locktop.collector.sources.preload.session import PreloadSession
 from locktop.collector.sources.watched_process import WatchedProcess
 
-#: A program just executed loads the library and makes its file before anything else.
+#: A program loads the library and makes its file first of all after an exec. Number of tries.
 _SCANS_AFTER_EXEC = 5
 _AFTER_EXEC_S = 0.02
 
@@ -33,7 +33,7 @@ class PreloadSource:
     """Scans one preloaded process."""
 
     def __init__(self, pid: int, rules: Rules | None = None, stop_threads: bool = False) -> None:
-        """``rules``, ``stop_threads``: see attach().
+        """See attach() for ``rules`` and ``stop_threads``.
 
         Raises:
             NotPreloadedError: the process runs without the library.
@@ -52,7 +52,7 @@ class PreloadSource:
         return PreloadSession(self._watched, memory, self._rules, self._stop_threads)
 
     def close(self) -> None:
-        """Let go of the process; a claim on it lapses by itself."""
+        """Release the process; a claim on the process expires by itself."""
         self._session.close()
         self._watched.close()
         self._peers.close()
@@ -78,12 +78,12 @@ class PreloadSource:
 
     def _scan(self, state: str, resolve: bool) -> Snapshot:
         scan = PreloadScan(self._session, self._peers, state, resolve)
-        # Names make objects that stay; all others are gone by the next scan.
+        # Objects for names stay; the next scan releases all others.
         with nullcontext() if resolve else gc_pause.paused():
             return scan.run()
 
     def _last_scan(self, resolve: bool) -> Snapshot:
-        """Read what an ended process wrote (exit_snapshot.py); else end the last snapshot."""
+        """Read the file of an ended process (exit_snapshot.py), else end the last snapshot."""
         self._session.resolver.keep_maps()
         try:
             return self._scan("", resolve)
@@ -127,14 +127,14 @@ class PreloadSource:
                 raise LocktopError(f"cannot set the level: {left.notes[-1]}")
             return control.set_level(self._session.memory, name)
 
-    # ---- is it still the process that locktop attached to? ----
+    # ---- the identity of the process and of its program ----
 
     def _state(self) -> str:
-        """Return the process's state letter as the kernel shows it, "" when it has ended."""
+        """Return the process's state letter from the kernel; "" after its end."""
         target = self._watched.target
         try:
             stat = procfs.stat(target.pid)
-            # Its first thread may have ended before the others.
+            # The first thread may have ended before the others.
             over = stat.state in "ZX" and len(procfs.tids(target.pid)) < 2
         except (OSError, ValueError):
             return ""
@@ -147,9 +147,10 @@ class PreloadSource:
             return ""
 
     def _follow_exec(self) -> Snapshot | None:
-        """Follow exec(): pid and start time stay, the library puts a new file under the name.
+        """Follow exec(): pid and start time stay, the library puts a new file under the same name.
 
-        Returns the last snapshot, ended, where the new program runs without the library.
+        Returns:
+            the last snapshot, ended, if the new program runs without the library; else None.
         """
         exe, last = self._executable(), self._watched.last
         replaced = self._session.memory.is_unlinked()
@@ -161,7 +162,7 @@ class PreloadSource:
                 last, f"the process has executed {clean(exe)}, which runs without the library"
             )
         if memory is None:
-            return None  # somebody removed the file; what is open can still be read
+            return None  # the file was removed, but the open file can still be read
         if memory.same_file(self._session.memory):
             memory.close()
             return None
@@ -172,7 +173,7 @@ class PreloadSource:
         return None
 
     def _file_after_exec(self) -> SharedMemory | None:
-        """Return the file of the program that runs now, which may take a moment to make it."""
+        """Return the file of the current program, which may take a moment to make the file."""
         for _ in range(_SCANS_AFTER_EXEC):
             try:
                 return discover.open_memory(self._watched.target)
@@ -189,5 +190,5 @@ class PreloadSource:
 
 
 def _ended(last: Snapshot, note: str) -> Snapshot:
-    """Return the last snapshot of a process that can be read no more."""
+    """Return the last snapshot of a process that locktop cannot read any more."""
     return replace(last, ended=True, notes=(*last.notes, note))

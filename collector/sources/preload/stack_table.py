@@ -1,4 +1,4 @@
-"""The stacks that a snapshot refers to: read from the file once, named by the resolver."""
+"""The recorded stacks that a snapshot refers to: read once from the file, named by the resolver."""
 
 from __future__ import annotations
 
@@ -11,12 +11,19 @@ from locktop.collector.shm import layout
 from locktop.collector.shm.segment import SharedMemory
 from locktop.collector.symbols.resolver import Resolver
 
-#: Stands at the outer end of a stack that was too deep to be kept whole.
-CUT = Frame(0, "(further callers were not kept)", None, None, "", 0)
+#: The outer end of a stack that was too deep to be recorded completely.
+CUT = Frame(
+    address=0,
+    function="(further callers were not kept)",
+    file=None,
+    line=None,
+    module="",
+    offset=0,
+)
 
 
 class StackFrames:
-    """Frames by stack id. A stack never changes once its id is out, so each is read once."""
+    """Frames by stack id. A stack never changes once its id is published, so each is read once."""
 
     def __init__(self, memory: SharedMemory, resolver: Resolver) -> None:
         self._memory = memory
@@ -25,7 +32,7 @@ class StackFrames:
         self._cut: set[int] = set()
 
     def of(self, stack: int) -> tuple[Frame, ...]:
-        """Return a stack's frames, innermost first; () for id 0 or a damaged one."""
+        """Return a stack's frames, innermost first; () for id 0 or a damaged stack."""
         if not stack:
             return ()
         frames = self._resolver.stack(stack, self.addresses(stack))
@@ -38,7 +45,7 @@ class StackFrames:
             try:
                 found = self._read(stack)
             except LocktopError:
-                found = ()  # an id that leads out of the file
+                found = ()  # the id points outside the file
             self._addresses[stack] = found
         return found
 

@@ -1,4 +1,4 @@
-"""From ticks and ids to the model: the threads of one reading."""
+"""Builds the model's threads from the ticks and ids of one reading."""
 
 from __future__ import annotations
 
@@ -28,8 +28,14 @@ from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.kinds import BY_NUMBER, KINDS, kind_of
 from locktop.collector.shm.layout import HeldEntry, WaitBlock
 from locktop.collector.shm.reader import RawThread
-from locktop.collector.sources.preload.lock_state import NO_STATE, LockState, lock_states, presumed
-from locktop.collector.sources.preload.scan_context import ScanContext, has_signalled
+from locktop.collector.sources.preload.lock_state import (
+    NO_STATE,
+    LockState,
+    ScanContext,
+    has_signalled,
+    lock_states,
+    presumed,
+)
 from locktop.collector.sources.probes.time_accounting import TimeAccounting
 
 _of_contention = itemgetter(*(n for n, kind in KINDS.items() if kind in CONTENTION_KINDS))
@@ -43,11 +49,13 @@ ThreadKey = tuple[int, int]  # tid, birth
 
 @dataclass(slots=True)
 class _ThreadCounters:
-    """What a thread has counted, in the model's units: worked out once for each RawThread, which
-    stays the same object while the thread sleeps on."""
+    """The counters of a thread in the model's units.
+
+    They are computed once for each RawThread, which stays the same object while the thread sleeps.
+    """
 
     raw: RawThread | None
-    wait_s: Mapping[Kind, float]  # of the waits that are over
+    wait_s: Mapping[Kind, float]  # of finished waits
     contention_s: float
     idle_s: float
     acquisitions: int
@@ -56,12 +64,21 @@ class _ThreadCounters:
     signals: bool  # see Thread.signals
 
 
-_NOTHING = _ThreadCounters(None, {}, 0.0, 0.0, 0, 0, [], False)
+_NOTHING = _ThreadCounters(
+    raw=None,
+    wait_s={},
+    contention_s=0.0,
+    idle_s=0.0,
+    acquisitions=0,
+    contended=0,
+    uses=[],
+    signals=False,
+)
 
 
 @dataclass(slots=True)
 class _LastScan:
-    """What the next look compares with."""
+    """The values that the next scan compares with."""
 
     counted: _ThreadCounters
     task: Task | None
@@ -69,11 +86,11 @@ class _LastScan:
     now: int  # ticks
     contention_s: float
     idle_s: float
-    spin_s: float  # of contention_s, by waiters that never sleep
+    spin_s: float  # part of contention_s, by waiters that never sleep
 
 
 class ThreadBuilder:
-    """Builds the model's threads, look after look."""
+    """Builds the model's threads in each scan."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -89,8 +106,15 @@ class ThreadBuilder:
         tasks_at_s: float,
         counts: bool,
     ) -> tuple[Thread, ...]:
-        """Return the threads in order of tid. ``tasks_at_s`` is when the tasks were read;
-        ``counts``: whether the library counts waits (it does not while it is dormant)."""
+        """Return the threads in order of tid.
+
+        Args:
+            raws: the threads of the shared memory, by tid.
+            now: the state of each lock, by id.
+            tasks: the kernel's view of the threads, by tid.
+            tasks_at_s: when the tasks were read, on the monotonic clock.
+            counts: whether the library counts waits; a dormant library does not.
+        """
         scanned: dict[ThreadKey, _LastScan] = {}
         context = ScanContext(raws, now, tasks)
         self._times.begin(tasks_at_s)
@@ -158,7 +182,15 @@ class ThreadBuilder:
             signals=signals,
             time=time,
         )
-        scanned[key] = _LastScan(counted, task, thread, now, contention_s, idle_s, spin_s)
+        scanned[key] = _LastScan(
+            counted=counted,
+            task=task,
+            thread=thread,
+            now=now,
+            contention_s=contention_s,
+            idle_s=idle_s,
+            spin_s=spin_s,
+        )
         return thread
 
     def _still_waits(
@@ -170,8 +202,10 @@ class ThreadBuilder:
         context: ScanContext,
         counts: bool,
     ) -> Thread | None:
-        """The thread if it has slept on since the look before: then little but times differs. Most
-        threads of most programs do, and to make this of what was known takes half as long."""
+        """Return the thread if it has slept since the last scan: then little but times differs.
+
+        Most threads of most programs do so. This way takes half the time.
+        """
         last, counted = before.thread, before.counted
         was = last.waiting_for
         if raw is None or raw is not counted.raw or was is None or raw.wait is None:
@@ -211,7 +245,7 @@ class ThreadBuilder:
     def waiting_threads(
         self, raws: Mapping[int, RawThread], tasks: Mapping[int, Task]
     ) -> tuple[Thread, ...]:
-        """Return all threads with their waits and what they hold and use, and nothing else."""
+        """Return all threads with nothing but their waits, holds and uses."""
         context = ScanContext(raws, lock_states(raws.values(), tasks), tasks)
         found = []
         for tid in raws.keys() | tasks.keys():
@@ -243,14 +277,16 @@ class ThreadBuilder:
         waited = zip(compress(BY_NUMBER, ticks), filter(None, ticks), strict=True)
         wait_s = {kind: self._clock.seconds(total) for kind, total in waited}
         uses = raw.uses()
+        contention_s, idle_s = rates.split(wait_s)
         return _ThreadCounters(
-            raw,
-            wait_s,
-            *rates.split(wait_s),
-            sum(_of_contention(raw.acquisitions)),
-            sum(_of_contention(raw.contended)),
-            uses,
-            has_signalled(uses),
+            raw=raw,
+            wait_s=wait_s,
+            contention_s=contention_s,
+            idle_s=idle_s,
+            acquisitions=sum(_of_contention(raw.acquisitions)),
+            contended=sum(_of_contention(raw.contended)),
+            uses=uses,
+            signals=has_signalled(uses),
         )
 
     def _name(self, key: ThreadKey, raw: RawThread | None, task: Task | None) -> str:
@@ -287,7 +323,7 @@ class ThreadBuilder:
     def _known_holders(
         self, raw: RawThread, wait: WaitBlock, context: ScanContext
     ) -> tuple[int, ...]:
-        if not wait.lock:  # it stands for many
+        if not wait.lock:  # id 0 stands for many locks
             return ()
         known = context.holders(wait.lock)
         if known:
@@ -313,7 +349,9 @@ class ThreadBuilder:
 def _uses(
     counted: _ThreadCounters, context: ScanContext
 ) -> tuple[tuple[LockUse, ...] | None, bool]:
-    """See Thread.uses and Thread.signals: of no use where nobody waits for what nobody owns."""
+    """Return Thread.uses and Thread.signals; both are empty if no thread waits for an unowned
+    object.
+    """
     if counted.raw is None or not context.unowned:
         return (), False
     return context.uses(counted.raw, counted.uses) if counted.uses else (), counted.signals

@@ -1,7 +1,12 @@
-"""Threads that wait in futex calls unknown to the library: for what, where, and since when."""
+"""Waits in futex calls that the library does not observe: which threads, for what, where, how long.
+
+Such calls are compiled into a program or a runtime (OpenMP, Go), or lie inside libc. Or the wait
+began before the library watched the thread.
+"""
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -11,27 +16,102 @@ from msgspec.structs import replace
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import Rule
 from locktop.collector.linux import futex
-from locktop.collector.linux.threads import Tasks
+from locktop.collector.linux.threads import Task, Tasks
 from locktop.collector.model import Draft, Frame, Thread, ThreadState, UnobservedWait
+from locktop.collector.shm import layout
+from locktop.collector.shm.reader import RawThread, Reader
+from locktop.collector.shm.segment import SharedMemory
 from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.symbols.resolver import Resolver
 
-#: Threads that are asked in one look, some 50 us each, and the time that a new stack takes.
+#: Threads queried in one scan, some 50 us each, and the time for a new stack.
 _MAX_QUERIED = 32
 _MAX_KEPT = 1000
 _STATES = {True: ThreadState.IDLE, False: ThreadState.WAITING, None: ThreadState.OTHER}
+#: Threads checked in one scan, some 10 us each. A thread in an observed wait needs no check.
+_MAX_CHECKED = 64
+_SEQ_AND_KEY = struct.Struct("=I4xQ")  # the head of struct lt_wait
+
+_NOTE = (
+    "some threads wait in futex calls that do not pass through the library (compiled in, as in"
+    " OpenMP and Go, or inside libc, or begun before it watched): who has what they wait for is not"
+    " known"
+)
+
+
+def find_waiters(
+    found: Mapping[int, Task],
+    newest: Mapping[int, RawThread],
+    tasks: Tasks,
+    reader: Reader,
+    memory: SharedMemory,
+) -> tuple[int, ...]:
+    """Return the threads in unobserved waits, in order of tid; of many sleepers only the first.
+
+    Args:
+        found: the kernel's view of the threads in this scan.
+        newest: the library's view of the threads in this scan.
+        tasks: reads the kernel's files of the threads.
+        reader: reads the threads' blocks again.
+        memory: the shared memory.
+    """
+    queried = [tid for tid in sorted(found) if _may_wait(found[tid], newest.get(tid))][
+        :_MAX_CHECKED
+    ]
+    blocks = {tid: newest[tid] for tid in queried if tid in newest}
+    before = {tid: _published(raw, memory) for tid, raw in blocks.items()}
+    inside = [tid for tid in queried if tasks.sleeps_in(tid).startswith("futex")]
+    # Meanwhile the library may have seen a wait begin, and even end.
+    arrived = reader.read_threads() if any(tid not in blocks for tid in inside) else {}
+    return tuple(
+        tid
+        for tid in inside
+        if (_saw_no_wait(before[tid], blocks[tid], memory) if tid in blocks else tid not in arrived)
+    )
+
+
+def annotate_waiters(snapshot: Draft, waiters: tuple[int, ...]) -> None:
+    """Mark these threads as not idle, because their waits may be for work or for a holder."""
+    if not waiters:
+        return
+    snapshot.threads = tuple(
+        replace(thread, state=ThreadState.OTHER) if thread.tid in waiters else thread
+        for thread in snapshot.threads
+    )
+    snapshot.unobserved_waiters = waiters
+    if snapshot.level != "dormant":  # a dormant library observes no wait, and another note says so
+        snapshot.notes = (*snapshot.notes, _NOTE)
+
+
+def _may_wait(task: Task, raw: RawThread | None) -> bool:
+    return task.state == "S" and (raw is None or raw.wait is None)
+
+
+def _published(raw: RawThread, memory: SharedMemory) -> tuple[int, int]:
+    """Return the sequence number of the thread's wait as the library shows it now, and its key or
+    0.
+    """
+    seq, key = _SEQ_AND_KEY.unpack(memory.read(raw.offset + layout.WAIT_AT, _SEQ_AND_KEY.size))
+    return seq, key
+
+
+def _saw_no_wait(before: tuple[int, int], raw: RawThread, memory: SharedMemory) -> bool:
+    seq, key = before
+    return not seq & 1 and not key and _published(raw, memory) == before
 
 
 class _Sleep(NamedTuple):
-    runs: int  # how often the thread had been put on a CPU before
+    runs: int  # how often the kernel had put the thread on a CPU before
     address: int  # of the futex
-    since: float  # first seen: time.monotonic()
+    since: float  # first scan that saw it: time.monotonic()
     stack: int
 
 
 class UnobservedWaitProbe:
-    """Asks about these waits, look after look: how long one has lasted is known only from the looks
-    that found it there."""
+    """Queries the kernel about these waits in each scan.
+
+    Only the scans that found a wait show how long it has lasted.
+    """
 
     def __init__(
         self,
@@ -48,12 +128,15 @@ class UnobservedWaitProbe:
         self._rules = rules
         self._sleeps: dict[int, _Sleep] = {}  # by tid
         self._waits: list[UnobservedWait] = []
-        #: By stack and name of the thread: the frames as they were named, and what they tell.
+        #: By stack and name of the thread: the named frames, and the type and rule that they imply.
         self._verdicts: dict[tuple[int, str], tuple[tuple[Frame, ...], str, Rule | None]] = {}
 
     def query(self, runs: Mapping[int, int]) -> None:
-        """Ask the kernel about threads that wait unseen. ``runs``: by tid, how often each had been
-        put on a CPU before it was found to; one that has not run since the last look is as it was.
+        """Query the kernel about threads in unobserved waits.
+
+        Args:
+            runs: by tid, how often the kernel had put each on a CPU before it was found waiting. A
+                thread that has not run since the last scan is unchanged.
         """
         before, self._sleeps = self._sleeps, {}
         self._waits = [
@@ -63,19 +146,23 @@ class UnobservedWaitProbe:
         ]
 
     def _wait(self, tid: int, runs: int, known: _Sleep | None) -> UnobservedWait | None:
-        """None where it is another sleep by now: perhaps one that the library sees."""
+        """Return None if the thread is in another sleep by now, perhaps in one that the library
+        observes.
+        """
         try:
             if known is None or known.runs != runs or not known.stack:
                 known = self._query_sleep(tid, runs, known)
         except PermissionError:
-            return UnobservedWait(tid)
+            return UnobservedWait(tid=tid)
         except OSError:
-            return None  # it ended meanwhile
+            return None  # the thread ended meanwhile
         if known is None:
             return None
         self._sleeps[tid] = known
         duration_s = time.monotonic() - known.since
-        return UnobservedWait(tid, known.address, "", duration_s, known.stack)
+        return UnobservedWait(
+            tid=tid, address=known.address, duration_s=duration_s, stack=known.stack
+        )
 
     def _query_sleep(self, tid: int, runs: int, known: _Sleep | None) -> _Sleep | None:
         call = self._tasks.call(tid)
@@ -87,12 +174,12 @@ class UnobservedWaitProbe:
             return None
         goes_on = known is not None and known.runs == runs
         since = known.since if known is not None and goes_on else time.monotonic()
-        return _Sleep(runs, wait.address, since, stack)
+        return _Sleep(runs=runs, address=wait.address, since=since, stack=stack)
 
     def annotate(self, snapshot: Draft) -> None:
-        """Fill in what ``ask`` learned, and what the functions' names say of each wait.
+        """Fill in the results of ``query``, and the meaning of the functions' names for each wait.
 
-        The stacks of these waits are added too, as far as they are named by now.
+        The known frames of the stacks of these waits are added too.
         """
         if not self._waits:
             return
@@ -111,7 +198,7 @@ class UnobservedWaitProbe:
         )
 
     def request_names(self) -> None:
-        """Request the names of the functions and futexes of the waits that ``ask`` found."""
+        """Request the names of the functions and futexes of the waits that ``query`` found."""
         for wait in self._waits:
             self._resolver.data(wait.address)
             if wait.stack:

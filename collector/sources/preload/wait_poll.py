@@ -1,7 +1,7 @@
-"""Who waits for what at this moment, from one copy of the threads' blocks: a fraction of a look.
+"""The waits of this moment, from one copy of the threads' blocks: far cheaper than a scan.
 
-One copy alone proves nothing, for it is not taken at one moment. It tells whether a look, which
-does prove, is worth its time.
+One copy alone proves nothing, because the copy is not taken at one moment. The copy only shows
+whether a scan, which does prove waits, is worth its time.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from locktop.collector.sources.preload.idle_cache import IdleCache
 _LIVING = frozenset({lib.LT_THREAD_LIVE, lib.LT_THREAD_EXITING})
 
 
-class _Waiting(NamedTuple):
-    """What is used of struct lt_thread beside its wait."""
+class _WaitingThread(NamedTuple):
+    """The used fields of struct lt_thread, beside the wait."""
 
     state: int
     tid: int
@@ -31,33 +31,37 @@ class _Waiting(NamedTuple):
     held_top: int
 
 
-_WAITING = native.Record(_Waiting, "struct lt_thread")
+_WAITING = native.Record(_WaitingThread, "struct lt_thread")
 
 
 def read(threads: GrowingArray, clock: Clock, idle_cache: IdleCache) -> dict[int, OngoingWait]:
-    """Return the waits by tid. Raises LocktopError for a damaged file."""
+    """Return the waits by tid.
+
+    Raises:
+        LocktopError: the file is damaged.
+    """
     threads.refresh()
     data, now = threads.copy(), clock.now()
     births: dict[int, int] = {}
     waits: dict[int, OngoingWait] = {}
-    for thread, wait in _waiting(data):
+    for thread, wait in _waiting_threads(data):
         kind = kind_of(wait.key)
-        # Of two blocks with one tid the older one's thread is dead.
+        # If two blocks have one tid, the thread of the older block is dead.
         if kind is not None and births.get(thread.tid, -1) < thread.birth:
             births[thread.tid] = thread.birth
             waits[thread.tid] = OngoingWait(
-                wait.lock,
-                kind,
-                clock.seconds(now - wait.since),
-                wait.seq,
-                bool(thread.held_top),
-                idle_cache.idle(wait.lock, wait.stack, wait.site),
+                lock=wait.lock,
+                kind=kind,
+                duration_s=clock.seconds(now - wait.since),
+                seq=wait.seq,
+                holds=bool(thread.held_top),
+                idle=idle_cache.idle(wait.lock, wait.stack, wait.site),
             )
     return waits
 
 
-def _waiting(data: memoryview) -> Iterator[tuple[_Waiting, WaitBlock]]:
-    """Each living thread that is in a wait, with that."""
+def _waiting_threads(data: memoryview) -> Iterator[tuple[_WaitingThread, WaitBlock]]:
+    """Yield each living thread that is in a wait, with the wait."""
     for at in range(0, len(data), layout.THREAD.size):
         wait = layout.WAIT.at(data, at + layout.WAIT_AT)
         if wait.key and not wait.seq & 1:

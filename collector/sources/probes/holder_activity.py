@@ -142,7 +142,9 @@ class HolderProbe:
                 stopped = self._stacks.was_stopped(kernel_tid) and self._probe.is_back_in_call(tid)
                 if stack and (stopped or self._tasks.still_sleeps(tid)):
                     found[tid] = replace(now, stack=stack)
-                    self._last_sleeps[tid] = _LastSleep(self._began(tid), stack, time.monotonic())
+                    self._last_sleeps[tid] = _LastSleep(
+                        began=self._began(tid), stack=stack, at=time.monotonic()
+                    )
         return found
 
     def _with_python(self, query: Mapping[int, ThreadActivity]) -> dict[int, ThreadActivity]:

@@ -21,7 +21,14 @@ SleepCheck = tuple[Call, Callable[[], bool]]
 #: Ids of these, which no other stacks have (model.Wait.stack).
 FIRST_ID = 1 << 33
 #: Stands at the outer end of a stack that could not be followed further.
-CUT = Frame(0, "(further callers are not known)", None, None, "", 0)
+CUT = Frame(
+    address=0,
+    function="(further callers are not known)",
+    file=None,
+    line=None,
+    module="",
+    offset=0,
+)
 #: What a wait is made of inside the C library says nothing: who called it does.
 _LIBC = re.compile(r"libc(\.so\.|-2\.)|\[vdso\]|ld-linux|libpthread")
 #: Calls the kernel for whoever asks it to.
@@ -212,7 +219,9 @@ class NativeStacks:
         )
         if entered:
             addresses = self._with_entered(addresses, unwound.addresses)
-        stack = _Stack(addresses, unwound.complete, entered, running)
+        stack = _Stack(
+            addresses=addresses, complete=unwound.complete, entered=entered, running=running
+        )
         known = self._ids.get(stack)
         if known is None:
             known = self._ids[stack] = self._next

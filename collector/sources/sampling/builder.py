@@ -49,19 +49,19 @@ class _LastThread(NamedTuple):  # one for each thread in each look
 class _LastLock(NamedTuple):  # one for each lock in each look
     """A lock at the last look."""
 
-    recognised: Lock
+    lock: Lock
     blame: Mapping[int, float]
 
-    def is_as_it_was(self, lock: EstimatedLock, name: str) -> bool:
+    def is_unchanged(self, lock: EstimatedLock, name: str) -> bool:
         """Tell whether a lock that nobody waits for is told by the same object again."""
-        recognised = self.recognised
+        last = self.lock
         return (
-            lock.wait.s == recognised.wait_s
-            and lock.met == recognised.contended
+            lock.wait.s == last.wait_s
+            and lock.met == last.contended
             and lock.blame is self.blame
-            and name == recognised.name
-            and not recognised.waiters
-            and not recognised.rates.wait
+            and name == last.name
+            and not last.waiters
+            and not last.rates.wait
         )
 
 
@@ -100,7 +100,7 @@ class SamplingBuilder:
         self._stacks = stacks
         held: dict[int, list[Held]] = {}
         for lock, owner in self._owners(waits).items():
-            held.setdefault(owner, []).append(Held(lock, 0, None))
+            held.setdefault(owner, []).append(Held(lock=lock, site=0, duration_s=None))
         waited = self._estimator.by_thread
         before_all, self._last_threads = self._last_threads, {}
         found = []
@@ -119,7 +119,9 @@ class SamplingBuilder:
                 thread = replace(before.thread, waiting_for=wait, holds=holds, wait_s=wait_s)
             else:
                 thread = self._moved(sample, wait, holds, wait_s, before, interval_s)
-            self._last_threads[sample.life] = _LastThread(sample, sampled_wait, thread, goes_on)
+            self._last_threads[sample.life] = _LastThread(
+                sample=sample, sampled_wait=sampled_wait, thread=thread, is_steady=goes_on
+            )
             found.append(thread)
         if is_recheck:
             self._last_threads = before_all
@@ -223,13 +225,13 @@ class SamplingBuilder:
             waiting, known = waiters.get(lock.id, ()), before.get(lock.id)
             stacks = self._wait_stacks(waiting, now) if waiting else ()
             name = self._name(lock, waiting, stacks)
-            if known is not None and not waiting and known.is_as_it_was(lock, name):
-                recognised = known.recognised
+            if known is not None and not waiting and known.is_unchanged(lock, name):
+                made = known.lock
             else:
-                grown_s = lock.wait.s - (known.recognised.wait_s if known is not None else 0.0)
-                recognised = self._lock(lock, name, waiting, stacks, grown_s, interval_s)
-            self._last_locks[lock.id] = _LastLock(recognised, lock.blame)
-            found.append(recognised)
+                grown_s = lock.wait.s - (known.lock.wait_s if known is not None else 0.0)
+                made = self._lock(lock, name, waiting, stacks, grown_s, interval_s)
+            self._last_locks[lock.id] = _LastLock(lock=made, blame=lock.blame)
+            found.append(made)
         found.sort(key=classifier.most_wait_first)
         return tuple(found)
 
@@ -329,13 +331,20 @@ def _most_first(sums: Mapping[int, tuple[int, float]], kind: Kind) -> tuple[Wait
     """``sums``: by stack how many waits, and their seconds."""
     idle = kind not in CONTENTION_KINDS
     most_first = sorted(sums.items(), key=lambda one: -one[1][1])
-    return tuple(WaitStack(stack, count, wait_s, idle) for stack, (count, wait_s) in most_first)
+    return tuple(
+        WaitStack(stack=stack, count=count, wait_s=wait_s, idle=idle)
+        for stack, (count, wait_s) in most_first
+    )
 
 
 def _used(before: Sample, now: Sample) -> Used:
-    return Used(now.cpu_s - before.cpu_s, now.runnable_s - before.runnable_s, None)
+    return Used(
+        ran_s=now.cpu_s - before.cpu_s,
+        queued_s=now.runnable_s - before.runnable_s,
+        disk_s=None,
+    )
 
 
 def _blame(lock: EstimatedLock) -> tuple[Blame, ...]:
     most_first = sorted(lock.blame.items(), key=lambda one: -one[1])
-    return tuple(Blame(owner, 0, seconds) for owner, seconds in most_first)
+    return tuple(Blame(tid=owner, site=0, wait_s=seconds) for owner, seconds in most_first)

@@ -80,7 +80,7 @@ def recognised(
     if not may_wait_at(wait.pc):
         return None
     if _may_be_once(wait, context) and is_once(wait.pc):
-        return SyncObject(Kind.ONCE, wait.address)
+        return SyncObject(kind=Kind.ONCE, address=wait.address)
     found = next(filter(None, (scan(wait, context, tids) for scan in _SCANS)), None)
     if found is None and 0 < glibc <= _LAST_OF_THAT_LAYOUT:
         return _cond(wait, context)
@@ -110,7 +110,12 @@ def _mutex(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObject
     if count > 1 and not recursive:
         return None
     return SyncObject(
-        Kind.MUTEX, wait.address, owner, recursive=recursive, robust=robust, shared=shared
+        kind=Kind.MUTEX,
+        address=wait.address,
+        owner=owner,
+        recursive=recursive,
+        robust=robust,
+        shared=shared,
     )
 
 
@@ -150,9 +155,9 @@ def _inheriting(
         return None
     known = kind & ~(_ROBUST | _PSHARED | _ELISION | 3)
     if known != _INHERIT or not is_glibc:
-        return SyncObject(Kind.FUTEX, wait.address, owner)
+        return SyncObject(kind=Kind.FUTEX, address=wait.address, owner=owner)
     return SyncObject(
-        Kind.MUTEX, wait.address, owner, recursive=kind & 3 == _RECURSIVE,
+        kind=Kind.MUTEX, address=wait.address, owner=owner, recursive=kind & 3 == _RECURSIVE,
         robust=bool(kind & _ROBUST), shared=not wait.private,
     )  # fmt: skip
 
@@ -170,7 +175,7 @@ def _join(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObject 
     tid = _word(context)
     if wait.private or wait.plain or wait.value != tid or tid not in tids:
         return None
-    return SyncObject(Kind.JOIN, wait.address, awaits=tid)
+    return SyncObject(kind=Kind.JOIN, address=wait.address, awaits=tid)
 
 
 def _sem(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObject | None:
@@ -179,7 +184,7 @@ def _sem(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObject |
         return None
     if waiters > _MAX_WAITERS or private != (0 if wait.private else _PSHARED):
         return None
-    return SyncObject(Kind.SEM, wait.address, shared=not wait.private)
+    return SyncObject(kind=Kind.SEM, address=wait.address, shared=not wait.private)
 
 
 def _barrier(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObject | None:
@@ -194,7 +199,7 @@ def _barrier(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObje
     if turn % count or out > turn or wait.private is bool(shared):
         return None
     address = wait.address - _ROUND_AT
-    return SyncObject(Kind.BARRIER, address, parties=count, shared=bool(shared))
+    return SyncObject(kind=Kind.BARRIER, address=address, parties=count, shared=bool(shared))
 
 
 def _rwlock(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObject | None:
@@ -232,10 +237,14 @@ def _rwlock_at(
     if phase == _WRPHASE | _WRLOCKED and at and (writer in tids or shared):
         owner = writer if writer in tids else 0
         writes = at == 12 or wait.value == _USED
-        return SyncObject(Kind.RWLOCK, address, owner, writes=writes, shared=bool(shared))
+        return SyncObject(
+            kind=Kind.RWLOCK, address=address, owner=owner, writes=writes, shared=bool(shared)
+        )
     # A writer waits for the readers; others for the writer or behind it.
     if phase == _WRLOCKED and 0 < count <= _MAX_WAITERS and (at or readers == wait.value):
-        return SyncObject(Kind.RWLOCK, address, readers=count, writes=at != 0, shared=bool(shared))
+        return SyncObject(
+            kind=Kind.RWLOCK, address=address, readers=count, writes=at != 0, shared=bool(shared)
+        )
     return None
 
 
@@ -258,7 +267,7 @@ def _cond(wait: FutexWait, context: bytes) -> SyncObject | None:
     came = (sequence >> 1) - (start >> 1) - began_with
     if came < 0 or (came + coming) & 0xFFFFFFFF > waiters or leaving > began_with:
         return None
-    return SyncObject(Kind.COND, wait.address - at, shared=bool(refs & 1))
+    return SyncObject(kind=Kind.COND, address=wait.address - at, shared=bool(refs & 1))
 
 
 _SCANS = (_join, _mutex, _sem, _barrier, _rwlock)

@@ -125,9 +125,17 @@ class Sampler:
             self._seq += 1
             seq, since = self._seq, self.at
         return Sample(
-            tid, kernel_tid, life, name, state, raw.ran_ns / 1e9, raw.queued_ns / 1e9, call, seq,
-            since,
-        )  # fmt: skip
+            tid=tid,
+            kernel_tid=kernel_tid,
+            life=life,
+            name=name,
+            state=state,
+            cpu_s=raw.ran_ns / 1e9,
+            runnable_s=raw.queued_ns / 1e9,
+            call=call,
+            seq=seq,
+            since=since,
+        )
 
     def _new_life(self, kernel_tid: int) -> tuple[int, int]:
         """The tid as the process counts, and a new life; also of a thread that could not be read

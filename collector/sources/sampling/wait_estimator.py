@@ -138,7 +138,9 @@ class WaitEstimator:
     ) -> None:
         lock = self._lock(wait)
         waited = self._by_thread.setdefault(wait.life, {})
-        counted = self._ongoing[wait.tid] = _CountedWait(wait, lock, waited, self._at)
+        counted = self._ongoing[wait.tid] = _CountedWait(
+            wait=wait, lock=lock, waited=waited, counted_to=self._at
+        )
         if before is not None and before.seq == wait.seq:
             counted.counted_to = before_at or self._at
             return
@@ -151,7 +153,9 @@ class WaitEstimator:
         key = wait.sync_object.kind, wait.sync_object.address
         lock = self._locks.get(key)
         if lock is None:
-            lock = self._locks[key] = EstimatedLock(len(self._locks) + 1, wait.sync_object)
+            lock = self._locks[key] = EstimatedLock(
+                id=len(self._locks) + 1, sync_object=wait.sync_object
+            )
         lock.sync_object = wait.sync_object
         return lock
 

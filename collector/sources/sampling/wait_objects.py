@@ -90,7 +90,12 @@ class SampledWaitReader:
                 known.sync_object is not sync_object and known.sync_object != sync_object
             ):
                 found[tid] = SampledWait(
-                    tid, sample.life, sample.seq, sample.since, wait, sync_object
+                    tid=tid,
+                    life=sample.life,
+                    seq=sample.seq,
+                    since=sample.since,
+                    futex=wait,
+                    sync_object=sync_object,
                 )
             if sync_object.kind not in _OWNED:
                 del self._reread[tid]
@@ -215,7 +220,7 @@ class SampledWaitReader:
             return mutex._replace(owner=0)
         if known is not None and known.kind not in _OVER:
             return known._replace(owner=0, readers=0)
-        unknown = SyncObject(Kind.FUTEX, wait.address, shared=not wait.private)
+        unknown = SyncObject(kind=Kind.FUTEX, address=wait.address, shared=not wait.private)
         return known if known == unknown else unknown  # the same object as long as nothing changes
 
     def _memory(self, addresses: list[int]) -> list[bytes]:
