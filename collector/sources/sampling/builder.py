@@ -1,4 +1,4 @@
-"""The picture of a process that is sampled from outside: what is not known there stays empty."""
+"""Builds the model's objects of a sampled process; unknown figures stay empty."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ from locktop.collector.symbols.lock_naming import LockNames
 from locktop.collector.symbols.resolver import Resolver
 
 _NOTHING: Mapping[Kind, float] = {}
-#: Of a thread that slept all the time; disks are not asked about.
+#: The split of a thread that slept all the time; the wait for disks is not measured.
 _ALL_CONTENDED = TimeSplit(contended=1.0, unknown=("disk",))
 _ALL_IDLE = TimeSplit(idle=1.0, unknown=("disk",))
-_NEARLY_ALL = 0.999999  # times are sums
+_NEARLY_ALL = 0.999999  # sums of times have rounding errors
 _NO_FRAMES: Callable[[], Sequence[Frame]] = tuple
 
 
-class _LastThread(NamedTuple):  # one for each thread in each look
-    """A thread at the last look."""
+class _LastThread(NamedTuple):  # each scan makes one for each thread
+    """A thread at the last scan."""
 
     sample: Sample
     sampled_wait: SampledWait | None
     thread: Thread
-    is_steady: bool  # it did nothing else since the look before that one
+    is_steady: bool  # unchanged since the scan before the last one
 
 
-class _LastLock(NamedTuple):  # one for each lock in each look
-    """A lock at the last look."""
+class _LastLock(NamedTuple):  # each scan makes one for each lock
+    """A lock at the last scan."""
 
     lock: Lock
     blame: Mapping[int, float]
 
     def is_unchanged(self, lock: EstimatedLock, name: str) -> bool:
-        """Tell whether a lock that nobody waits for is told by the same object again."""
+        """Return whether the old object still describes a lock without waiters."""
         last = self.lock
         return (
             lock.wait.s == last.wait_s
@@ -66,7 +66,7 @@ class _LastLock(NamedTuple):  # one for each lock in each look
 
 
 class SamplingBuilder:
-    """Builds the model's objects, look after look."""
+    """Builds the model's objects in each scan."""
 
     def __init__(
         self,
@@ -75,13 +75,17 @@ class SamplingBuilder:
         frames: Callable[[int], tuple[Frame, ...]],
         merged: Callable[[SampledWait], tuple[Frame, ...]],
     ) -> None:
-        """``frames`` gives those of a stack, by its id, ``merged`` those of a wait with its Python
-        functions, if they are known."""
+        """Args:
+        resolver: names addresses.
+        estimator: the estimates.
+        frames: returns the frames of a stack by its id.
+        merged: returns the frames of a wait with Python functions, if these are known.
+        """
         self._frames = frames
         self._merged = merged
         self._names = LockNames(resolver, generations=False)
         self._estimator = estimator
-        self._last_threads: dict[int, _LastThread] = {}  # by Sample.life, at the last look
+        self._last_threads: dict[int, _LastThread] = {}  # by Sample.life
         self._last_locks: dict[int, _LastLock] = {}  # by id
         self._stacks: Mapping[int, int] = {}
 
@@ -94,9 +98,16 @@ class SamplingBuilder:
         interval_s: float,
         is_recheck: bool = False,
     ) -> tuple[Thread, ...]:
-        """Return the threads in order of tid. ``stacks``: by tid, of those that wait; ``now``: when
-        the last sample was taken (time.monotonic()); ``again``: one more of
-        the same look, of which later looks know nothing."""
+        """Return the threads in order of tid.
+
+        Args:
+            samples: the last sample.
+            waits: its waits, by tid.
+            stacks: ids of the stacks of waiting threads, by tid.
+            now: when the last sample was taken, time.monotonic().
+            interval_s: seconds since the last scan.
+            is_recheck: a further sample of the same scan, which later scans do not compare with.
+        """
         self._stacks = stacks
         held: dict[int, list[Held]] = {}
         for lock, owner in self._owners(waits).items():
@@ -215,7 +226,7 @@ class SamplingBuilder:
     def locks(
         self, waits: Mapping[int, SampledWait], now: float, interval_s: float
     ) -> tuple[Lock, ...]:
-        """Return the locks that were seen waited for, in the order of Snapshot.locks."""
+        """Return the locks that samples saw waiters for, in the order of Snapshot.locks."""
         waiters: dict[int, list[SampledWait]] = {}
         for wait in waits.values():
             waiters.setdefault(self._estimator.lock_of(wait).id, []).append(wait)
@@ -291,7 +302,7 @@ class SamplingBuilder:
         )
 
     def _wait_stacks(self, waiting: Sequence[SampledWait], now: float) -> tuple[WaitStack, ...]:
-        """Of the waits that go on: those that are over had theirs when nobody looked."""
+        """Return the stacks of waits that go on; finished waits have no recorded stack."""
         sums: dict[int, tuple[int, float]] = {}
         for wait in waiting:
             stack = self._stacks.get(wait.tid, 0)
@@ -328,7 +339,7 @@ def with_stacks_of(locks: Sequence[Lock], threads: Sequence[Thread]) -> tuple[Lo
 
 
 def _most_first(sums: Mapping[int, tuple[int, float]], kind: Kind) -> tuple[WaitStack, ...]:
-    """``sums``: by stack how many waits, and their seconds."""
+    """Return the stacks, the longest wait first. ``sums``: number of waits and seconds by stack."""
     idle = kind not in CONTENTION_KINDS
     most_first = sorted(sums.items(), key=lambda one: -one[1][1])
     return tuple(

@@ -1,4 +1,4 @@
-"""The C library that a process runs with: which version of glibc, and which calls are its own."""
+"""The C library of a process: its glibc version, and which futex calls are its own."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from locktop.collector.symbols.mapped_file import open_mapped
 from locktop.collector.symbols.memory_map import AddressSpace, Mapping, parse
 
 _NAME = re.compile(r"/(?:libc\.so\.6|libc-2\.\d+\.so)$")
-#: Before glibc 2.34 most of what waits was in a library of its own.
+#: Before glibc 2.34 most waiting functions were in libpthread.
 _WAITS = re.compile(r"/(?:libc\.so\.6|libc-2\.\d+\.so|libpthread\.so\.0|libpthread-2\.\d+\.so)$")
-#: The newest of these that a library defines is its version, or one shortly before it.
+#: The newest of these versions in a library is its own version, or one shortly before.
 _SYMBOLS = re.compile(rb"\0GLIBC_2\.(\d{1,3})(?=\0)")
-_MAX = 8 << 20  # bytes of the file that are looked through
-#: Makes any call for whoever asks it to.
+_MAX = 8 << 20  # bytes of the file that are searched
+#: The function that makes any system call for its caller.
 _FOR_OTHERS = "syscall"
 
 
 class CLibrary:
-    """Of one program that a process executes."""
+    """The C library of one program."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -30,15 +30,17 @@ class CLibrary:
         except OSError:
             self._space = AddressSpace([])
         found = next((one for one in self._space.mappings if _NAME.search(one.path)), None)
-        #: 36 of glibc 2.36; 0 where the process has another C library, or none that is a file.
+        #: 36 for glibc 2.36; 0 for another C library, or for one that is no file.
         self.version = _version(pid, found) if found is not None else 0
         self._is_file = found is not None
         self.may_wait_at = functools.lru_cache(maxsize=4096)(self._waits_at)
 
     def _waits_at(self, pc: int) -> bool:
-        """Tell whether a futex call that is made there may be a wait for an object of this library:
-        not where somebody else makes it, by himself or through syscall(). Where it is not known
-        which code is the library's it may be."""
+        """Return whether a futex call at ``pc`` may be a wait for an object of this library.
+
+        Calls by other code are not, neither direct ones nor those through syscall(). The answer is
+        True where the owner of the code is unknown.
+        """
         if not self._is_file or not pc:
             return True
         mapping = self._space.find(pc)
@@ -58,5 +60,5 @@ def _version(pid: int, mapping: Mapping) -> int:
     try:
         data = open_mapped(pid, mapping).read_at(0, _MAX)
     except (OSError, ValueError):
-        return 0  # replaced meanwhile: another one says nothing
+        return 0  # the file was replaced meanwhile
     return max((int(found) for found in _SYMBOLS.findall(data)), default=0)

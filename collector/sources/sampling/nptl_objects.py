@@ -1,8 +1,8 @@
-"""What lies at a futex that threads wait for: glibc's objects, known again by all that is in them.
+"""Recognises glibc's objects at a futex by all of their fields.
 
 Layouts: glibc from 2.25 on, 64 bits (sysdeps/nptl/bits/thread-shared-types.h, struct_mutex.h,
-struct_rwlock.h, nptl/pthreadP.h, internaltypes.h). Only what can be told is told: where one field
-is not as it would be while a thread waits there, it is none of these.
+struct_rwlock.h, nptl/pthreadP.h, internaltypes.h). An object is recognised only for certain. If one
+field differs from its value during a wait, the memory is none of these objects.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from typing import NamedTuple
 from locktop.collector.linux.futex import FutexWait
 from locktop.collector.model import Kind
 
-#: Bytes before and after the word that are wanted.
+#: Bytes that are read before the word, and from the word on.
 BEFORE = AFTER = 56
 
 _TID_MASK, _WAITERS = 0x3FFFFFFF, 0x80000000  # FUTEX_TID_MASK, FUTEX_WAITERS
 _ROBUST, _INHERIT, _PROTECT, _ELISION, _PSHARED = 16, 32, 64, 256 | 512, 128  # of __kind
 _TYPES = range(4)  # timed (plain), recursive, error-checking, adaptive
 _RECURSIVE = 1
-# lock, count, owner, users, kind, on x86-64 two shorts, elsewhere one int; a list: next, previous.
+# lock, count, owner, users, kind, then on x86-64 two shorts, elsewhere one int; a list: next,
+# previous.
 _MUTEX = struct.Struct("=IIIIi4xQQ")
 # readers, writers, two futexes, two of padding, writer, shared, elision and padding, flags.
 _RWLOCK = struct.Struct("=IIIIIIIIb7xQI4x")
@@ -35,27 +36,27 @@ _ROUND_AT = 4
 # wseq, g1 start, two refs, two sizes, original size, refs, two signals.
 _COND = struct.Struct("=QQIIIIIIII")
 _SIGNALS_AT = 40
-_LAST_OF_THAT_LAYOUT = 40  # glibc 2.40: later ones have no refs
+_LAST_OF_THAT_LAYOUT = 40  # glibc 2.40: later versions have no refs
 #: The upper half of the cookie that the library may write into locks (order/lock_cookie.c).
 _COOKIE = 0x6C6F636B
 #: More threads than any process has.
 _MAX_WAITERS = 1 << 22
-#: A child counts some users that its fork left behind; half of a pointer is more.
+#: A child of a fork counts some users of its parent. Half of a pointer is a larger number.
 _LEFT_BEHIND = 64
 
 
-class SyncObject(NamedTuple):  # some for each thread that moves, in each sample
-    """What threads wait for."""
+class SyncObject(NamedTuple):  # each sample makes some for each thread that moves
+    """The object that a thread waits for."""
 
     kind: Kind
     address: int
-    owner: int = 0  # tid, 0 nobody or not known; perhaps of another process, or one that ended
-    readers: int = 0  # how many have it for reading; who they are it does not say
-    writes: bool = True  # rwlock: the wait is one to write
+    owner: int = 0  # tid, perhaps of another process or of an ended thread; 0: none or unknown
+    readers: int = 0  # number of readers, whose ids are unknown
+    writes: bool = True  # rwlock: the waiter wants to write
     recursive: bool = False
     robust: bool = False
     shared: bool = False  # between processes
-    parties: int = 0  # barrier: how many it lets go at once
+    parties: int = 0  # barrier: number of threads that it releases together
     awaits: int = 0  # join: tid
 
 
@@ -67,12 +68,16 @@ def recognised(
     is_once: Callable[[int], bool] = lambda pc: False,
     may_wait_at: Callable[[int], bool] = lambda pc: True,
 ) -> SyncObject | None:
-    """Return the object that a thread waits for; None where it is none of glibc's, or may be none.
+    """Return the object that a thread waits for; None if it is not certainly one of glibc's.
 
-    ``around``: memory from BEFORE bytes before the word to AFTER bytes behind it; ``tids``: of the
-    process, as it knows them; ``glibc``: 36 of version 2.36, 0 not known; ``is_once``:
-    whether it is pthread_once that makes a call, by where it is made; ``waits_at``: whether it may
-    be glibc that does."""
+    Args:
+        wait: the futex call.
+        context: memory from BEFORE bytes before the word to AFTER bytes behind its begin.
+        tids: the threads of the process, in its own pid namespace.
+        glibc: 36 for version 2.36; 0: unknown.
+        is_once: whether a call at a pc is one of pthread_once.
+        may_wait_at: whether a call at a pc may be one of glibc.
+    """
     if len(context) < BEFORE + AFTER:
         return None
     if wait.inherits:
@@ -92,7 +97,7 @@ def _word(context: bytes) -> int:
 
 
 def _mutex(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObject | None:
-    """Of a robust one the word is the owner's tid, of others 2: somebody waits."""
+    """The word of a robust mutex is the owner's tid. The word of others is 2: threads wait."""
     lock, count, owner, users, kind, next_, previous = _MUTEX.unpack_from(context, BEFORE)
     robust, shared = bool(kind & _ROBUST), bool(kind & _PSHARED)
     known = kind & ~(_ROBUST | _PSHARED | _ELISION | 3)
@@ -104,7 +109,7 @@ def _mutex(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObject
             return None
     elif lock != 2 or wait.value != 2 or not _is_plain(users, shared, next_, previous, tids):
         return None
-    if not 0 < owner <= _MAX_WAITERS:  # one that is none of the process's may have ended
+    if not 0 < owner <= _MAX_WAITERS:  # an owner outside the process may have ended
         return None
     recursive = kind & 3 == _RECURSIVE
     if count > 1 and not recursive:
@@ -120,8 +125,10 @@ def _mutex(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObject
 
 
 def is_between_owners(known: SyncObject, wait: FutexWait, context: bytes) -> bool:
-    """Tell whether what was a mutex may be the same one still: all that stays in it is as it was.
-    What has never been one may look so, too."""
+    """Return whether a former mutex may still be the same mutex: its constant fields are unchanged.
+
+    Memory that was never a mutex may pass this check too.
+    """
     if len(context) < BEFORE + AFTER or not (wait.plain or wait.timed or wait.inherits):
         return False
     lock, _, _, _, kind, next_, previous = _MUTEX.unpack_from(context, BEFORE)
@@ -140,7 +147,8 @@ def _is_unlisted(next_: int, previous: int) -> bool:
 
 def _is_plain(users: int, shared: bool, next_: int, previous: int, tids: Collection[int]) -> bool:
     """Users are threads, perhaps of another process; only robust mutexes are in a list. Locks of C
-    files and of Rust begin like mutexes, and have something else there."""
+    files and of Rust begin like mutexes, but have other values there.
+    """
     most = _MAX_WAITERS if shared else len(tids) + _LEFT_BEHIND
     return 0 < users <= most and _is_unlisted(next_, previous)
 
@@ -148,7 +156,7 @@ def _is_plain(users: int, shared: bool, next_: int, previous: int, tids: Collect
 def _inheriting(
     wait: FutexWait, context: bytes, tids: Collection[int], is_glibc: bool
 ) -> SyncObject | None:
-    """The kernel knows of the owner: it wrote the tid into the word."""
+    """The kernel knows the owner: it wrote the tid into the word."""
     lock, _, _, _, kind, _, _ = _MUTEX.unpack_from(context, BEFORE)
     owner = lock & _TID_MASK
     if owner not in tids:
@@ -163,15 +171,16 @@ def _inheriting(
 
 
 def _may_be_once(wait: FutexWait, context: bytes) -> bool:
-    """While a routine runs its control is 1 and how many forks there were before, times 4."""
+    """While a routine runs, its control is 1 plus 4 times the number of earlier forks."""
     value = wait.value
     same = value == _word(context)
     return same and value & 3 == 1 and wait.plain and wait.private and not wait.timed
 
 
 def _join(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObject | None:
-    """The word is the tid of the thread that is joined, in its own struct pthread; the kernel
-    clears it at its end, and wakes as if it were shared."""
+    """The word is the tid of the joined thread, in its own struct pthread. The kernel clears the
+    word at the end of the thread, and wakes as if the word were shared.
+    """
     tid = _word(context)
     if wait.private or wait.plain or wait.value != tid or tid not in tids:
         return None
@@ -188,8 +197,9 @@ def _sem(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObject |
 
 
 def _barrier(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObject | None:
-    """``in`` counts those that came, the round is how many had come when the last one was over: the
-    others wait, and one is missing at least."""
+    """``in`` counts the arrived threads. The round is their number at the end of the last round.
+    The others wait, and at least one thread is missing.
+    """
     came, turn, count, shared, out = _BARRIER.unpack_from(context, BEFORE - _ROUND_AT)
     waiting = (came - turn) & 0xFFFFFFFF
     if not wait.plain or wait.value != turn or wait.address % 8 != _ROUND_AT:
@@ -212,9 +222,9 @@ def _rwlock(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObjec
     return None
 
 
-#: Where the words lie, and which waits are made there: of writers for another one's turn; of
-#: readers for the end of a write phase, of a writer for the readers; of readers that let a writer
-#: go first.
+#: By offset of the word: the waits that are made there. At 12 writers wait for the turn of another
+#: writer. At 8 readers wait for the end of a write phase, or a writer for the readers. At 0 readers
+#: let a writer go first.
 _RWLOCK_WORDS: dict[int, Callable[[FutexWait], bool]] = {
     12: lambda wait: wait.address % 8 == 4 and wait.value == _USED | 1,
     8: lambda wait: wait.address % 8 == 0 and wait.value in (_USED, _USED | 1),
@@ -240,7 +250,7 @@ def _rwlock_at(
         return SyncObject(
             kind=Kind.RWLOCK, address=address, owner=owner, writes=writes, shared=bool(shared)
         )
-    # A writer waits for the readers; others for the writer or behind it.
+    # A writer waits for the readers; others wait for the writer or behind it.
     if phase == _WRLOCKED and 0 < count <= _MAX_WAITERS and (at or readers == wait.value):
         return SyncObject(
             kind=Kind.RWLOCK, address=address, readers=count, writes=at != 0, shared=bool(shared)
@@ -249,9 +259,10 @@ def _rwlock_at(
 
 
 def _cond(wait: FutexWait, context: bytes) -> SyncObject | None:
-    """Waiters come into one of two groups (G2 in glibc's comments) while the other one (G1) is
-    signalled; bit 0 of the sequence and of where G1 starts says which. The size of the first is as
-    many below 0 as gave up in it."""
+    """Waiters enter one of two groups (G2 in glibc's comments) while the other (G1) is signalled.
+    Bit 0 of the sequence and of the start of G1 says which one. The size of the first group is
+    negative by the number of waiters that gave up in it.
+    """
     word = 1 if wait.address % 8 else 0
     at = _SIGNALS_AT + 4 * word
     sequence, start, refs0, refs1, size0, size1, original, refs, _, _ = _COND.unpack_from(
@@ -260,7 +271,8 @@ def _cond(wait: FutexWait, context: bytes) -> SyncObject | None:
     waiters, began_with = refs >> 3, original >> 2  # the bits below are flags and a lock
     if wait.plain or wait.value or not 0 < waiters <= _MAX_WAITERS or (sequence ^ start) & 1:
         return None
-    # Bit 0 of __wrefs: shared between processes; bits of references: who was woken and is not out.
+    # Bit 0 of __wrefs: shared between processes. Bits of references: woken waiters that have not
+    # left.
     if wait.private is bool(refs & 1) or refs0 >> 1 > waiters or refs1 >> 1 > waiters:
         return None
     coming, leaving = (size1, size0) if sequence & 1 else (size0, size1)

@@ -1,8 +1,8 @@
-"""pthread_once and call_once of glibc, from outside: who waits for the routine, and who runs it.
+"""glibc's pthread_once and call_once in samples: the waiters, and the thread that runs the routine.
 
-The control is one word that any program may have anywhere: what tells is the function in which a
-thread sleeps. Who runs the routine is written nowhere but on that thread's stack: only of one that
-sleeps, and whose stack could be followed up to the call of the routine, it is known.
+The control is one word that any program may have anywhere. Only the function in which a thread
+sleeps identifies the wait. Only the runner's own stack shows which thread runs the routine. So the
+runner is known only if it sleeps. Its stack must also unwind up to the call of the routine.
 """
 
 from __future__ import annotations
@@ -18,29 +18,32 @@ from locktop.collector.sources.sampling.sampler import Sample
 if TYPE_CHECKING:
     from locktop.collector.unwind.x86_64.pthread_once import OnceCode
 
-#: By address of the control: the tid of the thread that runs its routine, and in which sleep.
+#: By address of the control: the tid of the thread that runs the routine, and the number of its
+#: sleep.
 Runners = Mapping[int, tuple[int, int]]
 
-#: What a control is while its routine runs, in a process that no fork has made.
+#: The value of a control while its routine runs, in a process that is no child of a fork.
 _NEVER_FORKED = 1
 _AGAIN_S = 10.0
 
 
 class OnceRunnerProbe:
-    """Of one process."""
+    """The once routines of one process."""
 
     def __init__(self, pid: int, stacks: NativeStacks) -> None:
         self._pid = pid
         self._stacks = stacks
-        self._at: dict[int, OnceCode | None] = {}  # by where a thread sleeps
-        self._again: dict[int, float] = {}  # when one that is none is asked again
-        self._routines: dict[int, tuple[int, Set[int]]] = {}  # by tid: in which sleep, controls
+        self._at: dict[int, OnceCode | None] = {}  # by pc of the sleep
+        self._again: dict[int, float] = {}  # by pc: when to check again whether it is a once wait
+        #: by tid: number of the sleep, controls
+        self._routines: dict[int, tuple[int, Set[int]]] = {}
 
     def is_once_wait(self, pc: int) -> bool:
-        """Tell whether a thread that sleeps there waits for a routine that runs once."""
+        """Return whether a thread that sleeps at ``pc`` waits for a once routine."""
         now = time.monotonic()
         if self._at.get(pc) is None and now >= self._again.get(pc, 0.0):
-            self._again[pc] = now + _AGAIN_S  # it may be for what we lacked, or was not mapped yet
+            # the check may have failed for lack of resources, or the code was not mapped yet
+            self._again[pc] = now + _AGAIN_S
             unwinder = self._stacks.unwinder()
             self._at[pc] = unwinder.once(pc) if unwinder is not None else None
         return self._at[pc] is not None
@@ -52,8 +55,14 @@ class OnceRunnerProbe:
         still_sleeps: Callable[[Sample], bool],
         budget_s: float,
     ) -> Runners:
-        """Return who runs the routines of ``controls``, by whose address their value is given, as
-        far as that is certain. Threads whose stack there is no time for are asked the next time."""
+        """Return the threads that certainly run the routines of ``controls``.
+
+        Args:
+            controls: the values of the controls, by address.
+            samples: the threads.
+            still_sleeps: whether a thread has slept since its sample.
+            budget_s: seconds for new stacks; the next call takes the remaining threads.
+        """
         if not controls:
             return {}
         until = time.monotonic() + budget_s
@@ -69,14 +78,14 @@ class OnceRunnerProbe:
                 known = sample.seq, self._routines_of(sample, still_sleeps)
             self._routines[sample.tid] = known
             for control in known[1] & controls.keys():
-                # A thread that forked in a routine is in it in the child too, where others begin
-                # it anew: the fork is counted in the value, and the thread is the child's first.
+                # A child's first thread that forked in a routine is still in the routine, while
+                # other threads begin it anew. The value counts the forks, so the two cases differ.
                 if controls[control] == _NEVER_FORKED or sample.kernel_tid != self._pid:
                     found.setdefault(control, []).append((sample.tid, sample.seq))
         return {control: runs[0] for control, runs in found.items() if len(runs) == 1}
 
     def _routines_of(self, sample: Sample, still_sleeps: Callable[[Sample], bool]) -> Set[int]:
-        """The controls of the routines that a thread is in."""
+        """Return the controls of the routines that a thread is in."""
         unwinder = self._stacks.unwinder()
         unwound = unwinder.blocked(sample.kernel_tid) if unwinder is not None else None
         if unwound is None:

@@ -1,7 +1,7 @@
-"""Samples of what all threads of a process do, from outside: nothing stops, nothing is changed.
+"""Samples of all threads of a process through /proc: nothing stops, nothing changes.
 
-Of a thread that has not been put on a CPU since the sample before (schedstat counts that) all is as
-it was: one short read tells. So a sample of a process whose threads mostly sleep is cheap.
+schedstat counts how often the kernel put a thread on a CPU. If the count is unchanged, the thread
+is unchanged, and one short read shows that. So a sample of a sleeping process is cheap.
 """
 
 from __future__ import annotations
@@ -22,59 +22,68 @@ _SCHED: int = lib.LT_TASK_SCHED
 _ASLEEP: int = lib.LT_TASK_ASLEEP
 _SLEPT: int = lib.LT_TASK_SLEPT
 
-_MAX_FILES = 0.6  # of the descriptors that we may have: others are needed for what is asked beside
+_MAX_FILES = 0.6  # share of locktop's descriptors; queries beside samples need the others
 
 _clean = functools.lru_cache(maxsize=4096)(clean)
-#: The first sample after the end of a thread does not show the one that has its id by then: who
-#: began after the third last sample, or shortly before, is new. The kernel tells clock ticks.
+#: The first sample after the end of a thread misses a new thread with the same id. So a thread is
+#: new if it began after the third last sample, or shortly before. The kernel counts in clock ticks.
 _SAMPLES_KEPT, _SLACK_S = 4, 0.05
 
 
-class Sample(NamedTuple):  # one for each thread that moves, in each sample
-    """What one thread did when it was looked at. While it sleeps on under the same name it is the
-    same object."""
+class Sample(NamedTuple):  # each sample makes one for each thread that moves
+    """The state of one thread in one sample.
 
-    tid: int  # as the process counts
-    kernel_tid: int  # as we do
-    life: int  # of the thread: ids are used again
+    While a thread sleeps under the same name, its sample stays the same object.
+    """
+
+    tid: int  # in the process's pid namespace
+    kernel_tid: int  # in locktop's pid namespace
+    life: int  # number of the thread, because ids are reused
     name: str
     state: str  # letter, see proc_pid_stat(5)
     cpu_s: float
-    runnable_s: float  # waited for a CPU, in all
-    call: Call | None  # in which it sleeps, None while it runs
-    seq: int  # stays the same while it sleeps on, and only then
-    since: float  # when the first sample that saw it so was begun
+    runnable_s: float  # total time without a CPU though ready
+    call: Call | None  # the call in which it sleeps; None while it runs
+    seq: int  # number of the sleep: unchanged exactly as long as the thread sleeps
+    since: float  # begin of the first sample that saw this sleep, time.monotonic()
 
 
 class Sampler:
-    """The threads of one process, sample after sample."""
+    """The samples of the threads of one process."""
 
     def __init__(self, pid: int, own_pid: int) -> None:
-        """``own_pid``: its pid as its own pid namespace counts."""
+        """``own_pid``: the process's pid in its own pid namespace."""
         self._pid = pid
         self._same_ids = pid == own_pid
-        self._known: dict[int, Sample] = {}  # by the kernel's tid
+        self._known: dict[int, Sample] = {}  # by tid in locktop's pid namespace
         self._files = TaskFiles(pid, _MAX_FILES)
-        self.is_counted = False  # whether the kernel counts how often threads run
+        self.is_counted = False  # whether the kernel counts the runs of threads
         self._number = self._seq = self._life = 0
-        self.at = 0.0  # when the last sample was begun: time.monotonic()
+        self.at = 0.0  # begin of the last sample: time.monotonic()
         self._taken_at: deque[float] = deque(maxlen=_SAMPLES_KEPT)
-        self.newcomers: set[int] = set()  # tids of threads that began just before the last sample
+        self.newcomers: set[int] = set()  # ids of threads that began just before the last sample
 
     def close(self) -> None:
-        """Close what is kept open."""
+        """Close the open files."""
         self._files.close()
 
     def take(self, count: int = 0) -> Mapping[int, Sample]:
-        """Return the living threads by tid. ``count``: how many there are, if that was just read:
-        as many as in the sample before are the same ones, unless it turns out now that one of them
-        has ended; then the next sample has those that came. Raises OSError when the process is
-        gone, PermissionError where it may not be looked into."""
+        """Take a sample of the living threads, by tid.
+
+        Args:
+            count: the number of threads, if it was just read; else 0. If the number is unchanged,
+                the threads are taken to be the same. If one of them turns out to have ended, the
+                next sample has the new threads.
+
+        Raises:
+            PermissionError: locktop may not read the process.
+            OSError: the process is gone.
+        """
         self._number += 1
         self.newcomers = set()
         self.at = time.monotonic()
         self._taken_at.append(self.at)
-        before, self._known = self._known, {}  # where one fails the next one is a first one
+        before, self._known = self._known, {}  # after a failure the next sample is a first one
         kernel_tids = list(before) if count and count == len(before) else self._files.tids()
         read = self._files.sample(kernel_tids, self._number)
         living = set(kernel_tids)
@@ -88,18 +97,18 @@ class Sampler:
         return known if self._same_ids else {sample.tid: sample for sample in known.values()}
 
     def still_sleeps(self, sample: Sample) -> bool:
-        """Tell whether the thread was on no CPU since its sample was taken."""
+        """Return whether the thread was on no CPU since its sample."""
         known = self._known.get(sample.kernel_tid)
         return known is sample and self._files.still_sleeps(sample.kernel_tid)
 
     def asleep(self, samples: Iterable[Sample]) -> set[int]:
-        """Return the kernel's tids of those of which still_sleeps() is true."""
+        """Return the threads for which still_sleeps() holds, by tid in locktop's pid namespace."""
         known = self._known
         wanted = [one.kernel_tid for one in samples if known.get(one.kernel_tid) is one]
         return self._files.asleep(wanted)
 
     def _sample(self, kernel_tid: int, raw: RawTask, before: Sample | None) -> Sample | None:
-        """None of a thread that ended, or of which nothing can be told."""
+        """Return None for a thread that ended, or that cannot be read."""
         self.is_counted = self.is_counted or bool(raw.runs)
         state, name = chr(raw.state), _clean(raw.name[: raw.name_size])
         if state in "ZX":
@@ -108,16 +117,16 @@ class Sampler:
             same = (state, name) == (before.state, before.name)
             return before if same else before._replace(state=state, name=name)
         if before is not None and raw.ran_ns / 1e9 < before.cpu_s:
-            before = None  # another one, where its files could not be kept open
+            before = None  # another thread with this id: its files could not be kept open
         try:
             call = syscalls.parse(raw.call[: raw.call_size])
             tid, life = (
                 (before.tid, before.life) if before is not None else self._new_life(kernel_tid)
             )
         except (OSError, ValueError, IndexError):
-            return None  # it ended in between
+            return None  # the thread ended meanwhile
         if call is not None and not raw.known & _ASLEEP:
-            call = None  # it was on a CPU meanwhile, unless the kernel does not count that
+            call = None  # it ran meanwhile, unless the kernel does not count runs
             state = "R" if raw.known & _SCHED and raw.runs else state
         if before is not None and before.call is None and call is None:
             seq, since = before.seq, before.since
@@ -138,8 +147,10 @@ class Sampler:
         )
 
     def _new_life(self, kernel_tid: int) -> tuple[int, int]:
-        """The tid as the process counts, and a new life; also of a thread that could not be read
-        for a time."""
+        """Return the tid in the process's pid namespace, and a new life.
+
+        A thread that could not be read for a time gets a new life too.
+        """
         tid = kernel_tid if self._same_ids else procfs.own_tid(self._pid, kernel_tid)
         age_s = procfs.age_s(procfs.thread_stat(self._pid, kernel_tid).start_time)
         if age_s < self.at - self._taken_at[0] + _SLACK_S:

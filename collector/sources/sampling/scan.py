@@ -1,4 +1,4 @@
-"""One scan of a sampled process: the stages that samples answer."""
+"""One scan of a sampled process: the stages that read samples."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from locktop.collector.sources.sampling.sampler import Sample
 from locktop.collector.sources.sampling.session import SamplingSession
 from locktop.collector.sources.sampling.wait_objects import SampledWait
 
-#: Seconds between the two samples of a first scan: one sample alone tells no time.
+#: Seconds between the two samples of a first scan, because one sample alone shows no time.
 _FIRST_S = 0.05
-#: What these need is read at once, before it is known that there is time for all.
+#: Stacks whose memory is read at once, before it is known whether the time suffices for all.
 _STACKS_AT_ONCE = 32
 _NOTE = (
     "there is a sample every {every:.0f} ms: shorter waits are met by chance; how often locks were"
@@ -35,7 +35,7 @@ _UNKNOWN_FUTEX = (
 
 
 class SamplingScan(Scan):
-    """One scan of a process that nobody prepared."""
+    """One scan of a process without the library."""
 
     budgets = StackBudgets(0.005, 0.002, of_holders=0.002, of_unobserved_waits=0.0)
     budgets_of_full_scan = StackBudgets(2.0, 2.0, of_holders=2.0, of_unobserved_waits=0.0)
@@ -45,16 +45,16 @@ class SamplingScan(Scan):
     ) -> None:
         """Args:
         session: the program that the process executes.
-        begun: when sampling of it began, time.monotonic().
+        begun: when its sampling began, time.monotonic().
         without_library: why the process has no library, as a clause.
-        resolve: wait for all names.
+        resolve: whether to wait for all names.
         """
         super().__init__(session.watched, session.probes, resolve)
         self._session = session
         self._begun = begun
         self._without_library = without_library
 
-    # ---- what is read ----
+    # ---- reading ----
 
     def read(self) -> None:
         """Take a sample, and begin the draft."""
@@ -66,7 +66,7 @@ class SamplingScan(Scan):
         session.python.begin(self.read_wait_keys_again)
         session.sample()
         if ptrace_access.memory_refused(watched.target.pid):
-            raise PermissionError  # it was allowed before
+            raise PermissionError  # the kernel allowed it before
         session.find_once_runners(self.stack_budgets.of_waits)
         self._at = session.sampled_at
         self._waits = session.waits
@@ -117,15 +117,15 @@ class SamplingScan(Scan):
         )
 
     def build_locks(self) -> None:
-        """Fill in the locks that samples met somebody waiting for."""
+        """Fill in the locks that samples saw waiters for."""
         draft = self.draft
         draft.locks = self._session.builder.locks(self._waits, self._at, draft.interval_s)
 
     def check_deadlocks(self) -> None:
         """Fill in the deadlocks that this sample and the next one show.
 
-        A thread that was on no CPU in between did nothing. Whether it waits yet, or was let go and
-        waits for a CPU, the kernel is asked in between.
+        A thread that was on no CPU between two samples did nothing. The kernel's state shows
+        whether such a thread still waits, or was released and waits for a CPU.
         """
         if not self._may_be_deadlocked():
             return
@@ -158,9 +158,9 @@ class SamplingScan(Scan):
         return suspects, awake
 
     def _may_be_deadlocked(self) -> bool:
-        """Whether somebody waits for a thread that waits too or is no more, or at a barrier.
+        """Return whether a thread waits at a barrier, for a waiting thread, or for an ended one.
 
-        Without that nothing that samples can show is a deadlock, and no more is worked out.
+        Without such a wait samples cannot show a deadlock, and the scan saves the search.
         """
         waits, living = self._waits, self._session.samples
         for wait in waits.values():
@@ -172,10 +172,10 @@ class SamplingScan(Scan):
     # ---- stacks ----
 
     def _stacks_of_waits(self) -> dict[int, int]:
-        """Return the stacks of waits by tid. There may not be time for all new ones.
+        """Return the stacks of waits by tid. The time may not suffice for all new ones.
 
-        The longest waits come first: they are asked for once. Of these contention comes first, and
-        of that one waiter of each lock.
+        Waits from earlier samples come first, the longest first. Then contention comes before other
+        waits, and one waiter of each lock before further waiters.
         """
         session = self._session
         found: dict[int, int] = {}
@@ -210,7 +210,7 @@ class SamplingScan(Scan):
         return found | self.new_stacks([new[at] for since, _, _, at in order if since >= self._at])
 
     def new_stacks(self, waits: Sequence[tuple[SampledWait, Sample, Call]]) -> dict[int, int]:
-        """Return the stacks of these waits by tid, as many as there is time for."""
+        """Return the stacks of these waits by tid, as many as the time suffices for."""
         session = self._session
         found: dict[int, int] = {}
         for at in range(0, len(waits), _STACKS_AT_ONCE):
@@ -232,16 +232,16 @@ class SamplingScan(Scan):
     # ---- names ----
 
     def merge_python_stacks(self) -> None:
-        """Fill in Python's functions where they are known."""
+        """Fill in the known Python functions."""
         python = self.probes.python
         python.merge(self.draft, self.wait_keys() if python.runs_in(self.draft.stacks) else {})
-        if python.learned:  # of a wait that may be over by the next scan
+        if python.learned:  # such a wait may be over by the next scan
             self.rename_locks()
         else:
             self._give_locks_their_waiters_stacks()
 
     def wait_for_names(self, patience_s: float) -> None:
-        """Wait for the names of functions, then fill them in; locks follow."""
+        """Wait for the names of functions, then fill them in; the names of locks follow later."""
         self.probes.resolver.wait(patience_s)
         self.draft.stacks = {stack: self.frames(stack) for stack in self.draft.stacks}
 
@@ -255,7 +255,7 @@ class SamplingScan(Scan):
         self.draft.locks = builder.with_names(self.draft.locks, names)
 
     def _give_locks_their_waiters_stacks(self) -> None:
-        """Where Python's functions are in some stacks, locks have the same as their waiters."""
+        """If stacks have Python functions, give the locks the same stacks as their waiters."""
         if self.probes.python.has_merged:
             self.draft.locks = builder.with_stacks_of(self.draft.locks, self.draft.threads)
 
@@ -268,6 +268,6 @@ class SamplingScan(Scan):
         try:
             self._session.sample()
         except OSError:
-            return {}  # what follows says that the process has ended
+            return {}  # later stages notice the end of the process
         sleeps = self.watched.followed_thread.still_asleep()
         return merged_wait_keys(sleeps, self._session.wait_keys())

@@ -1,7 +1,7 @@
-"""All that belongs to one program of a sampled process: its samples, and what reads and asks.
+"""Everything that belongs to one program of a sampled process: its samples, readers and probes.
 
-``exec`` replaces the program: its threads and locks are others, whatever their numbers. Then a new
-session is made.
+``exec`` replaces the program and its threads and locks, whatever their numbers. Then the source
+makes a new session.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from locktop.collector.sources.watched_process import WatchedProcess
 from locktop.collector.symbols.python.frame_reader import PythonReader
 from locktop.collector.symbols.resolver import Resolver
 
-#: What differs when a process executes a program, also the same one again: the executable's device
-#: and inode, and the auxiliary vector, for the memory lies elsewhere.
+#: The identity of an executed program: the executable's device and inode, and the auxiliary vector.
+#: The vector differs even for the same program, because the memory layout differs.
 Program = tuple[int, int, bytes]
 
 
@@ -38,10 +38,10 @@ class SamplingSession:
     """One program of a sampled process."""
 
     def __init__(self, watched: WatchedProcess, rules: Rules | None, stop_threads: bool) -> None:
-        """``rules``, ``stop_threads``: see attach().
+        """See attach() for ``rules`` and ``stop_threads``.
 
         Raises:
-            LocktopError: the program's system calls and locks are not those that are known here.
+            LocktopError: locktop does not know the program's system calls and locks.
         """
         self.watched = watched
         target = watched.target
@@ -67,8 +67,8 @@ class SamplingSession:
         holders = HolderProbe(pid, watched.tasks, self.stacks, self.python, self._still_holds)
         holders.follow(watched.followed_locks)
         self.probes = Probes(self.resolver, self.stacks, self.python, holders, Classifier(rules))
-        self.samples: Mapping[int, Sample] = {}  # of the last sample, by tid
-        self.waits: Mapping[int, SampledWait] = {}  # of it too
+        self.samples: Mapping[int, Sample] = {}  # last sample, by tid
+        self.waits: Mapping[int, SampledWait] = {}  # of the last sample, by tid
         self.sampled_at = 0.0  # time.monotonic()
         self.taken = 0  # samples since the last scan
         if watched.hurried:
@@ -79,12 +79,12 @@ class SamplingSession:
 
         Raises:
             ProcessLookupError: the process has ended.
-            OSError: what the kernel says, or locktop lacks descriptors.
+            OSError: the kernel refuses, or locktop lacks descriptors.
         """
         target = self.watched.target
         stat = procfs.stat(target.pid)
         over = stat.state in "ZX" and len(procfs.tids(target.pid)) < 2
-        if over or stat.start_time != target.start_time:  # the pid may be another process's by now
+        if over or stat.start_time != target.start_time:  # another process may have the pid by now
             raise ProcessLookupError
         sampler = self.sampler
         samples = sampler.take(stat.threads)
@@ -98,7 +98,7 @@ class SamplingSession:
         self.samples, self.waits = samples, waits
 
     def find_once_runners(self, budget_s: float) -> None:
-        """Find who runs the routines that others wait for; then sample again."""
+        """Find the threads that run once routines which others wait for; then sample again."""
         controls = {
             wait.sync_object.address: wait.futex.value
             for wait in self.waits.values()
@@ -112,32 +112,35 @@ class SamplingSession:
             self.sample()
 
     def wait_keys(self) -> WaitKeys:
-        """Return the waits of the last sample by number."""
+        """Return the numbers of the waits of the last sample."""
         return _numbered(self.waits.values())
 
     def _python_of(self, wait: SampledWait) -> tuple[Frame, ...]:
         return self.python.of_wait(wait.tid, _numbered([wait]))
 
     def _still_holds(self, holders: Collection[tuple[int, Lock]]) -> Collection[int]:
-        """Of threads and locks that they held, the ids of the locks that they hold at this
-        moment."""
+        """Return the ids of the locks that their threads hold at this moment.
+
+        Args:
+            holders: threads, each with a lock that it held.
+        """
         owners = self.objects.owners([lock.address for _, lock in holders], self.samples)
         return {lock.id for tid, lock in holders if owners.get(lock.address) == tid}
 
     def hurry(self) -> None:
-        """Wait for no names any more. A signal handler may call this."""
+        """Stop waiting for names. A signal handler may call this method."""
         self.resolver.hurry()
         self.python.hurry()
 
     def close(self) -> None:
-        """Let go of the program."""
+        """Release the program."""
         self.sampler.close()
         self.resolver.close()
         self.python.close()
 
 
 def executed_program(pid: int) -> Program | None:
-    """Return what identifies the program that a process executes; None where it is not told."""
+    """Return the identity of the program that a process executes; None if it is not visible."""
     try:
         shared = procfs.shared(pid)
         file, auxiliary = os.stat(f"{shared}/exe"), procfs.read(f"{shared}/auxv")

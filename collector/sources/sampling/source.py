@@ -1,7 +1,7 @@
-"""The sampled source: a process that nobody prepared, seen through /proc and its memory.
+"""The sampled source: a process without the library, observed through /proc and its memory.
 
-Nothing in the process stops and nothing is changed. A thread of locktop's takes samples, as often
-as a share of a CPU allows. A scan takes one more sample and makes a snapshot of all.
+Nothing in the process stops or changes. A thread of locktop takes samples, as often as a share of a
+CPU allows. A scan takes one more sample and makes a snapshot of all of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _UNCOUNTED = (
     "this kernel does not tell when its threads sleep (CONFIG_SCHED_INFO);"
     f" {ptrace_access.HOW_TO_PRELOAD}"
 )
-#: Of the descriptors, for the threads that holders are: samples keep others of all.
+#: Share of locktop's descriptors for the threads of holders. Samples keep other files of all
+#: threads.
 _FEW_FILES = 0.125
 
 
@@ -37,10 +38,10 @@ class SamplingSource:
     def __init__(
         self, pid: int, rules: Rules | None = None, why: str = "", stop_threads: bool = False
     ) -> None:
-        """``rules``, ``stop_threads``: see attach(); ``why``: why the process has no library.
+        """See attach() for ``rules`` and ``stop_threads``. ``why``: why the process has no library.
 
         Raises:
-            LocktopError: the process may not be looked into.
+            LocktopError: locktop may not read the process.
         """
         self._why = why
         self._rules = rules
@@ -71,7 +72,7 @@ class SamplingSource:
         return SamplingSession(self._watched, self._rules, self._stop_threads)
 
     def close(self) -> None:
-        """Let go of the process."""
+        """Release the process."""
         self._closed.set()
         self._thread.join()
         self._let_go()
@@ -139,7 +140,7 @@ class SamplingSource:
     # ---- samples ----
 
     def _sample_repeatedly(self) -> None:
-        """Take samples until closed, but none where a scan has just taken one."""
+        """Take samples until closed, but none soon after the sample of a scan."""
         wait_s = self._cpu_budget.pause_s
         while not self._closed.wait(wait_s):
             begun = time.thread_time()
@@ -153,14 +154,14 @@ class SamplingSource:
                 except (FileNotFoundError, ProcessLookupError):
                     return  # the next scan says that it has ended
                 except OSError:
-                    pass  # may pass, too
+                    pass  # the error may pass
             self._cpu_budget.note_sample(time.thread_time() - begun)
             wait_s = self._cpu_budget.pause_s
 
     # ---- another program, and the end ----
 
     def _follow_exec(self) -> None:
-        """Begin anew where the process executed another program."""
+        """Begin a new session if the process executed another program."""
         if executed_program(self._watched.target.pid) in (None, self._session.program):
             return
         before = self._session
@@ -170,7 +171,7 @@ class SamplingSource:
         before.close()
 
     def _last_scan(self, error: OSError) -> Snapshot:
-        """Return the last snapshot, of a process that is gone."""
+        """Return the last snapshot of a process that is gone."""
         last = self._watched.last
         if last is None or isinstance(error, PermissionError) or thread_files.is_ours(error):
             raise self._refused(error)
@@ -190,4 +191,4 @@ def _is_of_the_kernel(pid: int) -> bool:
     try:
         return not procfs.maps(pid) and procfs.stat(pid).state not in "ZX"
     except (OSError, ValueError):
-        return False  # what follows says more
+        return False  # later checks give the reason

@@ -1,11 +1,11 @@
-"""Wait times out of samples, and how wrong they may be.
+"""Estimates wait times from samples, with their errors.
 
-A thread that was in one wait in two samples waited all the time between them; of one that was in it
-in one of the two only, half of that time is taken. So what is waited is told without bias, but for
-how long each time is known only as well as the samples lie close: the error is that of a count. Of
-n intervals of length d at whose ends a thread was not in the same wait, it is d * sqrt(n / 2), one
-standard deviation, as for waits far shorter than d, each of which is met by chance (two such
-intervals for each that is met: variance d^2, as of a Poisson count); of longer ones it is less.
+A thread in one wait in two samples waited all the time between them. A thread in that wait in only
+one of the two counts half of that time. So the estimate has no bias, but each time is known only as
+well as the samples lie close. The error is that of a count. Let n intervals of length d have a
+thread that was not in the same wait at both ends. Then one standard deviation is d * sqrt(n / 2).
+This holds for waits far shorter than d, which samples meet by chance. Each such wait makes two
+intervals, with variance d^2 as of a Poisson count. The error of longer waits is smaller.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from locktop.collector.model import Kind
 from locktop.collector.sources.sampling.nptl_objects import SyncObject
 from locktop.collector.sources.sampling.wait_objects import SampledWait
 
-#: Owners of a lock that are told apart, of those that ended.
+#: Owners of a lock that are listed one by one, among ended threads.
 _MAX_BLAMED = 500
 
 Key = tuple[Kind, int]
@@ -26,7 +26,7 @@ Key = tuple[Kind, int]
 
 @dataclass(slots=True)
 class EstimatedTime:
-    """Seconds, and the variance of them."""
+    """Seconds and their variance."""
 
     s: float = 0.0
     variance: float = 0.0
@@ -39,42 +39,43 @@ class EstimatedTime:
 
 @dataclass(slots=True)
 class EstimatedLock:
-    """What was seen of one lock since the sampling began."""
+    """The estimates for one lock since the sampling began."""
 
     id: int
-    sync_object: SyncObject  # as seen last
+    sync_object: SyncObject  # as in the last sample that saw it
     wait: EstimatedTime = field(default_factory=EstimatedTime)
-    met: int = 0  # waits that a sample met
+    met: int = 0  # number of waits that a sample met
     longest_s: float = 0.0
-    #: By the owner's tid, 0: ended, not known; another one when owners are put together.
+    #: Seconds by the owner's tid; 0: ended or unknown. A new dict replaces it when owners are
+    #: merged.
     blame: dict[int, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class _CountedWait:
-    """A wait that goes on."""
+    """A wait that goes on, and its counted part."""
 
     wait: SampledWait
     lock: EstimatedLock
-    waited: dict[Kind, float]  # by its thread
-    counted_to: float  # all of it before that is in the sums: time.monotonic()
+    waited: dict[Kind, float]  # seconds waited by its thread
+    counted_to: float  # the sums contain the wait up to here: time.monotonic()
 
 
 class WaitEstimator:
-    """Adds up sample after sample.
+    """Adds up samples.
 
-    What a sample finds as the one before left it costs nothing: a wait that goes on is counted when
-    it has changed, or when somebody asks for the sums.
+    An unchanged wait costs nothing in a sample. The estimator counts a wait that goes on when the
+    wait changes, or when a caller reads the sums.
     """
 
     def __init__(self) -> None:
         self._locks: dict[Key, EstimatedLock] = {}
         self._by_thread: dict[int, dict[Kind, float]] = {}  # by Sample.life
         self._blamed: set[int] = set()  # tids
-        self._ongoing: dict[int, _CountedWait] = {}  # by tid, in the last sample
+        self._ongoing: dict[int, _CountedWait] = {}  # by tid, from the last sample
         self._waits: Mapping[int, SampledWait] = {}
         self._at = self._settled_at = 0.0
-        self.first_at = 0.0  # when the first sample was taken: what it met had begun before
+        self.first_at = 0.0  # time of the first sample: its waits had begun before
 
     def add(self, now: float, waits: Mapping[int, SampledWait]) -> None:
         """Add a sample that was taken at ``now`` (time.monotonic())."""
@@ -89,26 +90,30 @@ class WaitEstimator:
 
     @property
     def locks(self) -> Mapping[Key, EstimatedLock]:
-        """What was seen of each lock, by the last sample."""
+        """The estimates of each lock, up to the last sample."""
         self._settle()
         return self._locks
 
     @property
     def by_thread(self) -> Mapping[int, Mapping[Kind, float]]:
-        """How long each thread has waited, by Sample.life, by the last sample: seconds."""
+        """The wait time of each thread by Sample.life, up to the last sample, seconds."""
         self._settle()
         return self._by_thread
 
     def lock_of(self, wait: SampledWait) -> EstimatedLock:
-        """Return what is known of the lock that is waited for; its sums may be behind."""
+        """Return the estimates for the awaited lock; its sums may be behind."""
         return self._locks[wait.sync_object.kind, wait.sync_object.address]
 
     def forget_threads(
         self, lives: Container[int], tids: Container[int], newcomers: Set[int]
     ) -> None:
-        """Let go of what threads that ended have waited: their locks still have it. ``tids``: of
-        those that live; ``newcomers``: tids that others have now, who are not to blame for what
-        those before them had."""
+        """Drop the wait times of ended threads; the sums of their locks keep them.
+
+        Args:
+            lives: Sample.life of the living threads.
+            tids: ids of the living threads.
+            newcomers: ids that new threads have now. They are not to blame for their predecessors.
+        """
         self._settle()
         self._by_thread = {life: sums for life, sums in self._by_thread.items() if life in lives}
         for tid in self._blamed & newcomers:
@@ -121,13 +126,13 @@ class WaitEstimator:
                 self._merge_ended(lock, tids)
 
     def _merge_ended(self, lock: EstimatedLock, living: Container[int]) -> None:
-        """Of many that ended only those that were waited for most stay apart."""
+        """Keep only those ended threads apart that were waited for most."""
         blame = lock.blame
         ended = sorted((tid for tid in blame if tid and tid not in living), key=blame.__getitem__)
         _make_anonymous(lock, ended[: max(len(blame) - _MAX_BLAMED, 0)])
 
     def _leave(self, tid: int, after: SampledWait | None, interval_s: float) -> None:
-        """A wait is over, or is told otherwise from now on."""
+        """A wait is over, or is classified otherwise from now on."""
         counted = self._ongoing.pop(tid)
         self._count_to(counted, self._at)
         if after is None or after.seq != counted.wait.seq:
@@ -187,7 +192,7 @@ class WaitEstimator:
 
 
 def _make_anonymous(lock: EstimatedLock, owners: Iterable[int]) -> None:
-    """They have ended: what is theirs is nobody's by name."""
+    """Merge the shares of owners that have ended: tid 0 stands for all of them."""
     blame = lock.blame.copy()
     for tid in owners:
         blame[0] = blame.get(0, 0.0) + blame.pop(tid)

@@ -1,4 +1,4 @@
-"""For what threads wait, as far as samples and the process's memory tell it."""
+"""The objects that threads wait for, read from samples and from the process's memory."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from locktop.collector.sources.sampling.nptl_objects import AFTER, BEFORE, SyncO
 from locktop.collector.sources.sampling.once_runners import Runners
 from locktop.collector.sources.sampling.sampler import Sample
 
-#: Of these only the owner may change while a thread sleeps; what the others are stays.
+#: Kinds whose owner may change during a sleep; nothing else changes.
 _OWNED = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.FUTEX, Kind.ONCE})
-#: Nothing is said of these when they do not look like one any more.
+#: Kinds that count as unknown once their memory does not match any more.
 _OVER = frozenset({Kind.FUTEX, Kind.BARRIER, Kind.JOIN, Kind.MUTEX})
-_MAX_KEPT = 4096  # mutexes
+_MAX_KEPT = 4096  # number of mutexes
 
 
-class SampledWait(NamedTuple):  # one for each thread that moves, in each sample
+class SampledWait(NamedTuple):  # each sample makes one for each thread that moves
     """A thread that sleeps in a futex call."""
 
     tid: int
-    life: int  # of the thread: see Sample
-    seq: int  # of the sleep
-    since: float  # first seen: time.monotonic()
+    life: int  # of the thread, see Sample
+    seq: int  # of the sleep, see Sample
+    since: float  # begin of the first sample that saw it: time.monotonic()
     futex: FutexWait
-    sync_object: SyncObject  # of Kind.FUTEX where it cannot be told
+    sync_object: SyncObject  # of Kind.FUTEX if the object is unknown
 
 
 class SampledWaitReader:
-    """Reads them, sample after sample."""
+    """Reads the waits of each sample."""
 
     def __init__(
         self,
@@ -41,22 +41,22 @@ class SampledWaitReader:
         is_once: Callable[[int], bool],
         may_wait_at: Callable[[int], bool] = lambda pc: True,
     ) -> None:
-        """``glibc``, ``is_once``, ``waits_at``: see glibc_objects.told()."""
+        """See nptl_objects.recognised() for ``glibc``, ``is_once`` and ``may_wait_at``."""
         self._pid = pid
         self._glibc = glibc
         self._is_once = is_once
         self._waits_at = may_wait_at
-        #: Who runs the routines that are waited for, as far as known.
+        #: The known runners of the once routines that threads wait for.
         self.runners: Runners = {}
         self._samples: Mapping[int, Sample] = {}
         self._known: dict[int, SampledWait] = {}
-        self._at: dict[int, SampledWait] = {}  # one of them by the address of what it is for
-        self._reread: dict[int, FutexWait] = {}  # by tid: those that are told anew in each sample
+        self._at: dict[int, SampledWait] = {}  # one wait by the address of its object
+        self._reread: dict[int, FutexWait] = {}  # by tid: calls that are read again in each sample
         self._last_objects: dict[
             int, SyncObject
-        ] = {}  # by address of the word, in the sample before
-        self._mutexes: dict[int, SyncObject] = {}  # by address, whenever they were known
-        #: What lay around each then, and what it was known to be by that alone.
+        ] = {}  # by address of the word, from the last sample
+        self._mutexes: dict[int, SyncObject] = {}  # by address, from any sample
+        #: The memory around each word, and the object recognised by that memory alone.
         self._cache: dict[FutexWait, tuple[bytes, SyncObject | None]] = {}
         #: By address of the word: the tid of an owner that has ended, and the sleeps at that time.
         self._left_by_ended: dict[int, tuple[int, set[int]]] = {}
@@ -67,12 +67,17 @@ class SampledWaitReader:
         still_sleeps: Callable[[Sample], bool],
         newcomers: Set[int] = frozenset(),
     ) -> dict[int, SampledWait]:
-        """Return the waits by tid. ``still_sleeps`` tells whether a thread was on no CPU since,
-        ``newcomers`` are the tids of threads that were not there before."""
+        """Return the waits by tid.
+
+        Args:
+            samples: the last sample.
+            still_sleeps: whether a thread was on no CPU since its sample.
+            newcomers: ids of threads that are new since the sample before.
+        """
         if newcomers:
             self._note_left_by(newcomers)
         if newcomers or samples.keys() != self._samples.keys():
-            self._cache = {}  # whether an id is one of a thread may tell an object
+            self._cache = {}  # the set of thread ids decides which objects are recognised
         found = self._ongoing(samples)
         objects = self._objects(set(self._reread.values()), samples)
         if self._left_by_ended:
@@ -81,8 +86,9 @@ class SampledWaitReader:
             )
         for tid, wait in list(self._reread.items()):
             sample, known, sync_object = samples[tid], found.get(tid), objects[wait]
-            # Whoever has what it waits for got it after its sample, unless it took it twice. That
-            # the kernel refuses; it gives the lock to a thread that may not run for long.
+            # A thread that owns the object it waits for got it after its sample, or acquired it
+            # twice. The kernel refuses a second acquisition, and gives such a lock to a thread that
+            # may not run for long.
             if sync_object.owner == tid and (wait.inherits or not still_sleeps(sample)):
                 found.pop(tid, None)
                 continue
@@ -104,8 +110,14 @@ class SampledWaitReader:
         return found
 
     def owners(self, addresses: Iterable[int], samples: Mapping[int, Sample]) -> dict[int, int]:
-        """Return who has the locks at these addresses now, as long as somebody waits there and it
-        is known. ``samples``: the last ones."""
+        """Return the present owners of the locks at these addresses, by address.
+
+        Only locks with a waiter and a known owner are included.
+
+        Args:
+            addresses: addresses of locks.
+            samples: the last sample.
+        """
         self._at = self._at or {one.sync_object.address: one for one in self._known.values()}
         waits = {address: self._at[address].futex for address in addresses if address in self._at}
         read = self._memory([wait.address for wait in waits.values()])
@@ -119,7 +131,7 @@ class SampledWaitReader:
         return found
 
     def _ongoing(self, samples: Mapping[int, Sample]) -> dict[int, SampledWait]:
-        """Those of the sample before; a thread that sleeps otherwise now is asked for what."""
+        """Return the waits of the sample before that go on; read the calls of all other sleeps."""
         before, found = self._samples, self._known.copy()
         for tid in before.keys() - samples.keys():
             found.pop(tid, None)
@@ -164,7 +176,7 @@ class SampledWaitReader:
     def _recognise(
         self, wait: FutexWait, context: bytes, tids: Mapping[int, Sample]
     ) -> tuple[bytes, SyncObject | None]:
-        """What is told by that which lies around the word, with that."""
+        """Return the memory around the word, and the object recognised by that memory."""
         known = self._cache.get(wait)
         if known is None or known[0] != context:
             known = (
@@ -178,7 +190,7 @@ class SampledWaitReader:
     def _with_once_runner(
         self, sync_object: SyncObject, samples: Mapping[int, Sample]
     ) -> SyncObject:
-        """With the thread that runs the routine, if it has slept on since that was found."""
+        """Add the thread that runs the routine, if it has slept since the probe found it."""
         if sync_object.kind is not Kind.ONCE or sync_object.address not in self.runners:
             return sync_object
         tid, seq = self.runners[sync_object.address]
@@ -187,7 +199,7 @@ class SampledWaitReader:
         return sync_object._replace(owner=tid) if asleep else sync_object
 
     def _note_left_by(self, newcomers: Set[int]) -> None:
-        """What was owned by those who had these tids before."""
+        """Note the objects whose former owners had these tids."""
         for known in self._known.values():
             if known.sync_object.owner in newcomers:
                 left_by = self._left_by_ended.setdefault(
@@ -198,8 +210,11 @@ class SampledWaitReader:
     def _without_former_owners(
         self, objects: dict[FutexWait, SyncObject], sleeps: Iterable[tuple[int, int]]
     ) -> None:
-        """Whoever ended with a lock is named in it, also when another thread has its id: as long as
-        nobody was woken who waited for it, it was not given back."""
+        """Remove owners that have ended.
+
+        The word of a lock names its ended owner, also when another thread has the id. As long as no
+        waiter was woken, the lock was not released.
+        """
         going_on: dict[int, set[int]] = {}
         for address, seq in sleeps:
             going_on.setdefault(address, set()).add(seq)
@@ -214,18 +229,22 @@ class SampledWaitReader:
                 objects[wait] = sync_object._replace(owner=0)
 
     def _as_before(self, wait: FutexWait, context: bytes) -> SyncObject:
-        """Between two owners a lock does not look like one."""
+        """Between two owners a lock does not match its layout: then keep what is known of it."""
         mutex, known = self._mutexes.get(wait.address), self._last_objects.get(wait.address)
         if mutex is not None and nptl_objects.is_between_owners(mutex, wait, context):
             return mutex._replace(owner=0)
         if known is not None and known.kind not in _OVER:
             return known._replace(owner=0, readers=0)
         unknown = SyncObject(kind=Kind.FUTEX, address=wait.address, shared=not wait.private)
-        return known if known == unknown else unknown  # the same object as long as nothing changes
+        # keep the same object as long as nothing changes
+        return known if known == unknown else unknown
 
     def _memory(self, addresses: list[int]) -> list[bytes]:
-        """What lies around each. What lies before it may be another mapping, or none: then what can
-        be read is filled up, with what no object has there."""
+        """Return the memory around each address.
+
+        The memory before the word may be another mapping or none. Then bytes that no object has
+        there fill the gap.
+        """
         wanted = [piece for address in addresses for piece in _pieces(address)]
         read = iter(process_memory.words(self._pid, wanted))
         found = []
@@ -239,7 +258,7 @@ class SampledWaitReader:
 
 
 def _pieces(address: int) -> tuple[tuple[int, int], ...]:
-    """One where all lies in one page, else the part before the word and the one from it on."""
+    """Return one piece if all bytes lie in one page, else the parts before and from the word."""
     if (
         address % process_memory.PAGE >= BEFORE
         and address % process_memory.PAGE + AFTER <= process_memory.PAGE
