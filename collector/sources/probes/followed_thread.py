@@ -1,4 +1,4 @@
-"""What is asked only of threads that somebody looks at closely: it costs some 100 us each."""
+"""Details of the thread that the user follows: they cost some 100 us for each thread."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from locktop.collector.model import (
 from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.probes.thread_activity import ThreadActivityProbe
 
-#: Of all threads, those that used most processor time.
+#: Queried threads at most: the threads that used most CPU time.
 _MAX_QUERIED = 1024
-#: For the words of calls: of many sockets each takes as long as the kernel's table of them.
+#: Seconds for the text of calls: each socket takes as long as the kernel's table of them.
 _DESCRIBE_BUDGET_S = 1.0
 _NONE = (0, 0)
 
@@ -35,26 +35,30 @@ class FollowedThread:
     def __init__(self, pid: int, tasks: Tasks) -> None:
         self._tasks = tasks
         self._probe = ThreadActivityProbe(pid, tasks)
-        self._wanted = 0  # tid; set by another thread
-        self._followed = _NONE  # tid, when it began: ids are used again
+        self._wanted = 0  # tid; another thread sets it
+        self._followed = _NONE  # tid and start time of the thread, because ids are reused
         self._counters: ThreadCounters | None = None
-        #: Tids of others that the next look asks what they do.
+        #: Ids of further threads that the next scan queries.
         self.also_queried: Collection[int] = ()
-        #: By tid of those that sleep in a call, without those that wait for what is told: see
-        #: ThreadsNow.number().
+        #: By tid of threads that sleep in a call, without observed waits: see
+        #: ThreadActivityProbe.sleep_key().
         self.sleeps: Mapping[int, tuple[int, int]] = {}
-        #: Ids of their stacks, and of those that run.
+        #: Ids of the stacks of these threads and of running ones.
         self.stacks: Collection[int] = ()
 
     def follow(self, tid: int) -> None:
-        """Follow a thread from the next look on; 0: none."""
+        """Follow a thread from the next scan on; 0: none."""
         self._wanted = tid
 
     def annotate(self, snapshot: Draft, include_all: bool, stacks: NativeStacks) -> None:
         """Fill in switches, counters and activity of the followed thread.
 
-        Threads ``beside`` it get switches and activity; with ``all_of_them`` all threads do.
-        ``stacks`` gives their stacks, as far as there is time.
+        Threads in ``also_queried`` get switches and activity.
+
+        Args:
+            snapshot: the draft.
+            include_all: query all threads in the same way.
+            stacks: unwinds their stacks, as far as there is time.
         """
         threads = snapshot.threads
         wanted = self._wanted
@@ -85,7 +89,7 @@ class FollowedThread:
         )
 
     def still_asleep(self) -> dict[int, tuple[int, int]]:
-        """Return those of ``sleeps`` that go on."""
+        """Return the ``sleeps`` that go on."""
         return {tid: sleep for tid, sleep in self.sleeps.items() if self._tasks.still_sleeps(tid)}
 
     def _read_counters(self, tid: int) -> PerfCounters | None:
@@ -105,19 +109,19 @@ class FollowedThread:
         except OSError:
             return None  # it has ended
 
-    # ---- what they do now ----
+    # ---- activity ----
 
     def _activities(
         self, threads: Mapping[int, Thread], stacks: NativeStacks
     ) -> dict[int, ThreadActivity]:
-        """By tid, without those that wait for what is told, and those that are no more."""
+        """Return activities by tid, without threads in observed waits and without ended ones."""
         self.stacks, self.sleeps = (), {}
         wanted = {tid: one for tid, one in threads.items() if one.waiting_for is None}
         try:
             found = self._probe.query(wanted)
             activities = self._blocked(found, stacks) | self._running(found, stacks)
         except OSError:
-            return {}  # we lack what asking takes, or the process is gone
+            return {}  # locktop lacks descriptors, or the process is gone
         self.stacks = {now.stack for now in activities.values() if now.stack}
         return activities
 
@@ -133,7 +137,8 @@ class FollowedThread:
                 continue
             call, (_, _, runs) = sleep = self._probe.sleep(tid)
             kernel_tid = self._tasks.kernel_tid(tid)
-            stack = stacks.of(kernel_tid, sleep) if call.pc else 0  # else it may not be seen
+            #: else locktop may not see the call
+            stack = stacks.of(kernel_tid, sleep) if call.pc else 0
             if time.monotonic() < until:
                 now = self._probe.described(now)
             stopped = stacks.was_stopped(kernel_tid) and self._probe.is_back_in_call(tid)
@@ -146,7 +151,9 @@ class FollowedThread:
         return activities | self._woken_activities(woken)
 
     def _woken_activities(self, tids: Collection[int]) -> dict[int, ThreadActivity]:
-        """Those that got a CPU while they were asked: of their next sleep only the call is told."""
+        """Return the activity of threads that ran during the query: of the next sleep only the
+        call.
+        """
         return {
             tid: ThreadActivity(tid, ActivityState.BLOCKED, syscalls.name(now.call.number))
             if now.call is not None and now.call.pc
@@ -157,7 +164,7 @@ class FollowedThread:
     def _running(
         self, found: Mapping[int, ThreadActivity], stacks: NativeStacks
     ) -> dict[int, ThreadActivity]:
-        """And those that are stopped."""
+        """Return the activities of running and of stopped threads."""
         activities = {
             tid: now
             for tid, now in found.items()
@@ -174,7 +181,7 @@ class FollowedThread:
         return activities
 
     def close(self) -> None:
-        """Count no longer."""
+        """Stop counting."""
         if self._counters is not None:
             self._counters.close()
         self._followed, self._counters = _NONE, None

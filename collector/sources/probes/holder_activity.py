@@ -1,4 +1,4 @@
-"""What the threads that hold contended locks do at this moment."""
+"""The activity of the threads that hold contended locks."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.probes.python_stacks import PythonStacks
 from locktop.collector.sources.probes.thread_activity import ThreadActivityProbe
 
-#: Locks of one look whose holders are asked: those in a deadlock, and those with the most waiters.
+#: Locks of one scan whose holders are queried: locks in a deadlock, then those with most waiters.
 _MAX_QUERIED = 32
-#: Of these each release wakes a waiter, where there is one.
+#: Kinds whose release wakes a waiter, if there is one.
 _WAKING = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SEM})
-#: How many of those that wait are asked in which call they do.
+#: Waiters of a lock that are queried for their call.
 _MAX_CALLS = 3
 
-#: Of threads and locks that they had, the ids of the locks that they have, as it is read now.
+#: Given threads and locks that they held, reads the ids of the locks that they still hold.
 StillHolds = Callable[[Collection[tuple[int, Lock]]], Collection[int]]
 
 
 class _LastSleep(NamedTuple):
-    """Where a thread was asleep."""
+    """Where a thread was last seen asleep."""
 
-    began: int  # the thread: another one may have its id
+    began: int  # start time of the thread, because ids are reused
     stack: int
     at: float  # time.monotonic()
 
 
 class HolderProbe:
-    """Asks about the holders, look after look."""
+    """Queries the kernel about the holders in each scan."""
 
     def __init__(
         self,
@@ -55,24 +55,27 @@ class HolderProbe:
     ) -> None:
         self._probe = ThreadActivityProbe(pid, tasks)
         self._python = python
-        #: Tids of those, at the last look, that are blocked in Python code.
+        #: Ids of the threads that the last scan found blocked in Python code.
         self.in_python: frozenset[int] = frozenset()
         self._tasks = tasks
         self._stacks = stacks
         self._holds = holds
         self._stack_ids: set[int] = set()  # stacks
-        self._last_sleeps: dict[int, _LastSleep] = {}  # by tid: where it was seen asleep last
+        self._last_sleeps: dict[int, _LastSleep] = {}  # by tid
         self._followed_locks: frozenset[int] | None = None
 
     def follow(self, locks: Collection[int] | None) -> None:
-        """Look where in the code the holders are of these locks alone, by id; None: of all."""
+        """Read the stacks of the holders of these locks alone, by id; None: of all."""
         self._followed_locks = None if locks is None else frozenset(locks)
 
     def annotate(self, snapshot: Draft, include_all: bool) -> None:
-        """Fill in what the holders of contended locks do now.
+        """Fill in the activity of the holders of contended locks.
 
-        With ``all_of_them`` the code location of every holder is asked for, not only of those that
-        are followed. Nothing changes where descriptors run out, or where the process is gone.
+        Nothing changes if locktop lacks descriptors, or if the process is gone.
+
+        Args:
+            snapshot: the draft.
+            include_all: read the stack of every holder, not only of holders of followed locks.
         """
         try:
             snapshot.locks = self._annotated_locks(snapshot, include_all)
@@ -89,15 +92,15 @@ class HolderProbe:
         self._stack_ids = set()
         chosen = {lock.id: _holder_to_query(lock, by_tid) for lock in contended}
         query = self._probe.query({tid: by_tid.get(tid) for tid in chosen.values()})
-        # One that is in a system call may have given the lock back since the look. It has not where
-        # it slept so at the look before already, and it has the lock where it has it afterwards and
-        # has slept on.
+        # A holder in a system call may have released the lock since the scan. It has not if it was
+        # in the same sleep at the last scan. It has not either if it holds the lock now and has
+        # slept since.
         having = self._holds([
             (now.tid, lock)
             for lock in contended
             if (now := query[chosen[lock.id]]).doing is ActivityState.BLOCKED and not now.duration_s
         ])  # fmt: skip
-        held: dict[int, Lock] = {}  # by tid: one that it is asked for
+        held: dict[int, Lock] = {}  # by tid: a lock for which the holder is queried
         found: dict[int, int] = {}  # by lock: tid
         for lock in contended:
             tid = chosen[lock.id]
@@ -135,10 +138,10 @@ class HolderProbe:
             now = query[tid]
             if (
                 now.doing is ActivityState.BLOCKED and self._probe.sleep(tid)[0].pc
-            ):  # else it may not be seen
+            ):  # else locktop may not see the call
                 kernel_tid = self._tasks.kernel_tid(tid)
                 stack = self._stacks.of(kernel_tid, self._probe.sleep(tid))
-                # To be stopped puts it on a CPU.
+                # A stop puts the thread on a CPU.
                 stopped = self._stacks.was_stopped(kernel_tid) and self._probe.is_back_in_call(tid)
                 if stack and (stopped or self._tasks.still_sleeps(tid)):
                     found[tid] = replace(now, stack=stack)
@@ -148,7 +151,7 @@ class HolderProbe:
         return found
 
     def _with_python(self, query: Mapping[int, ThreadActivity]) -> dict[int, ThreadActivity]:
-        """Those of which it is known which functions of Python's they are in."""
+        """Return the activities whose Python functions are known."""
         blocked = {
             tid: now
             for tid, now in query.items()
@@ -169,9 +172,12 @@ class HolderProbe:
         held: Mapping[int, Lock],
         threads: Mapping[int, Thread],
     ) -> dict[int, ThreadActivity]:
-        """A thread that runs may have let go of the lock since the look, and be anywhere. It has
-        not where all that wait for the lock were asleep all the while, and it has the lock
-        afterwards: who gives back a lock that others wait for wakes one of them."""
+        """Return the activities of running holders, with stacks.
+
+        A running thread may have released the lock since the scan, and be anywhere. It has not if
+        all waiters slept all the while and it holds the lock afterwards. The release of a lock with
+        waiters wakes one of them.
+        """
         asleep = {
             tid: self._asleep(lock) if _wakes(lock, tid, threads) else None
             for tid, lock in held.items()
@@ -199,8 +205,12 @@ class HolderProbe:
             return -1
 
     def _asleep(self, lock: Lock) -> dict[int, int] | None:
-        """How often each that waits for the lock was put on a CPU before it slept; None where one
-        is awake, or none sleeps in the call that is woken (but in a handler of signals)."""
+        """Return how often the kernel had put each waiter on a CPU before its sleep.
+
+        Returns:
+            None if a waiter is awake, or if none sleeps in a call that a release wakes (as in a
+                signal handler).
+        """
         asleep = self._tasks.asleep(lock.waiters)
         if asleep.keys() != set(lock.waiters):
             return None
@@ -214,7 +224,7 @@ class HolderProbe:
         return call is not None and syscalls.is_futex(call.number)
 
     def stacks(self) -> dict[int, tuple[Frame, ...]]:
-        """Return the stacks of the holders that were told last, as far as they are named."""
+        """Return the stacks of the last queried holders, as far as they are named."""
         return {stack: self._python.of(stack) for stack in self._stack_ids}
 
     def notes(self) -> Iterable[str]:
@@ -224,7 +234,7 @@ class HolderProbe:
 
 
 def _wakes(lock: Lock, holder: int, threads: Mapping[int, Thread]) -> bool:
-    """Whether the holder wakes one of those that wait for the lock as soon as it gives it back."""
+    """Return whether the holder's release wakes one of the waiters at once."""
     held = next((held for held in threads[holder].holds if held.lock == lock.id), None)
     if held is None or held.shared or lock.foreign_releases or lock.kind not in _WAKING:
         return False
@@ -233,8 +243,10 @@ def _wakes(lock: Lock, holder: int, threads: Mapping[int, Thread]) -> bool:
 
 
 def _holder_to_query(lock: Lock, threads: Mapping[int, Thread]) -> int:
-    """Of several readers the one that has had it longest and does not wait itself, if there is one:
-    it is the one that the others wait for."""
+    """Return the holder to query: of several readers the one with the longest hold and no wait.
+
+    The others wait for that one.
+    """
 
     def rank(tid: int) -> tuple[bool, float]:
         thread = threads.get(tid)

@@ -1,4 +1,4 @@
-"""Call stacks of threads, taken from outside and named: each sleep is looked at once."""
+"""Call stacks of threads, unwound from another process and named; each sleep is unwound once."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from locktop.collector.unwind.cursor import Unwound
     from locktop.collector.unwind.unwinder import Unwinder
 
-#: In which call a thread sleeps, and what tells whether it still does.
+#: The call in which a thread sleeps, and a check whether it still does.
 SleepCheck = tuple[Call, Callable[[], bool]]
-#: Ids of these, which no other stacks have (model.Wait.stack).
+#: Ids of unwound stacks begin here (model.Wait.stack).
 FIRST_ID = 1 << 33
-#: Stands at the outer end of a stack that could not be followed further.
+#: The outer end of a stack that could not be unwound further.
 CUT = Frame(
     address=0,
     function="(further callers are not known)",
@@ -29,78 +29,80 @@ CUT = Frame(
     module="",
     offset=0,
 )
-#: What a wait is made of inside the C library says nothing: who called it does.
+#: Frames inside the C library say nothing about a wait; their caller does.
 _LIBC = re.compile(r"libc(\.so\.|-2\.)|\[vdso\]|ld-linux|libpthread")
-#: Calls the kernel for whoever asks it to.
+#: The function that makes any system call for its caller.
 _SYSCALL = "syscall"
 _MAX_KEPT = 20_000
 _MAX_ENDED = 256  # threads
-#: For a thread that runs to be on a CPU once more.
+#: Seconds for a running thread to be on a CPU once more.
 _RUNNING_S = 0.01
 
 
 class _Stack(NamedTuple):
     addresses: tuple[int, ...]
     complete: bool
-    entered: bool  # see OutsideStacks.of()
-    running: bool  # what it does inside the C library is what it does
+    entered: bool  # see NativeStacks.of()
+    running: bool  # the thread runs: frames inside the C library matter
 
 
 class NativeStacks:
-    """Of one process. Thread ids are those of our own pid namespace."""
+    """The unwound stacks of one process. Thread ids are those of locktop's own pid namespace."""
 
     def __init__(self, pid: int, resolver: Resolver, may_stop: bool = False) -> None:
-        """``may_stop``: stop a thread for a moment where its stack cannot be known otherwise."""
+        """``may_stop``: stop a thread for a moment if its stack cannot be known otherwise."""
         self._pid = pid
         self._resolver = resolver
         self.may_stop = may_stop
         self._unwinder: Unwinder | None = None
         self._can_unwind = True
         self._until = 0.0
-        self._again: dict[Call, Unwound] = {}  # in this look: stacks that are there again
-        #: By tid, and whether functions that were called are frames: which sleep, the stack's id.
+        self._again: dict[Call, Unwound] = {}  # in this scan: known stacks that are still valid
+        #: By tid and ``entered``: the sleep, and the stack's id.
         self._of_sleep: dict[tuple[int, bool], tuple[object, int]] = {}
         self._stopped: set[int] = set()  # tids
         self._ids: dict[_Stack, int] = {}
-        #: By whether functions that were called are frames: those of stacks, by the object's id().
+        #: By ``entered``: the ids of stacks, by the object's id().
         self._ids_of: dict[bool, dict[int, tuple[Unwound, int]]] = {False: {}, True: {}}
-        self._kept: OrderedDict[int, _Stack] = OrderedDict()  # last used last
+        self._kept: OrderedDict[int, _Stack] = OrderedDict()  # least recently used first
         self._next = FIRST_ID
-        #: Why threads that run cannot be sampled, "" as far as they can be.
+        #: Why running threads cannot be sampled; "" as far as they can.
         self.refused = ""
-        self._frames: dict[int, tuple[tuple[Frame, ...], tuple[Frame, ...]]] = {}  # all, shown
+        #: all frames, visible frames
+        self._frames: dict[int, tuple[tuple[Frame, ...], tuple[Frame, ...]]] = {}
 
     def unwinder(self) -> Unwinder | None:
-        """Return what follows the stacks; None where nothing can."""
+        """Return the unwinder; None if no stack can be unwound."""
         return self._unwinder if self._is_ready() else None
 
     def prepare(self) -> None:
-        """Load what it takes to follow stacks, some 50 ms, while there is time: else the first one
-        that is asked for waits for it."""
+        """Load the unwinder, some 50 ms, so that the first request need not wait for it."""
         self._is_ready()
 
     def begin(self, budget_s: float) -> None:
-        """New stacks may take so long from now on, but for what the very first one needs."""
+        """Set the time for new stacks of this scan, beside the time to load the unwinder."""
         self._until = time.monotonic() + budget_s
         self._again = {}
 
     def end_within(self, budget_s: float) -> None:
-        """New stacks may take no longer than this from now on, and what is left of begin()."""
+        """Limit the rest of the time that begin() set."""
         self._until = min(self._until, time.monotonic() + budget_s)
 
     @property
     def has_time(self) -> bool:
-        """Whether there is time left in this look for new stacks."""
+        """Whether this scan has time left for new stacks."""
         return time.monotonic() <= self._until
 
     def expect(self, calls: Iterable[Call]) -> None:
-        """Prepare for of() to be asked in this look for threads that sleep in these calls: only for
-        those that are found to have slept on after this."""
+        """Prepare of() for threads that sleep in these calls.
+
+        Only threads that are found asleep after this call may use the result.
+        """
         if self._unwinder is not None:
             self._again = self._unwinder.again(calls)
 
     def known(self, tid: int, sleep: object, entered: bool = False) -> int:
-        """Return the id of the stack that a thread has in a sleep, if of() has told it; else 0."""
+        """Return the id of the stack of a sleep, if of() returned it before; else 0."""
         known = self._of_sleep.get((tid, entered))
         if known is None or known[0] != sleep or known[1] not in self._kept:
             return 0
@@ -110,10 +112,15 @@ class NativeStacks:
     def of(
         self, tid: int, sleep: object, entered: bool = False, asleep: SleepCheck | None = None
     ) -> int:
-        """Return the id of the stack that a thread has in a sleep, which ``sleep`` tells from its
-        others; 0 where it is not known, or no time was left for it. ``entered``: functions
-        that were called are to be frames of it, also those of the C library, and those that have
-        none any more (call_target.py); ``asleep``: what is known of the sleep already."""
+        """Return the id of the stack of a sleep; 0 if it is unknown, or no time is left.
+
+        Args:
+            tid: the thread.
+            sleep: distinguishes the sleeps of the thread.
+            entered: include functions that were called, also in the C library and those without a
+                frame of their own (call_target.py).
+            asleep: what is known of the sleep already.
+        """
         if found := self.known(tid, sleep, entered):
             return found
         self._stopped.discard(tid)
@@ -137,7 +144,7 @@ class NativeStacks:
         if unwound is None or unwound.complete or not self.may_stop:
             return unwound
         stopped = self._unwinder.stopped(tid)
-        # It may have gone on in between.
+        # The thread may have run meanwhile.
         known = unwound.addresses
         if stopped is None or stopped.addresses[: len(known)] != known:
             return unwound
@@ -145,9 +152,12 @@ class NativeStacks:
         return stopped
 
     def running(self, tids: Sequence[int]) -> dict[int, int]:
-        """Return by tid the ids of stacks that threads have which run now; of those that get no CPU
-        in time, and of more than a few, there are none. What each does is sampled, not stopped,
-        unless it may be stopped and the kernel lets nobody sample."""
+        """Return the ids of the stacks of running threads, by tid.
+
+        The result lacks threads without a CPU in time, and all but a few of many threads. The
+        kernel samples each thread. If the kernel refuses and ``may_stop`` is set, each thread is
+        stopped instead.
+        """
         if not tids or not self._is_ready():
             return {}
         assert self._unwinder is not None
@@ -166,11 +176,11 @@ class NativeStacks:
         return {tid: self._id(one, running=True) for tid, one in unwound.items() if one.addresses}
 
     def was_stopped(self, tid: int) -> bool:
-        """Tell whether the thread was stopped when it was last asked of() for a stack."""
+        """Return whether the last call of of() stopped the thread."""
         return tid in self._stopped
 
     def keep_only(self, living: Collection[int]) -> None:
-        """Let go of what is known of all other threads."""
+        """Drop the data of all other threads."""
         if len(self._of_sleep) > 2 * len(living) + _MAX_ENDED:
             alive = set(living)
             known = self._of_sleep.items()
@@ -181,14 +191,14 @@ class NativeStacks:
     def _with_entered(
         self, addresses: tuple[int, ...], unwound: tuple[int, ...]
     ) -> tuple[int, ...]:
-        """With the functions that were called and have left their frame to another."""
+        """Add the functions that were called and left their frame to another function."""
         found = self._unwinder.entered(unwound) if self._unwinder else []
         for at, function in reversed(found):
             addresses = (*addresses[:at], function + 1, *addresses[at:])
         return addresses
 
     def _is_ready(self) -> bool:
-        """Whether stacks can be followed. The first frame does not wait for all that this needs."""
+        """Return whether stacks can be unwound. The first call loads the unwinder."""
         if self._unwinder is None and self._can_unwind:
             began = time.monotonic()
             from locktop.collector.unwind.unwinder import Unwinder
@@ -201,7 +211,7 @@ class NativeStacks:
         return self._can_unwind
 
     def _same_id(self, unwound: Unwound, entered: bool) -> int:
-        """As _id(), in fewer steps for an object that was given one already."""
+        """Return _id(), faster for an object that has an id already."""
         known = self._ids_of[entered].get(id(unwound))
         if known is not None and known[1] in self._kept:
             self._kept.move_to_end(known[1])
@@ -213,7 +223,8 @@ class NativeStacks:
         return found
 
     def _id(self, unwound: Unwound, entered: bool = False, running: bool = False) -> int:
-        # Of a return address the instruction before it is asked for.
+        # For a return address the resolver takes the instruction before; an exact address must not
+        # move.
         addresses = tuple(
             address + (at in unwound.exact) for at, address in enumerate(unwound.addresses)
         )
@@ -239,9 +250,11 @@ class NativeStacks:
         self._resolver.forget(id_)
 
     def frames(self, stack: int) -> tuple[Frame, ...]:
-        """Return a stack's frames, innermost first, of a thread that sleeps without those of the C
-        library that come before its first caller, unless they were asked for and say more than that
-        the kernel was called."""
+        """Return a stack's frames, innermost first.
+
+        For a sleeping thread the frames of the C library before its first caller are left out. They
+        stay if ``entered`` was set and they show more than a system call.
+        """
         found = self._kept.get(stack)
         if found is None:
             return ()

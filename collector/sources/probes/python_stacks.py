@@ -1,9 +1,9 @@
-"""Stacks of waits that are going on, with the Python functions in them.
+"""Stacks of waits that go on, with their Python functions.
 
-The native stack is known already, as the library recorded it when the wait began, or as it was
-followed from outside; Python's frames are read while the thread is in that wait. The wait's number
-tells whether they belong together: it must be the same before the reading and in a look after it. A
-thread's Python frames do not change while it waits, so each wait is read once.
+The native stack is known already. The library recorded it at the begin of the wait, or a probe
+unwound it. A reader gets Python's frames while the thread is in the wait. Both belong together if
+the wait's number is the same before the reading and in a later scan. A thread's Python frames do
+not change during a wait, so each wait is read once.
 """
 
 from __future__ import annotations
@@ -20,66 +20,66 @@ from locktop.collector.sources.probes import native_stacks
 from locktop.collector.symbols.python import merge_stacks
 from locktop.collector.symbols.python.frame_reader import PythonReader, Runs
 
-#: Ids of merged stacks begin here: those in the file are smaller, those taken from outside larger.
+#: Ids of merged stacks begin here. Ids of recorded stacks are smaller, ids of unwound ones larger.
 FIRST_ID = 1 << 32
 _IDS = range(FIRST_ID, native_stacks.FIRST_ID)
-#: These stand at the outer end of native stacks that are not whole.
+#: The outer ends of incomplete native stacks.
 _CUTS = recorded.CUT, native_stacks.CUT
-_PAUSE_S = 1.0  # from one reading to the next, and ten times as long as one takes
+_PAUSE_S = 1.0  # seconds between two readings, and at least ten times the duration of one
 _PATIENCE_S = 10.0
-_TRIES = 8  # for one wait; a thread may be missed where others come and go
+_TRIES = 8  # for one wait; a reading may miss a thread while threads come and go
 _MAX_KEPT = 4096  # merged stacks
-#: How long a look waits for an answer where waits are over by the next look, and how often it does
-#: for one lock: they need a name, and some waits last for long enough.
+#: Seconds that a scan waits for an answer about brief waits, and how often for one lock. Such waits
+#: end before the next scan, but their lock needs a name, and some of them last long enough.
 _BRIEF_S = 0.3
 _MAX_BRIEF = 16
 
-WaitKey = tuple[int, int]  # one life of a thread, number of its wait
+WaitKey = tuple[int, int]  # life of a thread, number of its wait
 WaitKeys = Mapping[int, WaitKey]  # by tid
 Merged = tuple[int, Runs]  # the native stack's id
 
 
 class PythonStacks:
-    """The merged stacks of one process; costs nothing where no Python code waits."""
+    """The merged stacks of one process. They cost nothing if no Python code waits."""
 
     def __init__(self, reader: PythonReader, frames: Callable[[int], tuple[Frame, ...]]) -> None:
-        """``frames`` gives those of a native stack, by its id."""
+        """``frames`` returns the frames of a native stack by its id."""
         self._frames = frames
         self._reader = reader
-        self._known: dict[tuple[int, WaitKey], Runs] = {}  # () where there is nothing to merge
+        self._known: dict[tuple[int, WaitKey], Runs] = {}  # () if there is nothing to merge
         self._of_wait: dict[tuple[int, WaitKey], int] = {}  # merged stacks
         self._missed: dict[tuple[int, WaitKey], int] = {}  # how often
         self._requested: WaitKeys = {}
         self._before: WaitKeys = {}
         self._answer: Mapping[int, Runs] | None = None
         self._next_at = 0.0
-        #: Whether Python's functions in a wait were learnt in the last look.
+        #: Whether the last scan learned the Python functions of a wait.
         self.learned = False
-        #: Locks that only brief waits could name, at the last look; how often these were asked for.
+        #: Locks that only brief waits can name, from the last scan; number of readings for each.
         self._brief: Set[int] = frozenset()
         self._tried: dict[int, int] = {}
         self._ids: dict[Merged, int] = {}
         self._merged: dict[int, Merged] = {}
         self._next_id = FIRST_ID
-        #: Where no Python code was executed, when it was last asked: by native stack.
+        #: Native stacks without Python code, with their frames at that check.
         self._without: dict[int, tuple[Frame, ...]] = {}
-        #: By merged stack: the native one's frames when it was merged last, and what came of it.
+        #: By merged stack: the native frames at the last merge, and the result.
         self._last: dict[int, tuple[tuple[Frame, ...], tuple[Frame, ...]]] = {}
 
     def hurry(self) -> None:
-        """Wait for no answer any more. For a handler of signals."""
+        """Stop waiting for answers. A signal handler may call this method."""
         self._reader.hurry()
 
     def close(self) -> None:
-        """End what reads the frames."""
+        """End the process that reads the frames."""
         self._reader.close()
 
     def notes(self) -> tuple[str, ...]:
-        """Return why there are no Python frames where there should be."""
+        """Return why Python frames are missing, if they are."""
         return (self._reader.note,) if self._reader.note else ()
 
     def of(self, stack: int) -> tuple[Frame, ...]:
-        """Return the frames of a stack of either kind, innermost first."""
+        """Return the frames of a native or merged stack, innermost first."""
         if stack not in _IDS:
             return self._frames(stack)
         if stack not in self._merged:
@@ -87,39 +87,46 @@ class PythonStacks:
         native, runs = self._merged[stack]
         frames = self._frames(native)
         known = self._last.get(stack)
-        if known is None or known[0] != frames:  # names and lines come one by one
+        if known is None or known[0] != frames:  # names and lines arrive one by one
             known = self._last[stack] = frames, self._merge(frames, runs) or frames
         return known[1]
 
     def of_wait(self, tid: int, waits: WaitKeys) -> tuple[Frame, ...]:
-        """Return the merged stack of the wait that a thread is in, () if there is none (yet)."""
+        """Return the merged stack of a thread's wait; () if there is none yet."""
         wait = tid, waits.get(tid, (0, 0))
         return self.of(self._of_wait[wait]) if wait in self._of_wait else ()
 
     def of_sleep(self, tid: int, sleep: WaitKey) -> int:
-        """Return the id of the merged stack of a sleep that was among the ``waits`` of the last
-        look, 0 if there is none (yet)."""
+        """Return the id of the merged stack of a sleep, 0 if there is none yet.
+
+        The sleep must be among the ``waits`` of the last scan.
+        """
         return self._of_wait.get((tid, sleep), 0)
 
     @property
     def has_merged(self) -> bool:
-        """Whether there are merged stacks, of waits that go on."""
+        """Whether waits that go on have merged stacks."""
         return bool(self._of_wait)
 
-    # ---- look after look ----
+    # ---- each scan ----
 
     def runs_in(self, stacks: Mapping[int, tuple[Frame, ...]]) -> bool:
-        """Tell whether Python code is executed on one of these native stacks, by their ids."""
+        """Return whether Python code runs on one of these native stacks."""
         return any(map(self._runs_python, stacks, stacks.values()))
 
     @property
     def wants_another_scan(self) -> bool:
-        """Whether the last look showed a lock that only brief waits could name."""
+        """Whether the last scan showed a lock that only brief waits can name."""
         return bool(self._brief)
 
     def begin(self, read_again: Callable[[], WaitKeys]) -> None:
-        """To be called before the waits are read: only what was answered by now is known to be of
-        waits that are the same before and after. ``again`` reads the waits."""
+        """Take over the answer of the reader. Call this method before the waits are read.
+
+        Only an answer from before belongs to waits that are the same before and after.
+
+        Args:
+            read_again: reads the waits.
+        """
         answer = self._reader.answer()
         is_time = not self._reader.asking and time.monotonic() >= self._next_at
         if answer is None and is_time and self._brief:
@@ -132,13 +139,13 @@ class PythonStacks:
             self._next_at = time.monotonic() + max(_PAUSE_S, 10 * self._reader.took_s)
 
     def merge(self, snapshot: Draft, waits: WaitKeys) -> None:
-        """Fill in merged stacks where they are known, and request the others."""
+        """Fill in known merged stacks, and request the others."""
         self._forget(waits)
         self.learned = False
         if self._answer is not None:
             self._learn(self._answer, waits)
             self._answer = None
-        # A wait shorter than a look takes to come would be over before it is read.
+        # A wait shorter than the interval would be over before the reader gets to it.
         lasting = {tid: key for tid, key in waits.items() if self._before.get(tid) == key}
         if time.monotonic() >= self._next_at and not self._reader.asking:
             self._next_at = time.monotonic() + _PAUSE_S
@@ -151,12 +158,18 @@ class PythonStacks:
     def merge_all(
         self, snapshot: Draft, waits: WaitKeys, read_again: Callable[[], WaitKeys]
     ) -> None:
-        """Fill in all merged stacks that can be had. ``again`` reads the waits."""
+        """Fill in all merged stacks that can be read in time.
+
+        Args:
+            snapshot: the draft.
+            waits: the waits of this scan.
+            read_again: reads the waits.
+        """
         if not self._wanted(snapshot, waits):
             self._replace_stacks(snapshot, waits)
             return
         deadline = time.monotonic() + _PATIENCE_S
-        self._reader.answer(_PATIENCE_S)  # of a question that was asked before
+        self._reader.answer(_PATIENCE_S)  # for an earlier request
         lasting = waits
         for _ in range(_TRIES):
             self._request(lasting)
@@ -171,8 +184,10 @@ class PythonStacks:
         self._replace_stacks(snapshot, waits)
 
     def _unnamed_locks(self, snapshot: Draft, brief: Set[int]) -> Set[int]:
-        """The locks without a name that Python code waits for, but none of it for long. ``brief``:
-        the threads whose waits may be."""
+        """Return the unnamed locks that Python code waits for, but only briefly.
+
+        ``brief``: the threads whose waits may be brief.
+        """
         threads = [thread for thread in snapshot.threads if thread.tid in brief]
         if self._reader.gave_up or not threads:
             return frozenset()
@@ -194,7 +209,7 @@ class PythonStacks:
         }
 
     def _wanted(self, snapshot: Draft, waits: WaitKeys) -> bool:
-        """Tell whether Python code waits in one of these that was not read yet."""
+        """Return whether Python code is in one of these waits, and the wait was not read yet."""
         if self._reader.gave_up:
             return False
         python = {
@@ -208,7 +223,7 @@ class PythonStacks:
         )
 
     def _runs_python(self, stack: int, frames: tuple[Frame, ...]) -> bool:
-        """Asked again and again of the same ones, of which most never do."""
+        """The same stacks come again and again, and most of them never run Python code."""
         if self._without.get(stack) is frames:
             return False
         found = merge_stacks.runs_python(frames)
@@ -217,7 +232,7 @@ class PythonStacks:
         return found
 
     def _request(self, waits: WaitKeys) -> None:
-        if not self._reader.asking:  # else what is answered was read before these waits were
+        if not self._reader.asking:  # else the answer was read before these waits
             self._requested = waits
             self._reader.ask()
 
@@ -251,7 +266,8 @@ class PythonStacks:
     def _replace_stacks(self, snapshot: Draft, waits: WaitKeys) -> None:
         if not self._known:
             return
-        merged: dict[int, tuple[int, int]] = {}  # tid -> the native stack's id, the merged one's
+        #: by tid: id of the native stack, id of the merged stack
+        merged: dict[int, tuple[int, int]] = {}
         for thread in snapshot.threads:
             stack = self._merged_stack(thread, waits)
             if stack:

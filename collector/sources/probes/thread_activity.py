@@ -1,4 +1,4 @@
-"""What threads do at this moment, as the kernel tells it."""
+"""The activity of threads at this moment, as the kernel shows it."""
 
 from __future__ import annotations
 
@@ -13,29 +13,38 @@ from locktop.collector.linux.threads import Tasks
 from locktop.collector.model import ActivityState, Thread, ThreadActivity
 
 _STOPPED = "tT"
-#: In which a thread that was stopped gets a CPU.
+#: Seconds within which a thread that was stopped gets a CPU.
 _BACK_S = 0.1
 
-#: In which call a thread sleeps, and what the scheduler counted of it before: another sleep has
-#: another one.
+#: The call in which a thread sleeps, and the scheduler's counters before: each sleep has others.
 Sleep = tuple[Call, tuple[int, int, int]]
 
 
 class ThreadActivityProbe:
-    """Asks look after look: how long a thread has been in its call is known only from the looks
-    that found it there."""
+    """Queries the kernel in each scan.
+
+    Only the scans that found a thread in its call show how long the call has lasted.
+    """
 
     def __init__(self, pid: int, tasks: Tasks) -> None:
         self._pid = pid
         self._tasks = tasks
-        #: By tid: its sleep, since when, and whether it had begun before.
+        #: By tid: its sleep, since when, and whether the sleep had begun before the first query.
         self._sleeps: dict[int, tuple[Sleep, float, bool]] = {}
         self._queried_before: frozenset[int] = frozenset()  # tids
 
     def query(self, threads: Mapping[int, Thread | None]) -> dict[int, ThreadActivity]:
-        """Return what each does, by tid, of one that sleeps in a call without its words and stack;
-        None stands for a thread of which the look says nothing. That one sleeps is so only if
-        Tasks.still_sleeps() says it afterwards. Raises OSError for what we lack."""
+        """Return the activity of each thread by tid.
+
+        The text and the stack of a system call are left out. A thread is asleep only if
+        Tasks.still_sleeps() confirms it afterwards.
+
+        Args:
+            threads: the threads by tid; None for a thread that the scan does not show.
+
+        Raises:
+            OSError: locktop lacks descriptors, or the process is gone.
+        """
         before, self._sleeps = self._sleeps, {}
         activities: dict[int, ThreadActivity] = {}
         for tid, thread in threads.items():
@@ -84,18 +93,20 @@ class ThreadActivityProbe:
         return activities
 
     def sleep(self, tid: int) -> Sleep:
-        """Return in which call a thread sleeps that was just told to be blocked."""
+        """Return the call of a thread that ``query`` found blocked."""
         return self._sleeps[tid][0]
 
     def sleep_key(self, tid: int) -> tuple[int, int]:
-        """Return two numbers of that sleep that no other one of the thread has, and no wait."""
+        """Return two numbers that no other sleep of the thread has, and no observed wait."""
         _, (ran_ns, _, runs) = self.sleep(tid)
         return ran_ns, -1 - runs
 
     def is_back_in_call(self, tid: int) -> bool:
-        """Tell whether a thread that was stopped is in the call that it was told to be in; begun
-        anew it may have another number. Let go after a stop it may have to wait for a CPU before it
-        goes back there."""
+        """Return whether a thread that was stopped is in the same call as before.
+
+        A restarted call may have another number. After a stop the thread may have to wait for a CPU
+        before it goes back to its call.
+        """
         query, _ = self.sleep(tid)
         until = time.monotonic() + _BACK_S
         try:
@@ -106,7 +117,7 @@ class ThreadActivityProbe:
         return call is not None and call[1:] == query[1:]
 
     def described(self, now: ThreadActivity) -> ThreadActivity:
-        """Return it with the words of its call, if it is blocked in one."""
+        """Return the activity with the text of its call, if the thread is blocked in one."""
         if now.doing is not ActivityState.BLOCKED or now.what:
             return now
         return replace(now, what=syscall_format.described(self._pid, self.sleep(now.tid)[0]))

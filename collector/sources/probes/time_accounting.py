@@ -1,4 +1,4 @@
-"""Where each thread's wall clock went between two looks: keeps what the looks before said."""
+"""The split of each thread's wall clock time between two scans."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from locktop.collector.linux.threads import Task
 from locktop.collector.model import TimeSplit
 
 _ALL_CONTENDED, _ALL_IDLE = TimeSplit(contended=1.0), TimeSplit(idle=1.0)
-#: Clocks of the kernel and the library differ: a share above this is all.
+#: The clocks of the kernel and of the library differ: a share above this counts as all.
 _NEARLY_ALL = 0.999
-#: Of a thread that has slept all the time.
+#: The use of a thread that slept all the time.
 _NOTHING = Used(0.0, 0.0, 0.0)
 
 
 @dataclass(slots=True)
 class _LastTask:
-    """One thread at the look before."""
+    """One thread at the last scan."""
 
     task: Task
-    until_s: float  # all before that is told, on the monotonic clock
-    #: Of ``sched.queued_ns`` to come, told already: it grows only when the queueing is over.
+    until_s: float  # the time up to here is accounted for, on the monotonic clock
+    #: Part of future ``sched.queued_ns`` that is accounted for already: the kernel adds it only at
+    #: the end of the queueing.
     ahead_s: float = 0.0
 
 
 class TimeAccounting:
-    """The threads of one process, look after look."""
+    """The threads of one process, kept from scan to scan."""
 
     def __init__(self) -> None:
         self._before: dict[Hashable, _LastTask] = {}
@@ -38,15 +39,22 @@ class TimeAccounting:
         self._ticks_always = procfs.ticks_always()
 
     def begin(self, at_s: float) -> None:
-        """Begin a look. ``at_s``: when the tasks were read, on the monotonic clock."""
+        """Begin a scan. ``at_s``: when the tasks were read, on the monotonic clock."""
         self._before, self._now = self._now, {}
         self._at_s = at_s
 
     def of(
         self, key: Hashable, task: Task | None, contended: float, idle: float, waits_known: bool
     ) -> TimeSplit | None:
-        """Return the split of the thread that is called ``key`` in every look; the other arguments
-        are as for time_split.split(). None at its first look and when it has ended."""
+        """Return the split of a thread; None in its first scan and after its end.
+
+        Args:
+            key: identifies the thread in all scans.
+            task: the kernel's view of the thread; None after its end.
+            contended: see time_split.split().
+            idle: see time_split.split().
+            waits_known: see time_split.split().
+        """
         if task is None:
             return None
         before = self._before.get(key)
@@ -64,7 +72,7 @@ class TimeAccounting:
     def _of_a_sleeper(
         self, key: Hashable, before: _LastTask, contended: float, idle: float
     ) -> TimeSplit | None:
-        """It was in one wait all the time, so it was not read."""
+        """The thread was in one wait all the time, so its task was not read."""
         since_s, before.until_s, self._now[key] = before.until_s, self._at_s, before
         if contended >= _NEARLY_ALL:
             return _ALL_CONTENDED
@@ -73,7 +81,7 @@ class TimeAccounting:
         return time_split.split(self._at_s - since_s, _NOTHING, contended, idle)
 
     def _used(self, before: _LastTask, now: _LastTask, interval_s: float) -> Used | None:
-        """None where it is another thread with the same id: counters only grow."""
+        """Return None for another thread with the same id: counters only grow."""
         was, is_ = before.task, now.task
         if not was.runs or not is_.runs:
             ran_s = is_.cpu_s - was.cpu_s
@@ -87,7 +95,8 @@ class TimeAccounting:
             queued_s, now.ahead_s = queued_s - counted, before.ahead_s - counted
         if not ran_ns and is_.runs == was.runs and is_.state == was.state:
             if is_.state == "R" and self._ticks_always:
-                # In the queue since before the last look, and not counted before it gets a CPU.
+                # In the queue since before the last scan; the kernel counts that only when the
+                # thread gets a CPU.
                 now.ahead_s += interval_s
                 queued_s = interval_s
             elif is_.state == "D":
