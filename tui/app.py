@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual.app import App
@@ -23,7 +24,7 @@ from locktop.tui.widgets.list_screen import ListScreen
 
 if TYPE_CHECKING:
     from locktop.collector.profile.profile import Profile, Weight
-    from locktop.tui.screens.call_tree import CallersScreen
+    from locktop.tui.screens.call_tree import CallTreeScreen
 
 Result = TypeVar("Result")
 
@@ -31,7 +32,8 @@ Result = TypeVar("Result")
 class ThemedApp(App[Result]):
     """An app with our themes and nothing that moves by itself."""
 
-    CSS_PATH = "app.tcss"
+    # Beside this file: a screen that subclasses the app lies in another folder.
+    CSS_PATH = Path(__file__).with_name("app.tcss")
     ENABLE_COMMAND_PALETTE = False
     # Also while a filter is typed or the help is read, where Textual would copy.
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -127,7 +129,7 @@ class LocktopApp(ThemedApp[int]):
         return self._monitor
 
 
-class CallersApp(ThemedApp[int]):
+class CallTreeApp(ThemedApp[int]):
     """The view of callers alone, on what a file has."""
 
     TITLE = "locktop"
@@ -144,15 +146,15 @@ class CallersApp(ThemedApp[int]):
     ) -> None:
         """``weight``: of ``profile``, to begin with; ``idle``: with waits for work; the others as
         of LocktopApp."""
-        from locktop.tui.screens.call_tree import CallersScreen
+        from locktop.tui.screens.call_tree import CallTreeScreen
 
         def title(width: int) -> Line:
             return cut(say((f" {profile.title}", "strong")), width)
 
         super().__init__(theme, Meter(), environ)
-        self._callers = CallersScreen(profile, title, weight=weight, idle=idle, now=now)
+        self._callers = CallTreeScreen(profile, title, weight=weight, idle=idle, now=now)
 
-    def get_default_screen(self) -> CallersScreen:
+    def get_default_screen(self) -> CallTreeScreen:
         """The first screen and the last."""
         return self._callers
 

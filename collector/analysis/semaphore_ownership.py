@@ -11,8 +11,9 @@ between, for all of them at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from locktop.collector.model import Held, Lock, Snapshot, Thread
 
@@ -61,7 +62,7 @@ def told(snapshot: Snapshot, again: Again) -> Snapshot:
     )
     locks = tuple(
         [
-            lock._replace(holders=(holders[lock.id].tid,)) if lock.id in holders else lock
+            replace(lock, holders=(holders[lock.id].tid,)) if lock.id in holders else lock
             for lock in snapshot.locks
         ]
     )
@@ -113,11 +114,11 @@ def _holders(threads: Iterable[Thread], asked: Mapping[int, Lock]) -> Iterable[t
 
 
 def _having(thread: Thread, locks: Sequence[Held] | None) -> Thread:
-    return thread._replace(holds=(*thread.holds, *locks)) if locks else thread
+    return replace(thread, holds=(*thread.holds, *locks)) if locks else thread
 
 
 def _in_wait(thread: Thread, holders: Mapping[int, Thread]) -> Thread:
     wait = thread.waiting_for
     if wait is None or wait.lock not in holders or not holders[wait.lock].alive:
         return thread
-    return thread._replace(waiting_for=wait._replace(holders=(holders[wait.lock].tid,)))
+    return replace(thread, waiting_for=replace(wait, holders=(holders[wait.lock].tid,)))

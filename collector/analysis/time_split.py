@@ -21,6 +21,8 @@ from __future__ import annotations
 from itertools import product
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from locktop.collector.model import TimeSplit
 
 _BOTH = (False, True)
@@ -78,7 +80,7 @@ def reclassified(time: TimeSplit | None, part: float, to_idle: bool) -> TimeSpli
         return time
     moved = (time.contended if to_idle else time.idle) * min(part, 1.0)
     moved = moved if to_idle else -moved
-    return time._replace(contended=time.contended - moved, idle=time.idle + moved)
+    return replace(time, contended=time.contended - moved, idle=time.idle + moved)
 
 
 def mean(times: list[TimeSplit]) -> TimeSplit | None:

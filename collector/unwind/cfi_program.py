@@ -9,8 +9,8 @@ from locktop.collector.symbols.dwarf.abbrevs import leb, sleb
 from locktop.collector.unwind.pointer_encodings import pointer
 
 #: Of what a row can tell; the last that a processor has a number for is below.
-_MOST_REGISTERS = 256
-_MOST_REMEMBERED = 64
+_MAX_REGISTERS = 256
+_MAX_REMEMBERED = 64
 
 
 class How(Enum):
@@ -164,7 +164,7 @@ class _Run:
         if code == 0x2D:  # DW_CFA_AARCH64_negate_ra_state; elsewhere register windows
             self.is_signed = not self.is_signed
         elif code == 0x0A:  # DW_CFA_remember_state
-            if len(self._remembered) >= _MOST_REMEMBERED:
+            if len(self._remembered) >= _MAX_REMEMBERED:
                 raise ValueError("too many states are remembered")
             self._remembered.append((self.cfa, dict(self.rules), self.is_signed))
         else:
@@ -194,7 +194,7 @@ class _Run:
             raise ValueError(f"instruction {code:#x} is not known")
 
     def _set(self, register: int, rule: Rule) -> None:
-        if register >= _MOST_REGISTERS:
+        if register >= _MAX_REGISTERS:
             raise ValueError(f"register {register} is not known")
         self.rules[register] = rule
 

@@ -20,8 +20,8 @@ from locktop.collector.unwind.truncation import Cut
 
 _VDSO = "[vdso]"
 #: The share of the time that may go into reading the map: that of 10,000 threads has 20,000 lines.
-_MOST_OF_THE_TIME = 0.05
-_MOST_FILES = 128  # kept open
+_MAX_OF_THE_TIME = 0.05
+_MAX_FILES = 128  # kept open
 #: Lines of the map with code, or of a file: not those of threads' stacks.
 _TELLING = re.compile(rb"^\S+ (?:..x|\S+ \S+ \S+ [1-9]).*", re.MULTILINE)
 
@@ -80,7 +80,7 @@ class CodeMap:
                 self._telling = telling
                 self._learn(parse(raw))
         now = time.monotonic()
-        self._again_at = now + (now - began) / _MOST_OF_THE_TIME
+        self._again_at = now + (now - began) / _MAX_OF_THE_TIME
 
     def _learn(self, mappings: list[Mapping]) -> None:
         self._space = AddressSpace(mappings)
@@ -115,7 +115,7 @@ class CodeMap:
         known = self._tables.get(base)
         if known is None:
             known = self._tables[base] = self._load(base)
-            if len(self._tables) > _MOST_FILES:
+            if len(self._tables) > _MAX_FILES:
                 del self._tables[next(iter(self._tables))]
         if isinstance(known, str):
             raise Cut(known)

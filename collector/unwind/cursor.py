@@ -20,8 +20,8 @@ from locktop.collector.unwind.truncation import Cut, UnknownRegister
 from locktop.collector.unwind.x86_64.register_recovery import FrameRegisters
 
 #: Frames; a stack that has more is cut.
-MOST_FRAMES = 2048
-_LOOKED_AHEAD = 8  # frames
+MAX_FRAMES = 2048
+_SCANNED_AHEAD = 8  # frames
 _MASK = (1 << 64) - 1
 
 
@@ -75,7 +75,7 @@ class Walk:
         """Follow it as far as it is known."""
         complete, reason = False, "too many frames"
         try:
-            while len(self._addresses) < MOST_FRAMES:
+            while len(self._addresses) < MAX_FRAMES:
                 if not self._step():
                     complete, reason = True, ""
                     break
@@ -146,7 +146,7 @@ class Walk:
         """Whether a caller cannot be one: its frame, or one above, is not as large as its code
         makes it, or returns to what called nothing."""
         machine, frames = self._machine, self._frames
-        for _ in range(_LOOKED_AHEAD):
+        for _ in range(_SCANNED_AHEAD):
             pc, sp = self._place(registers)
             try:
                 place = self._code.place(pc - 1)

@@ -8,7 +8,7 @@ from locktop.collector.symbols.dwarf.abbrevs import leb, sleb
 from locktop.collector.unwind.truncation import UnknownRegister
 
 #: Operations that one may take; a loop ends here.
-_MOST_STEPS = 1000
+_MAX_STEPS = 1000
 _DEEPEST = 64
 _MASK = (1 << 64) - 1
 
@@ -88,7 +88,7 @@ class _Run:
         self._at = 0
 
     def result(self) -> int:
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MAX_STEPS):
             if not 0 <= self._at < len(self._code):
                 return self._stack[-1]
             operation = self._code[self._at]

@@ -13,10 +13,10 @@ from locktop.collector.unwind.cfi_program import Row, row
 from locktop.collector.unwind.fde import Entries, Frames, Function
 
 #: Bytes of the linker's table; it has eight for each function.
-_MOST_TABLE = 64 << 20
+_MAX_TABLE = 64 << 20
 #: Bytes of a section without one, of which each entry must be looked at; some 5 us each.
-_MOST_SCANNED = 16 << 20
-_MOST_ROWS = 1 << 16
+_MAX_SCANNED = 16 << 20
+_MAX_ROWS = 1 << 16
 
 
 class _Index(NamedTuple):
@@ -43,7 +43,7 @@ class FrameTable:
         Raises ValueError where what is told is damaged.
         """
         if address not in self._rows:
-            if len(self._rows) >= _MOST_ROWS:
+            if len(self._rows) >= _MAX_ROWS:
                 self._rows.clear()
             self._rows[address] = self._find(address)
         return self._rows[address]
@@ -108,7 +108,7 @@ def _sound(build: Callable[[], _Index | None]) -> _Index | None:
 def _of_eh_frame(elf: ElfFile) -> _Index | None:
     """By the linker's table, else by looking at all of .eh_frame."""
     header = elf.frame_header
-    table = elf.at(header.address, min(header.file_size, _MOST_TABLE)) if header else b""
+    table = elf.at(header.address, min(header.file_size, _MAX_TABLE)) if header else b""
     section = elf.section(".eh_frame")
     if section is not None and section.has_content:
         begin, end = section.address, section.address + section.size
@@ -136,7 +136,7 @@ def _linked(table: bytes, address: int, entries: Entries) -> _Index | None:
 
 def _of_debug_frame(elf: ElfFile) -> _Index | None:
     section = elf.section(".debug_frame") or elf.section(".zdebug_frame")
-    if section is None or not section.has_content or elf.size(section) > _MOST_SCANNED:
+    if section is None or not section.has_content or elf.size(section) > _MAX_SCANNED:
         return None
     data = elf.data(section)
     frames = Frames(lambda at, size: data[at : at + size], 0, len(data), is_loaded=False)
@@ -144,7 +144,7 @@ def _of_debug_frame(elf: ElfFile) -> _Index | None:
 
 
 def _scanned(entries: Entries, size: int) -> _Index | None:
-    if size > _MOST_SCANNED:
+    if size > _MAX_SCANNED:
         return None
     found = sorted(entries.all())
     starts, places = [start for start, _ in found], [place for _, place in found]

@@ -16,7 +16,7 @@ from locktop.collector.unwind.cfi_program import Common
 #: Bytes; those of the largest real functions have some tens of thousands.
 _LONGEST = 256 << 10
 #: Of a section in which each must be looked at.
-_MOST_ENTRIES = 1 << 20
+_MAX_ENTRIES = 1 << 20
 _READ_AT_ONCE = 256  # most entries are shorter
 _PERSONALITY, _LSDA, _ENCODING, _SIGNAL = b"PLRS"
 _NOTHING_ELSE = b"BG"  # aarch64: signed with the other key; tagged stack
@@ -66,7 +66,7 @@ class Entries:
     def all(self) -> Iterator[tuple[int, int]]:
         """Give each FDE's first address and place, as far as they are sound."""
         place = self._frames.begin
-        for _ in range(_MOST_ENTRIES):
+        for _ in range(_MAX_ENTRIES):
             if place >= self._frames.end:
                 return
             try:

@@ -24,7 +24,7 @@ _PERIOD_NS = 100_000
 #: Room for one sample, a power of two; a page more is mapped before it.
 _RING = max(2 * lib.LT_SAMPLE_STACK, mmap.PAGESIZE)
 #: At once: a user without rights may map so many rings (kernel.perf_event_mlock_kb).
-MOST = 4
+MAX = 4
 
 
 class RefusedError(Exception):

@@ -17,7 +17,7 @@ from locktop.collector.unwind.arch import Machine
 from locktop.collector.unwind.stack_memory import Copy
 
 #: Bytes of a stack; deeper ones are cut.
-_MOST_STACK = 128 << 10
+_MAX_STACK = 128 << 10
 #: How long a thread may take to stop: one that the kernel holds fast does not.
 _PATIENCE_S = 0.02
 
@@ -96,7 +96,7 @@ def _copies(pid: int, tid: int, machine: Machine) -> list[Copy]:
             pending = os.WSTOPSIG(status)
         registers = _registers(tid, machine)
         sp = registers.get(machine.sp, 0)
-        return [Copy(registers, process_memory.read(tid, sp, _MOST_STACK, at_once=True), sp)]
+        return [Copy(registers, process_memory.read(tid, sp, _MAX_STACK, at_once=True), sp)]
     finally:
         _ptrace(_DETACH, tid, None, pending)
 

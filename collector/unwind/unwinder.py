@@ -142,10 +142,10 @@ class Unwinder:
                 if entry is None:
                     continue
                 leads_there = entry == place.start or pthread_once.is_left_for(
-                    self._code.place(entry).code(pthread_once.MOST_CODE), entry, place.start
+                    self._code.place(entry).code(pthread_once.MAX_CODE), entry, place.start
                 )
                 if leads_there:
-                    return pthread_once.once_code(place.code(pthread_once.MOST_CODE), place.start)
+                    return pthread_once.once_code(place.code(pthread_once.MAX_CODE), place.start)
         except (Cut, OSError):
             pass
         return None

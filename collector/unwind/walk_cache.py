@@ -16,7 +16,7 @@ from locktop.collector.unwind.stack_memory import Told
 _WORD = struct.Struct("=Q")
 _word_at = _WORD.unpack_from
 #: Forks, and frames of walks; a fork takes some 360 bytes.
-_MOST_KEPT = 1 << 17
+_MAX_KEPT = 1 << 17
 
 
 class _Fork(NamedTuple):
@@ -40,7 +40,7 @@ class Walks:
 
     def keep(self, pc: int, told: Told, found: Unwound) -> None:
         """Remember where a walk led that began at ``pc`` and was told this."""
-        if self._kept >= _MOST_KEPT:
+        if self._kept >= _MAX_KEPT:
             self._first, self._kept = {}, 0
         ways, answer = self._first, pc
         for asked, next_answer in told:

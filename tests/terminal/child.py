@@ -13,10 +13,10 @@ import json
 import os
 import sys
 import threading
-from dataclasses import replace
 
-import pictures
+from msgspec.structs import replace
 from textual.pilot import Pilot
+from unit.builders import scenarios as pictures
 
 from locktop.tui.app import LocktopApp, run_app
 

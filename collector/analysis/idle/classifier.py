@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from locktop.collector.analysis import time_split
 from locktop.collector.analysis.idle import rules
-from locktop.collector.analysis.idle.futex_types import LockTypes
+from locktop.collector.analysis.idle.futex_types import FutexTypes
 from locktop.collector.analysis.idle.rules import Rule, Rules
 from locktop.collector.analysis.lock_classes import LockClass
-from locktop.collector.analysis.semaphore_uses import LockUse
+from locktop.collector.analysis.semaphore_uses import SemaphoreUses
 from locktop.collector.model import (
     CONTENTION_KINDS,
+    BlockReason,
     Frame,
-    How,
     Kind,
     Lock,
     Snapshot,
@@ -57,11 +58,11 @@ class Classifier:
     def __init__(self, rules: Rules | None = None) -> None:
         """Without ``rules`` those that come with locktop."""
         self._rules = rules or Rules()
-        self._types = LockTypes(self._rules)
+        self._types = FutexTypes(self._rules)
         self._candidates: dict[tuple[Kind, int], tuple[Sequence[Frame], tuple[Rule, ...]]] = {}
         self._locks: dict[int, tuple[Lock, Lock]] = {}  # as they came, as they left
         self._stacks: Mapping[int, tuple[Frame, ...]] = {}
-        self._use = LockUse()
+        self._use = SemaphoreUses()
         self._as_locks: frozenset[int] = frozenset()
 
     def told(self, snapshot: Snapshot) -> Snapshot:
@@ -101,7 +102,7 @@ class Classifier:
         return replace(snapshot, threads=tuple(threads), locks=tuple(locks), why=why)
 
     @property
-    def asks_for_another_look(self) -> bool:
+    def asks_for_another_scan(self) -> bool:
         """Whether the next look may tell what waits of this one are."""
         return self._use.is_new
 
@@ -174,16 +175,16 @@ class Classifier:
         if (idle, idle_s, as_lock, stacks) != (
             lock.idle, lock.idle_s, lock.used_as_lock, lock.wait_stacks,
         ):  # fmt: skip
-            told = lock._replace(idle=idle, idle_s=idle_s, wait_stacks=stacks, used_as_lock=as_lock)
+            told = replace(lock, idle=idle, idle_s=idle_s, wait_stacks=stacks, used_as_lock=as_lock)
         if known is not None and 0 < idle_s < lock.wait_s:
             grown = max(0.0, wait_s(told) - wait_s(known[1])) / interval_s if interval_s else 0.0
-            told = told._replace(rates=told.rates._replace(wait=grown))
+            told = replace(told, rates=replace(told.rates, wait=grown))
         return told
 
     def _wait_stack(self, lock: Lock, entry: WaitStack) -> WaitStack:
         candidates = self._fitting(lock.kind, entry.stack)
         idle = rules.choose(candidates, lock.name, None, lock.id in self._as_locks).idle
-        return entry if entry.idle is idle else entry._replace(idle=idle)
+        return entry if entry.idle is idle else replace(entry, idle=idle)
 
     def _idle_s(self, lock: Lock, stacks: Sequence[WaitStack]) -> float:
         """What of the lock's wait was for work: all or none of it exactly, where that is so."""
@@ -205,7 +206,7 @@ def _got(snapshot: Snapshot) -> frozenset[int]:
     """The ids of semaphores that are locks because a circle that is certain goes over them."""
     certain = [found for found in snapshot.deadlocks if found.certain]
     edges = [edge for found in certain for edge in found.cycle]
-    return frozenset(edge.waits_for for edge in edges if edge.how is How.GOT)
+    return frozenset(edge.waits_for for edge in edges if edge.how is BlockReason.GOT)
 
 
 def _stuck(snapshot: Snapshot) -> set[int]:
@@ -222,15 +223,16 @@ def _told(thread: Thread, wait: Wait, idle: bool, interval_s: float) -> Thread:
     if thread.state is not ThreadState.WAITING and thread.state is not ThreadState.IDLE:
         now = thread.state
     if wait.idle is idle:
-        return thread if now is thread.state else thread._replace(state=now)
-    moved = min(wait.for_s / interval_s, 1.0) if interval_s and thread.alive else 0.0
+        return thread if now is thread.state else replace(thread, state=now)
+    moved = min(wait.duration_s / interval_s, 1.0) if interval_s and thread.alive else 0.0
     share = thread.wait_share if idle else thread.idle_share
     moved = min(moved, share)
     time = time_split.reclassified(thread.time, moved / share if share else 0.0, idle)
     moved = moved if idle else -moved
-    return thread._replace(
+    return replace(
+        thread,
         state=now,
-        waiting_for=wait._replace(idle=idle),
+        waiting_for=replace(wait, idle=idle),
         wait_share=thread.wait_share - moved,
         idle_share=thread.idle_share + moved,
         time=time,

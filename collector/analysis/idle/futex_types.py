@@ -8,8 +8,9 @@ that waits for something of its own, its name is what is known.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import takewhile
+
+from msgspec.structs import replace
 
 from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.model import Frame, Kind, Lock, Snapshot
@@ -19,7 +20,7 @@ _LIBC = ("libc.so.", "libc-2.", "libpthread")
 _SYSCALL = "syscall"
 
 
-class LockTypes:
+class FutexTypes:
     """Tells them, look after look: what a lock was told to be it is still when nobody waits."""
 
     def __init__(self, rules: Rules) -> None:
@@ -98,7 +99,7 @@ def _typed(lock: Lock, word: str, known: tuple[Lock, Lock] | None) -> Lock:
     name = lock.name
     if word and name.startswith(f"{lock.kind} "):
         name = word + name.removeprefix(lock.kind)
-    return lock if lock.type == word else lock._replace(type=word, name=name)
+    return lock if lock.type == word else replace(lock, type=word, name=name)
 
 
 def _of_libc(frames: Sequence[Frame]) -> str:

@@ -11,7 +11,8 @@ process ended in is still told.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from locktop.collector.linux.threads import Task
 from locktop.collector.model import Lock, LockRates, Snapshot, Thread
@@ -71,18 +72,19 @@ def _dead(threads: Iterable[Thread], last: Iterable[Thread], exited: bool) -> It
     before = {thread.tid: thread for thread in last}
     for thread in threads:
         seen = before.get(thread.tid)
-        dead = thread._replace(
+        dead = replace(
+            thread,
             alive=False,
             cpu_share=0.0,
             time=None,
             wait_share=seen.wait_share if seen else 0.0,
             idle_share=seen.idle_share if seen else 0.0,
         )
-        yield dead._replace(waiting_for=None, holds=()) if exited else dead
+        yield replace(dead, waiting_for=None, holds=()) if exited else dead
 
 
 def _left(locks: Iterable[Lock], last: Iterable[Lock], exited: bool) -> Iterable[Lock]:
     rates = {lock.id: lock.rates for lock in last}
     for lock in locks:
-        left = lock._replace(rates=rates.get(lock.id, LockRates()))
-        yield left._replace(waiters=(), holders=()) if exited else left
+        left = replace(lock, rates=rates.get(lock.id, LockRates()))
+        yield replace(left, waiters=(), holders=()) if exited else left

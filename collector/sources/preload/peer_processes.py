@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.linux import procfs
@@ -31,7 +32,7 @@ _ADDRESS: int = (1 << _KIND_SHIFT) - 1
 _LASTING_S = 0.5
 _EVERY_S = 10.0
 #: Servers have hundreds of processes that wait for one lock.
-_MOST_PEERS = 8
+_MAX_PEERS = 8
 #: Beyond the numbers of this process's locks.
 _FIRST_ID = 1 << 40
 
@@ -45,7 +46,7 @@ class Place(NamedTuple):
     offset: int
 
 
-class Neighbours:
+class PeerProcesses:
     """Those of one process, look after look."""
 
     def __init__(self, target: Target) -> None:
@@ -68,7 +69,7 @@ class Neighbours:
         if time.monotonic() - self._found_at > _EVERY_S:
             self.close()
             found_peers = _peers(self._target.pid, {place[1:3] for place in places}, _owners(own))
-            self._peers = list(islice(found_peers, _MOST_PEERS))
+            self._peers = list(islice(found_peers, _MAX_PEERS))
             self._found_at = time.monotonic()
         found: list[Thread] = []
         self.handed_over = False
@@ -94,7 +95,7 @@ def _waits_for_others(thread: Thread) -> bool:
         and wait.pshared
         and not wait.timed
         and wait.kind in _KINDS.values()
-        and wait.for_s > _LASTING_S
+        and wait.duration_s > _LASTING_S
     )
 
 
@@ -219,7 +220,7 @@ class _Peer:
         return Wait(
             lock=lock,
             kind=kind,
-            for_s=self._clock.seconds(raw.now - wait.since),
+            duration_s=self._clock.seconds(raw.now - wait.since),
             holders=(),
             stack=0,
             site=0,

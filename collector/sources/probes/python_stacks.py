@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Set
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from locktop.collector.analysis.lock_classes import is_unnamed
 from locktop.collector.model import Deadlock, Frame, Snapshot, Thread
@@ -27,11 +28,11 @@ _CUTS = recorded.CUT, native_stacks.CUT
 _PAUSE_S = 1.0  # from one reading to the next, and ten times as long as one takes
 _PATIENCE_S = 10.0
 _TRIES = 8  # for one wait; a thread may be missed where others come and go
-_MOST_KEPT = 4096  # merged stacks
+_MAX_KEPT = 4096  # merged stacks
 #: How long a look waits for an answer where waits are over by the next look, and how often it does
 #: for one lock: they need a name, and some waits last for long enough.
 _BRIEF_S = 0.3
-_MOST_BRIEF = 16
+_MAX_BRIEF = 16
 
 WaitKey = tuple[int, int]  # one life of a thread, number of its wait
 Waits = Mapping[int, WaitKey]  # by tid
@@ -112,7 +113,7 @@ class PythonStacks:
         return any(map(self._runs_python, stacks, stacks.values()))
 
     @property
-    def asks_for_another_look(self) -> bool:
+    def asks_for_another_scan(self) -> bool:
         """Whether the last look showed a lock that only brief waits could name."""
         return bool(self._brief)
 
@@ -186,7 +187,7 @@ class PythonStacks:
         return {
             lock.id
             for lock in (snapshot.locks if waited else ())
-            if lock.id in waited and is_unnamed(lock) and self._tried.get(lock.id, 0) < _MOST_BRIEF
+            if lock.id in waited and is_unnamed(lock) and self._tried.get(lock.id, 0) < _MAX_BRIEF
         }
 
     def _wanted(self, snapshot: Snapshot, waits: Waits) -> bool:
@@ -233,13 +234,13 @@ class PythonStacks:
             self._of_wait.pop(wait, None)
         for wait in [wait for wait in self._missed if waits.get(wait[0]) != wait[1]]:
             del self._missed[wait]
-        if len(self._merged) > _MOST_KEPT:
+        if len(self._merged) > _MAX_KEPT:
             self._ids.clear()
             self._merged.clear()
             self._of_wait.clear()
             self._last.clear()
             self._tried.clear()
-        if len(self._without) > _MOST_KEPT:
+        if len(self._without) > _MAX_KEPT:
             self._without.clear()
 
     # ---- in the snapshot ----
@@ -293,8 +294,8 @@ def _with_stack(thread: Thread, merged: Mapping[int, tuple[int, int]]) -> Thread
         return thread
     _, stack = merged[thread.tid]
     if thread.waiting_for is not None:
-        return thread._replace(waiting_for=thread.waiting_for._replace(stack=stack))
-    return thread._replace(now=thread.now._replace(stack=stack)) if thread.now else thread
+        return replace(thread, waiting_for=replace(thread.waiting_for, stack=stack))
+    return replace(thread, now=replace(thread.now, stack=stack)) if thread.now else thread
 
 
 def _with_stacks(found: Deadlock, merged: Mapping[int, tuple[int, int]]) -> Deadlock:

@@ -9,7 +9,7 @@ import zlib
 _OLD_MAGIC = b"ZLIB"  # of .zdebug sections, before ELF knew compressed ones
 _OLD_HEADER = len(_OLD_MAGIC) + 8
 #: What a decompressor may take for itself; `xz -9` needs 65 MB.
-_MOST_WINDOW = 128 << 20
+_MAX_WINDOW = 128 << 20
 
 
 def unzlib(data: bytes, size: int) -> bytes:
@@ -25,7 +25,7 @@ def unzstd(data: bytes, size: int) -> bytes:
     """Return what a zstd frame holds; ValueError unless that is ``size`` bytes."""
     import zstandard
 
-    reader = zstandard.ZstdDecompressor(max_window_size=_MOST_WINDOW).stream_reader(data)
+    reader = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW).stream_reader(data)
     try:
         return _whole(reader.read(size), size)
     except zstandard.ZstdError as error:
@@ -35,7 +35,7 @@ def unzstd(data: bytes, size: int) -> bytes:
 def unxz(data: bytes, most: int) -> bytes:
     """Return what an xz stream holds; ValueError if that is more than ``most`` bytes."""
     try:
-        decompressor = lzma.LZMADecompressor(lzma.FORMAT_XZ, _MOST_WINDOW)
+        decompressor = lzma.LZMADecompressor(lzma.FORMAT_XZ, _MAX_WINDOW)
         found = decompressor.decompress(data, most + 1)
     except lzma.LZMAError as error:
         raise ValueError(f"damaged: {error}") from None

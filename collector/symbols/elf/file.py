@@ -27,15 +27,15 @@ _LONGEST_BUILD_ID = 64
 _ZLIB, _ZSTD = 1, 2
 _SYMBOL_TABLES = (".symtab", ".dynsym")  # the second is a part of the first, where that is left
 #: Bytes of one section, and of all that are read from a file.
-_MOST_SECTION = 512 << 20
-_MOST_READ = 2 * _MOST_SECTION
-_MOST_SECTIONS = 0x10000
+_MAX_SECTION = 512 << 20
+_MAX_READ = 2 * _MAX_SECTION
+_MAX_SECTIONS = 0x10000
 #: Of a symbol table, which takes five times as much while it is sorted; five million symbols.
-_MOST_SYMBOLS = 128 << 20
-_MOST_STRINGS = 16 << 20  # names of sections
-_MOST_NOTES = 1 << 20
+_MAX_SYMBOLS = 128 << 20
+_MAX_STRINGS = 16 << 20  # names of sections
+_MAX_NOTES = 1 << 20
 #: Bytes of the small file in .gnu_debugdata; real ones have some hundred kilobytes.
-_MOST_MINI = 64 << 20
+_MAX_MINI = 64 << 20
 
 
 class Source(Protocol):
@@ -164,7 +164,7 @@ class ElfFile:
             rows = list(self._table(self._form.section, offset, size, rows[0][5]))
         names = rows[0][6] if names == 0xFFFF else names
         at, length = rows[names][4:6] if names < len(rows) else (0, 0)
-        strings = self._bytes(at, min(length, _MOST_STRINGS))
+        strings = self._bytes(at, min(length, _MAX_STRINGS))
         return [
             Section(_string(strings, name), kind, flags, address, at, length, link)
             for name, kind, flags, address, at, length, link, *_ in rows
@@ -175,7 +175,7 @@ class ElfFile:
     ) -> Iterator[tuple[int, ...]]:
         if count and size != layout.size:
             raise ValueError("no sound ELF file: a table's entries are of an unknown size")
-        data = self._bytes(offset, layout.size * min(count, _MOST_SECTIONS))
+        data = self._bytes(offset, layout.size * min(count, _MAX_SECTIONS))
         return layout.iter_unpack(data[: len(data) - len(data) % layout.size])
 
     # ---- where it is loaded ----
@@ -199,7 +199,7 @@ class ElfFile:
         for segment in self.segments:
             inside = address - segment.address
             if 0 <= inside < segment.file_size:
-                size = min(size, segment.file_size - inside, _MOST_SECTION)
+                size = min(size, segment.file_size - inside, _MAX_SECTION)
                 try:
                     return self._source.read_at(segment.offset + inside, size)
                 except OSError as error:
@@ -279,7 +279,7 @@ class ElfFile:
 
     def _count(self, size: int) -> None:
         self._read += size
-        if size > _MOST_SECTION or self._read > _MOST_READ:
+        if size > _MAX_SECTION or self._read > _MAX_READ:
             raise ValueError("its sections are larger than is sane")
 
     def number(self, data: bytes, at: int) -> int:
@@ -300,7 +300,7 @@ class ElfFile:
         return ""
 
     def _notes_in(self, offset: int, size: int) -> Iterator[tuple[int, bytes, bytes]]:
-        data = self._bytes(offset, min(size, _MOST_NOTES))
+        data = self._bytes(offset, min(size, _MAX_NOTES))
         header = self._form.layout("III", "III")
         at = 0
         while at + header.size <= len(data):
@@ -320,7 +320,7 @@ class ElfFile:
                 continue
             if section.link >= len(self._sections):
                 raise ValueError(f"section {name} names no strings")
-            if self.size(section) > _MOST_SYMBOLS:
+            if self.size(section) > _MAX_SYMBOLS:
                 raise ValueError(f"section {name} is larger than is sane")
             return SymbolTable(
                 self.data(section),
@@ -356,7 +356,7 @@ class ElfFile:
     def mini(self) -> ElfFile | None:
         """The small file of further functions that distributions leave in a stripped one."""
         packed = self.content(".gnu_debugdata")
-        return ElfFile(InMemory(unxz(packed, _MOST_MINI))) if packed else None
+        return ElfFile(InMemory(unxz(packed, _MAX_MINI))) if packed else None
 
     # ---- DWARF ----
 

@@ -9,7 +9,7 @@ from locktop.collector.unwind.code_map import CodeMap
 from locktop.collector.unwind.truncation import Cut
 from locktop.collector.unwind.x86_64.register_recovery import is_indirect
 
-_MOST_FRAMES = 16  # looked at: what waits is near
+_MAX_FRAMES = 16  # looked at: what waits is near
 _CALL, _CALL_OF_WORD, _JUMP_OF_WORD = b"\xe8", b"\xff\x15", b"\xff\x25"
 _STUB = 16  # bytes of a linkage table's entry
 _MARKS = (b"\xf3\x0f\x1e\xfa", b"\xf2")  # endbr64, bnd: what such an entry may begin with
@@ -21,7 +21,7 @@ def entered(code: CodeMap, addresses: Sequence[int]) -> list[tuple[int, int]]:
     the frame that called it, of another module. None is told where the call does not tell: it led
     through a register, or not into the module whose frames come before."""
     found = []
-    for at, address in enumerate(addresses[1:_MOST_FRAMES], 1):
+    for at, address in enumerate(addresses[1:_MAX_FRAMES], 1):
         inside = code.file(addresses[at - 1] - 1)
         if inside is not None and code.file(address - 1) != inside:
             function = _called(code, address)

@@ -24,9 +24,9 @@ from iced_x86 import (
 )
 
 #: Bytes of a function; an instruction takes some 5 us.
-MOST_CODE = 64 << 10
+MAX_CODE = 64 << 10
 #: Bytes that a pointer to the stack is aligned to at most.
-_MOST_ALIGNED = 128
+_MAX_ALIGNED = 128
 _PROBED = 0x1000
 
 #: By DWARF's numbers.
@@ -80,7 +80,7 @@ def distance(
     or where a call returns to it; None where the code does not tell. ``code`` is the function's,
     which begins at ``start``."""
     frame = _REGISTERS.get(register)
-    if frame is None or len(code) > MOST_CODE:
+    if frame is None or len(code) > MAX_CODE:
         return None
     flow = _Flow(Decoder(64, code, ip=start), frame)
     flow.follow_until(start, address)
@@ -89,7 +89,7 @@ def distance(
 
 def jumps_out(code: bytes, start: int) -> bool:
     """Tell whether a function may go on as another one, by a jump instead of a call."""
-    if len(code) > MOST_CODE:
+    if len(code) > MAX_CODE:
         return True
     for one in Decoder(64, code, ip=start):
         if one.flow_control == FlowControl.INDIRECT_BRANCH:
@@ -230,7 +230,7 @@ def _stack_pointer(one: Instruction, state: _State, frame: int) -> _State:
             return Distance(-_displacement(one))
         if one.mnemonic == Mnemonic.AND and immediate is not None and not state.aligned:
             aligned = -immediate
-            if 8 < aligned <= _MOST_ALIGNED and not aligned & (aligned - 1):
+            if 8 < aligned <= _MAX_ALIGNED and not aligned & (aligned - 1):
                 return Distance(state.size, aligned)
     return _mixed(state)
 

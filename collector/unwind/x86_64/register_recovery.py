@@ -8,12 +8,12 @@ from locktop.collector.unwind.arch import Machine
 from locktop.collector.unwind.code_map import CodeMap, Place
 from locktop.collector.unwind.eh_frame import FrameTable
 from locktop.collector.unwind.truncation import Cut
-from locktop.collector.unwind.x86_64.frame_offset import MOST_CODE, Distance, distance, jumps_out
+from locktop.collector.unwind.x86_64.frame_offset import MAX_CODE, Distance, distance, jumps_out
 
 _LONGEST_CALL = 7  # bytes, but for prefixes
 _CALL = 0xE8
 _INDIRECT, _OF_CALLS = 0xFF, 2  # what its second byte has in the middle
-_MOST_KEPT = 4096
+_MAX_KEPT = 4096
 
 
 class FrameRegisters:
@@ -32,9 +32,9 @@ class FrameRegisters:
             return None
         key = place.table, place.start, pc, register  # other code may lie there later on
         if key not in self._known:
-            if len(self._known) >= _MOST_KEPT:
+            if len(self._known) >= _MAX_KEPT:
                 self._known.clear()
-            code = place.code(MOST_CODE + 1)
+            code = place.code(MAX_CODE + 1)
             self._known[key] = distance(code, place.start, pc, register, is_return=is_return)
         found = self._known[key]
         if found is None:
@@ -68,7 +68,7 @@ class FrameRegisters:
             return True
         try:
             other = self._code.place(target)
-            return other.start != target or jumps_out(other.code(MOST_CODE + 1), target)
+            return other.start != target or jumps_out(other.code(MAX_CODE + 1), target)
         except Cut:
             return True
 
