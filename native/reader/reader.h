@@ -108,8 +108,9 @@ uint64_t lt_reader_clock_pair(uint32_t clock, uint64_t *ticks, uint64_t *ns);
 /* Adds the lock counters of one thread in `size` bytes, with their `wait_count` struct lt_waits, to
  * `sums` (by lock id) and to `thread`. Returns how many entries it left out because their lock or
  * their kind does not exist. */
-uint32_t lt_fold_slots(const void *slots, uint64_t size, const void *waits, uint32_t wait_count,
-                       struct lt_lock_sum *sums, uint32_t sum_count, struct lt_thread_sum *thread);
+uint32_t lt_fold_counters(const void *counters, uint64_t size, const void *waits,
+                          uint32_t wait_count, struct lt_lock_sum *sums, uint32_t sum_count,
+                          struct lt_thread_sum *thread);
 
 /* Adds what a thread counts as "other locks". */
 void lt_fold_other(const struct lt_thread *block, struct lt_lock_sum *sums, uint32_t sum_count,
@@ -154,7 +155,7 @@ struct lt_thread_read {
     uint64_t long_wait; /* ticks: if a longer wait ends meanwhile, the thread is read again */
     uint8_t *scratch;
     uint64_t scratch_size;
-    uint64_t scratch_most; /* bytes: tables cannot be larger */
+    uint64_t scratch_max; /* bytes: tables cannot be larger */
     struct lt_lock_sum *sums;
     struct lt_site_sum *sites; /* as for lt_fold_sites */
     uint32_t sum_count;

@@ -248,7 +248,7 @@ static void a_missed_sample_is_made_up_for(struct lt_thread *t)
     uint64_t key = key_number(1002);
     acquired(t, key, 0, NULL, 0);
     give_back(t, key, true);
-    struct lt_slot *counters = counters_of(t, key, 0);
+    struct lt_lock_counters *counters = counters_of(t, key, 0);
     counters->counts.acquisitions = counters->sample_at;
     acquired(t, key, 0, NULL, 0);
     CHECK(held_find(t, key)->flags & LT_HELD_TIMED);

@@ -180,12 +180,12 @@ static uint32_t life_now(const struct lt_lock *lock)
 {
     uint32_t seen = 2 * __atomic_load_n(&lock->generation, __ATOMIC_RELAXED) +
                     __atomic_load_n(&lock->destroyed, __ATOMIC_RELAXED);
-    return seen << 16 ^ __atomic_load_n(&lock->marked, __ATOMIC_RELAXED);
+    return seen << 16 ^ __atomic_load_n(&lock->cookies, __ATOMIC_RELAXED);
 }
 
 static bool has_cookie(struct lt_lock *lock)
 {
-    return lt_settings.order == ORDER_COOKIES && __atomic_load_n(&lock->marked, __ATOMIC_RELAXED);
+    return lt_settings.order == ORDER_COOKIES && __atomic_load_n(&lock->cookies, __ATOMIC_RELAXED);
 }
 
 /* An entry of a lock that other threads release may be stale. */

@@ -13,7 +13,7 @@ void custom_locks_init(void);
 
 /* The entry of the lock that the thread counts in `counters`, made if there is none. NULL if there
  * is no room. */
-struct lt_custom *custom_lock_of(struct lt_thread *t, const struct lt_slot *counters);
+struct lt_custom *custom_lock_of(struct lt_thread *t, const struct lt_lock_counters *counters);
 
 /* What a word of struct lt_custom says in the present epoch. */
 uint32_t custom_lock_holders(uint64_t word);

@@ -230,7 +230,7 @@ static bool counts_signals(uint64_t key)
     return kind == LT_KIND_SEM || kind == LT_KIND_COND;
 }
 
-void lock_retire_counters(const struct lt_slot *counters)
+void lock_retire_counters(const struct lt_lock_counters *counters)
 {
     const struct lt_waits *waits = (const struct lt_waits *)counters->own;
     struct lt_retired *retired =

@@ -36,7 +36,7 @@ bool lock_is_distrusted(uint32_t id);
 struct lt_counts *lock_signal_counts(uint64_t key);
 
 /* Adds the figures of a dead thread. One caller at a time. */
-void lock_retire_counters(const struct lt_slot *counters);
+void lock_retire_counters(const struct lt_lock_counters *counters);
 void lock_retire_site(const struct lt_site *site);
 
 #endif
