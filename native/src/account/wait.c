@@ -167,14 +167,14 @@ void wait_forget(struct lt_thread *t)
 
 /* Whether the library became dormant since the wait began: the wait is counted to its end all the
  * same, and nothing after it. */
-static bool rests(void)
+static bool is_dormant_now(void)
 {
     return dormant(current_mode());
 }
 
 static bool is_still_counted(const struct waiting *w)
 {
-    return rests() ? !lt_own.busy && !shm_is_of_parent() : watched() == w->thread;
+    return is_dormant_now() ? !lt_own.busy && !shm_is_of_parent() : watched() == w->thread;
 }
 
 /* Takes the wait back, adds its time and returns the thread's counters; NULL if the watch began
@@ -210,7 +210,7 @@ void wait_end_holding(struct waiting *w, uint16_t held_flags)
         return;
     counters->counts.acquisitions++;
     waits_of(w->thread, counters)->contended++;
-    if (rests())
+    if (is_dormant_now())
         return; /* the hooks will not see the release */
     struct lt_held *held = held_push(w->thread, w->key, counters->lock, w->site, w->start + waited,
                                      held_flags | LT_HELD_TIMED | LT_HELD_CONTENDED);

@@ -1,4 +1,4 @@
-/* The table of the program's own locks: who holds each lock, and how often threads took it. */
+/* The table of the program's own locks: the holders and the acquisitions of each lock. */
 #include "tables/custom_locks.h"
 
 #include "base/tls.h"

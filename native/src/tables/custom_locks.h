@@ -1,5 +1,4 @@
-/* Who has a lock of the program's own, and how often threads took it. The program tells of such
- * locks through locktop.h. */
+/* The holders and the acquisitions of the program's own locks, which it announces by locktop.h. */
 #ifndef LOCKTOP_CUSTOM_LOCKS_H
 #define LOCKTOP_CUSTOM_LOCKS_H
 

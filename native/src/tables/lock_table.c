@@ -125,7 +125,7 @@ static uint32_t enter(struct search *search, uint32_t type, bool waited)
     __atomic_store_n(&lock->key, search->key, __ATOMIC_RELEASE);
     for (;;) {
         uint32_t theirs = 0;
-        /* Release: whoever finds the id finds the entry complete. */
+        /* Release: a thread that finds the id finds the entry complete. */
         if (__atomic_compare_exchange_n(search->link, &theirs, id, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_ACQUIRE))
             return id;
