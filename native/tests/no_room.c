@@ -64,7 +64,7 @@ static void others_are_counted_together(struct lt_thread *t)
 
 /* A lock that was counted with the others begins anew, and each further acquisition is counted
  * once. */
-static void what_is_waited_for_has_a_place(struct lt_thread *t)
+static void what_is_waited_for_has_counters(struct lt_thread *t)
 {
     uint32_t known = t->counters_count;
     for (uint64_t n = 0; n < LAST_SLOTS; n++) {
@@ -89,7 +89,7 @@ static void what_is_waited_for_has_a_place(struct lt_thread *t)
 }
 
 /* If the thread's own table has no room, the wait is at least published. */
-static void who_waits_is_shown(struct lt_thread *t)
+static void a_wait_is_published(struct lt_thread *t)
 {
     struct waiting waiting;
     wait_begin(t, &waiting, &(struct wait_for){.key = mutex(1000 + LAST_SLOTS)}, FRAME());
@@ -200,8 +200,8 @@ int main(void)
         lock(t, mutex(n));
     fill();
     others_are_counted_together(t);
-    what_is_waited_for_has_a_place(t);
-    who_waits_is_shown(t);
+    what_is_waited_for_has_counters(t);
+    a_wait_is_published(t);
     there_are_so_many_entries();
     where_it_came_from_is_known(t);
     what_ended_threads_counted_stays(t);

@@ -121,7 +121,7 @@ static void *by_a_stranger(void *argument)
 }
 
 /* Threads without a block of their own, several at once. */
-static void by_strangers(void)
+static void by_threads_without_a_block(void)
 {
     pthread_t threads[4];
     for (int i = 0; i < 4; i++)
@@ -173,7 +173,7 @@ int main(void)
     in_the_midst(t);
     at_another_level();
     of_many(t);
-    by_strangers();
+    by_threads_without_a_block();
     not_held(t);
     of_an_ended_thread(t);
     return 0;

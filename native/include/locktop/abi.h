@@ -180,7 +180,7 @@ struct lt_lock {
     uint32_t made_at; /* a stack of one frame: the init site; 0 not known */
     uint64_t sites;   /* offset of the first struct lt_retired_site */
     /* from level "contended" on: n, the lowest LT_WAITS_BITS, is how many threads wait. S is the
-     * rest. At the moment t, n * t - S is the time waited so far that no holder is charged with, in
+     * rest. At the moment t, n * t - S is the waited time that no holder is charged with. It is in
      * units of lt_header.wait_shift, modulo 2^48. See account/blame.h */
     uint64_t waits;
 };

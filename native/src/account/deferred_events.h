@@ -1,5 +1,5 @@
-/* Deferred events: the record of a contended wait is written after the release of the lock that the
- * thread took last, not while the program holds that lock. */
+/* Deferred events: the library does not write the record of a contended wait while the program
+ * holds the lock. It writes the record after the release of the lock that the thread took last. */
 #ifndef LOCKTOP_DEFERRED_EVENTS_H
 #define LOCKTOP_DEFERRED_EVENTS_H
 
