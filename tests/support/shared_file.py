@@ -154,13 +154,15 @@ class SharedFile:
         return thread
 
     def give_slots(self, thread: Any, capacity: int, entries: Sequence[dict[str, int]]) -> None:
-        """Give a thread a table of counters by lock; each entry has "key", "lock" and counts."""
-        thread.slots, thread.slot_capacity = self._table("struct lt_slot", capacity), capacity
+        """Give a thread a table of figures by lock; in each entry "key", "lock" and counts."""
+        thread.counters = self._table("struct lt_lock_counters", capacity)
+        thread.counters_capacity = capacity
         waits = thread.waits
         waits.element_size, waits.first = ffi.sizeof("struct lt_waits"), max(len(entries), 1)
         waits.chunk[0] = self._table("struct lt_waits", waits.first)
         for number, entry in enumerate(entries):
-            slot = self._at("struct lt_slot", thread.slots + number * ffi.sizeof("struct lt_slot"))
+            at = thread.counters + number * ffi.sizeof("struct lt_lock_counters")
+            slot = self._at("struct lt_lock_counters", at)
             slot.key, slot.lock = entry["key"], entry["lock"]
             counts = {name: value for name, value in entry.items() if name not in ("key", "lock")}
             at = waits.chunk[0] + waits.count * ffi.sizeof("struct lt_waits")
