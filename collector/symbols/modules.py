@@ -57,7 +57,7 @@ class Module:
             self.note = found
         elif found is not None:
             self._debug, file = found.elf, found.file
-            self._shift = _first_address(self._debug) - _first_address(self.elf)
+            self._shift = self._debug.first_address() - self.elf.first_address()
         self._supplement = debug_files.supplement(self._debug, file, roots)
         self._new_symbols = False
         # A copy of the file, in a container, is the same build; without a build id nothing tells.
@@ -73,7 +73,7 @@ class Module:
 
     def data(self, address: int) -> Symbol | None:
         """Return the data object at a link-time address."""
-        return self._find(address, "objects") if self.elf.loaded(address) else None
+        return self._find(address, "objects") if self.elf.is_loaded(address) else None
 
     def part(self, symbol: Symbol, address: int) -> tuple[str, str] | None:
         """Return the source file of a data object, and what of it lies at a link-time address:
@@ -198,11 +198,6 @@ class _Kept:
 @cache
 def _cache() -> DiskCache:
     return DiskCache(usual_directory())
-
-
-def _first_address(elf: ElfFile) -> int:
-    """Return where a file begins: prelink moves a library, and leaves its debug file as it was."""
-    return min((segment.address for segment in elf.segments), default=0)
 
 
 # Kept for all processes looked at; a file that was replaced has another key.

@@ -16,7 +16,7 @@ class Machine:
     """One kind of processor."""
 
     name: str  # as uname tells it
-    elf: int  # e_machine
+    elf: str  # pyelftools's name of e_machine
     sp: int
     pc: int
     kept: frozenset[int]  # what a function leaves as it was
@@ -32,7 +32,7 @@ class Machine:
 
 _X86_64 = Machine(
     name="x86_64",
-    elf=62,
+    elf="EM_X86_64",
     sp=7,
     pc=16,
     kept=frozenset({3, 6, 12, 13, 14, 15}),  # rbx, rbp, r12 to r15
@@ -41,7 +41,7 @@ _X86_64 = Machine(
 )
 _AARCH64 = Machine(
     name="aarch64",
-    elf=183,
+    elf="EM_AARCH64",
     sp=31,
     pc=32,
     kept=frozenset(range(19, 30)),

@@ -157,9 +157,4 @@ class CodeMap:
         found = debug_files.find(elf, base.path, roots(self._pid)) if file is not None else None
         if not isinstance(found, debug_files.DebugFile):
             return None
-        return found.elf, _first(found.elf) - _first(elf)
-
-
-def _first(elf: ElfFile) -> int:
-    """Where a file begins: prelink moves a library, and leaves its debug file as it was."""
-    return min((segment.address for segment in elf.segments), default=0)
+        return found.elf, found.elf.first_address() - elf.first_address()

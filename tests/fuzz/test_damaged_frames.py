@@ -18,7 +18,8 @@ import pytest
 
 from fuzz.mutate import damaged
 from locktop.collector.linux import procfs
-from locktop.collector.symbols.elf.file import ElfFile, InMemory
+from locktop.collector.symbols.elf.bounded_file import InMemory
+from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.memory_map import parse
 from locktop.collector.unwind import dwarf_expression
 from locktop.collector.unwind.cfi_program import Common, Row, row

@@ -23,7 +23,8 @@ from locktop.collector.symbols.disk_cache import DiskCache
 from locktop.collector.symbols.dwarf import abbrevs
 from locktop.collector.symbols.dwarf.functions import function_name
 from locktop.collector.symbols.dwarf.reader import Dwarf
-from locktop.collector.symbols.elf.file import ElfFile, InMemory
+from locktop.collector.symbols.elf.bounded_file import InMemory
+from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.resolver import Resolver
 
 # Says where it called from, and in which line of each function; then waits until its input ends.

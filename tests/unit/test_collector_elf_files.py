@@ -23,8 +23,9 @@ from locktop.collector.linux import procfs
 from locktop.collector.symbols import modules
 from locktop.collector.symbols.dwarf.reader import Dwarf
 from locktop.collector.symbols.elf import debug_files
-from locktop.collector.symbols.elf.compression import unxz
-from locktop.collector.symbols.elf.file import ElfFile, InMemory
+from locktop.collector.symbols.elf.compression import unpack_xz
+from locktop.collector.symbols.elf.bounded_file import InMemory
+from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.memory_map import Mapping, parse
 from locktop.collector.symbols.modules import Module
 from locktop.collector.symbols.safe_open import OpenFile, open_regular
@@ -275,7 +276,7 @@ def test_mini_debug_info(built: Built, tmp_path: Path) -> None:
 def test_packed_sections(built: Built, packing: str) -> None:
     debug = built.directory / "packed"
     built.run("objcopy", f"--compress-debug-sections={packing}", built.path, debug)
-    packed = {section.name for section in elf(debug)._sections}
+    packed = {section.name for section in elf(debug).sections}
     assert (".zdebug_info" in packed) == (packing == "zlib-gnu")
     assert elf(debug).content(".debug_line" if packing != "zlib-gnu" else ".zdebug_line") == elf(
         built.path
@@ -317,7 +318,7 @@ def forged(built: Built, section: str, content: bytes, *, packed: bool) -> ElfFi
     built.run("objcopy", "--add-section", f"{section}=content", built.path, "forged")
     data = bytearray((built.directory / "forged").read_bytes())
     if packed:
-        titles = [found.name for found in ElfFile(InMemory(bytes(data)))._sections]
+        titles = [found.name for found in ElfFile(InMemory(bytes(data))).sections]
         table = struct.unpack_from("<Q", data, 40)[0]
         at = table + 64 * titles.index(section) + 8
         data[at : at + 8] = struct.pack("<Q", 0x800)
@@ -538,11 +539,11 @@ def test_what_is_damaged_is_read_once(built: Built, monkeypatch: pytest.MonkeyPa
     (built.directory / "bomb").write_bytes((built.directory / "forged").read_bytes())
     tries: list[bytes] = []
     monkeypatch.setattr(
-        "locktop.collector.symbols.elf.file.unxz",
-        lambda data, most: tries.append(data) or unxz(data, most),
+        "locktop.collector.symbols.elf.file.unpack_xz",
+        lambda data, most: tries.append(data) or unpack_xz(data, most),
     )
     bomb = module(built.directory / "bomb")
-    nowhere = max(section.address + section.size for section in found._sections)
+    nowhere = max(section.address + section.size for section in found.sections)
     for offset in range(5):
         assert bomb.function(nowhere + offset) is None
     assert len(tries) == 1

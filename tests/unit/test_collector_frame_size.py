@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from locktop.collector.symbols.elf.file import ElfFile, InMemory
+from locktop.collector.symbols.elf.bounded_file import InMemory
+from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.unwind.x86_64.frame_offset import Distance, distance, jumps_out
 
 RBP = 6

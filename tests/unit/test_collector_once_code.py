@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from locktop.collector.symbols.elf.file import ElfFile, InMemory
+from locktop.collector.symbols.elf.bounded_file import InMemory
+from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.unwind.x86_64.pthread_once import is_left_for, once_code
 
 START = 0x1000

@@ -18,7 +18,8 @@ from locktop.collector.linux import procfs
 from locktop.collector.model import Frame, Kind
 from locktop.collector.symbols import memory_map, modules
 from locktop.collector.symbols.dwarf.reader import Dwarf
-from locktop.collector.symbols.elf.file import ElfFile, InMemory
+from locktop.collector.symbols.elf.bounded_file import InMemory
+from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.elf.symbol_table import Symbol
 from locktop.collector.symbols.lock_naming import LockNames
 from locktop.collector.symbols.resolver import Resolver, as_the_program_knows_it

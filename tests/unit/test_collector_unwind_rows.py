@@ -13,7 +13,8 @@ from typing import NamedTuple
 import pytest
 
 from locktop.collector.linux import process_memory, procfs
-from locktop.collector.symbols.elf.file import ElfFile, InMemory
+from locktop.collector.symbols.elf.bounded_file import InMemory
+from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.memory_map import Mapping, parse
 from locktop.collector.symbols.safe_open import open_regular
 from locktop.collector.unwind.cfi_program import Cfa, How, Row, Rule

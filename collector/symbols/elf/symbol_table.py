@@ -35,7 +35,7 @@ class Symbol:
 
 
 class SymbolTable:
-    """One symbol table (``entries``, of 64-bit form if ``wide``) with its strings.
+    """One symbol table (``entries``, of 64-bit form if ``is_64_bit``) with its strings.
 
     ``ends`` gives the address behind each section that is loaded, by the section's number.
     """
@@ -46,10 +46,10 @@ class SymbolTable:
         strings: bytes,
         ends: Mapping[int, int],
         *,
-        wide: bool,
+        is_64_bit: bool,
         little_endian: bool,
     ) -> None:
-        size = 24 if wide else 16
+        size = 24 if is_64_bit else 16
         entries = entries[: len(entries) - len(entries) % size]
         swapped = little_endian != (sys.byteorder == "little")
 
@@ -60,10 +60,10 @@ class SymbolTable:
             return values[first :: size // values.itemsize]
 
         self._names = column("I", 0)
-        self._infos = entries[4::24] if wide else entries[12::16]
-        self._sections = column("H", 3 if wide else 7)
-        self._starts = column("Q", 1) if wide else column("I", 1)
-        self._sizes = column("Q", 2) if wide else column("I", 2)
+        self._infos = entries[4::24] if is_64_bit else entries[12::16]
+        self._sections = column("H", 3 if is_64_bit else 7)
+        self._starts = column("Q", 1) if is_64_bit else column("I", 1)
+        self._sizes = column("Q", 2) if is_64_bit else column("I", 2)
         self._strings = strings
         self._ends = ends
 
