@@ -14,9 +14,8 @@ from locktop.collector.unwind import perf_sample, ptrace_stop
 from locktop.collector.unwind.arch import Machine, machine
 from locktop.collector.unwind.code_map import CodeMap
 from locktop.collector.unwind.cursor import Unwound, Walk
-from locktop.collector.unwind.stack_memory import Copy, Stack, rest_of_page
-from locktop.collector.unwind.truncation import Cut
-from locktop.collector.unwind.walk_cache import Walks
+from locktop.collector.unwind.stack_memory import StackCopy, StackCut, StackMemory, rest_of_page
+from locktop.collector.unwind.walk_cache import WalkCache
 from locktop.collector.unwind.x86_64.call_target import entered
 from locktop.collector.unwind.x86_64.register_recovery import FrameRegisters
 
@@ -46,7 +45,7 @@ class Unwinder:
         self._pid = pid
         self._code = CodeMap(pid, found)
         self._frames = FrameRegisters(found, self._code)
-        self._walks = Walks()
+        self._walks = WalkCache()
         self._version = 0  # of the code map, for which they are
         self._stops: dict[int, _Stop] = {}
 
@@ -84,7 +83,7 @@ class Unwinder:
         be seen."""
         self._code.refresh()
         if self._version != self._code.version:
-            self._walks, self._version = Walks(), self._code.version
+            self._walks, self._version = WalkCache(), self._code.version
 
     def _again(self, calls: Iterable[Call]) -> dict[Call, Unwound]:
         found: dict[Call, Unwound] = {}
@@ -116,10 +115,10 @@ class Unwinder:
         self._refresh()
         if known := self._again([call]).get(call):
             return known
-        stack = Stack(call.sp, self._code.read)
+        stack = StackMemory(call.sp, self._code.read)
         found = self._unwound(stack, {self._machine.pc: call.pc, self._machine.sp: call.sp})
-        if stack.told is not None:
-            self._walks.keep(call.pc, stack.told, found)
+        if stack.answers is not None:
+            self._walks.keep(call.pc, stack.answers, found)
         return found
 
     def entered(self, addresses: Sequence[int]) -> list[tuple[int, int]]:
@@ -136,17 +135,17 @@ class Unwinder:
             return None
         try:
             self._refresh()
-            place = self._code.place(pc - 1)  # behind the instruction that calls the kernel
+            frame = self._code.frame_at(pc - 1)  # behind the instruction that calls the kernel
             for name in pthread_once.NAMES:
-                entry = place.function_named(name)
+                entry = frame.function_named(name)
                 if entry is None:
                     continue
-                leads_there = entry == place.start or pthread_once.is_left_for(
-                    self._code.place(entry).code(pthread_once.MOST_CODE), entry, place.start
+                leads_there = entry == frame.start or pthread_once.is_left_for(
+                    self._code.frame_at(entry).code(pthread_once.MAX_CODE), entry, frame.start
                 )
                 if leads_there:
-                    return pthread_once.once_code(place.code(pthread_once.MOST_CODE), place.start)
-        except (Cut, OSError):
+                    return pthread_once.once_code(frame.code(pthread_once.MAX_CODE), frame.start)
+        except (StackCut, OSError):
             pass
         return None
 
@@ -159,9 +158,9 @@ class Unwinder:
     def sampled(self, registers: Mapping[int, int], stack: bytes, sp: int) -> Unwound:
         """Return the stack of which a copy from ``sp`` on was made together with the registers, by
         DWARF's numbers (`Machine.of_perf`)."""
-        return self._followed(Copy(dict(registers), stack, sp))[0]
+        return self._followed(StackCopy(dict(registers), stack, sp))[0]
 
-    def _followed(self, copy: Copy) -> tuple[Unwound, bytes]:
+    def _followed(self, copy: StackCopy) -> tuple[Unwound, bytes]:
         """The stack, and as much of its copy as that took."""
         try:
             self._refresh()
@@ -169,7 +168,7 @@ class Unwinder:
             pass  # it has ended: as it was last
         if not {self._machine.pc, self._machine.sp} <= copy.registers.keys():
             return Unwound((), complete=False, reason="no registers"), b""
-        stack = Stack.copied(copy.sp, copy.stack)
+        stack = StackMemory.copied(copy.sp, copy.stack)
         found = self._unwound(stack, dict(copy.registers))
         return found, copy.stack[: max(stack.end - copy.sp, 0)]
 
@@ -213,5 +212,5 @@ class Unwinder:
             return False
         return process_memory.read(self._pid, call.sp, len(stop.stack)) == stop.stack
 
-    def _unwound(self, stack: Stack, registers: dict[int, int]) -> Unwound:
+    def _unwound(self, stack: StackMemory, registers: dict[int, int]) -> Unwound:
         return Walk(self._machine, self._code, self._frames, stack, registers).unwound()

@@ -23,8 +23,8 @@ from locktop.collector.linux import procfs
 from locktop.collector.symbols import modules
 from locktop.collector.symbols.dwarf.reader import Dwarf
 from locktop.collector.symbols.elf import debug_files
-from locktop.collector.symbols.elf.compression import unpack_xz
 from locktop.collector.symbols.elf.bounded_file import InMemory
+from locktop.collector.symbols.elf.compression import unpack_xz
 from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.memory_map import Mapping, parse
 from locktop.collector.symbols.modules import Module

@@ -17,7 +17,7 @@ from locktop.collector.symbols.elf.bounded_file import InMemory
 from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.memory_map import Mapping, parse
 from locktop.collector.symbols.safe_open import open_regular
-from locktop.collector.unwind.cfi_program import Cfa, How, Row, Rule
+from locktop.collector.unwind.cfi_program import CfaRule, RegisterRule, RuleKind, UnwindRow
 from locktop.collector.unwind.eh_frame import FrameTable
 
 X86_64 = ["rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", *(f"r{n}" for n in range(8, 16))]
@@ -74,36 +74,36 @@ def told(path: Path) -> Iterator[Told]:
     return iter(rows.values())
 
 
-def same(row: Row | None, wanted: Told, names: list[str]) -> bool:
+def same(row: UnwindRow | None, wanted: Told, names: list[str]) -> bool:
     if row is None:
         return False
     numbers = {name: number for number, name in enumerate(names)}
-    numbers["ra"] = row.returns
+    numbers["ra"] = row.return_register
     rules = {numbers[name]: text for name, text in wanted.rules.items()}
     return same_cfa(row.cfa, wanted.cfa, names) and all(
         same_rule(row.rules.get(number), text, names) for number, text in rules.items()
     )
 
 
-def same_cfa(cfa: Cfa | None, text: str, names: list[str]) -> bool:
+def same_cfa(cfa: CfaRule | None, text: str, names: list[str]) -> bool:
     if cfa is None or cfa.code:
         return cfa is not None and text == "exp"
     return f"{names[cfa.register]}{cfa.distance:+d}" == text
 
 
-def same_rule(rule: Rule | None, text: str, names: list[str]) -> bool:
+def same_rule(rule: RegisterRule | None, text: str, names: list[str]) -> bool:
     if rule is None:
         return text == "u"  # readelf has it also for what nothing is said of
     told = {
-        How.UNDEFINED: "u",
-        How.SAME: "s",
-        How.AT: f"c{rule.number:+d}",
-        How.IS: f"v{rule.number:+d}",
-        How.AT_EXPRESSION: "exp",
-        How.IS_EXPRESSION: "vexp",
-        How.IN: names[rule.number] if rule.how is How.IN else "",
+        RuleKind.UNDEFINED: "u",
+        RuleKind.SAME: "s",
+        RuleKind.AT_CFA: f"c{rule.number:+d}",
+        RuleKind.CFA_PLUS: f"v{rule.number:+d}",
+        RuleKind.AT_EXPRESSION: "exp",
+        RuleKind.EXPRESSION: "vexp",
+        RuleKind.REGISTER: names[rule.number] if rule.kind is RuleKind.REGISTER else "",
     }
-    return told[rule.how] == text
+    return told[rule.kind] == text
 
 
 def compare(path: Path, names: list[str], table: FrameTable | None = None) -> None:

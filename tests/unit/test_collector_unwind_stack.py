@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from locktop.collector.unwind.cursor import Unwound
-from locktop.collector.unwind.stack_memory import Asked, Stack, rest_of_page
-from locktop.collector.unwind.truncation import Cut
-from locktop.collector.unwind.walk_cache import Walks
+from locktop.collector.unwind.stack_memory import StackCut, StackMemory, StackQuery, rest_of_page
+from locktop.collector.unwind.walk_cache import WalkCache
 
 BEGIN, SIZE = 0x7000_0000, 0x20000
 PC, OTHER = 0x40_0000, 0x40_1000
@@ -34,7 +33,7 @@ def memory() -> Memory:
 
 
 def test_numbers_of_each_size_wherever_they_lie(memory: Memory) -> None:
-    stack = Stack(BEGIN, memory.read)
+    stack = StackMemory(BEGIN, memory.read)
     for address, size in ((0x18, 8), (0x10, 8), (0x5008, 4), (0x3FFD, 8), (0x18, 1), (0x18, 8)):
         wanted = int.from_bytes(memory.data[address : address + size], "little")
         assert stack.load(BEGIN + address, size) == wanted
@@ -42,50 +41,50 @@ def test_numbers_of_each_size_wherever_they_lie(memory: Memory) -> None:
 
 
 def test_a_copy_has_what_was_copied_and_no_more() -> None:
-    stack = Stack.copied(BEGIN, bytes(range(24)))
+    stack = StackMemory.copied(BEGIN, bytes(range(24)))
     assert stack.load(BEGIN + 16) == int.from_bytes(bytes(range(16, 24)), "little")
-    with pytest.raises(Cut):
+    with pytest.raises(StackCut):
         stack.load(BEGIN + 20)
 
 
 def test_what_was_asked_for_is_told_in_order(memory: Memory) -> None:
     memory.put(0x10, PC)
     memory.put(0x20, BEGIN + 0x80)
-    stack = Stack(BEGIN, memory.read)
+    stack = StackMemory(BEGIN, memory.read)
     stack.frame(BEGIN + 0x20)
     stack.load(BEGIN + 0x10)
     stack.pin()
-    assert stack.told == [
-        (Asked(0x20, is_frame=True), 0x80),
-        (Asked(0x10, is_frame=False), PC),
-        (Asked(None, is_frame=False), BEGIN),
+    assert stack.answers == [
+        (StackQuery(0x20, is_frame=True), 0x80),
+        (StackQuery(0x10, is_frame=False), PC),
+        (StackQuery(None, is_frame=False), BEGIN),
     ]
 
 
 @pytest.mark.parametrize(("at", "size"), [(-8, 8), (0x10, 4), (0x10000 - 4, 8), (SIZE, 8)])
 def test_what_is_more_than_words_near_by_is_not_told(at: int, size: int) -> None:
     memory = Memory(BEGIN - 4096)
-    stack = Stack(BEGIN, memory.read)
+    stack = StackMemory(BEGIN, memory.read)
     stack.load(BEGIN)
     try:
         stack.load(BEGIN + at, size)
-    except Cut:
+    except StackCut:
         pass
     stack.load(BEGIN + 8)
-    assert stack.told is None
+    assert stack.answers is None
 
 
 # ---- walks that are known again ----
 
 
-def kept(memory: Memory, *asked: tuple[int, bool]) -> tuple[Walks, Unwound]:
+def kept(memory: Memory, *asked: tuple[int, bool]) -> tuple[WalkCache, Unwound]:
     """One walk that asked for words at these distances, and whether these are frames'."""
-    walks, found = Walks(), Unwound((PC, 1), True, "")
-    stack = Stack(memory.begin, memory.read)
+    walks, found = WalkCache(), Unwound((PC, 1), True, "")
+    stack = StackMemory(memory.begin, memory.read)
     for distance, is_frame in asked:
         (stack.frame if is_frame else stack.load)(memory.begin + distance)
-    assert stack.told is not None
-    walks.keep(PC, stack.told, found)
+    assert stack.answers is not None
+    walks.keep(PC, stack.answers, found)
     return walks, found
 
 
@@ -125,11 +124,11 @@ def test_frames_may_lie_elsewhere_return_addresses_may_not() -> None:
 
 
 def test_where_it_mattered_where_the_stack_is_it_does(memory: Memory) -> None:
-    walks, found = Walks(), Unwound((PC,), True, "")
-    stack = Stack(BEGIN, memory.read)
+    walks, found = WalkCache(), Unwound((PC,), True, "")
+    stack = StackMemory(BEGIN, memory.read)
     stack.pin()
-    assert stack.told is not None
-    walks.keep(PC, stack.told, found)
+    assert stack.answers is not None
+    walks.keep(PC, stack.answers, found)
     assert walks.find(PC, BEGIN, b"") is found
     assert walks.find(PC, BEGIN + 64, b"") is None
 
@@ -137,19 +136,21 @@ def test_where_it_mattered_where_the_stack_is_it_does(memory: Memory) -> None:
 def test_ways_part_where_they_were_told_otherwise(memory: Memory) -> None:
     walks, first = kept(memory, (0x10, False), (0x20, False))
     memory.put(0x10, OTHER)
-    stack, second = Stack(BEGIN, memory.read), Unwound((PC, OTHER), True, "")
+    stack, second = StackMemory(BEGIN, memory.read), Unwound((PC, OTHER), True, "")
     stack.load(BEGIN + 0x10)
-    assert stack.told is not None
-    walks.keep(PC, stack.told, second)
+    assert stack.answers is not None
+    walks.keep(PC, stack.answers, second)
     assert walks.find(PC, BEGIN, memory.data) is second
     assert walks.find(PC, BEGIN, Memory().data) is first
 
 
 def test_there_is_an_end_to_what_is_kept(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("locktop.collector.unwind.walk_cache._MOST_KEPT", 10)
-    walks, found = Walks(), Unwound((PC,), True, "")
+    monkeypatch.setattr("locktop.collector.unwind.walk_cache._MAX_KEPT", 10)
+    walks, found = WalkCache(), Unwound((PC,), True, "")
     for number in range(100):
-        walks.keep(number, [(Asked(0, is_frame=False), 1), (Asked(8, is_frame=False), 2)], found)
+        walks.keep(
+            number, [(StackQuery(0, is_frame=False), 1), (StackQuery(8, is_frame=False), 2)], found
+        )
         assert walks.find(number, BEGIN, bytes([1, *bytes(7), 2, *bytes(7)])) is found
     assert walks.find(0, BEGIN, bytes([1, *bytes(7), 2, *bytes(7)])) is None
     for number in range(100):

@@ -22,7 +22,7 @@ from elftools.construct import ConstructError, Struct
 from elftools.elf.notes import iter_notes
 from elftools.elf.structs import ELFStructs
 
-from locktop.collector.symbols.elf.bounded_file import BoundedFile, InMemory, ByteSource
+from locktop.collector.symbols.elf.bounded_file import BoundedFile, ByteSource, InMemory
 from locktop.collector.symbols.elf.compression import (
     unpack_xz,
     unpack_zdebug,
@@ -261,7 +261,8 @@ class ElfFile:
     def _compression_header(self, section: Section, data: bytes) -> Container:
         if len(data) < self._structs.Elf_Chdr.sizeof():
             raise ValueError(f"section {section.name} is cut off")
-        return self._structs.Elf_Chdr.parse(data)
+        header: Container = self._structs.Elf_Chdr.parse(data)
+        return header
 
     def content(self, name: str) -> bytes | None:
         """Return the content of the section of that name; None if there is none.

@@ -29,8 +29,8 @@ from locktop.collector.unwind.x86_64.frame_offset import written
 #: What the exported function is called.
 NAMES = ("pthread_once", "__pthread_once")
 #: Bytes of code: the function has some 300; and calls in it that may be the routine's.
-MOST_CODE = 1024
-_MOST_CALLS = 4
+MAX_CODE = 1024
+_MAX_CALLS = 4
 _RSP, _RDI = Register.RSP, Register.RDI
 _KEPT = frozenset({
     Register.RBX, Register.RBP, Register.R12, Register.R13, Register.R14, Register.R15,
@@ -68,7 +68,7 @@ def once_code(code: bytes, start: int) -> OnceCode:
         for one in instructions.values()
         if one.code == Code.CALL_RM64 and one.op0_kind == OpKind.REGISTER
     )
-    found = ((one, _slot(instructions, start, one)) for one in islice(calls, _MOST_CALLS))
+    found = ((one, _slot(instructions, start, one)) for one in islice(calls, _MAX_CALLS))
     return OnceCode(start, {one.next_ip: slot for one, slot in found if slot is not None})
 
 
