@@ -48,7 +48,7 @@ demo: setup
 # The table in docs/overhead.md.
 ROUNDS ?= 20
 programs-bench: setup
-	PYTHONPATH=tests $(BIN)/python tests/programs/bench.py $(ROUNDS)
+	PYTHONPATH=tests $(BIN)/python bench/programs.py $(ROUNDS)
 
 # A short one is among the tests.
 MINUTES ?= 10
@@ -65,24 +65,24 @@ alarms: setup
 MEGABYTES ?= 200
 symbols-bench: setup
 	@mkdir -p build/big
-	$(BIN)/python tests/tools/symbols_bench.py $(MEGABYTES) 10 build/big
+	$(BIN)/python bench/symbols.py $(MEGABYTES) 10 build/big
 
 # Stacks of threads that sleep, taken from outside (docs/overhead.md).
 stacks-bench: setup
-	PYTHONPATH=tests $(BIN)/python tests/tools/stacks_bench.py 10
+	PYTHONPATH=tests $(BIN)/python bench/stacks.py 10
 
 # What the tool takes for a process without the library, and what that loses (docs/overhead.md): in so many
 # rounds of one and a half seconds for each of three programs.
 TURNS ?= 100
 outside-bench: setup
-	PYTHONPATH=tests $(BIN)/python tests/tools/outside_bench.py $(TURNS)
+	PYTHONPATH=tests $(BIN)/python bench/sampling.py $(TURNS)
 
 bench: setup
 	$(BIN)/locktop bench
 
 # What docs/overhead.md shows; some ten minutes, on a machine that has nothing else to do.
 bench-table: setup
-	$(BIN)/python tests/tools/bench_table.py docs/overhead.md
+	$(BIN)/python bench/overhead_table.py docs/overhead.md
 
 test: lint unit-c unit-c-sanitized pytest
 
@@ -138,13 +138,13 @@ glibc-tests: setup
 
 # Also those that take a large package or much time; a program that is missing is told and left out.
 programs: setup
-	$(BIN)/pytest tests/programs tests/integration/test_unseen.py tests/integration/test_bare_languages.py \
+	$(BIN)/pytest tests/programs tests/integration/preload/test_unobserved_waits.py tests/integration/sampling/test_languages.py \
 	  -m "big or not big"
 
 # The largest sizes that are promised, and what they take (docs/overhead.md).
 sizes: setup
-	LOCKTOP_SIZES=full $(BIN)/pytest tests/integration/test_sizes.py
-	$(BIN)/python tests/tools/sizes.py
+	LOCKTOP_SIZES=full $(BIN)/pytest tests/integration/preload/test_large_tables.py
+	$(BIN)/python bench/sizes.py
 
 # Damaged ELF files and DWARF by the thousand; a few are among the tests. FROM continues.
 ROUNDS_OF_FUZZ ?= 5000

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from support.same import AsBare, as_bare_with
+from support.comparison import CompareWithUnprepared, comparison_with
 from support.targets import Compiler, StartTarget, Target, remove_file_of, start_time
 
 from locktop.collector.sources.launch import preload_environment
@@ -38,8 +38,8 @@ def compiler(tmp_path_factory: pytest.TempPathFactory) -> Compiler:
 
 
 @pytest.fixture
-def start_bare(compiler: Compiler) -> Iterator[StartTarget]:
-    """Starts a target without the library: ``start_bare(name, *arguments)``."""
+def start_unprepared(compiler: Compiler) -> Iterator[StartTarget]:
+    """Starts a target without the library: ``start_unprepared(name, *arguments)``."""
     with ExitStack() as stack:
 
         def start(name: str, *arguments: str, flags: tuple[str, ...] = ()) -> Target:
@@ -73,9 +73,11 @@ def start_target(compiler: Compiler) -> Iterator[StartTarget]:
 
 
 @pytest.fixture
-def as_bare(start_bare: StartTarget, start_target: StartTarget) -> AsBare:
+def compare_with_unprepared(
+    start_unprepared: StartTarget, start_target: StartTarget
+) -> CompareWithUnprepared:
     """Checks that a target that checks itself finds the same with the library as without."""
-    return as_bare_with(start_bare, start_target)
+    return comparison_with(start_unprepared, start_target)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from locktop.tui.widgets.list_screen import ListScreen
 
 if TYPE_CHECKING:
     from locktop.collector.profile.profile import Profile, Weight
-    from locktop.tui.screens.call_tree import CallersScreen
+    from locktop.tui.screens.call_tree import CallTreeScreen
 
 Result = TypeVar("Result")
 
@@ -129,7 +129,7 @@ class LocktopApp(ThemedApp[int]):
         return self._monitor
 
 
-class CallersApp(ThemedApp[int]):
+class CallTreeApp(ThemedApp[int]):
     """The view of callers alone, on what a file has."""
 
     TITLE = "locktop"
@@ -146,15 +146,15 @@ class CallersApp(ThemedApp[int]):
     ) -> None:
         """``weight``: of ``profile``, to begin with; ``idle``: with waits for work; the others as
         of LocktopApp."""
-        from locktop.tui.screens.call_tree import CallersScreen
+        from locktop.tui.screens.call_tree import CallTreeScreen
 
         def title(width: int) -> Line:
             return cut(say((f" {profile.title}", "strong")), width)
 
         super().__init__(theme, Meter(), environ)
-        self._callers = CallersScreen(profile, title, weight=weight, idle=idle, now=now)
+        self._callers = CallTreeScreen(profile, title, weight=weight, idle=idle, now=now)
 
-    def get_default_screen(self) -> CallersScreen:
+    def get_default_screen(self) -> CallTreeScreen:
         """The first screen and the last."""
         return self._callers
 

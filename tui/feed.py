@@ -10,13 +10,13 @@ from locktop.collector.model import Snapshot
 if TYPE_CHECKING:
     from locktop.collector.config.suppressions import Rule
     from locktop.collector.sources.base import Source
-    from locktop.collector.sources.poller import Worker
+    from locktop.collector.sources.poller import Poller
 
 Publish = Callable[[Snapshot], None]
 
 #: The first looks follow each other sooner, in seconds: rates need two, and names take a moment.
-_FIRST_LOOKS_S = 0.2
-_FIRST_LOOKS = 5
+_FIRST_SCANS_S = 0.2
+_FIRST_SCANS = 5
 
 
 class SnapshotFeed(Protocol):
@@ -42,7 +42,7 @@ class SnapshotFeed(Protocol):
         """End; nothing is published afterwards."""
 
 
-class WorkerFeed:
+class PollerFeed:
     """The collector's worker thread as a feed; owns the source and closes it.
 
     Nothing is looked at before ``start``: finding names would hold up the import of the screen,
@@ -52,16 +52,16 @@ class WorkerFeed:
     def __init__(self, source: Source) -> None:
         self._source = source
         self.suppressions: Sequence[Rule] = ()  # what says which potential deadlocks to leave out
-        self._worker: Worker | None = None
-        self._looks = 0
+        self._worker: Poller | None = None
+        self._scans = 0
 
     def start(self, publish: Publish, interval_s: float) -> None:
         """See SnapshotFeed."""
-        from locktop.collector.sources.poller import Worker
+        from locktop.collector.sources.poller import Poller
 
         self._publish = publish
         self._interval_s = interval_s
-        self._worker = Worker(self._source, _FIRST_LOOKS_S, self._pass_on)
+        self._worker = Poller(self._source, _FIRST_SCANS_S, self._pass_on)
         self._worker.start()
 
     def set_interval(self, interval_s: float) -> None:
@@ -85,8 +85,8 @@ class WorkerFeed:
         self._source.close()
 
     def _pass_on(self, snapshot: Snapshot) -> None:
-        self._looks += 1
-        if self._looks == _FIRST_LOOKS:
+        self._scans += 1
+        if self._scans == _FIRST_SCANS:
             self.set_interval(self._interval_s)
         self._publish(self._without_suppressed(snapshot))
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from locktop.collector.format.units import duration
 from locktop.collector.model import (
     CONTENTION_KINDS,
-    Doing,
+    ActivityState,
     Kind,
     Lock,
     LockRates,
@@ -21,7 +21,7 @@ from locktop.collector.model import (
     PatternName,
     Snapshot,
     Thread,
-    ThreadNow,
+    ThreadActivity,
     ThreadState,
 )
 
@@ -270,7 +270,7 @@ def _starved_writers(seen: _Seen) -> Iterator[Pattern]:
 
 def _wants_to_write(thread: Thread, least_s: float) -> bool:
     wait = thread.waiting_for
-    return wait is not None and not wait.shared and wait.for_s >= least_s
+    return wait is not None and not wait.shared and wait.duration_s >= least_s
 
 
 def _read_for_s(seen: _Seen, lock: Lock) -> float | None:
@@ -281,9 +281,9 @@ def _read_for_s(seen: _Seen, lock: Lock) -> float | None:
         thread = seen.threads.get(tid)
         holds = thread.holds if thread is not None else ()
         held = next((one for one in holds if one.lock == lock.id), None)
-        if held is None or not held.shared or held.for_s is None:
+        if held is None or not held.shared or held.duration_s is None:
             return None
-        longest_s = max(longest_s or 0.0, held.for_s)
+        longest_s = max(longest_s or 0.0, held.duration_s)
     return longest_s
 
 
@@ -292,34 +292,35 @@ def _long_holds(seen: _Seen) -> Iterator[Pattern]:
     that is known and which the kernel shows asleep; of the hold it was half on a CPU at most."""
     for lock, waiters in seen.contended:
         holder = seen.threads.get(lock.holders[0]) if len(lock.holders) == 1 else None
-        now = lock.holder_now
+        now = lock.holder_activity
         if holder is None or now is None or not _sleeps(seen.snapshot, holder, now):
             continue
-        for_s, at_least = _held_s(seen, lock, holder)
+        duration_s, is_lower_bound = _held_s(seen, lock, holder)
         on_cpu_s = holder.cpu_share * seen.snapshot.interval_s
-        if for_s >= _LONG_HOLD_S and on_cpu_s <= for_s * _LONG_HOLD_ON_CPU:
+        if duration_s >= _LONG_HOLD_S and on_cpu_s <= duration_s * _LONG_HOLD_ON_CPU:
             yield _pattern(
                 PatternName.LONG_HOLD, lock, [holder],
-                f"held for {'at least ' * at_least}{duration(for_s)} by thread {holder.tid}, which"
-                f" sleeps in {now.what or 'the kernel'} now; {_counted(len(waiters), 'thread')}"
-                f" {_verb(waiters, 'waits')} for it, for up to {duration(_longest(waiters))}",
+                f"held for {'at least ' * is_lower_bound}{duration(duration_s)} by thread"
+                f" {holder.tid}, which sleeps in {now.what or 'the kernel'} now;"
+                f" {_counted(len(waiters), 'thread')} {_verb(waiters, 'waits')} for it,"
+                f" for up to {duration(_longest(waiters))}",
             )  # fmt: skip
 
 
-def _sleeps(snapshot: Snapshot, thread: Thread, now: ThreadNow) -> bool:
+def _sleeps(snapshot: Snapshot, thread: Thread, now: ThreadActivity) -> bool:
     """Whether the holder sleeps in a system call that is no wait for a lock."""
     return (
         now.tid == thread.tid
-        and now.doing is Doing.BLOCKED
+        and now.doing is ActivityState.BLOCKED
         and not now.call.startswith("futex")
-        and thread.tid not in snapshot.unseen_waiters
+        and thread.tid not in snapshot.unobserved_waiters
     )
 
 
 def _held_s(seen: _Seen, lock: Lock, holder: Thread) -> tuple[float, bool]:
     """Return for how long the thread has had the lock, and whether that is the least: nobody took
     one meanwhile that was not taken in the whole interval."""
-    known = next((held.for_s for held in holder.holds if held.lock == lock.id), None)
+    known = next((held.duration_s for held in holder.holds if held.lock == lock.id), None)
     if known is not None:
         return known, False
     return seen.snapshot.interval_s if not lock.rates.acquisitions else 0.0, True
@@ -360,7 +361,7 @@ def _false_idle(seen: _Seen) -> Iterator[Pattern]:
 
 def _is_held_up(thread: Thread) -> bool:
     wait = thread.waiting_for
-    return wait is not None and not wait.idle and wait.for_s >= _FALSE_IDLE_S
+    return wait is not None and not wait.idle and wait.duration_s >= _FALSE_IDLE_S
 
 
 def _oversubscribed(seen: _Seen) -> Iterator[Pattern]:
@@ -429,7 +430,7 @@ def _waits_for(thread: Thread) -> int:
 
 
 def _waits_s(thread: Thread) -> float:
-    return thread.waiting_for.for_s if thread.waiting_for is not None else 0.0
+    return thread.waiting_for.duration_s if thread.waiting_for is not None else 0.0
 
 
 def _longest(threads: list[Thread]) -> float:

@@ -13,16 +13,16 @@ from locktop.collector.analysis import lock_classes
 from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.analysis.lock_ordering_advice import Avoidance, avoidance, waited
 from locktop.collector.model import (
+    BlockReason,
     Deadlock,
     DeadlockEdge,
     Frame,
-    How,
     Kind,
     Lock,
     Process,
     Snapshot,
     Thread,
-    ThreadNow,
+    ThreadActivity,
 )
 
 
@@ -41,7 +41,7 @@ class Taken:
 
     lock: LockName
     at: Frame | None  # where it was taken
-    for_s: float | None  # seconds held, None where that was not timed
+    duration_s: float | None  # seconds held, None where that was not timed
     shared: bool  # for reading
     wanted_by: tuple[int, ...]  # tids that wait for it
 
@@ -53,16 +53,16 @@ class Member:
     tid: int
     name: str
     waits_for: LockName
-    for_s: float  # seconds waited already
-    at_least: bool  # it may be longer
+    duration_s: float  # seconds waited already
+    is_lower_bound: bool  # it may be longer
     shared: bool  # for reading
     at: Frame | None  # the line of code that waits
     stack_id: int
     stack: tuple[Frame, ...]  # innermost first
     held_by: int  # tid, 0 nobody
-    how: How  # held_by stands in its way
+    how: BlockReason  # held_by stands in its way
     taken_at: Frame | None  # where held_by took it
-    now: ThreadNow | None  # what held_by does, where that was asked
+    now: ThreadActivity | None  # what held_by does, where that was asked
     has: tuple[Taken, ...]  # the lock that was taken first first
 
 
@@ -74,8 +74,8 @@ class Follower:
     name: str
     waits_for: LockName | None
     holders: tuple[int, ...]  # of that, tids
-    for_s: float
-    at_least: bool  # it may be longer
+    duration_s: float
+    is_lower_bound: bool  # it may be longer
     at: Frame | None
 
 
@@ -88,7 +88,7 @@ class DeadlockReport:
     certain: bool
     doubt: str
     since_s: float
-    at_least: bool  # it may be longer
+    is_lower_bound: bool  # it may be longer
     since: str  # ISO 8601, UTC, seconds; "" where it is not known
     #: Each waits for the next one, the last for the first; or one alone, see is_circle.
     circle: tuple[Member, ...]
@@ -128,8 +128,8 @@ class _Known:
             certain=deadlock.certain,
             doubt=deadlock.doubt,
             since_s=deadlock.since_s,
-            at_least=deadlock.at_least,
-            since="" if deadlock.at_least else _earlier(snapshot.taken_at, deadlock.since_s),
+            is_lower_bound=deadlock.is_lower_bound,
+            since="" if deadlock.is_lower_bound else _earlier(snapshot.taken_at, deadlock.since_s),
             circle=circle,
             is_circle=deadlock.cycle[-1].held_by == deadlock.cycle[0].tid,
             behind=tuple(self._follower(tid) for tid in self._longest_first(deadlock)),
@@ -145,18 +145,18 @@ class _Known:
     def _waited(self, tid: int) -> float:
         thread = self._threads.get(tid)
         wait = thread.waiting_for if thread is not None else None
-        return wait.for_s if wait is not None else 0.0
+        return wait.duration_s if wait is not None else 0.0
 
     def _member(self, edge: DeadlockEdge) -> Member:
         thread = self._threads.get(edge.tid)
         wait = thread.waiting_for if thread is not None else None
-        at, for_s = waited(self._snapshot, thread, edge)
+        at, duration_s = waited(self._snapshot, thread, edge)
         return Member(
             tid=edge.tid,
             name=thread.name if thread is not None else "",
             waits_for=self._lock(edge.waits_for),
-            for_s=for_s,
-            at_least=wait is not None and wait.at_least,
+            duration_s=duration_s,
+            is_lower_bound=wait is not None and wait.is_lower_bound,
             shared=wait is not None and wait.shared,
             at=at,
             stack_id=edge.stack,
@@ -168,9 +168,9 @@ class _Known:
             has=self._taken(thread),
         )
 
-    def _now(self, edge: DeadlockEdge) -> ThreadNow | None:
+    def _now(self, edge: DeadlockEdge) -> ThreadActivity | None:
         found = self._locks.get(edge.waits_for)
-        now = found.holder_now if found is not None else None
+        now = found.holder_activity if found is not None else None
         return now if now is not None and now.tid == edge.held_by else None
 
     def _taken(self, thread: Thread | None) -> tuple[Taken, ...]:
@@ -178,7 +178,7 @@ class _Known:
             Taken(
                 lock=self._lock(held.lock),
                 at=self._snapshot.sites.get(held.site),
-                for_s=held.for_s,
+                duration_s=held.duration_s,
                 shared=held.shared,
                 wanted_by=self._waiters(held.lock),
             )
@@ -196,9 +196,9 @@ class _Known:
             name = thread.name if thread is not None else ""
             return Follower(tid, name, None, (), 0.0, False, None)
         edge = DeadlockEdge(tid, wait.lock, 0, wait.stack, 0)
-        at, for_s = waited(self._snapshot, thread, edge)
+        at, duration_s = waited(self._snapshot, thread, edge)
         lock = self._lock(wait.lock)
-        return Follower(tid, thread.name, lock, wait.holders, for_s, wait.at_least, at)
+        return Follower(tid, thread.name, lock, wait.holders, duration_s, wait.is_lower_bound, at)
 
     def _lock(self, id_: int) -> LockName:
         found = self._locks.get(id_)

@@ -21,13 +21,13 @@ from msgspec.structs import replace
 
 from locktop.collector.analysis import wait_for_graph
 from locktop.collector.analysis.wait_for_graph import Need, Stop, Waits
-from locktop.collector.model import Deadlock, DeadlockEdge, How
+from locktop.collector.model import BlockReason, Deadlock, DeadlockEdge
 
 #: Threads and needs gone through in search of a knot's shortest cycle, beyond the first search:
 #: thousands must not take long.
 _STEPS = 4_000
 #: A knot in which nobody has a lock is threads that wait for work.
-_LOCKED = frozenset({How.HELD, How.BEHIND, How.RUNS, How.GOT})
+_LOCKED = frozenset({BlockReason.HELD, BlockReason.BEHIND, BlockReason.RUNS, BlockReason.GOT})
 
 #: A thread that waits may then be waiting for another one's release of what it took itself.
 HANDED_OVER = (
@@ -122,13 +122,13 @@ class _Knots:
         """Return them, knots and ends of chains; certain or not is by their doubts."""
         into = _turned(self._out)
         told = [
-            self._deadlock(cycle, self._doubt(knot), self._reaching(knot, into))
-            for knot in _knots(self._out)
-            if (cycle := self._cycle(knot))
+            self._deadlock(cycle, self._doubt(component), self._reaching(component, into))
+            for component in _components(self._out)
+            if (cycle := self._cycle(component))
         ]
         for number, need in self._needs.items():
             for nobody in self._ends(need):
-                waiter = max(into[number], key=lambda tid: self._stops[tid].for_s)
+                waiter = max(into[number], key=lambda tid: self._stops[tid].duration_s)
                 behind = self._reaching({number}, into)
                 told.append(self._deadlock((_Edge(waiter, need, nobody),), need.doubt, behind))
         return told
@@ -144,12 +144,12 @@ class _Knots:
         tids = {edge.tid for edge in cycle}
         return Deadlock(
             certain=not doubt,
-            since_s=min(self._stops[tid].for_s for tid in tids),
+            since_s=min(self._stops[tid].duration_s for tid in tids),
             cycle=tuple([self._told(edge) for edge in cycle]),
             doubt=doubt,
             stuck=tuple(sorted(reaching - tids)),
             # What was not there at first came last.
-            at_least=all(self._stops[tid].at_least for tid in tids),
+            is_lower_bound=all(self._stops[tid].is_lower_bound for tid in tids),
         )
 
     def _told(self, edge: _Edge) -> DeadlockEdge:
@@ -157,8 +157,8 @@ class _Knots:
         site = need.sites.get(edge.holder, 0)
         return DeadlockEdge(edge.tid, stop.lock, edge.holder, stop.stack, site, need.how)
 
-    def _doubt(self, knot: Set[int]) -> str:
-        doubts = {need.doubt for number in knot if (need := self._needs.get(number))}
+    def _doubt(self, component: Set[int]) -> str:
+        doubts = {need.doubt for number in component if (need := self._needs.get(number))}
         return min(doubts - {""}, default="")
 
     def _reaching(self, nodes: Set[int], into: Mapping[int, Sequence[int]]) -> set[int]:
@@ -173,34 +173,34 @@ class _Knots:
 
     # ---- shortest cycles ----
 
-    def _cycle(self, knot: Set[int]) -> tuple[_Edge, ...]:
+    def _cycle(self, component: Set[int]) -> tuple[_Edge, ...]:
         """Return a shortest cycle that begins with its lowest tid; none of a knot in which threads
         wait for work."""
-        needs = [self._needs[node] for node in knot if node < 0]
-        if len(knot) < 2 or not (
+        needs = [self._needs[node] for node in component if node < 0]
+        if len(component) < 2 or not (
             all(not need.doubt for need in needs) or any(need.how in _LOCKED for need in needs)
         ):
             return ()
         best: tuple[_Edge, ...] = ()
         steps = 0
-        for start in sorted(node for node in knot if node > 0):
-            cycle, taken = self._cycle_through(knot, start)
+        for start in sorted(node for node in component if node > 0):
+            cycle, taken = self._cycle_through(component, start)
             steps += taken
             if not best or len(cycle) < len(best):
                 best = cycle
-            if len(best) == 1 or 2 * len(best) == len(knot) or steps > _STEPS:
+            if len(best) == 1 or 2 * len(best) == len(component) or steps > _STEPS:
                 break
         first = best.index(min(best, key=lambda edge: edge.tid))
         return best[first:] + best[:first]
 
-    def _cycle_through(self, knot: Set[int], start: int) -> tuple[tuple[_Edge, ...], int]:
+    def _cycle_through(self, component: Set[int], start: int) -> tuple[tuple[_Edge, ...], int]:
         """Return a shortest one through a thread, and how many steps were taken."""
         came_by: dict[int, int] = {}
         line = deque([start])
         while start not in came_by:
             node = line.popleft()
             for following in self._out[node]:
-                if following in knot and following not in came_by:
+                if following in component and following not in came_by:
                     came_by[following] = node
                     line.append(following)
         walked: list[_Edge] = []
@@ -221,13 +221,13 @@ def _turned(graph: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
     return turned
 
 
-def _knots(graph: Mapping[int, Sequence[int]]) -> list[set[int]]:
+def _components(graph: Mapping[int, Sequence[int]]) -> list[set[int]]:
     """Strongly connected components (Tarjan 1972), without recursion: chains may be long."""
     order: dict[int, int] = {}
     lowest: dict[int, int] = {}
     path: list[int] = []
     on_path: set[int] = set()
-    knots: list[set[int]] = []
+    components: list[set[int]] = []
     for root in graph:
         if root in order:
             continue
@@ -250,13 +250,13 @@ def _knots(graph: Mapping[int, Sequence[int]]) -> list[set[int]]:
                 above = work[-1][0]
                 lowest[above] = min(lowest[above], lowest[node])
             if lowest[node] == order[node]:
-                knots.append(_cut(path, on_path, node))
-    return knots
+                components.append(_cut(path, on_path, node))
+    return components
 
 
 def _cut(path: list[int], on_path: set[int], node: int) -> set[int]:
-    knot: set[int] = set()
-    while node not in knot:
-        knot.add(path.pop())
-    on_path -= knot
-    return knot
+    component: set[int] = set()
+    while node not in component:
+        component.add(path.pop())
+    on_path -= component
+    return component

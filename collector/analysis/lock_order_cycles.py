@@ -17,14 +17,14 @@ from typing import TypeVar
 
 from locktop.collector.model import Confidence, OrderCycle, OrderEdge
 
-_MOST_CYCLES = 32
-_MOST_OF_CLASSES = 16
+_MAX_CYCLES = 32
+_MAX_OF_CLASSES = 16
 #: Shorter ones are all looked for; of longer ones the shortest through each lock.
 _SHORT = 4
 #: What a look may take, in steps of a search.
-_MOST_STEPS = 100_000
+_MAX_STEPS = 100_000
 #: Ways to make one cycle of locks out of orders.
-_MOST_WAYS = 500
+_MAX_WAYS = 500
 
 #: A lock in one of its lives.
 Instance = tuple[int, int]
@@ -104,13 +104,13 @@ def find(orders: Sequence[Order], lives: Mapping[int, Life], about: Mapping[int,
     usable = [order for order in orders if search.is_usable(order)]
     links = [_Link(order, held) for order in usable for held in order.held]
     proven = [link for link in links if search.is_proven(link)]
-    found = list(islice(search.cycles(proven), _MOST_CYCLES))
+    found = list(islice(search.cycles(proven), _MAX_CYCLES))
     if any(one.class_name for one in about.values()):
         of_classes = [link for link in links if search.is_proven(link, by_class=True)]
-        found += islice(search.cycles(of_classes, by_class=True), _MOST_OF_CLASSES)
+        found += islice(search.cycles(of_classes, by_class=True), _MAX_OF_CLASSES)
     rank = list(Confidence)
     found.sort(key=lambda cycle: (rank.index(cycle.confidence), len(cycle.edges)))
-    more = islice(search.cycles(links), _MOST_CYCLES) if len(proven) < len(links) else ()
+    more = islice(search.cycles(links), _MAX_CYCLES) if len(proven) < len(links) else ()
     return Found(tuple(found), sum(1 for _ in more))
 
 
@@ -148,7 +148,7 @@ class _Way:
 
 class _Search:
     def __init__(self, lives: Mapping[int, Life], about: Mapping[int, About]) -> None:
-        self._lineage = _Lineage(lives)
+        self._happens_before = _Lineage(lives)
         self._lives = lives
         self._about = about
         self._steps = 0
@@ -207,7 +207,7 @@ class _Search:
             while ways:
                 way = ways.pop()
                 self._steps += 1
-                if self._steps > _MOST_STEPS:
+                if self._steps > _MAX_STEPS:
                     return
                 following = graph[way[-1]]
                 if len(way) == length:
@@ -227,7 +227,7 @@ class _Search:
         first, allowed = part[at], set(part[at:])
         came: dict[_Node, _Node] = {}
         row: list[_Node] = [first]
-        while row and self._steps <= _MOST_STEPS:
+        while row and self._steps <= _MAX_STEPS:
             following: list[_Node] = []
             for node in row:
                 self._steps += 1
@@ -245,7 +245,7 @@ class _Search:
     def _best_way(self, links: Sequence[Sequence[_Link]], by_class: bool) -> _Way | None:
         best: _Way | None = None
         rank = list(Confidence)
-        for chosen in islice(self._ways(links, ()), _MOST_WAYS):
+        for chosen in islice(self._ways(links, ()), _MAX_WAYS):
             if by_class and not (_is_mixed(chosen) and self._are_of_different_classes(chosen)):
                 continue
             births = self._threads(chosen, (), ())
@@ -267,7 +267,7 @@ class _Search:
             return
         for link in links[len(chosen)]:
             self._steps += 1
-            if self._steps > _MOST_STEPS:
+            if self._steps > _MAX_STEPS:
                 return
             if chosen and not self._blocks(chosen[-1], link):
                 continue
@@ -294,10 +294,10 @@ class _Search:
             return births
         for who in links[len(chosen)].order.seen:
             self._steps += 1
-            if not all(self._lineage.at_once(who, one) for one in chosen):
+            if not all(self._happens_before.at_once(who, one) for one in chosen):
                 continue
             found = self._threads(links, (*chosen, who), (*births, who[0]))
-            if found is not None or self._steps > _MOST_STEPS:
+            if found is not None or self._steps > _MAX_STEPS:
                 return found
         return None
 

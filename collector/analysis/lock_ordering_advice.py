@@ -12,7 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from locktop.collector.model import Deadlock, DeadlockEdge, Frame, How, Kind, Lock, Snapshot, Thread
+from locktop.collector.model import (
+    BlockReason,
+    Deadlock,
+    DeadlockEdge,
+    Frame,
+    Kind,
+    Lock,
+    Snapshot,
+    Thread,
+)
 from locktop.collector.model.frames import whose
 
 #: What a thread takes and gives back, so that it can be taken in another order. (A once is taken
@@ -40,7 +49,7 @@ class Step:
     wants: int
     has_at: Frame | None  # where it took the first
     wants_at: Frame | None  # where it waits for the second
-    for_s: float  # seconds that it has waited
+    duration_s: float  # seconds that it has waited
 
     @property
     def place(self) -> tuple[Frame | None, Frame | None]:
@@ -63,7 +72,7 @@ class Avoidance:
 def avoidance(snapshot: Snapshot, deadlock: Deadlock) -> Avoidance:
     """Return what would have avoided ``deadlock``, which is one of ``snapshot``."""
     if deadlock.cycle[-1].held_by != deadlock.cycle[0].tid:
-        abandoned = deadlock.cycle[0].how is How.ABANDONED
+        abandoned = deadlock.cycle[0].how is BlockReason.ABANDONED
         return Avoidance(Means.GIVE_BACK if abandoned else Means.NONE)
     locks = {lock.id: lock for lock in snapshot.locks}
     steps = list(_steps(snapshot, deadlock))
@@ -96,7 +105,12 @@ def _in_order(steps: Sequence[Step], elsewhere: Mapping[tuple[int, int], set[int
 
     def rank(step: Step) -> tuple[int, int, int, float]:
         alike = sum(step.place == other.place for other in steps)
-        return len(elsewhere.get((step.has, step.wants), ())), -against(step), alike, step.for_s
+        return (
+            len(elsewhere.get((step.has, step.wants), ())),
+            -against(step),
+            alike,
+            step.duration_s,
+        )
 
     change = min(steps, key=rank)
     at = steps.index(change)
@@ -131,7 +145,7 @@ def waited(
     frames = snapshot.stacks.get(edge.stack, ())
     site = snapshot.sites.get(wait.site) if wait is not None else None
     at = whose(frames) or (frames[0] if frames else site)
-    return at, wait.for_s if wait is not None else 0.0
+    return at, wait.duration_s if wait is not None else 0.0
 
 
 def _seen_elsewhere(snapshot: Snapshot, circle: set[int]) -> dict[tuple[int, int], set[int]]:

@@ -21,13 +21,13 @@ class _First(NamedTuple):
     uses: Mapping[int, Use]  # by tid
 
 
-class LockUse:
+class SemaphoreUses:
     """Watches semaphores from one look to the next."""
 
     def __init__(self) -> None:
         self._first: dict[int, _First] = {}  # by lock, of those that lie where another one was
         self._known: dict[int, int] = {}  # by lock, its generation
-        self._judged: dict[int, int] = {}  # the same of those that functions told of
+        self._idle_cache: dict[int, int] = {}  # the same of those that functions told of
         #: Whether, in the last look, one was waited for of which only the next look tells.
         self.is_new = False
 
@@ -38,7 +38,7 @@ class LockUse:
             for lock in snapshot.locks
             if lock.kind is Kind.SEM
             and lock.wait_s > 0
-            and (lock.first_value > 0 or lock.used_as_lock or lock.id in self._judged)
+            and (lock.first_value > 0 or lock.used_as_lock or lock.id in self._idle_cache)
         }
         uses = _uses(snapshot, found) if found else {}
         self.is_new = False
@@ -58,19 +58,19 @@ class LockUse:
             and thread.waiting_for.kind is Kind.SEM
             and (rule := rules[thread.tid]).for_all
         ]
-        if waits or self._judged:
+        if waits or self._idle_cache:
             lives = {lock.id: lock.generation for lock in snapshot.locks}
-            self._judged = {id_: life for id_, life in self._judged.items() if id_ in lives}
+            self._idle_cache = {id_: life for id_, life in self._idle_cache.items() if id_ in lives}
             for wait, rule in waits:
                 if rule.idle:
-                    self._judged.pop(wait.lock, None)
+                    self._idle_cache.pop(wait.lock, None)
                     self._known.pop(wait.lock, None)
                 elif wait.lock in lives:
-                    self._judged[wait.lock] = self._known[wait.lock] = lives[wait.lock]
+                    self._idle_cache[wait.lock] = self._known[wait.lock] = lives[wait.lock]
         return frozenset(self._known)
 
     def _is_one(self, lock: Lock, uses: Mapping[int, Use] | None) -> bool:
-        if lock.used_as_lock or self._judged.get(lock.id) == lock.generation:
+        if lock.used_as_lock or self._idle_cache.get(lock.id) == lock.generation:
             return True
         was = self._known.get(lock.id) == lock.generation
         if not lock.generation:

@@ -14,7 +14,7 @@ from locktop.collector.model import Kind, Lock, Thread, ThreadState, Wait
 
 _DIGITS = re.compile(r"(\d+)")
 #: A shorter beginning that names have in common says nothing.
-_LEAST_PREFIX = 2
+_MIN_PREFIX = 2
 
 
 @dataclass(frozen=True)  # no slots: what is asked for again and again is kept
@@ -120,7 +120,7 @@ def common_name(names: Sequence[str]) -> str:
     low, high = min(different), max(different)
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(low, high, strict=False)))
     prefix = low[:same]
-    return f"{prefix}*" if len(prefix) >= _LEAST_PREFIX else "*"
+    return f"{prefix}*" if len(prefix) >= _MIN_PREFIX else "*"
 
 
 @lru_cache(1 << 15)
@@ -167,5 +167,5 @@ def _group(
 
 
 def _longest_first(thread: Thread) -> tuple[bool, float, int]:
-    since = -thread.waiting_for.for_s if thread.waiting_for is not None else 0.0
+    since = -thread.waiting_for.duration_s if thread.waiting_for is not None else 0.0
     return thread.state is not ThreadState.WAITING, since, thread.tid

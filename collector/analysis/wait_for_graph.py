@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-from locktop.collector.model import Deadlock, Held, How, Kind, Lock, Thread, Use, Wait
+from locktop.collector.model import BlockReason, Deadlock, Held, Kind, Lock, Thread, Use, Wait
 
 #: Kinds of lock whose holders list them.
 _LISTED = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.ONCE, Kind.CUSTOM})
@@ -37,7 +37,7 @@ _SHARED = frozenset({Kind.SEM, Kind.COND})
 _CLEARLY_S = 0.1
 #: What is not certain is not told of waits that may be about to end.
 _SETTLED_S = 1.0
-_MOST_WRITERS = 8
+_MAX_WRITERS = 8
 #: Posts after which a semaphore is taken for a lock also where threads tell each other things by
 #: semaphores and conditions, as all of Python's do: a lock of Python's may be got to wait for the
 #: thread that posts it.
@@ -66,7 +66,7 @@ class Need(NamedTuple):
     """What a wait needs to end: that all of ``blockers`` (tids) go on, or just one of them.
     The waits for one lock share it where they need the same."""
 
-    how: How
+    how: BlockReason
     blockers: Set[int]
     one_will_do: bool = False
     doubt: str = ""  # why it may end all the same
@@ -84,9 +84,9 @@ class Stop(NamedTuple):
     lock: int  # id
     needs: tuple[Need, ...]
     stack: int = 0
-    for_s: float = 0.0
+    duration_s: float = 0.0
     asleep: bool = False  # it is one only if the kernel shows the thread asleep
-    at_least: bool = False  # for_s
+    is_lower_bound: bool = False  # for_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +100,14 @@ class Waits:
 def waits(threads: Sequence[Thread], locks: Mapping[int, Lock], complete: bool = True) -> Waits:
     """Return what the living threads wait for. ``threads``: all, watched or not. ``complete``: see
     Snapshot."""
-    look = _Look(threads, locks, complete)
+    scan = _Look(threads, locks, complete)
     stops = {
         tid: stop
-        for tid, wait in look.waiting.items()
-        if (stop := look.stop(tid, wait)) is not None
+        for tid, wait in scan.waiting.items()
+        if (stop := scan.stop(tid, wait)) is not None
     }
     needs = {id(need): need for stop in stops.values() for need in stop.needs}
-    ended = {tid for need in needs.values() for tid in need.blockers} - look.living
+    ended = {tid for need in needs.values() for tid in need.blockers} - scan.living
     return Waits(stops, ended)
 
 
@@ -138,7 +138,9 @@ def both(before: Waits, now: Waits, awake: Set[int] = frozenset()) -> Waits:
             continue
         needs = tuple(_shared_needs(earlier.needs, stop.needs, known))
         if needs:
-            stops[tid] = stop._replace(needs=needs, for_s=earlier.for_s)  # as its wait is told
+            stops[tid] = stop._replace(
+                needs=needs, duration_s=earlier.duration_s
+            )  # as its wait is told
     return Waits(stops, (before.ended & now.ended) - awake)
 
 
@@ -219,13 +221,22 @@ class _Look:
         if not needs:
             return None
         asleep = wait.kind in _ASLEEP or any(need.doubt == LIST_GONE for need in needs)
-        return Stop(tid, wait.seq, wait.lock, needs, wait.stack, wait.for_s, asleep, wait.at_least)
+        return Stop(
+            tid,
+            wait.seq,
+            wait.lock,
+            needs,
+            wait.stack,
+            wait.duration_s,
+            asleep,
+            wait.is_lower_bound,
+        )
 
     def _alike(self, tid: int, wait: Wait) -> tuple[Need, ...]:
         """All waits for a semaphore or a condition need the same, but those of threads that have
         got some of it themselves, and those that have just begun."""
         has_some = bool(self._got(wait.lock).get(tid))
-        key = (wait.lock, wait.kind, wait.pshared, wait.for_s < _SETTLED_S, has_some)
+        key = (wait.lock, wait.kind, wait.pshared, wait.duration_s < _SETTLED_S, has_some)
         found = self._of_many.get(key)
         if found is None:
             found = self._of_many[key] = tuple(self._needed(tid, wait))
@@ -236,7 +247,7 @@ class _Look:
             yield from self._held(tid, wait)
         elif wait.kind is Kind.JOIN:
             if wait.awaits in self.living:
-                yield self._one(How.LIVES, wait.lock, wait.awaits)
+                yield self._one(BlockReason.LIVES, wait.lock, wait.awaits)
         elif wait.kind is Kind.BARRIER:
             yield from self._arrivals(wait)
         elif wait.kind is Kind.SEM:
@@ -244,7 +255,7 @@ class _Look:
         elif wait.kind is Kind.COND:
             yield from self._signals(wait, "signal")
 
-    def _one(self, how: How, lock: int, tid: int, site: int = 0, doubt: str = "") -> Need:
+    def _one(self, how: BlockReason, lock: int, tid: int, site: int = 0, doubt: str = "") -> Need:
         key = (how, lock, tid, doubt)
         if key not in self._needs:
             self._needs[key] = Need(how, frozenset({tid}), doubt=doubt, sites={tid: site})
@@ -270,28 +281,30 @@ class _Look:
             yield from self._unlisted(wait, lock)
 
     def _by(self, wait: Wait, holder: int, entry: Held, lock: Lock | None) -> Iterator[Need]:
-        how = How.RUNS if wait.kind is Kind.ONCE else How.HELD
+        how = BlockReason.RUNS if wait.kind is Kind.ONCE else BlockReason.HELD
         if holder not in self.living:
             if lock is None or lock.freed_at_exit:
                 return
-            how = How.ABANDONED
+            how = BlockReason.ABANDONED
         doubt = MAY_GIVE_UP if wait.kind is Kind.CUSTOM else ""
         yield self._one(how, wait.lock, holder, entry.site, doubt)
 
     def _readers(self, wait: Wait, readers: dict[int, Held], lock: Lock | None) -> Iterator[Need]:
         if lock is not None and lock.foreign_releases:
             return  # any of them may have been released for it
-        for how in (How.HELD, How.ABANDONED):
+        for how in (BlockReason.HELD, BlockReason.ABANDONED):
             key = (how, wait.lock)
             if key not in self._needs:
                 among = {
                     one: entry.site
                     for one, entry in readers.items()
-                    if (one in self.living) is (how is How.HELD)
+                    if (one in self.living) is (how is BlockReason.HELD)
                 }
                 doubt = MAY_GIVE_UP if wait.kind is Kind.CUSTOM else ""
                 self._needs[key] = Need(how, among.keys(), doubt=doubt, sites=among)
-            if self._needs[key].blockers and (how is How.HELD or _is_in_its_first_life(lock)):
+            if self._needs[key].blockers and (
+                how is BlockReason.HELD or _is_in_its_first_life(lock)
+            ):
                 yield self._needs[key]
 
     def _is_believed(
@@ -309,49 +322,49 @@ class _Look:
                 return owners == 1 and _is_in_its_first_life(lock)
             return wait.holder_seen == holder
         its_wait = self.waiting.get(holder)
-        if its_wait is not None and its_wait.for_s > wait.for_s + _CLEARLY_S:
+        if its_wait is not None and its_wait.duration_s > wait.duration_s + _CLEARLY_S:
             return wait.holder_seen in (0, holder)
         return True
 
     def _behind(self, wait: Wait) -> Iterator[Need]:
         """A reader of a lock whose writers go first waits for those that wait already. One that
         came later is not what stopped it; of two that have just come nobody knows who was first."""
-        if wait.for_s <= _CLEARLY_S:
+        if wait.duration_s <= _CLEARLY_S:
             return
-        for for_s, writer in self._writers(wait.lock):
-            if for_s + _CLEARLY_S > wait.for_s:
-                yield self._one(How.BEHIND, wait.lock, writer)
+        for duration_s, writer in self._writers(wait.lock):
+            if duration_s + _CLEARLY_S > wait.duration_s:
+                yield self._one(BlockReason.BEHIND, wait.lock, writer)
 
     def _writers(self, lock: int) -> list[tuple[float, int]]:
         """Return how long which writers have waited: the longest first, and only some, for all of
         them wait for the same holders."""
         found = [
-            (wait.for_s, tid)
+            (wait.duration_s, tid)
             for tid in self._waiters[lock]
-            if not (wait := self.waiting[tid]).shared and wait.for_s > _CLEARLY_S
+            if not (wait := self.waiting[tid]).shared and wait.duration_s > _CLEARLY_S
         ]
-        return sorted(found, reverse=True)[:_MOST_WRITERS]
+        return sorted(found, reverse=True)[:_MAX_WRITERS]
 
     def _unlisted(self, wait: Wait, lock: Lock | None) -> Iterator[Need]:
         """A thread that ended keeps its list only for a time. The mutex still names it, or named it
         when the wait began."""
         owner = wait.holder_seen
-        if not owner or owner in self.living or wait.pshared or wait.for_s < _SETTLED_S:
+        if not owner or owner in self.living or wait.pshared or wait.duration_s < _SETTLED_S:
             return
         if lock is not None and not lock.freed_at_exit and not lock.foreign_releases:
-            yield self._one(How.ABANDONED, wait.lock, owner, doubt=LIST_GONE)
+            yield self._one(BlockReason.ABANDONED, wait.lock, owner, doubt=LIST_GONE)
 
     # ---- what one of many may end ----
 
     def _among(
         self,
-        how: How,
+        how: BlockReason,
         wait: Wait,
         tids: Set[int],
         doubt: str = "",
         uses: Set[tuple[int, int, int]] = frozenset(),
     ) -> Iterator[Need]:
-        if doubt and wait.for_s < _SETTLED_S:
+        if doubt and wait.duration_s < _SETTLED_S:
             return
         key = (how, wait.lock, doubt)
         if key not in self._needs:
@@ -387,7 +400,7 @@ class _Look:
             return
         if doubt and waiter in holders:
             return  # as in a queue, or a condition made of semaphores: anybody may post it
-        how = How.GOT if holders & self.living else How.ABANDONED
+        how = BlockReason.GOT if holders & self.living else BlockReason.ABANDONED
         alone = lock.first_value == 1
         uses = frozenset((tid, use.acquisitions, use.signals) for tid, use in users.items())
         yield from self._among(how, wait, holders if alone else holders | posters, doubt, uses)
@@ -426,18 +439,18 @@ class _Look:
         all_live = signalled.keys() <= self.living and lock.signals <= sum(signalled.values())
         if signalled and all_live:
             doubt = MAY_SIGNAL.format(verb=verb, have=self._have)
-            yield from self._among(How.SIGNALS, wait, signalled.keys(), doubt)
+            yield from self._among(BlockReason.SIGNALS, wait, signalled.keys(), doubt)
 
     def _arrivals(self, wait: Wait) -> Iterator[Need]:
         """Whoever has not come yet may come, and whoever lives may start a thread that does."""
         here, users = self._waiters[wait.lock], self._users.get(wait.lock, {})
         if wait.pshared or len(here) >= wait.parties:
             return
-        yield from self._among(How.ABSENT, wait, self.living.difference(here))
+        yield from self._among(BlockReason.ABSENT, wait, self.living.difference(here))
         others = {tid for tid in users if users[tid].acquisitions and tid in self.living}
         if len(others.union(here)) >= wait.parties and self._uses_known:
             doubt = MAY_COME.format(have=self._have)
-            yield from self._among(How.ABSENT, wait, others.difference(here), doubt)
+            yield from self._among(BlockReason.ABSENT, wait, others.difference(here), doubt)
 
 
 def _is_in_its_first_life(lock: Lock | None) -> bool:

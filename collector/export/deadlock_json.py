@@ -29,7 +29,7 @@ def document(report: DeadlockReport) -> dict[str, Any]:
         "certain": report.certain,
         "doubt": report.doubt,
         "since_s": report.since_s,
-        "at_least": report.at_least,
+        "at_least": report.is_lower_bound,
         "since": report.since,
         "headline": words.headline(report),
         "threads": [_member(member) for member in report.circle],
@@ -46,7 +46,7 @@ def _member(member: Member) -> dict[str, Any]:
         "tid": member.tid,
         "name": member.name,
         "waits_for": _lock(member.waits_for),
-        "for_s": member.for_s,
+        "for_s": member.duration_s,
         "at": _place(member.at),
         "stack": member.stack_id,
         "held_by": member.held_by,
@@ -60,7 +60,7 @@ def _member(member: Member) -> dict[str, Any]:
 def _taken(taken: Taken) -> dict[str, Any]:
     return {
         "lock": _lock(taken.lock),
-        "for_s": taken.for_s,
+        "for_s": taken.duration_s,
         "at": _place(taken.at),
         "shared": taken.shared,
         "wanted_by": list(taken.wanted_by),
@@ -73,7 +73,7 @@ def _follower(follower: Follower) -> dict[str, Any]:
         "name": follower.name,
         "waits_for": _lock(follower.waits_for) if follower.waits_for is not None else None,
         "held_by": list(follower.holders),
-        "for_s": follower.for_s,
+        "for_s": follower.duration_s,
         "at": _place(follower.at),
     }
 

@@ -106,7 +106,7 @@ def _forget(name: str) -> None:
         os.unlink(name)
 
 
-def picture_name(snapshot: Snapshot, suffix: str) -> str:
+def snapshot_name(snapshot: Snapshot, suffix: str) -> str:
     """A name that says what is in the file: locktop-mysqld-4711-20261121T100000Z.json."""
     comm = re.sub(r"[^A-Za-z0-9_.-]", "_", snapshot.process.comm).lstrip(".") or "process"
     taken = re.sub(r"[^0-9TZ]", "", snapshot.taken_at.split(".")[0]) + "Z"
@@ -138,7 +138,7 @@ def render(
     return encoded(json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
 
 
-def saved_callers(
+def call_tree_file(
     profile: Profile, weight: Weight, idle: bool, step: Step | None, form: str, width: int = 100
 ) -> bytes:
     """The tree of callers, or of ``step`` the butterfly, as ``json`` or ``text``."""
@@ -156,7 +156,7 @@ def saved_callers(
     return encoded(call_tree.render_butterfly(profile, weight, step, idle, width))
 
 
-def callers_name(profile: Profile) -> str:
+def call_tree_name(profile: Profile) -> str:
     """A name for a file with callers: locktop-callers-mysqld-4711."""
     process = profile.process
     of = f"-{process.comm}-{process.pid}" if process.pid else ""
@@ -169,13 +169,13 @@ def encoded(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def save_picture(snapshot: Snapshot, form: str, directory: Path | None = None) -> Path:
+def save_snapshot(snapshot: Snapshot, form: str, directory: Path | None = None) -> Path:
     """Save to a new file in ``directory`` (default: where we are) and give its path.
 
     Raises NotWrittenError.
     """
     suffix = {"json": ".json", "msgpack": ".msgpack", "text": ".txt"}[form]
-    return save_new(picture_name(snapshot, ""), suffix, render(snapshot, form), directory)
+    return save_new(snapshot_name(snapshot, ""), suffix, render(snapshot, form), directory)
 
 
 def save_new(name: str, suffix: str, data: bytes, directory: Path | None = None) -> Path:

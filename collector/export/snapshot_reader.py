@@ -16,17 +16,17 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.export.snapshot_writer import FORMAT, VERSION
 from locktop.collector.model import (
     CONTENTION_KINDS,
+    ActivityState,
     Blame,
+    BlockReason,
     Confidence,
     Counter,
     Counters,
     Deadlock,
     DeadlockEdge,
-    Doing,
     Event,
     Frame,
     Held,
-    How,
     Kind,
     Lock,
     Mark,
@@ -40,10 +40,10 @@ from locktop.collector.model import (
     Snapshot,
     Switches,
     Thread,
-    ThreadNow,
+    ThreadActivity,
     ThreadState,
     TimeSplit,
-    UnseenWait,
+    UnobservedWait,
     Wait,
     WaitStack,
 )
@@ -285,8 +285,8 @@ def _snapshot(top: _Fields) -> Snapshot:
         misuses=top.all("misuses", _misuse),
         patterns=top.all("patterns", _pattern),
         lost_events=top.integer("lost_events"),
-        unseen_waiters=top.integers("unseen_waiters"),
-        unseen=top.all("unseen", _unseen),
+        unobserved_waiters=top.integers("unseen_waiters"),
+        unobserved_waits=top.all("unseen", _unseen),
         locks_left_out=top.integer("locks_left_out"),
         ended=top.flag("ended"),
         level=top.text("level", "contended"),
@@ -357,7 +357,7 @@ def _wait(one: _Fields) -> Wait:
     return Wait(
         lock=one.integer("lock", _NEEDED),
         kind=kind,
-        for_s=one.number("since_s"),
+        duration_s=one.number("since_s"),
         holders=one.integers("holders"),
         stack=one.integer("stack"),
         site=one.address("site"),
@@ -365,12 +365,12 @@ def _wait(one: _Fields) -> Wait:
         timed=one.flag("timed"),
         shared=one.flag("shared"),
         idle=one.flag("idle", kind not in CONTENTION_KINDS),
-        at_least=one.flag("at_least"),
+        is_lower_bound=one.flag("at_least"),
     )
 
 
-def _unseen(one: _Fields) -> UnseenWait:
-    return UnseenWait(
+def _unseen(one: _Fields) -> UnobservedWait:
+    return UnobservedWait(
         one.integer("tid", _NEEDED), one.address("address"), one.text("name"),
         one.number_or_none("since_s"), one.integer("stack"), one.text("type"),
         one.flag_or_none("idle"), one.text("why"),
@@ -413,15 +413,16 @@ def _lock(one: _Fields) -> Lock:
         used_as_lock=one.flag("used_as_lock"),
         idle=one.flag("idle", kind not in CONTENTION_KINDS),
         idle_s=one.number("idle_s"),
-        holder_now=_now(now) if (now := one.object_or_none("holder_now")) else None,
+        holder_activity=_now(now) if (now := one.object_or_none("holder_now")) else None,
         type=one.text("type"),
     )
 
 
-def _now(one: _Fields) -> ThreadNow:
-    return ThreadNow(
-        one.integer("tid", _NEEDED), one.one_of("doing", Doing, Doing.UNKNOWN), one.text("call"),
-        one.text("what"), one.number("for_s"), one.integer("stack"), one.number("stack_age_s"),
+def _now(one: _Fields) -> ThreadActivity:
+    return ThreadActivity(
+        one.integer("tid", _NEEDED), one.one_of("doing", ActivityState, ActivityState.UNKNOWN),
+        one.text("call"), one.text("what"), one.number("for_s"), one.integer("stack"),
+        one.number("stack_age_s"),
         one.number_or_none("cpu"), one.flag("at_least"),
     )  # fmt: skip
 
@@ -449,7 +450,11 @@ def _deadlock(one: _Fields) -> Deadlock:
 
 def _edge(one: _Fields) -> DeadlockEdge:
     # "behind" is all that older ones say.
-    how = How.BEHIND if one.flag("behind") else one.one_of("how", How, How.HELD)
+    how = (
+        BlockReason.BEHIND
+        if one.flag("behind")
+        else one.one_of("how", BlockReason, BlockReason.HELD)
+    )
     return DeadlockEdge(
         one.integer("tid", _NEEDED), one.integer("waits_for", _NEEDED), one.integer("held_by"),
         one.integer("stack"), one.address("site"), how, one.integer("pid"),

@@ -28,7 +28,7 @@ from locktop.collector.model import (
     Switches,
     Thread,
     TimeSplit,
-    UnseenWait,
+    UnobservedWait,
     Wait,
     WaitStack,
 )
@@ -36,7 +36,7 @@ from locktop.collector.model import (
 FORMAT = "locktop.snapshot"
 VERSION = 1
 #: Of the locks of a class.
-_MOST_IDS = 64
+_MAX_IDS = 64
 
 
 def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, Any]:
@@ -76,8 +76,8 @@ def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, An
         "level": snapshot.level,
         "complete": snapshot.complete,
         "locks_left_out": snapshot.locks_left_out,
-        "unseen_waiters": list(snapshot.unseen_waiters),
-        "unseen": [_unseen(wait) for wait in snapshot.unseen],
+        "unseen_waiters": list(snapshot.unobserved_waiters),
+        "unseen": [_unseen(wait) for wait in snapshot.unobserved_waits],
         "notes": list(snapshot.notes),
         "process": _process(snapshot),
         "threads": [
@@ -146,8 +146,8 @@ def _thread(thread: Thread, why: str, before: _Before | None) -> dict[str, Any]:
         "idle_share": thread.idle_share,
         "cpu_share": thread.cpu_share,
         "time": _time(thread.time) if thread.time is not None else None,
-        "switches": _plain(thread.switches),
-        "counters": _plain(thread.counters),
+        "switches": _switches(thread.switches),
+        "counters": _counters(thread.counters),
         "now": activity_json.document(thread.now) if thread.now is not None else None,
     }
     if before is not None:
@@ -159,9 +159,14 @@ def _time(time: TimeSplit) -> dict[str, Any]:
     return {**msgspec.to_builtins(time), "unknown": list(time.unknown)}
 
 
-def _plain(part: Switches | Counters | None) -> dict[str, Any] | None:
-    """By the names of the fields."""
-    return msgspec.to_builtins(part) if part is not None else None
+def _switches(part: Switches | None) -> dict[str, Any] | None:
+    return dict(msgspec.to_builtins(part)) if part is not None else None
+
+
+def _counters(part: Counters | None) -> dict[str, Any] | None:
+    if part is None:
+        return None
+    return {"for_s": part.duration_s, "counters": list(msgspec.to_builtins(part.counters))}
 
 
 def _thread_interval(thread: Thread, before: Thread | None) -> dict[str, Any]:
@@ -197,7 +202,7 @@ def _thread_group(group: ThreadGroup) -> dict[str, Any]:
         "lock_name": group.lock_name,
         "stack": wait.stack if wait is not None else 0,
         "idle": wait is not None and wait.idle,
-        "longest_s": wait.for_s if wait is not None else None,
+        "longest_s": wait.duration_s if wait is not None else None,
         "holders": list(group.holders),
         "holds": [held.lock for held in group.first.holds],
     }
@@ -207,8 +212,8 @@ def _wait(wait: Wait, why: str) -> dict[str, Any]:
     return {
         "lock": wait.lock,
         "kind": str(wait.kind),
-        "since_s": wait.for_s,
-        "at_least": wait.at_least,
+        "since_s": wait.duration_s,
+        "at_least": wait.is_lower_bound,
         "holders": list(wait.holders),
         "stack": wait.stack,
         "site": hex(wait.site),
@@ -219,12 +224,12 @@ def _wait(wait: Wait, why: str) -> dict[str, Any]:
     }
 
 
-def _unseen(wait: UnseenWait) -> dict[str, Any]:
+def _unseen(wait: UnobservedWait) -> dict[str, Any]:
     return {
         "tid": wait.tid,
         "address": hex(wait.address),
         "name": wait.name,
-        "since_s": wait.for_s,
+        "since_s": wait.duration_s,
         "stack": wait.stack,
         "type": wait.type,
         "idle": wait.idle,
@@ -236,7 +241,7 @@ def _held(held: Held) -> dict[str, Any]:
     return {
         "lock": held.lock,
         "site": hex(held.site),
-        "since_s": held.for_s,
+        "since_s": held.duration_s,
         "depth": held.depth,
         "shared": held.shared,
     }
@@ -282,7 +287,9 @@ def _lock(
         "destroyed": lock.destroyed,
         "recursive": lock.recursive,
         "writers_first": lock.writers_first,
-        "holder_now": activity_json.document(lock.holder_now) if lock.holder_now else None,
+        "holder_now": activity_json.document(lock.holder_activity)
+        if lock.holder_activity
+        else None,
         "foreign_releases": lock.foreign_releases,
         "used_as_lock": lock.used_as_lock,
     }
@@ -303,7 +310,7 @@ def _lock_class(of: LockClass, by_id: Mapping[int, Lock], before: _Before | None
         "kind": str(of.kind),
         "instances": len(of.locks),
         "destroyed": of.destroyed,
-        "locks": list(of.locks[:_MOST_IDS]),
+        "locks": list(of.locks[:_MAX_IDS]),
         "acquisitions": of.acquisitions,
         "contended": of.contended,
         "trylock_failed": of.trylock_failed,
@@ -414,7 +421,7 @@ def _deadlock(deadlock: Deadlock) -> dict[str, Any]:
         "certain": deadlock.certain,
         "doubt": deadlock.doubt,
         "since_s": deadlock.since_s,
-        "at_least": deadlock.at_least,
+        "at_least": deadlock.is_lower_bound,
         "cycle": [
             {
                 "tid": edge.tid,

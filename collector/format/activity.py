@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from locktop.collector.format.units import lasting
-from locktop.collector.model import Doing, Thread, ThreadNow, ThreadState
+from locktop.collector.model import ActivityState, Thread, ThreadActivity, ThreadState
 
 _PLAIN = {
-    Doing.RUNNING: "running",
-    Doing.STOPPED: "stopped",
-    Doing.ENDED: "ended, and it never gave it back",
+    ActivityState.RUNNING: "running",
+    ActivityState.STOPPED: "stopped",
+    ActivityState.ENDED: "ended, and it never gave it back",
 }
 
 
@@ -20,22 +20,22 @@ def state(thread: Thread) -> str:
     return thread.state.value
 
 
-def doing(now: ThreadNow | None, tid: int) -> str:
+def doing(now: ThreadActivity | None, tid: int) -> str:
     """Return what the thread that holds a lock does, to stand after "now": "in write(7 ->
     /var/lib/x/wal) for 1.3 s"; "" where ``now`` is another one's, and where it waits, of which more
     is said elsewhere."""
     if now is None or now.tid != tid:
         return ""
-    if now.doing is Doing.RUNNING and now.cpu is not None:
+    if now.doing is ActivityState.RUNNING and now.cpu is not None:
         return f"running ({now.cpu:.0%} of a CPU)"
-    if now.doing is not Doing.BLOCKED:
+    if now.doing is not ActivityState.BLOCKED:
         return _PLAIN.get(now.doing, "")
     # What one look saw may have begun at any time before.
-    since = f" for {lasting(now.for_s, now.at_least)}" if now.for_s else ""
+    since = f" for {lasting(now.duration_s, now.is_lower_bound)}" if now.duration_s else ""
     return f"{asleep_in(now)}{since}"
 
 
-def asleep_in(now: ThreadNow) -> str:
+def asleep_in(now: ThreadActivity) -> str:
     """Return where a thread sleeps: "in write(7 -> /var/lib/x/wal)"."""
     called = now.what or now.call
     return f"in {called}" if called else "asleep in the kernel"

@@ -16,12 +16,12 @@ from locktop.collector.analysis.thread_groups import common_name, family
 from locktop.collector.format import activity
 from locktop.collector.format.source_location import place
 from locktop.collector.format.units import duration, lasting
-from locktop.collector.model import Deadlock, DeadlockEdge, Doing, Frame, How, Kind
+from locktop.collector.model import ActivityState, BlockReason, Deadlock, DeadlockEdge, Frame, Kind
 
 #: Of threads that are told together.
-_MOST_TIDS = 8
+_MAX_TIDS = 8
 #: Of the threads behind a circle, or of those that wait for one lock.
-MOST_NAMED = 3
+MAX_NAMED = 3
 _OTHERS, _NOBODY = "each other", "what nobody is left to give"
 #: What stands where the locks of one place in the code are to be taken in one order.
 _ONE_PLACE = (
@@ -31,25 +31,25 @@ _ONE_PLACE = (
 
 
 _WHOSE = {
-    How.HELD: "held by {}",
-    How.BEHIND: "behind {}, which waits to write and goes first",
-    How.GOT: "got by {}, which has not posted it",
-    How.RUNS: "being run by {}",
-    How.LIVES: "",
-    How.ABSENT: "where {} has not arrived",
-    How.SIGNALS: "which {} would have to post or signal",
-    How.ABANDONED: "not given back by {}",
+    BlockReason.HELD: "held by {}",
+    BlockReason.BEHIND: "behind {}, which waits to write and goes first",
+    BlockReason.GOT: "got by {}, which has not posted it",
+    BlockReason.RUNS: "being run by {}",
+    BlockReason.LIVES: "",
+    BlockReason.ABSENT: "where {} has not arrived",
+    BlockReason.SIGNALS: "which {} would have to post or signal",
+    BlockReason.ABANDONED: "not given back by {}",
 }
 #: The same in few words, before a name.
 SHORTLY = {
-    How.HELD: "held by",
-    How.BEHIND: "behind",
-    How.GOT: "got by",
-    How.RUNS: "run by",
-    How.LIVES: "till the end of",
-    How.ABSENT: "without",
-    How.SIGNALS: "posted by",
-    How.ABANDONED: "not given back by",
+    BlockReason.HELD: "held by",
+    BlockReason.BEHIND: "behind",
+    BlockReason.GOT: "got by",
+    BlockReason.RUNS: "run by",
+    BlockReason.LIVES: "till the end of",
+    BlockReason.ABSENT: "without",
+    BlockReason.SIGNALS: "posted by",
+    BlockReason.ABANDONED: "not given back by",
 }
 
 
@@ -79,10 +79,10 @@ def headline(report: DeadlockReport) -> str:
     count = len(report.circle)
     verb = "waited" if report.ended else "waits" if count == 1 else "wait"
     whom = _OTHERS if count > 1 else "itself" if report.is_circle else _NOBODY
-    lasts = lasting(report.since_s, report.at_least)
-    for_s = f"for {lasts}{'' if report.ended or report.at_least else ' already'}"
+    lasts = lasting(report.since_s, report.is_lower_bound)
+    duration_s = f"for {lasts}{'' if report.ended or report.is_lower_bound else ' already'}"
     since = f" (since {report.since})" if report.since else ""
-    return f"{what}: {counted_threads(count)} {verb} for {whom}, {for_s}{since}{_more(report)}"
+    return f"{what}: {counted_threads(count)} {verb} for {whom}, {duration_s}{since}{_more(report)}"
 
 
 def _more(report: DeadlockReport) -> str:
@@ -113,7 +113,7 @@ def _holder(report: DeadlockReport, member: Member) -> str:
 
 def _gone(member: Member) -> str:
     """Where it still lists the lock it has ended; else it may be in the parent of this process."""
-    if member.how is not How.ABANDONED:
+    if member.how is not BlockReason.ABANDONED:
         return ""
     return ", which has ended" if member.taken_at else ", which is gone"
 
@@ -138,7 +138,7 @@ def waits_for(report: DeadlockReport, member: Member | Follower) -> str:
     if isinstance(member, Follower):
         is_join = member.waits_for.kind is Kind.JOIN
         return "the end of a thread" if is_join else lock(member.waits_for)
-    if member.how is How.LIVES and member.held_by:
+    if member.how is BlockReason.LIVES and member.held_by:
         return f"the end of {'itself' if _self(member) else thread(report, member.held_by)}"
     return lock(member.waits_for) + reading(member)
 
@@ -156,16 +156,16 @@ def alike(report: DeadlockReport) -> tuple[tuple[Follower, ...], ...]:
 def followers(report: DeadlockReport, group: Sequence[Follower]) -> tuple[str, str, str]:
     """Return who they are, what they wait for, and for how long."""
     first, many = group[0], len(group) > 1
-    lasts = lasting(first.for_s, first.at_least)
+    lasts = lasting(first.duration_s, first.is_lower_bound)
     what = waits_for(report, first)
     if not many:
         return thread(report, first.tid), f"waits for {what}", f"for {lasts}"
-    tids = ", ".join(str(one.tid) for one in group[:_MOST_TIDS])
-    more = f" and {len(group) - _MOST_TIDS} more" if len(group) > _MOST_TIDS else ""
+    tids = ", ".join(str(one.tid) for one in group[:_MAX_TIDS])
+    more = f" and {len(group) - _MAX_TIDS} more" if len(group) > _MAX_TIDS else ""
     who = (
         f"{counted_threads(len(group))} ({common_name([one.name for one in group])}: {tids}{more})"
     )
-    return who, f"wait for {what}", f"for {lasts if first.at_least else f'up to {lasts}'}"
+    return who, f"wait for {what}", f"for {lasts if first.is_lower_bound else f'up to {lasts}'}"
 
 
 def reading(member: Member) -> str:
@@ -192,12 +192,12 @@ def taken_at(member: Member) -> str:
     return f"taken in {place(member.taken_at)}" if member.taken_at is not None else ""
 
 
-def holder_now(report: DeadlockReport, member: Member) -> str:
+def holder_activity(report: DeadlockReport, member: Member) -> str:
     """Return what the holder does now, "" where that is said already or not known."""
-    if member.now is None or member.now.doing is Doing.ENDED or _self(member):
+    if member.now is None or member.now.doing is ActivityState.ENDED or _self(member):
         return ""
     own = next((other for other in report.circle if other.tid == member.held_by), None)
-    if member.now.doing is Doing.WAITING and own is not None:
+    if member.now.doing is ActivityState.WAITING and own is not None:
         return f"now waiting for {waits_for(report, own)}"
     said = activity.doing(member.now, member.held_by)
     return f"now {said}" if said else ""
@@ -208,8 +208,8 @@ def has(
 ) -> str:
     """Return what a thread has, for how long, from where, and who wants it."""
     parts = [f"has {lock(taken.lock)}{' (to read)' * taken.shared}"]
-    if taken.for_s is not None:
-        parts.append(f" for {duration(taken.for_s)}")
+    if taken.duration_s is not None:
+        parts.append(f" for {duration(taken.duration_s)}")
     if taken.at is not None:
         parts.append(f", taken in {say_place(taken.at)}")
     wanted = [tid for tid in taken.wanted_by if tid != of.tid]
@@ -223,9 +223,9 @@ def has(
 
 def threads(report: DeadlockReport, tids: Sequence[int]) -> str:
     """Return the first few of them by name, and how many more there are."""
-    named = [thread(report, tid) for tid in tids[:MOST_NAMED]]
-    if len(tids) > MOST_NAMED:
-        named.append(f"{len(tids) - MOST_NAMED} more")
+    named = [thread(report, tid) for tid in tids[:MAX_NAMED]]
+    if len(tids) > MAX_NAMED:
+        named.append(f"{len(tids) - MAX_NAMED} more")
     return " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
 
 
@@ -326,9 +326,9 @@ def _reason(report: DeadlockReport) -> str:
 
 def _closed_it(report: DeadlockReport) -> bool:
     change = report.avoidance.change
-    if change is None or report.at_least:
+    if change is None or report.is_lower_bound:
         return False  # which of them came last nobody saw
-    return change.for_s <= min(member.for_s for member in report.circle)
+    return change.duration_s <= min(member.duration_s for member in report.circle)
 
 
 def _lock_of(report: DeadlockReport, id_: int) -> str:
@@ -343,7 +343,7 @@ def _at(frame: Frame | None) -> str:
 def to_do(report: DeadlockReport) -> Iterator[str]:
     """Yield what can be done about it now."""
     pid = report.process.pid
-    yield _look_first(report)
+    yield _scan_first(report)
     if report.ended:
         return
     if not report.certain:
@@ -357,7 +357,7 @@ def to_do(report: DeadlockReport) -> Iterator[str]:
     yield f"Keep what there is to be seen before that: `locktop snapshot -p {pid} -o FILE`."
 
 
-def _look_first(report: DeadlockReport) -> str:
+def _scan_first(report: DeadlockReport) -> str:
     change = report.avoidance.change
     if change is None:
         return f"Look first at {thread(report, report.circle[0].tid)}."

@@ -17,9 +17,9 @@ def duration(seconds: float) -> str:
     return f"{seconds * 1e9:.0f} ns"
 
 
-def lasting(seconds: float, at_least: bool) -> str:
+def lasting(seconds: float, is_lower_bound: bool) -> str:
     """Return how long something has lasted: ``1.23 s``, ``at least 1.23 s``."""
-    return f"at least {duration(seconds)}" if at_least else duration(seconds)
+    return f"at least {duration(seconds)}" if is_lower_bound else duration(seconds)
 
 
 def bytes_(count: int) -> str:

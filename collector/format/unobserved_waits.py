@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from locktop.collector.format.units import duration
-from locktop.collector.model import Frame, Snapshot, UnseenWait
+from locktop.collector.model import Frame, Snapshot, UnobservedWait
 
-_MOST_GROUPS = 20
-_MOST_TIDS = 8
+_MAX_GROUPS = 20
+_MAX_TIDS = 8
 _HEADING = "THREADS THAT WAIT WHERE THE LIBRARY DOES NOT SEE IT, longest first"
 
 
-def what(waits: Sequence[UnseenWait]) -> str:
+def what(waits: Sequence[UnobservedWait]) -> str:
     """Return what threads that wait for the same wait for, as far as known: "OpenMP lock, futex
     0x7f3a5c001230", "g_slots (OpenMP lock)"; "something that is not known" where not even the futex
     is."""
@@ -27,7 +27,7 @@ def what(waits: Sequence[UnseenWait]) -> str:
     return f"{first.type}, {futex}" if first.type else futex
 
 
-def verdict(wait: UnseenWait) -> str:
+def verdict(wait: UnobservedWait) -> str:
     """Return whether it is for work, and why that is known."""
     if wait.idle is None:
         return "whether for work is not known"
@@ -41,22 +41,22 @@ def lines(
 ) -> Iterator[str]:
     """Return them for a page of plain text, those that are at one place together. ``name``: what to
     call a thread, by tid; ``stack``: frames, line by line."""
-    groups = _groups(snapshot.unseen)
+    groups = _groups(snapshot.unobserved_waits)
     if groups:
         yield _HEADING
-    for waits in groups[:_MOST_GROUPS]:
-        known = [wait.for_s for wait in waits if wait.for_s]
+    for waits in groups[:_MAX_GROUPS]:
+        known = [wait.duration_s for wait in waits if wait.duration_s]
         since = f" for at least {duration(max(known))}" if known else ""
         yield f"  {_who(waits, name)}{since}: {what(waits)} ({verdict(waits[0])})"
         yield from stack(snapshot.stacks.get(waits[0].stack, ()))
-    left = len(snapshot.unseen_waiters) - sum(map(len, groups[:_MOST_GROUPS]))
+    left = len(snapshot.unobserved_waiters) - sum(map(len, groups[:_MAX_GROUPS]))
     if groups and left > 0:
         yield f"  and {left} more"
 
 
-def _groups(waits: Iterable[UnseenWait]) -> list[list[UnseenWait]]:
+def _groups(waits: Iterable[UnobservedWait]) -> list[list[UnobservedWait]]:
     """By place, those that are for work last."""
-    found: dict[object, list[UnseenWait]] = {}
+    found: dict[object, list[UnobservedWait]] = {}
     for wait in waits:
         # Of one without a stack it is not known whether another one is at its place.
         alike = wait.stack, wait.type, wait.idle, wait.why
@@ -64,13 +64,13 @@ def _groups(waits: Iterable[UnseenWait]) -> list[list[UnseenWait]]:
     return sorted(found.values(), key=lambda group: (group[0].idle is True, -max(map(_age, group))))
 
 
-def _age(wait: UnseenWait) -> float:
-    return wait.for_s or 0.0
+def _age(wait: UnobservedWait) -> float:
+    return wait.duration_s or 0.0
 
 
-def _who(waits: Sequence[UnseenWait], name: Callable[[int], str]) -> str:
+def _who(waits: Sequence[UnobservedWait], name: Callable[[int], str]) -> str:
     if len(waits) == 1:
         return name(waits[0].tid)
-    listed = ", ".join(str(wait.tid) for wait in waits[:_MOST_TIDS])
-    more = f" and {len(waits) - _MOST_TIDS} more" if len(waits) > _MOST_TIDS else ""
+    listed = ", ".join(str(wait.tid) for wait in waits[:_MAX_TIDS])
+    more = f" and {len(waits) - _MAX_TIDS} more" if len(waits) > _MAX_TIDS else ""
     return f"{len(waits)} threads ({listed}{more})"

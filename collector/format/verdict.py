@@ -47,7 +47,7 @@ def _stuck(who: str, deadlocks: Sequence[Deadlock], ended: bool) -> str:
 
 def _of(oldest: DeadlockReport, count: int) -> str:
     which = f"{count} circles, the oldest " if count > 1 else ""
-    return f"{which}for {lasting(oldest.since_s, oldest.at_least)}: {words.circle(oldest)}"
+    return f"{which}for {lasting(oldest.since_s, oldest.is_lower_bound)}: {words.circle(oldest)}"
 
 
 def _not_certain(snapshot: Snapshot, who: str) -> str:
@@ -63,11 +63,11 @@ def _not_certain(snapshot: Snapshot, who: str) -> str:
     )
     waits = [thread.waiting_for for thread in snapshot.threads if thread.waiting_for]
     hidden = sum(not wait.idle and not wait.holders for wait in waits)
-    unseen = len(snapshot.unseen_waiters)
+    unobserved_waits = len(snapshot.unobserved_waiters)
     return (
         f"no deadlock found{maybe}: {who}, {words.counted_threads(alive)},"
         f" {waiting} waiting for a lock"
         + (f" ({hidden} for one whose holder is not known)" if hidden else "")
-        + (f", {unseen} for something that is not seen" if unseen else "")
+        + (f", {unobserved_waits} for something that is not seen" if unobserved_waits else "")
         + ("; sampled from outside, which shows not all that is held" * snapshot.is_sampled)
     )

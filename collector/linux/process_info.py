@@ -42,7 +42,7 @@ class ProcessFigures:
         with contextlib.suppress(OSError):  # not psutil's: it keeps the first answer
             self._exe = procfs.exe(self._target.pid)
 
-    def look(self, comm: str) -> Process:
+    def scan(self, comm: str) -> Process:
         """Return the figures of now."""
         cpu_share, rss = 0.0, 0
         if self._process is not None:

@@ -11,7 +11,7 @@ from typing import Any
 from locktop.collector.linux import procfs
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
-_MOST_PIECES = 1024  # of one call: IOV_MAX
+_MAX_PIECES = 1024  # of one call: IOV_MAX
 
 
 class _Piece(ctypes.Structure):
@@ -93,7 +93,7 @@ def _pieces(address: int, size: int) -> ctypes.Array[_Piece]:
     bounds = [address, *range(address // PAGE * PAGE + PAGE, address + size, PAGE)]
     ends = [*bounds[1:], address + size]
     pieces = [_Piece(begin, end - begin) for begin, end in zip(bounds, ends, strict=True)]
-    return (_Piece * min(len(pieces), _MOST_PIECES))(*pieces[:_MOST_PIECES])
+    return (_Piece * min(len(pieces), _MAX_PIECES))(*pieces[:_MAX_PIECES])
 
 
 def words(pid: int, wanted: Iterable[tuple[int, int]]) -> list[bytes]:
@@ -102,7 +102,7 @@ def words(pid: int, wanted: Iterable[tuple[int, int]]) -> list[bytes]:
 
 
 def _batches(wanted: list[tuple[int, int]]) -> Iterable[list[tuple[int, int]]]:
-    return (wanted[at : at + _MOST_PIECES] for at in range(0, len(wanted), _MOST_PIECES))
+    return (wanted[at : at + _MAX_PIECES] for at in range(0, len(wanted), _MAX_PIECES))
 
 
 def _read_batch(pid: int, wanted: list[tuple[int, int]]) -> list[bytes]:

@@ -125,15 +125,15 @@ def lost(pid: int, owner: Callable[[], str], call: Callable[[], object]) -> str:
 
 
 def _unseen(pid: int, owner: str) -> str:
-    unseen = "what the holders of locks do now, and stacks from outside, are not seen"
+    unobserved_waits = "what the holders of locks do now, and stacks from outside, are not seen"
     to_trace = True
     try:
         os.readlink(f"/proc/{pid}/exe")
     except PermissionError:
-        unseen, to_trace = f"functions and locks have no names; {unseen}", False
+        unobserved_waits, to_trace = f"functions and locks have no names; {unobserved_waits}", False
     except OSError:
         return ""  # it has ended
-    return f"{unseen}: the process {why(pid, owner, to_trace, watched=True)}"
+    return f"{unobserved_waits}: the process {why(pid, owner, to_trace, watched=True)}"
 
 
 def memory_refused(pid: int) -> str:

@@ -31,7 +31,7 @@ _OF_TIME = {"nanosleep": 0, "clock_nanosleep": 2}
 _ABSOLUTE = 1  # clock_nanosleep(2): TIMER_ABSTIME
 _TIMESPEC = struct.Struct("=qq")
 _POLLED = struct.Struct("=ihh")  # struct pollfd
-_MOST_POLLED = 4
+_MAX_POLLED = 4
 _LONGEST_PATH = 256
 
 
@@ -80,9 +80,9 @@ def _time(pid: int, name: str, arguments: tuple[int, ...]) -> str:
 
 
 def _polled(pid: int, address: int, count: int) -> str:
-    raw = process_memory.read(pid, address, min(count, _MOST_POLLED) * _POLLED.size)
+    raw = process_memory.read(pid, address, min(count, _MAX_POLLED) * _POLLED.size)
     told = [_descriptor(pid, fd) for fd, _, _ in _POLLED.iter_unpack(raw) if fd >= 0]
-    more = f", and {count - _MOST_POLLED} more" if count > _MOST_POLLED else ""
+    more = f", and {count - _MAX_POLLED} more" if count > _MAX_POLLED else ""
     return ", ".join(told) + more
 
 

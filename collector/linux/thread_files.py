@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from locktop.collector.native import Record, ffi, lib
 
-_MOST_KEPT = 12_288  # descriptors
+_MAX_KEPT = 12_288  # descriptors
 _FIRST_ROOM = 64  # threads
-_MOST_TID = (1 << 31) - 1  # pid_t: a stranger's memory may say more
+_MAX_TID = (1 << 31) - 1  # pid_t: a stranger's memory may say more
 _THERE: int = lib.LT_TASK_THERE
 _LACKS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
@@ -55,7 +55,7 @@ class TaskFiles:
         self._table.directory = -1
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         limited = soft != resource.RLIM_INFINITY
-        self._table.most = min(int(soft * share), _MOST_KEPT) if limited else _MOST_KEPT
+        self._table.most = min(int(soft * share), _MAX_KEPT) if limited else _MAX_KEPT
 
     def tids(self) -> list[int]:
         """Return the ids of the process's threads. Raises OSError when it is gone."""
@@ -69,7 +69,7 @@ class TaskFiles:
             self._directory()
         except (FileNotFoundError, ProcessLookupError):
             return [None] * len(tids)
-        places = {tid: self._place(tid) for tid in tids if 0 < tid <= _MOST_TID}
+        places = {tid: self._place(tid) for tid in tids if 0 < tid <= _MAX_TID}
         wanted = ffi.new("uint32_t[]", list(places.values()))
         _check(lib.lt_read_tasks(self._table, wanted, len(places), calls))
         found = {tid: self._told(place) for tid, place in places.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from locktop.collector.model.kinds import Confidence, How, Kind, MisuseKind, PatternName
+from locktop.collector.model.kinds import BlockReason, Confidence, Kind, MisuseKind, PatternName
 
 
 class DeadlockEdge(Struct, frozen=True, gc=False):
@@ -15,13 +15,13 @@ class DeadlockEdge(Struct, frozen=True, gc=False):
     held_by: int  # tid; 0 where nobody is left who could end the wait
     stack: int  # of this thread's wait
     site: int  # where held_by took the lock: return address, 0 unknown
-    how: How = How.HELD  # held_by stands in its way
+    how: BlockReason = BlockReason.HELD  # held_by stands in its way
     pid: int = 0  # that tid belongs to, 0: the process looked at
 
     @property
     def behind(self) -> bool:
         """Whether ``held_by`` does not hold it yet: it waits to write and goes first."""
-        return self.how is How.BEHIND
+        return self.how is BlockReason.BEHIND
 
 
 class Deadlock(Struct, frozen=True, gc=False):
@@ -33,7 +33,7 @@ class Deadlock(Struct, frozen=True, gc=False):
     cycle: tuple[DeadlockEdge, ...]
     doubt: str = ""  # why it is not certain
     stuck: tuple[int, ...] = ()  # tids that wait for the cycle to go on, in order
-    at_least: bool = False  # since_s: it had closed already when it was looked for first
+    is_lower_bound: bool = False  # since_s: it had closed already when it was looked for first
 
 
 class OrderEdge(Struct, frozen=True, gc=False):

@@ -31,7 +31,7 @@ CONTENTION_KINDS = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.ONCE, Kin
 SIGNALLED_KINDS = frozenset({Kind.SEM, Kind.COND})
 
 
-class How(StrEnum):
+class BlockReason(StrEnum):
     """How a thread stands in the way of one that waits; the value is the word in JSON."""
 
     HELD = "held"  # it has the lock
@@ -54,7 +54,7 @@ class ThreadState(StrEnum):
     OTHER = "other"  # disk, stopped, not known
 
 
-class Doing(StrEnum):
+class ActivityState(StrEnum):
     """What the holder of a lock does."""
 
     WAITING = "waiting"  # for another lock, or for something else that the library knows of

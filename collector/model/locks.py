@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from locktop.collector.model.kinds import Kind
-from locktop.collector.model.threads import ThreadNow
+from locktop.collector.model.threads import ThreadActivity
 
 
 class WaitStack(Struct, frozen=True, gc=False):
@@ -82,5 +82,7 @@ class Lock(Struct, frozen=True, gc=False):
     idle: bool = False  # all that is known of its waits is that they were for work
     idle_s: float = 0.0  # of wait_s, in waits for work
     wait_error_s: float = 0.0  # of wait_s where it was sampled: one standard deviation
-    holder_now: ThreadNow | None = None  # where others wait for it and it is known who has it
+    holder_activity: ThreadActivity | None = (
+        None  # where others wait for it and it is known who has it
+    )
     type: str = ""  # futex: what the functions of its waiters say it is, as "Rust Mutex"

@@ -10,7 +10,7 @@ from msgspec import Struct
 from locktop.collector.model.findings import Deadlock, Event, Mark, Misuse, OrderCycle, Pattern
 from locktop.collector.model.locks import Lock
 from locktop.collector.model.stacks import Frame
-from locktop.collector.model.threads import Thread, UnseenWait
+from locktop.collector.model.threads import Thread, UnobservedWait
 
 
 class Process(Struct, frozen=True, gc=False):
@@ -55,8 +55,10 @@ class Snapshot(Struct, frozen=True, gc=False):
     misuses: tuple[Misuse, ...] = ()  # the first one first
     patterns: tuple[Pattern, ...] = ()  # in the order of PatternName
     lost_events: int = 0  # since the process started, as far as known
-    unseen_waiters: tuple[int, ...] = ()  # tids that wait in a futex unknown to the source
-    unseen: tuple[UnseenWait, ...] = ()  # of these what else is known: the first ones only
+    unobserved_waiters: tuple[int, ...] = ()  # tids that wait in a futex unknown to the source
+    unobserved_waits: tuple[
+        UnobservedWait, ...
+    ] = ()  # of these what else is known: the first ones only
     locks_left_out: int = 0  # uncontended locks known but not in ``locks``
     ended: bool = False  # the process is gone; the figures are its last, its threads dead
     level: str = "contended"  # one of launch.LEVELS, "sampled"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from locktop.collector.model.kinds import Doing, Kind, ThreadState
+from locktop.collector.model.kinds import ActivityState, Kind, ThreadState
 
 
 class Wait(Struct, frozen=True, gc=False):
@@ -14,7 +14,7 @@ class Wait(Struct, frozen=True, gc=False):
 
     lock: int  # id
     kind: Kind
-    for_s: float  # how long already, seconds
+    duration_s: float  # how long already, seconds
     holders: tuple[int, ...]  # tids, as far as known
     stack: int  # id of the waiter's stack, 0 unknown; of this wait alone from 2**32 on
     site: int  # return address of the waiting call
@@ -26,17 +26,17 @@ class Wait(Struct, frozen=True, gc=False):
     awaits: int = 0  # join: tid of the thread whose end is awaited, 0 unknown
     parties: int = 0  # barrier: how many it lets go at once
     idle: bool = False  # for work, not because somebody holds the lock: no contention
-    at_least: bool = False  # for_s: it had begun already when it was seen first
+    is_lower_bound: bool = False  # for_s: it had begun already when it was seen first
 
 
-class UnseenWait(Struct, frozen=True, gc=False):
+class UnobservedWait(Struct, frozen=True, gc=False):
     """A wait in a futex call that the kernel shows and the library does not see: it is compiled
     into the program or inside the C library, or began before anything was watched."""
 
     tid: int
     address: int = 0  # of the futex, 0 unknown
     name: str = ""  # of the variable that it is, "" if none is known
-    for_s: float | None = None  # how long at least, as the looks saw it; None unknown
+    duration_s: float | None = None  # how long at least, as the looks saw it; None unknown
     stack: int = 0  # id, 0 unknown
     type: str = ""  # what its functions say is waited for, as "OpenMP lock"
     idle: bool | None = None  # for work, as a rule says of its functions; None: none does
@@ -56,7 +56,7 @@ class Held(Struct, frozen=True, gc=False):
 
     lock: int  # id
     site: int  # return address of the acquiring call
-    for_s: float | None  # seconds held, None where this hold is not timed
+    duration_s: float | None  # seconds held, None where this hold is not timed
     depth: int = 0  # recursive acquisitions beyond the first
     shared: bool = False
 
@@ -96,22 +96,22 @@ class Counter(Struct, frozen=True, gc=False):
 class Counters(Struct, frozen=True, gc=False):
     """Those of one thread, counted since it was asked for."""
 
-    for_s: float  # seconds
+    duration_s: float  # seconds
     counters: tuple[Counter, ...]
 
 
-class ThreadNow(Struct, frozen=True, gc=False):
+class ThreadActivity(Struct, frozen=True, gc=False):
     """What a thread does at this moment, as the kernel tells it."""
 
     tid: int
-    doing: Doing
+    doing: ActivityState
     call: str = ""  # blocked: the system call's name; "" where there is none, or it may not be seen
     what: str = ""  # the call with what it is about, as far as known: "write(7 -> /var/lib/x/wal)"
-    for_s: float = 0.0  # blocked: how long, as the looks saw it, seconds
+    duration_s: float = 0.0  # blocked: how long, as the looks saw it, seconds
     stack: int = 0  # id of its stack, 0 unknown
     stack_age_s: float = 0.0  # 0: it has that stack now; else it was seen asleep so, so long ago
     cpu: float | None = None  # running: share of the last interval that it was on a CPU
-    at_least: bool = False  # for_s: it was in its call already when it was asked first
+    is_lower_bound: bool = False  # for_s: it was in its call already when it was asked first
 
 
 class Thread(Struct, frozen=True, gc=False):
@@ -143,7 +143,7 @@ class Thread(Struct, frozen=True, gc=False):
     switches: Switches | None = None
     counters: Counters | None = None  # of the thread that is followed
     #: Of those that were asked closely and wait for nothing that is told in ``waiting_for``.
-    now: ThreadNow | None = None
+    now: ThreadActivity | None = None
 
     @property
     def stack(self) -> int:

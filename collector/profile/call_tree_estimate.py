@@ -17,7 +17,7 @@ from locktop.collector.profile.call_tree import Butterfly, Node, Part, Place, St
 
 #: The largest branches are followed first; a report of a few thousand functions has more branches
 #: than anybody could look at.
-MOST_NODES = 20_000
+MAX_NODES = 20_000
 _DEEPEST = 200
 
 
@@ -101,8 +101,8 @@ def _follow(root: _Estimated, groups: Groups) -> Iterator[str]:
         if node.depth >= _DEEPEST:
             too_deep = True
             continue
-        if count + len(group.callees) > MOST_NODES:
-            yield f"the tree ends at {MOST_NODES} branches: the smallest are not followed"
+        if count + len(group.callees) > MAX_NODES:
+            yield f"the tree ends at {MAX_NODES} branches: the smallest are not followed"
             return
         for row in group.callees:
             count += 1

@@ -18,7 +18,7 @@ from locktop.collector.profile.vsperf_report import Report
 
 #: Bytes of a file that is read as a whole.
 LARGEST = 1 << 30
-_MOST_NAMED = 5
+_MAX_NAMED = 5
 _WITHOUT_STACKS = ("dormant", "counting")
 
 
@@ -210,6 +210,6 @@ def step_named(root: Node, name: str) -> Step:
         return fitting[0]
     if not fitting:
         raise LocktopError(f"no function is called {name!r}, and none has that in its name")
-    named = ", ".join(f"{step.name} [{step.module}]" for step in fitting[:_MOST_NAMED])
-    more = f" and {len(fitting) - _MOST_NAMED} more" if len(fitting) > _MOST_NAMED else ""
+    named = ", ".join(f"{step.name} [{step.module}]" for step in fitting[:_MAX_NAMED])
+    more = f" and {len(fitting) - _MAX_NAMED} more" if len(fitting) > _MAX_NAMED else ""
     raise LocktopError(f"{len(fitting)} functions are called like {name!r}: {named}{more}")

@@ -25,7 +25,7 @@ LOCK_MODULE = "[lock]"
 
 _SEPARATORS = ("\t", ";", ",")
 _HEADER_WITHIN = 50
-_MOST_NOTES = 20
+_MAX_NOTES = 20
 _TYPES = {"root": 0, "caller": 1, "callee": 2, "0": 0, "1": 1, "2": 2}
 _TYPE_NAMES = ("Root", "Caller", "Callee")
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -126,7 +126,7 @@ class _Notes:
         self._more = 0
 
     def say(self, line: int, what: str) -> None:
-        if len(self._said) < _MOST_NOTES:
+        if len(self._said) < _MAX_NOTES:
             self._said.append(clean(f"line {line} is left out: {what}"))
         else:
             self._more += 1

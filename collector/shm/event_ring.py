@@ -13,10 +13,10 @@ from locktop.collector.shm.reader import RawThread
 from locktop.collector.shm.segment import SharedMemory
 
 SIZE: int = lib.LT_RECORD_SIZE
-_MOST_RECORDS = 1 << 20
+_MAX_RECORDS = 1 << 20
 #: Records decoded in one look, shared among the threads that have new ones.
 _QUOTA = 8192
-_MOST_MARKS = 100
+_MAX_MARKS = 100
 _RING_HEAD_AT = native.offset_of("struct lt_thread", "ring_head")
 #: The drawing in abi.h: each number is as wide as it may get, so what stands between the numbers is
 #: always the same. Where it is, nothing else can come out of the bytes than whole records.
@@ -154,13 +154,13 @@ class FlightRecorder:
         self.lost += damaged + damaged_marks
         self.newest = heapq.nlargest(self._keep, self.newest + found, key=end)
         if made:
-            self.marks = heapq.nlargest(_MOST_MARKS, self.marks + made, key=_made)
+            self.marks = heapq.nlargest(_MAX_MARKS, self.marks + made, key=_made)
 
     def _read_ring(self, thread: RawThread, quota: int) -> bytes:
         block = thread.block
         head, first = block.ring_head, self._next.get(thread.index, 0)
         capacity = block.ring_capacity if block.ring else 0
-        if capacity > _MOST_RECORDS:
+        if capacity > _MAX_RECORDS:
             raise self._memory.broken(f"a ring of {capacity} records")
         if head < first:  # not the ring that was followed
             first = head

@@ -19,9 +19,9 @@ from locktop.collector.shm.layout import HeldEntry, LockRow, Site, ThreadBlock, 
 from locktop.collector.shm.segment import GrowingArray, SharedMemory
 
 #: Rows handed to Python; locks that nobody waited for are left out first.
-MOST_ROWS = 5_000
-_MOST_HELD = 1 << 16
-_MOST_RETIRED_SITES = 10_000
+MAX_ROWS = 5_000
+_MAX_HELD = 1 << 16
+_MAX_RETIRED_SITES = 10_000
 _ATTEMPTS = 4
 #: Locks that may appear while the threads are read; those beyond wait for the next look.
 _NEW_LOCKS = 4096
@@ -35,7 +35,7 @@ _new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 _FIRST_SITES = 1024
 _SUM = struct.Struct(f"={3 * lib.LT_KINDS}QI")
 _USES_AT = native.offset_of("struct lt_thread_sum", "uses")
-_MOST_USES: int = lib.LT_USES
+_MAX_USES: int = lib.LT_USES
 _SITE = struct.Struct("=IIIIQQQ")
 
 
@@ -64,7 +64,7 @@ class RawThread:
     @property
     def uses_are_whole(self) -> bool:
         """Whether ``uses`` leaves none out."""
-        return self.use_count <= _MOST_USES
+        return self.use_count <= _MAX_USES
 
 
 @dataclass(slots=True)
@@ -104,7 +104,7 @@ class Reader:
         self._scratch = _Scratch()
         self._before = bytearray()
         self._before_count = 0
-        self._rows = ffi.new("struct lt_lock_row[]", MOST_ROWS)
+        self._rows = ffi.new("struct lt_lock_row[]", MAX_ROWS)
         self._retired_sites: dict[int, tuple[int, bytes]] = {}
         self._retired_at = -1
         self._mode = 0
@@ -245,7 +245,7 @@ class Reader:
         )
 
     def _held(self, block: ThreadBlock, at: int, data: memoryview) -> tuple[HeldEntry, ...]:
-        count = min(min(block.held_top, block.held_size) // layout.HELD.size, _MOST_HELD)
+        count = min(min(block.held_top, block.held_size) // layout.HELD.size, _MAX_HELD)
         if not count or not block.held:
             return ()
         start = block.held - at
@@ -310,7 +310,7 @@ class Reader:
             self._before_count,
             ffi.from_buffer("uint8_t[]", wanted),
             self._rows,
-            MOST_ROWS,
+            MAX_ROWS,
             left_out,
         )
         data = memoryview(ffi.buffer(self._rows, written * layout.LOCK_ROW.size))
@@ -333,7 +333,7 @@ class Reader:
 
     def _walk_retired_sites(self, row: LockRow) -> bytes:
         packed, at = [], row.sites
-        for _ in range(_MOST_RETIRED_SITES):
+        for _ in range(_MAX_RETIRED_SITES):
             if not at:
                 break
             site = layout.RETIRED_SITE.at(self._memory.read(at, layout.RETIRED_SITE.size))
@@ -435,7 +435,7 @@ class _Cycle:
 
     def uses(self, count: int) -> bytes:
         """Return the struct lt_use of the thread that was read last."""
-        return bytes(self.sum[_USES_AT : _USES_AT + min(count, _MOST_USES) * layout.USE.size])
+        return bytes(self.sum[_USES_AT : _USES_AT + min(count, _MAX_USES) * layout.USE.size])
 
     def changed_threads(self, blocks: Any, offsets: Any, seen: Any, now: Any) -> Iterator[int]:
         """Add all threads' tables to the sums. Yields the index of each that is not as ``seen`` has

@@ -15,7 +15,7 @@ class WaitNow:
 
     lock: int  # id
     kind: Kind
-    for_s: float  # how long already, seconds
+    duration_s: float  # how long already, seconds
     seq: int  # differs for each wait of a thread
     holds: bool  # whether the waiting thread holds anything itself
     idle: bool | None = None  # for work, as the rules have it; None: a look with all names tells
@@ -24,7 +24,7 @@ class WaitNow:
 class Source(Protocol):
     """Something that can be looked at again and again."""
 
-    def look(self, resolve: bool = False) -> Snapshot:
+    def scan(self, resolve: bool = False) -> Snapshot:
         """Return what there is to see now; with ``resolve`` wait for all names.
 
         After the target has ended, ``ended`` is set and the figures are the final ones; of a killed

@@ -25,7 +25,7 @@ class EndedEarlyError(LocktopError):
     """The program was over before it could be looked at."""
 
 
-class Started:
+class LaunchedProgram:
     """Runs a program from ``with`` to its end, or beyond it if that is wanted."""
 
     def __init__(

@@ -15,7 +15,7 @@ from locktop.collector.sources.base import Source
 _SHORTEST_S = 0.02
 
 
-class Worker:
+class Poller:
     """Publishes a snapshot each ``interval_s`` seconds, later where a look takes longer.
 
     ``publish`` is called in the worker's thread. The interval may be changed at any time. Nothing
@@ -57,7 +57,7 @@ class Worker:
     def _run(self) -> None:
         while not self._stopped:
             began = time.monotonic()
-            snapshot = self._look()
+            snapshot = self._scan()
             if self._stopped:
                 return
             if snapshot is not None:
@@ -66,9 +66,9 @@ class Worker:
                 return
             self._pause(began)
 
-    def _look(self) -> Snapshot | None:
+    def _scan(self) -> Snapshot | None:
         try:
-            self._last = self._source.look()
+            self._last = self._source.scan()
         except LocktopError as error:
             self._last = self._with_note(str(error))
         except Exception as error:  # a fault of ours must be seen, not kill the thread in silence

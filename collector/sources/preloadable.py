@@ -13,7 +13,7 @@ from locktop.collector.errors import LocktopError
 _PT_INTERP = 3
 _HEADER64 = struct.Struct("=HHIQQQIHHHHHH")  # e_type .. e_shstrndx, after e_ident
 _PROGRAM64 = struct.Struct("=IIQQQQQQ")
-_MOST_HEADERS = 512
+_MAX_HEADERS = 512
 _DEEPEST_SCRIPT = 4  # the kernel follows a script's interpreter about as far
 
 
@@ -56,7 +56,7 @@ def _why_not_elf64(file: BinaryIO) -> str:
 
 
 def _interpreter(file: BinaryIO, at: int, size: int, count: int) -> bytes | None:
-    if size != _PROGRAM64.size or count > _MOST_HEADERS:
+    if size != _PROGRAM64.size or count > _MAX_HEADERS:
         raise ValueError("an ELF file with strange program headers")
     file.seek(at)
     for entry in _PROGRAM64.iter_unpack(_exactly(file, size * count)):

@@ -13,7 +13,7 @@ _RUST_ESCAPES = {
 }  # fmt: skip
 _RUST_ESCAPE = re.compile(r"\$(?:([A-Z]{1,2})|u([0-9a-f]{1,6}))\$")
 _LENGTH = re.compile(r"[1-9][0-9]{0,4}")  # of the part of a name that follows
-_MOST = 16_384  # characters of a mangled name worth the work
+_MAX = 16_384  # characters of a mangled name worth the work
 
 # What compilers add where they split a function, or make a further one of it.
 _PIECES = frozenset(
@@ -34,7 +34,7 @@ _STRING = re.compile(
 def demangle(symbol: str) -> str:
     """Return the readable name, without return type, parameters, and marks of a piece of a
     function; a symbol that is not mangled loses the marks alone."""
-    if len(symbol) > _MOST:
+    if len(symbol) > _MAX:
         return symbol
     symbol = _whole(symbol)
     if not symbol.startswith(("_Z", "_R", "__Z")):

@@ -23,11 +23,11 @@ _REFERENCE = re.compile(r"[STB][0-9A-Za-z]*_")
 _SAFE = 16 << 20
 #: Characters of a name that fits a stack of 512 KB, however it is nested.
 _SHALLOW = 1000
-_MOST_MEMORY = 160 << 20
-_MOST_CPU_S = 2  # for one name; of processor time, which a busy machine does not use up
+_MAX_MEMORY = 160 << 20
+_MAX_CPU_S = 2  # for one name; of processor time, which a busy machine does not use up
 _PATIENCE_S = 60.0
 _LONGEST = 1 << 17  # characters of a readable name
-_MOST_STARTS = 8  # a process for each forged name would be work, too
+_MAX_STARTS = 8  # a process for each forged name would be work, too
 
 
 def readable(symbol: str) -> str:
@@ -79,7 +79,7 @@ class _Apart:
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            if self._starts >= _MOST_STARTS:
+            if self._starts >= _MAX_STARTS:
                 raise OSError("too many forged names")
             self._starts += 1
             self._process = subprocess.Popen(
@@ -112,10 +112,10 @@ atexit.register(_apart.end)
 
 
 def _serve() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
+    resource.setrlimit(resource.RLIMIT_AS, (_MAX_MEMORY, _MAX_MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for line in sys.stdin.buffer:
-        until = int(time.process_time()) + _MOST_CPU_S
+        until = int(time.process_time()) + _MAX_CPU_S
         resource.setrlimit(resource.RLIMIT_CPU, (until, resource.RLIM_INFINITY))
         name = _demangled(line.decode("utf-8", "replace").rstrip("\n"))
         sys.stdout.buffer.write(name.replace("\n", " ").encode("utf-8", "replace") + b"\n")

@@ -13,8 +13,8 @@ import stat
 import time
 from pathlib import Path
 
-_MOST = 256 << 20  # bytes of all files together; what was used longest ago goes first
-_MOST_OF_ONE = 64 << 20
+_MAX = 256 << 20  # bytes of all files together; what was used longest ago goes first
+_MAX_OF_ONE = 64 << 20
 _LEFT = 0.8  # of that, when some had to go
 _MAGIC = b"locktop cache 1\n"
 _CHECK = 16  # bytes of a checksum
@@ -40,7 +40,7 @@ def usual_directory() -> Path | None:
 class DiskCache:
     """Bytes by key, in files of one directory, which is made when there is something to keep."""
 
-    def __init__(self, directory: Path | None, most: int = _MOST) -> None:
+    def __init__(self, directory: Path | None, most: int = _MAX) -> None:
         self._directory = directory
         self._most = most
         self._used: int | None = None  # bytes, nearly
@@ -62,7 +62,7 @@ class DiskCache:
     def put(self, key: str, data: bytes) -> None:
         """Keep bytes under the key, where there is room and right to."""
         directory = self._directory
-        if directory is None or len(data) > min(_MOST_OF_ONE, self._most):
+        if directory is None or len(data) > min(_MAX_OF_ONE, self._most):
             return
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -105,7 +105,7 @@ def _read(path: Path) -> bytes:
     with os.fdopen(fd, "rb") as file:
         about = os.fstat(fd)
         sound = stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid()
-        if not sound or about.st_size > 2 * _MOST_OF_ONE:
+        if not sound or about.st_size > 2 * _MAX_OF_ONE:
             return b""
         if time.time() - about.st_mtime > _TOUCHED_S:
             with contextlib.suppress(OSError):

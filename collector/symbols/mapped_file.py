@@ -13,7 +13,7 @@ from locktop.collector.symbols.safe_open import OpenFile, open_regular
 
 #: Memory that the kernel calls a deleted file, and that never was one with a name.
 _NAMELESS = ("/memfd:", "/SYSV", "/dev/zero", "/anon_hugepage")
-_MOST_TOLD = 1024
+_MAX_TOLD = 1024
 # What is told of mappings of ours, by device, inode and change time.
 _told: dict[tuple[int, int, int], tuple[str, int] | None] = {}
 
@@ -70,7 +70,7 @@ def _mapped_by_us(file: OpenFile) -> tuple[str, int] | None:
     """Map the file, without ever touching that memory, and return device and inode as told then."""
     key = file.about.st_dev, file.about.st_ino, file.about.st_ctime_ns
     if key not in _told:
-        if len(_told) >= _MOST_TOLD:
+        if len(_told) >= _MAX_TOLD:
             _told.clear()
         _told[key] = _tell(file)
     return _told[key]

@@ -22,13 +22,13 @@ from locktop.collector.symbols.memory_map import Mapping
 from locktop.collector.symbols.safe_open import OpenFile
 
 #: Modules kept open, for all processes; each has up to three descriptors of often 1024.
-_MOST_MODULES = 128
+_MAX_MODULES = 128
 #: Bytes; glibc's reader-writer lock and C++'s around it are the largest.
 _LARGEST_LOCK = 64
 #: A hash ends Rust's older names, or they begin with _R. Members of its locks say nothing.
 _RUST = re.compile(r"^_R|17h[0-9a-f]{16}E")
 #: Names of functions without lines kept on disk, for a file.
-_MOST_SYMBOLS = 4096
+_MAX_SYMBOLS = 4096
 
 _Kind = Literal["functions", "objects"]
 
@@ -118,7 +118,7 @@ class Module:
     def _keep_symbol(self, address: int) -> None:
         """A symbol table may take long to read, for the one function that has no lines."""
         symbol = self.function(address)
-        if symbol is not None and len(self._kept_symbols) < _MOST_SYMBOLS:
+        if symbol is not None and len(self._kept_symbols) < _MAX_SYMBOLS:
             self._kept_symbols[address] = symbol.name
             self._new_symbols = True
 
@@ -230,7 +230,7 @@ def load(pid: int, mapping: Mapping) -> Module:
         except ValueError as error:
             module = f"no symbols from {mapping.path}: {error}"
         _modules[key] = module
-        if len(_modules) > _MOST_MODULES:
+        if len(_modules) > _MAX_MODULES:
             _, oldest = _modules.popitem(last=False)
             if isinstance(oldest, Module):
                 oldest.release()

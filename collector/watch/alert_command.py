@@ -12,10 +12,10 @@ from collections.abc import Mapping
 
 #: Between being asked to end and being killed.
 _GRACE_S = 2.0
-_LOOK_S = 0.02
+_SCAN_S = 0.02
 
 
-class AlarmCommand:
+class AlertCommand:
     """A line for /bin/sh, which may run for ``limit_s`` seconds.
 
     It is told of the alarm by variables of its environment, never by text put into the line: names
@@ -57,7 +57,7 @@ class AlarmCommand:
             process.stdin.write(f"{text}\n".encode("utf-8", "backslashreplace"))
         return ""
 
-    def look(self) -> str:
+    def scan(self) -> str:
         """See whether it has ended; return what is to be said of that, "" if nothing."""
         process = self._process
         if process is None:
@@ -80,7 +80,7 @@ class AlarmCommand:
         os.killpg(process.pid, signal.SIGTERM)
         patience = time.monotonic() + _GRACE_S
         while not _has_ended(process) and time.monotonic() < patience:
-            time.sleep(_LOOK_S)
+            time.sleep(_SCAN_S)
         _kill_group(process)
         process.wait()
 

@@ -11,22 +11,22 @@ from locktop.collector.format.units import lasting
 from locktop.collector.model import Lock, Snapshot, Thread
 from locktop.collector.model.frames import whose
 from locktop.collector.sanitize import clean
-from locktop.collector.watch.alerts import Alarm, AlarmKind
+from locktop.collector.watch.alerts import Alert, AlertKind
 
 _LONGEST = 1000
 
 
-def line(alarm: Alarm, snapshot: Snapshot) -> str:
+def line(alert: Alert, snapshot: Snapshot) -> str:
     """Return the line; ``snapshot`` is one taken after the alarm, with all names."""
-    if alarm.kind is AlarmKind.DEADLOCK and verdict.is_deadlocked(snapshot):
+    if alert.kind is AlertKind.DEADLOCK and verdict.is_deadlocked(snapshot):
         return verdict.line(snapshot)
     threads = {thread.tid: thread for thread in snapshot.threads}
     locks = {lock.id: lock for lock in snapshot.locks}
-    process, lasts = snapshot.process, lasting(alarm.waited_s, _at_least(alarm, threads))
+    process, lasts = snapshot.process, lasting(alert.waited_s, _at_least(alert, threads))
     said = (
-        f"{alarm.kind}: {_thread(alarm.tid, threads)} of {process.comm} {process.pid} has waited"
-        f" {lasts} for {lock_name(alarm.lock, snapshot)}"
-        f"{_holder(alarm, locks, threads)}{_at(alarm, threads, snapshot)}{_others(alarm)}"
+        f"{alert.kind}: {_thread(alert.tid, threads)} of {process.comm} {process.pid} has waited"
+        f" {lasts} for {lock_name(alert.lock, snapshot)}"
+        f"{_holder(alert, locks, threads)}{_at(alert, threads, snapshot)}{_others(alert)}"
     )
     return clean(said, _LONGEST)
 
@@ -46,31 +46,33 @@ def _thread(tid: int, threads: Mapping[int, Thread]) -> str:
     return f"{thread.name} ({tid})" if thread is not None and thread.name else f"thread {tid}"
 
 
-def _holder(alarm: Alarm, locks: Mapping[int, Lock], threads: Mapping[int, Thread]) -> str:
-    lock = locks.get(alarm.lock)
+def _holder(alert: Alert, locks: Mapping[int, Lock], threads: Mapping[int, Thread]) -> str:
+    lock = locks.get(alert.lock)
     if lock is None or not lock.holders:
         return ""
     more = f" and {len(lock.holders) - 1} more" if len(lock.holders) > 1 else ""
     return f", held by {_thread(lock.holders[0], threads)}{more}"
 
 
-def _at_least(alarm: Alarm, threads: Mapping[int, Thread]) -> bool:
-    thread = threads.get(alarm.tid)
-    return thread is not None and thread.waiting_for is not None and thread.waiting_for.at_least
+def _at_least(alert: Alert, threads: Mapping[int, Thread]) -> bool:
+    thread = threads.get(alert.tid)
+    return (
+        thread is not None and thread.waiting_for is not None and thread.waiting_for.is_lower_bound
+    )
 
 
-def _at(alarm: Alarm, threads: Mapping[int, Thread], snapshot: Snapshot) -> str:
+def _at(alert: Alert, threads: Mapping[int, Thread], snapshot: Snapshot) -> str:
     """Only if it is the same wait still."""
-    thread = threads.get(alarm.tid)
+    thread = threads.get(alert.tid)
     wait = thread.waiting_for if thread is not None else None
-    if wait is None or (alarm.tid, wait.seq, wait.lock) not in alarm.marks:
+    if wait is None or (alert.tid, wait.seq, wait.lock) not in alert.marks:
         return ", which is over"
     frame = whose(snapshot.stacks.get(wait.stack, ())) or snapshot.sites.get(wait.site)
     return f", in {place(frame)}" if frame is not None else ""
 
 
-def _others(alarm: Alarm) -> str:
-    others = len(alarm.marks) - 1
+def _others(alert: Alert) -> str:
+    others = len(alert.marks) - 1
     if not others:
         return ""
     return f"; so {'has' if others == 1 else 'have'} {others} more"

@@ -10,25 +10,25 @@ from pathlib import Path
 
 from locktop.collector.export import files
 from locktop.collector.model import Snapshot
-from locktop.collector.watch.alerts import AlarmKind
+from locktop.collector.watch.alerts import AlertKind
 
 #: All together, whatever their number: one of a million locks has some hundred megabytes.
-_MOST_BYTES = 500_000_000
+_MAX_BYTES = 500_000_000
 _NAME = re.compile(
-    rf"locktop-.+-\d+-\d{{8}}T\d{{6}}Z-({'|'.join(kind.value for kind in AlarmKind)})(-\d+)?\.json"
+    rf"locktop-.+-\d+-\d{{8}}T\d{{6}}Z-({'|'.join(kind.value for kind in AlertKind)})(-\d+)?\.json"
 )
 
 
-class AlarmSnapshots:
+class AlertSnapshots:
     """Keeps the newest ``keep`` in ``directory``, those of earlier runs counted."""
 
     def __init__(self, directory: Path, keep: int) -> None:
         self._directory = directory
         self._keep = keep
 
-    def save(self, snapshot: Snapshot, kind: AlarmKind) -> Path:
+    def save(self, snapshot: Snapshot, kind: AlertKind) -> Path:
         """Write a new file and give its path. Raises saving.NotWrittenError."""
-        name = f"{files.picture_name(snapshot, '')}-{kind}"
+        name = f"{files.snapshot_name(snapshot, '')}-{kind}"
         path = files.save_new(name, ".json", files.render(snapshot, "json"), self._directory)
         self._forget_old(path)
         return path
@@ -38,7 +38,7 @@ class AlarmSnapshots:
         kept, size = 0, 0
         for path, status in sorted(self._ours(), key=lambda one: -one[1].st_mtime_ns):
             kept, size = kept + 1, size + status.st_size
-            if path != newest and (kept > self._keep or size > _MOST_BYTES):
+            if path != newest and (kept > self._keep or size > _MAX_BYTES):
                 with contextlib.suppress(OSError):
                     path.unlink()
 

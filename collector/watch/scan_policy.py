@@ -24,14 +24,14 @@ _UNLISTED = _FOR_THREADS | {Kind.SEM}
 _Standing = tuple[int, int, int, bool]
 
 
-class LookOrNot:
+class ScanPolicy:
     """Decides from one reading of the waits to the next. ``wait_s``: see Alarms."""
 
     def __init__(self, wait_s: float | None) -> None:
         self._wait_s = wait_s
         self._before: Mapping[int, WaitNow] = {}
         self._known: frozenset[_Standing] = frozenset()  # in the last look
-        self._looked_at = float("-inf")
+        self._scanned_at = float("-inf")
         #: Whether a look that is due needs all names: there is a wait that is long, and the rules
         #: may call it one for work.
         self.needs_names = False
@@ -49,12 +49,12 @@ class LookOrNot:
             self._too_long(one) and one.idle is None and self._mark(tid, one) not in self._known
             for tid, one in standing.items()
         )
-        known, late = self._known, now >= self._looked_at + _AT_LEAST_EACH_S
+        known, late = self._known, now >= self._scanned_at + _AT_LEAST_EACH_S
         self._known = frozenset(self._mark(tid, one) for tid, one in standing.items())
         if waits is not None and not late and not self._matters(standing, known):
             self._known &= known  # what was left aside is new still
             return False
-        self._looked_at = now
+        self._scanned_at = now
         return True
 
     def _matters(self, standing: Mapping[int, WaitNow], known: frozenset[_Standing]) -> bool:
@@ -72,7 +72,7 @@ class LookOrNot:
 
     def _too_long(self, wait: WaitNow) -> bool:
         limit = self._wait_s
-        return limit is not None and wait.idle is not True and wait.for_s > limit
+        return limit is not None and wait.idle is not True and wait.duration_s > limit
 
 
 def _is_waited_for(one: WaitNow) -> bool:

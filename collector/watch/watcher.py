@@ -14,18 +14,18 @@ from locktop.collector.export.files import NotWrittenError
 from locktop.collector.model import Snapshot
 from locktop.collector.sources.base import Source
 from locktop.collector.watch import alert_line
-from locktop.collector.watch.alert_command import AlarmCommand
-from locktop.collector.watch.alert_snapshots import AlarmSnapshots
-from locktop.collector.watch.alerts import Alarm, AlarmKind, Alarms
+from locktop.collector.watch.alert_command import AlertCommand
+from locktop.collector.watch.alert_snapshots import AlertSnapshots
+from locktop.collector.watch.alerts import Alert, AlertKind, Alerts
 from locktop.collector.watch.rate_limit import RateLimit
-from locktop.collector.watch.scan_policy import LookOrNot
+from locktop.collector.watch.scan_policy import ScanPolicy
 
 #: At a command that may finish.
-_LOOK_S = 0.05
-_WHAT = {AlarmKind.DEADLOCK: "deadlock", AlarmKind.WAIT: "long wait"}
+_SCAN_S = 0.05
+_WHAT = {AlertKind.DEADLOCK: "deadlock", AlertKind.WAIT: "long wait"}
 
 
-class Watching:
+class Watcher:
     """One process under watch.
 
     Lines about alarms go to the output, everything else to the standard error.
@@ -34,21 +34,21 @@ class Watching:
     def __init__(
         self,
         source: Source,
-        alarms: Alarms,
-        commands: Mapping[AlarmKind, AlarmCommand],
-        limits: Mapping[AlarmKind, RateLimit],
-        snapshots: AlarmSnapshots | None,
+        alerts: Alerts,
+        commands: Mapping[AlertKind, AlertCommand],
+        limits: Mapping[AlertKind, RateLimit],
+        snapshots: AlertSnapshots | None,
         once: bool = False,
     ) -> None:
         self._source = source
-        self._alarms = alarms
-        self._look_or_not = LookOrNot(alarms.wait_s)
+        self._alerts = alerts
+        self._scan_or_not = ScanPolicy(alerts.wait_s)
         self._commands = commands
         self._limits = limits
         self._snapshots = snapshots
         self._once = once
         self._stop = threading.Event()
-        self._said_missed = dict.fromkeys(AlarmKind, 0)
+        self._said_missed = dict.fromkeys(AlertKind, 0)
         self.count = 0  # alarms given
 
     def run(self, every_s: float) -> None:
@@ -60,7 +60,7 @@ class Watching:
         try:
             while not self._stop.is_set():
                 began = time.monotonic()
-                if self._look():
+                if self._scan():
                     break
                 self._stop.wait(max(0.0, began + every_s - time.monotonic()))
         finally:
@@ -71,15 +71,15 @@ class Watching:
         self._stop.set()
         self._source.hurry()
 
-    def _look(self) -> bool:
+    def _scan(self) -> bool:
         """Look once; return whether that was the last look."""
         for command in self._commands.values():
-            _tell(command.look())
+            _tell(command.scan())
         now = time.monotonic()
-        if not self._look_or_not.due(self._source.waits(), now) and not self._held_back(now):
+        if not self._scan_or_not.due(self._source.waits(), now) and not self._held_back(now):
             return False
-        snapshot = self._source.look(resolve=self._look_or_not.needs_names)
-        due = [alarm for alarm in self._alarms.due(snapshot) if self._allowed(alarm)]
+        snapshot = self._source.scan(resolve=self._scan_or_not.needs_names)
+        due = [alert for alert in self._alerts.due(snapshot) if self._allowed(alert)]
         given = bool(due) and self._give(due)
         over = snapshot.ended or (self._once and given)
         if over:
@@ -89,66 +89,66 @@ class Watching:
     def _held_back(self, now: float) -> bool:
         """Whether there is what the rate did not allow, and does by now."""
         return any(
-            self._alarms.is_pending(kind) and limit.has_room(now)
+            self._alerts.is_pending(kind) and limit.has_room(now)
             for kind, limit in self._limits.items()
         )
 
-    def _allowed(self, alarm: Alarm) -> bool:
+    def _allowed(self, alert: Alert) -> bool:
         """What is not allowed now is due in the next look, if it still goes on."""
-        return self._limits[alarm.kind].allows(time.monotonic())
+        return self._limits[alert.kind].allows(time.monotonic())
 
-    def _give(self, due: list[Alarm]) -> bool:
+    def _give(self, due: list[Alert]) -> bool:
         """Tell those of ``due`` that are none for work now that all names are known; return whether
         there were any."""
-        before, snapshot = self.count, self._source.look(resolve=True)
-        for alarm in due:
-            if self._alarms.is_idle(alarm, snapshot):
+        before, snapshot = self.count, self._source.scan(resolve=True)
+        for alert in due:
+            if self._alerts.is_idle(alert, snapshot):
                 continue
             self.count += 1
-            self._alarms.told(alarm)
-            line = alert_line.line(alarm, snapshot)
-            path = self._saved(snapshot, alarm)
+            self._alerts.told(alert)
+            line = alert_line.line(alert, snapshot)
+            path = self._saved(snapshot, alert)
             where = f"; snapshot {path}" if path else ""
-            print(f"{_now()} {line}{where}{self._missed(alarm.kind)}", flush=True)
-            command = self._commands.get(alarm.kind)
+            print(f"{_now()} {line}{where}{self._missed(alert.kind)}", flush=True)
+            command = self._commands.get(alert.kind)
             # One that is started now would be ended at once.
             if command is not None and not self._stop.is_set():
-                _tell(command.start(_variables(alarm, snapshot, path), line))
+                _tell(command.start(_variables(alert, snapshot, path), line))
         return self.count > before
 
-    def _saved(self, snapshot: Snapshot, alarm: Alarm) -> str:
+    def _saved(self, snapshot: Snapshot, alert: Alert) -> str:
         """An alarm without its snapshot is still an alarm."""
         if self._snapshots is None:
             return ""
         try:
-            return str(self._snapshots.save(snapshot, alarm.kind))
+            return str(self._snapshots.save(snapshot, alert.kind))
         except NotWrittenError as error:
             _tell(f"no snapshot: {error}")
             return ""
 
-    def _missed(self, kind: AlarmKind) -> str:
+    def _missed(self, kind: AlertKind) -> str:
         """What came and went since the last alarm while no more were allowed."""
-        count = self._alarms.missed[kind] - self._said_missed[kind]
+        count = self._alerts.missed[kind] - self._said_missed[kind]
         self._said_missed[kind] += count
         if not count:
             return ""
         return f"; {count} {_WHAT[kind]}{'s' * (count > 1)} before it not told, to keep the rate"
 
     def _finish(self, snapshot: Snapshot) -> None:
-        self._alarms.give_up()
+        self._alerts.give_up()
         for command in self._commands.values():
             _tell(self._patiently(command))
-        for kind in AlarmKind:
+        for kind in AlertKind:
             _tell(self._missed(kind).lstrip("; "))
         if snapshot.ended:
             notes = "".join(f"; {note}" for note in snapshot.notes[-1:])
             process = snapshot.process
             _tell(f"{process.comm} {process.pid} has ended{notes}")
 
-    def _patiently(self, command: AlarmCommand) -> str:
+    def _patiently(self, command: AlertCommand) -> str:
         """The last alarm's command may finish, unless we are told to stop."""
-        while command.running and not self._stop.wait(_LOOK_S):
-            if said := command.look():
+        while command.running and not self._stop.wait(_SCAN_S):
+            if said := command.scan():
                 return said
         return ""
 
@@ -162,12 +162,12 @@ def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _variables(alarm: Alarm, snapshot: Snapshot, path: str) -> dict[str, str]:
+def _variables(alert: Alert, snapshot: Snapshot, path: str) -> dict[str, str]:
     return {
-        "LOCKTOP_ALARM": str(alarm.kind),
+        "LOCKTOP_ALARM": str(alert.kind),
         "LOCKTOP_PID": str(snapshot.process.pid),
         "LOCKTOP_SNAPSHOT": path,
-        "LOCKTOP_LOCK": alert_line.lock_name(alarm.lock, snapshot),
-        "LOCKTOP_WAITED": f"{alarm.waited_s:.3f}",
-        "LOCKTOP_TID": str(alarm.tid),
+        "LOCKTOP_LOCK": alert_line.lock_name(alert.lock, snapshot),
+        "LOCKTOP_WAITED": f"{alert.waited_s:.3f}",
+        "LOCKTOP_TID": str(alert.tid),
     }

@@ -51,22 +51,22 @@ class _Teller:
     """Tells of each alarm at once, and now and then how far it has come."""
 
     def __init__(self) -> None:
-        self._runs = self._looks = 0
+        self._runs = self._scans = 0
 
     def __call__(self, ran: Ran) -> None:
         self._runs += 1
-        self._looks += ran.looks
-        if ran.alarms:
-            print(f"{ran.name} ({ran.seed}): {'; '.join(ran.alarms)}", flush=True)
+        self._scans += ran.scans
+        if ran.alerts:
+            print(f"{ran.name} ({ran.seed}): {'; '.join(ran.alerts)}", flush=True)
         if self._runs % _TOLD_EVERY == 0:
-            print(f"{self._runs} runs, {self._looks} looks", flush=True)
+            print(f"{self._runs} runs, {self._scans} looks", flush=True)
 
 
 def _report(sums: Sums, took_s: float) -> None:
     for name, runs in sorted(sums.runs.items()):
-        print(f"{runs:5} runs {sums.looks[name]:6} looks  {name}")
+        print(f"{runs:5} runs {sums.scans[name]:6} looks  {name}")
     print(
-        f"{sums.runs.total()} runs of {len(sums.runs)} programs, {sums.looks.total()} looks,"
+        f"{sums.runs.total()} runs of {len(sums.runs)} programs, {sums.scans.total()} looks,"
         f" {len(sums.alarmed)} runs with an alarm, {took_s:.0f} s"
     )
 

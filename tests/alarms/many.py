@@ -27,14 +27,14 @@ class Sums:
     """What came of many runs."""
 
     runs: Counter[str] = field(default_factory=Counter)
-    looks: Counter[str] = field(default_factory=Counter)
+    scans: Counter[str] = field(default_factory=Counter)
     alarmed: list[Ran] = field(default_factory=list)
 
     def add(self, ran: Ran) -> None:
         """Count one in."""
         self.runs[ran.name] += 1
-        self.looks[ran.name] += ran.looks
-        if ran.alarms:
+        self.scans[ran.name] += ran.scans
+        if ran.alerts:
             self.alarmed.append(ran)
 
 

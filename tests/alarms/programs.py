@@ -8,14 +8,13 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from integration import test_deadlock_table as deadlocks
-from integration import test_lock_order as orders
-from msgspec.structs import replace
+from integration.deadlock import test_lock_order as orders
+from integration.deadlock import test_verdict_table as deadlocks
 from programs.test_cpython import PROGRAM as PYTHON_PROGRAM
 from support.servers import free_port
-from support.targets import SOURCES, Compiler
+from support.targets import Compiler, source_of
 
 POSSIBLE, POTENTIAL, MISUSE = "possible", "potential", "misuse"
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin"
@@ -53,22 +52,22 @@ def all_healthy(compiler: Compiler) -> dict[str, list[Healthy]]:
 
 #: Those that go on, or stay, until they are killed: arguments, and what may be told.
 _TARGETS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("contend_ok", ()),
-    ("many", ("1",)),
-    ("fleet", ()),
-    ("hold100", ()),
-    ("semaphores", ()),
-    ("barriers", ()),
-    ("condpool", ()),
-    ("onces", ()),
-    ("rwprefer", ("timed",)),
-    ("timed", ()),
-    ("spins", ()),
-    ("pifight", ()),
-    ("soak", ()),
-    ("pools", ("4",)),
-    ("condhold", ()),
-    *(("blamed", (kind,)) for kind in (
+    ("nested_locks_one_order", ()),
+    ("rolling_contention", ("1",)),
+    ("array_and_heap_mutexes", ()),
+    ("hold_100ms", ()),
+    ("semaphore_ping_pong", ()),
+    ("barrier_late_arrival", ()),
+    ("pool_waits_for_work", ()),
+    ("once_with_waiters", ()),
+    ("reader_behind_writer", ("timed",)),
+    ("timed_waits_give_up", ()),
+    ("spinlock_held_50ms", ()),
+    ("priority_inheritance_handover", ()),
+    ("soak_load", ()),
+    ("six_pools", ("4",)),
+    ("hold_around_cond_wait", ()),
+    *(("waits_and_holds_logged", (kind,)) for kind in (
         "mutex", "recursive", "robust", "inherit", "adaptive", "write", "read", "spin", "custom",
         "cond", "many",
     )),
@@ -76,8 +75,10 @@ _TARGETS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 def _fighting(compiler: Compiler) -> Iterator[Healthy]:
-    program = str(compiler.program("healthy"))
-    listed = re.findall(r"^    SCENARIO\((\w+)\)", (SOURCES / "healthy.c").read_text(), re.M)
+    program = str(compiler.program("no_deadlock_scenarios"))
+    listed = re.findall(
+        r"^    SCENARIO\((\w+)\)", source_of("no_deadlock_scenarios").read_text(), re.M
+    )
     for scenario in listed:
         yield Healthy(f"healthy {scenario}", (program, scenario), ends_with_ok=True)
     for name, arguments in _TARGETS:
@@ -86,11 +87,11 @@ def _fighting(compiler: Compiler) -> Iterator[Healthy]:
 
 
 def _near_misses(compiler: Compiler) -> Iterator[Healthy]:
-    knots = str(compiler.program("knots"))
+    components = str(compiler.program("scripted_threads"))
     tables = (deadlocks.CERTAIN, deadlocks.POSSIBLE, deadlocks.SPINNING)
-    near = {name: knot.near_miss for table in tables for name, knot in table.items()}
+    near = {name: component.near_miss for table in tables for name, component in table.items()}
     for name, program in {**near, **deadlocks.SILENT}.items():
-        yield Healthy(f"knots: not {name}", (knots, *program.arguments), _doubts(program))
+        yield Healthy(f"knots: not {name}", (components, *program.arguments), _doubts(program))
 
 
 def _doubts(program: deadlocks.Program) -> frozenset[str]:
@@ -167,6 +168,6 @@ _INSTALLED = (
             ("stress-ng", "--pthread", "2", "--mutex", "1", "--sem", "1", "--timeout", "60"),
         ),
     ),
-    (("java",), Healthy("JVM", ("java", str(SOURCES / "Parallel.java")), lives_s=2.0)),
-    (("node",), Healthy("Node.js", ("node", str(SOURCES / "workers.js")), lives_s=1.0)),
+    (("java",), Healthy("JVM", ("java", str(source_of("JavaThreadsAddUp"))), lives_s=2.0)),
+    (("node",), Healthy("Node.js", ("node", str(source_of("node_workers_add_up"))), lives_s=1.0)),
 )  # fmt: skip

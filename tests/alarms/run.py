@@ -25,7 +25,7 @@ from locktop.collector.sources.base import Source
 from locktop.collector.sources.launch import preload_environment
 from locktop.tui import cli
 
-_LOOKS = 5
+_SCANS = 5
 #: Runs without the library: looked at from outside.
 BARE = "bare"
 #: The usual one more often.
@@ -40,8 +40,8 @@ class Ran:
 
     name: str
     seed: str  # repeats what is random in it
-    looks: int
-    alarms: tuple[str, ...]
+    scans: int
+    alerts: tuple[str, ...]
 
 
 def run(program: Healthy, seed: str, directory: Path, level: str = "") -> Ran:
@@ -49,7 +49,7 @@ def run(program: Healthy, seed: str, directory: Path, level: str = "") -> Ran:
     ``directory``."""
     chance = random.Random(seed)
     program = program.ready()
-    looks, alarms = 0, list[str]()
+    scans, alerts = 0, list[str]()
     level = level or chance.choice(_LEVELS)
     variables = preload_environment(level) if level != BARE else {}
     variables["LOCKTOP_ORDER"] = chance.choice(_ORDERS)
@@ -58,18 +58,18 @@ def run(program: Healthy, seed: str, directory: Path, level: str = "") -> Ran:
         if source is None:
             return Ran(program.name, seed, 0, ("it could not be looked at",))
         try:
-            for snapshot in _looks(source, chance, program.lives_s):
-                looks += 1
+            for snapshot in _scans(source, chance, program.lives_s):
+                scans += 1
                 told = _told(snapshot, program.doubtful)
                 if told:
-                    _keep(snapshot, directory / f"{program.name}-{seed}-{looks}.json")
-                alarms += told
+                    _keep(snapshot, directory / f"{program.name}-{seed}-{scans}.json")
+                alerts += told
         finally:
             source.close()
-        alarms += _check(process)
+        alerts += _check(process)
         if program.ends_with_ok:
-            alarms += _ended_well(process)
-    return Ran(program.name, seed, looks, tuple(dict.fromkeys(alarms)))
+            alerts += _ended_well(process)
+    return Ran(program.name, seed, scans, tuple(dict.fromkeys(alerts)))
 
 
 def _told(snapshot: Snapshot, doubtful: frozenset[str]) -> list[str]:
@@ -88,15 +88,15 @@ def _told(snapshot: Snapshot, doubtful: frozenset[str]) -> list[str]:
     return told
 
 
-def _looks(source: Source, chance: random.Random, lives_s: float) -> Iterator[Snapshot]:
+def _scans(source: Source, chance: random.Random, lives_s: float) -> Iterator[Snapshot]:
     """Looks at random moments, now and then two in a row; the last one with all names."""
-    for _ in range(_LOOKS - 1):
-        time.sleep(chance.choice((0.0, chance.expovariate((_LOOKS - 2) / lives_s))))
-        snapshot = source.look()
+    for _ in range(_SCANS - 1):
+        time.sleep(chance.choice((0.0, chance.expovariate((_SCANS - 2) / lives_s))))
+        snapshot = source.scan()
         yield snapshot
         if snapshot.ended:
             return
-    yield source.look(resolve=True)
+    yield source.scan(resolve=True)
 
 
 def _check(process: subprocess.Popen[bytes]) -> list[str]:

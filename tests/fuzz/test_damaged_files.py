@@ -21,8 +21,8 @@ from locktop.collector.symbols.safe_open import open_regular
 
 ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "60").partition(":")
 #: Of processor time for one file with all its questions; a sound one takes 5 ms.
-MOST_S = 5.0
-MOST_MEMORY = 200 << 20
+MAX_S = 5.0
+MAX_MEMORY = 200 << 20
 
 
 @pytest.fixture(scope="session")
@@ -97,6 +97,6 @@ def test_damaged_files(kind: str, sound: dict[str, elf_files.Sound], tmp_path: P
             named += ask(path, original.addresses)
         except Exception as error:
             raise AssertionError(f"{kind}, damaged with seed {seed}") from error
-        assert time.thread_time() - began < MOST_S, f"{kind}, damaged with seed {seed}"
-        assert peak() - before < MOST_MEMORY, f"{kind}, damaged with seed {seed}"
+        assert time.thread_time() - began < MAX_S, f"{kind}, damaged with seed {seed}"
+        assert peak() - before < MAX_MEMORY, f"{kind}, damaged with seed {seed}"
     assert named, "all of them were refused: nothing was tried"

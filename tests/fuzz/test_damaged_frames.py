@@ -32,7 +32,7 @@ from locktop.collector.unwind.x86_64 import frame_offset
 ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "60").partition(":")
 SEEDS = range(int(FIRST or 0), int(FIRST or 0) + int(ROUNDS))
 #: Of processor time for one file, stack or program of instructions; sound ones take 1 ms.
-MOST_S = 5.0
+MAX_S = 5.0
 SOURCE = """\
 #include <stdio.h>
 int taken(int n)
@@ -51,7 +51,7 @@ int main(int count, char **words)
 def timed(seed: int) -> Iterator[None]:
     began = time.thread_time()
     yield
-    assert time.thread_time() - began < MOST_S, f"seed {seed}"
+    assert time.thread_time() - began < MAX_S, f"seed {seed}"
 
 
 @pytest.fixture(scope="session")

@@ -203,7 +203,7 @@ def told(name: str, memory: bytes) -> nptl_objects.Object | None:
     return nptl_objects.told(wait, memory, TIDS, 36)
 
 
-def around(name: str) -> bytes:
+def context(name: str) -> bytes:
     *_, before, after = OBJECTS[name]
     return before.rjust(BEFORE, b"\0") + after.ljust(AFTER, b"\0")
 
@@ -211,11 +211,11 @@ def around(name: str) -> bytes:
 @pytest.mark.parametrize("name", OBJECTS)
 def test_damaged_objects(name: str) -> None:
     """An owner is told only of what was a lock, where a thread's id stands as one."""
-    sound = told(name, around(name))
+    sound = told(name, context(name))
     assert sound is not None
     known = 0
     for seed in SEEDS:
-        memory = damaged(around(name), seed, [(BEFORE - 48, 96)])
+        memory = damaged(context(name), seed, [(BEFORE - 48, 96)])
         found = told(name, memory)
         if found is None:
             continue
@@ -262,11 +262,11 @@ def test_times_of_nonsense_add_up(seed: int) -> None:
     """Counters that shrink are another thread's; one thread's time is all of it, and no more."""
     chance = random.Random(seed)
     times = ThreadTimes()
-    for look in range(30):
-        times.begin(float(look))
+    for scan in range(30):
+        times.begin(float(scan))
         ran, queued, runs = (chance.choice((0, 1, chance.getrandbits(64))) for _ in range(3))
         disk = chance.choice((None, 0, chance.getrandbits(20)))
-        state, at_s = chance.choice("RSDtI?"), look + chance.random()
+        state, at_s = chance.choice("RSDtI?"), scan + chance.random()
         task = Task("a", state, chance.random() * 9, b"a", at_s, ran, queued, runs, disk)
         split = times.of(
             chance.randrange(3), chance.choice((task, task, task, None)),

@@ -18,14 +18,14 @@ def test_locks_of_cplusplus(
     primitive: str, kind: str, need: Need, start_target: StartTarget
 ) -> None:
     need("g++")
-    target = start_target("cxx", primitive)
+    target = start_target("cxx_primitives", primitive)
     truth = target.truth()
     assert truth["sum"] == SUM
 
     def waits(document: dict[str, Any]) -> bool:
         return bool(tool.thread_of(document, truth["waiter"])["waiting_for"])
 
-    found = watched.checked(tool.look_until(target.pid, waits, f"a waiter for the {primitive}"))
+    found = watched.checked(tool.scan_until(target.pid, waits, f"a waiter for the {primitive}"))
     wait = tool.thread_of(found, truth["waiter"])["waiting_for"]
     (lock,) = [one for one in found["locks"] if one["id"] == wait["lock"]]
     assert (wait["kind"], lock["address"]) == (kind, truth["address"])

@@ -34,10 +34,10 @@ print(total, results.qsize(), sum(results.get() for _ in range(20000)))
 @pytest.mark.parametrize("level", ["contended", "all"])
 def test_threads_of_python(level: str) -> None:
     command = [sys.executable, "-c", PROGRAM]
-    bare, seen = watched.run(command), watched.run(command, level)
+    without, seen = watched.run(command), watched.run(command, level)
     squares = sum(number * number for number in range(20000))
     wanted = f"{sum(range(20000))} 20000 {squares}\n"
-    assert (bare.status, bare.output) == (seen.status, seen.output) == (0, wanted)
+    assert (without.status, without.output) == (seen.status, seen.output) == (0, wanted)
     assert watched.threads_seen(seen) == 7
     assert watched.total(seen.last, "wait_s", "cond") > 0, "of the interpreter lock"
     if sys.version_info < (3, 14):  # later locks do not go through libc

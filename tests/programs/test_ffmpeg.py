@@ -24,10 +24,10 @@ def test_the_encoded_frames_are_the_same(need: Need) -> None:
     ]
     command += ["-t", "6", "-c:v", "libx264", "-threads", "4", "-preset", "veryfast"]
     command += ["-f", "framemd5", "-"]
-    bare, seen = watched.run(command), watched.run(command, "contended")
-    assert (bare.status, seen.status) == (0, 0), seen.output
-    assert len(checksums(bare)) == 6 * 25
-    assert checksums(seen) == checksums(bare)
+    without, seen = watched.run(command), watched.run(command, "contended")
+    assert (without.status, seen.status) == (0, 0), seen.output
+    assert len(checksums(without)) == 6 * 25
+    assert checksums(seen) == checksums(without)
     assert watched.threads_seen(seen) > 4
     assert watched.total(seen.last, "acquisitions", "mutex") > 6 * 25
     assert watched.total(seen.last, "wait_s", "cond") > 0

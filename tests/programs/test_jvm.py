@@ -8,8 +8,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from support import bare, watched
-from support.targets import PATIENCE_S, SOURCES, Target
+from support import unprepared, watched
+from support.targets import PATIENCE_S, Target, source_of
 from support.watched import Need
 
 from locktop.collector.model import Kind, Snapshot, Wait
@@ -49,18 +49,18 @@ WANTED = {
 }
 
 
-#: Threads of Crossed.java that never go on.
+#: Threads of JavaLocksCross.java that never go on.
 PARKED = ("monitor-1", "monitor-2", "lock-1", "lock-2", "parked")
 
 
 def test_threads_of_java(need: Need) -> None:
-    command = [str(need("java", "default-jdk-headless")), str(SOURCES / "Parallel.java")]
-    bare, seen = watched.run(command), watched.run(command, "contended")
+    command = [str(need("java", "default-jdk-headless")), str(source_of("JavaThreadsAddUp"))]
+    without, seen = watched.run(command), watched.run(command, "contended")
     each = sum(range(ROUNDS))
     wanted = f"{THREADS * each} {sum(range(THREADS)) * ROUNDS} {each}\n"
-    assert (bare.status, bare.output) == (seen.status, seen.output) == (0, wanted)
+    assert (without.status, without.output) == (seen.status, seen.output) == (0, wanted)
     assert watched.threads_seen(seen) > THREADS
-    names = {thread["name"] for found in seen.looks for thread in found["threads"]}
+    names = {thread["name"] for found in seen.scans for thread in found["threads"]}
     assert any(name.startswith("GC Thread") for name in names), names
     assert watched.total(seen.last, "acquisitions", "mutex") > 0
     assert watched.total(seen.last, "wait_s", "cond") > 0, "parked threads"
@@ -75,7 +75,7 @@ def test_what_threads_of_java_wait_for(need: Need, tmp_path: Path) -> None:
         deadline = time.monotonic() + PATIENCE_S
         with closing(attach(target.pid)) as source_:
             while True:
-                found = source_.look(resolve=True)
+                found = source_.scan(resolve=True)
                 why = {thread.name: found.why.get(thread.tid) for thread in found.threads}
                 if WANTED.items() <= why.items():
                     break
@@ -84,20 +84,20 @@ def test_what_threads_of_java_wait_for(need: Need, tmp_path: Path) -> None:
 
 def test_looked_at_from_outside(need: Need, tmp_path: Path) -> None:
     """Without the library: its monitors and locks are made of conditions, which nobody owns."""
-    command = [str(need("java", "default-jdk-headless")), str(SOURCES / "Crossed.java")]
+    command = [str(need("java", "default-jdk-headless")), str(source_of("JavaLocksCross"))]
     with Target(command) as target:
         target.expect("ready")
-        said, looks = bare.looks_while(target.pid, lambda: threads_said(need, target.pid))
+        said, scans = unprepared.scans_while(target.pid, lambda: threads_said(need, target.pid))
         assert "Found 2 deadlocks" in said, "of Java's, which only the JVM knows"
-        assert not any(found.certain for seen in looks for found in seen.deadlocks)
+        assert not any(found.certain for seen in scans for found in seen.deadlocks)
         target.go_on()
         added, together = target.line(), target.line()
         assert added == together
-        kinds = bare.beside_gdb(target.pid, need("gdb"), tmp_path)
+        kinds = unprepared.beside_gdb(target.pid, need("gdb"), tmp_path)
         assert kinds[Kind.COND] >= len(PARKED)
         assert {Kind.SEM, Kind.JOIN} <= kinds.keys()
         # One of those that want a monitor looks now and then whether it is free.
-        seen = bare.look_until(target.pid, lambda seen: set(PARKED) <= parked(seen).keys())
+        seen = unprepared.scan_until(target.pid, lambda seen: set(PARKED) <= parked(seen).keys())
         for name, wait in parked(seen).items():
             assert (wait.kind, wait.holders) == (Kind.COND, ()), name
         assert "Found 2 deadlocks" in threads_said(need, target.pid), "it works on"
@@ -120,7 +120,7 @@ def threads_said(need: Need, pid: int) -> str:
 
 
 def test_compiled_code_has_the_names_of_the_perf_map(need: Need) -> None:
-    command = [str(need("java", "default-jdk-headless")), str(SOURCES / "Parked.java")]
+    command = [str(need("java", "default-jdk-headless")), str(source_of("JavaMonitorParked"))]
     jcmd = str(need("jcmd", "default-jdk-headless"))
     with Target(command, preload_environment("contended")) as target:
         target.expect("ready")
@@ -132,7 +132,7 @@ def test_compiled_code_has_the_names_of_the_perf_map(need: Need) -> None:
             with closing(attach(target.pid)) as source:
                 while outermost is None or not outermost.function:
                     assert time.monotonic() < deadline
-                    found = source.look(resolve=True)
+                    found = source.scan(resolve=True)
                     for thread in found.threads:
                         if thread.name == "parker" and thread.waiting_for:
                             outermost = found.stacks[thread.waiting_for.stack][-1]

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from support import bare, servers, tool, watched
+from support import servers, tool, unprepared, watched
 from support.targets import PATIENCE_S
 from support.watched import Need
 
@@ -83,9 +83,9 @@ def test_looked_at_from_outside(need: Need, tmp_path: Path) -> None:
         server.ask("create database sbtest")
         server.sysbench(f"--table-size={ROWS}", "prepare")
         load = [f"--table-size={ROWS}", f"--events={TRANSACTIONS}", "--threads=16", "--time=0"]
-        said, looks = bare.looks_while(process.pid, lambda: server.sysbench(*load, "run"))
+        said, scans = unprepared.scans_while(process.pid, lambda: server.sysbench(*load, "run"))
         assert figure(said, "transactions") == TRANSACTIONS
-        assert len(looks) > 1
+        assert len(scans) > 1
         for table in (1, 2):
             ((_, _, _, verdict),) = server.ask(f"check table sbtest.sbtest{table} extended")
             assert verdict == "OK"
@@ -99,13 +99,13 @@ def test_looked_at_from_outside(need: Need, tmp_path: Path) -> None:
         for session, (query, state) in zip(others, WANTED.items(), strict=True):
             session.go_on(f"use sbtest; {query};")
             waiting[state] = thread_in(server, state)
-        seen = bare.look_until(process.pid, bare.all_wait(waiting.values()))
+        seen = unprepared.scan_until(process.pid, unprepared.all_wait(waiting.values()))
         for state, tid in waiting.items():
-            wait = bare.wait_of(seen, tid)
+            wait = unprepared.wait_of(seen, tid)
             assert wait is not None
             assert (wait.kind, wait.holders) == (Kind.COND, ()), state
         assert seen.deadlocks == ()
-        kinds = bare.beside_gdb(process.pid, need("gdb"), tmp_path)
+        kinds = unprepared.beside_gdb(process.pid, need("gdb"), tmp_path)
         assert kinds[Kind.COND] >= len(WANTED)
         first.go_on("commit; select release_lock('name');")
         first.expect("1")

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from support import bare, servers, tool, watched
+from support import servers, tool, unprepared, watched
 from support.targets import PATIENCE_S, Target
 from support.watched import Need
 
@@ -104,15 +104,15 @@ def test_looked_at_from_outside(need: Need, tmp_path: Path) -> None:
     """Without the library: under load, and then beside gdb."""
     sent = CLIENTS * BATCHES * BATCH
     with memcached(need, None) as (server, port):
-        answered, looks = bare.looks_while(server.pid, lambda: load(port))
+        answered, scans = unprepared.scans_while(server.pid, lambda: load(port))
         assert answered == Answered(*[sent] * 6)
-        assert looks, "it was looked at meanwhile"
-        for seen in looks:
+        assert scans, "it was looked at meanwhile"
+        for seen in scans:
             assert sum("worker" in thread.name for thread in seen.threads) == WORKERS
         # A mutex that is met between two owners before it was ever known is a futex for that look.
-        for earlier, later in pairwise(looks):
-            assert not {*earlier.unseen_waiters} & {*later.unseen_waiters}
-        kinds = bare.beside_gdb(server.pid, need("gdb"), tmp_path)
+        for earlier, later in pairwise(scans):
+            assert not {*earlier.unobserved_waiters} & {*later.unobserved_waiters}
+        kinds = unprepared.beside_gdb(server.pid, need("gdb"), tmp_path)
         assert kinds.keys() == {Kind.COND}, "only those that keep house wait for what is no request"
         assert load(port).found == sent, "it works on"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support import tool, watched
-from support.targets import SOURCES, Target
+from support.targets import Target, source_of
 from support.watched import Need
 
 from locktop.collector.linux import procfs
@@ -24,10 +24,10 @@ WORKERS, ROUNDS = 4, 20000
 
 @pytest.mark.parametrize("level", ["contended", "all"])
 def test_workers_of_node(level: str, need: Need) -> None:
-    command = [str(need("node", "nodejs")), str(SOURCES / "workers.js")]
-    bare, seen = watched.run(command), watched.run(command, level)
+    command = [str(need("node", "nodejs")), str(source_of("node_workers_add_up"))]
+    without, seen = watched.run(command), watched.run(command, level)
     wanted = f"{WORKERS * ROUNDS}\n"
-    assert (bare.status, bare.output) == (seen.status, seen.output) == (0, wanted)
+    assert (without.status, without.output) == (seen.status, seen.output) == (0, wanted)
     assert watched.threads_seen(seen) > WORKERS
     assert watched.total(seen.last, "acquisitions", "mutex") > WORKERS * ROUNDS
     assert watched.total(seen.last, "wait_s", "cond") > 0, "Atomics.wait"
@@ -47,7 +47,7 @@ def test_workers_of_node_without_work_are_idle(need: Need) -> None:
             whys = [one["waiting_for"]["why"] for one in document["threads"] if one["waiting_for"]]
             return whys.count("node-pool") >= 8
 
-        found = tool.look_until(target.pid, all_wait, "both pools at rest")
+        found = tool.scan_until(target.pid, all_wait, "both pools at rest")
         waits = [one["waiting_for"] for one in found["threads"] if one["waiting_for"]]
         assert all(wait["idle"] for wait in waits)
         largest = max(found["thread_groups"], key=lambda group: len(group["threads"]))

@@ -26,14 +26,14 @@ def test_locks_of_rust(
     primitive: str, state: str, why: str, type_: str, need: Need, start_target: StartTarget
 ) -> None:
     need("rustc")
-    target = start_target("rust", primitive)
+    target = start_target("rust_primitives", primitive)
     truth = target.truth()
     assert truth["sum"] == 4 * 20000
 
     def waits(document: dict[str, Any]) -> bool:
         return bool(tool.thread_of(document, truth["waiter"])["waiting_for"])
 
-    found = watched.checked(tool.look_until(target.pid, waits, f"a waiter for the {primitive}"))
+    found = watched.checked(tool.scan_until(target.pid, waits, f"a waiter for the {primitive}"))
     thread = tool.thread_of(found, truth["waiter"])
     assert thread["waiting_for"]["kind"] == "futex"
     assert thread["waiting_for"]["holders"] == []

@@ -21,8 +21,8 @@ def events(result: watched.Result) -> int:
 def test_sysbench_mutex(level: str, need: Need) -> None:
     command = [str(need("sysbench")), "mutex", f"--threads={THREADS}", f"--mutex-num={MUTEXES}"]
     command += ["--mutex-loops=100", f"--mutex-locks={LOCKS}", "run"]
-    bare, seen = watched.run(command), watched.run(command, level)
-    assert (seen.status, events(seen)) == (bare.status, events(bare)) == (0, THREADS)
+    without, seen = watched.run(command), watched.run(command, level)
+    assert (seen.status, events(seen)) == (without.status, events(without)) == (0, THREADS)
     hot = [lock for lock in seen.last["locks"] if lock["kind"] == "mutex" and lock["contended"]]
     assert sum(lock["acquisitions"] for lock in hot) >= THREADS * LOCKS
     assert watched.threads_seen(seen) == THREADS + 1
@@ -39,8 +39,8 @@ def test_sysbench_threads(need: Need) -> None:
         "--thread-yields=50",
     ]
     command += ["--events=5000", "--time=0", "run"]
-    bare, seen = watched.run(command), watched.run(command, "contended")
-    assert (seen.status, events(seen)) == (bare.status, events(bare)) == (0, 5000)
+    without, seen = watched.run(command), watched.run(command, "contended")
+    assert (seen.status, events(seen)) == (without.status, events(without)) == (0, 5000)
     # Each event takes and gives one of the locks as often as it yields.
     assert watched.total(seen.last, "acquisitions", "mutex") >= 5000 * 50
     assert watched.total(seen.last, "contended", "mutex") > 0

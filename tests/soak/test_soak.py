@@ -60,8 +60,8 @@ def sample(pid: int) -> Sample:
     return Sample(used, process.memory_info().rss, process.num_fds(), mappings)
 
 
-def look(source: Source) -> dict[str, Any]:
-    return watched.checked(document(source.look()))
+def scan(source: Source) -> dict[str, Any]:
+    return watched.checked(document(source.scan()))
 
 
 def assert_steady(samples: list[Sample]) -> None:
@@ -80,18 +80,18 @@ def assert_steady(samples: list[Sample]) -> None:
 
 def test_nothing_leaks_and_nothing_is_lost(compiler: Compiler, directory: Path) -> None:
     environment = preload_environment() | {"LOCKTOP_DIR": str(directory)}
-    with Target([compiler.program("soak")], environment) as target:
+    with Target([compiler.program("soak_load")], environment) as target:
         target.expect("ready")
         source = attach(target.pid, only_exact=True)
         samples, own = [sample(target.pid)], psutil.Process().num_fds()
         end = time.monotonic() + SECONDS
         while time.monotonic() < end:
-            look(source)
+            scan(source)
             time.sleep(EVERY_S)
             samples.append(sample(target.pid))
         target.go_on()
         truth = target.truth()
-        found = look(source)
+        found = scan(source)
         print({name: truth[name] for name in ("threads", "children")}, sum(truth["locks"].values()))
         assert truth["threads"] > 10 * len(samples)
         assert truth["children"] > len(samples)

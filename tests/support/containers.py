@@ -1,4 +1,7 @@
-"""Targets that run as in a container: another root, other numbers (tests/targets/contained.c)."""
+"""Targets that run as in a container: another root, other process ids.
+
+tests/targets/access/run_in_container.c makes the container.
+"""
 
 from __future__ import annotations
 
@@ -52,15 +55,17 @@ def contained(
     preloaded: bool = True,
     shm: bool = True,
 ) -> Iterator[tuple[Target, int]]:
-    """Run a target in a container of a sort that contained.c knows; yields it and its pid, as it is
-    outside."""
+    """Run a target in a container; ``sort`` is an argument of run_in_container.c.
+
+    Yields the target and its process id outside the container.
+    """
     program = compiler.program(name)
     with root_directory(program, shm=shm) as root:
         own_root = sort != "pid"
         preload = INSIDE / "liblocktop.so" if own_root else library()
         variables = [f"LD_PRELOAD={preload}"] if preloaded else []
         inside = INSIDE / program.name if own_root else program
-        start: list[str | Path] = [compiler.program("contained"), sort, root, *variables]
+        start: list[str | Path] = [compiler.program("run_in_container"), sort, root, *variables]
         with Target([*start, inside, *arguments]) as target:
             yield target, int(target.line())
             if not own_root:  # it removes its file where it ends by itself

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-import pictures
 from msgspec.structs import replace
 from textual.pilot import Pilot
+from unit.builders import scenarios as pictures
 
 from locktop.collector.model import Snapshot
 from locktop.tui.app import LocktopApp
@@ -90,8 +90,5 @@ async def opened(
 
 
 def with_lock(snapshot: Snapshot, id: int, **changes: object) -> Snapshot:
-    locks = tuple(
-        replace(lock, **changes) if lock.id == id else lock  # type: ignore[arg-type]
-        for lock in snapshot.locks
-    )
+    locks = tuple(replace(lock, **changes) if lock.id == id else lock for lock in snapshot.locks)
     return replace(snapshot, locks=locks)

@@ -1,7 +1,8 @@
-"""The target programs of tests/targets: compiled once, started, talked to, always ended."""
+"""The target programs of tests/targets: found by name, compiled once, started, always ended."""
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import selectors
@@ -13,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-SOURCES = Path(__file__).resolve().parent.parent / "targets"
+TARGETS = Path(__file__).resolve().parent.parent / "targets"
 CFLAGS = ["-D_GNU_SOURCE", "-pthread", "-Wall", "-Wextra", "-Werror"]
 #: Optimised, yet with every function in its stack, and with line numbers.
 CFLAGS += ["-O1", "-g", "-fno-omit-frame-pointer", "-fno-inline-functions-called-once"]
@@ -24,21 +25,54 @@ _COMPILERS = {
     ".rs": ["rustc", "--edition", "2021", "-g"],
 }
 
+#: A target is a file with one of these suffixes; ``target.h`` and other headers are none.
+SUFFIXES = {*_COMPILERS, ".py", ".java", ".js"}
+
 #: A wait that no working machine needs; what ends it early is an answer, never the clock.
 PATIENCE_S = 60.0
 
 
+class TargetNameError(LookupError):
+    """No source file in tests/targets has the name, or several have it."""
+
+
+def index_of(root: Path) -> dict[str, list[Path]]:
+    """Return the source files of all topics below ``root`` by name without suffix."""
+    index: dict[str, list[Path]] = {}
+    for path in sorted(root.glob("*/*")):
+        if path.suffix in SUFFIXES:
+            index.setdefault(path.stem, []).append(path)
+    return index
+
+
+def source_of(name: str, root: Path = TARGETS) -> Path:
+    """Return the source file of the target ``name``, whatever topic the file lies in.
+
+    Raises:
+        TargetNameError: no file has the name, or files of several topics have it.
+    """
+    index = index_of(root)
+    found = index.get(name, [])
+    if not found:
+        similar = difflib.get_close_matches(name, index, cutoff=0.5)
+        raise TargetNameError(f"no target {name!r} in {root}; similar: {', '.join(similar) or '-'}")
+    if len(found) > 1:
+        paths = ", ".join(str(path.relative_to(root)) for path in found)
+        raise TargetNameError(f"target {name!r} is ambiguous: {paths}")
+    return found[0]
+
+
 class Compiler:
-    """Compiles a target when it is first asked for."""
+    """Compiles each target at its first use."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
     def program(self, name: str, *flags: str) -> Path:
-        """Return the executable of tests/targets/NAME.c, .cc or .rs, built with extra ``flags``."""
+        """Return the executable of a C, C++ or Rust target, built with extra ``flags``."""
         output = self.directory / "".join([name, *flags]).replace("/", "_")
         if not output.exists():
-            (source,) = SOURCES.glob(f"{name}.*")
+            source = source_of(name)
             command = [*_COMPILERS[source.suffix], str(source), "-o", str(output), *flags]
             subprocess.run(command, check=True)
         return output

@@ -76,7 +76,7 @@ def functions(document: Mapping[str, Any], stack: int) -> list[str]:
     return [frame["function"] for frame in document["stacks"][str(stack)]]
 
 
-def look_until(pid: int, reached: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
+def scan_until(pid: int, reached: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
     """Take snapshots until one shows the state; a state comes from a kernel that owes no date."""
     deadline = time.monotonic() + PATIENCE_S
     while True:

@@ -25,7 +25,7 @@ Need = Callable[..., Path]
 Child = Callable[[int], int | None]
 
 _LONGEST_S = 300.0
-_BETWEEN_LOOKS_S = 0.2
+_BETWEEN_SCANS_S = 0.2
 _PIPE = 4096
 
 
@@ -35,12 +35,12 @@ class Result:
 
     status: int
     output: str
-    looks: tuple[dict[str, Any], ...] = ()
+    scans: tuple[dict[str, Any], ...] = ()
 
     @property
     def last(self) -> dict[str, Any]:
         """The look after its end, with the final figures."""
-        return self.looks[-1]
+        return self.scans[-1]
 
 
 def run(
@@ -65,9 +65,9 @@ def run(
         with ThreadPoolExecutor(1) as pool:
             said = pool.submit(_read_all, read_end)
             source = _attached(process, child) if child and level else source
-            looks = tuple(_looks(source)) if source else ()
+            scans = tuple(_scans(source)) if source else ()
             status = process.wait(_LONGEST_S)
-            return Result(status, said.result()[_PIPE:].decode(errors="replace"), looks)
+            return Result(status, said.result()[_PIPE:].decode(errors="replace"), scans)
     finally:
         process.kill()
         process.wait()
@@ -88,16 +88,16 @@ def _full_pipe() -> tuple[int, int]:
     return read_end, write_end
 
 
-def _looks(source: Source) -> Iterator[dict[str, Any]]:
+def _scans(source: Source) -> Iterator[dict[str, Any]]:
     deadline, ended = time.monotonic() + _LONGEST_S, False
     try:
         while not ended:
             assert time.monotonic() < deadline, "it does not end"
-            snapshot = source.look()
+            snapshot = source.scan()
             yield checked(document(snapshot))
             ended = snapshot.ended
-            time.sleep(_BETWEEN_LOOKS_S)
-        yield checked(document(source.look(resolve=True)))
+            time.sleep(_BETWEEN_SCANS_S)
+        yield checked(document(source.scan(resolve=True)))
     finally:
         source.close()
 
@@ -140,4 +140,4 @@ def total(found: dict[str, Any], figure: str, kind: str) -> float:
 
 def threads_seen(result: Result) -> int:
     """Return how many threads the looks showed, all together."""
-    return len({thread["tid"] for found in result.looks for thread in found["threads"]})
+    return len({thread["tid"] for found in result.scans for thread in found["threads"]})

@@ -14,9 +14,9 @@ import os
 import sys
 import threading
 
-import pictures
 from msgspec.structs import replace
 from textual.pilot import Pilot
+from unit.builders import scenarios as pictures
 
 from locktop.tui.app import LocktopApp, run_app
 

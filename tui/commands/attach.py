@@ -49,9 +49,9 @@ def watch(
     gc.disable()
     from locktop.collector.config import suppressions
     from locktop.tui.app import LocktopApp, run_app
-    from locktop.tui.feed import WorkerFeed
+    from locktop.tui.feed import PollerFeed
 
-    feed = WorkerFeed(source)
+    feed = PollerFeed(source)
     try:
         feed.suppressions = suppressions.load()
         return run_app(LocktopApp(feed, arguments.theme, rate=arguments.rate, callers=callers))

@@ -80,9 +80,9 @@ def _show(arguments: argparse.Namespace) -> int:
         return watch(attached(arguments.pid, arguments), arguments, (weight.name, arguments.idle))
     found = profile.read(arguments.file, rules(arguments))
     weight = profile.weight_of(found.weights, arguments.weight)
-    from locktop.tui.app import CallersApp, run_app
+    from locktop.tui.app import CallTreeApp, run_app
 
-    return run_app(CallersApp(found, arguments.theme, weight=weight, idle=arguments.idle))
+    return run_app(CallTreeApp(found, arguments.theme, weight=weight, idle=arguments.idle))
 
 
 def _write(arguments: argparse.Namespace) -> int:
@@ -99,7 +99,7 @@ def _profile(arguments: argparse.Namespace) -> Profile:
 
     source = attached(arguments.pid, arguments)
     try:
-        return profile.SnapshotProfile(source.look(resolve=True))
+        return profile.SnapshotProfile(source.scan(resolve=True))
     finally:
         source.close()
 
@@ -121,7 +121,7 @@ def _rendered(found: Profile, arguments: argparse.Namespace) -> bytes:
 
         return files.encoded(vsperf_csv.render(found, weight, arguments.idle))
     form = arguments.format or "text"
-    return files.saved_callers(found, weight, arguments.idle, step, form, _width())
+    return files.call_tree_file(found, weight, arguments.idle, step, form, _width())
 
 
 def _width() -> int:

@@ -64,7 +64,7 @@ def execute(arguments: argparse.Namespace) -> int:
     form = _form(arguments)
     path = destination(arguments)
     left_out = suppressions.load(arguments.suppressions) if arguments.potential else ()
-    snapshot = suppressions.applied(_looked(arguments), left_out)
+    snapshot = suppressions.applied(_scanned(arguments), left_out)
     if path is not None:
         write(rendered(snapshot, form, arguments.potential), path, arguments)
         if not arguments.quiet:
@@ -83,16 +83,16 @@ def _form(arguments: argparse.Namespace) -> str:
     return form
 
 
-def _looked(arguments: argparse.Namespace) -> Snapshot:
+def _scanned(arguments: argparse.Namespace) -> Snapshot:
     """The later of two looks. Raises LocktopError where they cannot tell."""
     from locktop.collector.format import verdict
     from locktop.collector.model import Kind
 
     source = attached(arguments.pid, arguments)
     try:
-        first = source.look()
+        first = source.scan()
         time.sleep(_BETWEEN_S)
-        snapshot = source.look()
+        snapshot = source.scan()
         potential = arguments.potential and snapshot.lock_order
         # Rules go by names, which to look for takes longer than a probe should otherwise.
         # Also whether a semaphore that is waited for is a lock of Python's.
@@ -103,7 +103,7 @@ def _looked(arguments: argparse.Namespace) -> Snapshot:
             for thread in snapshot.threads
         )
         if snapshot.deadlocks or potential or arguments.idle_matching or on_semaphores:
-            snapshot = source.look(resolve=True)
+            snapshot = source.scan(resolve=True)
     finally:
         source.close()
     if snapshot.ended and not verdict.is_deadlocked(snapshot):
@@ -164,9 +164,9 @@ def as_document(snapshot: Snapshot, potential: bool = False) -> dict[str, Any]:
     locks = set(snapshot.deadlocked)
     stacks = {str(edge.stack) for deadlock in snapshot.deadlocks for edge in deadlock.cycle}
     stacks |= {
-        str(lock.holder_now.stack)
+        str(lock.holder_activity.stack)
         for lock in snapshot.locks
-        if lock.id in locks and lock.holder_now is not None
+        if lock.id in locks and lock.holder_activity is not None
     }
     orders = snapshot.lock_order if potential else ()
     locks |= {lock for cycle in orders for lock in cycle.locks}

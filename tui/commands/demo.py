@@ -16,7 +16,7 @@ Starts a program that comes with locktop: a hot lock, an idle pool of threads, a
 reader-writer lock and, if asked for, a deadlock. Without a terminal it prints a snapshot."""
 
 #: Long enough for every kind of trouble to have happened.
-_LOOK_FOR_S = 3.0
+_SCAN_FOR_S = 3.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,10 +38,10 @@ def execute(arguments: argparse.Namespace) -> int:
         command += ["--seconds", str(max(1, round(arguments.seconds)))]
     if not has_terminal():
         return _print_snapshot(command)
-    from locktop.collector.sources.launched_program import Started
+    from locktop.collector.sources.launched_program import LaunchedProgram
     from locktop.tui.commands.attach import watch
 
-    with Started(command[0], command, output=os.devnull) as started:
+    with LaunchedProgram(command[0], command, output=os.devnull) as started:
         watch(started.source(rules(arguments)), arguments)
     return started.status
 
@@ -60,18 +60,18 @@ def demo_program() -> Path:
 
 def _print_snapshot(command: list[str]) -> int:
     from locktop.collector.export.text.report import render
-    from locktop.collector.sources.launched_program import Started
+    from locktop.collector.sources.launched_program import LaunchedProgram
 
-    with Started(command[0], command, output=os.devnull) as started:
+    with LaunchedProgram(command[0], command, output=os.devnull) as started:
         source = started.source()
         try:
-            before = source.look()
+            before = source.scan()
             # Let it run into its trouble; looking meanwhile is what confirms a deadlock.
-            end = time.monotonic() + _LOOK_FOR_S
+            end = time.monotonic() + _SCAN_FOR_S
             while time.monotonic() < end:
                 time.sleep(0.5)
-                source.look()
-            print(render(source.look(resolve=True), before))
+                source.scan()
+            print(render(source.scan(resolve=True), before))
         finally:
             source.close()
     return 0

@@ -16,7 +16,7 @@ from locktop.tui.commands.options import (
 
 if TYPE_CHECKING:
     from locktop.collector.errors import LocktopError
-    from locktop.collector.sources.launched_program import Started
+    from locktop.collector.sources.launched_program import LaunchedProgram
 
 NAME = "run"
 HELP = "start a program with the library and watch it"
@@ -65,20 +65,22 @@ def execute(arguments: argparse.Namespace) -> int:
 def watch_started(program: str, command: list[str], arguments: argparse.Namespace) -> int:
     """Run ``command`` under the screen."""
     from locktop.collector.errors import LocktopError
-    from locktop.collector.sources.launched_program import Started
+    from locktop.collector.sources.launched_program import LaunchedProgram
     from locktop.tui.commands.attach import watch
 
-    unseen = None
+    failure = None
     told_apart = rules(arguments)
-    with Started(program, command, arguments.level, arguments.output, arguments.keep) as started:
+    with LaunchedProgram(
+        program, command, arguments.level, arguments.output, arguments.keep
+    ) as started:
         try:
             watch(started.source(told_apart), arguments)
         except LocktopError as error:
-            unseen = error
-    return tell_end(started, unseen)
+            failure = error
+    return tell_end(started, failure)
 
 
-def tell_end(started: Started, unseen: LocktopError | None) -> int:
+def tell_end(started: LaunchedProgram, failure: LocktopError | None) -> int:
     """Say how it ended and where its output is; gives the exit status.
 
     ``unseen``: why it could not be watched.
@@ -86,8 +88,8 @@ def tell_end(started: Started, unseen: LocktopError | None) -> int:
     from locktop.collector.sources.launched_program import EndedEarlyError
     from locktop.tui.views.cells import plain
 
-    lines = started.told() if unseen is None else [str(unseen), *started.output_told()]
+    lines = started.told() if failure is None else [str(failure), *started.output_told()]
     for line in lines:
         print(f"locktop: {plain(line)}", file=sys.stderr)
     # That it was over soon is no failure: scripts want its own status.
-    return started.status if unseen is None or isinstance(unseen, EndedEarlyError) else 2
+    return started.status if failure is None or isinstance(failure, EndedEarlyError) else 2

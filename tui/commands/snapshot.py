@@ -46,10 +46,10 @@ def execute(arguments: argparse.Namespace) -> int:
     left_out = suppressions.load(arguments.suppressions)
     source = attached(arguments.pid, arguments)
     try:
-        before = source.look() if arguments.duration else None
+        before = source.scan() if arguments.duration else None
         if arguments.duration:
             time.sleep(arguments.duration)
-        snapshot = suppressions.applied(source.look(resolve=True), left_out)
+        snapshot = suppressions.applied(source.scan(resolve=True), left_out)
     finally:
         source.close()
     page = files.render(snapshot, arguments.format, before, _width(), arguments.idle)

@@ -14,7 +14,7 @@ from locktop.tui.commands.options import add_looking, add_pid, attached, duratio
 
 if TYPE_CHECKING:
     from locktop.collector.sources.base import Source
-    from locktop.collector.watch.watcher import Watching
+    from locktop.collector.watch.watcher import Watcher
 
 NAME = "watch"
 HELP = "say, save and run a command when threads deadlock or wait too long"
@@ -89,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--rate",
-        dest="alarm_rate",
+        dest="alert_rate",
         type=rate,
         default=(1, 60.0),
         metavar="N/TIME",
@@ -116,7 +116,7 @@ def execute(arguments: argparse.Namespace) -> int:
     source = attached(arguments.pid, arguments)
     try:
         # What was read for names now need not be read when there is an alarm.
-        process = source.look(resolve=True).process
+        process = source.scan(resolve=True).process
         print(f"watching {process.comm} {process.pid}", file=sys.stderr, flush=True)
         watching = _watching(source, arguments)
         watching.run(arguments.every)
@@ -135,21 +135,21 @@ def _check_directory(directory: Path | None) -> None:
         raise LocktopError(f"{directory}: cannot be written to")
 
 
-def _watching(source: Source, arguments: argparse.Namespace) -> Watching:
-    from locktop.collector.watch.alert_command import AlarmCommand
-    from locktop.collector.watch.alert_snapshots import AlarmSnapshots
-    from locktop.collector.watch.alerts import AlarmKind, Alarms
+def _watching(source: Source, arguments: argparse.Namespace) -> Watcher:
+    from locktop.collector.watch.alert_command import AlertCommand
+    from locktop.collector.watch.alert_snapshots import AlertSnapshots
+    from locktop.collector.watch.alerts import AlertKind, Alerts
     from locktop.collector.watch.rate_limit import RateLimit
-    from locktop.collector.watch.watcher import Watching
+    from locktop.collector.watch.watcher import Watcher
 
     wait_s, on_wait = arguments.on_wait or (None, None)
-    lines = {AlarmKind.DEADLOCK: arguments.on_deadlock, AlarmKind.WAIT: on_wait}
+    lines = {AlertKind.DEADLOCK: arguments.on_deadlock, AlertKind.WAIT: on_wait}
     directory = arguments.snapshot_dir
-    return Watching(
+    return Watcher(
         source,
-        Alarms(wait_s),
-        {kind: AlarmCommand(line, arguments.limit) for kind, line in lines.items() if line},
-        {kind: RateLimit(*arguments.alarm_rate) for kind in AlarmKind},
-        AlarmSnapshots(directory.absolute(), arguments.keep) if directory is not None else None,
+        Alerts(wait_s),
+        {kind: AlertCommand(line, arguments.limit) for kind, line in lines.items() if line},
+        {kind: RateLimit(*arguments.alert_rate) for kind in AlertKind},
+        AlertSnapshots(directory.absolute(), arguments.keep) if directory is not None else None,
         arguments.once,
     )

@@ -13,7 +13,7 @@ from textual.binding import BindingType
 from textual.containers import Container
 from textual.timer import Timer
 
-from locktop.collector.export.files import NotWrittenError, callers_name, save_new, saved_callers
+from locktop.collector.export.files import NotWrittenError, call_tree_file, call_tree_name, save_new
 from locktop.collector.model import Snapshot
 from locktop.collector.profile.call_tree import Butterfly, Node, Step
 from locktop.collector.profile.profile import Profile, SnapshotProfile, Weight
@@ -32,11 +32,11 @@ from locktop.tui.views.cells import percent
 from locktop.tui.views.shorten import path_in
 from locktop.tui.views.styled_line import Line
 from locktop.tui.views.table import lay_out
-from locktop.tui.widgets.fixed_lines import FewLines
+from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.help import HelpScreen
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.list_screen import ListScreen
-from locktop.tui.widgets.scroll_panel import Sheet
+from locktop.tui.widgets.scroll_panel import ScrollPanel
 
 #: From this size the butterfly is beside the tree.
 WIDE = (140, 20)
@@ -47,7 +47,7 @@ _RARER = 19.0
 StatusLine = Callable[[int], Line]
 
 
-class CallersScreen(ListScreen):
+class CallTreeScreen(ListScreen):
     """Shows a profile, and the next one when it is given one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(*CALLERS_ACTIONS)]
@@ -85,8 +85,8 @@ class CallersScreen(ListScreen):
         """The parts, from the top."""
         self.add_class("on-tree")
         self._choose_shape(self.app.size.width, self.app.size.height)
-        yield FewLines(id="status")
-        yield FewLines(id="headline")
+        yield FixedLines(id="status")
+        yield FixedLines(id="headline")
         with Container(id="callers-body"):
             yield ItemList(id="tree")
             yield ItemList(id="wings")
@@ -117,14 +117,14 @@ class CallersScreen(ListScreen):
 
     def _draw(self) -> None:
         width = self.size.width
-        self.query_one("#status", FewLines).show((self._status(width),))
+        self.query_one("#status", FixedLines).show((self._status(width),))
         if self._root is None:
             began = self._now()
             self._root = self._profile.tree(self._weight.name)
             ended = self._now()
             self._next_at = ended + _RARER * (ended - began)
         headline = callers_headline(self._profile, self._weight, self._root, self._show_idle, width)
-        self.query_one("#headline", FewLines).show((headline,))
+        self.query_one("#headline", FixedLines).show((headline,))
         self._draw_tree(self._root)
         self._draw_wings(self._root)
 
@@ -205,7 +205,7 @@ class CallersScreen(ListScreen):
         """See ListScreen."""
         return self._wing_list if self.has_class("on-wings") else self._tree_list
 
-    def sheet_in_use(self) -> Sheet:
+    def sheet_in_use(self) -> ScrollPanel:
         """See ListScreen."""
         return self.list_in_use()
 
@@ -341,13 +341,13 @@ class CallersScreen(ListScreen):
     def action_save(self, form: str) -> None:
         """Save what is seen: the tree, or the butterfly that was walked to."""
         step = self._walked[-1] if self._walked else None
-        self._save(saved_callers(self._profile, self._weight, self._show_idle, step, form), form)
+        self._save(call_tree_file(self._profile, self._weight, self._show_idle, step, form), form)
 
     @work(exclusive=True, group="save")
     async def _save(self, data: bytes, form: str) -> None:
         suffix = ".json" if form == "json" else ".txt"
         try:
-            path = await asyncio.to_thread(save_new, callers_name(self._profile), suffix, data)
+            path = await asyncio.to_thread(save_new, call_tree_name(self._profile), suffix, data)
         except (NotWrittenError, OSError) as error:
             reason = getattr(error, "strerror", None) or error
             self.tell(f"Not saved: {reason}", style="stuck")

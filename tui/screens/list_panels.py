@@ -16,8 +16,8 @@ from locktop.tui.views.class_details import class_details
 from locktop.tui.views.group_details import group_details
 from locktop.tui.views.lock_details import lock_details
 from locktop.tui.views.lock_list import LockRow
-from locktop.tui.views.row_groups import MOST_INSIDE, Folds, More
-from locktop.tui.views.snapshot_index import Picture, is_contention, place
+from locktop.tui.views.row_groups import MAX_INSIDE, Folds, More
+from locktop.tui.views.snapshot_index import SnapshotIndex, is_contention, place
 from locktop.tui.views.sorting import Order, Ordering, matches, named, next_order
 from locktop.tui.views.styled_line import Line
 from locktop.tui.views.table import Cell, Column, Table, lay_out
@@ -45,15 +45,15 @@ class Panel(Generic[Row]):
 
     # What there is to show
 
-    def singles(self, picture: Picture) -> Mapping[int, Row]:
+    def singles(self, picture: SnapshotIndex) -> Mapping[int, Row]:
         """All things, by id, those that are in a fold too."""
         raise NotImplementedError
 
-    def folds(self, picture: Picture) -> Mapping[Hashable, Row]:
+    def folds(self, picture: SnapshotIndex) -> Mapping[Hashable, Row]:
         """What has one row for many things, by its key."""
         raise NotImplementedError
 
-    def fold_of(self, picture: Picture, id_: int) -> Hashable | None:
+    def fold_of(self, picture: SnapshotIndex, id_: int) -> Hashable | None:
         """The key of the fold that a thing is in, None if it is in none."""
         raise NotImplementedError
 
@@ -65,27 +65,27 @@ class Panel(Generic[Row]):
         """How many things it stands for."""
         raise NotImplementedError
 
-    def idle(self, picture: Picture, row: Row) -> bool:
+    def idle(self, picture: SnapshotIndex, row: Row) -> bool:
         """Whether it only waits for work: such are below the others, or hidden."""
         raise NotImplementedError
 
-    def stuck(self, picture: Picture) -> frozenset[int]:
+    def stuck(self, picture: SnapshotIndex) -> frozenset[int]:
         """The ids of those in a deadlock: such are above the others."""
         raise NotImplementedError
 
-    def words(self, picture: Picture, row: Row) -> str:
+    def words(self, picture: SnapshotIndex, row: Row) -> str:
         """The text that a filter looks at."""
         raise NotImplementedError
 
-    def mark(self, picture: Picture, row: Row) -> Cell:
+    def mark(self, picture: SnapshotIndex, row: Row) -> Cell:
         """The character before the line."""
         raise NotImplementedError
 
-    def columns(self, picture: Picture) -> Sequence[Column[Row]]:
+    def columns(self, picture: SnapshotIndex) -> Sequence[Column[Row]]:
         """All columns."""
         raise NotImplementedError
 
-    def details(self, picture: Picture, id_: int) -> tuple[str, Iterable[Line]] | None:
+    def details(self, picture: SnapshotIndex, id_: int) -> tuple[str, Iterable[Line]] | None:
         """What kind of thing has the id, and all about it; None if it is no longer there."""
         raise NotImplementedError
 
@@ -111,7 +111,7 @@ class Panel(Generic[Row]):
         """Sort at once, not when it is next due."""
         self._ordering.upset()
 
-    def set_open(self, picture: Picture, is_open: bool) -> None:
+    def set_open(self, picture: SnapshotIndex, is_open: bool) -> None:
         """Open the fold under the cursor, or go into it; or close it, or go out of it."""
         current = self.widget.current
         if current is None:
@@ -128,7 +128,7 @@ class Panel(Generic[Row]):
         else:
             self._folds.set_open(key, is_open)
 
-    def _key_at(self, picture: Picture, id_: int) -> Hashable | None:
+    def _key_at(self, picture: SnapshotIndex, id_: int) -> Hashable | None:
         """The fold that a row is of or in, None without one."""
         key = self._folds.key_of(id_)
         return key if key in self.folds(picture) else self.fold_of(picture, id_)
@@ -139,7 +139,7 @@ class Panel(Generic[Row]):
         """Whether there is room for a column now."""
         return self._table is not None and self._table.has(title)
 
-    def draw(self, picture: Picture, wanted: str, show_idle: bool, now: float) -> None:
+    def draw(self, picture: SnapshotIndex, wanted: str, show_idle: bool, now: float) -> None:
         """Bring the widget up to date; ``now`` is seconds on a monotonic clock."""
         if not self.widget.display:
             return
@@ -161,7 +161,7 @@ class Panel(Generic[Row]):
         )
         self._show_rows(picture, {id_: rows[id_] for id_ in ids}, table)
 
-    def _rows(self, picture: Picture) -> dict[int, Row]:
+    def _rows(self, picture: SnapshotIndex) -> dict[int, Row]:
         """All folds, and all things that are in none."""
         folds, singles = self.folds(picture), self.singles(picture)
         if not folds:
@@ -172,14 +172,16 @@ class Panel(Generic[Row]):
                 rows[id_] = row
         return rows
 
-    def _idle_ones(self, picture: Picture, rows: Mapping[int, Row]) -> set[int]:
+    def _idle_ones(self, picture: SnapshotIndex, rows: Mapping[int, Row]) -> set[int]:
         """The ids of what is hidden as idle: nothing where that is not known to be so."""
         if picture.dormant or picture.snapshot.ended:
             return set()
         stuck = self._stuck(picture)
         return {id_ for id_, row in rows.items() if self.idle(picture, row) and id_ not in stuck}
 
-    def _show_rows(self, picture: Picture, rows: Mapping[int, Row], table: Table[Row]) -> None:
+    def _show_rows(
+        self, picture: SnapshotIndex, rows: Mapping[int, Row], table: Table[Row]
+    ) -> None:
         """Show ``rows``, in this order, with the rows of what is open."""
         seen: dict[int, Row | More] = {}
         for id_, row in rows.items():
@@ -199,7 +201,7 @@ class Panel(Generic[Row]):
             if key is not None:
                 self.widget.choose(self._folds.id_of(key), by_itself=True)
 
-    def _inside(self, picture: Picture, key: Hashable, fold: Row) -> dict[int, Row | More]:
+    def _inside(self, picture: SnapshotIndex, key: Hashable, fold: Row) -> dict[int, Row | More]:
         """The rows below that of a fold. What is in a deadlock has one always."""
         singles = self.singles(picture)
         if not self._folds.is_open(key):
@@ -207,12 +209,12 @@ class Panel(Generic[Row]):
             return {id_: singles[id_] for id_ in self.inside(fold) if id_ in stuck} if stuck else {}
         found = {id_: singles[id_] for id_ in self._folds.found(key) or self.inside(fold)}
         ids = self._folds.arrange(key, list(found), lambda: self._sorted(picture, found, found))
-        rows: dict[int, Row | More] = {id_: found[id_] for id_ in ids[:MOST_INSIDE]}
-        if len(ids) > MOST_INSIDE:
-            rows[self._folds.id_of_more(key)] = More(len(ids) - MOST_INSIDE)
+        rows: dict[int, Row | More] = {id_: found[id_] for id_ in ids[:MAX_INSIDE]}
+        if len(ids) > MAX_INSIDE:
+            rows[self._folds.id_of_more(key)] = More(len(ids) - MAX_INSIDE)
         return rows
 
-    def found(self, picture: Picture, row: Row, wanted: str) -> bool:
+    def found(self, picture: SnapshotIndex, row: Row, wanted: str) -> bool:
         """Whether a filter with the words ``wanted`` finds it: a fold is found, and opened, for
         what is in it too."""
         if matches(self.words(picture, row), wanted):
@@ -226,13 +228,15 @@ class Panel(Generic[Row]):
             self._folds.open_for(key, found)
         return bool(found)
 
-    def _stuck(self, picture: Picture) -> frozenset[int]:
+    def _stuck(self, picture: SnapshotIndex) -> frozenset[int]:
         """The same with the folds that they are in."""
         stuck = self.stuck(picture)
         keys = {self.fold_of(picture, id_) for id_ in stuck} - {None}
         return stuck | {self._folds.id_of(key) for key in keys}
 
-    def _sorted(self, picture: Picture, rows: Mapping[int, Row], shown: Iterable[int]) -> list[int]:
+    def _sorted(
+        self, picture: SnapshotIndex, rows: Mapping[int, Row], shown: Iterable[int]
+    ) -> list[int]:
         key = named(self.orders, self.order).key
         found = sorted(shown, key=lambda id_: key(rows[id_]), reverse=self.reversed)
         # Whichever way the rest is turned, the deadlocked stay on top and the idle below.
@@ -257,15 +261,15 @@ class LockPanel(Panel[LockRow]):
     title = "Locks"
     orders = lock_list.ORDERS
 
-    def singles(self, picture: Picture) -> Mapping[int, LockRow]:
+    def singles(self, picture: SnapshotIndex) -> Mapping[int, LockRow]:
         """See Panel."""
         return picture.locks
 
-    def folds(self, picture: Picture) -> Mapping[Hashable, LockRow]:
+    def folds(self, picture: SnapshotIndex) -> Mapping[Hashable, LockRow]:
         """See Panel."""
         return picture.classes
 
-    def fold_of(self, picture: Picture, id_: int) -> Hashable | None:
+    def fold_of(self, picture: SnapshotIndex, id_: int) -> Hashable | None:
         """See Panel."""
         of = picture.class_of.get(id_)
         return (of.kind, of.name) if of is not None else None
@@ -278,29 +282,29 @@ class LockPanel(Panel[LockRow]):
         """See Panel: a class counts as one, as its row does."""
         return 1
 
-    def idle(self, picture: Picture, row: LockRow) -> bool:
+    def idle(self, picture: SnapshotIndex, row: LockRow) -> bool:
         """See Panel: a condition variable or a semaphore is where threads wait for work."""
         return not is_contention(row)
 
-    def stuck(self, picture: Picture) -> frozenset[int]:
+    def stuck(self, picture: SnapshotIndex) -> frozenset[int]:
         """See Panel."""
         return picture.stuck_locks
 
-    def words(self, picture: Picture, row: LockRow) -> str:
+    def words(self, picture: SnapshotIndex, row: LockRow) -> str:
         """See Panel."""
         tids = (*row.holders, *row.waiters)
         name = row.name if isinstance(row, LockClass) else picture.lock_name(row.id)
         return " ".join([name, row.kind.value, *(picture.thread_name(tid) for tid in tids)])
 
-    def mark(self, picture: Picture, row: LockRow) -> Cell:
+    def mark(self, picture: SnapshotIndex, row: LockRow) -> Cell:
         """See Panel."""
         return lock_list.mark(picture, row)
 
-    def columns(self, picture: Picture) -> Sequence[Column[LockRow]]:
+    def columns(self, picture: SnapshotIndex) -> Sequence[Column[LockRow]]:
         """See Panel."""
         return lock_list.columns(picture, lambda of: self._folds.is_open((of.kind, of.name)))
 
-    def details(self, picture: Picture, id_: int) -> tuple[str, Iterable[Line]] | None:
+    def details(self, picture: SnapshotIndex, id_: int) -> tuple[str, Iterable[Line]] | None:
         """See Panel."""
         found = picture.locks.get(id_) or self.folds(picture).get(self._folds.key_of(id_))
         if isinstance(found, Lock):
@@ -314,15 +318,15 @@ class ThreadPanel(Panel[ThreadRow]):
     title = "Threads"
     orders = thread_list.ORDERS
 
-    def singles(self, picture: Picture) -> Mapping[int, ThreadRow]:
+    def singles(self, picture: SnapshotIndex) -> Mapping[int, ThreadRow]:
         """See Panel."""
         return picture.threads
 
-    def folds(self, picture: Picture) -> Mapping[Hashable, ThreadRow]:
+    def folds(self, picture: SnapshotIndex) -> Mapping[Hashable, ThreadRow]:
         """See Panel."""
         return picture.groups
 
-    def fold_of(self, picture: Picture, id_: int) -> Hashable | None:
+    def fold_of(self, picture: SnapshotIndex, id_: int) -> Hashable | None:
         """See Panel."""
         group = picture.group_of.get(id_)
         return group.key if group is not None else None
@@ -335,15 +339,15 @@ class ThreadPanel(Panel[ThreadRow]):
         """See Panel."""
         return len(thread_list.threads_of(row))
 
-    def idle(self, picture: Picture, row: ThreadRow) -> bool:
+    def idle(self, picture: SnapshotIndex, row: ThreadRow) -> bool:
         """See Panel."""
         return picture.is_idle(row)
 
-    def stuck(self, picture: Picture) -> frozenset[int]:
+    def stuck(self, picture: SnapshotIndex) -> frozenset[int]:
         """See Panel."""
         return picture.stuck_threads
 
-    def words(self, picture: Picture, row: ThreadRow) -> str:
+    def words(self, picture: SnapshotIndex, row: ThreadRow) -> str:
         """See Panel."""
         thread = thread_list.threads_of(row)[0]
         tid = "" if isinstance(row, ThreadGroup) else str(row.tid)
@@ -356,20 +360,20 @@ class ThreadPanel(Panel[ThreadRow]):
         words += [picture.lock_name(held.lock) for held in thread.holds]
         return " ".join(words)
 
-    def mark(self, picture: Picture, row: ThreadRow) -> Cell:
+    def mark(self, picture: SnapshotIndex, row: ThreadRow) -> Cell:
         """See Panel."""
         return thread_list.mark(picture, row)
 
-    def columns(self, picture: Picture) -> Sequence[Column[ThreadRow]]:
+    def columns(self, picture: SnapshotIndex) -> Sequence[Column[ThreadRow]]:
         """See Panel."""
         return thread_list.columns(picture, lambda group: self._folds.is_open(group.key))
 
-    def closest(self, picture: Picture, id_: int) -> int:
+    def closest(self, picture: SnapshotIndex, id_: int) -> int:
         """Return the tid of the thread that the details are about, or of one of them; 0: none."""
         row = picture.threads.get(id_) or self.folds(picture).get(self._folds.key_of(id_))
         return min(thread.tid for thread in thread_list.threads_of(row)) if row else 0
 
-    def details(self, picture: Picture, id_: int) -> tuple[str, Iterable[Line]] | None:
+    def details(self, picture: SnapshotIndex, id_: int) -> tuple[str, Iterable[Line]] | None:
         """See Panel."""
         found = picture.threads.get(id_) or self.folds(picture).get(self._folds.key_of(id_))
         if isinstance(found, Thread):

@@ -17,7 +17,7 @@ from textual.geometry import Size
 from textual.message import Message
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.export.files import NotWrittenError, save_picture
+from locktop.collector.export.files import NotWrittenError, save_snapshot
 from locktop.collector.format import lock_order
 from locktop.collector.model import Snapshot
 from locktop.tui.bindings import bindings, footer_line
@@ -31,19 +31,19 @@ from locktop.tui.views.headline import headline, most_waited_now
 from locktop.tui.views.lock_list import HOLDER_NOW
 from locktop.tui.views.lock_order_details import has_orders, order_details
 from locktop.tui.views.shorten import path_in
-from locktop.tui.views.snapshot_index import Picture
+from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.status import notes, status_line
 from locktop.tui.views.styled_line import Line, say
 from locktop.tui.widgets.details import Details
-from locktop.tui.widgets.fixed_lines import FewLines
+from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.help import HelpScreen
 from locktop.tui.widgets.item_list import ItemList
-from locktop.tui.widgets.level_dialog import LevelScreen
+from locktop.tui.widgets.level_dialog import LevelDialog
 from locktop.tui.widgets.list_screen import ListScreen
-from locktop.tui.widgets.scroll_panel import Sheet
+from locktop.tui.widgets.scroll_panel import ScrollPanel
 
 if TYPE_CHECKING:
-    from locktop.tui.screens.call_tree import CallersScreen
+    from locktop.tui.screens.call_tree import CallTreeScreen
 
 #: From this width the details are beside the lists, from this height all three are seen.
 WIDE = (150, 28)
@@ -83,14 +83,14 @@ class MonitorScreen(ListScreen):
         self._pacer = pacer
         self._now = now
         self._slot = Slot()
-        self._picture: Picture | None = None
+        self._picture: SnapshotIndex | None = None
         self._paused = False
         self._show_idle = False
         self._subject: tuple[str, int] | None = None
         self._noted: set[str] = set()
         self._had_deadlock = False
         self._begins_with = callers
-        self._callers: CallersScreen | None = None  # over this one
+        self._callers: CallTreeScreen | None = None  # over this one
         self._curtain = ExitStack()
 
     def compose(self) -> ComposeResult:
@@ -98,8 +98,8 @@ class MonitorScreen(ListScreen):
         # Before there are parts: each change of a class works out the styles of all of them.
         self.add_class("on-locks")
         self._choose_shape(self.app.size)
-        yield FewLines(id="status")
-        yield FewLines(id="headline")
+        yield FixedLines(id="status")
+        yield FixedLines(id="headline")
         with Container(id="body"):
             with Container(id="lists"):
                 yield ItemList(id="locks")
@@ -109,8 +109,8 @@ class MonitorScreen(ListScreen):
 
     def on_mount(self) -> None:
         """Everything is there: let the pictures come."""
-        self._status = self.query_one("#status", FewLines)
-        self._headline = self.query_one("#headline", FewLines)
+        self._status = self.query_one("#status", FixedLines)
+        self._headline = self.query_one("#headline", FixedLines)
         self._details = self.query_one("#details", Details)
         self._locks = LockPanel(self.query_one("#locks", ItemList))
         self._threads = ThreadPanel(self.query_one("#threads", ItemList))
@@ -156,7 +156,7 @@ class MonitorScreen(ListScreen):
         newest = self._slot.newest
         if newest is None or (self._picture is not None and newest is self._picture.snapshot):
             return
-        self._picture = Picture(newest)
+        self._picture = SnapshotIndex(newest)
         self._tell_notes(newest)
         self._draw()
         if self._begins_with is not None:
@@ -193,11 +193,11 @@ class MonitorScreen(ListScreen):
             return ()
         return status_line(self._picture.snapshot, self._pacer.pace, self._paused, width)
 
-    def _top_lines(self, picture: Picture) -> tuple[Line, ...]:
+    def _top_lines(self, picture: SnapshotIndex) -> tuple[Line, ...]:
         most = max(3, self.size.height // 5)
         return banner(picture, most, self.size.width) or (headline(picture, self.size.width),)
 
-    def _follow_deadlock(self, picture: Picture) -> None:
+    def _follow_deadlock(self, picture: SnapshotIndex) -> None:
         """A deadlock that has just come is what the details show, unless somebody reads there."""
         has = bool(picture.snapshot.deadlocks)
         if has and not self._had_deadlock and not self._reads_details:
@@ -228,7 +228,7 @@ class MonitorScreen(ListScreen):
         locks = {lock, *(rows.widget.in_sight if in_rows else ())}
         self._feed.follow(thread, locks | ({worst.id} if worst is not None else set()))
 
-    def _details_of(self, picture: Picture) -> tuple[str, Iterable[Line]]:
+    def _details_of(self, picture: SnapshotIndex) -> tuple[str, Iterable[Line]]:
         kind, number = self._subject or ("", 0)
         if kind == "deadlock":
             more = len(lock_order.not_there(picture.snapshot))
@@ -311,7 +311,7 @@ class MonitorScreen(ListScreen):
         """See ListScreen."""
         return self._panel().widget
 
-    def sheet_in_use(self) -> Sheet:
+    def sheet_in_use(self) -> ScrollPanel:
         """See ListScreen."""
         return self._details if self._reads_details else self._panel().widget
 
@@ -330,7 +330,7 @@ class MonitorScreen(ListScreen):
 
     def action_panel(self, step: int) -> None:
         """Go to the next panel, or the one before."""
-        order: list[Sheet] = [self._locks.widget, self._threads.widget, self._details]
+        order: list[ScrollPanel] = [self._locks.widget, self._threads.widget, self._details]
         if self.has_class("zoomed"):
             order = [self._details]
         using = order.index(self.sheet_in_use()) if self.sheet_in_use() in order else 0
@@ -428,7 +428,7 @@ class MonitorScreen(ListScreen):
     @work(exclusive=True, group="save")
     async def _save(self, snapshot: Snapshot, form: str) -> None:
         try:
-            path = await asyncio.to_thread(save_picture, snapshot, form)
+            path = await asyncio.to_thread(save_snapshot, snapshot, form)
         except (NotWrittenError, OSError) as error:
             reason = getattr(error, "strerror", None) or error
             self.tell(f"Not saved: {reason}", style="stuck")
@@ -444,10 +444,10 @@ class MonitorScreen(ListScreen):
         if self._picture is None:
             return
         from locktop.collector.profile.profile import SnapshotProfile, weight_of
-        from locktop.tui.screens.call_tree import CallersScreen
+        from locktop.tui.screens.call_tree import CallTreeScreen
 
         profile = SnapshotProfile(self._picture.snapshot)
-        self._callers = CallersScreen(
+        self._callers = CallTreeScreen(
             profile,
             self._status_line,
             weight=weight_of(profile.weights, weight),
@@ -472,7 +472,7 @@ class MonitorScreen(ListScreen):
         if snapshot.is_sampled:
             self.tell("There is no level to set: the process runs without the library.")
             return
-        self.app.push_screen(LevelScreen(snapshot.process, snapshot.level), self._level_chosen)
+        self.app.push_screen(LevelDialog(snapshot.process, snapshot.level), self._level_chosen)
 
     def _level_chosen(self, level: str | None) -> None:
         if level is not None:

@@ -19,7 +19,7 @@ from locktop.tui.views.cells import fit_right
 from locktop.tui.views.sorting import matches
 from locktop.tui.views.styled_line import Line, Run, say
 from locktop.tui.views.table import Cell, Column, lay_out
-from locktop.tui.widgets.fixed_lines import FewLines
+from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.list_screen import ListScreen
 
@@ -42,7 +42,7 @@ _KEYS: tuple[Run | str, ...] = tuple(
 )
 
 
-class PickerScreen(ListScreen):
+class ProcessPickerScreen(ListScreen):
     """The processes that can be watched first, then the others with what is in the way."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -56,13 +56,13 @@ class PickerScreen(ListScreen):
     def __init__(self, lister: Lister, attach: Attach) -> None:
         super().__init__()
         self._lister = lister
-        self._look_at = attach
+        self._scan_at = attach
         self._found: dict[int, Candidate] = {}
 
     def compose(self) -> ComposeResult:
         """A list, and what can be done."""
-        yield FewLines(id="status")
-        yield FewLines(id="headline")
+        yield FixedLines(id="status")
+        yield FixedLines(id="headline")
         yield ItemList(id="processes")
         yield from self.compose_foot()
 
@@ -84,8 +84,10 @@ class PickerScreen(ListScreen):
     def _draw(self) -> None:
         width = self.size.width
         ready = sum(candidate.preloaded for candidate in self._found.values())
-        self.query_one("#status", FewLines).show((say((" locktop", "strong"), "  which process?"),))
-        self.query_one("#headline", FewLines).show((_advice(ready),))
+        self.query_one("#status", FixedLines).show(
+            (say((" locktop", "strong"), "  which process?"),)
+        )
+        self.query_one("#headline", FixedLines).show((_advice(ready),))
         self.foot.set_keys(say(*_KEYS))
         shown = [pid for pid, c in self._found.items() if matches(_words(c), self.wanted)]
         table = lay_out(_COLUMNS, width)
@@ -115,7 +117,7 @@ class PickerScreen(ListScreen):
             return
         candidate = self._found[current]
         try:
-            self.app.exit(self._look_at(candidate.pid))
+            self.app.exit(self._scan_at(candidate.pid))
         except LocktopError as error:
             self.tell(str(error), style="waiting", seconds=10)
             self.action_look()
@@ -128,9 +130,9 @@ class PickerApp(ThemedApp["Source"]):
 
     def __init__(self, lister: Lister, attach: Attach, theme: str | None = None) -> None:
         super().__init__(theme, Meter(), os.environ)
-        self._picker = PickerScreen(lister, attach)
+        self._picker = ProcessPickerScreen(lister, attach)
 
-    def get_default_screen(self) -> PickerScreen:
+    def get_default_screen(self) -> ProcessPickerScreen:
         """The list is all there is."""
         return self._picker
 

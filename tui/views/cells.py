@@ -32,9 +32,9 @@ def duration(seconds: float | None) -> str:
     return f"{seconds * 1e9:.0f}ns"
 
 
-def lasting(seconds: float, at_least: bool) -> str:
+def lasting(seconds: float, is_lower_bound: bool) -> str:
     """How long something has lasted: 1.23s, >1.23s."""
-    return f">{duration(seconds)}" if at_least else duration(seconds)
+    return f">{duration(seconds)}" if is_lower_bound else duration(seconds)
 
 
 def _long_duration(seconds: int) -> str:

@@ -10,15 +10,15 @@ from locktop.collector.model import Lock
 from locktop.tui.views.cells import bar, duration, exact, percent, threads
 from locktop.tui.views.detail_parts import blank, heading, labelled, latest_events
 from locktop.tui.views.lock_details import blamed, figures, has_holder, waited_here
-from locktop.tui.views.snapshot_index import Picture
+from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.styled_line import Line, Run, say
 
-_MOST_NAMED = 3
+_MAX_NAMED = 3
 _WORST = 5
 _BAR = 10
 
 
-def class_details(picture: Picture, of: LockClass) -> Iterator[Line]:
+def class_details(picture: SnapshotIndex, of: LockClass) -> Iterator[Line]:
     """The lines of the details panel for a class."""
     locks, ids = picture.members(of), frozenset(of.locks)
     destroyed = f", {exact(of.destroyed)} of them destroyed" if of.destroyed else ""
@@ -44,7 +44,7 @@ def class_details(picture: Picture, of: LockClass) -> Iterator[Line]:
 
 
 def _these(
-    hidden: bool, at: int, tids: Sequence[int], picture: Picture, style: str
+    hidden: bool, at: int, tids: Sequence[int], picture: SnapshotIndex, style: str
 ) -> Iterator[Run | str]:
     """How many threads at how many of the locks, and the first of them; ``hidden``: there may be
     others."""
@@ -52,14 +52,14 @@ def _these(
         yield ("not known" if hidden else "none", "dim")
         return
     yield f"{threads(len(tids))} at {exact(at)} of the locks: "
-    for number, tid in enumerate(tids[:_MOST_NAMED]):
+    for number, tid in enumerate(tids[:_MAX_NAMED]):
         yield ", " if number else ""
         yield picture.thread_name(tid), style
-    if len(tids) > _MOST_NAMED:
-        yield (f" and {len(tids) - _MOST_NAMED} more", "dim")
+    if len(tids) > _MAX_NAMED:
+        yield (f" and {len(tids) - _MAX_NAMED} more", "dim")
 
 
-def _spread(picture: Picture, of: LockClass, locks: Sequence[Lock]) -> Iterator[Line]:
+def _spread(picture: SnapshotIndex, of: LockClass, locks: Sequence[Lock]) -> Iterator[Line]:
     """Whether it is one lock that is waited for or each of them a little."""
     if of.wait_s <= 0:
         return

@@ -9,20 +9,20 @@ from locktop.collector.analysis.deadlock_report import DeadlockReport, Member, r
 from locktop.collector.format import deadlock as words
 from locktop.collector.format.units import lasting
 from locktop.tui.views.detail_parts import blank, heading, labelled, stack_of
-from locktop.tui.views.snapshot_index import Picture, place
+from locktop.tui.views.snapshot_index import SnapshotIndex, place
 from locktop.tui.views.styled_line import Line, say
 
-_MOST_BEHIND = 50
+_MAX_BEHIND = 50
 
 
-def deadlock_details(picture: Picture) -> Iterator[Line]:
+def deadlock_details(picture: SnapshotIndex) -> Iterator[Line]:
     """The lines of the details panel for all deadlocks."""
     for report in reports(picture.snapshot):
         yield from _deadlock(picture, report)
         yield blank()
 
 
-def _deadlock(picture: Picture, report: DeadlockReport) -> Iterator[Line]:
+def _deadlock(picture: SnapshotIndex, report: DeadlockReport) -> Iterator[Line]:
     what, _, rest = words.headline(report).partition(":")
     yield say((f" {what}", "stuck"), f":{rest}")
     if report.doubt:
@@ -39,18 +39,21 @@ def _deadlock(picture: Picture, report: DeadlockReport) -> Iterator[Line]:
     yield from _said("What to do now", words.to_do(report))
 
 
-def _member(picture: Picture, report: DeadlockReport, member: Member) -> Iterator[Line]:
+def _member(picture: SnapshotIndex, report: DeadlockReport, member: Member) -> Iterator[Line]:
     thread = picture.threads.get(member.tid)
     wait = thread.waiting_for if thread is not None else None
     yield labelled("thread", (member.name or "thread", "stuck"), f" ({member.tid})")
     yield labelled(
         "waits for",
         (words.waits_for(report, member), "strong"),
-        (f" for {lasting(member.for_s, member.at_least)}" if wait is not None else "", "waiting"),
+        (
+            f" for {lasting(member.duration_s, member.is_lower_bound)}" if wait is not None else "",
+            "waiting",
+        ),
     )
     whose = words.whose(report, member)
     if whose:
-        now = words.holder_now(report, member)
+        now = words.holder_activity(report, member)
         yield labelled(
             "", (whose, "holder"), *_taken_at(member), (f", {now}" if now else "", "dim")
         )
@@ -67,11 +70,11 @@ def _taken_at(member: Member) -> Iterator[str | tuple[str, str]]:
 
 def _followers(report: DeadlockReport) -> Iterator[Line]:
     groups = words.alike(report)
-    for group in groups[:_MOST_BEHIND]:
+    for group in groups[:_MAX_BEHIND]:
         (who, waits, lasts), at = words.followers(report, group), group[0].at
         where = (", in ", (place(at), "where")) if at is not None else ()
         yield say("  ", (who, "stuck"), f" {waits}", (f" {lasts}", "waiting"), *where)
-    left = sum(map(len, groups[_MOST_BEHIND:]))
+    left = sum(map(len, groups[_MAX_BEHIND:]))
     if left:
         yield say((f"  and {left} more", "dim"))
 

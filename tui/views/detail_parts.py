@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from locktop.collector.model import Event, Frame
 from locktop.tui.views.cells import duration
-from locktop.tui.views.snapshot_index import Picture, place, source_line
+from locktop.tui.views.snapshot_index import SnapshotIndex, place, source_line
 from locktop.tui.views.styled_line import Line, Run, say
 
 LABEL_WIDTH = 11
 _FUNCTION_WIDTH = 28
-_MOST_EVENTS = 12
+_MAX_EVENTS = 12
 
 
 def labelled(label: str, *runs: Run | str) -> Line:
@@ -29,7 +29,7 @@ def blank() -> Line:
     return ()
 
 
-def stack_of(picture: Picture, stack_id: int, site: int) -> Iterator[Line]:
+def stack_of(picture: SnapshotIndex, stack_id: int, site: int) -> Iterator[Line]:
     """A stack, innermost frame first, one line each, or what is known in place of it."""
     frames = picture.stack(stack_id)
     if frames:
@@ -52,7 +52,9 @@ def _frame(number: int, frame: Frame) -> Line:
     return say(before, function, (" " + source_line(frame), "where"), inlined)
 
 
-def latest_events(picture: Picture, events: Sequence[Event], show_lock: bool) -> Iterator[Line]:
+def latest_events(
+    picture: SnapshotIndex, events: Sequence[Event], show_lock: bool
+) -> Iterator[Line]:
     """What was recorded, one line each: of a lock, or with ``show_lock`` a thread. What was over
     last comes first, and how long ago that was.
 
@@ -62,7 +64,7 @@ def latest_events(picture: Picture, events: Sequence[Event], show_lock: bool) ->
         return
     yield blank()
     yield heading("Latest waits" if all(map(_waited, events)) else "Latest waits and holds")
-    for event in events[:_MOST_EVENTS]:
+    for event in events[:_MAX_EVENTS]:
         yield _event(picture, event, show_lock)
 
 
@@ -70,7 +72,7 @@ def _waited(event: Event) -> bool:
     return event.wait_s > 0 or event.timed_out
 
 
-def _event(picture: Picture, event: Event, show_lock: bool) -> Line:
+def _event(picture: SnapshotIndex, event: Event, show_lock: bool) -> Line:
     what = picture.lock_name(event.lock) if show_lock else picture.thread_name(event.tid)
     over_s = event.ago_s - event.wait_s - (event.hold_s or 0.0)
     said: list[Run | str] = [

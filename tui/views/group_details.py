@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from locktop.collector.analysis.thread_groups import ThreadGroup
 from locktop.tui.views.cells import duration, exact, lasting, percent
 from locktop.tui.views.detail_parts import blank, heading, labelled, stack_of
-from locktop.tui.views.snapshot_index import LONG_WAIT_S, Picture
+from locktop.tui.views.snapshot_index import LONG_WAIT_S, SnapshotIndex
 from locktop.tui.views.styled_line import Line, Run, say
 from locktop.tui.views.thread_details import does_now, rule_told
 from locktop.tui.views.thread_list import contention_wait, row_time, states_word
 from locktop.tui.views.time_bar import time_words
 
-_MOST_HOLDERS = 4
-_MOST_THREADS = 100
+_MAX_HOLDERS = 4
+_MAX_THREADS = 100
 
 
-def group_details(picture: Picture, group: ThreadGroup) -> Iterator[Line]:
+def group_details(picture: SnapshotIndex, group: ThreadGroup) -> Iterator[Line]:
     """The lines of the details panel for ``group``."""
     yield say(
         (f" {group.name}", "strong"),
@@ -35,7 +35,7 @@ def group_details(picture: Picture, group: ThreadGroup) -> Iterator[Line]:
     yield from _threads(picture, group)
 
 
-def _waits(picture: Picture, group: ThreadGroup) -> Iterator[Line]:
+def _waits(picture: SnapshotIndex, group: ThreadGroup) -> Iterator[Line]:
     wait = group.wait
     if wait is None:
         yield labelled("waits for", ("not known" if picture.dormant else "nothing", "dim"))
@@ -45,16 +45,16 @@ def _waits(picture: Picture, group: ThreadGroup) -> Iterator[Line]:
     said: list[Run | str] = [
         (name or picture.lock_name(wait.lock), "strong"),
         f" ({wait.kind.value}{several})",
-        (f", the longest {lasting(wait.for_s, wait.at_least)}", "waiting"),
+        (f", the longest {lasting(wait.duration_s, wait.is_lower_bound)}", "waiting"),
     ]
     if group.holders:
-        holders = [picture.holders((tid,), wait.lock) for tid in group.holders[:_MOST_HOLDERS]]
+        holders = [picture.holders((tid,), wait.lock) for tid in group.holders[:_MAX_HOLDERS]]
         said += [", held by ", (", ".join(holders), "holder")]
     yield labelled("waits for", *said)
     yield from rule_told(picture, group.first)
 
 
-def _figures(picture: Picture, group: ThreadGroup) -> Iterator[Line]:
+def _figures(picture: SnapshotIndex, group: ThreadGroup) -> Iterator[Line]:
     threads = group.threads
     waited = sum(map(contention_wait, threads))
     cpu_share = sum(thread.cpu_share for thread in threads)
@@ -76,18 +76,18 @@ def _figures(picture: Picture, group: ThreadGroup) -> Iterator[Line]:
         yield labelled("time", *time_words(time), (", each on average", "dim"))
 
 
-def _threads(picture: Picture, group: ThreadGroup) -> Iterator[Line]:
+def _threads(picture: SnapshotIndex, group: ThreadGroup) -> Iterator[Line]:
     yield blank()
     yield heading("Threads")
     threads = group.threads
-    if group.wait is None or group.wait.for_s < LONG_WAIT_S:
+    if group.wait is None or group.wait.duration_s < LONG_WAIT_S:
         # What each does changes with every look; which they are does not.
         threads = tuple(sorted(threads, key=lambda thread: thread.tid))
-    for thread in threads[:_MOST_THREADS]:
+    for thread in threads[:_MAX_THREADS]:
         wait = thread.waiting_for
-        known = wait if wait is not None and wait.for_s >= LONG_WAIT_S else None
-        since = f"{lasting(known.for_s, known.at_least):>6}" if known else " " * 6
+        known = wait if wait is not None and wait.duration_s >= LONG_WAIT_S else None
+        since = f"{lasting(known.duration_s, known.is_lower_bound):>6}" if known else " " * 6
         own = f"  {picture.lock_name(known.lock)}" if known and len(group.locks) > 1 else ""
         yield say((f"  {since} ", "waiting"), f" {thread.name}", (f"  {thread.tid}", "dim"), own)
-    if len(group.threads) > _MOST_THREADS:
-        yield say((f"   and {len(group.threads) - _MOST_THREADS} more", "dim"))
+    if len(group.threads) > _MAX_THREADS:
+        yield say((f"   and {len(group.threads) - _MAX_THREADS} more", "dim"))

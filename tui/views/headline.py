@@ -7,7 +7,7 @@ from rich.cells import cell_len
 from locktop.collector.model import Kind, Lock, Thread
 from locktop.tui.views import holder
 from locktop.tui.views.cells import duration, lasting
-from locktop.tui.views.snapshot_index import Picture, short_place
+from locktop.tui.views.snapshot_index import SnapshotIndex, short_place
 from locktop.tui.views.styled_line import Line, Run, line_text, say
 
 #: Under this many seconds waited per second nothing is worth a word.
@@ -16,7 +16,7 @@ _CALM_WAIT = 0.001
 _JUST_BEGUN = ", just begun"
 
 
-def headline(picture: Picture, width: int) -> Line:
+def headline(picture: SnapshotIndex, width: int) -> Line:
     """What somebody who just came wants to know first, in fewer words where there is less room."""
     worst = most_waited_now(picture)
     if worst is not None:
@@ -37,9 +37,9 @@ def headline(picture: Picture, width: int) -> Line:
             ("L", "key"),
             (" sets another level.", "dim"),
         )
-    unseen = _say_unseen(picture)
-    if unseen:
-        return unseen
+    unobserved_waits = _say_unseen(picture)
+    if unobserved_waits:
+        return unobserved_waits
     busiest = _busiest(picture)
     if busiest is None:
         return say((_say_calm(picture), "dim"))
@@ -52,12 +52,12 @@ def headline(picture: Picture, width: int) -> Line:
     return _say_busiest(f" {none} now; lately most for ", name, busiest)
 
 
-def _say_unseen(picture: Picture) -> Line:
+def _say_unseen(picture: SnapshotIndex) -> Line:
     """Who waits for a lock that the library does not see; nothing if nobody is known to."""
-    waits = [wait for wait in picture.snapshot.unseen if wait.idle is False]
+    waits = [wait for wait in picture.snapshot.unobserved_waits if wait.idle is False]
     if not waits:
         return ()
-    longest = max(waits, key=lambda wait: wait.for_s or 0.0)
+    longest = max(waits, key=lambda wait: wait.duration_s or 0.0)
     name = picture.thread_name(longest.tid)
     count = sum((one.type, one.address) == (longest.type, longest.address) for one in waits)
     who = f"{count} threads wait" if count > 1 else f"{name} waits"
@@ -72,12 +72,12 @@ def _say_busiest(begin: str, name: str, lock: Lock) -> Line:
     return say((begin, "dim"), (name, "strong"), f", {duration(lock.rates.wait)} a second")
 
 
-def _say_calm(picture: Picture) -> str:
+def _say_calm(picture: SnapshotIndex) -> str:
     """That nothing is wrong, as far as can be told: who owns a semaphore is not known."""
     if not picture.snapshot.complete:
         return " No wait for a lock is seen; one begun while the library was dormant is not."
     waits = (thread.waiting_for for thread in picture.snapshot.threads if thread.alive)
-    on_semaphores = [w.for_s for w in waits if w is not None and w.kind is Kind.SEM]
+    on_semaphores = [w.duration_s for w in waits if w is not None and w.kind is Kind.SEM]
     if not on_semaphores:
         return " No thread waits for a lock that is watched."
     longest = duration(max(on_semaphores))
@@ -85,27 +85,27 @@ def _say_calm(picture: Picture) -> str:
     return f" No thread waits for a mutex or rwlock; {many} on semaphores, the longest {longest}."
 
 
-def most_waited_now(picture: Picture) -> Lock | None:
+def most_waited_now(picture: SnapshotIndex) -> Lock | None:
     """Return the contended lock whose waiters have together waited longest, of the waits going on:
     the one that the line is about."""
     waited: dict[int, float] = {}
     for thread in picture.waiting:
         wait = thread.waiting_for
         if wait is not None:
-            waited[wait.lock] = waited.get(wait.lock, 0.0) + wait.for_s
+            waited[wait.lock] = waited.get(wait.lock, 0.0) + wait.duration_s
     known = [lock for lock in waited if lock in picture.locks]
     if not known:
         return None
     return picture.locks[max(known, key=lambda lock: (waited[lock], -lock))]
 
 
-def _busiest(picture: Picture) -> Lock | None:
+def _busiest(picture: SnapshotIndex) -> Lock | None:
     contended = [lock for lock in picture.snapshot.locks if not lock.idle]
     busiest = max(contended, key=lambda lock: lock.rates.wait, default=None)
     return busiest if busiest is not None and busiest.rates.wait >= _CALM_WAIT else None
 
 
-def _say_stuck(picture: Picture, lock: Lock) -> Line:
+def _say_stuck(picture: SnapshotIndex, lock: Lock) -> Line:
     waiters = _waiters(picture, lock)
     since = _since(waiters[0])
     many = len(waiters) > 1
@@ -122,10 +122,14 @@ def _say_stuck(picture: Picture, lock: Lock) -> Line:
 def _since(waiter: Thread) -> str:
     """How long it waits; "" where it was seen to for the first time just now."""
     wait = waiter.waiting_for
-    return lasting(wait.for_s, wait.at_least) if wait is not None and wait.for_s > 0.0 else ""
+    return (
+        lasting(wait.duration_s, wait.is_lower_bound)
+        if wait is not None and wait.duration_s > 0.0
+        else ""
+    )
 
 
-def _say_stuck_briefly(picture: Picture, lock: Lock) -> tuple[Line, list[Run | str]]:
+def _say_stuck_briefly(picture: SnapshotIndex, lock: Lock) -> tuple[Line, list[Run | str]]:
     """The line, and what is added where there is room."""
     waiters = _waiters(picture, lock)
     wait, since = waiters[0].waiting_for, _since(waiters[0])
@@ -140,8 +144,8 @@ def _say_stuck_briefly(picture: Picture, lock: Lock) -> tuple[Line, list[Run | s
         held = picture.held(holders[0], lock.id)
         frame = picture.snapshot.sites.get(held.site) if held is not None else None
         said += ["; held by ", (picture.holders(holders, lock.id), "holder")]
-        if held is not None and held.for_s is not None:
-            said.append(f" {duration(held.for_s)}")
+        if held is not None and held.duration_s is not None:
+            said.append(f" {duration(held.duration_s)}")
         if frame is not None:
             said += [" at ", (short_place(frame), "where")]
     if not holders:
@@ -149,12 +153,12 @@ def _say_stuck_briefly(picture: Picture, lock: Lock) -> tuple[Line, list[Run | s
     return say(*said), _say_root(picture, holders[0])
 
 
-def _waiters(picture: Picture, lock: Lock) -> list[Thread]:
+def _waiters(picture: SnapshotIndex, lock: Lock) -> list[Thread]:
     """Who waits for the lock now, the longest first."""
     return [t for t in picture.waiting if t.waiting_for and t.waiting_for.lock == lock.id]
 
 
-def _say_holder(picture: Picture, lock: Lock, waiter: Thread) -> list[Run | str]:
+def _say_holder(picture: SnapshotIndex, lock: Lock, waiter: Thread) -> list[Run | str]:
     wait = waiter.waiting_for
     holders = lock.holders or (wait.holders if wait is not None else ())
     if not holders:
@@ -162,17 +166,17 @@ def _say_holder(picture: Picture, lock: Lock, waiter: Thread) -> list[Run | str]
     holder = holders[0]
     held = picture.held(holder, lock.id)
     said: list[Run | str] = ["; held by ", (picture.holders(holders, lock.id), "holder")]
-    if held is not None and held.for_s is not None:
-        said.append(f" for {duration(held.for_s)}")
+    if held is not None and held.duration_s is not None:
+        said.append(f" for {duration(held.duration_s)}")
     site = picture.held_site(holder, lock.id)
     if site:
         said += [" at ", (site, "where")]
     return said + _say_root(picture, holder)
 
 
-def _say_now(picture: Picture, lock: Lock) -> list[Run | str]:
+def _say_now(picture: SnapshotIndex, lock: Lock) -> list[Run | str]:
     """What the holder does, unless it waits: of that more is said."""
-    now = lock.holder_now
+    now = lock.holder_activity
     holding = picture.threads.get(now.tid) if now is not None else None
     if holding is None or holding.waiting_for is not None:
         return []
@@ -182,11 +186,11 @@ def _say_now(picture: Picture, lock: Lock) -> list[Run | str]:
 
 def _say_call(lock: Lock) -> list[Run | str]:
     """The same in fewer words, where there are any."""
-    call = lock.holder_now.call if lock.holder_now is not None else ""
+    call = lock.holder_activity.call if lock.holder_activity is not None else ""
     return [", now in ", (call, "text")] if call else []
 
 
-def _say_root(picture: Picture, tid: int) -> list[Run | str]:
+def _say_root(picture: SnapshotIndex, tid: int) -> list[Run | str]:
     """If the holder itself waits: for whom in the end, and for what if nobody holds that."""
     chain = list(picture.chain(tid))
     said: list[Run | str] = []

@@ -11,18 +11,18 @@ from locktop.collector.model import CONTENTION_KINDS, Blame, Kind, Lock, WaitSta
 from locktop.tui.views.cells import count, duration, exact, lasting, percent
 from locktop.tui.views.detail_parts import blank, heading, labelled, latest_events, stack_of
 from locktop.tui.views.lock_list import LockRow, mean_hold
-from locktop.tui.views.snapshot_index import Picture
+from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.styled_line import Line, Run, say
 from locktop.tui.views.thread_list import state_word
 
-_MOST_WAITERS = 3
+_MAX_WAITERS = 3
 #: As many as are kept of one lock.
-_MOST_STACKS = 64
+_MAX_STACKS = 64
 #: What is done to those that nobody holds.
 _SIGNALLED = {Kind.SEM: "posted", Kind.COND: "signalled"}
 
 
-def lock_details(picture: Picture, lock: Lock) -> Iterator[Line]:
+def lock_details(picture: SnapshotIndex, lock: Lock) -> Iterator[Line]:
     """The lines of the details panel for ``lock``."""
     yield say(
         (f" {lock.name}", "strong"),
@@ -32,7 +32,7 @@ def lock_details(picture: Picture, lock: Lock) -> Iterator[Line]:
         ("  destroyed" if lock.destroyed else "", "waiting"),
     )
     yield from _holders(picture, lock)
-    now = lock.holder_now
+    now = lock.holder_activity
     if now is not None and now.stack:
         if now.stack_age_s:
             yield labelled("", (f"seen asleep {duration(now.stack_age_s)} ago:", "dim"))
@@ -56,7 +56,7 @@ def has_holder(lock: Lock) -> bool:
     return as_lock and bool(lock.waiters) and not lock.idle
 
 
-def _holders(picture: Picture, lock: Lock) -> Iterator[Line]:
+def _holders(picture: SnapshotIndex, lock: Lock) -> Iterator[Line]:
     if not lock.holders and has_holder(lock):
         # Between one holder and the next it is free, or the next one is not seen yet.
         free = not lock.waiters and picture.snapshot.complete
@@ -67,13 +67,13 @@ def _holders(picture: Picture, lock: Lock) -> Iterator[Line]:
         yield labelled("", ("not certain: other threads give it back too", "waiting"))
 
 
-def _holder(picture: Picture, lock: Lock, tid: int) -> Iterator[Run | str]:
+def _holder(picture: SnapshotIndex, lock: Lock, tid: int) -> Iterator[Run | str]:
     yield picture.thread_name(tid), "holder"
     yield f" ({tid})"
     held = picture.held(tid, lock.id)
     if held is not None:
         yield " reads it" if held.shared else ""
-        yield f" for {duration(held.for_s)}" if held.for_s is not None else ""
+        yield f" for {duration(held.duration_s)}" if held.duration_s is not None else ""
         site = picture.site(held.site)
         yield ", taken at " if site else ""
         yield site, "where"
@@ -82,36 +82,36 @@ def _holder(picture: Picture, lock: Lock, tid: int) -> Iterator[Run | str]:
         return
     wait = thread.waiting_for
     if wait is None:
-        now = activity.doing(lock.holder_now, tid) or state_word(picture, thread)
+        now = activity.doing(lock.holder_activity, tid) or state_word(picture, thread)
         yield (f"; now {now}", "dim")
         return
     yield "; now waits for "
     yield picture.lock_name(wait.lock), "waiting"
-    yield f" {lasting(wait.for_s, wait.at_least)}"
+    yield f" {lasting(wait.duration_s, wait.is_lower_bound)}"
 
 
-def _waiters(picture: Picture, lock: Lock) -> Iterator[Line]:
+def _waiters(picture: SnapshotIndex, lock: Lock) -> Iterator[Line]:
     """One line, however many they are, so that what is below stays where it is."""
     if not lock.waiters:
         yield labelled("waiters", ("not known" if picture.dormant else "none", "dim"))
         return
     said: list[Run | str] = []
-    for tid in lock.waiters[:_MOST_WAITERS]:
+    for tid in lock.waiters[:_MAX_WAITERS]:
         said += [", " if said else f"{len(lock.waiters)}: ", (picture.thread_name(tid), "strong")]
         thread = picture.threads.get(tid)
         if thread is not None and thread.waiting_for is not None:
             wait = thread.waiting_for
-            said.append((f" {lasting(wait.for_s, wait.at_least)}", "waiting"))
+            said.append((f" {lasting(wait.duration_s, wait.is_lower_bound)}", "waiting"))
             said.append(" to read" if wait.shared else "")
-    if len(lock.waiters) > _MOST_WAITERS:
-        said.append((f" and {len(lock.waiters) - _MOST_WAITERS} more", "dim"))
+    if len(lock.waiters) > _MAX_WAITERS:
+        said.append((f" and {len(lock.waiters) - _MAX_WAITERS} more", "dim"))
     yield labelled("waiters", *said)
 
 
-def figures(picture: Picture, lock: LockRow, ids: Container[int]) -> Iterator[Line]:
+def figures(picture: SnapshotIndex, lock: LockRow, ids: Container[int]) -> Iterator[Line]:
     """What ``lock`` counted: one lock or a class, of which ``ids`` are the locks."""
     if picture.snapshot.is_sampled:
-        yield from _sampled(lock)
+        yield from _estimator(lock)
         return
     share = percent(lock.contended / lock.acquisitions) if lock.acquisitions else "0%"
     failed = f", trylock failed {exact(lock.trylock_failed)}" if lock.trylock_failed else ""
@@ -154,7 +154,7 @@ def figures(picture: Picture, lock: LockRow, ids: Container[int]) -> Iterator[Li
     )
 
 
-def _sampled(lock: LockRow) -> Iterator[Line]:
+def _estimator(lock: LockRow) -> Iterator[Line]:
     """What samples told of it."""
     error_s = lock.wait_error_s if isinstance(lock, Lock) else 0.0
     error = f" +-{duration(error_s)}" if error_s else ""
@@ -167,7 +167,7 @@ def _sampled(lock: LockRow) -> Iterator[Line]:
     yield labelled("a second", f"{duration(lock.rates.wait)} waited")
 
 
-def _mean_wait(picture: Picture, lock: LockRow, ids: Container[int]) -> float | None:
+def _mean_wait(picture: SnapshotIndex, lock: LockRow, ids: Container[int]) -> float | None:
     """Seconds that a wait which got the lock took, None where they cannot be told from others.
 
     ``wait_s`` has the waits that go on and those that gave up, ``contended`` has neither.
@@ -177,12 +177,12 @@ def _mean_wait(picture: Picture, lock: LockRow, ids: Container[int]) -> float | 
     ):
         return None
     waits = (picture.threads[tid].waiting_for for tid in lock.waiters if tid in picture.threads)
-    going_on = sum(wait.for_s for wait in waits if wait is not None and wait.lock in ids)
+    going_on = sum(wait.duration_s for wait in waits if wait is not None and wait.lock in ids)
     mean = (lock.wait_s - going_on) / lock.contended
     return mean if 0 < mean <= lock.wait_max_s else None
 
 
-def looks_like(picture: Picture, lock: int) -> Iterator[Line]:
+def looks_like(picture: SnapshotIndex, lock: int) -> Iterator[Line]:
     """Each pattern that is seen at the lock, with its evidence and what to do."""
     for pattern in picture.snapshot.patterns:
         if pattern.lock == lock:
@@ -191,7 +191,7 @@ def looks_like(picture: Picture, lock: int) -> Iterator[Line]:
             yield say(f"   {pattern.advice}")
 
 
-def _misused(picture: Picture, lock: int) -> Iterator[Line]:
+def _misused(picture: SnapshotIndex, lock: int) -> Iterator[Line]:
     """What was done with it against the rules, and where."""
     for misuse in picture.snapshot.misuses:
         if misuse.lock != lock:
@@ -202,7 +202,7 @@ def _misused(picture: Picture, lock: int) -> Iterator[Line]:
         yield from stack_of(picture, misuse.stack, 0)
 
 
-def blamed(picture: Picture, because: Sequence[Blame]) -> Iterator[Line]:
+def blamed(picture: SnapshotIndex, because: Sequence[Blame]) -> Iterator[Line]:
     """Because of whom there was waiting, the most first."""
     if not because:
         return
@@ -217,22 +217,22 @@ def blamed(picture: Picture, because: Sequence[Blame]) -> Iterator[Line]:
         )
 
 
-def _while_waiting(picture: Picture, through: int) -> Iterator[str | tuple[str, str]]:
+def _while_waiting(picture: SnapshotIndex, through: int) -> Iterator[str | tuple[str, str]]:
     if through:
         yield ", while it waited for "
         yield picture.lock_name(through), "strong"
 
 
-def _taken_at(picture: Picture, site: int) -> Iterator[str | tuple[str, str]]:
+def _taken_at(picture: SnapshotIndex, site: int) -> Iterator[str | tuple[str, str]]:
     if site:
         yield "  took it at "
         yield picture.site(site) or "?", "where"
 
 
-def waited_here(picture: Picture, stacks: Sequence[WaitStack]) -> Iterator[Line]:
+def waited_here(picture: SnapshotIndex, stacks: Sequence[WaitStack]) -> Iterator[Line]:
     """Where the waits were, with their stacks."""
     total = sum(stack.wait_s for stack in stacks)
-    for number, stack in enumerate(stacks[:_MOST_STACKS]):
+    for number, stack in enumerate(stacks[:_MAX_STACKS]):
         yield blank()
         yield _wait_stack_title(number, stack, total, len(stacks))
         yield from stack_of(picture, stack.stack, 0)

@@ -12,7 +12,7 @@ from locktop.collector.model import Lock
 from locktop.tui.views import holder, row_groups
 from locktop.tui.views.cells import count, duration, fit_right, percent
 from locktop.tui.views.shorten import fit_middle, place_in
-from locktop.tui.views.snapshot_index import Picture, is_contention
+from locktop.tui.views.snapshot_index import SnapshotIndex, is_contention
 from locktop.tui.views.sorting import Order
 from locktop.tui.views.table import Cell, Column
 
@@ -34,7 +34,7 @@ ORDERS: tuple[Order[LockRow], ...] = (
 )
 
 
-def mark(picture: Picture, lock: LockRow) -> Cell:
+def mark(picture: SnapshotIndex, lock: LockRow) -> Cell:
     """The one character before a lock: ! in a deadlock, * waited for now."""
     if _is_stuck(picture, lock):
         return "!", "stuck"
@@ -44,7 +44,7 @@ def mark(picture: Picture, lock: LockRow) -> Cell:
 
 
 def columns(
-    picture: Picture, is_open: Callable[[LockClass], bool] = lambda _: False
+    picture: SnapshotIndex, is_open: Callable[[LockClass], bool] = lambda _: False
 ) -> tuple[Column[LockRow], ...]:
     """All columns, in order from the left; the narrow screen drops some. ``is_open``: whether the
     locks of a class have rows of their own."""
@@ -100,17 +100,17 @@ def _quiet(lock: LockRow) -> str:
     return "text" if (lock.contended or lock.waiters) and is_contention(lock) else "dim"
 
 
-def _is_stuck(picture: Picture, lock: LockRow) -> bool:
+def _is_stuck(picture: SnapshotIndex, lock: LockRow) -> bool:
     stuck = picture.stuck_locks
     return not stuck.isdisjoint(lock.locks) if isinstance(lock, LockClass) else lock.id in stuck
 
 
-def _name(picture: Picture, lock: LockRow, is_open: Callable[[LockClass], bool]) -> Cell:
+def _name(picture: SnapshotIndex, lock: LockRow, is_open: Callable[[LockClass], bool]) -> Cell:
     style = "strong" if _quiet(lock) == "text" else "dim"
     return _label(picture, lock, is_open), "stuck" if _is_stuck(picture, lock) else style
 
 
-def _label(picture: Picture, lock: LockRow, is_open: Callable[[LockClass], bool]) -> str:
+def _label(picture: SnapshotIndex, lock: LockRow, is_open: Callable[[LockClass], bool]) -> str:
     if isinstance(lock, LockClass):
         return row_groups.label(lock.name, len(lock.locks), "locks", is_open(lock))
     of = picture.class_of.get(lock.id)
@@ -124,11 +124,11 @@ def _fit_name(text: str, width: int) -> str:
     return row_groups.fit_label(text, width, lambda name: _PLACE.sub(r"\1\2", name))
 
 
-def _holder(picture: Picture, lock: LockRow) -> Cell:
+def _holder(picture: SnapshotIndex, lock: LockRow) -> Cell:
     return picture.holders(lock.holders, lock.id if isinstance(lock, Lock) else 0), "holder"
 
 
-def _holder_now(picture: Picture, lock: LockRow) -> Cell:
+def _holder_now(picture: SnapshotIndex, lock: LockRow) -> Cell:
     return holder.shortly(picture, lock) if isinstance(lock, Lock) else ("", "dim")
 
 
@@ -138,15 +138,15 @@ def _waiters(lock: LockRow) -> Cell:
     return str(len(lock.waiters)), "waiting" if is_contention(lock) else "dim"
 
 
-def _contended(picture: Picture, lock: LockRow) -> str:
+def _contended(picture: SnapshotIndex, lock: LockRow) -> str:
     return "-" if picture.snapshot.is_sampled else count(lock.contended)
 
 
-def _held_for(picture: Picture, lock: LockRow) -> str:
+def _held_for(picture: SnapshotIndex, lock: LockRow) -> str:
     if not lock.holders or isinstance(lock, LockClass):
         return "-"
     held = picture.held(lock.holders[0], lock.id)
-    return duration(held.for_s) if held is not None else "-"
+    return duration(held.duration_s) if held is not None else "-"
 
 
 def _held_share(lock: LockRow) -> str:
@@ -156,7 +156,7 @@ def _held_share(lock: LockRow) -> str:
     return percent(lock.rates.hold) if lock.hold_timed or lock.rates.hold else "-"
 
 
-def _held_at(picture: Picture, lock: LockRow) -> Cell:
+def _held_at(picture: SnapshotIndex, lock: LockRow) -> Cell:
     if isinstance(lock, LockClass):
         return "", "where"
     held = picture.held(lock.holders[0], lock.id) if lock.holders else None

@@ -23,7 +23,9 @@ def counter_lines(counted: Counters) -> Iterator[Line]:
     figures = [_figure(one) for one in counted.counters if one.total is not None]
     figures += _per_cycle(counted)
     if figures:
-        yield labelled("counted", ", ".join(figures), (f", in {duration(counted.for_s)}", "dim"))
+        yield labelled(
+            "counted", ", ".join(figures), (f", in {duration(counted.duration_s)}", "dim")
+        )
     reasons: dict[str, list[str]] = {}
     for one in counted.counters:
         if one.total is None:

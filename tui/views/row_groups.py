@@ -13,7 +13,7 @@ from locktop.tui.views.sorting import Ordering
 from locktop.tui.views.styled_line import Line, say
 
 #: So many of a fold have rows of their own, the worst.
-MOST_INSIDE = 50
+MAX_INSIDE = 50
 
 _MARKS = ("▸ ", "▾ ")  # closed, open
 #: What stands before a row inside one.

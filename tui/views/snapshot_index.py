@@ -20,20 +20,20 @@ _SHARED_NAME = 8
 LONG_WAIT_S = 1.0
 #: Of the last interval: from here on a thread counts as one that contends.
 SOME_SHARE = 0.05
-_MOST_OF_THE_TIME = 0.9
+_MAX_OF_THE_TIME = 0.9
 #: Fewer are clearer as rows of their own: of threads that do the same, of those of one pool that
 #: come and go.
-_LEAST_OF_A_GROUP = (3, 8)
+_MIN_OF_A_GROUP = (3, 8)
 
 
-class Picture:
+class SnapshotIndex:
     """One snapshot, indexed. Like the snapshot it never changes."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.threads: dict[int, Thread] = {thread.tid: thread for thread in snapshot.threads}
         self.locks: dict[int, Lock] = {lock.id: _named(lock) for lock in snapshot.locks}
-        self.unseen = {wait.tid: wait for wait in snapshot.unseen}
+        self.unobserved_waits = {wait.tid: wait for wait in snapshot.unobserved_waits}
 
     @cached_property
     def classes(self) -> dict[Hashable, LockClass]:
@@ -58,7 +58,7 @@ class Picture:
         return {
             group.key: group
             for group in folded
-            if len(group.threads) >= _LEAST_OF_A_GROUP[group.first.tid in restless]
+            if len(group.threads) >= _MIN_OF_A_GROUP[group.first.tid in restless]
         }
 
     @cached_property
@@ -220,7 +220,7 @@ def only_waits_for_work(thread: Thread) -> bool:
     """
     if not thread.alive:  # but what a killed process was stuck on stays to be seen
         return thread.state is not ThreadState.WAITING
-    if thread.idle_share >= _MOST_OF_THE_TIME and _is_restless(thread):
+    if thread.idle_share >= _MAX_OF_THE_TIME and _is_restless(thread):
         # A moment's work is no reason for a row to come and go.
         return thread.waiting_for is None or not thread.holds
     return thread.state is ThreadState.IDLE and not thread.holds and thread.wait_share < SOME_SHARE
@@ -231,7 +231,7 @@ def _is_restless(thread: Thread) -> bool:
     return (
         thread.alive
         and _waited(thread) < LONG_WAIT_S
-        and not any(held.for_s and held.for_s >= LONG_WAIT_S for held in thread.holds)
+        and not any(held.duration_s and held.duration_s >= LONG_WAIT_S for held in thread.holds)
     )
 
 
@@ -266,4 +266,4 @@ def source_line(frame: Frame) -> str:
 
 
 def _waited(thread: Thread) -> float:
-    return thread.waiting_for.for_s if thread.waiting_for is not None else 0.0
+    return thread.waiting_for.duration_s if thread.waiting_for is not None else 0.0

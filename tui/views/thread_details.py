@@ -6,20 +6,20 @@ from collections.abc import Iterator
 from itertools import islice, pairwise
 
 from locktop.collector.format import activity, unobserved_waits
-from locktop.collector.model import Doing, Thread, ThreadNow, UnseenWait
+from locktop.collector.model import ActivityState, Thread, ThreadActivity, UnobservedWait
 from locktop.tui.views.cells import duration, exact, lasting, percent
 from locktop.tui.views.detail_parts import blank, heading, labelled, latest_events, stack_of
 from locktop.tui.views.perf_counters import counter_lines, switches_line
-from locktop.tui.views.snapshot_index import Picture
+from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.styled_line import Line, Run, say
 from locktop.tui.views.thread_list import state_word
 from locktop.tui.views.time_bar import time_words
 
-_MOST_HELD = 16
-_MOST_MARKS = 10
+_MAX_HELD = 16
+_MAX_MARKS = 10
 
 
-def thread_details(picture: Picture, thread: Thread) -> Iterator[Line]:
+def thread_details(picture: SnapshotIndex, thread: Thread) -> Iterator[Line]:
     """The lines of the details panel for ``thread``."""
     yield say(
         (f" {picture.thread_name(thread.tid)}", "strong"),
@@ -38,13 +38,13 @@ def thread_details(picture: Picture, thread: Thread) -> Iterator[Line]:
     yield from _marks(picture, thread)
 
 
-def _waits(picture: Picture, thread: Thread) -> Iterator[Line]:
+def _waits(picture: SnapshotIndex, thread: Thread) -> Iterator[Line]:
     wait = thread.waiting_for
-    if wait is None and thread.tid in picture.unseen:
-        yield from _waits_unseen(picture, picture.unseen[thread.tid])
+    if wait is None and thread.tid in picture.unobserved_waits:
+        yield from _waits_unseen(picture, picture.unobserved_waits[thread.tid])
         return
     if wait is None:
-        if thread.now is None or thread.now.doing is not Doing.BLOCKED:
+        if thread.now is None or thread.now.doing is not ActivityState.BLOCKED:
             yield labelled("waits for", ("not known" if picture.dormant else "nothing", "dim"))
         if thread.now is not None:
             yield from does_now(picture, thread.now)
@@ -54,7 +54,7 @@ def _waits(picture: Picture, thread: Thread) -> Iterator[Line]:
         (picture.lock_name(wait.lock), "strong"),
         f" ({wait.kind.value})",
         " to read" if wait.shared else "",
-        (f" for {lasting(wait.for_s, wait.at_least)}", "waiting"),
+        (f" for {lasting(wait.duration_s, wait.is_lower_bound)}", "waiting"),
         " with a timeout" if wait.timed else "",
     ]
     if holders:
@@ -62,15 +62,15 @@ def _waits(picture: Picture, thread: Thread) -> Iterator[Line]:
     yield labelled("waits for", *said)
 
 
-def does_now(picture: Picture, now: ThreadNow) -> Iterator[Line]:
+def does_now(picture: SnapshotIndex, now: ThreadActivity) -> Iterator[Line]:
     """What a thread does that waits for nothing that is told, and where."""
     yield labelled("now", (activity.doing(now, now.tid), "strong"))
     if now.stack:
         yield from stack_of(picture, now.stack, 0)
 
 
-def _waits_unseen(picture: Picture, wait: UnseenWait) -> Iterator[Line]:
-    since = f" for at least {duration(wait.for_s)}" if wait.for_s else ""
+def _waits_unseen(picture: SnapshotIndex, wait: UnobservedWait) -> Iterator[Line]:
+    since = f" for at least {duration(wait.duration_s)}" if wait.duration_s else ""
     yield labelled("waits for", (unobserved_waits.what([wait]), "strong"), (since, "waiting"))
     yield labelled(
         "", (f"the library does not see this wait; {unobserved_waits.verdict(wait)}", "dim")
@@ -78,7 +78,7 @@ def _waits_unseen(picture: Picture, wait: UnseenWait) -> Iterator[Line]:
     yield from stack_of(picture, wait.stack, 0)
 
 
-def rule_told(picture: Picture, thread: Thread) -> Iterator[Line]:
+def rule_told(picture: SnapshotIndex, thread: Thread) -> Iterator[Line]:
     """Which rule tells whether its wait is for work."""
     why = picture.snapshot.why.get(thread.tid)
     if why and thread.waiting_for is not None:
@@ -86,7 +86,7 @@ def rule_told(picture: Picture, thread: Thread) -> Iterator[Line]:
         yield labelled("", (f"{verdict}, by the rule {why}", "dim"))
 
 
-def _because(picture: Picture, thread: Thread) -> Iterator[Line]:
+def _because(picture: SnapshotIndex, thread: Thread) -> Iterator[Line]:
     """The chain from the holder to its root."""
     chain = list(picture.chain(thread.tid))
     for before, link in pairwise(chain):
@@ -103,37 +103,37 @@ def _because(picture: Picture, thread: Thread) -> Iterator[Line]:
             said += [
                 "; waits for ",
                 (picture.lock_name(link.waiting_for.lock), "waiting"),
-                f" {lasting(link.waiting_for.for_s, link.waiting_for.at_least)}",
+                f" {lasting(link.waiting_for.duration_s, link.waiting_for.is_lower_bound)}",
             ]
         yield labelled("because", *said)
     if thread.tid in picture.stuck_threads:
         yield labelled("", ("and so in a circle: a deadlock", "stuck"))
 
 
-def _holds(picture: Picture, thread: Thread) -> Iterator[Line]:
+def _holds(picture: SnapshotIndex, thread: Thread) -> Iterator[Line]:
     if not thread.holds:
         seen = picture.snapshot
         known = seen.complete and not picture.dormant and not seen.is_sampled
         yield labelled("holds", ("nothing" if known else "nothing that is known", "dim"))
-    for number, held in enumerate(islice(thread.holds, _MOST_HELD)):
+    for number, held in enumerate(islice(thread.holds, _MAX_HELD)):
         waiters = picture.locks[held.lock].waiters if held.lock in picture.locks else ()
         yield labelled(
             "" if number else "holds",
             (picture.lock_name(held.lock), "strong"),
             " to read" if held.shared else "",
             f" {held.depth + 1} deep" if held.depth else "",
-            f" for {duration(held.for_s)}" if held.for_s is not None else "",
+            f" for {duration(held.duration_s)}" if held.duration_s is not None else "",
             ", taken at " if held.site else "",
             (picture.site(held.site), "where"),
             (f"; {len(waiters)} wait" if waiters else "", "waiting"),
         )
-    if len(thread.holds) > _MOST_HELD:
-        yield labelled("", (f"and {len(thread.holds) - _MOST_HELD} more", "dim"))
+    if len(thread.holds) > _MAX_HELD:
+        yield labelled("", (f"and {len(thread.holds) - _MAX_HELD} more", "dim"))
 
 
-def _marks(picture: Picture, thread: Thread) -> Iterator[Line]:
+def _marks(picture: SnapshotIndex, thread: Thread) -> Iterator[Line]:
     """What the program said in this thread (locktop_mark), newest first."""
-    marks = [mark for mark in picture.snapshot.marks if mark.tid == thread.tid][:_MOST_MARKS]
+    marks = [mark for mark in picture.snapshot.marks if mark.tid == thread.tid][:_MAX_MARKS]
     if marks:
         yield blank()
         yield heading("Marks")
@@ -141,7 +141,7 @@ def _marks(picture: Picture, thread: Thread) -> Iterator[Line]:
         yield say((f"  {duration(mark.ago_s):>6} ago ", "dim"), mark.text)
 
 
-def _figures(picture: Picture, thread: Thread) -> Iterator[Line]:
+def _figures(picture: SnapshotIndex, thread: Thread) -> Iterator[Line]:
     waited = [f"{kind.value} {duration(s)}" for kind, s in thread.wait_s.items() if s > 0]
     sampled = picture.snapshot.is_sampled
     yield labelled("waited", ", ".join(waited) or ("never seen to" if sampled else "never"))

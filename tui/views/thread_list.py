@@ -11,7 +11,12 @@ from locktop.collector.model import CONTENTION_KINDS, Thread, ThreadState, TimeS
 from locktop.tui.views import row_groups
 from locktop.tui.views.cells import bar, count, duration, fit_right, lasting, percent
 from locktop.tui.views.shorten import fit_middle, place_in
-from locktop.tui.views.snapshot_index import LONG_WAIT_S, SOME_SHARE, Picture, only_waits_for_work
+from locktop.tui.views.snapshot_index import (
+    LONG_WAIT_S,
+    SOME_SHARE,
+    SnapshotIndex,
+    only_waits_for_work,
+)
 from locktop.tui.views.sorting import Order
 from locktop.tui.views.styled_line import Line
 from locktop.tui.views.table import Cell, Column
@@ -72,14 +77,16 @@ def _by_state(thread: Thread) -> tuple[float, ...]:
     rank, since = float(_STATE_RANK[thread.state]), 0.0
     if only_waits_for_work(thread):
         rank = 4.0
-    elif wait is not None and thread.state is ThreadState.WAITING and wait.for_s >= LONG_WAIT_S:
-        rank, since = 0.0, -wait.for_s
+    elif (
+        wait is not None and thread.state is ThreadState.WAITING and wait.duration_s >= LONG_WAIT_S
+    ):
+        rank, since = 0.0, -wait.duration_s
     elif thread.state is ThreadState.WAITING or thread.wait_share >= SOME_SHARE:
         rank = 1.0
     return (rank, since, -round(thread.wait_share, 1), -round(thread.cpu_share, 1), thread.tid)
 
 
-def mark(picture: Picture, row: ThreadRow) -> Cell:
+def mark(picture: SnapshotIndex, row: ThreadRow) -> Cell:
     """The one character before a row: ! in a deadlock, * waiting for a lock."""
     thread = threads_of(row)[0]
     if thread.tid in picture.stuck_threads:
@@ -90,7 +97,7 @@ def mark(picture: Picture, row: ThreadRow) -> Cell:
 
 
 def columns(
-    picture: Picture, is_open: Callable[[ThreadGroup], bool] = lambda _: False
+    picture: SnapshotIndex, is_open: Callable[[ThreadGroup], bool] = lambda _: False
 ) -> tuple[Column[ThreadRow], ...]:
     """All columns, in order from the left; the narrow screen drops some. ``is_open``: whether the
     threads of a group have rows of their own."""
@@ -120,7 +127,7 @@ def columns(
 
 
 def _figure(
-    picture: Picture,
+    picture: SnapshotIndex,
     title: str,
     width: int,
     text: Callable[[ThreadRow], str],
@@ -172,11 +179,11 @@ def contention_wait(thread: Thread) -> float:
     waited = sum(seconds for kind, seconds in thread.wait_s.items() if kind in CONTENTION_KINDS)
     wait = thread.waiting_for
     if wait is not None and not wait.idle and wait.kind not in CONTENTION_KINDS:
-        waited += wait.for_s
+        waited += wait.duration_s
     return waited
 
 
-def state_word(picture: Picture, thread: Thread) -> str:
+def state_word(picture: SnapshotIndex, thread: Thread) -> str:
     """What the thread does, in one word."""
     if not thread.alive:
         return "ended"
@@ -185,7 +192,7 @@ def state_word(picture: Picture, thread: Thread) -> str:
     return activity.state(thread)
 
 
-def states_word(picture: Picture, row: ThreadRow) -> str:
+def states_word(picture: SnapshotIndex, row: ThreadRow) -> str:
     """What the threads of a row do: where they differ how many wait, else how many run."""
     threads = threads_of(row)
     if isinstance(row, ThreadGroup) and len(row.states) > 1:
@@ -196,17 +203,17 @@ def states_word(picture: Picture, row: ThreadRow) -> str:
     return state_word(picture, threads[0])
 
 
-def _quiet(picture: Picture, row: ThreadRow) -> str:
+def _quiet(picture: SnapshotIndex, row: ThreadRow) -> str:
     return "dim" if picture.is_idle(row) else "text"
 
 
-def _where(picture: Picture, row: ThreadRow) -> Cell:
+def _where(picture: SnapshotIndex, row: ThreadRow) -> Cell:
     frame = picture.wait_frame(threads_of(row)[0])
     text = place_in(frame, _PLACE_WIDTH) if frame is not None else ""
     return text, "dim" if picture.is_idle(row) else "where"
 
 
-def _name(picture: Picture, row: ThreadRow, is_open: Callable[[ThreadGroup], bool]) -> Cell:
+def _name(picture: SnapshotIndex, row: ThreadRow, is_open: Callable[[ThreadGroup], bool]) -> Cell:
     style = "dim" if picture.is_idle(row) else "strong"
     if isinstance(row, ThreadGroup):
         return row_groups.label(row.name, len(row.threads), "threads", is_open(row)), style
@@ -215,12 +222,12 @@ def _name(picture: Picture, row: ThreadRow, is_open: Callable[[ThreadGroup], boo
     return inside + picture.thread_name(row.tid), "stuck" if stuck else style
 
 
-def _state(picture: Picture, row: ThreadRow) -> Cell:
+def _state(picture: SnapshotIndex, row: ThreadRow) -> Cell:
     state = threads_of(row)[0].state
     return states_word(picture, row), "dim" if picture.is_idle(row) else _STATE_STYLE[state]
 
 
-def _waits_for(picture: Picture, row: ThreadRow) -> Cell:
+def _waits_for(picture: SnapshotIndex, row: ThreadRow) -> Cell:
     wait = threads_of(row)[0].waiting_for
     if wait is None:
         return _unseen(picture, row), "text"
@@ -230,23 +237,27 @@ def _waits_for(picture: Picture, row: ThreadRow) -> Cell:
     return name, "dim" if picture.is_idle(row) else "strong"
 
 
-def _unseen(picture: Picture, row: ThreadRow) -> str:
+def _unseen(picture: SnapshotIndex, row: ThreadRow) -> str:
     """What is waited for where the library does not see it; of a group only if that is one."""
-    waits = {picture.unseen.get(thread.tid) for thread in threads_of(row)}
+    waits = {picture.unobserved_waits.get(thread.tid) for thread in threads_of(row)}
     types = {wait.type if wait is not None else None for wait in waits}
     type_ = types.pop()
     return "" if types or type_ is None else f"unseen: {type_ or 'futex'}"
 
 
-def _since(picture: Picture, row: ThreadRow) -> str:
+def _since(picture: SnapshotIndex, row: ThreadRow) -> str:
     thread = threads_of(row)[0]
     if thread.waiting_for is not None:
-        return lasting(thread.waiting_for.for_s, thread.waiting_for.at_least)
-    unseen = picture.unseen.get(thread.tid) if _unseen(picture, row) else None
-    return lasting(unseen.for_s, at_least=True) if unseen is not None and unseen.for_s else ""
+        return lasting(thread.waiting_for.duration_s, thread.waiting_for.is_lower_bound)
+    unobserved = picture.unobserved_waits.get(thread.tid) if _unseen(picture, row) else None
+    return (
+        lasting(unobserved.duration_s, is_lower_bound=True)
+        if unobserved is not None and unobserved.duration_s
+        else ""
+    )
 
 
-def _held_by(picture: Picture, row: ThreadRow) -> Cell:
+def _held_by(picture: SnapshotIndex, row: ThreadRow) -> Cell:
     wait = threads_of(row)[0].waiting_for
     if wait is None:
         return "", "text"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from locktop.tui.views.styled_line import Line, wrap
-from locktop.tui.widgets.scroll_panel import Sheet
+from locktop.tui.widgets.scroll_panel import ScrollPanel
 from locktop.tui.widgets.strip_cache import PLAIN
 
 #: Where the second line of a wrapped one begins.
 _INDENT = 11
 
 
-class Details(Sheet):
+class Details(ScrollPanel):
     """Shows lines; a new subject starts at its top."""
 
     def __init__(self, *, id: str) -> None:
@@ -21,11 +21,11 @@ class Details(Sheet):
         self._subject: object = None
 
     def count(self) -> int:
-        """See Sheet."""
+        """See ScrollPanel."""
         return len(self._lines)
 
     def content_line(self, number: int) -> tuple[Line, int]:
-        """See Sheet."""
+        """See ScrollPanel."""
         return self._lines[number], PLAIN
 
     def show(self, subject: object, lines: Iterable[Line]) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from locktop.tui.views.styled_line import Line, cut
-from locktop.tui.widgets.strip_cache import PLAIN, Painting
+from locktop.tui.widgets.strip_cache import PLAIN, StripCache
 
 
-class FewLines(Painting, can_focus=False):
+class FixedLines(StripCache, can_focus=False):
     """Shows the lines it was given, cut at its width; its height is their number."""
 
     def __init__(self, *, id: str) -> None:
@@ -21,5 +21,5 @@ class FewLines(Painting, can_focus=False):
         self.paint_changes()
 
     def line_at(self, y: int) -> tuple[Line, int]:
-        """See Painting."""
+        """See StripCache."""
         return (self.lines[y] if y < len(self.lines) else (), PLAIN)

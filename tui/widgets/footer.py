@@ -5,10 +5,10 @@ from __future__ import annotations
 from textual.timer import Timer
 
 from locktop.tui.views.styled_line import Line, wrap
-from locktop.tui.widgets.fixed_lines import FewLines
+from locktop.tui.widgets.fixed_lines import FixedLines
 
 
-class Foot(FewLines):
+class Footer(FixedLines):
     """Covers nothing: what takes more than a line makes it higher."""
 
     def __init__(self) -> None:

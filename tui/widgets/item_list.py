@@ -9,11 +9,11 @@ from textual import events
 from textual.message import Message
 
 from locktop.tui.views.styled_line import Line
-from locktop.tui.widgets.scroll_panel import Sheet
+from locktop.tui.widgets.scroll_panel import ScrollPanel
 from locktop.tui.widgets.strip_cache import CURSOR, CURSOR_ELSEWHERE, PLAIN
 
 
-class ItemList(Sheet):
+class ItemList(ScrollPanel):
     """Shows ids in the order it is given them; formats only the rows that can be seen."""
 
     class Moved(Message):
@@ -52,11 +52,11 @@ class ItemList(Sheet):
         return self._ids[self.top : self.top + self.page]
 
     def count(self) -> int:
-        """See Sheet."""
+        """See ScrollPanel."""
         return len(self._ids)
 
     def content_line(self, number: int) -> tuple[Line, int]:
-        """See Sheet."""
+        """See ScrollPanel."""
         mark = PLAIN
         if number == self._cursor:
             mark = CURSOR if self.has_focus else CURSOR_ELSEWHERE

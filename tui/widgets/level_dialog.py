@@ -16,7 +16,7 @@ from locktop.tui.levels import LEVELS, NAMES, Level
 from locktop.tui.views.cells import fit_right
 from locktop.tui.views.styled_line import say
 from locktop.tui.views.table import Column, lay_out
-from locktop.tui.widgets.fixed_lines import FewLines
+from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.item_list import ItemList
 
 _COLUMNS: tuple[Column[Level], ...] = (
@@ -33,7 +33,7 @@ _NOTES = (
 )
 
 
-class LevelScreen(ModalScreen[str | None]):
+class LevelDialog(ModalScreen[str | None]):
     """Gives the name of the level that was chosen, None if none was."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -52,7 +52,7 @@ class LevelScreen(ModalScreen[str | None]):
         """The levels, and what their figures mean."""
         with Vertical(id="level"):
             yield ItemList(id="levels")
-            yield FewLines(id="level-notes")
+            yield FixedLines(id="level-notes")
 
     def on_mount(self) -> None:
         """The cursor is on the level that there is."""
@@ -74,7 +74,7 @@ class LevelScreen(ModalScreen[str | None]):
         self._list.show(range(len(LEVELS)), lambda number: table.line(LEVELS[number]))
         self._list.scroll_line(0)
         self._list.move(0)  # into sight
-        self.query_one("#level-notes", FewLines).show(_NOTES)
+        self.query_one("#level-notes", FixedLines).show(_NOTES)
 
     def action_choose(self) -> None:
         """Take the level under the cursor."""

@@ -10,9 +10,9 @@ from textual.widgets import Input
 
 from locktop.tui.views.styled_line import say
 from locktop.tui.widgets.filter import Filter
-from locktop.tui.widgets.footer import Foot
+from locktop.tui.widgets.footer import Footer
 from locktop.tui.widgets.item_list import ItemList
-from locktop.tui.widgets.scroll_panel import Sheet
+from locktop.tui.widgets.scroll_panel import ScrollPanel
 
 
 class ListScreen(Screen[None]):
@@ -20,7 +20,7 @@ class ListScreen(Screen[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.foot = Foot()
+        self.foot = Footer()
         self.filter = Filter(self.list_in_use, self._want)
         self.wanted = ""  # the words of the filter
 
@@ -34,7 +34,7 @@ class ListScreen(Screen[None]):
         """The list that a filter is for."""
         raise NotImplementedError
 
-    def sheet_in_use(self) -> Sheet:
+    def sheet_in_use(self) -> ScrollPanel:
         """What the keys move."""
         return self.list_in_use()
 

@@ -7,13 +7,13 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 
 from locktop.tui.views.styled_line import Line, cut, line_text, merge, say
-from locktop.tui.widgets.strip_cache import PLAIN, Painting
+from locktop.tui.widgets.strip_cache import PLAIN, StripCache
 
 #: The height that scrolls grows in steps of so many lines.
 _HEIGHT_STEP = 16
 
 
-class Sheet(Painting, ScrollView, can_focus=True, inherit_bindings=False):
+class ScrollPanel(StripCache, ScrollView, can_focus=True, inherit_bindings=False):
     """The base of the lists and of the details."""
 
     def __init__(self, *, id: str) -> None:
@@ -84,7 +84,7 @@ class Sheet(Painting, ScrollView, can_focus=True, inherit_bindings=False):
             self.scroll_line(number - self.page + 1)
 
     def line_at(self, y: int) -> tuple[Line, int]:
-        """See Painting."""
+        """See StripCache."""
         if y == 0:
             return self._title_line(), PLAIN
         if y < self.heads:

@@ -20,7 +20,7 @@ _KEPT_STRIPS = 2048
 PLAIN, CURSOR, CURSOR_ELSEWHERE = 0, 1, 2
 
 
-class Painting(Widget):
+class StripCache(Widget):
     """A widget of a ListScreen that paints lines and sends again only those that changed."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:

@@ -8,14 +8,14 @@ from msgspec.structs import replace
 
 from locktop.collector.analysis import time_split
 from locktop.collector.analysis.idle import rules
-from locktop.collector.analysis.idle.futex_types import LockTypes
+from locktop.collector.analysis.idle.futex_types import FutexTypes
 from locktop.collector.analysis.idle.rules import Rule, Rules
 from locktop.collector.analysis.lock_classes import LockClass
-from locktop.collector.analysis.semaphore_uses import LockUse
+from locktop.collector.analysis.semaphore_uses import SemaphoreUses
 from locktop.collector.model import (
     CONTENTION_KINDS,
+    BlockReason,
     Frame,
-    How,
     Kind,
     Lock,
     Snapshot,
@@ -58,11 +58,11 @@ class Classifier:
     def __init__(self, rules: Rules | None = None) -> None:
         """Without ``rules`` those that come with locktop."""
         self._rules = rules or Rules()
-        self._types = LockTypes(self._rules)
+        self._types = FutexTypes(self._rules)
         self._candidates: dict[tuple[Kind, int], tuple[Sequence[Frame], tuple[Rule, ...]]] = {}
         self._locks: dict[int, tuple[Lock, Lock]] = {}  # as they came, as they left
         self._stacks: Mapping[int, tuple[Frame, ...]] = {}
-        self._use = LockUse()
+        self._use = SemaphoreUses()
         self._as_locks: frozenset[int] = frozenset()
 
     def told(self, snapshot: Snapshot) -> Snapshot:
@@ -102,7 +102,7 @@ class Classifier:
         return replace(snapshot, threads=tuple(threads), locks=tuple(locks), why=why)
 
     @property
-    def asks_for_another_look(self) -> bool:
+    def asks_for_another_scan(self) -> bool:
         """Whether the next look may tell what waits of this one are."""
         return self._use.is_new
 
@@ -206,7 +206,7 @@ def _got(snapshot: Snapshot) -> frozenset[int]:
     """The ids of semaphores that are locks because a circle that is certain goes over them."""
     certain = [found for found in snapshot.deadlocks if found.certain]
     edges = [edge for found in certain for edge in found.cycle]
-    return frozenset(edge.waits_for for edge in edges if edge.how is How.GOT)
+    return frozenset(edge.waits_for for edge in edges if edge.how is BlockReason.GOT)
 
 
 def _stuck(snapshot: Snapshot) -> set[int]:
@@ -224,7 +224,7 @@ def _told(thread: Thread, wait: Wait, idle: bool, interval_s: float) -> Thread:
         now = thread.state
     if wait.idle is idle:
         return thread if now is thread.state else replace(thread, state=now)
-    moved = min(wait.for_s / interval_s, 1.0) if interval_s and thread.alive else 0.0
+    moved = min(wait.duration_s / interval_s, 1.0) if interval_s and thread.alive else 0.0
     share = thread.wait_share if idle else thread.idle_share
     moved = min(moved, share)
     time = time_split.reclassified(thread.time, moved / share if share else 0.0, idle)

@@ -20,7 +20,7 @@ _LIBC = ("libc.so.", "libc-2.", "libpthread")
 _SYSCALL = "syscall"
 
 
-class LockTypes:
+class FutexTypes:
     """Tells them, look after look: what a lock was told to be it is still when nobody waits."""
 
     def __init__(self, rules: Rules) -> None:

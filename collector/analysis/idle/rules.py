@@ -24,7 +24,7 @@ _FOR_ALL = "for-all"
 _VERDICTS = {"idle": True, "contended": False, _NEITHER: False}
 _REASON = " -- "
 #: Functions are looked at again when so many are known.
-_MOST_KEPT = 100_000
+_MAX_KEPT = 100_000
 
 _Found = Callable[[str], object]
 
@@ -204,7 +204,7 @@ class Rules:
         key = frame.function, frame.file, frame.module
         bits = self._bits.get(key)
         if bits is None:
-            if len(self._bits) >= _MOST_KEPT:
+            if len(self._bits) >= _MAX_KEPT:
                 self._bits.clear()
             bits = self._bits[key] = sum(
                 1 << number

@@ -13,11 +13,11 @@ from locktop.collector.analysis.deadlock_report import DeadlockReport, LockName,
 from locktop.collector.format import deadlock as words
 from locktop.collector.format.source_location import place
 from locktop.collector.format.units import lasting
-from locktop.collector.model import How
+from locktop.collector.model import BlockReason
 from locktop.collector.sanitize import clean
 
 #: More threads behind one circle make no drawing that anybody reads.
-_MOST_BEHIND = 30
+_MAX_BEHIND = 30
 #: Characters of a line on a drawing: the names of templates have thousands.
 _LONGEST = 80
 
@@ -67,7 +67,7 @@ def graph(reports: Iterable[DeadlockReport]) -> Graph:
             _add(nodes, _thread(member.tid, member.name, Part.CIRCLE))
         for member in report.circle:
             _add(nodes, _lock(member.waits_for))
-            if member.how is How.ABANDONED and member.held_by:
+            if member.how is BlockReason.ABANDONED and member.held_by:
                 name = report.names.get(member.held_by, "")
                 _add(nodes, _thread(member.held_by, name, Part.BEHIND, "has ended"))
             arrows |= dict.fromkeys(_arrows(member))
@@ -93,24 +93,26 @@ def _arrows(member: Member) -> tuple[Arrow, ...]:
     thread, lock = f"thread_{member.tid}", f"lock_{member.waits_for.id}"
     at = place(member.at) if member.at is not None else ""
     taken = words.taken_at(member)
-    waits = Arrow(thread, lock, _lines(f"waits {lasting(member.for_s, member.at_least)}", at))
+    waits = Arrow(
+        thread, lock, _lines(f"waits {lasting(member.duration_s, member.is_lower_bound)}", at)
+    )
     has = Arrow(lock, f"thread_{member.held_by}", _lines(words.SHORTLY[member.how], taken))
     return (waits, has) if member.held_by else (waits,)
 
 
 def _add_behind(report: DeadlockReport, nodes: dict[str, Node], arrows: dict[Arrow, None]) -> None:
-    for follower in report.behind[:_MOST_BEHIND]:
+    for follower in report.behind[:_MAX_BEHIND]:
         node = _thread(follower.tid, follower.name, Part.BEHIND)
         _add(nodes, node)
         if follower.waits_for is not None:
             lock = _lock(follower.waits_for)
             _add(nodes, lock)
-            waits = f"waits {lasting(follower.for_s, follower.at_least)}"
+            waits = f"waits {lasting(follower.duration_s, follower.is_lower_bound)}"
             arrows[Arrow(node.key, lock.key, _lines(waits))] = None
             for tid in follower.holders:
                 if f"thread_{tid}" in nodes:
                     arrows[Arrow(lock.key, f"thread_{tid}", _lines("held by"))] = None
-    left_out = len(report.behind) - _MOST_BEHIND
+    left_out = len(report.behind) - _MAX_BEHIND
     if left_out > 0:
         key = f"more_{report.circle[0].tid}"
         _add(nodes, Node(key, Part.BEHIND, (f"{left_out} threads more behind",)))

@@ -10,7 +10,7 @@ from locktop.collector.export.graph.deadlock_graph import Node, Part, graph
 
 #: What means nothing to Mermaid, Markdown or HTML within quotes; the rest goes by its number.
 _PLAIN = frozenset(string.ascii_letters + string.digits + " _.,:/+-=?")
-_LOOKS = (
+_SCANS = (
     "  classDef circle fill:#f8d7da,stroke:#842029",
     "  classDef behind stroke-dasharray:4",
     "  classDef lock fill:#ffffff",
@@ -25,7 +25,7 @@ def render(reports: Iterable[DeadlockReport]) -> str:
         lines.append(f"  none[{quoted([found.title])}]")
     lines += [f"  {_node(node)}" for node in found.nodes]
     lines += [f"  {arrow.start} -->|{quoted(arrow.lines)}| {arrow.end}" for arrow in found.arrows]
-    return "\n".join([*lines, *_LOOKS]) + "\n"
+    return "\n".join([*lines, *_SCANS]) + "\n"
 
 
 def _node(node: Node) -> str:

@@ -14,7 +14,7 @@ from locktop.collector.sanitize import clean
 SMALLEST = 0.005
 #: A figure, at the right of its column.
 _FIGURE = 13
-_LEAST_NAME = 20
+_MIN_NAME = 20
 
 
 def render_tree(profile: Profile, weight: Weight, idle: bool, width: int = 100) -> str:
@@ -144,10 +144,10 @@ class _Page:
         mine = None if node.step.part is Part.LOCK else mine
         alone = "" if mine is None else f"({self._figure(mine)})" if of_idle else self._figure(mine)
         before = f"{part:>8}{value:>{_FIGURE}}{alone:>{_FIGURE}}  "
-        room = max(_LEAST_NAME, self._width - len(before) - len(mark))
+        room = max(_MIN_NAME, self._width - len(before) - len(mark))
         # However deep it is, there is room for a name.
-        inward = "  " * min(indent, (room - _LEAST_NAME) // 2) + mark
-        return before + inward + clean(self._said(node), max(_LEAST_NAME, room - len(inward)))
+        inward = "  " * min(indent, (room - _MIN_NAME) // 2) + mark
+        return before + inward + clean(self._said(node), max(_MIN_NAME, room - len(inward)))
 
     def _said(self, node: Node | Wing | Butterfly) -> str:
         said = named(node.step, node.place)

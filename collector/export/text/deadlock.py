@@ -9,8 +9,8 @@ from locktop.collector.format import deadlock as words
 from locktop.collector.format.source_location import place
 from locktop.collector.format.units import lasting
 
-_MOST_BEHIND = 20
-_MOST_FRAMES = 30
+_MAX_BEHIND = 20
+_MAX_FRAMES = 30
 
 
 def lines(report: DeadlockReport) -> Iterator[str]:
@@ -33,12 +33,18 @@ def lines(report: DeadlockReport) -> Iterator[str]:
 
 def _member(report: DeadlockReport, member: Member) -> Iterator[str]:
     at = f", in {place(member.at)}" if member.at is not None else ""
-    for_s = f" for {lasting(member.for_s, member.at_least)}" if member.for_s else ""
+    duration_s = (
+        f" for {lasting(member.duration_s, member.is_lower_bound)}" if member.duration_s else ""
+    )
     yield (
         f"  {words.thread(report, member.tid)} waits for"
-        f" {words.waits_for(report, member)}{for_s}{at}"
+        f" {words.waits_for(report, member)}{duration_s}{at}"
     )
-    parts = words.whose(report, member), words.taken_at(member), words.holder_now(report, member)
+    parts = (
+        words.whose(report, member),
+        words.taken_at(member),
+        words.holder_activity(report, member),
+    )
     whose = ", ".join(filter(None, parts))
     if whose:
         yield f"    {whose}"
@@ -48,17 +54,17 @@ def _member(report: DeadlockReport, member: Member) -> Iterator[str]:
 
 
 def _stack(member: Member) -> Iterator[str]:
-    for number, frame in enumerate(member.stack[:_MOST_FRAMES]):
+    for number, frame in enumerate(member.stack[:_MAX_FRAMES]):
         yield f"      {number} {place(frame)}{' (inlined)' * frame.inlined}"
-    if len(member.stack) > _MOST_FRAMES:
-        yield f"      and {len(member.stack) - _MOST_FRAMES} frames more"
+    if len(member.stack) > _MAX_FRAMES:
+        yield f"      and {len(member.stack) - _MAX_FRAMES} frames more"
 
 
 def _followers(report: DeadlockReport) -> Iterator[str]:
     groups = words.alike(report)
-    for group in groups[:_MOST_BEHIND]:
+    for group in groups[:_MAX_BEHIND]:
         at = f", in {place(group[0].at)}" if group[0].at is not None else ""
         yield f"    {' '.join(words.followers(report, group))}{at}"
-    left = sum(map(len, groups[_MOST_BEHIND:]))
+    left = sum(map(len, groups[_MAX_BEHIND:]))
     if left:
         yield f"    and {left} more"

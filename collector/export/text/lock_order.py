@@ -10,8 +10,8 @@ from locktop.collector.format.source_location import place
 from locktop.collector.model import Confidence, OrderCycle, OrderEdge, Snapshot
 from locktop.collector.sanitize import clean
 
-_MOST_CYCLES = 10
-_MOST_FRAMES = 30
+_MAX_CYCLES = 10
+_MAX_FRAMES = 30
 _LONGEST = 1000
 
 
@@ -39,10 +39,10 @@ def lines(snapshot: Snapshot) -> Iterator[str]:
     if found or left_out:
         yield f"POTENTIAL DEADLOCKS, {lock_order.NEED_NOT}"
     names = _Names(snapshot)
-    for cycle in found[:_MOST_CYCLES]:
+    for cycle in found[:_MAX_CYCLES]:
         yield from _cycle(snapshot, names, cycle)
-    if len(found) > _MOST_CYCLES:
-        yield f"  and {len(found) - _MOST_CYCLES} more"
+    if len(found) > _MAX_CYCLES:
+        yield f"  and {len(found) - _MAX_CYCLES} more"
     for sentence in left_out:
         yield f"  {sentence}"
 
@@ -52,10 +52,10 @@ def _cycle(snapshot: Snapshot, names: _Names, cycle: OrderCycle) -> Iterator[str
     for edge in cycle.edges:
         yield f"    {names.edge(edge)}"
         frames = snapshot.stacks.get(edge.stack, ())
-        for frame in frames[:_MOST_FRAMES]:
+        for frame in frames[:_MAX_FRAMES]:
             yield f"        {place(frame)}{' (inlined)' * frame.inlined}"
-        if len(frames) > _MOST_FRAMES:
-            yield f"        and {len(frames) - _MOST_FRAMES} frames more"
+        if len(frames) > _MAX_FRAMES:
+            yield f"        and {len(frames) - _MAX_FRAMES} frames more"
         if edge.site in snapshot.sites:
             where = place(snapshot.sites[edge.site])
             yield f"      {names.lock(edge.from_)} was taken in {where}"

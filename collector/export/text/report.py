@@ -30,19 +30,19 @@ from locktop.collector.model import (
 )
 
 _Row = Lock | LockClass
-_MOST_LOCKS = 20
-_MOST_THREADS = 50
-_MOST_FRAMES = 30
-_MOST_TIDS = 8
-_MOST_MARKS = 20
+_MAX_LOCKS = 20
+_MAX_THREADS = 50
+_MAX_FRAMES = 30
+_MAX_TIDS = 8
+_MAX_MARKS = 20
 #: Of where the waits were: of so many locks, so many stacks each.
-_MOST_PLACES = (5, 3)
+_MAX_PLACES = (5, 3)
 #: Of the wait for the lock that is waited for most: where those with less were says nothing.
 _WORTH_A_STACK = 0.001
-_MOST_BLAMED = 3
-_MOST_MISUSES = 10
-_MOST_PATTERNS = 10
-_MOST_HOLDERS = 5
+_MAX_BLAMED = 3
+_MAX_MISUSES = 10
+_MAX_PATTERNS = 10
+_MAX_HOLDERS = 5
 _HEADINGS = ("wait", "waited", "max wait", "taken", "held", "kind", "lock")
 _NO_WAIT_SEEN = "LOCKS: no wait for a mutex or rwlock was seen"
 #: Of an interval; the longest wait is known of the whole time only.
@@ -113,7 +113,7 @@ class _Page:
             f" {units.duration(self._span_s)}"
         )
         yield self._counts()
-        if snapshot.unseen_waiters:
+        if snapshot.unobserved_waiters:
             yield self._unseen()
         if snapshot.ended:
             yield "the process has ended; this is the last that was seen of it"
@@ -135,10 +135,10 @@ class _Page:
         return f", {_counted(lost, 'record')} overwritten (counted all the same)" if lost else ""
 
     def _unseen(self) -> str:
-        unseen = self._snapshot.unseen_waiters
-        verb = "waits" if len(unseen) == 1 else "wait"
-        where = "below" if self._snapshot.unseen else "the notes"
-        return f"{self._threads_named(unseen)} {verb} for something that is not seen: see {where}"
+        waiters = self._snapshot.unobserved_waiters
+        verb = "waits" if len(waiters) == 1 else "wait"
+        where = "below" if self._snapshot.unobserved_waits else "the notes"
+        return f"{self._threads_named(waiters)} {verb} for something that is not seen: see {where}"
 
     # ---- locks ----
 
@@ -169,7 +169,7 @@ class _Page:
         waited = [lock for lock in self._snapshot.locks if lock.wait_s or lock.contended]
         contended = self._folded(lock for lock in waited if not lock.idle)
         contended.sort(key=lambda row: -self._contention_s(row))
-        return contended[:_MOST_LOCKS]
+        return contended[:_MAX_LOCKS]
 
     def _folded(self, locks: Iterable[Lock]) -> list[_Row]:
         """Each class once, in the place of its first lock."""
@@ -239,7 +239,7 @@ class _Page:
         return ", ".join(parts)
 
     def _holder_does(self, lock: Lock) -> Iterator[str]:
-        now = lock.holder_now
+        now = lock.holder_activity
         doing = activity.doing(now, now.tid) if now is not None else ""
         if now is not None and doing:
             who = f"thread {now.tid} is " if len(lock.holders) > 1 else "which is now "
@@ -263,7 +263,7 @@ class _Page:
     def _places(self) -> Iterator[str]:
         """Where the waits were that are over: with these a page tells of code even where nobody
         happens to wait when it is made."""
-        most_locks, most_stacks = _MOST_PLACES
+        most_locks, most_stacks = _MAX_PLACES
         headed = False
         rows = self._worth_showing()[:most_locks]
         least_s = max(map(self._contention_s, rows), default=0.0) * _WORTH_A_STACK
@@ -286,7 +286,7 @@ class _Page:
         """Who had it while others waited: the most to blame."""
         blamed = self._blame_of(row)
         whole = sum(wait_s for _, wait_s in blamed)
-        for number, (blame, wait_s) in enumerate(blamed[:_MOST_BLAMED]):
+        for number, (blame, wait_s) in enumerate(blamed[:_MAX_BLAMED]):
             if number == 0:
                 yield f"    {self._named(row)} was held meanwhile by"
             taken = self._snapshot.sites.get(blame.site)
@@ -305,11 +305,11 @@ class _Page:
         told = [
             (lock, now)
             for lock in self._snapshot.locks
-            if (now := lock.holder_now) is not None and now.stack in stacks
+            if (now := lock.holder_activity) is not None and now.stack in stacks
         ]
         if told:
             yield from ("", "HOLDERS NOW, of locks that others wait for")
-        for lock, now in told[:_MOST_HOLDERS]:
+        for lock, now in told[:_MAX_HOLDERS]:
             has = f"  {self._thread(now.tid)} has {self._lock(lock.id)}"
             yield f"{has} and is {activity.doing(now, now.tid)}"
             if now.stack_age_s:
@@ -321,7 +321,7 @@ class _Page:
         if isinstance(row, LockClass) or not blame_chains.is_chained(row, self._locks):
             return
         yield "    and at the ends of the chains by"
-        for root in blame_chains.roots(row, self._locks)[:_MOST_BLAMED]:
+        for root in blame_chains.roots(row, self._locks)[:_MAX_BLAMED]:
             who = Blame(root.tid, root.site, root.wait_s)
             taken = self._snapshot.sites.get(root.site)
             yield (
@@ -374,24 +374,24 @@ class _Page:
         found = self._snapshot.patterns
         if found:
             yield from ("", "WHAT IT LOOKS LIKE")
-        for pattern in found[:_MOST_PATTERNS]:
+        for pattern in found[:_MAX_PATTERNS]:
             at = f" at {self._lock(pattern.lock)}" if pattern.lock else ""
             yield f"  {pattern.name.words}{at}: {pattern.evidence}"
             yield f"    {pattern.advice}"
-        if len(found) > _MOST_PATTERNS:
-            yield f"  and {len(found) - _MOST_PATTERNS} more"
+        if len(found) > _MAX_PATTERNS:
+            yield f"  and {len(found) - _MAX_PATTERNS} more"
 
     # ---- misuse ----
 
     def _misuses(self) -> Iterator[str]:
         if self._snapshot.misuses:
             yield from ("", "AGAINST THE RULES OF PTHREADS")
-        for misuse in self._snapshot.misuses[:_MOST_MISUSES]:
+        for misuse in self._snapshot.misuses[:_MAX_MISUSES]:
             said = misuse_sentence(misuse, self._thread, self._lock)
             yield f"  {self._lock(misuse.lock)}: {said}"
             yield from self._stack(misuse.stack, "      ")
-        if len(self._snapshot.misuses) > _MOST_MISUSES:
-            yield f"  and {len(self._snapshot.misuses) - _MOST_MISUSES} more"
+        if len(self._snapshot.misuses) > _MAX_MISUSES:
+            yield f"  and {len(self._snapshot.misuses) - _MAX_MISUSES} more"
 
     # ---- semaphores and conditions ----
 
@@ -409,19 +409,21 @@ class _Page:
             " and how often this process signalled them"
         )
         headings = _SIGNAL_HEADINGS if self._before is None else _SIGNAL_HEADINGS_OF_AN_INTERVAL
-        yield from _table(headings, [self._signal_row(lock) for lock in waited[:_MOST_LOCKS]])
-        if len(waited) > _MOST_LOCKS:
-            yield f"  and {len(waited) - _MOST_LOCKS} more"
+        yield from _table(headings, [self._signal_row(lock) for lock in waited[:_MAX_LOCKS]])
+        if len(waited) > _MAX_LOCKS:
+            yield f"  and {len(waited) - _MAX_LOCKS} more"
 
     def _signal_row(self, lock: _Row) -> tuple[str, ...]:
         threads = (self._threads.get(tid) for tid in lock.waiters)
         waits = [thread.waiting_for for thread in threads if thread and thread.waiting_for]
-        longest = max(waits, key=lambda wait: wait.for_s, default=None)
+        longest = max(waits, key=lambda wait: wait.duration_s, default=None)
         count = f", {_counted(len(lock.locks), 'lock')}" if isinstance(lock, LockClass) else ""
         since_start = () if self._before is None else (str(lock.signals),)
         return (
             str(len(lock.waiters)),
-            "-" if longest is None else f"{'>' * longest.at_least}{units.duration(longest.for_s)}",
+            "-"
+            if longest is None
+            else f"{'>' * longest.is_lower_bound}{units.duration(longest.duration_s)}",
             f"{self._figures(lock)['signals']:.0f}",
             *since_start,
             str(lock.kind),
@@ -440,7 +442,7 @@ class _Page:
             for group in self._groups
             if group.wait and (not group.wait.idle or self._is_wanted(group.first))
         ]
-        yield from self._waits(f"THREADS WAITING {self._now}, longest first", waiting, _MOST_FRAMES)
+        yield from self._waits(f"THREADS WAITING {self._now}, longest first", waiting, _MAX_FRAMES)
 
     def _idle_threads(self) -> Iterator[str]:
         idle = [(group, group.wait) for group in self._groups if group.wait and group.wait.idle]
@@ -449,12 +451,12 @@ class _Page:
     def _waits(
         self, heading: str, waiting: list[tuple[ThreadGroup, Wait]], most_frames: int
     ) -> Iterator[str]:
-        waiting.sort(key=lambda entry: -entry[1].for_s)
+        waiting.sort(key=lambda entry: -entry[1].duration_s)
         if waiting:
             yield from ("", heading)
-        for group, wait in waiting[:_MOST_THREADS]:
+        for group, wait in waiting[:_MAX_THREADS]:
             yield from self._waiting_group(group, wait, most_frames)
-        left = sum(len(group.threads) for group, _ in waiting[_MOST_THREADS:])
+        left = sum(len(group.threads) for group, _ in waiting[_MAX_THREADS:])
         if left:
             yield f"  and {left} more"
 
@@ -480,17 +482,18 @@ class _Page:
         """Those that wait for the same in the same place are told once, with all that they are."""
         many = len(group.threads) > 1
         who = self._many_threads(group) if many else self._thread(group.first.tid)
-        longest = "up to " if many and not wait.at_least else ""
+        longest = "up to " if many and not wait.is_lower_bound else ""
         named = self._lock(group.lock) if group.lock else f"one {wait.kind} each"
         if group.lock_name and not group.lock:
             named = f"{_with_kind_of(wait.kind, group.lock_name)}, one lock each"
         held = f", held by {self._holders(wait)}" if wait.holders else ""
-        yield f"  {who} for {longest}{units.lasting(wait.for_s, wait.at_least)}: {named}{held}"
+        lasts = units.lasting(wait.duration_s, wait.is_lower_bound)
+        yield f"  {who} for {longest}{lasts}: {named}{held}"
         yield from self._stack(wait.stack, "      ", most_frames)
 
     def _many_threads(self, group: ThreadGroup) -> str:
-        tids = ", ".join(map(str, group.tids[:_MOST_TIDS]))
-        more = len(group.tids) - _MOST_TIDS
+        tids = ", ".join(map(str, group.tids[:_MAX_TIDS]))
+        more = len(group.tids) - _MAX_TIDS
         listed = f"{tids} and {more} more" if more > 0 else tids
         return f"{len(group.tids)} threads ({group.name}: {listed})"
 
@@ -502,21 +505,21 @@ class _Page:
         taken = next((held for held in holds if held.lock == wait.lock), None)
         if taken is None:
             return named
-        since = f" for {units.duration(taken.for_s)}" if taken.for_s is not None else ""
+        since = f" for {units.duration(taken.duration_s)}" if taken.duration_s is not None else ""
         frame = self._snapshot.sites.get(taken.site)
         where = f", taken at {spot(frame)}" if frame else ""
         own = holder.waiting_for if holder else None
         itself = ""
         if own is not None:
-            lasts = units.lasting(own.for_s, own.at_least)
+            lasts = units.lasting(own.duration_s, own.is_lower_bound)
             itself = f", itself waiting for {self._lock(own.lock)} for {lasts}"
         return f"{named}{since}{where}{itself}"
 
-    def _stack(self, stack: int, indent: str, most: int = _MOST_FRAMES) -> Iterator[str]:
+    def _stack(self, stack: int, indent: str, most: int = _MAX_FRAMES) -> Iterator[str]:
         yield from self._frames(self._snapshot.stacks.get(stack, ()), indent, most)
 
     def _frames(
-        self, frames: Sequence[Frame], indent: str = "      ", most: int = _MOST_FRAMES
+        self, frames: Sequence[Frame], indent: str = "      ", most: int = _MAX_FRAMES
     ) -> Iterator[str]:
         for frame in frames[:most]:
             yield indent + place(frame) + (" (inlined)" if frame.inlined else "")
@@ -527,7 +530,7 @@ class _Page:
         """What the program said of itself; the newest last, as in a log."""
         if self._snapshot.marks:
             yield from ("", "MARKS")
-        for mark in reversed(self._snapshot.marks[:_MOST_MARKS]):
+        for mark in reversed(self._snapshot.marks[:_MAX_MARKS]):
             yield f"  {units.duration(mark.ago_s)} ago, {self._thread(mark.tid)}: {mark.text}"
 
     # ---- names ----

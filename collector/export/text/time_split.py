@@ -22,7 +22,7 @@ WHY_UNKNOWN = {
     "disk": "the kernel does not count waits for disks (sysctl kernel.task_delayacct=1 makes it,"
     " for threads that begin later)",
 }
-_MOST_THREADS = 15
+_MAX_THREADS = 15
 #: A thread that does less beside waiting for work is not told of.
 _SOMETHING = 0.01
 
@@ -33,7 +33,7 @@ def lines(threads: Iterable[Thread], span_s: str, name: Callable[[int], str]) ->
     told = [(thread.time, thread) for thread in threads if thread.time is not None]
     busy = [(time, thread) for time, thread in told if _busy(time) + time.other >= _SOMETHING]
     busy.sort(key=lambda one: (-round(_busy(one[0]), 2), -one[0].cpu, one[1].tid))
-    shown = [one for one in busy if _busy(one[0]) >= _SOMETHING][:_MOST_THREADS]
+    shown = [one for one in busy if _busy(one[0]) >= _SOMETHING][:_MAX_THREADS]
     if not shown:
         return
     yield f"WHERE THE TIME OF THREADS WENT in the last {span_s}, the busiest first"

@@ -30,14 +30,14 @@ def held_at_fork(
     found = []
     for thread in threads:
         wait = thread.waiting_for
-        if wait is None or wait.kind not in _OWNED or wait.pshared or wait.for_s < _SETTLED_S:
+        if wait is None or wait.kind not in _OWNED or wait.pshared or wait.duration_s < _SETTLED_S:
             continue
         owner, lock = wait.holder_seen, locks.get(wait.lock)
         if not owner or owner in living or lock is None or lock.foreign_releases:
             continue
         if _is_thread_of_parent(pid, forked_from, owner):
             kind = MisuseKind.HELD_AT_FORK
-            found.append(Misuse(kind, wait.lock, thread.tid, owner, wait.stack, 1, wait.for_s))
+            found.append(Misuse(kind, wait.lock, thread.tid, owner, wait.stack, 1, wait.duration_s))
     return tuple(found)
 
 

@@ -10,10 +10,10 @@ from locktop.collector.sources.probes.python_stacks import FIRST_ID
 
 #: A lock's id, the id of the native stack, the return address of the waiting call.
 _Key = tuple[int, int, int]
-_MOST_KEPT = 1 << 16
+_MAX_KEPT = 1 << 16
 
 
-class Judged:
+class IdleCache:
     """The verdicts, by lock and place. Where waits at one place are told apart by something else
     (their thread, what Python runs), there is none."""
 
@@ -23,7 +23,7 @@ class Judged:
     def learn(self, snapshot: Snapshot, named: bool) -> None:
         """Take over what ``snapshot`` tells; ``named``: all names are known in it. What is known
         already follows what any look tells: whether a semaphore is a lock shows in time."""
-        if len(self._idle) > _MOST_KEPT:
+        if len(self._idle) > _MAX_KEPT:
             self._idle.clear()
         seen: dict[_Key, set[bool]] = {}
         for wait in _ruled(snapshot):

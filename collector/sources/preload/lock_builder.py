@@ -20,7 +20,7 @@ from locktop.collector.sources.preload.stack_table import StackFrames
 from locktop.collector.symbols.lock_naming import LockNames
 from locktop.collector.symbols.resolver import Resolver
 
-_MOST_STACKS_OF_A_LOCK = 64
+_MAX_STACKS_OF_A_LOCK = 64
 _RECURSIVE = 1  # PTHREAD_MUTEX_RECURSIVE, in the low bits of a mutex's kind
 _TYPE_MASK = 3
 #: Bits of a mutex's kind (glibc, nptl/pthreadP.h): robust, PTHREAD_PRIO_INHERIT.
@@ -30,7 +30,7 @@ _FREED_AT_EXIT = 16 | 32
 _WRITERS_FIRST = 2
 
 
-class LockPicture:
+class LockBuilder:
     """Builds the model's locks, look after look."""
 
     def __init__(
@@ -163,7 +163,7 @@ class LockPicture:
             for stack, (count, ticks) in by_stack.items()
         ]
         found.sort(key=lambda entry: (-entry.wait_s, -entry.count, entry.stack))
-        return tuple(found[:_MOST_STACKS_OF_A_LOCK])
+        return tuple(found[:_MAX_STACKS_OF_A_LOCK])
 
     def _blame(
         self,

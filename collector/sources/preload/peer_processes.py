@@ -32,7 +32,7 @@ _ADDRESS: int = (1 << _KIND_SHIFT) - 1
 _LASTING_S = 0.5
 _EVERY_S = 10.0
 #: Servers have hundreds of processes that wait for one lock.
-_MOST_PEERS = 8
+_MAX_PEERS = 8
 #: Beyond the numbers of this process's locks.
 _FIRST_ID = 1 << 40
 
@@ -46,7 +46,7 @@ class Place(NamedTuple):
     offset: int
 
 
-class Neighbours:
+class PeerProcesses:
     """Those of one process, look after look."""
 
     def __init__(self, target: Target) -> None:
@@ -69,7 +69,7 @@ class Neighbours:
         if time.monotonic() - self._found_at > _EVERY_S:
             self.close()
             found_peers = _peers(self._target.pid, {place[1:3] for place in places}, _owners(own))
-            self._peers = list(islice(found_peers, _MOST_PEERS))
+            self._peers = list(islice(found_peers, _MAX_PEERS))
             self._found_at = time.monotonic()
         found: list[Thread] = []
         self.handed_over = False
@@ -95,7 +95,7 @@ def _waits_for_others(thread: Thread) -> bool:
         and wait.pshared
         and not wait.timed
         and wait.kind in _KINDS.values()
-        and wait.for_s > _LASTING_S
+        and wait.duration_s > _LASTING_S
     )
 
 
@@ -220,7 +220,7 @@ class _Peer:
         return Wait(
             lock=lock,
             kind=kind,
-            for_s=self._clock.seconds(raw.now - wait.since),
+            duration_s=self._clock.seconds(raw.now - wait.since),
             holders=(),
             stack=0,
             site=0,

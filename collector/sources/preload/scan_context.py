@@ -24,7 +24,7 @@ _OWNED_BY_NOBODY = frozenset({_SEM, lib.LT_KIND_COND, lib.LT_KIND_BARRIER})
 
 
 @dataclass(slots=True)
-class Around:
+class ScanContext:
     """One look: its threads by tid, what goes on at each lock, the tasks that the kernel shows."""
 
     threads: Mapping[int, RawThread]

@@ -14,19 +14,19 @@ from locktop.collector.shm.lock_names import GivenNames
 from locktop.collector.shm.misuse_log import Misuses
 from locktop.collector.shm.reader import RawThread, Reader
 from locktop.collector.shm.segment import SharedMemory
-from locktop.collector.sources.preload.idle_cache import Judged
-from locktop.collector.sources.preload.lock_builder import LockPicture
+from locktop.collector.sources.preload.idle_cache import IdleCache
+from locktop.collector.sources.preload.lock_builder import LockBuilder
 from locktop.collector.sources.preload.lock_orders import LockOrders
 from locktop.collector.sources.preload.stack_table import StackFrames
-from locktop.collector.sources.preload.thread_builder import ThreadPicture
+from locktop.collector.sources.preload.thread_builder import ThreadBuilder
 from locktop.collector.sources.probes import native_stacks
-from locktop.collector.sources.probes.native_stacks import OutsideStacks
+from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.probes.python_stacks import PythonStacks, Waits
 from locktop.collector.symbols.python.frame_reader import PythonReader
 from locktop.collector.symbols.resolver import Resolver
 
 
-class PreloadFile:
+class Session:
     """What belongs to one file."""
 
     def __init__(self, pid: int, memory: SharedMemory, stop_threads: bool) -> None:
@@ -39,7 +39,7 @@ class PreloadFile:
         self.recorder = FlightRecorder(memory)
         self.resolver = resolver = Resolver(pid)
         self.frames = StackFrames(memory, resolver)
-        self.outside = OutsideStacks(pid, resolver, stop_threads)
+        self.native_stacks = NativeStacks(pid, resolver, stop_threads)
         self.python = PythonStacks(PythonReader(pid), self._native)
         self.waits: Waits = {}  # of the last look
         self.newest: Mapping[int, RawThread] = {}  # of it too
@@ -47,9 +47,9 @@ class PreloadFile:
         self.misuses = Misuses(memory, self.clock)
         self.orders = LockOrders(memory, resolver)
         self.rows: dict[int, LockRow] = {}  # of the last look
-        self.judged = Judged()
-        self.threads = ThreadPicture(self.clock)
-        self.locks = LockPicture(self.clock, resolver, self.given, self._merged)
+        self.idle_cache = IdleCache()
+        self.threads = ThreadBuilder(self.clock)
+        self.locks = LockBuilder(self.clock, resolver, self.given, self._merged)
         self.claim = control.Claim(memory, self.clock)
         self.asleep: frozenset[tuple[int, int]] = frozenset()  # stuck waits: tid, seq
         self.seen_alive = 0  # ticks
@@ -57,7 +57,7 @@ class PreloadFile:
     def _native(self, stack: int) -> tuple[Frame, ...]:
         """Of either kind."""
         if stack >= native_stacks.FIRST_ID:
-            return self.outside.frames(stack)
+            return self.native_stacks.frames(stack)
         return self.frames.of(stack)
 
     def keep_waits(self, newest: Mapping[int, RawThread]) -> None:

@@ -48,15 +48,15 @@ from locktop.collector.sources.preload import (
     wait_poll,
 )
 from locktop.collector.sources.preload.lock_state import forget_former_owners, locks_now
-from locktop.collector.sources.preload.session import PreloadFile
-from locktop.collector.sources.preload.unobserved_waits import BlindSpot
-from locktop.collector.sources.probes.followed_thread import CloserLook
+from locktop.collector.sources.preload.session import Session
+from locktop.collector.sources.preload.unobserved_waits import UnobservedWaitProbe
+from locktop.collector.sources.probes.followed_thread import FollowedThread
 from locktop.collector.sources.probes.holder_activity import Holders
 
 #: Of one look, for the flight recorder: counters never wait for it.
 _EVENTS_BUDGET_S = 0.02
 #: A program just executed loads the library and makes its file before anything else.
-_LOOKS_AFTER_EXEC = 5
+_SCANS_AFTER_EXEC = 5
 _AFTER_EXEC_S = 0.02
 _DORMANT = (
     "the library is dormant: nothing is counted, and who waits and who holds is not known, until"
@@ -77,13 +77,13 @@ _STOPPED = {
 }
 #: After a first look that is to tell all, where others tell more; of these at most so many.
 _BETWEEN_S = 0.25
-_MOST_MORE = 3
+_MAX_MORE = 3
 _NAMES_S = 30.0
 #: For the stacks of holders.
 _STACKS_S, _STACKS_OF_ALL_S = 0.01, 2.0
 #: For those of threads that wait unseen, of which nothing else is known.
 _STACKS_UNSEEN_S = 2.0
-_MOST_ROUNDS = 6  # a name that leads to another one, and that to a third, ...
+_MAX_ROUNDS = 6  # a name that leads to another one, and that to a third, ...
 #: For names that the last look at an ended process asks for: nobody looks again.
 _LAST_NAMES_S = 1.0
 _NOTES = {
@@ -107,23 +107,23 @@ class PreloadSource:
         self._rules = rules
         self._target = find_process(pid)
         memory = discover.open_memory(self._target)
-        self._file = PreloadFile(pid, memory, stop_threads)
+        self._file = Session(pid, memory, stop_threads)
         self._tasks = Tasks(pid, self._target.own_pid)
         self._followed: Collection[int] | None = None
-        self._holders, self._blind_spot = self._asking()
-        self._closer = CloserLook(pid, self._tasks)
-        self._neighbours = peer_processes.Neighbours(self._target)
+        self._holders, self._unobserved_probe = self._asking()
+        self._followed_thread = FollowedThread(pid, self._tasks)
+        self._peers = peer_processes.PeerProcesses(self._target)
         self._process = ProcessFigures(self._target)
         self._exe = self._executable()
         self._host = clean(socket.gethostname())
         self._last: Snapshot | None = None
-        self._looked_at = 0.0
+        self._scanned_at = 0.0
         self._stopped = False
         self._unseen: dict[int, int] = {}  # in the last look: see BlindSpot.ask()
         self._hurried = False
         self._busy = threading.Lock()  # levels are set by another thread
 
-    def _asking(self) -> tuple[Holders, BlindSpot]:
+    def _asking(self) -> tuple[Holders, UnobservedWaitProbe]:
         """What asks the kernel about threads of the program that runs now. Also tells its waits
         apart anew."""
         pid, file = self._target.pid, self._file
@@ -135,23 +135,25 @@ class PreloadSource:
             got = [(tid, lock.id) for tid, lock in asked if lock.kind is Kind.SEM]
             return having | file.reader.got(got) if got else having
 
-        holders = Holders(pid, self._tasks, file.outside, file.python, holds)
+        holders = Holders(pid, self._tasks, file.native_stacks, file.python, holds)
         holders.follow(self._followed)
-        return holders, BlindSpot(pid, self._tasks, file.outside, file.resolver, self._classifier)
+        return holders, UnobservedWaitProbe(
+            pid, self._tasks, file.native_stacks, file.resolver, self._classifier
+        )
 
     def close(self) -> None:
         """Let go of the process; a claim on it lapses by itself."""
         self._file.close()
-        self._closer.close()
+        self._followed_thread.close()
         self._tasks.close()
-        self._neighbours.close()
+        self._peers.close()
 
-    def look(self, resolve: bool = False) -> Snapshot:
+    def scan(self, resolve: bool = False) -> Snapshot:
         """See Source."""
         with self._busy:
             told = self._told(resolve)
-            for _ in range(_MOST_MORE if resolve and self._last is None else 0):
-                if told.ended or not self._asks_for_another_look():
+            for _ in range(_MAX_MORE if resolve and self._last is None else 0):
+                if told.ended or not self._asks_for_another_scan():
                     break
                 time.sleep(_BETWEEN_S)
                 told = self._told(resolve)
@@ -159,18 +161,18 @@ class PreloadSource:
                 told = self._with_sleepers(told, resolve)
             # Of a process that is stopped nothing can be said: nobody holds a lock for long.
             found = () if self._stopped else patterns(told)
-            self._file.judged.learn(told, resolve and not self._hurried)
+            self._file.idle_cache.learn(told, resolve and not self._hurried)
             self._last = replace(told, patterns=found)
             return self._last
 
-    def _asks_for_another_look(self) -> bool:
+    def _asks_for_another_scan(self) -> bool:
         return (
-            self._classifier.asks_for_another_look or self._file.python.asks_for_another_look
+            self._classifier.asks_for_another_scan or self._file.python.asks_for_another_scan
         ) and not self._hurried
 
     def _told(self, resolve: bool) -> Snapshot:
         with gc_pause.not_collected():
-            snapshot = self._looked(resolve)
+            snapshot = self._scanned(resolve)
         told = self._classifier.told(self._resolved(snapshot) if resolve else snapshot)
         return semaphore_ownership.told(told, self._uses)
 
@@ -186,7 +188,7 @@ class PreloadSource:
             file.memory.refresh()
             if file.memory.size < file.header.limit:
                 return None
-            return wait_poll.read(file.reader.threads, file.clock, file.judged)
+            return wait_poll.read(file.reader.threads, file.clock, file.idle_cache)
 
     def hurry(self) -> None:
         """See Source."""
@@ -195,7 +197,7 @@ class PreloadSource:
 
     def follow(self, tid: int, locks: Collection[int] | None = None) -> None:
         """See Source."""
-        self._closer.follow(tid)
+        self._followed_thread.follow(tid)
         self._followed = locks
         self._holders.follow(locks)
 
@@ -209,21 +211,21 @@ class PreloadSource:
                 raise LocktopError(f"cannot set the level: {left.notes[-1]}")
             return control.set_level(self._file.memory, name)
 
-    def _looked(self, resolve: bool) -> Snapshot:
+    def _scanned(self, resolve: bool) -> Snapshot:
         if self._last is not None and self._last.ended:
             return self._last
         state = self._state()
         if not state:
-            return self._last_look()
+            return self._last_scan()
         left = self._follow_exec()
-        return left if left is not None else self._look(state, resolve)
+        return left if left is not None else self._scan(state, resolve)
 
-    def _last_look(self) -> Snapshot:
+    def _last_scan(self) -> Snapshot:
         """The process has ended; what it wrote can still be read (see ``ending``). Where that
         fails, the picture of the look before."""
         self._file.resolver.keep_maps()
         try:
-            return self._resolved(self._look("", resolve=True), _LAST_NAMES_S)
+            return self._resolved(self._scan("", resolve=True), _LAST_NAMES_S)
         except LocktopError as error:
             if self._last is None:
                 raise
@@ -267,8 +269,8 @@ class PreloadSource:
             memory.close()
             return None
         self._file.close()
-        self._file = PreloadFile(self._target.pid, memory, self._stop_threads)
-        self._holders, self._blind_spot = self._asking()
+        self._file = Session(self._target.pid, memory, self._stop_threads)
+        self._holders, self._unobserved_probe = self._asking()
         if self._hurried:
             self._file.hurry()
         self._exe = exe
@@ -277,7 +279,7 @@ class PreloadSource:
 
     def _file_after_exec(self) -> SharedMemory | None:
         """Return the file of the program that runs now, which may take a moment to make it."""
-        for _ in range(_LOOKS_AFTER_EXEC):
+        for _ in range(_SCANS_AFTER_EXEC):
             try:
                 return discover.open_memory(self._target)
             except LocktopError:
@@ -296,7 +298,7 @@ class PreloadSource:
 
     # ---- one look ----
 
-    def _look(self, state: str, resolve: bool) -> Snapshot:
+    def _scan(self, state: str, resolve: bool) -> Snapshot:
         """``state``: see _state()."""
         file, ended = self._file, not state
         file.memory.refresh()
@@ -334,8 +336,8 @@ class PreloadSource:
             note = _STOPPED[state].format(pid=self._target.pid)
             snapshot = replace(snapshot, notes=(*snapshot.notes, note))
         if not ended:
-            snapshot = self._looked_closely(snapshot, resolve)
-        snapshot = file.python.shown(snapshot, {**self._closer.sleeps, **file.waits})
+            snapshot = self._scanned_closely(snapshot, resolve)
+        snapshot = file.python.shown(snapshot, {**self._followed_thread.sleeps, **file.waits})
         if file.python.learned:  # of a wait that may be over by the next look
             locks = file.locks.renamed(snapshot.locks, file.frames)
             snapshot = replace(snapshot, locks=locks)
@@ -348,13 +350,13 @@ class PreloadSource:
         self._unseen = {tid: tasks[tid].runs for tid in waiters}
         return unobserved_waiters.told(snapshot, waiters)
 
-    def _looked_closely(self, snapshot: Snapshot, resolve: bool) -> Snapshot:
-        outside = self._file.outside
-        outside.begin(_STACKS_OF_ALL_S if resolve else _STACKS_S)
-        threads = self._closer.told(snapshot.threads, resolve, outside)
+    def _scanned_closely(self, snapshot: Snapshot, resolve: bool) -> Snapshot:
+        native_stacks = self._file.native_stacks
+        native_stacks.begin(_STACKS_OF_ALL_S if resolve else _STACKS_S)
+        threads = self._followed_thread.told(snapshot.threads, resolve, native_stacks)
         if threads is snapshot.threads:
             return snapshot
-        stacks = {stack: outside.frames(stack) for stack in self._closer.stacks}
+        stacks = {stack: native_stacks.frames(stack) for stack in self._followed_thread.stacks}
         return replace(snapshot, threads=threads, stacks={**snapshot.stacks, **stacks})
 
     def _read_tasks(self, reading: Reading, ended: bool) -> tuple[dict[int, Task], float]:
@@ -378,8 +380,8 @@ class PreloadSource:
         threads are read once more at once: only what both looks show is one. A process that has
         ended cannot be asked; what it said before still holds."""
         file, by_id = self._file, {lock.id: lock for lock in locks}
-        beside = () if ended else self._neighbours.threads(threads, by_id)
-        handed_over = reading.handed_over or self._neighbours.handed_over
+        beside = () if ended else self._peers.threads(threads, by_id)
+        handed_over = reading.handed_over or self._peers.handed_over
         doubt = deadlocks.HANDED_OVER if handed_over else ""
         complete = control.counts_from_the_start(reading.control)
         first = wait_for_graph.waits((*threads, *beside), by_id, complete)
@@ -397,7 +399,7 @@ class PreloadSource:
         awake |= {tid for tid in suspects.ended if states[tid]}
         suspects = wait_for_graph.without(suspects, _elsewhere(doing, threads))
         again = file.threads.waiting_threads(file.reader.read_threads(), tasks)
-        beside = self._neighbours.threads(again, by_id)
+        beside = self._peers.threads(again, by_id)
         file.asleep = frozenset((tid, first.stops[tid].seq) for tid in asleep - awake)
         now = wait_for_graph.waits((*again, *beside), by_id, complete)
         return peer_processes.told(deadlocks.confirmed(suspects, now, awake, doubt), beside)
@@ -423,8 +425,8 @@ class PreloadSource:
             event_builder.event(raw, reading.now, file.clock) for raw in file.recorder.newest
         ]
         seen = tuple(event for event in recorded if event is not None)
-        interval_s = time.monotonic() - self._looked_at if self._looked_at else 0.0
-        self._looked_at = time.monotonic()
+        interval_s = time.monotonic() - self._scanned_at if self._scanned_at else 0.0
+        self._scanned_at = time.monotonic()
         main = tasks.get(self._target.own_pid)
         misuses = (
             *file.misuses.read(reading.now),
@@ -441,7 +443,7 @@ class PreloadSource:
             source="preload",
             duration_s=file.clock.seconds(reading.now - reading.header.clock0_ticks),
             interval_s=interval_s,
-            process=self._process.look(main.name if main else self._target.comm),
+            process=self._process.scan(main.name if main else self._target.comm),
             threads=threads,
             locks=locks,
             deadlocks=deadlocks,
@@ -522,25 +524,27 @@ class PreloadSource:
 
     def _with_sleepers(self, snapshot: Snapshot, resolve: bool) -> Snapshot:
         """With what the holders of contended locks do now, and those that wait unseen."""
-        self._file.outside.keep_only(self._tasks.living)
-        self._file.outside.begin(_STACKS_OF_ALL_S if resolve else _STACKS_S)
+        self._file.native_stacks.keep_only(self._tasks.living)
+        self._file.native_stacks.begin(_STACKS_OF_ALL_S if resolve else _STACKS_S)
         locks = self._holders.told(snapshot, resolve)
-        self._closer.beside = self._holders.in_python
+        self._followed_thread.beside = self._holders.in_python
         # They have time of their own. The first picture does not wait for what stacks need.
-        self._file.outside.begin(_STACKS_UNSEEN_S if resolve else _STACKS_S)
-        self._blind_spot.ask(self._unseen if resolve or self._last is not None else {})
-        stacks = self._holders.stacks() | self._blind_spot.stacks()  # asks for their names
+        self._file.native_stacks.begin(_STACKS_UNSEEN_S if resolve else _STACKS_S)
+        self._unobserved_probe.ask(self._unseen if resolve or self._last is not None else {})
+        stacks = self._holders.stacks() | self._unobserved_probe.stacks()  # asks for their names
         if resolve:
             self._file.resolver.wait(_NAMES_S)
-            stacks = self._holders.stacks() | self._blind_spot.stacks()
+            stacks = self._holders.stacks() | self._unobserved_probe.stacks()
         stacks = {**snapshot.stacks, **stacks}
         notes = *snapshot.notes, *self._holders.notes()
-        return self._blind_spot.told(replace(snapshot, locks=locks, stacks=stacks, notes=notes))
+        return self._unobserved_probe.told(
+            replace(snapshot, locks=locks, stacks=stacks, notes=notes)
+        )
 
     def _resolved(self, snapshot: Snapshot, patience_s: float = _NAMES_S) -> Snapshot:
         """Wait for names, and for those that only follow from them (a lock's from a stack's)."""
         file = self._file
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             file.resolver.wait(patience_s)
             known = file.resolver.version
             locks = file.locks.renamed(snapshot.locks, file.frames)
@@ -563,8 +567,8 @@ class PreloadSource:
         if not snapshot.ended:
             snapshot = file.python.resolved(
                 snapshot,
-                {**self._closer.sleeps, **file.waits},
-                lambda: {**self._closer.still_asleep(), **file.read_waits()},
+                {**self._followed_thread.sleeps, **file.waits},
+                lambda: {**self._followed_thread.still_asleep(), **file.read_waits()},
             )
             locks = file.locks.renamed(snapshot.locks, file.frames)
             snapshot = replace(snapshot, locks=locks)

@@ -21,7 +21,7 @@ from locktop.collector.shm.kinds import BY_NUMBER, KINDS, kind_of
 from locktop.collector.shm.layout import HeldEntry, WaitBlock
 from locktop.collector.shm.reader import RawThread
 from locktop.collector.sources.preload.lock_state import NOBODY, LockNow, locks_now, presumed
-from locktop.collector.sources.preload.scan_context import Around, has_signalled
+from locktop.collector.sources.preload.scan_context import ScanContext, has_signalled
 from locktop.collector.sources.probes.time_accounting import ThreadTimes
 
 _of_contention = itemgetter(*(n for n, kind in KINDS.items() if kind in CONTENTION_KINDS))
@@ -64,7 +64,7 @@ class _Totals:
     spin_s: float  # of contention_s, by waiters that never sleep
 
 
-class ThreadPicture:
+class ThreadBuilder:
     """Builds the model's threads, look after look."""
 
     def __init__(self, clock: Clock) -> None:
@@ -84,12 +84,12 @@ class ThreadPicture:
         """Return the threads in order of tid. ``tasks_at_s`` is when the tasks were read;
         ``counts``: whether the library counts waits (it does not while it is dormant)."""
         totals: dict[ThreadKey, _Totals] = {}
-        around = Around(raws, now, tasks)
+        context = ScanContext(raws, now, tasks)
         self._times.begin(tasks_at_s)
         threads = []
         for tid in sorted(raws.keys() | tasks.keys()):
             raw, task = raws.get(tid), tasks.get(tid)
-            threads.append(self._thread(tid, raw, task, around, totals, counts))
+            threads.append(self._thread(tid, raw, task, context, totals, counts))
         self._totals = totals
         return tuple(threads)
 
@@ -98,28 +98,28 @@ class ThreadPicture:
         tid: int,
         raw: RawThread | None,
         task: Task | None,
-        around: Around,
+        context: ScanContext,
         totals: dict[ThreadKey, _Totals],
         counts: bool,
     ) -> Thread:
         key = (tid, raw.block.birth if raw else 0)
         before = self._totals.get(key)
         if before is not None and task is not None and task is before.task:
-            again = self._still_waits(key, before, raw, task, around, counts)
+            again = self._still_waits(key, before, raw, task, context, counts)
             if again is not None:
                 before.thread, totals[key] = again, before
                 return again
         counted = before.counted if before else _NOTHING
         if counted.raw is not raw:
             counted = self._counted(raw)
-        wait = self._wait(raw, around) if raw and task else None
+        wait = self._wait(raw, context) if raw and task else None
         wait_s, contention_s, idle_s = counted.wait_s, counted.contention_s, counted.idle_s
         if wait is not None:
-            wait_s = {**wait_s, wait.kind: wait_s.get(wait.kind, 0.0) + wait.for_s}
+            wait_s = {**wait_s, wait.kind: wait_s.get(wait.kind, 0.0) + wait.duration_s}
             if wait.kind in CONTENTION_KINDS:
-                contention_s += wait.for_s
+                contention_s += wait.duration_s
             else:
-                idle_s += wait.for_s
+                idle_s += wait.duration_s
         spin_s = wait_s.get(Kind.SPIN, 0.0)
         cpu_s = task.cpu_s if task else before.thread.cpu_s if before else 0.0
         now = raw.now if raw else 0
@@ -131,7 +131,7 @@ class ThreadPicture:
             idle = rates.share(idle_s - before.idle_s, interval_s)
             asleep = rates.share(waited_s - spun_s, interval_s) if spun_s else contended
         time = self._times.of(key, task, asleep, idle, counts and raw is not None)
-        uses, signals = _done(counted, around)
+        uses, signals = _done(counted, context)
         thread = Thread(
             tid=tid,
             name=self._name(key, raw, task),
@@ -159,7 +159,7 @@ class ThreadPicture:
         before: _Totals,
         raw: RawThread | None,
         task: Task,
-        around: Around,
+        context: ScanContext,
         counts: bool,
     ) -> Thread | None:
         """The thread if it has slept on since the look before: then little but times differs. Most
@@ -168,20 +168,20 @@ class ThreadPicture:
         was = last.waiting_for
         if raw is None or raw is not counted.raw or was is None or raw.wait is None:
             return None
-        for_s = self._clock.seconds(raw.now - raw.wait.since)
+        duration_s = self._clock.seconds(raw.now - raw.wait.since)
         kind, contends = was.kind, was.kind in CONTENTION_KINDS
-        known = self._known_holders(raw, raw.wait, around) if contends else ()
-        awaits = around.awaited(raw.wait) if kind is Kind.JOIN else 0
-        wait = replace(was, for_s=for_s, holders=known, awaits=awaits)
-        share = rates.share(for_s - was.for_s, self._clock.seconds(raw.now - before.now))
+        known = self._known_holders(raw, raw.wait, context) if contends else ()
+        awaits = context.awaited(raw.wait) if kind is Kind.JOIN else 0
+        wait = replace(was, duration_s=duration_s, holders=known, awaits=awaits)
+        share = rates.share(duration_s - was.duration_s, self._clock.seconds(raw.now - before.now))
         contended, idle = (share, 0.0) if contends else (0.0, share)
         before.now = raw.now
-        before.contention_s = counted.contention_s + (for_s if contends else 0.0)
-        before.idle_s = counted.idle_s + (0.0 if contends else for_s)
+        before.contention_s = counted.contention_s + (duration_s if contends else 0.0)
+        before.idle_s = counted.idle_s + (0.0 if contends else duration_s)
         time = self._times.of(key, task, contended, idle, counts)
         cpu_share = time.cpu if time else 0.0
-        uses, signals = _done(counted, around)
-        wait_s = {**counted.wait_s, kind: counted.wait_s.get(kind, 0.0) + for_s}
+        uses, signals = _done(counted, context)
+        wait_s = {**counted.wait_s, kind: counted.wait_s.get(kind, 0.0) + duration_s}
         holds = self._holds(raw) if raw.held else ()
         return replace(
             last,
@@ -204,12 +204,12 @@ class ThreadPicture:
         self, raws: Mapping[int, RawThread], tasks: Mapping[int, Task]
     ) -> tuple[Thread, ...]:
         """Return all threads with their waits and what they hold and use, and nothing else."""
-        around = Around(raws, locks_now(raws.values(), tasks), tasks)
+        context = ScanContext(raws, locks_now(raws.values(), tasks), tasks)
         found = []
         for tid in raws.keys() | tasks.keys():
             raw = raws.get(tid)
-            wait = self._wait(raw, around) if raw else None
-            uses, signals = _done(self._counted(raw), around)
+            wait = self._wait(raw, context) if raw else None
+            uses, signals = _done(self._counted(raw), context)
             found.append(
                 Thread(
                     tid=tid,
@@ -254,7 +254,7 @@ class ThreadPicture:
         self._names[key] = name
         return name
 
-    def _wait(self, raw: RawThread, around: Around) -> Wait | None:
+    def _wait(self, raw: RawThread, context: ScanContext) -> Wait | None:
         wait = raw.wait
         kind = kind_of(wait.key) if wait else None
         if wait is None or kind is None:
@@ -262,8 +262,8 @@ class ThreadPicture:
         return Wait(
             lock=wait.lock,
             kind=kind,
-            for_s=self._clock.seconds(raw.now - wait.since),
-            holders=self._known_holders(raw, wait, around) if kind in CONTENTION_KINDS else (),
+            duration_s=self._clock.seconds(raw.now - wait.since),
+            holders=self._known_holders(raw, wait, context) if kind in CONTENTION_KINDS else (),
             stack=wait.stack,
             site=wait.site,
             seq=wait.seq,
@@ -271,18 +271,20 @@ class ThreadPicture:
             shared=bool(wait.flags & _WAIT_SHARED),
             holder_seen=wait.holder,
             pshared=bool(wait.flags & _WAIT_PSHARED),
-            awaits=around.awaited(wait),
+            awaits=context.awaited(wait),
             parties=wait.parties if kind is Kind.BARRIER else 0,
             idle=kind not in CONTENTION_KINDS,
         )
 
-    def _known_holders(self, raw: RawThread, wait: WaitBlock, around: Around) -> tuple[int, ...]:
+    def _known_holders(
+        self, raw: RawThread, wait: WaitBlock, context: ScanContext
+    ) -> tuple[int, ...]:
         if not wait.lock:  # it stands for many
             return ()
-        known = around.holders(wait.lock)
+        known = context.holders(wait.lock)
         if known:
             return known
-        published = around.locks.get(wait.lock, NOBODY).published
+        published = context.locks.get(wait.lock, NOBODY).published
         return tuple(presumed(published, raw.now - wait.since, self._clock))
 
     def _holds(self, raw: RawThread | None) -> tuple[Held, ...]:
@@ -294,14 +296,14 @@ class ThreadPicture:
         return Held(
             lock=entry.lock,
             site=entry.site,
-            for_s=self._clock.seconds(raw.now - entry.since) if entry.since else None,
+            duration_s=self._clock.seconds(raw.now - entry.since) if entry.since else None,
             depth=entry.depth,
             shared=bool(entry.flags & _HELD_SHARED),
         )
 
 
-def _done(counted: _Counted, around: Around) -> tuple[tuple[Use, ...] | None, bool]:
+def _done(counted: _Counted, context: ScanContext) -> tuple[tuple[Use, ...] | None, bool]:
     """See Thread.uses and Thread.signals: of no use where nobody waits for what nobody owns."""
-    if counted.raw is None or not around.of_nobody:
+    if counted.raw is None or not context.of_nobody:
         return (), False
-    return around.uses(counted.raw, counted.uses) if counted.uses else (), counted.signals
+    return context.uses(counted.raw, counted.uses) if counted.uses else (), counted.signals

@@ -15,7 +15,7 @@ from locktop.collector.shm.reader import RawThread, Reader
 from locktop.collector.shm.segment import SharedMemory
 
 #: Threads asked in one look, some 10 us each. Those whose wait is known are not asked.
-_MOST_ASKED = 64
+_MAX_ASKED = 64
 _SEQ_AND_KEY = struct.Struct("=I4xQ")  # the head of struct lt_wait
 
 _NOTE = (
@@ -37,7 +37,7 @@ def waiters(
 
     ``found`` and ``newest`` are what the kernel and the library said in this look.
     """
-    asked = [tid for tid in sorted(found) if _may_wait(found[tid], newest.get(tid))][:_MOST_ASKED]
+    asked = [tid for tid in sorted(found) if _may_wait(found[tid], newest.get(tid))][:_MAX_ASKED]
     blocks = {tid: newest[tid] for tid in asked if tid in newest}
     before = {tid: _published(raw, memory) for tid, raw in blocks.items()}
     inside = [tid for tid in asked if tasks.sleeps_in(tid).startswith("futex")]
@@ -61,7 +61,7 @@ def told(snapshot: Snapshot, waiters: tuple[int, ...]) -> Snapshot:
     )
     # A dormant library sees no wait at all, which is said already.
     notes = snapshot.notes if snapshot.level == "dormant" else (*snapshot.notes, _NOTE)
-    return replace(snapshot, threads=threads, unseen_waiters=waiters, notes=notes)
+    return replace(snapshot, threads=threads, unobserved_waiters=waiters, notes=notes)
 
 
 def _may_wait(task: Task, raw: RawThread | None) -> bool:

@@ -12,13 +12,13 @@ from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import Rule
 from locktop.collector.linux import futex
 from locktop.collector.linux.threads import Tasks
-from locktop.collector.model import Frame, Snapshot, Thread, ThreadState, UnseenWait
-from locktop.collector.sources.probes.native_stacks import OutsideStacks
+from locktop.collector.model import Frame, Snapshot, Thread, ThreadState, UnobservedWait
+from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.symbols.resolver import Resolver
 
 #: Threads that are asked in one look, some 50 us each, and the time that a new stack takes.
-_MOST_ASKED = 32
-_MOST_KEPT = 1000
+_MAX_ASKED = 32
+_MAX_KEPT = 1000
 _STATES = {True: ThreadState.IDLE, False: ThreadState.WAITING, None: ThreadState.OTHER}
 
 
@@ -29,7 +29,7 @@ class _Sleep(NamedTuple):
     stack: int
 
 
-class BlindSpot:
+class UnobservedWaitProbe:
     """Asks about these waits, look after look: how long one has lasted is known only from the looks
     that found it there."""
 
@@ -37,7 +37,7 @@ class BlindSpot:
         self,
         pid: int,
         tasks: Tasks,
-        stacks: OutsideStacks,
+        stacks: NativeStacks,
         resolver: Resolver,
         rules: Classifier,
     ) -> None:
@@ -47,7 +47,7 @@ class BlindSpot:
         self._resolver = resolver
         self._rules = rules
         self._sleeps: dict[int, _Sleep] = {}  # by tid
-        self._waits: list[UnseenWait] = []
+        self._waits: list[UnobservedWait] = []
         #: By stack and name of the thread: the frames as they were named, and what they tell.
         self._places: dict[tuple[int, str], tuple[tuple[Frame, ...], str, Rule | None]] = {}
 
@@ -58,24 +58,24 @@ class BlindSpot:
         before, self._sleeps = self._sleeps, {}
         self._waits = [
             wait
-            for tid, count in sorted(runs.items())[:_MOST_ASKED]
+            for tid, count in sorted(runs.items())[:_MAX_ASKED]
             if (wait := self._wait(tid, count, before.get(tid))) is not None
         ]
 
-    def _wait(self, tid: int, runs: int, known: _Sleep | None) -> UnseenWait | None:
+    def _wait(self, tid: int, runs: int, known: _Sleep | None) -> UnobservedWait | None:
         """None where it is another sleep by now: perhaps one that the library sees."""
         try:
             if known is None or known.runs != runs or not known.stack:
                 known = self._asked(tid, runs, known)
         except PermissionError:
-            return UnseenWait(tid)
+            return UnobservedWait(tid)
         except OSError:
             return None  # it ended meanwhile
         if known is None:
             return None
         self._sleeps[tid] = known
-        for_s = time.monotonic() - known.since
-        return UnseenWait(tid, known.address, "", for_s, known.stack)
+        duration_s = time.monotonic() - known.since
+        return UnobservedWait(tid, known.address, "", duration_s, known.stack)
 
     def _asked(self, tid: int, runs: int, known: _Sleep | None) -> _Sleep | None:
         call = self._tasks.call(tid)
@@ -103,14 +103,14 @@ class BlindSpot:
             return snapshot
         stacks = snapshot.stacks
         threads = {thread.tid: thread for thread in snapshot.threads}
-        unseen = tuple(
+        unobserved_waits = tuple(
             self._named(wait, stacks.get(wait.stack, ()), threads.get(wait.tid))
             for wait in self._waits
         )
-        states = {wait.tid: _STATES[wait.idle] for wait in unseen}
+        states = {wait.tid: _STATES[wait.idle] for wait in unobserved_waits}
         return replace(
             snapshot,
-            unseen=unseen,
+            unobserved_waits=unobserved_waits,
             threads=tuple(
                 replace(thread, state=states[thread.tid]) if thread.tid in states else thread
                 for thread in snapshot.threads
@@ -118,12 +118,12 @@ class BlindSpot:
         )
 
     def _named(
-        self, wait: UnseenWait, frames: tuple[Frame, ...], thread: Thread | None
-    ) -> UnseenWait:
+        self, wait: UnobservedWait, frames: tuple[Frame, ...], thread: Thread | None
+    ) -> UnobservedWait:
         stack, name = wait.stack, thread.name if thread is not None else ""
         known = self._places.get((stack, name))
         if known is None or known[0] is not frames:
-            if len(self._places) >= _MOST_KEPT:
+            if len(self._places) >= _MAX_KEPT:
                 self._places.clear()
             known = self._places[stack, name] = frames, *self._rules.of_functions(frames, name)
         _, type_, rule = known

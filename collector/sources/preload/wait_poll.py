@@ -17,7 +17,7 @@ from locktop.collector.shm.kinds import kind_of
 from locktop.collector.shm.layout import WaitBlock
 from locktop.collector.shm.segment import GrowingArray
 from locktop.collector.sources.base import WaitNow
-from locktop.collector.sources.preload.idle_cache import Judged
+from locktop.collector.sources.preload.idle_cache import IdleCache
 
 _LIVING = frozenset({lib.LT_THREAD_LIVE, lib.LT_THREAD_EXITING})
 
@@ -34,7 +34,7 @@ class _Waiting(NamedTuple):
 _WAITING = native.Record(_Waiting, "struct lt_thread")
 
 
-def read(threads: GrowingArray, clock: Clock, judged: Judged) -> dict[int, WaitNow]:
+def read(threads: GrowingArray, clock: Clock, idle_cache: IdleCache) -> dict[int, WaitNow]:
     """Return the waits by tid. Raises LocktopError for a damaged file."""
     threads.refresh()
     data, now = threads.copy(), clock.now()
@@ -51,7 +51,7 @@ def read(threads: GrowingArray, clock: Clock, judged: Judged) -> dict[int, WaitN
                 clock.seconds(now - wait.since),
                 wait.seq,
                 bool(thread.held_top),
-                judged.idle(wait.lock, wait.stack, wait.site),
+                idle_cache.idle(wait.lock, wait.stack, wait.site),
             )
     return waits
 

@@ -11,18 +11,18 @@ from msgspec.structs import replace
 from locktop.collector.linux import syscalls
 from locktop.collector.linux.perf_counters import ThreadCounters
 from locktop.collector.linux.threads import Tasks
-from locktop.collector.model import Counters, Doing, Switches, Thread, ThreadNow
-from locktop.collector.sources.probes.native_stacks import OutsideStacks
+from locktop.collector.model import ActivityState, Counters, Switches, Thread, ThreadActivity
+from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.probes.thread_activity import ThreadsNow
 
 #: Of all threads, those that used most processor time.
-_MOST_ASKED = 1024
+_MAX_ASKED = 1024
 #: For the words of calls: of many sockets each takes as long as the kernel's table of them.
 _WORDS_S = 1.0
 _NONE = (0, 0)
 
 
-class CloserLook:
+class FollowedThread:
     """Follows one thread of a process at a time."""
 
     def __init__(self, pid: int, tasks: Tasks) -> None:
@@ -44,7 +44,7 @@ class CloserLook:
         self._wanted = tid
 
     def told(
-        self, threads: Sequence[Thread], all_of_them: bool, stacks: OutsideStacks
+        self, threads: Sequence[Thread], all_of_them: bool, stacks: NativeStacks
     ) -> tuple[Thread, ...]:
         """Return the threads: the one that is followed with its switches and counters and what it
         does, those ``beside`` it and with ``all_of_them`` all with their switches and what they do.
@@ -53,16 +53,16 @@ class CloserLook:
         asked = {wanted, *self.beside} - {0}
         if all_of_them:
             alive = (thread for thread in threads if thread.alive)
-            busiest = heapq.nlargest(_MOST_ASKED, alive, key=lambda thread: thread.cpu_s)
+            busiest = heapq.nlargest(_MAX_ASKED, alive, key=lambda thread: thread.cpu_s)
             asked.update(thread.tid for thread in busiest)
         counters = self._counted(wanted)
-        looked_at = {
+        scanned_at = {
             thread.tid: thread
             for thread in threads
             if thread.tid in asked and thread.alive and not thread.pid
         }
-        now = self._doing(looked_at, stacks)
-        if not looked_at:
+        now = self._doing(scanned_at, stacks)
+        if not scanned_at:
             return tuple(threads)
         return tuple(
             replace(
@@ -71,7 +71,7 @@ class CloserLook:
                 counters=counters if thread.tid == wanted else None,
                 now=now.get(thread.tid),
             )
-            if looked_at.get(thread.tid) is thread
+            if scanned_at.get(thread.tid) is thread
             else thread
             for thread in threads
         )
@@ -99,7 +99,9 @@ class CloserLook:
 
     # ---- what they do now ----
 
-    def _doing(self, threads: Mapping[int, Thread], stacks: OutsideStacks) -> dict[int, ThreadNow]:
+    def _doing(
+        self, threads: Mapping[int, Thread], stacks: NativeStacks
+    ) -> dict[int, ThreadActivity]:
         """By tid, without those that wait for what is told, and those that are no more."""
         self.stacks, self.sleeps = (), {}
         wanted = {tid: one for tid, one in threads.items() if one.waiting_for is None}
@@ -112,14 +114,14 @@ class CloserLook:
         return told
 
     def _asleep(
-        self, found: Mapping[int, ThreadNow], stacks: OutsideStacks
-    ) -> dict[int, ThreadNow]:
-        told: dict[int, ThreadNow] = {}
+        self, found: Mapping[int, ThreadActivity], stacks: NativeStacks
+    ) -> dict[int, ThreadActivity]:
+        told: dict[int, ThreadActivity] = {}
         sleeps: dict[int, tuple[int, int]] = {}
         woken: list[int] = []
         until = time.monotonic() + _WORDS_S
         for tid, now in found.items():
-            if now.doing is not Doing.BLOCKED:
+            if now.doing is not ActivityState.BLOCKED:
                 continue
             call, (_, _, runs) = sleep = self._now.sleep(tid)
             kernel_tid = self._tasks.kernel_tid(tid)
@@ -135,28 +137,28 @@ class CloserLook:
         self.sleeps = sleeps
         return told | self._woken(woken)
 
-    def _woken(self, tids: Collection[int]) -> dict[int, ThreadNow]:
+    def _woken(self, tids: Collection[int]) -> dict[int, ThreadActivity]:
         """Those that got a CPU while they were asked: of their next sleep only the call is told."""
         return {
-            tid: ThreadNow(tid, Doing.BLOCKED, syscalls.name(now.call.number))
+            tid: ThreadActivity(tid, ActivityState.BLOCKED, syscalls.name(now.call.number))
             if now.call is not None and now.call.pc
-            else ThreadNow(tid, Doing.RUNNING)
+            else ThreadActivity(tid, ActivityState.RUNNING)
             for tid, now in (self._tasks.now(tids) if tids else {}).items()
         }
 
     def _running(
-        self, found: Mapping[int, ThreadNow], stacks: OutsideStacks
-    ) -> dict[int, ThreadNow]:
+        self, found: Mapping[int, ThreadActivity], stacks: NativeStacks
+    ) -> dict[int, ThreadActivity]:
         """And those that are stopped."""
         told = {
             tid: now
             for tid, now in found.items()
-            if now.doing is Doing.RUNNING or now.doing is Doing.STOPPED
+            if now.doing is ActivityState.RUNNING or now.doing is ActivityState.STOPPED
         }
         running = {
             self._tasks.kernel_tid(tid): tid
             for tid, now in told.items()
-            if now.doing is Doing.RUNNING
+            if now.doing is ActivityState.RUNNING
         }
         for kernel_tid, stack in stacks.running(list(running)).items():
             tid = running[kernel_tid]

@@ -10,17 +10,25 @@ from msgspec.structs import replace
 
 from locktop.collector.linux import syscalls
 from locktop.collector.linux.threads import Tasks
-from locktop.collector.model import Doing, Frame, Kind, Lock, Snapshot, Thread, ThreadNow
-from locktop.collector.sources.probes.native_stacks import OutsideStacks
+from locktop.collector.model import (
+    ActivityState,
+    Frame,
+    Kind,
+    Lock,
+    Snapshot,
+    Thread,
+    ThreadActivity,
+)
+from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.probes.python_stacks import PythonStacks
 from locktop.collector.sources.probes.thread_activity import ThreadsNow
 
 #: Locks of one look whose holders are asked: those in a deadlock, and those with the most waiters.
-_MOST_ASKED = 32
+_MAX_ASKED = 32
 #: Of these each release wakes a waiter, where there is one.
 _WAKING = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SEM})
 #: How many of those that wait are asked in which call they do.
-_MOST_CALLS = 3
+_MAX_CALLS = 3
 
 #: Of threads and locks that they had, the ids of the locks that they have, as it is read now.
 StillHolds = Callable[[Collection[tuple[int, Lock]]], Collection[int]]
@@ -41,7 +49,7 @@ class Holders:
         self,
         pid: int,
         tasks: Tasks,
-        stacks: OutsideStacks,
+        stacks: NativeStacks,
         python: PythonStacks,
         holds: StillHolds,
     ) -> None:
@@ -75,7 +83,7 @@ class Holders:
         locks, first = snapshot.locks, snapshot.deadlocked
         contended = [lock for lock in locks if lock.waiters and lock.holders and not lock.idle]
         contended.sort(key=lambda lock: (lock.id not in first, -len(lock.waiters)))
-        contended = contended[:_MOST_ASKED]
+        contended = contended[:_MAX_ASKED]
         by_tid = {thread.tid: thread for thread in snapshot.threads if not thread.pid}
         self._told = set()
         which = {lock.id: _which(lock, by_tid) for lock in contended}
@@ -86,14 +94,14 @@ class Holders:
         having = self._holds([
             (now.tid, lock)
             for lock in contended
-            if (now := asked[which[lock.id]]).doing is Doing.BLOCKED and not now.for_s
+            if (now := asked[which[lock.id]]).doing is ActivityState.BLOCKED and not now.duration_s
         ])  # fmt: skip
         held: dict[int, Lock] = {}  # by tid: one that it is asked for
         found: dict[int, int] = {}  # by lock: tid
         for lock in contended:
             tid = which[lock.id]
-            if asked[tid].doing is Doing.BLOCKED:
-                if not asked[tid].for_s and lock.id not in having:
+            if asked[tid].doing is ActivityState.BLOCKED:
+                if not asked[tid].duration_s and lock.id not in having:
                     continue
                 asked[tid] = self._now.in_words(asked[tid])
                 if not self._tasks.still_sleeps(tid):
@@ -109,17 +117,19 @@ class Holders:
         asked |= self._with_python(asked)
         self._told = {now.stack for now in asked.values() if now.stack}
         return tuple(
-            replace(lock, holder_now=asked[found[lock.id]]) if lock.id in found else lock
+            replace(lock, holder_activity=asked[found[lock.id]]) if lock.id in found else lock
             for lock in locks
         )
 
     def _blocked_where(
-        self, asked: Mapping[int, ThreadNow], held: Mapping[int, Lock]
-    ) -> dict[int, ThreadNow]:
-        found: dict[int, ThreadNow] = {}
+        self, asked: Mapping[int, ThreadActivity], held: Mapping[int, Lock]
+    ) -> dict[int, ThreadActivity]:
+        found: dict[int, ThreadActivity] = {}
         for tid in held:
             now = asked[tid]
-            if now.doing is Doing.BLOCKED and self._now.sleep(tid)[0].pc:  # else it may not be seen
+            if (
+                now.doing is ActivityState.BLOCKED and self._now.sleep(tid)[0].pc
+            ):  # else it may not be seen
                 kernel_tid = self._tasks.kernel_tid(tid)
                 stack = self._stacks.of(kernel_tid, self._now.sleep(tid))
                 # To be stopped puts it on a CPU.
@@ -129,12 +139,12 @@ class Holders:
                     self._asleep_at[tid] = _Seen(self._began(tid), stack, time.monotonic())
         return found
 
-    def _with_python(self, asked: Mapping[int, ThreadNow]) -> dict[int, ThreadNow]:
+    def _with_python(self, asked: Mapping[int, ThreadActivity]) -> dict[int, ThreadActivity]:
         """Those of which it is known which functions of Python's they are in."""
         blocked = {
             tid: now
             for tid, now in asked.items()
-            if now.doing is Doing.BLOCKED
+            if now.doing is ActivityState.BLOCKED
             and now.stack
             and self._python.runs_in({now.stack: self._stacks.frames(now.stack)})
         }
@@ -147,21 +157,21 @@ class Holders:
 
     def _running_where(
         self,
-        asked: Mapping[int, ThreadNow],
+        asked: Mapping[int, ThreadActivity],
         held: Mapping[int, Lock],
         threads: Mapping[int, Thread],
-    ) -> dict[int, ThreadNow]:
+    ) -> dict[int, ThreadActivity]:
         """A thread that runs may have let go of the lock since the look, and be anywhere. It has
         not where all that wait for the lock were asleep all the while, and it has the lock
         afterwards: who gives back a lock that others wait for wakes one of them."""
         asleep = {
             tid: self._asleep(lock) if _wakes(lock, tid, threads) else None
             for tid, lock in held.items()
-            if asked[tid].doing is Doing.RUNNING
+            if asked[tid].doing is ActivityState.RUNNING
         }
         kernel_tids = {tid: self._tasks.kernel_tid(tid) for tid in asleep}
         stacks = self._stacks.running([kernel_tids[tid] for tid, known in asleep.items() if known])
-        found: dict[int, ThreadNow] = {}
+        found: dict[int, ThreadActivity] = {}
         for tid, kernel_tid in kernel_tids.items():
             lock, now = held[tid], asked[tid]
             stack = stacks.get(kernel_tid, 0)
@@ -186,7 +196,7 @@ class Holders:
         asleep = self._tasks.asleep(lock.waiters)
         if asleep.keys() != set(lock.waiters):
             return None
-        return asleep if any(map(self._waits, lock.waiters[:_MOST_CALLS])) else None
+        return asleep if any(map(self._waits, lock.waiters[:_MAX_CALLS])) else None
 
     def _waits(self, tid: int) -> bool:
         try:
@@ -222,7 +232,7 @@ def _which(lock: Lock, threads: Mapping[int, Thread]) -> int:
         thread = threads.get(tid)
         if thread is None:
             return True, 0.0
-        held = next((held.for_s for held in thread.holds if held.lock == lock.id), None)
+        held = next((held.duration_s for held in thread.holds if held.lock == lock.id), None)
         return thread.waiting_for is not None, -(held or 0.0)
 
     return min(lock.holders, key=rank)

@@ -26,8 +26,8 @@ CUT = Frame(0, "(further callers are not known)", None, None, "", 0)
 _LIBC = re.compile(r"libc(\.so\.|-2\.)|\[vdso\]|ld-linux|libpthread")
 #: Calls the kernel for whoever asks it to.
 _SYSCALL = "syscall"
-_MOST_KEPT = 20_000
-_MOST_ENDED = 256  # threads
+_MAX_KEPT = 20_000
+_MAX_ENDED = 256  # threads
 #: For a thread that runs to be on a CPU once more.
 _RUNNING_S = 0.01
 
@@ -39,7 +39,7 @@ class _Stack(NamedTuple):
     running: bool  # what it does inside the C library is what it does
 
 
-class OutsideStacks:
+class NativeStacks:
     """Of one process. Thread ids are those of our own pid namespace."""
 
     def __init__(self, pid: int, resolver: Resolver, may_stop: bool = False) -> None:
@@ -164,7 +164,7 @@ class OutsideStacks:
 
     def keep_only(self, living: Collection[int]) -> None:
         """Let go of what is known of all other threads."""
-        if len(self._of_sleep) > 2 * len(living) + _MOST_ENDED:
+        if len(self._of_sleep) > 2 * len(living) + _MAX_ENDED:
             alive = set(living)
             known = self._of_sleep.items()
             self._of_sleep = {key: sleep for key, sleep in known if key[0] in alive}
@@ -199,7 +199,7 @@ class OutsideStacks:
         if known is not None and known[1] in self._kept:
             self._kept.move_to_end(known[1])
             return known[1]
-        if len(self._ids_of[entered]) >= _MOST_KEPT:
+        if len(self._ids_of[entered]) >= _MAX_KEPT:
             self._ids_of[entered].clear()
         found = self._id(unwound, entered=entered)
         self._ids_of[entered][id(unwound)] = unwound, found
@@ -218,7 +218,7 @@ class OutsideStacks:
             known = self._ids[stack] = self._next
             self._next += 1
             self._kept[known] = stack
-            if len(self._kept) > _MOST_KEPT:
+            if len(self._kept) > _MAX_KEPT:
                 self._forget_oldest()
         self._kept.move_to_end(known)
         return known
@@ -241,8 +241,8 @@ class OutsideStacks:
         known = self._frames.get(stack)
         if known is not None and known[0] is frames:
             return known[1]
-        outside = (at for at, frame in enumerate(frames) if not _LIBC.match(frame.module))
-        inside = 0 if found.running else next(outside, 0)
+        native_stacks = (at for at, frame in enumerate(frames) if not _LIBC.match(frame.module))
+        inside = 0 if found.running else next(native_stacks, 0)
         if found.entered and inside and frames[inside - 1].function not in ("", _SYSCALL):
             inside = 0
         shown = frames[inside:] if found.complete else (*frames[inside:], CUT)

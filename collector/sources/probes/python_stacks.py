@@ -28,11 +28,11 @@ _CUTS = recorded.CUT, native_stacks.CUT
 _PAUSE_S = 1.0  # from one reading to the next, and ten times as long as one takes
 _PATIENCE_S = 10.0
 _TRIES = 8  # for one wait; a thread may be missed where others come and go
-_MOST_KEPT = 4096  # merged stacks
+_MAX_KEPT = 4096  # merged stacks
 #: How long a look waits for an answer where waits are over by the next look, and how often it does
 #: for one lock: they need a name, and some waits last for long enough.
 _BRIEF_S = 0.3
-_MOST_BRIEF = 16
+_MAX_BRIEF = 16
 
 WaitKey = tuple[int, int]  # one life of a thread, number of its wait
 Waits = Mapping[int, WaitKey]  # by tid
@@ -113,7 +113,7 @@ class PythonStacks:
         return any(map(self._runs_python, stacks, stacks.values()))
 
     @property
-    def asks_for_another_look(self) -> bool:
+    def asks_for_another_scan(self) -> bool:
         """Whether the last look showed a lock that only brief waits could name."""
         return bool(self._brief)
 
@@ -187,7 +187,7 @@ class PythonStacks:
         return {
             lock.id
             for lock in (snapshot.locks if waited else ())
-            if lock.id in waited and is_unnamed(lock) and self._tried.get(lock.id, 0) < _MOST_BRIEF
+            if lock.id in waited and is_unnamed(lock) and self._tried.get(lock.id, 0) < _MAX_BRIEF
         }
 
     def _wanted(self, snapshot: Snapshot, waits: Waits) -> bool:
@@ -234,13 +234,13 @@ class PythonStacks:
             self._of_wait.pop(wait, None)
         for wait in [wait for wait in self._missed if waits.get(wait[0]) != wait[1]]:
             del self._missed[wait]
-        if len(self._merged) > _MOST_KEPT:
+        if len(self._merged) > _MAX_KEPT:
             self._ids.clear()
             self._merged.clear()
             self._of_wait.clear()
             self._last.clear()
             self._tried.clear()
-        if len(self._without) > _MOST_KEPT:
+        if len(self._without) > _MAX_KEPT:
             self._without.clear()
 
     # ---- in the snapshot ----

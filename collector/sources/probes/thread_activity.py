@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from locktop.collector.linux import syscall_format, syscalls
 from locktop.collector.linux.syscalls import Call
 from locktop.collector.linux.threads import Tasks
-from locktop.collector.model import Doing, Thread, ThreadNow
+from locktop.collector.model import ActivityState, Thread, ThreadActivity
 
 _STOPPED = "tT"
 #: In which a thread that was stopped gets a CPU.
@@ -32,29 +32,38 @@ class ThreadsNow:
         self._since: dict[int, tuple[Sleep, float, bool]] = {}
         self._asked_before: frozenset[int] = frozenset()  # tids
 
-    def asked(self, threads: Mapping[int, Thread | None]) -> dict[int, ThreadNow]:
+    def asked(self, threads: Mapping[int, Thread | None]) -> dict[int, ThreadActivity]:
         """Return what each does, by tid, of one that sleeps in a call without its words and stack;
         None stands for a thread of which the look says nothing. That one sleeps is so only if
         Tasks.still_sleeps() says it afterwards. Raises OSError for what we lack."""
         before, self._since = self._since, {}
-        told: dict[int, ThreadNow] = {}
+        told: dict[int, ThreadActivity] = {}
         for tid, thread in threads.items():
             if thread is None or not thread.alive:
-                told[tid] = ThreadNow(tid, Doing.ENDED if thread else Doing.UNKNOWN)
+                told[tid] = ThreadActivity(
+                    tid, ActivityState.ENDED if thread else ActivityState.UNKNOWN
+                )
             elif thread.waiting_for is not None:
                 wait = thread.waiting_for
-                told[tid] = ThreadNow(tid, Doing.WAITING, for_s=wait.for_s, at_least=wait.at_least)
+                told[tid] = ThreadActivity(
+                    tid,
+                    ActivityState.WAITING,
+                    duration_s=wait.duration_s,
+                    is_lower_bound=wait.is_lower_bound,
+                )
         wanted = [tid for tid in threads if tid not in told]
         found, at = self._tasks.now(wanted), time.monotonic()
         for tid in wanted:
             now, thread = found.get(tid), threads[tid]
             if now is None:
-                told[tid] = ThreadNow(tid, Doing.ENDED)
+                told[tid] = ThreadActivity(tid, ActivityState.ENDED)
             elif now.state in _STOPPED:
-                told[tid] = ThreadNow(tid, Doing.STOPPED)
+                told[tid] = ThreadActivity(tid, ActivityState.STOPPED)
             elif now.state == "R" or now.call is None:
                 time_ = thread.time if thread is not None else None
-                told[tid] = ThreadNow(tid, Doing.RUNNING, cpu=time_.cpu if time_ else None)
+                told[tid] = ThreadActivity(
+                    tid, ActivityState.RUNNING, cpu=time_.cpu if time_ else None
+                )
             else:
                 sleep = now.call, now.counts
                 known = before.get(tid)
@@ -62,9 +71,15 @@ class ThreadsNow:
                     self._since[tid] = known
                 else:
                     self._since[tid] = sleep, at, tid not in self._asked_before
-                _, since, at_least = self._since[tid]
+                _, since, is_lower_bound = self._since[tid]
                 name = syscalls.name(now.call.number)
-                told[tid] = ThreadNow(tid, Doing.BLOCKED, name, for_s=at - since, at_least=at_least)
+                told[tid] = ThreadActivity(
+                    tid,
+                    ActivityState.BLOCKED,
+                    name,
+                    duration_s=at - since,
+                    is_lower_bound=is_lower_bound,
+                )
         self._asked_before = frozenset(wanted)
         return told
 
@@ -90,8 +105,8 @@ class ThreadsNow:
             return False
         return call is not None and call[1:] == asked[1:]
 
-    def in_words(self, now: ThreadNow) -> ThreadNow:
+    def in_words(self, now: ThreadActivity) -> ThreadActivity:
         """Return it with the words of its call, if it is blocked in one."""
-        if now.doing is not Doing.BLOCKED or now.what:
+        if now.doing is not ActivityState.BLOCKED or now.what:
             return now
         return replace(now, what=syscall_format.described(self._pid, self.sleep(now.tid)[0]))

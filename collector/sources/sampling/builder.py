@@ -24,8 +24,8 @@ from locktop.collector.model import (
     WaitStack,
 )
 from locktop.collector.sources.sampling.sampler import Sample
-from locktop.collector.sources.sampling.wait_estimator import Sampled, SampledLock
-from locktop.collector.sources.sampling.wait_objects import OutsideWait
+from locktop.collector.sources.sampling.wait_estimator import EstimatedLock, WaitEstimator
+from locktop.collector.sources.sampling.wait_objects import ObjectWait
 from locktop.collector.symbols.lock_naming import LockNames
 from locktop.collector.symbols.resolver import Resolver
 
@@ -41,7 +41,7 @@ class _Seen(NamedTuple):  # one for each thread in each look
     """A thread at the last look."""
 
     sample: Sample
-    outside: OutsideWait | None
+    native_stacks: ObjectWait | None
     thread: Thread
     is_steady: bool  # it did nothing else since the look before that one
 
@@ -52,7 +52,7 @@ class _Told(NamedTuple):  # one for each lock in each look
     told: Lock
     blame: Mapping[int, float]
 
-    def is_as_it_was(self, lock: SampledLock, name: str) -> bool:
+    def is_as_it_was(self, lock: EstimatedLock, name: str) -> bool:
         """Tell whether a lock that nobody waits for is told by the same object again."""
         told = self.told
         return (
@@ -65,22 +65,22 @@ class _Told(NamedTuple):  # one for each lock in each look
         )
 
 
-class OutsidePicture:
+class SamplingBuilder:
     """Builds the model's objects, look after look."""
 
     def __init__(
         self,
         resolver: Resolver,
-        sampled: Sampled,
+        sampled: WaitEstimator,
         frames: Callable[[int], tuple[Frame, ...]],
-        merged: Callable[[OutsideWait], tuple[Frame, ...]],
+        merged: Callable[[ObjectWait], tuple[Frame, ...]],
     ) -> None:
         """``frames`` gives those of a stack, by its id, ``merged`` those of a wait with its Python
         functions, if they are known."""
         self._frames = frames
         self._merged = merged
         self._names = LockNames(resolver, generations=False)
-        self._sampled = sampled
+        self._estimator = sampled
         self._seen: dict[int, _Seen] = {}  # by Sample.life, at the last look
         self._locks: dict[int, _Told] = {}  # by id
         self._stacks: Mapping[int, int] = {}
@@ -88,7 +88,7 @@ class OutsidePicture:
     def threads(
         self,
         samples: Mapping[int, Sample],
-        waits: Mapping[int, OutsideWait],
+        waits: Mapping[int, ObjectWait],
         stacks: Mapping[int, int],
         now: float,
         interval_s: float,
@@ -101,29 +101,33 @@ class OutsidePicture:
         held: dict[int, list[Held]] = {}
         for lock, owner in self._owners(waits).items():
             held.setdefault(owner, []).append(Held(lock, 0, None))
-        waited = self._sampled.by_thread
+        waited = self._estimator.by_thread
         before_all, self._seen = self._seen, {}
         found = []
         for tid in sorted(samples):
-            sample, outside = samples[tid], waits.get(tid)
+            sample, native_stacks = samples[tid], waits.get(tid)
             before = before_all.get(sample.life)
-            wait = self._wait(outside, before, now) if outside is not None else None
+            wait = self._wait(native_stacks, before, now) if native_stacks is not None else None
             holds = tuple(held[tid]) if tid in held else ()
             wait_s = dict(waited.get(sample.life, _NOTHING))
-            goes_on = before is not None and before.sample is sample and before.outside is outside
+            goes_on = (
+                before is not None
+                and before.sample is sample
+                and before.native_stacks is native_stacks
+            )
             if before is not None and goes_on and before.is_steady:
                 thread = replace(before.thread, waiting_for=wait, holds=holds, wait_s=wait_s)
             else:
                 thread = self._moved(sample, wait, holds, wait_s, before, interval_s)
-            self._seen[sample.life] = _Seen(sample, outside, thread, goes_on)
+            self._seen[sample.life] = _Seen(sample, native_stacks, thread, goes_on)
             found.append(thread)
         if again:
             self._seen = before_all
         return tuple(found)
 
-    def _owners(self, waits: Mapping[int, OutsideWait]) -> dict[int, int]:
+    def _owners(self, waits: Mapping[int, ObjectWait]) -> dict[int, int]:
         return {
-            self._sampled.lock_of(wait).id: wait.what.owner
+            self._estimator.lock_of(wait).id: wait.what.owner
             for wait in waits.values()
             if wait.what.owner
         }
@@ -177,45 +181,45 @@ class OutsidePicture:
             time=time,
         )
 
-    def _wait(self, outside: OutsideWait, before: _Seen | None, now: float) -> Wait:
-        stack, for_s = self._stacks.get(outside.tid, 0), now - outside.since
-        for_s = for_s if for_s > 0.0 else 0.0
-        if before is not None and before.outside is outside:
+    def _wait(self, native_stacks: ObjectWait, before: _Seen | None, now: float) -> Wait:
+        stack, duration_s = self._stacks.get(native_stacks.tid, 0), now - native_stacks.since
+        duration_s = duration_s if duration_s > 0.0 else 0.0
+        if before is not None and before.native_stacks is native_stacks:
             known = before.thread.waiting_for
             if known is not None and known.stack == stack:
-                return replace(known, for_s=for_s)
-        what = outside.what
+                return replace(known, duration_s=duration_s)
+        what = native_stacks.what
         contends = what.kind in CONTENTION_KINDS
         return Wait(
-            lock=self._sampled.lock_of(outside).id,
+            lock=self._estimator.lock_of(native_stacks).id,
             kind=what.kind,
-            for_s=for_s,
+            duration_s=duration_s,
             holders=(what.owner,) if what.owner and contends else (),
             stack=stack,
             site=0,
-            seq=outside.seq,
-            timed=outside.futex.timed,
+            seq=native_stacks.seq,
+            timed=native_stacks.futex.timed,
             shared=what.kind is Kind.RWLOCK and not what.writes,
             holder_seen=what.owner,
             pshared=what.shared,
             awaits=what.awaits,
             parties=what.parties,
             idle=not contends,
-            at_least=outside.since <= self._sampled.first_at,
+            is_lower_bound=native_stacks.since <= self._estimator.first_at,
         )
 
     # ---- locks ----
 
     def locks(
-        self, waits: Mapping[int, OutsideWait], now: float, interval_s: float
+        self, waits: Mapping[int, ObjectWait], now: float, interval_s: float
     ) -> tuple[Lock, ...]:
         """Return the locks that were seen waited for, in the order of Snapshot.locks."""
-        waiters: dict[int, list[OutsideWait]] = {}
+        waiters: dict[int, list[ObjectWait]] = {}
         for wait in waits.values():
-            waiters.setdefault(self._sampled.lock_of(wait).id, []).append(wait)
+            waiters.setdefault(self._estimator.lock_of(wait).id, []).append(wait)
         before, self._locks = self._locks, {}
         found = []
-        for lock in self._sampled.locks.values():
+        for lock in self._estimator.locks.values():
             waiting, known = waiters.get(lock.id, ()), before.get(lock.id)
             stacks = self._wait_stacks(waiting, now) if waiting else ()
             name = self._name(lock, waiting, stacks)
@@ -230,7 +234,7 @@ class OutsidePicture:
         return tuple(found)
 
     def _name(
-        self, lock: SampledLock, waiting: Sequence[OutsideWait], stacks: Sequence[WaitStack]
+        self, lock: EstimatedLock, waiting: Sequence[ObjectWait], stacks: Sequence[WaitStack]
     ) -> str:
         def waiter() -> Sequence[Frame]:
             return next(filter(None, map(self._merged, waiting)), ())
@@ -242,9 +246,9 @@ class OutsidePicture:
 
     def _lock(
         self,
-        lock: SampledLock,
+        lock: EstimatedLock,
         name: str,
-        waiting: Sequence[OutsideWait],
+        waiting: Sequence[ObjectWait],
         stacks: tuple[WaitStack, ...],
         grown_s: float,
         interval_s: float,
@@ -278,7 +282,7 @@ class OutsidePicture:
             idle_s=0.0 if is_contention else lock.wait.s,
         )
 
-    def _wait_stacks(self, waiting: Sequence[OutsideWait], now: float) -> tuple[WaitStack, ...]:
+    def _wait_stacks(self, waiting: Sequence[ObjectWait], now: float) -> tuple[WaitStack, ...]:
         """Of the waits that go on: those that are over had theirs when nobody looked."""
         sums: dict[int, tuple[int, float]] = {}
         for wait in waiting:
@@ -301,7 +305,7 @@ def with_stacks_of(locks: Sequence[Lock], threads: Sequence[Thread]) -> tuple[Lo
         if wait is not None and wait.stack and wait.lock in kinds:
             of_lock = sums.setdefault(wait.lock, {})
             count, wait_s = of_lock.get(wait.stack, (0, 0.0))
-            of_lock[wait.stack] = count + 1, wait_s + wait.for_s
+            of_lock[wait.stack] = count + 1, wait_s + wait.duration_s
     return tuple(
         replace(lock, wait_stacks=_most_first(sums[lock.id], lock.kind))
         if lock.id in sums
@@ -321,6 +325,6 @@ def _used(before: Sample, now: Sample) -> Used:
     return Used(now.cpu_s - before.cpu_s, now.runnable_s - before.runnable_s, None)
 
 
-def _blame(lock: SampledLock) -> tuple[Blame, ...]:
+def _blame(lock: EstimatedLock) -> tuple[Blame, ...]:
     most_first = sorted(lock.blame.items(), key=lambda one: -one[1])
     return tuple(Blame(owner, 0, seconds) for owner, seconds in most_first)

@@ -15,7 +15,7 @@ _NAME = re.compile(r"/(?:libc\.so\.6|libc-2\.\d+\.so)$")
 _WAITS = re.compile(r"/(?:libc\.so\.6|libc-2\.\d+\.so|libpthread\.so\.0|libpthread-2\.\d+\.so)$")
 #: The newest of these that a library defines is its version, or one shortly before it.
 _SYMBOLS = re.compile(rb"\0GLIBC_2\.(\d{1,3})(?=\0)")
-_MOST = 8 << 20  # bytes of the file that are looked through
+_MAX = 8 << 20  # bytes of the file that are looked through
 #: Makes any call for whoever asks it to.
 _FOR_OTHERS = "syscall"
 
@@ -56,7 +56,7 @@ class CLibrary:
 
 def _version(pid: int, mapping: Mapping) -> int:
     try:
-        data = open_mapped(pid, mapping).read_at(0, _MOST)
+        data = open_mapped(pid, mapping).read_at(0, _MAX)
     except (OSError, ValueError):
         return 0  # replaced meanwhile: another one says nothing
     return max((int(found) for found in _SYMBOLS.findall(data)), default=0)

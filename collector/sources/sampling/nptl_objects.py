@@ -38,7 +38,7 @@ _SIGNALS_AT = 40
 _LAST_OF_THAT_LAYOUT = 40  # glibc 2.40: later ones have no refs
 _OUR_MARK = 0x6C6F636B  # native/src/mark.c: the upper half of what we may write into some
 #: More threads than any process has.
-_MOST_WAITERS = 1 << 22
+_MAX_WAITERS = 1 << 22
 #: A child counts some users that its fork left behind; half of a pointer is more.
 _LEFT_BEHIND = 64
 
@@ -60,7 +60,7 @@ class Object(NamedTuple):  # some for each thread that moves, in each sample
 
 def told(
     wait: FutexWait,
-    around: bytes,
+    context: bytes,
     tids: Collection[int],
     glibc: int = 0,
     is_once: Callable[[int], bool] = lambda pc: False,
@@ -72,27 +72,27 @@ def told(
     process, as it knows them; ``glibc``: 36 of version 2.36, 0 not known; ``is_once``:
     whether it is pthread_once that makes a call, by where it is made; ``waits_at``: whether it may
     be glibc that does."""
-    if len(around) < BEFORE + AFTER:
+    if len(context) < BEFORE + AFTER:
         return None
     if wait.inherits:
-        return _inheriting(wait, around, tids, waits_at(wait.pc))
+        return _inheriting(wait, context, tids, waits_at(wait.pc))
     if not waits_at(wait.pc):
         return None
-    if _may_be_once(wait, around) and is_once(wait.pc):
+    if _may_be_once(wait, context) and is_once(wait.pc):
         return Object(Kind.ONCE, wait.address)
-    found = next(filter(None, (look(wait, around, tids) for look in _LOOKS)), None)
+    found = next(filter(None, (scan(wait, context, tids) for scan in _SCANS)), None)
     if found is None and 0 < glibc <= _LAST_OF_THAT_LAYOUT:
-        return _cond(wait, around)
+        return _cond(wait, context)
     return found
 
 
-def _word(around: bytes) -> int:
-    return int.from_bytes(around[BEFORE : BEFORE + 4], "little")
+def _word(context: bytes) -> int:
+    return int.from_bytes(context[BEFORE : BEFORE + 4], "little")
 
 
-def _mutex(wait: FutexWait, around: bytes, tids: Collection[int]) -> Object | None:
+def _mutex(wait: FutexWait, context: bytes, tids: Collection[int]) -> Object | None:
     """Of a robust one the word is the owner's tid, of others 2: somebody waits."""
-    lock, count, owner, users, kind, next_, previous = _MUTEX.unpack_from(around, BEFORE)
+    lock, count, owner, users, kind, next_, previous = _MUTEX.unpack_from(context, BEFORE)
     robust, shared = bool(kind & _ROBUST), bool(kind & _PSHARED)
     known = kind & ~(_ROBUST | _PSHARED | _ELISION | 3)
     if known or wait.private is shared or wait.address % 8 or not (wait.plain or wait.timed):
@@ -103,7 +103,7 @@ def _mutex(wait: FutexWait, around: bytes, tids: Collection[int]) -> Object | No
             return None
     elif lock != 2 or wait.value != 2 or not _is_plain(users, shared, next_, previous, tids):
         return None
-    if not 0 < owner <= _MOST_WAITERS:  # one that is none of the process's may have ended
+    if not 0 < owner <= _MAX_WAITERS:  # one that is none of the process's may have ended
         return None
     recursive = kind & 3 == _RECURSIVE
     if count > 1 and not recursive:
@@ -113,12 +113,12 @@ def _mutex(wait: FutexWait, around: bytes, tids: Collection[int]) -> Object | No
     )
 
 
-def is_between_owners(known: Object, wait: FutexWait, around: bytes) -> bool:
+def is_between_owners(known: Object, wait: FutexWait, context: bytes) -> bool:
     """Tell whether what was a mutex may be the same one still: all that stays in it is as it was.
     What has never been one may look so, too."""
-    if len(around) < BEFORE + AFTER or not (wait.plain or wait.timed or wait.inherits):
+    if len(context) < BEFORE + AFTER or not (wait.plain or wait.timed or wait.inherits):
         return False
-    lock, _, _, _, kind, next_, previous = _MUTEX.unpack_from(around, BEFORE)
+    lock, _, _, _, kind, next_, previous = _MUTEX.unpack_from(context, BEFORE)
     now = bool(kind & _ROBUST), kind & 3 == _RECURSIVE, not wait.private
     if now != (known.robust, known.recursive, known.shared):
         return False
@@ -135,15 +135,15 @@ def _is_unlisted(next_: int, previous: int) -> bool:
 def _is_plain(users: int, shared: bool, next_: int, previous: int, tids: Collection[int]) -> bool:
     """Users are threads, perhaps of another process; only robust mutexes are in a list. Locks of C
     files and of Rust begin like mutexes, and have something else there."""
-    most = _MOST_WAITERS if shared else len(tids) + _LEFT_BEHIND
+    most = _MAX_WAITERS if shared else len(tids) + _LEFT_BEHIND
     return 0 < users <= most and _is_unlisted(next_, previous)
 
 
 def _inheriting(
-    wait: FutexWait, around: bytes, tids: Collection[int], is_glibc: bool
+    wait: FutexWait, context: bytes, tids: Collection[int], is_glibc: bool
 ) -> Object | None:
     """The kernel knows of the owner: it wrote the tid into the word."""
-    lock, _, _, _, kind, _, _ = _MUTEX.unpack_from(around, BEFORE)
+    lock, _, _, _, kind, _, _ = _MUTEX.unpack_from(context, BEFORE)
     owner = lock & _TID_MASK
     if owner not in tids:
         return None
@@ -156,39 +156,39 @@ def _inheriting(
     )  # fmt: skip
 
 
-def _may_be_once(wait: FutexWait, around: bytes) -> bool:
+def _may_be_once(wait: FutexWait, context: bytes) -> bool:
     """While a routine runs its control is 1 and how many forks there were before, times 4."""
     value = wait.value
-    same = value == _word(around)
+    same = value == _word(context)
     return same and value & 3 == 1 and wait.plain and wait.private and not wait.timed
 
 
-def _join(wait: FutexWait, around: bytes, tids: Collection[int]) -> Object | None:
+def _join(wait: FutexWait, context: bytes, tids: Collection[int]) -> Object | None:
     """The word is the tid of the thread that is joined, in its own struct pthread; the kernel
     clears it at its end, and wakes as if it were shared."""
-    tid = _word(around)
+    tid = _word(context)
     if wait.private or wait.plain or wait.value != tid or tid not in tids:
         return None
     return Object(Kind.JOIN, wait.address, awaits=tid)
 
 
-def _sem(wait: FutexWait, around: bytes, tids: Collection[int]) -> Object | None:
-    value, waiters, private = _SEM.unpack_from(around, BEFORE)
+def _sem(wait: FutexWait, context: bytes, tids: Collection[int]) -> Object | None:
+    value, waiters, private = _SEM.unpack_from(context, BEFORE)
     if wait.value or value or not waiters or wait.plain or wait.address % 8:
         return None
-    if waiters > _MOST_WAITERS or private != (0 if wait.private else _PSHARED):
+    if waiters > _MAX_WAITERS or private != (0 if wait.private else _PSHARED):
         return None
     return Object(Kind.SEM, wait.address, shared=not wait.private)
 
 
-def _barrier(wait: FutexWait, around: bytes, tids: Collection[int]) -> Object | None:
+def _barrier(wait: FutexWait, context: bytes, tids: Collection[int]) -> Object | None:
     """``in`` counts those that came, the round is how many had come when the last one was over: the
     others wait, and one is missing at least."""
-    came, turn, count, shared, out = _BARRIER.unpack_from(around, BEFORE - _ROUND_AT)
+    came, turn, count, shared, out = _BARRIER.unpack_from(context, BEFORE - _ROUND_AT)
     waiting = (came - turn) & 0xFFFFFFFF
     if not wait.plain or wait.value != turn or wait.address % 8 != _ROUND_AT:
         return None
-    if not 0 < waiting < count or count > _MOST_WAITERS or shared not in (0, _PSHARED):
+    if not 0 < waiting < count or count > _MAX_WAITERS or shared not in (0, _PSHARED):
         return None
     if turn % count or out > turn or wait.private is bool(shared):
         return None
@@ -196,11 +196,11 @@ def _barrier(wait: FutexWait, around: bytes, tids: Collection[int]) -> Object | 
     return Object(Kind.BARRIER, address, parties=count, shared=bool(shared))
 
 
-def _rwlock(wait: FutexWait, around: bytes, tids: Collection[int]) -> Object | None:
+def _rwlock(wait: FutexWait, context: bytes, tids: Collection[int]) -> Object | None:
     if wait.plain:
         return None
     for at, is_one_of in _RWLOCK_WORDS.items():
-        found = _rwlock_at(wait, around, at, tids) if is_one_of(wait) else None
+        found = _rwlock_at(wait, context, at, tids) if is_one_of(wait) else None
         if found is not None:
             return found
     return None
@@ -216,9 +216,9 @@ _RWLOCK_WORDS: dict[int, Callable[[FutexWait], bool]] = {
 }
 
 
-def _rwlock_at(wait: FutexWait, around: bytes, at: int, tids: Collection[int]) -> Object | None:
+def _rwlock_at(wait: FutexWait, context: bytes, at: int, tids: Collection[int]) -> Object | None:
     readers, _, _, _, pad3, pad4, writer, shared, elision, mark, flags = _RWLOCK.unpack_from(
-        around, BEFORE - at
+        context, BEFORE - at
     )
     if pad3 or pad4 or elision or flags > 2 or shared not in (0, 1) or wait.private is bool(shared):
         return None
@@ -231,22 +231,22 @@ def _rwlock_at(wait: FutexWait, around: bytes, at: int, tids: Collection[int]) -
         writes = at == 12 or wait.value == _USED
         return Object(Kind.RWLOCK, address, owner, writes=writes, shared=bool(shared))
     # A writer waits for the readers; others for the writer or behind it.
-    if phase == _WRLOCKED and 0 < count <= _MOST_WAITERS and (at or readers == wait.value):
+    if phase == _WRLOCKED and 0 < count <= _MAX_WAITERS and (at or readers == wait.value):
         return Object(Kind.RWLOCK, address, readers=count, writes=at != 0, shared=bool(shared))
     return None
 
 
-def _cond(wait: FutexWait, around: bytes) -> Object | None:
+def _cond(wait: FutexWait, context: bytes) -> Object | None:
     """Waiters come into one of two groups (G2 in glibc's comments) while the other one (G1) is
     signalled; bit 0 of the sequence and of where G1 starts says which. The size of the first is as
     many below 0 as gave up in it."""
     word = 1 if wait.address % 8 else 0
     at = _SIGNALS_AT + 4 * word
     sequence, start, refs0, refs1, size0, size1, original, refs, _, _ = _COND.unpack_from(
-        around, BEFORE - at
+        context, BEFORE - at
     )
     waiters, began_with = refs >> 3, original >> 2  # the bits below are flags and a lock
-    if wait.plain or wait.value or not 0 < waiters <= _MOST_WAITERS or (sequence ^ start) & 1:
+    if wait.plain or wait.value or not 0 < waiters <= _MAX_WAITERS or (sequence ^ start) & 1:
         return None
     # Bit 0 of __wrefs: shared between processes; bits of references: who was woken and is not out.
     if wait.private is bool(refs & 1) or refs0 >> 1 > waiters or refs1 >> 1 > waiters:
@@ -258,4 +258,4 @@ def _cond(wait: FutexWait, around: bytes) -> Object | None:
     return Object(Kind.COND, wait.address - at, shared=bool(refs & 1))
 
 
-_LOOKS = (_join, _mutex, _sem, _barrier, _rwlock)
+_SCANS = (_join, _mutex, _sem, _barrier, _rwlock)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from typing import TYPE_CHECKING
 
 from locktop.collector.linux import process_memory
-from locktop.collector.sources.probes.native_stacks import OutsideStacks
+from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.sampling.sampler import Sample
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _AGAIN_S = 10.0
 class OnceWaits:
     """Of one process."""
 
-    def __init__(self, pid: int, stacks: OutsideStacks) -> None:
+    def __init__(self, pid: int, stacks: NativeStacks) -> None:
         self._pid = pid
         self._stacks = stacks
         self._at: dict[int, OnceCode | None] = {}  # by where a thread sleeps

@@ -22,7 +22,7 @@ _SCHED: int = lib.LT_TASK_SCHED
 _ASLEEP: int = lib.LT_TASK_ASLEEP
 _SLEPT: int = lib.LT_TASK_SLEPT
 
-_MOST_FILES = 0.6  # of the descriptors that we may have: others are needed for what is asked beside
+_MAX_FILES = 0.6  # of the descriptors that we may have: others are needed for what is asked beside
 
 _clean = functools.lru_cache(maxsize=4096)(clean)
 #: The first sample after the end of a thread does not show the one that has its id by then: who
@@ -46,7 +46,7 @@ class Sample(NamedTuple):  # one for each thread that moves, in each sample
     since: float  # when the first sample that saw it so was begun
 
 
-class Samples:
+class Sampler:
     """The threads of one process, sample after sample."""
 
     def __init__(self, pid: int, own_pid: int) -> None:
@@ -54,7 +54,7 @@ class Samples:
         self._pid = pid
         self._same_ids = pid == own_pid
         self._known: dict[int, Sample] = {}  # by the kernel's tid
-        self._files = TaskFiles(pid, _MOST_FILES)
+        self._files = TaskFiles(pid, _MAX_FILES)
         self.is_counted = False  # whether the kernel counts how often threads run
         self._number = self._seq = self._life = 0
         self.at = 0.0  # when the last sample was begun: time.monotonic()

@@ -39,18 +39,18 @@ from locktop.collector.model import (
 from locktop.collector.sanitize import clean
 from locktop.collector.sources import discover, gc_pause, preloadable
 from locktop.collector.sources.base import WaitNow
-from locktop.collector.sources.probes.followed_thread import CloserLook
+from locktop.collector.sources.probes.followed_thread import FollowedThread
 from locktop.collector.sources.probes.holder_activity import Holders
-from locktop.collector.sources.probes.native_stacks import OutsideStacks
+from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.probes.python_stacks import PythonStacks, Waits
 from locktop.collector.sources.sampling import builder
-from locktop.collector.sources.sampling.builder import OutsidePicture
-from locktop.collector.sources.sampling.cpu_budget import Spent
+from locktop.collector.sources.sampling.builder import SamplingBuilder
+from locktop.collector.sources.sampling.cpu_budget import CpuBudget
 from locktop.collector.sources.sampling.libc_info import CLibrary
 from locktop.collector.sources.sampling.once_runners import OnceWaits
-from locktop.collector.sources.sampling.sampler import Sample, Samples
-from locktop.collector.sources.sampling.wait_estimator import Sampled
-from locktop.collector.sources.sampling.wait_objects import OutsideWait, OutsideWaits
+from locktop.collector.sources.sampling.sampler import Sample, Sampler
+from locktop.collector.sources.sampling.wait_estimator import WaitEstimator
+from locktop.collector.sources.sampling.wait_objects import ObjectWait, ObjectWaits
 from locktop.collector.symbols.python.frame_reader import PythonReader
 from locktop.collector.symbols.resolver import Resolver
 
@@ -58,7 +58,7 @@ from locktop.collector.symbols.resolver import Resolver
 _FIRST_S = 0.05
 _NAMES_S = 30.0
 #: After a first look that is to tell all, where others tell more.
-_MOST_MORE = 3
+_MAX_MORE = 3
 #: What these need is read at once, before it is known that there is time for all.
 _STACKS_AT_ONCE = 32
 _NOTE = (
@@ -82,7 +82,7 @@ class _Stacks(NamedTuple):
     of_holders: float
 
 
-_IN_A_LOOK, _OF_ALL = _Stacks(0.005, 0.002, 0.002), _Stacks(2.0, 2.0, 2.0)
+_IN_A_SCAN, _OF_ALL = _Stacks(0.005, 0.002, 0.002), _Stacks(2.0, 2.0, 2.0)
 
 
 class ProcSource:
@@ -100,13 +100,13 @@ class ProcSource:
         self._rules = rules
         self._target = find_process(pid)
         self._tasks = Tasks(pid, self._target.own_pid, _FEW_FILES)
-        self._closer = CloserLook(pid, self._tasks)
+        self._followed_thread = FollowedThread(pid, self._tasks)
         self._process = ProcessFigures(self._target)
         self._host = clean(socket.gethostname())
         self._last: Snapshot | None = None
         self._begun = time.monotonic()
-        self._looked_at = 0.0
-        self._spent = Spent()
+        self._scanned_at = 0.0
+        self._cpu_budget = CpuBudget()
         self._hurried = False
         self._followed: Collection[int] | None = None
         self._busy = threading.Lock()
@@ -137,21 +137,21 @@ class ProcSource:
             )
         self._program = self._executed()
         self._resolver = Resolver(pid)
-        self._samples = Samples(pid, self._target.own_pid)
-        self._sampled = Sampled()
-        self._stacks = OutsideStacks(pid, self._resolver, self._stop_threads)
+        self._samples = Sampler(pid, self._target.own_pid)
+        self._estimator = WaitEstimator()
+        self._stacks = NativeStacks(pid, self._resolver, self._stop_threads)
         self._once = OnceWaits(pid, self._stacks)
         libc = CLibrary(pid)
-        self._waits = OutsideWaits(pid, libc.version, self._once.is_one, libc.waits_at)
+        self._waits = ObjectWaits(pid, libc.version, self._once.is_one, libc.waits_at)
         self._python = PythonStacks(PythonReader(pid), self._stacks.frames)
-        self._picture = OutsidePicture(
-            self._resolver, self._sampled, self._stacks.frames, self._python_of
+        self._picture = SamplingBuilder(
+            self._resolver, self._estimator, self._stacks.frames, self._python_of
         )
         self._holders = Holders(pid, self._tasks, self._stacks, self._python, self._holds)
         self._holders.follow(self._followed)
         self._classifier = Classifier(self._rules)
         self._now: Mapping[int, Sample] = {}
-        self._waiting: Mapping[int, OutsideWait] = {}
+        self._waiting: Mapping[int, ObjectWait] = {}
         self._at = 0.0
         self._taken = 0  # samples since the last look
         if self._hurried:
@@ -164,7 +164,7 @@ class ProcSource:
         self._let_go()
 
     def _let_go(self) -> None:
-        self._closer.close()
+        self._followed_thread.close()
         self._samples.close()
         self._tasks.close()
         self._resolver.close()
@@ -178,7 +178,7 @@ class ProcSource:
 
     def follow(self, tid: int, locks: Collection[int] | None = None) -> None:
         """See Source."""
-        self._closer.follow(tid)
+        self._followed_thread.follow(tid)
         self._followed = locks
         self._holders.follow(locks)
 
@@ -196,33 +196,33 @@ class ProcSource:
             owners = {wait.what.owner for wait in self._waiting.values()}
             return {
                 tid: WaitNow(
-                    self._sampled.lock_of(wait).id, wait.what.kind, self._at - wait.since, wait.seq,
-                    tid in owners,
+                    self._estimator.lock_of(wait).id, wait.what.kind, self._at - wait.since,
+                    wait.seq, tid in owners,
                 )
                 for tid, wait in self._waiting.items()
             }  # fmt: skip
 
-    def look(self, resolve: bool = False) -> Snapshot:
+    def scan(self, resolve: bool = False) -> Snapshot:
         """See Source."""
-        self._spent.note_look(time.monotonic(), time.process_time())
+        self._cpu_budget.note_scan(time.monotonic(), time.process_time())
         with self._busy, gc_pause.not_collected():
             if self._last is not None and self._last.ended:
                 return self._last
-            times = _OF_ALL if resolve else _IN_A_LOOK
+            times = _OF_ALL if resolve else _IN_A_SCAN
             try:
-                snapshot = self._looked(times, resolve)
+                snapshot = self._scanned(times, resolve)
                 if resolve:
                     snapshot = self._resolved(snapshot)
-                for _ in range(_MOST_MORE if resolve and self._last is None else 0):
-                    if self._hurried or not self._python.asks_for_another_look:
+                for _ in range(_MAX_MORE if resolve and self._last is None else 0):
+                    if self._hurried or not self._python.asks_for_another_scan:
                         break
-                    snapshot = self._resolved(self._looked(times, resolve))
+                    snapshot = self._resolved(self._scanned(times, resolve))
             except OSError as error:
                 return self._after(error)
             told = self._classifier.told(snapshot)
             self._stacks.begin(times.of_holders)
             told = replace(told, locks=self._holders.told(told, resolve))
-            self._closer.beside = self._holders.in_python
+            self._followed_thread.beside = self._holders.in_python
             if resolve:
                 self._holders.stacks()  # asks for their names
                 self._resolver.wait(_NAMES_S)
@@ -241,11 +241,11 @@ class ProcSource:
 
     def _go_on_sampling(self) -> None:
         """But for where a look has just taken a sample."""
-        wait_s = self._spent.pause_s
+        wait_s = self._cpu_budget.pause_s
         while not self._closed.wait(wait_s):
             begun = time.thread_time()
             with self._busy:
-                wait_s = self._at + self._spent.pause_s - time.monotonic()
+                wait_s = self._at + self._cpu_budget.pause_s - time.monotonic()
                 if wait_s > 0.0:
                     continue
                 try:
@@ -254,8 +254,8 @@ class ProcSource:
                     return  # the next look says that it has ended
                 except OSError:
                     pass  # may pass, too
-            self._spent.note_sample(time.thread_time() - begun)
-            wait_s = self._spent.pause_s
+            self._cpu_budget.note_sample(time.thread_time() - begun)
+            wait_s = self._cpu_budget.pause_s
 
     def _sample(self) -> None:
         stat = procfs.stat(self._target.pid)
@@ -266,8 +266,8 @@ class ProcSource:
         self._at = self._samples.at
         if len(samples) < len(self._now) or self._samples.newcomers:
             lives = {sample.life for sample in samples.values()}
-            self._sampled.forget_threads(lives, samples, self._samples.newcomers)
-        self._sampled.add(self._at, waits)
+            self._estimator.forget_threads(lives, samples, self._samples.newcomers)
+        self._estimator.add(self._at, waits)
         self._taken += 1
         self._now, self._waiting = samples, waits
 
@@ -288,10 +288,10 @@ class ProcSource:
 
     # ---- one look ----
 
-    def _looked(self, times: _Stacks, resolve: bool) -> Snapshot:
+    def _scanned(self, times: _Stacks, resolve: bool) -> Snapshot:
         if self._executed() not in (None, self._program):
             self._let_go_of_program()
-        if not self._looked_at:
+        if not self._scanned_at:
             began = time.monotonic()
             self._stacks.prepare()
             time.sleep(max(0.0, began + _FIRST_S - time.monotonic()))
@@ -301,15 +301,15 @@ class ProcSource:
             raise PermissionError  # it was allowed before
         self._find_runners(times.of_waits)
         now = self._at
-        interval_s = now - self._looked_at if self._looked_at else now - self._begun
-        self._looked_at = now
+        interval_s = now - self._scanned_at if self._scanned_at else now - self._begun
+        self._scanned_at = now
         self._let_go_of_ended()
         stacks = self._stacks_of_waits(times)
         threads = self._picture.threads(self._now, self._waiting, stacks, now, interval_s)
         locks = self._picture.locks(self._waiting, now, interval_s)
         deadlocks = self._deadlocks(threads, locks, stacks, interval_s)
         self._stacks.begin(times.of_holders)
-        threads = self._closer.told(threads, resolve, self._stacks)
+        threads = self._followed_thread.told(threads, resolve, self._stacks)
         untold = tuple(sorted(
             tid for tid, wait in self._waiting.items() if wait.what.kind is Kind.FUTEX
         ))  # fmt: skip
@@ -320,15 +320,15 @@ class ProcSource:
             source="proc",
             duration_s=now - self._begun,
             interval_s=interval_s,
-            process=self._process.look(main.name if main else self._target.comm),
+            process=self._process.scan(main.name if main else self._target.comm),
             threads=threads,
             locks=locks,
             deadlocks=deadlocks,
             stacks={
                 stack: self._stacks.frames(stack)
-                for stack in {*stacks.values(), *self._closer.stacks}
+                for stack in {*stacks.values(), *self._followed_thread.stacks}
             },
-            unseen_waiters=untold,
+            unobserved_waiters=untold,
             level="sampled",
             notes=self._notes(bool(untold), interval_s),
         )
@@ -346,9 +346,9 @@ class ProcSource:
         return replace(snapshot, locks=locks)
 
     def _sleeps(self) -> Waits:
-        return {**self._closer.sleeps, **_numbered(self._waiting.values())}
+        return {**self._followed_thread.sleeps, **_numbered(self._waiting.values())}
 
-    def _python_of(self, wait: OutsideWait) -> tuple[Frame, ...]:
+    def _python_of(self, wait: ObjectWait) -> tuple[Frame, ...]:
         return self._python.of_wait(wait.tid, _numbered([wait]))
 
     def _let_go_of_ended(self) -> None:
@@ -383,7 +383,7 @@ class ProcSource:
         """By tid. There may not be time for all new ones: those of the longest waits come first,
         which are asked for once, of these those in contention, and of these one of each lock."""
         found: dict[int, int] = {}
-        new: list[tuple[OutsideWait, Sample, Call]] = []
+        new: list[tuple[ObjectWait, Sample, Call]] = []
         for tid, wait in self._waiting.items():
             sample, untold = self._now[tid], wait.what.kind is Kind.FUTEX
             stack = self._stacks.known(sample.kernel_tid, wait.seq, untold)
@@ -406,7 +406,7 @@ class ProcSource:
         self._stacks.end_within(times.of_new_waits)
         return found | self._new_stacks([new[at] for since, _, _, at in order if since >= self._at])
 
-    def _new_stacks(self, waits: Sequence[tuple[OutsideWait, Sample, Call]]) -> dict[int, int]:
+    def _new_stacks(self, waits: Sequence[tuple[ObjectWait, Sample, Call]]) -> dict[int, int]:
         """As many as there is time for."""
         found: dict[int, int] = {}
         for at in range(0, len(waits), _STACKS_AT_ONCE):
@@ -474,7 +474,7 @@ class ProcSource:
         return replace(snapshot, notes=tuple(notes))
 
     def _renamed(
-        self, snapshot: Snapshot, waiting: Mapping[int, OutsideWait], at: float
+        self, snapshot: Snapshot, waiting: Mapping[int, ObjectWait], at: float
     ) -> Snapshot:
         """With the names known by now of locks that threads waited for at this time."""
         locks = self._picture.locks(waiting, at, snapshot.interval_s)
@@ -487,7 +487,7 @@ class ProcSource:
             self._sample()
         except OSError:
             return {}  # what follows says that it has ended
-        return {**self._closer.still_asleep(), **_numbered(self._waiting.values())}
+        return {**self._followed_thread.still_asleep(), **_numbered(self._waiting.values())}
 
     def _notes(self, untold: bool, interval_s: float) -> tuple[str, ...]:
         notes = [
@@ -534,5 +534,5 @@ def _is_of_the_kernel(pid: int) -> bool:
         return False  # what follows says more
 
 
-def _numbered(waits: Iterable[OutsideWait]) -> Waits:
+def _numbered(waits: Iterable[ObjectWait]) -> Waits:
     return {wait.tid: (wait.life, wait.seq) for wait in waits}

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 
 from locktop.collector.model import Kind
 from locktop.collector.sources.sampling.nptl_objects import Object
-from locktop.collector.sources.sampling.wait_objects import OutsideWait
+from locktop.collector.sources.sampling.wait_objects import ObjectWait
 
 #: Owners of a lock that are told apart, of those that ended.
-_MOST_BLAMED = 500
+_MAX_BLAMED = 500
 
 Key = tuple[Kind, int]
 
@@ -38,7 +38,7 @@ class Sum:
 
 
 @dataclass(slots=True)
-class SampledLock:
+class EstimatedLock:
     """What was seen of one lock since the sampling began."""
 
     id: int
@@ -54,13 +54,13 @@ class SampledLock:
 class _Sleep:
     """A wait that goes on."""
 
-    wait: OutsideWait
-    lock: SampledLock
+    wait: ObjectWait
+    lock: EstimatedLock
     waited: dict[Kind, float]  # by its thread
     counted_to: float  # all of it before that is in the sums: time.monotonic()
 
 
-class Sampled:
+class WaitEstimator:
     """Adds up sample after sample.
 
     What a sample finds as the one before left it costs nothing: a wait that goes on is counted when
@@ -68,15 +68,15 @@ class Sampled:
     """
 
     def __init__(self) -> None:
-        self._locks: dict[Key, SampledLock] = {}
+        self._locks: dict[Key, EstimatedLock] = {}
         self._by_thread: dict[int, dict[Kind, float]] = {}  # by Sample.life
         self._blamed: set[int] = set()  # tids
         self._asleep: dict[int, _Sleep] = {}  # by tid, in the last sample
-        self._waits: Mapping[int, OutsideWait] = {}
+        self._waits: Mapping[int, ObjectWait] = {}
         self._at = self._settled_at = 0.0
         self.first_at = 0.0  # when the first sample was taken: what it met had begun before
 
-    def add(self, now: float, waits: Mapping[int, OutsideWait]) -> None:
+    def add(self, now: float, waits: Mapping[int, ObjectWait]) -> None:
         """Add a sample that was taken at ``now`` (time.monotonic())."""
         before, before_at = self._waits, self._at
         self.first_at = self.first_at or now
@@ -88,7 +88,7 @@ class Sampled:
             self._enter(wait, before.get(tid), before_at, interval_s)
 
     @property
-    def locks(self) -> Mapping[Key, SampledLock]:
+    def locks(self) -> Mapping[Key, EstimatedLock]:
         """What was seen of each lock, by the last sample."""
         self._settle()
         return self._locks
@@ -99,7 +99,7 @@ class Sampled:
         self._settle()
         return self._by_thread
 
-    def lock_of(self, wait: OutsideWait) -> SampledLock:
+    def lock_of(self, wait: ObjectWait) -> EstimatedLock:
         """Return what is known of the lock that is waited for; its sums may be behind."""
         return self._locks[wait.what.kind, wait.what.address]
 
@@ -117,16 +117,16 @@ class Sampled:
                 if tid in lock.blame:
                     _put_together(lock, [tid])
         for lock in self._locks.values():
-            if len(lock.blame) > 2 * _MOST_BLAMED:
+            if len(lock.blame) > 2 * _MAX_BLAMED:
                 self._fold_ended(lock, tids)
 
-    def _fold_ended(self, lock: SampledLock, living: Container[int]) -> None:
+    def _fold_ended(self, lock: EstimatedLock, living: Container[int]) -> None:
         """Of many that ended only those that were waited for most stay apart."""
         blame = lock.blame
         ended = sorted((tid for tid in blame if tid and tid not in living), key=blame.__getitem__)
-        _put_together(lock, ended[: max(len(blame) - _MOST_BLAMED, 0)])
+        _put_together(lock, ended[: max(len(blame) - _MAX_BLAMED, 0)])
 
-    def _leave(self, tid: int, after: OutsideWait | None, interval_s: float) -> None:
+    def _leave(self, tid: int, after: ObjectWait | None, interval_s: float) -> None:
         """A wait is over, or is told otherwise from now on."""
         asleep = self._asleep.pop(tid)
         self._count_to(asleep, self._at)
@@ -134,7 +134,7 @@ class Sampled:
             self._count(asleep, interval_s / 2, interval_s * interval_s / 2)
 
     def _enter(
-        self, wait: OutsideWait, before: OutsideWait | None, before_at: float, interval_s: float
+        self, wait: ObjectWait, before: ObjectWait | None, before_at: float, interval_s: float
     ) -> None:
         lock = self._lock(wait)
         waited = self._by_thread.setdefault(wait.life, {})
@@ -147,11 +147,11 @@ class Sampled:
         if interval_s:
             self._count(asleep, interval_s / 2, interval_s * interval_s / 2)
 
-    def _lock(self, wait: OutsideWait) -> SampledLock:
+    def _lock(self, wait: ObjectWait) -> EstimatedLock:
         key = wait.what.kind, wait.what.address
         lock = self._locks.get(key)
         if lock is None:
-            lock = self._locks[key] = SampledLock(len(self._locks) + 1, wait.what)
+            lock = self._locks[key] = EstimatedLock(len(self._locks) + 1, wait.what)
         lock.what = wait.what
         return lock
 
@@ -182,7 +182,7 @@ class Sampled:
         waited[what.kind] = waited.get(what.kind, 0.0) + seconds
 
 
-def _put_together(lock: SampledLock, owners: Iterable[int]) -> None:
+def _put_together(lock: EstimatedLock, owners: Iterable[int]) -> None:
     """They have ended: what is theirs is nobody's by name."""
     blame = lock.blame.copy()
     for tid in owners:

@@ -17,10 +17,10 @@ from locktop.collector.sources.sampling.sampler import Sample
 _OWNED = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.FUTEX, Kind.ONCE})
 #: Nothing is said of these when they do not look like one any more.
 _OVER = frozenset({Kind.FUTEX, Kind.BARRIER, Kind.JOIN, Kind.MUTEX})
-_MOST_KEPT = 4096  # mutexes
+_MAX_KEPT = 4096  # mutexes
 
 
-class OutsideWait(NamedTuple):  # one for each thread that moves, in each sample
+class ObjectWait(NamedTuple):  # one for each thread that moves, in each sample
     """A thread that sleeps in a futex call."""
 
     tid: int
@@ -31,7 +31,7 @@ class OutsideWait(NamedTuple):  # one for each thread that moves, in each sample
     what: Object  # of Kind.FUTEX where it cannot be told
 
 
-class OutsideWaits:
+class ObjectWaits:
     """Reads them, sample after sample."""
 
     def __init__(
@@ -49,8 +49,8 @@ class OutsideWaits:
         #: Who runs the routines that are waited for, as far as known.
         self.runners: Runners = {}
         self._samples: Mapping[int, Sample] = {}
-        self._known: dict[int, OutsideWait] = {}
-        self._at: dict[int, OutsideWait] = {}  # one of them by the address of what it is for
+        self._known: dict[int, ObjectWait] = {}
+        self._at: dict[int, ObjectWait] = {}  # one of them by the address of what it is for
         self._asked: dict[int, FutexWait] = {}  # by tid: those that are told anew in each sample
         self._told: dict[int, Object] = {}  # by address of the word, in the sample before
         self._mutexes: dict[int, Object] = {}  # by address, whenever they were known
@@ -64,7 +64,7 @@ class OutsideWaits:
         samples: Mapping[int, Sample],
         still_sleeps: Callable[[Sample], bool],
         newcomers: Set[int] = frozenset(),
-    ) -> dict[int, OutsideWait]:
+    ) -> dict[int, ObjectWait]:
         """Return the waits by tid. ``still_sleeps`` tells whether a thread was on no CPU since,
         ``newcomers`` are the tids of threads that were not there before."""
         if newcomers:
@@ -85,7 +85,7 @@ class OutsideWaits:
                 found.pop(tid, None)
                 continue
             if known is None or (known.what is not what and known.what != what):
-                found[tid] = OutsideWait(tid, sample.life, sample.seq, sample.since, wait, what)
+                found[tid] = ObjectWait(tid, sample.life, sample.seq, sample.since, wait, what)
             if what.kind not in _OWNED:
                 del self._asked[tid]
         self._known = found
@@ -99,13 +99,13 @@ class OutsideWaits:
         waits = {address: self._at[address].futex for address in addresses if address in self._at}
         read = self._memory([wait.address for wait in waits.values()])
         found = {}
-        for (address, wait), around in zip(waits.items(), read, strict=True):
-            _, what = self._alone(wait, around, samples)
+        for (address, wait), context in zip(waits.items(), read, strict=True):
+            _, what = self._alone(wait, context, samples)
             if what is not None and (owner := self._run(what, samples).owner):
                 found[address] = owner
         return found
 
-    def _going_on(self, samples: Mapping[int, Sample]) -> dict[int, OutsideWait]:
+    def _going_on(self, samples: Mapping[int, Sample]) -> dict[int, ObjectWait]:
         """Those of the sample before; a thread that sleeps otherwise now is asked for what."""
         before, found = self._samples, self._known.copy()
         for tid in before.keys() - samples.keys():
@@ -127,17 +127,17 @@ class OutsideWaits:
         self, waits: set[FutexWait], tids: Mapping[int, Sample]
     ) -> dict[FutexWait, Object]:
         addresses = sorted({wait.address for wait in waits})
-        around = dict(zip(addresses, self._memory(addresses), strict=True))
+        context = dict(zip(addresses, self._memory(addresses), strict=True))
         seen: dict[FutexWait, tuple[bytes, Object | None]] = {}
         for wait in waits:
-            seen[wait] = self._alone(wait, around[wait.address], tids)
+            seen[wait] = self._alone(wait, context[wait.address], tids)
         found = {
-            wait: self._run(what or self._as_before(wait, around[wait.address]), tids)
+            wait: self._run(what or self._as_before(wait, context[wait.address]), tids)
             for wait, (_, what) in seen.items()
         }
         self._seen = seen
         self._told = {wait.address: what for wait, what in found.items()}
-        if len(self._mutexes) > _MOST_KEPT:
+        if len(self._mutexes) > _MAX_KEPT:
             self._mutexes.clear()
         self._mutexes.update(
             (address, what) for address, what in self._told.items() if what.kind is Kind.MUTEX
@@ -145,14 +145,14 @@ class OutsideWaits:
         return found
 
     def _alone(
-        self, wait: FutexWait, around: bytes, tids: Mapping[int, Sample]
+        self, wait: FutexWait, context: bytes, tids: Mapping[int, Sample]
     ) -> tuple[bytes, Object | None]:
         """What is told by that which lies around the word, with that."""
         known = self._seen.get(wait)
-        if known is None or known[0] != around:
+        if known is None or known[0] != context:
             known = (
-                around,
-                nptl_objects.told(wait, around, tids, self._glibc, self._is_once, self._waits_at),
+                context,
+                nptl_objects.told(wait, context, tids, self._glibc, self._is_once, self._waits_at),
             )
         return known
 
@@ -190,10 +190,10 @@ class OutsideWaits:
             if owner and what.owner == owner:
                 objects[wait] = what._replace(owner=0)
 
-    def _as_before(self, wait: FutexWait, around: bytes) -> Object:
+    def _as_before(self, wait: FutexWait, context: bytes) -> Object:
         """Between two owners a lock does not look like one."""
         mutex, known = self._mutexes.get(wait.address), self._told.get(wait.address)
-        if mutex is not None and nptl_objects.is_between_owners(mutex, wait, around):
+        if mutex is not None and nptl_objects.is_between_owners(mutex, wait, context):
             return mutex._replace(owner=0)
         if known is not None and known.kind not in _OVER:
             return known._replace(owner=0, readers=0)

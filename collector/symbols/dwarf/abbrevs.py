@@ -48,7 +48,7 @@ _VARIABLE = {
     0x09: _BLOCK, 0x18: _BLOCK, 0x0A: _BLOCK1, 0x03: _BLOCK2, 0x04: _BLOCK4,
 }  # fmt: skip
 
-_MOST_ABBREVIATIONS = 100_000
+_MAX_ABBREVIATIONS = 100_000
 
 #: Attribute, form, size as of Layout.size(), implicit value.
 Field = tuple[int, int, int, int]
@@ -220,7 +220,7 @@ def abbreviations(data: bytes, at: int, layout: Layout, until: int = 0) -> dict[
     """Return one table of .debug_abbrev by the codes that entries begin with; only up to the code
     ``until`` if that is not 0."""
     found: dict[int, Abbreviation] = {}
-    while len(found) < _MOST_ABBREVIATIONS:
+    while len(found) < _MAX_ABBREVIATIONS:
         code, at = leb(data, at)
         if not code:
             return found

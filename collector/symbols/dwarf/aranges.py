@@ -11,7 +11,7 @@ import msgpack
 
 from locktop.collector.symbols.dwarf.sections import DebugSections
 
-_MOST_LISTED = 256 << 20  # bytes
+_MAX_LISTED = 256 << 20  # bytes
 _PADDING = 16  # bytes between functions that are nobody's
 
 Row = tuple[int, int, int]  # low, high, offset of the unit
@@ -65,7 +65,7 @@ def unit_rows(ranges: Iterable[Row]) -> UnitRows:
 def listed_ranges(sections: DebugSections) -> Iterator[Row]:
     """The ranges of .debug_aranges, where a compiler wrote one."""
     size = sections.size("aranges")
-    if size > _MOST_LISTED:
+    if size > _MAX_LISTED:
         raise ValueError(".debug_aranges is larger than is sane")
     data, at = sections.read("aranges", 0, size) if size else b"", 0
     while at + 12 <= len(data):

@@ -14,10 +14,10 @@ _SUBPROGRAM, _INLINED = 0x2E, 0x1D
 _WITHOUT_CODE = frozenset({
     0x01, 0x02, 0x04, 0x13, 0x15, 0x17, 0x38,
 })  # fmt: skip
-_MOST_FUNCTIONS = 2_000_000
-_MOST_RANGES = 1_000_000
+_MAX_FUNCTIONS = 2_000_000
+_MAX_RANGES = 1_000_000
 _DEEPEST = 2_000
-_MOST_HOPS = 16
+_MAX_HOPS = 16
 _PASS, _STEP_OVER, _FUNCTION = 0, 1, 2
 
 
@@ -44,7 +44,7 @@ def read_functions(unit: Unit) -> Functions:
         for code, a in unit.abbreviations.items()
     }
     at, end, start = unit.first - unit.offset, len(data), unit.offset
-    around = -1  # the function that the entries lie in
+    context = -1  # the function that the entries lie in
     outer: list[int] = []  # for each entry that is open, what was around it
     while at < end:
         entry = at
@@ -55,10 +55,10 @@ def read_functions(unit: Unit) -> Functions:
         if not code:
             if len(outer) < 2:
                 break  # the unit's own
-            around = outer.pop()
+            context = outer.pop()
             continue
         kind, size, children, sibling, width, abbreviation = kinds[code]
-        inside = around
+        inside = context
         if kind == _STEP_OVER:
             next_at = int.from_bytes(data[at + sibling : at + sibling + width], "little")
             if next_at < at + size:
@@ -69,7 +69,7 @@ def read_functions(unit: Unit) -> Functions:
             at = at + size if size >= 0 else abbreviation.skip(data, at)
         else:
             attributes, at = abbreviation.read(data, at)
-            inside = _add(found, unit, abbreviation, attributes, start + entry, around)
+            inside = _add(found, unit, abbreviation, attributes, start + entry, context)
             if children and inside not in found.with_code and dw.SIBLING in attributes:
                 # Discarded by the linker, as all but one of a template's functions that are alike.
                 next_at = attributes[dw.SIBLING][1]
@@ -78,8 +78,8 @@ def read_functions(unit: Unit) -> Functions:
                 at = next_at
                 continue
         if children:
-            outer.append(around)
-            around = inside
+            outer.append(context)
+            context = inside
             if len(outer) > _DEEPEST:
                 raise ValueError("entries lie too deep")
     return found
@@ -103,19 +103,19 @@ def _add(
     abbreviation: Abbreviation,
     attributes: Attributes,
     entry: int,
-    around: int,
+    context: int,
 ) -> int:
     """Enter a function; return its number."""
     number, inlined = len(found.origins), abbreviation.tag == _INLINED
     # Within code that was discarded addresses count from 0, where other code may lie.
-    discarded = around >= 0 and around not in found.with_code
+    discarded = context >= 0 and context not in found.with_code
     ranges = [] if discarded else unit.ranges(attributes)
-    if number >= _MOST_FUNCTIONS or len(found.ranges) + len(ranges) > _MOST_RANGES:
+    if number >= _MAX_FUNCTIONS or len(found.ranges) + len(ranges) > _MAX_RANGES:
         raise ValueError("a unit has too many functions")
     if ranges:
         found.with_code.add(number)
     found.origins.append(attributes.get(dw.ABSTRACT_ORIGIN, (dw.FORM_REF_ADDR, entry)))
-    found.parents.append(around if inlined else -1)
+    found.parents.append(context if inlined else -1)
     found.call_files.append(attributes.get(dw.CALL_FILE, (0, 0))[1] if inlined else 0)
     found.call_lines.append(attributes.get(dw.CALL_LINE, (0, 0))[1] if inlined else 0)
     found.ranges += [(low, high, number) for low, high in ranges]
@@ -125,7 +125,7 @@ def _add(
 def function_name(unit: Unit, origin: Reference) -> bytes:
     """Return a function's name, mangled where there is such a one; "" if it has none here."""
     plain = b""
-    for _ in range(_MOST_HOPS):
+    for _ in range(_MAX_HOPS):
         entry = unit.follow(origin)
         if entry is None:
             break

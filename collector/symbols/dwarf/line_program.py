@@ -16,8 +16,8 @@ from locktop.collector.symbols.dwarf.abbrevs import (
 )
 from locktop.collector.symbols.dwarf.sections import DebugSections
 
-_MOST_PROGRAM = 64 << 20  # bytes
-_MOST_FILES = 100_000
+_MAX_PROGRAM = 64 << 20  # bytes
+_MAX_FILES = 100_000
 _PATH = 1  # DW_LNCT_path
 _DATA16, _BLOCK = 0x1E, 0x09
 
@@ -56,7 +56,7 @@ def read_lines(sections: DebugSections, offset: int) -> Lines:
     offset_size = 4
     if size == 0xFFFFFFFF:
         size, at, offset_size = sections.number("line", offset + 4, 8), 12, 8
-    if size > _MOST_PROGRAM:
+    if size > _MAX_PROGRAM:
         raise ValueError("a line table is larger than is sane")
     data = sections.read("line", offset, at + size)
     header = _header(sections, data, at, offset_size)
@@ -99,7 +99,7 @@ def _old_names(data: bytes, at: int) -> list[str]:
         at = data.index(0, at) + 1
     at += 1
     names = [""]  # counted from 1
-    while data[at] and len(names) < _MOST_FILES:
+    while data[at] and len(names) < _MAX_FILES:
         end = data.index(0, at)
         names.append(_base_name(data[at:end]))
         at = end + 1
@@ -116,7 +116,7 @@ def _table(sections: DebugSections, data: bytes, at: int, layout: Layout) -> tup
         form, at = leb(data, at)
         fields.append((content, form))
     count, at = leb(data, at)
-    if count > _MOST_FILES:
+    if count > _MAX_FILES:
         raise ValueError("a line table has too many files")
     names = []
     for _ in range(count):

@@ -24,7 +24,7 @@ from locktop.collector.symbols.dwarf.units import TYPE_UNITS, Unit, Units
 from locktop.collector.symbols.dwarf.variables import Variables, part_at
 from locktop.collector.symbols.elf.file import ElfFile
 
-_MOST_INDEXED = 64 << 20  # bytes of indexes kept in memory for one file
+_MAX_INDEXED = 64 << 20  # bytes of indexes kept in memory for one file
 
 SymbolAt = Callable[[int], str]
 
@@ -168,7 +168,7 @@ class Dwarf:
     def _enter(self, offset: int, index: UnitIndex) -> UnitIndex:
         self._indexes[offset] = index
         self._indexed += index.size
-        while self._indexed > _MOST_INDEXED and len(self._indexes) > 1:
+        while self._indexed > _MAX_INDEXED and len(self._indexes) > 1:
             self._indexed -= self._indexes.popitem(last=False)[1].size
         return index
 

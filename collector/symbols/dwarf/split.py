@@ -12,8 +12,8 @@ from locktop.collector.symbols.dwarf.units import COMPILED, Part, Unit, Units
 from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.safe_open import open_regular
 
-_MOST_UNITS = 1 << 20
-_MOST_COLUMNS = 64
+_MAX_UNITS = 1 << 20
+_MAX_COLUMNS = 64
 #: Columns of the index in a .dwp file (DWARF 5, 7.3.5.3); those of DWARF 4 have the same numbers.
 _INFO, _ABBREV, _STR_OFFSETS, _RNGLISTS = 1, 3, 6, 8
 
@@ -67,7 +67,7 @@ def _part(sections: DebugSections, unit_id: int) -> Part | None:
     """Return where in a .dwp file a unit's parts begin."""
     data = sections.read("cu_index", 0, sections.size("cu_index"))
     version, columns, units, slots = struct.unpack_from("<IIII", data)
-    if version & 0xFFFF not in (2, 5) or columns > _MOST_COLUMNS or max(units, slots) > _MOST_UNITS:
+    if version & 0xFFFF not in (2, 5) or columns > _MAX_COLUMNS or max(units, slots) > _MAX_UNITS:
         raise ValueError("an index of split units is damaged")
     ids = struct.unpack_from(f"<{slots}Q", data, 16)
     rows = struct.unpack_from(f"<{slots}I", data, 16 + 8 * slots)

@@ -142,19 +142,19 @@ def _entered(strings: dict[str, int], text: str) -> int:
 def _segments(ranges: list[tuple[int, int, int]]) -> list[tuple[int, int]]:
     """Return from which address on which function is the innermost, for ranges within ranges."""
     found: list[tuple[int, int]] = []
-    around: list[tuple[int, int]] = []  # (end, function) of the ranges that are open
+    context: list[tuple[int, int]] = []  # (end, function) of the ranges that are open
 
     def close_until(address: int) -> None:
-        while around and around[-1][0] <= address:
-            end, _ = around.pop()
-            found.append((end, around[-1][1] if around else _NOTHING))
+        while context and context[-1][0] <= address:
+            end, _ = context.pop()
+            found.append((end, context[-1][1] if context else _NOTHING))
 
     # Of ranges that are alike the one that comes later is the inner one.
     for low, high, function in sorted(ranges, key=lambda r: (r[0], -r[1], r[2])):
         close_until(low)
-        if around and high > around[-1][0]:
-            high = around[-1][0]
+        if context and high > context[-1][0]:
+            high = context[-1][0]
         found.append((low, function))
-        around.append((high, function))
+        context.append((high, function))
     close_until(1 << 64)
     return found

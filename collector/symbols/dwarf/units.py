@@ -13,11 +13,11 @@ from locktop.collector.symbols.dwarf import abbrevs as dw
 from locktop.collector.symbols.dwarf.abbrevs import Abbreviation, Attributes, Layout, Reference, leb
 from locktop.collector.symbols.dwarf.sections import DebugSections
 
-_MOST_UNIT = 64 << 20  # bytes
-_MOST_UNITS = 100_000
-_MOST_RECENT = 16
-_MOST_TOP = 16 << 10  # bytes of a unit's first entry
-_MOST_RANGES = 100_000  # of one entry
+_MAX_UNIT = 64 << 20  # bytes
+_MAX_UNITS = 100_000
+_MAX_RECENT = 16
+_MAX_TOP = 16 << 10  # bytes of a unit's first entry
+_MAX_RANGES = 100_000  # of one entry
 _SKELETON, _SPLIT = 4, 5  # unit types (DWARF 5, 7.5.1)
 TYPE_UNITS = (2, 6)
 COMPILED = (1, _SPLIT)
@@ -84,7 +84,7 @@ class Unit:
     @cached_property
     def data(self) -> bytes:
         """The unit's bytes, header included."""
-        if self.end - self.offset > _MOST_UNIT:
+        if self.end - self.offset > _MAX_UNIT:
             raise ValueError("a unit is larger than is sane")
         return self.sections.read("info", self.offset, self.end - self.offset)
 
@@ -105,7 +105,7 @@ class Unit:
     def top(self) -> Attributes:
         """The attributes of the unit itself."""
         # Where units are looked through for an address no more of each is needed.
-        data = self.sections.read("info", self.first, min(self.end - self.first, _MOST_TOP))
+        data = self.sections.read("info", self.first, min(self.end - self.first, _MAX_TOP))
         code, at = leb(data, 0)
         table, table_at = self.sections.window("abbrev", self._abbreviations)
         return dw.abbreviations(table, table_at, self.layout, code)[code].read(data, at)[0]
@@ -213,7 +213,7 @@ class Unit:
     def _ranges(self, offset: int) -> Iterator[Range]:
         data, at = self.sections.window("rnglists", offset)
         base, size = self.base_address, self.layout.address_size
-        for _ in range(_MOST_RANGES):
+        for _ in range(_MAX_RANGES):
             kind = data[at]
             at += 1
             if kind == 0:  # the end
@@ -255,7 +255,7 @@ def _old_ranges(unit: Unit, offset: int, base: int) -> Iterator[Range]:
     size = unit.layout.address_size
     pair = struct.Struct("<QQ" if size == 8 else "<II")
     selects = (1 << 8 * size) - 1
-    for _ in range(_MOST_RANGES):
+    for _ in range(_MAX_RANGES):
         low, high = pair.unpack_from(data, at)
         at += pair.size
         if not low and not high:
@@ -284,7 +284,7 @@ class Units:
     def __iter__(self) -> Iterator[Unit]:
         """Walk over them; raises ValueError where one is damaged."""
         offset, size = 0, self.sections.size("info")
-        for _ in range(_MOST_UNITS):
+        for _ in range(_MAX_UNITS):
             if offset >= size:
                 return
             unit = Unit(self, offset)
@@ -298,7 +298,7 @@ class Units:
         unit = self._recent.get(begin)
         if unit is None:
             unit = self._recent[begin] = Unit(self, begin)
-            if len(self._recent) > _MOST_RECENT:
+            if len(self._recent) > _MAX_RECENT:
                 self._recent.popitem(last=False)
         self._recent.move_to_end(begin)
         return unit

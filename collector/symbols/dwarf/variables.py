@@ -35,13 +35,13 @@ _BYTE_SIZE, _UPPER_BOUND, _COUNT, _MEMBER_LOCATION, _EXTERNAL, _TYPE = (
 _COMPUTED = frozenset({0x03, 0x04, 0x09, 0x0A, 0x18})  # forms of a place that code works out
 
 _READ = 1 << 20
-_MOST_SEARCHED = 1 << 30  # bytes
-_MOST_FOUND = 500_000
-_MOST_ALIKE = 8
+_MAX_SEARCHED = 1 << 30  # bytes
+_MAX_FOUND = 500_000
+_MAX_ALIKE = 8
 _LOCATION = re.compile(rb"\x09\x03(.{6}\x00\x00)", re.DOTALL)
 _LOCATION_SIZE = 10
-_MOST_HOPS = 32
-_MOST_CHILDREN = 10_000
+_MAX_HOPS = 32
+_MAX_CHILDREN = 10_000
 
 
 class Variables:
@@ -75,18 +75,18 @@ class Variables:
         """Return the places that may be in the entry of the variable at an address."""
         first = bisect_left(self._addresses, address)
         end = bisect_right(self._addresses, address, first)
-        return self._places[first : min(end, first + _MOST_ALIKE)]
+        return self._places[first : min(end, first + _MAX_ALIKE)]
 
 
 def _locations(sections: DebugSections) -> Iterator[tuple[int, int]]:
     """Address and place of what looks like it: a location of nine bytes that is just an address, in
     the lower half of memory (DWARF 5, 2.6.1.1.2)."""
-    size, found = min(sections.size("info"), _MOST_SEARCHED), 0
+    size, found = min(sections.size("info"), _MAX_SEARCHED), 0
     for begin in range(0, size, _READ):
         data = sections.read("info", begin, min(_READ + _LOCATION_SIZE - 1, size - begin))
         for match in _LOCATION.finditer(data):
             found += 1
-            if found > _MOST_FOUND:
+            if found > _MAX_FOUND:
                 return
             yield int.from_bytes(match[1], "little"), begin + match.start()
 
@@ -145,7 +145,7 @@ def _cut(path: Iterator[str]) -> Iterator[str]:
 
 def _type_of(unit: Unit, attributes: Attributes) -> tuple[Unit, int] | None:
     """The entry of the type that an entry has, or the one that it completes."""
-    for _ in range(_MOST_HOPS):
+    for _ in range(_MAX_HOPS):
         if _TYPE in attributes:
             return _plain(unit, attributes[_TYPE])
         further = attributes.get(dw.SPECIFICATION) or attributes.get(dw.ABSTRACT_ORIGIN)
@@ -159,7 +159,7 @@ def _type_of(unit: Unit, attributes: Attributes) -> tuple[Unit, int] | None:
 
 def _plain(unit: Unit, reference: Reference) -> tuple[Unit, int] | None:
     """Follow a reference to a type through other names for it."""
-    for _ in range(_MOST_HOPS):
+    for _ in range(_MAX_HOPS):
         entry = unit.follow(reference)
         if entry is None:
             return None
@@ -173,7 +173,7 @@ def _plain(unit: Unit, reference: Reference) -> tuple[Unit, int] | None:
 
 def _path(unit: Unit, entry: int, offset: int) -> Iterator[str]:
     """The steps from a type's beginning to what lies ``offset`` bytes further in."""
-    for _ in range(_MOST_HOPS):
+    for _ in range(_MAX_HOPS):
         tag, _, _ = _entry(unit, entry)
         if tag == _ARRAY:
             step = _element(unit, entry, offset)
@@ -265,7 +265,7 @@ def _children(unit: Unit, offset: int) -> Iterator[tuple[int, Attributes]]:
     """The entries that belong to one, without those that belong to them."""
     _, _, at = _entry(unit, offset)
     depth = 0
-    for _ in range(_MOST_CHILDREN):
+    for _ in range(_MAX_CHILDREN):
         if at < 0:
             return
         code, after = leb(unit.data, at)

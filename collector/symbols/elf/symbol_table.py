@@ -18,9 +18,9 @@ FUNCTIONS = frozenset({_STT_FUNC, _STT_GNU_IFUNC})
 OBJECTS = frozenset({_STT_OBJECT, _STT_COMMON})
 _ROW = 32  # bits for the number of a symbol in its table
 #: How many symbols before an address are looked at for one that reaches over it.
-_MOST_BACK = 64
+_MAX_BACK = 64
 #: Symbols and texts of one name that are looked at: each may take a walk over the whole table.
-_MOST_OF_A_NAME = 32
+_MAX_OF_A_NAME = 32
 #: Bytes of a name; more than any compiler writes.
 _LONGEST_NAME = 64 << 10
 
@@ -71,7 +71,7 @@ class SymbolTable:
         """Return the address of the function of that name; None if there is none here."""
         wanted = name.encode() + b"\0"
         at = row = -1
-        for _ in range(_MOST_OF_A_NAME):
+        for _ in range(_MAX_OF_A_NAME):
             # The end of a longer name may be the name of another symbol, too.
             if row < 0:
                 at = self._strings.find(wanted, at + 1)
@@ -146,7 +146,7 @@ class Symbols:
         behind = bisect_left(self._keys, address + 1 << _ROW)
         nearest = -1
         found: list[int] = []
-        for key in reversed(self._keys[max(0, behind - _MOST_BACK) : behind]):
+        for key in reversed(self._keys[max(0, behind - _MAX_BACK) : behind]):
             start, row = key >> _ROW, key & (1 << _ROW) - 1
             if found and start != self._table.start(found[0]):
                 break

@@ -8,7 +8,7 @@ from bisect import bisect_right
 _ORDER_BITS = 32
 _LAST_ORDER = (1 << _ORDER_BITS) - 1
 #: Pieces that begin before the address and are looked at: where code moved, they overlap.
-_LOOKED_AT = 64
+_SCANNED_AT = 64
 
 
 class CodeIndex:
@@ -40,7 +40,7 @@ class CodeIndex:
             self._is_sorted = True
         at = bisect_right(self._keys, address << _ORDER_BITS | _LAST_ORDER)
         newest = -1
-        for key in self._keys[max(0, at - _LOOKED_AT) : at]:
+        for key in self._keys[max(0, at - _SCANNED_AT) : at]:
             order = key & _LAST_ORDER
             if order > newest and address < (key >> _ORDER_BITS) + self._sizes[order]:
                 newest = order

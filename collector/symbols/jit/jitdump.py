@@ -30,8 +30,8 @@ _LINES = struct.Struct("=16xQQ")  # address, entries
 _LINE = struct.Struct("=QII")  # address, line, discriminator; the file's name follows
 _SAME_FILE = b"\xff"
 _PIECE = 1 << 20
-_MOST_ENTRIES = 2_000_000
-_MOST_LINES = 16 << 20  # bytes of the lines of one function
+_MAX_ENTRIES = 2_000_000
+_MAX_LINES = 16 << 20  # bytes of the lines of one function
 _LONGEST_NAME = 4096
 _ENDED = 1 << 64  # nothing is read from there on
 _AGAIN_S = 1.0
@@ -118,7 +118,7 @@ class JitDump:
     def _read_records(self, size: int) -> None:
         piece, at = b"", self._read  # what was read ahead, and where it begins
         while self._read + _RECORD.size <= size:
-            if len(self._index) >= _MOST_ENTRIES:
+            if len(self._index) >= _MAX_ENTRIES:
                 self.note = "the jitdump file is too large: its later part is not read"
                 return
             start = self._read - at
@@ -135,7 +135,7 @@ class JitDump:
             self._read += length
 
     def _take(self, kind: int, length: int, head: bytes) -> None:
-        if kind == _DEBUG and _LINES.size <= length <= _MOST_LINES:
+        if kind == _DEBUG and _LINES.size <= length <= _MAX_LINES:
             address, _ = _LINES.unpack_from(head)
             self._lines_at = address, self._read
         elif kind == _LOAD and length > _CODE.size:
@@ -164,7 +164,7 @@ class JitDump:
                 return None, None
             address += _V8_SHIFT
         _, length, _ = _RECORD.unpack(os.pread(self._fd, _RECORD.size, record))
-        if not _LINES.size <= length <= _MOST_LINES:
+        if not _LINES.size <= length <= _MAX_LINES:
             return None, None
         data = os.pread(self._fd, length, record)
         _, entries = _LINES.unpack_from(data)

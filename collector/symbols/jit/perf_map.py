@@ -20,8 +20,8 @@ _LINE = re.compile(
     rb"^(?:0x)?([0-9a-fA-F]{1,16})[ \t]+(?:0x)?([0-9a-fA-F]{1,16})[ \t]+(\S[^\n]*)", re.MULTILINE
 )
 _PIECE = 1 << 20
-_MOST = 256 << 20  # bytes read of one file
-_MOST_ENTRIES = 2_000_000
+_MAX = 256 << 20  # bytes read of one file
+_MAX_ENTRIES = 2_000_000
 _LONGEST_LINE = 4096
 _MARK = 64  # bytes that tell whether a file is still the one that was read
 _AGAIN_S = 1.0
@@ -101,7 +101,7 @@ class PerfMap:
 
     def _read_lines(self, size: int) -> None:
         while self._read < size:
-            if self._read >= _MOST or len(self._index) >= _MOST_ENTRIES:
+            if self._read >= _MAX or len(self._index) >= _MAX_ENTRIES:
                 self.note = f"/tmp/{self._name} is too large: its later part is not read"
                 break
             piece = os.pread(self._fd, _PIECE, self._read)

@@ -16,9 +16,9 @@ from locktop.collector.sanitize import clean
 #: Longer than any answer takes, even on a machine that has much else to do.
 _PATIENCE_S = 60.0
 _HURRY_S = 0.1  # so soon hurry() is heard
-_MOST_ANSWER = 64 << 20  # bytes
+_MAX_ANSWER = 64 << 20  # bytes
 #: In a row. Where threads come and go, every second reading meets one that is just gone.
-_MOST_FAILURES = 10
+_MAX_FAILURES = 10
 _LONGEST = 2_000  # frames of one stack
 _NOTES = {
     "missing": "Python functions are not shown: pip install pystack",
@@ -132,7 +132,7 @@ class PythonReader:
         assert self._child.stdout is not None
         piece = os.read(self._child.stdout.fileno(), 1 << 20)
         self._buffer += piece
-        if not piece or len(self._buffer) > _MOST_ANSWER:
+        if not piece or len(self._buffer) > _MAX_ANSWER:
             self._failed("ended")
             return None
         line, end, rest = self._buffer.partition(b"\n")
@@ -161,7 +161,7 @@ class PythonReader:
         if why == "ended":
             self.close()
         self.asking = False
-        if why in ("missing", "forbidden", "elsewhere") or self._failures >= _MOST_FAILURES:
+        if why in ("missing", "forbidden", "elsewhere") or self._failures >= _MAX_FAILURES:
             self.gave_up = True
             self.note = _NOTES.get(why, "")
 

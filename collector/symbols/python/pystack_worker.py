@@ -17,21 +17,21 @@ import sys
 from typing import Any
 
 #: Of one answer. A list that was torn while it was read may lead in a circle.
-_MOST_CPU_S = 20
-_MOST_MEMORY = 4 << 30
+_MAX_CPU_S = 20
+_MAX_MEMORY = 4 << 30
 
 
 def main() -> None:
     """Answer until standard input ends: with whoever asks."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _limit(resource.RLIMIT_AS, _MOST_MEMORY)
+    _limit(resource.RLIMIT_AS, _MAX_MEMORY)
     for line in sys.stdin:
         pid = int(line)
         _import()
         if os.geteuid() == 0 and _is_enough(pid):
             _become_user_of(pid)
         used = resource.getrusage(resource.RUSAGE_SELF)
-        _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + _MOST_CPU_S)
+        _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + _MAX_CPU_S)
         print(json.dumps(_answer(pid)), flush=True)
 
 

@@ -1,0 +1,302 @@
+"""What it costs to sample a process from outside (docs/overhead.md).
+
+    make outside-bench TURNS=100
+
+The first table is what the tool takes of a processor with two looks a second, when the stacks of
+what sleeps for good are known: each look, samples and looks together, and all that with the screen,
+in a terminal of 120 columns and 40 lines. A virtual machine charges us also for the time in which
+its processors were somebody else's: so beside the looks it is told what some work took that is
+always the same, and was done as often at that time by a process that does nothing else.
+
+The second table is what a process loses that is watched so: it runs on one processor and the tool
+on another one, in turns of half a second in which the tool is stopped, or looks twice a second, or
+again and again without a pause, which tells more of what is lost than can be measured otherwise.
+Ratios are of turns right after each other; "best" is that of the best turns of each, which a busy
+machine disturbs least.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import select
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import termios
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from support.targets import Compiler, Target
+
+from locktop.collector.sources.base import Source
+from locktop.collector.sources.launch import preload_environment
+from locktop.collector.sources.preload.source import PreloadSource
+from locktop.collector.sources.sampling.source import ProcSource
+
+INTERVAL_S = 0.5  # from look to look
+SCANS = 20
+WARM_UP = 60  # looks
+STEPS = 300_000  # of the work that is always the same: some 15 ms
+
+#: What is watched: name, program and arguments, with the library or not.
+WATCHED = (
+    ("7 threads in pools", ("six_pools", "1"), False),
+    ("499 threads in pools", ("six_pools", "83"), False),
+    ("501 threads, half of them move", ("thousand_threads", "500"), False),
+    ("1,001 threads, half of them move", ("thousand_threads", "1000"), False),
+    ("499 threads in pools, with the library", ("six_pools", "83"), True),
+    ("501 threads, half of them move, with the library", ("thousand_threads", "500"), True),
+)
+BARE = "bare"
+#: What loses: name and arguments of tests/targets/contention/threads_take_turns.c.
+TURNING = (
+    ("4 threads take turns at a mutex", ("lock", "4")),
+    ("32 threads take turns at a mutex", ("lock", "32")),
+    ("one thread computes", ("compute", "1")),
+)
+
+
+def scans(source: Source, count: int) -> tuple[list[float], list[float]]:
+    """Look so often; give what each look took of a processor, and what the whole process did
+    meanwhile, of the time of one: seconds, shares."""
+    took, shares = [], []
+    at, used = time.monotonic(), time.process_time()
+    for _ in range(count):
+        before = time.thread_time()
+        source.scan()
+        took.append(time.thread_time() - before)
+        time.sleep(max(0.0, at + INTERVAL_S - time.monotonic()))
+        now, now_used = time.monotonic(), time.process_time()
+        shares.append((now_used - used) / (now - at))
+        at, used = now, now_used
+    return took, shares
+
+
+def cost(compiler: Compiler, name: str, command: Sequence[str], preloaded: bool) -> str:
+    """Return a row of the first table."""
+    program, *arguments = command
+    environment = preload_environment(None) if preloaded else None
+    with Target([compiler.program(program), *arguments], environment) as target:
+        target.expect("ready")
+        source: Source = PreloadSource(target.pid) if preloaded else ProcSource(target.pid)
+        with closing(source):
+            for _ in range(WARM_UP):
+                source.scan()
+            with same_work() as worked:
+                took, shares = scans(source, SCANS)
+        with_screen = screen_shares(target.pid, SCANS)
+    return (
+        f"| {name} | {milliseconds(took)} | {milliseconds(worked)}"
+        f" | {percents(shares)} | {percents(with_screen)} |"
+    )
+
+
+@contextlib.contextmanager
+def same_work() -> Iterator[list[float]]:
+    """Let a process do the same work again and again, as often as looks are made; give what it took
+    of a processor each time, afterwards: seconds."""
+    took: list[float] = []
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, __file__, "--work"], stdin=pipe, stdout=pipe, text=True
+    ) as worker:
+        try:
+            yield took
+        finally:
+            said, _ = worker.communicate()
+            took += map(float, said.split())
+
+
+def work() -> None:
+    """Do it until standard input ends; say what each took."""
+    while not select.select([sys.stdin], [], [], INTERVAL_S)[0]:
+        before, done = time.thread_time(), 0
+        for step in range(STEPS):
+            done += step
+        print(time.thread_time() - before)
+
+
+def milliseconds(took: Sequence[float]) -> str:
+    return f"{1000 * min(took):.1f} / {1000 * statistics.median(took):.1f} ms"
+
+
+def percents(shares: Sequence[float]) -> str:
+    return f"{100 * min(shares):.1f} / {100 * statistics.median(shares):.1f} %"
+
+
+def screen_shares(pid: int, count: int) -> list[float]:
+    """Show the process on a screen; give what the tool took of a processor in so many intervals,
+    once it has shown as many as it takes to warm up."""
+    command = [str(Path(sys.executable).with_name("locktop")), "-p", str(pid)]
+    leader, terminal = pty.openpty()
+    termios.tcsetwinsize(terminal, (40, 120))
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    ends = {"stdin": terminal, "stdout": terminal, "stderr": terminal}
+    tool = subprocess.Popen(command, env=environment, start_new_session=True, **ends)
+    os.close(terminal)
+    reader = threading.Thread(target=drain, args=(leader,), daemon=True)
+    reader.start()
+    try:
+        time.sleep(WARM_UP * INTERVAL_S)
+        shares = []
+        at, used = time.monotonic(), spent_s(tool.pid)
+        for _ in range(count):
+            time.sleep(INTERVAL_S)
+            now, now_used = time.monotonic(), spent_s(tool.pid)
+            shares.append((now_used - used) / (now - at))
+            at, used = now, now_used
+        return shares
+    finally:
+        tool.kill()
+        tool.wait()
+        reader.join()
+        os.close(leader)
+
+
+def drain(terminal: int) -> None:
+    """Read what is sent to a terminal, until its program has ended."""
+    with contextlib.suppress(OSError):
+        while os.read(terminal, 1 << 16):
+            pass
+
+
+def spent_s(pid: int) -> float:
+    """Return what all threads of a process took of processors until now."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+
+
+class Turn(NamedTuple):
+    """What a program did, and what the tool took of a processor meanwhile."""
+
+    per_s: float
+    cpu_us: float  # of a processor, for each time that it did it
+    share: float
+
+
+class Watcher:
+    """The tool in a process of its own, on a processor of its own, stopped but for its turns."""
+
+    def __init__(self, pid: int, cpu: int, interval_s: float) -> None:
+        command = [sys.executable, __file__, "--watch", str(pid), str(interval_s)]
+        self._process = subprocess.Popen(
+            ["taskset", "-c", str(cpu), *command], stdout=subprocess.PIPE
+        )
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == b"looked\n"
+        self._process.send_signal(signal.SIGSTOP)
+
+    def cpu_s(self) -> float:
+        """What it took until now."""
+        return spent_s(self._process.pid)
+
+    def __enter__(self) -> Watcher:
+        self._process.send_signal(signal.SIGCONT)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._process.send_signal(signal.SIGSTOP)
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def take_turn(target: Target, watcher: Watcher | None) -> Turn:
+    """Let the program run for half a second, watched or not."""
+    with watcher or contextlib.nullcontext():
+        used_s = watcher.cpu_s() if watcher else 0.0
+        began, turns, cpu_s = asked(target)
+        time.sleep(INTERVAL_S)
+        ended, turns_then, cpu_then_s = asked(target)
+        used_s = watcher.cpu_s() - used_s if watcher else 0.0
+    done, took_s = turns_then - turns, ended - began
+    return Turn(done / took_s, 1e6 * (cpu_then_s - cpu_s) / done, used_s / took_s)
+
+
+def asked(target: Target) -> tuple[float, int, float]:
+    target.go_on()
+    said = target.truth()
+    return time.monotonic(), said["turns"], said["cpu_s"]
+
+
+def loss(compiler: Compiler, name: str, arguments: Sequence[str], rounds: int) -> list[str]:
+    """Return the rows of the second table for one program."""
+    own, other = sorted(os.sched_getaffinity(0))[:2]
+    command = ["taskset", "-c", str(own), compiler.program("threads_take_turns"), *arguments]
+    with Target(command) as target:
+        target.expect("ready")
+        watchers = {"twice a second": INTERVAL_S, "without a pause": 0.0}
+        how: dict[str, Watcher | None] = {BARE: None}
+        try:
+            for one, interval_s in watchers.items():
+                how[one] = Watcher(target.pid, other, interval_s)
+            found: dict[str, list[Turn]] = {one: [] for one in how}
+            for number in range(rounds):
+                order = list(how)[number % 3 :] + list(how)[: number % 3]
+                for one in order:
+                    found[one].append(take_turn(target, how[one]))
+        finally:
+            for watcher in filter(None, how.values()):
+                watcher.end()
+    return [row(name, one, found[BARE], found[one]) for one in watchers]
+
+
+def row(name: str, how: str, bare: Sequence[Turn], watched: Sequence[Turn]) -> str:
+    cells = [name, how, f"{100 * statistics.median(turn.share for turn in watched):.1f} %"]
+    pairs = list(zip(watched, bare, strict=True))
+    best = max(turn.per_s for turn in watched) / max(turn.per_s for turn in bare)
+    least = min(turn.cpu_us for turn in watched) / min(turn.cpu_us for turn in bare)
+    for ratios, extreme in (
+        ([one.per_s / other.per_s for one, other in pairs], best),
+        ([one.cpu_us / other.cpu_us for one, other in pairs], least),
+    ):
+        low, middle, high = statistics.quantiles(ratios, n=4)
+        cells += [f"{middle:.3f}", f"{low:.3f}-{high:.3f}", f"{extreme:.3f}"]
+    return f"| {' | '.join(cells)} |"
+
+
+def watch(pid: int, interval_s: float) -> None:
+    """Look at a process until killed."""
+    with closing(ProcSource(pid)) as source:
+        source.scan()
+        print("looked", flush=True)
+        while True:
+            source.scan()
+            time.sleep(interval_s)
+
+
+def main() -> None:
+    if sys.argv[1] == "--watch":
+        watch(int(sys.argv[2]), float(sys.argv[3]))
+        return
+    if sys.argv[1] == "--work":
+        work()
+        return
+    rounds = int(sys.argv[1])
+    with tempfile.TemporaryDirectory(prefix="locktop-bench-") as directory:
+        compiler = Compiler(Path(directory))
+        print("| | a look, least / median | the same work | of a processor in all", end="")
+        print(" | with the screen |")
+        print("| --- |" + " ---: |" * 4)
+        for case in WATCHED:
+            print(cost(compiler, *case), flush=True)
+        if len(os.sched_getaffinity(0)) < 2:
+            return
+        print("\n| | looked at | the tool | turns | quartiles | best", end="")
+        print(" | processor time | quartiles | best |")
+        print("| --- | --- |" + " ---: |" * 7)
+        for name, arguments in TURNING:
+            print(*loss(compiler, name, arguments, rounds), sep="\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()

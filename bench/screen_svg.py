@@ -1,0 +1,65 @@
+"""Draws docs/screen.svg: the real screen over the real demonstration, deadlocked.
+
+python bench/screen_svg.py docs/screen.svg
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+from pathlib import Path
+
+from locktop.collector.model import Frame, Snapshot
+from locktop.collector.sources.launched_program import LaunchedProgram
+from locktop.tui.app import LocktopApp
+from locktop.tui.commands.demo import demo_program
+from locktop.tui.feed import PollerFeed, Publish
+
+SIZE = (120, 40)
+PICTURES = 120  # at most; half a second each
+
+
+def _has_no_line(frame: Frame) -> bool:
+    """Whether it is no code of the demonstration's own source."""
+    return frame.module != "locktop-demo" or frame.function == "_start"
+
+
+class Watched(PollerFeed):
+    """Says when a snapshot has come in which every name is known and there is a deadlock."""
+
+    def start(self, publish: Publish, interval_s: float) -> None:
+        self.loop, self.complete = asyncio.get_running_loop(), asyncio.Event()
+
+        def and_scan(snapshot: Snapshot) -> None:
+            publish(snapshot)
+            frames = [f for stack in snapshot.stacks.values() for f in stack]
+            named = all(f.function and (f.line or _has_no_line(f)) for f in frames)
+            if snapshot.deadlocks and named and snapshot.duration_s > 6:
+                self.loop.call_soon_threadsafe(self.complete.set)
+
+        super().start(and_scan, interval_s)
+
+
+async def draw(path: Path) -> None:
+    """Start the demonstration, wait for its trouble, export the screen."""
+    program = str(demo_program())
+    with LaunchedProgram(program, [program, "--deadlock"], output=os.devnull) as started:
+        feed = Watched(started.source())
+        app = LocktopApp(feed, "night", environ={})
+        async with app.run_test(size=SIZE) as pilot:
+            await asyncio.wait_for(feed.complete.wait(), PICTURES / 2)
+            await pilot.pause()
+            await pilot.pause()
+            svg = app.export_screenshot(title="locktop demo --deadlock")
+    # No fonts from elsewhere: whoever looks at the picture has one of fixed width.
+    svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
+    svg = svg.replace("Fira Code, monospace", "ui-monospace, 'DejaVu Sans Mono', monospace")
+    svg = svg.replace("<!-- Generated with Rich https://www.textualize.io -->", "")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(line.rstrip() for line in svg.splitlines() if line.strip()) + "\n")
+
+
+if __name__ == "__main__":
+    asyncio.run(draw(Path(sys.argv[1])))

@@ -1,0 +1,79 @@
+"""Each pattern is told of a real program that shows it, and not of one that only looks like it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from contextlib import closing
+
+import pytest
+from support.targets import PATIENCE_S, StartTarget
+
+from locktop.collector.model import Pattern, Snapshot, ThreadState
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.base import Source
+
+#: By what the program is told to do: its pattern, the lock at which it is ("" none).
+SHOWN = {
+    "convoy": ("convoy", "g_lock"),
+    "serialised": ("serialised", "g_lock"),
+    "herd": ("thundering_herd", "g_cond"),
+    "starved": ("starved_writer", "g_rwlock"),
+    "longhold": ("long_hold", "g_lock"),
+    "falseidle": ("false_idle", "g_work"),
+    "oversubscribed": ("oversubscribed", ""),
+    "highrate": ("high_rate", "g_lock"),
+}
+#: Long enough for rates, and for a writer to be kept waiting for longer than it takes to call it
+#: starved.
+_SCANS = 4
+_BETWEEN_S = 0.5
+
+
+def after_a_while(source: Source) -> Snapshot:
+    time.sleep(_BETWEEN_S)
+    return source.scan(resolve=True)
+
+
+def of_name(snapshot: Snapshot, name: str) -> Pattern | None:
+    return next((one for one in snapshot.patterns if one.name == name), None)
+
+
+@pytest.mark.parametrize("what", SHOWN)
+def test_a_pattern_is_told(what: str, start_target: StartTarget) -> None:
+    name, lock = SHOWN[what]
+    target = start_target("contention_patterns", what)
+    target.expect("ready")
+    with closing(attach(target.pid)) as source:
+        deadline = time.monotonic() + PATIENCE_S
+        snapshot = source.scan(resolve=True)
+        while (found := of_name(snapshot, name)) is None:
+            assert time.monotonic() < deadline, [str(one.name) for one in snapshot.patterns]
+            snapshot = after_a_while(source)
+    names = {one.id: one.name for one in snapshot.locks}
+    assert names.get(found.lock, "") == lock
+    assert set(found.tids) <= {thread.tid for thread in snapshot.threads}
+
+
+@pytest.mark.parametrize("what", SHOWN)
+def test_what_only_looks_like_it_is_not_told(what: str, start_target: StartTarget) -> None:
+    name, _ = SHOWN[what]
+    target = start_target("contention_patterns", f"{what}-not")
+    target.expect("ready")
+    with closing(attach(target.pid)) as source:
+        scans = [source.scan(), *(after_a_while(source) for _ in range(_SCANS))]
+    assert [of_name(snapshot, name) for snapshot in scans] == [None] * len(scans)
+
+
+def test_nobody_holds_a_lock_for_long_in_a_process_that_is_stopped(
+    start_target: StartTarget,
+) -> None:
+    target = start_target("contention_patterns", "longhold-not")
+    target.expect("ready")
+    target.process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, target.pid, os.WSTOPPED | os.WNOWAIT)
+    with closing(attach(target.pid)) as source:
+        scans = [after_a_while(source) for _ in range(_SCANS)]
+    assert {thread.state for thread in scans[-1].threads} >= {ThreadState.OTHER}
+    assert [snapshot.patterns for snapshot in scans] == [()] * len(scans)

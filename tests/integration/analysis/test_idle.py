@@ -1,0 +1,324 @@
+"""Waits of real programs told apart: pools on each kind of lock, and the threads of CPython."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import tool
+from support.targets import PATIENCE_S, Target
+
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.launch import preload_environment
+
+StartTarget = Callable[..., Target]
+
+EACH = 5
+#: Of each pool: whether its waits are idle, and by which rule.
+KNOWN = {
+    "accept": (False, "mutex"),
+    "writer": (False, "mutex"),
+    "http": (True, "condition"),
+    "db": (True, "semaphore"),
+    "turn": (True, "condition"),
+    "own": (True, "semaphore"),
+}
+KINDS = {"http": "cond", "turn": "cond", "db": "sem", "own": "sem"}
+
+
+@pytest.fixture
+def pools(start_target: StartTarget) -> Target:
+    """Six pools, each thread in the wait that it stays in."""
+    target: Target = start_target("six_pools", str(EACH))
+    target.expect("ready")
+
+    def all_there(document: dict[str, Any]) -> bool:
+        # Asleep may have been in the mutex of a condition, before the wait for that.
+        waits = [(pool_of(one), one["waiting_for"]) for one in document["threads"]]
+        known = [
+            pool for pool, wait in waits if wait and KINDS.get(pool, wait["kind"]) == wait["kind"]
+        ]
+        return len(known) == EACH * len(KNOWN)
+
+    tool.scan_until(target.pid, all_there, "all pools in their waits")
+    return target
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Iterator[Path]:
+    """The user's rules, in a directory of the test's own."""
+    (tmp_path / "locktop").mkdir()
+    before = os.environ.get("XDG_CONFIG_HOME")
+    os.environ["XDG_CONFIG_HOME"] = str(tmp_path)
+    yield tmp_path / "locktop" / "idle.rules"
+    if before is None:
+        del os.environ["XDG_CONFIG_HOME"]
+    else:
+        os.environ["XDG_CONFIG_HOME"] = before
+
+
+def pool_of(thread: dict[str, Any]) -> str:
+    return str(thread["name"]).partition("-")[0]
+
+
+def verdicts(document: dict[str, Any]) -> dict[str, tuple[bool, str]]:
+    """Return what is said of each pool, which is the same of all its threads; and that their
+    states, their locks and what these were waited for say the same."""
+    found: dict[str, tuple[bool, str]] = {}
+    for thread in document["threads"]:
+        wait = thread["waiting_for"]
+        if wait is None:
+            continue
+        assert thread["state"] == ("idle" if wait["idle"] else "waiting")
+        (lock,) = (one for one in document["locks"] if one["id"] == wait["lock"])
+        assert lock["idle"] is wait["idle"]
+        assert lock["idle_s"] == (lock["wait_s"] if wait["idle"] else 0.0)
+        assert {entry["idle"] for entry in lock["wait_stacks"]} == {wait["idle"]}
+        said = wait["idle"], wait["why"]
+        assert found.setdefault(pool_of(thread), said) == said
+    return found
+
+
+def test_each_pool_is_told_by_its_kind(pools: Target) -> None:
+    assert verdicts(tool.snapshot(pools.pid)) == KNOWN
+
+
+def test_the_command_line_overrides_in_both_directions(pools: Target) -> None:
+    options = ("--idle-matching", "accept_one", "--idle-matching", "!take_*")
+    document = tool.snapshot(pools.pid, *options)
+    assert verdicts(document) == KNOWN | {
+        "accept": (True, "--idle-matching accept_one"),
+        "turn": (False, "--idle-matching !take_*"),
+    }
+    kinds = [lock["idle"] for lock in document["locks"]]
+    assert kinds == sorted(kinds), "idle ones last"
+
+
+def test_the_users_file_is_read(pools: Target, config: Path) -> None:
+    config.write_text(
+        "# of this program\n"
+        "contended  db-is-a-lock  kind=sem lock=g_db_ready -- one at a time\n"
+        "idle  config  kind=rwlock function=write_config innermost=1\n"
+    )
+    assert verdicts(tool.snapshot(pools.pid)) == KNOWN | {
+        "db": (False, "db-is-a-lock"),
+        "writer": (True, "config"),
+    }
+    page = tool.run("snapshot", "-p", pools.pid, "--format", "text").stdout
+    assert "sem g_db_ready" in page.split("THREADS WAITING NOW")[1]
+    assert "g_config_lock" not in page.split("THREADS WAITING NOW")[1]
+
+
+@pytest.mark.parametrize("command", ["snapshot", "callers"])
+def test_a_malformed_file_is_one_line(pools: Target, config: Path, command: str) -> None:
+    config.write_text("idle fine\n\nidel wrong\n")
+    done = tool.run(command, "-p", pools.pid)
+    assert (done.returncode, done.stdout) == (2, "")
+    wanted = f"locktop: {config}, line 3: 'idel' is neither idle nor contended\n"
+    assert done.stderr == wanted
+
+
+def test_threads_that_do_the_same_are_one_group(pools: Target) -> None:
+    document = tool.snapshot(pools.pid)
+    groups = {group["name"]: group for group in document["thread_groups"]}
+    assert set(groups) == {*(f"{pool}-#" for pool in KNOWN), "six_pools"}
+    by_tid = {thread["tid"]: thread for thread in document["threads"]}
+    assert sorted(tid for one in groups.values() for tid in one["threads"]) == sorted(by_tid)
+    for pool, (idle, _) in KNOWN.items():
+        group = groups[f"{pool}-#"]
+        assert {pool_of(by_tid[tid]) for tid in group["threads"]} == {pool}
+        assert (len(group["threads"]), group["idle"]) == (EACH, idle)
+        waits = [by_tid[tid]["waiting_for"]["since_s"] for tid in group["threads"]]
+        assert waits == sorted(waits, reverse=True)
+        assert group["longest_s"] == waits[0]
+        assert (group["lock"] is None) == (pool == "own")
+    assert groups["accept-#"]["lock_name"] == "g_accept_lock"
+    assert groups["accept-#"]["holders"] == [pools.pid]
+
+
+def test_on_the_page_a_group_is_told_once_and_the_idle_on_demand(pools: Target) -> None:
+    page = tool.run("snapshot", "-p", pools.pid, "--format", "text").stdout
+    assert page.count("accept_one at") == 1
+    assert f"{EACH} threads (accept-#: " in page
+    assert "next_query" not in page
+    whole = tool.run("snapshot", "-p", pools.pid, "--format", "text", "--idle").stdout
+    idle = whole.split("THREADS WAITING FOR WORK NOW")[1]
+    assert idle.count("next_query at") == 1
+    assert f"{EACH} threads (own-#: " in " ".join(idle.split())
+
+
+def test_of_a_saved_snapshot_waits_are_told_apart_anew(pools: Target, tmp_path: Path) -> None:
+    saved = tmp_path / "saved.json"
+    saved.write_text(json.dumps(tool.snapshot(pools.pid)))
+
+    def weighed(*options: str) -> tuple[set[str], set[str]]:
+        done = tool.run("callers", str(saved), "--format", "json", "--idle", *options)
+        assert done.returncode == 0, done.stderr
+        nodes = json.loads(done.stdout)["nodes"]
+        return (
+            {node["function"] for node in nodes if node["value"] > 0},
+            {node["function"] for node in nodes if node["idle"] > 0},
+        )
+
+    waited, idle = weighed()
+    assert {"accept_one", "write_config"} <= waited
+    assert {"take_turn", "next_query"} <= idle
+    assert not waited & {"take_turn", "next_query"}
+    waited, idle = weighed("--idle-matching", "!take_turn", "--idle-matching", "accept_one")
+    assert {"take_turn", "write_config"} <= waited
+    assert {"accept_one", "next_query"} <= idle
+
+
+@pytest.mark.parametrize(
+    ("first_value", "holder", "state", "why"),
+    [
+        ("e=1", "get e, post e, get e, meet 1, stay", "waiting", "used-as-lock"),
+        ("e=0", "post e, get e, meet 1, stay", "idle", "semaphore"),
+        ("e=1", "get e, meet 1, stay", "idle", "semaphore"),  # it may never give it back
+    ],
+)
+def test_a_semaphore_used_as_a_lock_is_contention(
+    start_target: StartTarget, first_value: str, holder: str, state: str, why: str
+) -> None:
+    target = start_target("scripted_threads", first_value, holder, "meet 1, get e")
+    waiter = int(target.truth()["tids"][1])
+
+    def waits(document: dict[str, Any]) -> bool:
+        return any(one["tid"] == waiter and one["waiting_for"] for one in document["threads"])
+
+    document = tool.scan_until(target.pid, waits, "a waiter")
+    thread = tool.thread_of(document, waiter)
+    assert (thread["state"], thread["waiting_for"]["why"]) == (state, why)
+    (lock,) = (one for one in document["locks"] if one["id"] == thread["waiting_for"]["lock"])
+    assert (lock["used_as_lock"], lock["idle"]) == (state == "waiting", state == "idle")
+
+
+PYTHON_WAITS = """
+import os, queue, sys, threading, time
+from concurrent.futures import ThreadPoolExecutor
+lock = threading.Lock(); lock.acquire()
+event, tasks, done = threading.Event(), queue.Queue(), threading.Condition()
+def take(): lock.acquire()
+def rest():
+    with done: done.wait()
+started = {}
+def start(name, target):
+    thread = threading.Thread(target=target, daemon=True); thread.start()
+    started[thread.native_id] = name
+start("lock", take)
+start("event", event.wait)
+start("queue", tasks.get)
+start("condition", rest)
+pool = ThreadPoolExecutor(1); pool.submit(int).result()
+started[next(iter(pool._threads)).native_id] = "pool"
+def asleep(tid):
+    with open(f"/proc/self/task/{tid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0] == "S"
+while not all(map(asleep, started)): time.sleep(0.01)
+import json
+print(json.dumps(started), flush=True)
+sys.stdin.read()
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="its locks do not go through libc")
+def test_what_python_waits_for_is_told_by_its_functions() -> None:
+    with Target([sys.executable, "-c", PYTHON_WAITS], preload_environment("contended")) as target:
+        names = {int(tid): name for tid, name in target.truth().items()}
+        wanted = {
+            "lock": (False, "python-lock"),
+            "event": (True, "python-condition"),
+            "queue": (True, "python-condition"),
+            "condition": (True, "python-condition"),
+            "pool": (True, "python-queue"),
+        }
+
+        def told(document: dict[str, Any]) -> dict[str, tuple[bool, str]]:
+            return {
+                names[one["tid"]]: (one["waiting_for"]["idle"], one["waiting_for"]["why"])
+                for one in document["threads"]
+                if one["tid"] in names and one["waiting_for"]
+            }
+
+        # A thread may be asleep on its way, for the interpreter's own lock.
+        tool.scan_until(target.pid, lambda document: told(document) == wanted, "these waits")
+
+
+PYTHON_TURNS = """
+import json, sys, threading, time
+for _ in range(64):  # each of these leaves memory in which a lock lay that others gave back
+    done = threading.Condition()
+    def tell():
+        with done: done.notify()
+    with done:
+        threading.Thread(target=tell).start()
+        done.wait()
+def turns(lock):
+    while True:
+        with lock: time.sleep(0.02)
+def rest():
+    with done: done.wait()
+def start(target, *arguments):
+    thread = threading.Thread(target=target, args=arguments, daemon=True)
+    thread.start()
+    return thread.native_id
+locks = [threading.Lock() for _ in range(24)]
+busy = [start(turns, lock) for lock in locks for _ in range(2)]
+resting = [start(rest) for _ in range(4)]
+while len(done._waiters) < len(resting): time.sleep(0.01)
+print(json.dumps({"busy": busy, "resting": resting}), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="its locks do not go through libc")
+def test_locks_of_python_that_lie_where_others_lay_are_contended() -> None:
+    environment = preload_environment("contended")
+    with Target([sys.executable, "-c", PYTHON_TURNS], environment) as target:
+        tids = target.truth()
+        deadline = time.monotonic() + PATIENCE_S
+        found: set[int] = set()  # ids
+        with closing(attach(target.pid)) as source:
+            while not found:
+                assert time.monotonic() < deadline
+                seen = source.scan()
+                waits = {t.tid: t.waiting_for.lock for t in seen.threads if t.waiting_for}
+                as_locks = {lock.id for lock in seen.locks if lock.used_as_lock}
+                again = {lock.id for lock in seen.locks if lock.generation}
+                found = {waits[tid] for tid in tids["busy"] if tid in waits} & as_locks & again
+                rest = {waits[tid] for tid in tids["resting"] if tid in waits}
+                assert not rest & as_locks, "who waits to be told is idle"
+
+
+GIL = """
+import sys, threading
+def spin():
+    while True: pass
+for _ in range(3): threading.Thread(target=spin, daemon=True).start()
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("python", [sys.executable, "/usr/bin/python3"])
+def test_the_interpreter_lock_is_contention(python: str) -> None:
+    if not Path(python).exists():
+        pytest.skip(f"{python} is not installed")
+    with Target([python, "-c", GIL], preload_environment("contended")) as target:
+        target.expect("ready")
+
+        def waited(document: dict[str, Any]) -> bool:
+            waits = [one["waiting_for"] for one in document["threads"]]
+            return any(one and one["why"] == "python-gil" and not one["idle"] for one in waits)
+
+        document = tool.scan_until(target.pid, waited, "a wait for the interpreter lock")
+        conds = [lock for lock in document["locks"] if lock["kind"] == "cond"]
+        assert any(not lock["idle"] and lock["wait_s"] > lock["idle_s"] for lock in conds)

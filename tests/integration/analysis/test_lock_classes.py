@@ -1,0 +1,72 @@
+"""Locks of one name as one class: its sums against those that the program took itself."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from support import tool
+from support.targets import StartTarget
+
+from locktop.collector.export import snapshot_reader
+from locktop.collector.export.text import report
+
+SUMMED = ("acquisitions", "contended", "trylock_failed", "wait_s", "hold_s", "hold_timed")
+
+
+def check(found: dict[str, Any], truth: dict[str, Any], locks: list[dict[str, Any]]) -> None:
+    """Hold a class against the program's own sums, and against the single locks."""
+    assert found["instances"] == truth["instances"] == len(locks)
+    assert found["acquisitions"] == truth["acquisitions"]
+    assert found["contended"] == truth["contended"]
+    assert truth["least_s"] <= found["wait_s"] <= truth["most_s"] * 1.001
+    for name in SUMMED:
+        assert abs(found[name] - sum(lock[name] for lock in locks)) < 1e-6, name
+    assert found["wait_max_s"] == max(lock["wait_max_s"] for lock in locks)
+    assert found["hold_max_s"] == max(lock["hold_max_s"] for lock in locks)
+    assert found["locks"] == [lock["id"] for lock in locks][:64]
+
+
+def folded(pid: int) -> dict[str, Any]:
+    """Return a snapshot once the names are known, of the objects and of the array."""
+
+    def is_folded(document: dict[str, Any]) -> bool:
+        return sorted(found["instances"] for found in document["lock_classes"]) == [8, 200]
+
+    return tool.scan_until(pid, is_folded, "200 and 8 locks of one name")
+
+
+def members(document: dict[str, Any], found: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the locks that say they are of the class."""
+    return [lock for lock in document["locks"] if lock.get("class") == found["name"]]
+
+
+def test_the_sums_of_a_class_are_those_of_the_program(start_target: StartTarget) -> None:
+    target = start_target("array_and_heap_mutexes")
+    truth = target.truth()
+    document = folded(target.pid)
+    objects, shards = sorted(document["lock_classes"], key=lambda found: -found["instances"])
+    check(objects, truth["objects"], members(document, objects))
+    check(shards, truth["shards"], members(document, shards))
+    assert objects["name"].startswith("mutex made in make_object (array_and_heap_mutexes.c:")
+    assert shards["name"] == "array_and_heap_mutexes.c: shards[].mu"
+
+
+def test_on_the_page_for_a_ticket_they_are_two_lines(start_target: StartTarget) -> None:
+    target = start_target("array_and_heap_mutexes")
+    target.truth()
+    page = report.render(snapshot_reader.parse(json.dumps(folded(target.pid)).encode(), "fleet"))
+    table = page.split("LOCKS, most wait first")[1].split("\n\n")[0]
+    assert table.count(", 200 locks") == table.count("shards[].mu, 8 locks") == 1
+    assert len(table.splitlines()) < 10, table
+
+
+def test_destroyed_locks_stay_in_their_class(start_target: StartTarget) -> None:
+    target = start_target("array_and_heap_mutexes")
+    truth = target.truth()
+    target.go_on()
+    target.expect("freed")
+    document = folded(target.pid)
+    objects = next(found for found in document["lock_classes"] if found["instances"] == 200)
+    assert objects["destroyed"] == 100
+    check(objects, truth["objects"], members(document, objects))

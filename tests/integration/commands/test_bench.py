@@ -1,0 +1,117 @@
+"""The benchmark program and `locktop bench` run for real; no figure of time is looked at."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+from support import tool
+from support.targets import Target, remove_file_of, start_time
+
+from locktop.collector.bench import runner, trace_growth
+from locktop.collector.bench.runner import BARE, FLAVOURS, Case
+from locktop.collector.errors import LocktopError
+from locktop.collector.sources import launch
+
+#: What threads do at once is measured on two CPUs or not at all.
+THREADS = (1, 2, 8) if len(os.sched_getaffinity(0)) > 1 else (1,)
+LOCKTOP = [sys.executable, "-m", "locktop.tui"]
+
+
+def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [*LOCKTOP, "bench", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_the_shape_of_the_json() -> None:
+    done = bench("--quick", "--only", "mutex", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    document = json.loads(done.stdout)
+    assert document["rounds"] == 1
+    assert document["machine"]["cpus"] >= 1
+    assert document["ticks_hz"] > 1e6
+    assert [(row["threads"], row["flavour"]) for row in document["costs"]] == [
+        (threads, flavour) for threads in THREADS[:2] for flavour in FLAVOURS
+    ]
+    for row in document["costs"]:
+        assert row["primitive"] == "mutex"
+        for name in ("ns", "ticks", "ratio"):
+            assert 0 < row[name]["low"] <= row[name]["median"] <= row[name]["high"]
+        if row["flavour"] == BARE:
+            assert row["ratio"]["median"] == 1
+    assert document["trace"] == []
+    assert len(document["budgets"]) == 3 + len(THREADS[:2])
+
+
+def test_the_trace_of_a_known_mix() -> None:
+    """The program makes the mix by handshake: every record is accounted for."""
+    found = {(one.mix, one.level): one for one in trace_growth.measure(cycles=50)}
+    assert len(found) == 6
+    for (mix, level), one in found.items():
+        assert one.contended == 50
+        assert one.acquisitions == 50 * trace_growth.MIXES[mix]
+        expected = {"contended": 50, "blocks": 2 * 50, "all": one.acquisitions}
+        assert one.records == expected[level], (mix, level)
+
+
+@pytest.mark.parametrize("flavour", [BARE, "contended", "all"])
+def test_every_case_can_be_measured(flavour: str) -> None:
+    cases = runner.cases()
+    assert len({case.primitive for case in cases}) > 20
+    assert {case.threads for case in cases if case.primitive == "mutex"} == set(THREADS)
+    for case in cases:
+        figures = runner.cost(case, flavour, 0.001)
+        assert figures.ns > 0, case
+        assert figures.ticks > 0, case
+
+
+def test_wrong_use_of_the_program() -> None:
+    for arguments in ((), ("cost", "mutex", "1"), ("cost", "mutex", "1", "no"), ("mix", "1", "1")):
+        done = subprocess.run([runner.path(), *arguments], capture_output=True, text=True)
+        assert (done.returncode, done.stdout) == (2, ""), arguments
+        assert done.stderr.startswith("usage: "), arguments
+    nothing = Case("pink", "", 1)
+    with pytest.raises(LocktopError, match="no pink with 1 threads"):
+        runner.cost(nothing, BARE, 0.001)
+
+
+def test_nop_interposes_what_the_library_does() -> None:
+    """Else it would not be the floor of what interposing costs."""
+    assert exports(launch.library("nop")) == exports(launch.library())
+
+
+def exports(library: Path) -> set[str]:
+    with library.open("rb") as file:
+        section = ELFFile(file).get_section_by_name(".dynsym")
+        assert isinstance(section, SymbolTableSection)
+        symbols = [symbol for symbol in section.iter_symbols() if symbol.name]
+        return {symbol.name for symbol in symbols if symbol["st_shndx"] != "SHN_UNDEF"}
+
+
+@pytest.mark.parametrize(("primitive", "threads"), [("deep-wait", 2), ("deep-timeout", 1)])
+def test_deep_waits_are_as_deep_as_they_are_called(primitive: str, threads: int) -> None:
+    if threads not in THREADS:
+        pytest.skip("needs two CPUs")
+    command = [str(runner.path()), "cost", primitive, str(threads), "600"]
+    with Target(command, launch.preload_environment()) as target:
+        started = start_time(target.pid)
+        document = tool.scan_until(
+            target.pid, lambda seen: bool(waits_of_mutexes(seen)), "waits for the mutex"
+        )
+    remove_file_of(target.pid, started)
+    most = max(waits_of_mutexes(document), key=lambda one: int(one["count"]))
+    assert len(document["stacks"][str(most["stack"])]) == 13, tool.functions(
+        document, most["stack"]
+    )
+
+
+def waits_of_mutexes(document: dict[str, Any]) -> list[dict[str, Any]]:
+    mutexes = [lock for lock in document["locks"] if lock["kind"] == "mutex"]
+    return [one for lock in mutexes for one in lock["wait_stacks"] if one["count"] > 100]

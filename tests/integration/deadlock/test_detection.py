@@ -1,0 +1,145 @@
+"""Deadlocks: called when there is one, and only then."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from typing import Any
+
+import pytest
+from support import tool
+from support.targets import StartTarget
+
+from locktop.collector.linux import procfs
+from locktop.collector.sources.attach import attach
+
+RING = {"alice": "g_beta_lock", "bob": "g_gamma_lock", "carol": "g_alpha_lock"}
+HELD = {"alice": "g_alpha_lock", "bob": "g_beta_lock", "carol": "g_gamma_lock"}
+
+
+def test_a_ring_of_three_is_called(start_target: StartTarget) -> None:
+    target = start_target("ring_of_three")
+    target.expect("ready")
+    before = tool.run("check", "-p", target.pid)
+    assert before.returncode == 0, before.stderr
+    target.go_on()
+    tids = target.truth()
+    # The first call finds it: check looks often enough itself, so its own time is the bound.
+    after = tool.run("check", "-p", target.pid)
+    assert after.returncode == 1, after.stdout + after.stderr
+    for name, tid in tids.items():
+        assert str(tid) in after.stdout
+        assert f"{name}_takes_first" in after.stdout, "where it took what it holds"
+        assert f"{name}_wants_second" in after.stdout, "where it waits"
+        assert RING[name] in after.stdout
+
+
+def test_the_ring_in_a_snapshot(start_target: StartTarget) -> None:
+    target = start_target("ring_of_three")
+    target.expect("ready")
+    target.go_on()
+    tids = target.truth()
+    document = tool.scan_until(target.pid, lambda seen: bool(seen["deadlocks"]), "the deadlock")
+    (deadlock,) = document["deadlocks"]
+    assert deadlock["certain"] is True
+    assert deadlock["since_s"] > 0
+    names = {tid: name for name, tid in tids.items()}
+    locks = {lock["id"]: lock["name"] for lock in document["locks"]}
+    assert {edge["tid"] for edge in deadlock["cycle"]} == set(names)
+    for edge in deadlock["cycle"]:
+        name, holder = names[edge["tid"]], names[edge["held_by"]]
+        assert locks[edge["waits_for"]] == RING[name] == HELD[holder]
+        assert tool.functions(document, edge["stack"])[:2] == [
+            f"{name}_wants_second",
+            f"{name}_loop",
+        ]
+
+
+def test_a_ring_through_a_reader_is_called(start_target: StartTarget) -> None:
+    target = start_target("reader_in_cycle")
+    tids = target.truth()
+    done = tool.run("check", "-p", target.pid)
+    assert done.returncode == 1, done.stdout + done.stderr
+    document = tool.scan_until(target.pid, lambda seen: bool(seen["deadlocks"]), "the deadlock")
+    (deadlock,) = document["deadlocks"]
+    assert {edge["tid"] for edge in deadlock["cycle"]} == set(tids.values())
+    kinds = {lock["id"]: lock["kind"] for lock in document["locks"]}
+    assert sorted(kinds[edge["waits_for"]] for edge in deadlock["cycle"]) == ["mutex", "rwlock"]
+
+
+@pytest.mark.parametrize("gives_up", [False, True])
+def test_a_reader_behind_a_writer_that_waits_for_it(
+    gives_up: bool, start_target: StartTarget
+) -> None:
+    target = start_target("reader_behind_writer", *(["timed"] if gives_up else []))
+    tids = target.truth()
+
+    def both_wait(seen: dict[str, Any]) -> bool:
+        waiting = {one["tid"] for one in seen["threads"] if one["waiting_for"]}
+        return set(tids.values()) <= waiting
+
+    tool.scan_until(target.pid, both_wait, "that both wait")
+    done = tool.run("check", "-p", target.pid)
+    assert done.returncode == (0 if gives_up else 1), done.stdout + done.stderr
+    if gives_up:
+        return
+    assert f"behind writer ({tids['writer']}), which waits to write" in done.stdout
+    document = tool.scan_until(target.pid, lambda seen: bool(seen["deadlocks"]), "the deadlock")
+    (found,) = document["deadlocks"]
+    circle = {edge["tid"]: (edge["held_by"], edge["behind"]) for edge in found["cycle"]}
+    reader, writer = tids["reader"], tids["writer"]
+    assert circle == {reader: (writer, True), writer: (reader, False)}
+
+
+def test_a_wait_for_a_hand_over_is_not_called_certain(start_target: StartTarget) -> None:
+    target = start_target("unlock_by_other_thread")
+    waiter = target.truth()["waiter"]
+
+    def waits(seen: dict[str, Any]) -> bool:
+        return any(one["waiting_for"] for one in seen["threads"] if one["tid"] == waiter)
+
+    tool.scan_until(target.pid, waits, "its wait")
+    done = tool.run("check", "-p", target.pid)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 possible" in done.stdout
+    assert "not certain: this program releases locks in threads" in done.stdout
+    document = tool.snapshot(target.pid)
+    assert [found["certain"] for found in document["deadlocks"]] == [False]
+    assert "an owner may be wrong" in document["deadlocks"][0]["doubt"]
+    target.go_on()
+    target.expect("had its turn")
+    assert target.finish() == (0, [])
+
+
+@pytest.mark.parametrize("run", range(20))
+def test_contention_alone_is_no_deadlock(run: int, start_target: StartTarget) -> None:
+    target = start_target("nested_locks_one_order")
+    target.expect("ready")
+    done = tool.run("check", "-p", target.pid)
+    assert done.returncode == 0, f"run {run}: {done.stdout}{done.stderr}"
+    document = tool.snapshot(target.pid)
+    assert document["deadlocks"] == []
+    assert sum(lock["contended"] for lock in document["locks"]) > 0, "else it shows nothing"
+
+
+def test_among_a_thousand_threads_the_next_look_finds_it(start_target: StartTarget) -> None:
+    target = start_target("thousand_threads")
+    target.expect("ready")
+    with closing(attach(target.pid)) as source:
+        assert source.scan().deadlocks == source.scan().deadlocks == ()
+        target.go_on()
+        truth = target.truth()
+        wait_until_stuck(target.pid, truth["tids"])
+        begun = time.process_time()
+        (deadlock,) = source.scan().deadlocks
+        took_s = time.process_time() - begun
+    assert deadlock.certain
+    assert {edge.tid for edge in deadlock.cycle} == set(truth["tids"])
+    # Of a CPU: beside a look every half a second that is what it takes to know within one second.
+    assert took_s < 0.5
+
+
+def wait_until_stuck(pid: int, tids: list[int]) -> None:
+    """Until the kernel shows all of them asleep in a futex call."""
+    while not all(procfs.thread_wchan(pid, tid).startswith("futex") for tid in tids):
+        time.sleep(0.001)

@@ -1,0 +1,111 @@
+"""Who has a semaphore that is used as a lock, as the threads themselves noted it."""
+
+from __future__ import annotations
+
+import random
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from support.targets import StartTarget, Target
+
+from locktop.collector.model import BlockReason, Kind, Snapshot
+from locktop.collector.sources.attach import attach
+
+STEPS = 120
+SEMS = 3
+
+
+@dataclass
+class Hands:
+    """Gives orders to tests/targets/deadlock/semaphores_change_hands.c, and knows what became of
+    them."""
+
+    target: Target
+    random: random.Random
+    truth: dict[str, Any] = field(default_factory=dict)
+    posted_unheld: set[int] = field(default_factory=set)  # numbers of semaphores
+    left_held: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.truth = self.target.truth()
+
+    @property
+    def has(self) -> list[int]:
+        """Who has each semaphore, by tid."""
+        return list(self.truth["has"].values())
+
+    @property
+    def free(self) -> list[int]:
+        return [hand for hand, wants in enumerate(self.truth["wants"]) if wants < 0]
+
+    def tell(self, what: str, hand: int, sem: int) -> None:
+        self.target.go_on(f"{what} {hand} {sem}")
+        self.truth = self.target.truth()
+
+    def step(self) -> None:
+        """Do what a program would do, which takes them in order, and now and then what one should
+        not."""
+        sem, chance = self.random.randrange(SEMS), self.random.random()
+        holder, tids = self.has[sem], self.truth["tids"]
+        having = [hand for hand in self.free if tids[hand] == holder]
+        # One is left to go on.
+        others = [hand for hand in self.free if tids[hand] not in self.has[sem:]]
+        others = others if not holder or len(self.free) > 1 else []
+        if chance < 0.02 and sem not in self.truth["wants"]:
+            self.left_held |= {sem} if holder else set()
+            self.tell("renew", 0, sem)
+        elif chance < 0.005 * sem or (holder not in (0, *tids) and chance < 0.3):
+            self.posted_unheld.add(sem)
+            self.tell("post", -1, sem)
+        elif chance < 0.03:
+            hand = self.random.choice(self.free)
+            self.left_held |= {sem for sem, tid in enumerate(self.has) if tid == tids[hand]}
+            self.tell("end", hand, 0)
+        elif having and chance < 0.5:
+            self.tell("post", having[0], sem)
+        elif others:
+            self.tell("get", self.random.choice(others), sem)
+
+    def check(self, seen: Snapshot) -> int:
+        """Return of how many it is told who has them."""
+        named = 0
+        threads = {thread.tid: thread for thread in seen.threads}
+        for sem, (address, holder) in enumerate(self.truth["has"].items()):
+            lock = next((lock for lock in seen.locks if lock.address == int(address)), None)
+            if lock is None:
+                continue  # it was never got
+            assert lock.kind is Kind.SEM
+            assert lock.holders in ((), (holder,))
+            alive = holder in self.truth["tids"]
+            if sem in self.posted_unheld:
+                assert not lock.holders
+            elif lock.waiters and lock.used_as_lock and sem not in self.left_held:
+                assert lock.holders == (holder,)
+            if lock.holders and alive:
+                named += 1
+                assert [held.lock for held in threads[holder].holds].count(lock.id) == 1
+                for tid in lock.waiters:
+                    wait = threads[tid].waiting_for
+                    assert wait is not None
+                    assert wait.holders == (holder,)
+        for found in (found for found in seen.deadlocks if found.certain):
+            for edge in found.cycle:
+                lock = next(lock for lock in seen.locks if lock.id == edge.waits_for)
+                assert edge.held_by == self.truth["has"][str(lock.address)]
+                assert (edge.how is BlockReason.ABANDONED) is (
+                    edge.held_by not in self.truth["tids"]
+                )
+        return named
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_from_hand_to_hand(seed: int, start_target: StartTarget) -> None:
+    hands = Hands(start_target("semaphores_change_hands"), random.Random(seed))
+    named = 0
+    with closing(attach(hands.target.pid)) as source:
+        for _ in range(STEPS):
+            hands.step()
+            named += hands.check(source.scan())
+    assert named > 0

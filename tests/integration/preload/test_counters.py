@@ -1,0 +1,263 @@
+"""The figures of a snapshot against those that the program took itself."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any
+
+import pytest
+from support import tool
+from support.targets import StartTarget
+
+from locktop.collector.sources.attach import attach
+
+
+def test_hold_of_100_ms_that_three_want(start_target: StartTarget) -> None:
+    target = start_target("hold_100ms")
+    truth = target.truth()
+    document = tool.snapshot(target.pid)
+    lock = document["locks"][0]
+    assert lock["name"] == "g_slow_lock"
+    assert lock["kind"] == "mutex"
+    assert lock["contended"] == truth["contended"]
+    assert lock["acquisitions"] == truth["acquisitions"]
+    assert lock["trylock_failed"] == 0
+    assert lock["wait_s"] == pytest.approx(truth["wait_s"], rel=0.05)
+    assert lock["wait_max_s"] == pytest.approx(truth["wait_max_s"], rel=0.05)
+    assert lock["hold_s"] == pytest.approx(truth["hold_s"], rel=0.05)
+    assert (lock["holders"], lock["waiters"]) == ([], [])
+
+
+def test_each_thread_waited_as_long_as_it_says(start_target: StartTarget) -> None:
+    target = start_target("hold_100ms")
+    truth = target.truth()
+    document = tool.snapshot(target.pid)
+    for wanter in truth["wanters"]:
+        thread = tool.thread_of(document, wanter["tid"])
+        assert thread["contended"] == wanter["contended"]
+        assert thread["wait_s"]["mutex"] == pytest.approx(wanter["wait_s"], rel=0.05)
+    holder = tool.thread_of(document, truth["holder"])
+    assert (holder["name"], holder["contended"]) == ("holder", 0)
+
+
+def test_every_contended_wait_has_its_stack(start_target: StartTarget) -> None:
+    target = start_target("hold_100ms")
+    truth = target.truth()
+    document = tool.snapshot(target.pid)
+    lock = tool.lock_named(document, "g_slow_lock")
+    assert sum(stack["count"] for stack in lock["wait_stacks"]) == truth["contended"]
+    waited = sum(stack["wait_s"] for stack in lock["wait_stacks"])
+    assert waited == pytest.approx(lock["wait_s"], rel=1e-6)
+    for stack in lock["wait_stacks"]:
+        assert tool.functions(document, stack["stack"])[:2] == ["wanter_takes", "wanter_loop"]
+
+
+def test_who_holds_and_who_waits_now(start_target: StartTarget) -> None:
+    target = start_target("hold_100ms")
+    truth = target.truth()
+    target.go_on()
+    target.expect("held")
+    wanters = {one["tid"] for one in truth["wanters"]}
+
+    def all_wait(document: dict[str, Any]) -> bool:
+        return set(tool.lock_named(document, "g_slow_lock")["waiters"]) == wanters
+
+    document = tool.scan_until(target.pid, all_wait, "three waiters")
+    lock = document["locks"][0]
+    assert lock["holders"] == [truth["holder"]]
+    assert tool.thread_of(document, truth["holder"])["holds"] == [lock["id"]]
+    for tid in wanters:
+        thread = tool.thread_of(document, tid)
+        waits = thread["waiting_for"]
+        assert thread["state"] == "waiting"
+        assert (waits["lock"], waits["kind"]) == (lock["id"], "mutex")
+        assert waits["holders"] == [truth["holder"]]
+        names = tool.functions(document, waits["stack"])
+        assert names[:2] == ["wanter_takes", "wanter_loop"]
+        frame = document["stacks"][str(waits["stack"])][0]
+        assert frame["file"].endswith("hold_100ms.c")
+        assert frame["line"] > 0
+    target.go_on()
+    target.expect("released")
+    document = tool.snapshot(target.pid)
+    lock = tool.lock_named(document, "g_slow_lock")
+    assert lock["contended"] == truth["contended"] + len(wanters)
+    assert (lock["holders"], lock["waiters"]) == ([], [])
+
+
+def test_contention_that_ended_before_anybody_looked(start_target: StartTarget) -> None:
+    target = start_target("contention_already_over")
+    truth = target.truth()
+    document = tool.snapshot(target.pid)
+    lock = document["locks"][0]
+    assert lock["name"] == "g_past_lock"
+    assert lock["contended"] == truth["contended"]
+    assert lock["acquisitions"] == 2 * truth["contended"]
+    assert lock["wait_s"] == pytest.approx(truth["wait_s"], rel=0.05)
+    assert sum(stack["count"] for stack in lock["wait_stacks"]) == truth["contended"]
+    assert tool.functions(document, lock["wait_stacks"][0]["stack"])[0] == "wanted_in_the_past"
+
+
+def test_a_recursive_mutex_is_held_until_its_last_unlock(start_target: StartTarget) -> None:
+    target = start_target("recursive_mutex_still_held")
+    target.expect("held")
+
+    def wanted(document: dict[str, Any]) -> bool:
+        return bool(tool.lock_named(document, "g_recursive_lock")["waiters"])
+
+    document = tool.scan_until(target.pid, wanted, "a waiter for the recursive mutex")
+    assert tool.lock_named(document, "g_recursive_lock")["holders"] == [target.pid]
+    target.go_on()
+    target.expect("free")
+    lock = tool.lock_named(tool.snapshot(target.pid), "g_recursive_lock")
+    assert (lock["holders"], lock["waiters"], lock["contended"]) == ([], [], 1)
+
+
+def test_condition_waits_that_keep_the_mutex(start_target: StartTarget) -> None:
+    target = start_target("cond_wait_keeps_mutex")
+    target.expect("held")
+    document = tool.snapshot(target.pid)
+    for name, acquisitions in (("g_twice", 2), ("g_refused", 1)):
+        lock = tool.lock_named(document, name)
+        assert (lock["holders"], lock["acquisitions"]) == ([target.pid], acquisitions)
+    target.go_on()
+    target.expect("free")
+    document = tool.snapshot(target.pid)
+    assert [tool.lock_named(document, name)["holders"] for name in ("g_twice", "g_refused")] == [
+        [],
+        [],
+    ]
+
+
+def test_holds_on_both_sides_of_a_condition_wait(start_target: StartTarget) -> None:
+    target = start_target("hold_around_cond_wait")
+    truth = target.truth()
+    lock = tool.lock_named(tool.snapshot(target.pid), "g_cond_held")
+    assert lock["acquisitions"] == 2 * truth["rounds"]
+    assert lock["hold_timed"] == lock["acquisitions"], "each is long enough to be timed"
+    assert lock["hold_s"] == pytest.approx(truth["hold_s"], rel=0.05)
+
+
+def test_tries_that_failed(start_target: StartTarget) -> None:
+    target = start_target("failed_trylocks")
+    truth = target.truth()
+    document = tool.snapshot(target.pid)
+    for kind, name in (
+        ("mutex", "g_tried_lock"),
+        ("rwlock", "g_tried_rwlock"),
+        ("sem", "g_tried_sem"),
+    ):
+        lock = tool.lock_named(document, name)
+        assert (lock["kind"], lock["trylock_failed"]) == (kind, truth[kind])
+        assert (lock["contended"], lock["wait_s"]) == (0, 0.0)
+    assert tool.lock_named(document, "g_tried_lock")["holders"] == [target.pid]
+
+
+def test_waits_that_gave_up(start_target: StartTarget) -> None:
+    target = start_target("timed_waits_give_up")
+    truth = target.truth()
+    document = tool.snapshot(target.pid)
+    for kind, name in (
+        ("mutex", "g_kept_lock"),
+        ("rwlock", "g_kept_rwlock"),
+        ("cond", "g_silent_cond"),
+        ("sem", "g_empty_sem"),
+    ):
+        lock = tool.lock_named(document, name)
+        assert lock["wait_s"] == pytest.approx(truth[kind], rel=0.05), name
+    for name in ("g_kept_lock", "g_kept_rwlock"):
+        lock = tool.lock_named(document, name)
+        assert (lock["acquisitions"], lock["contended"]) == (1, 0), "main's own, nobody else's"
+
+
+def test_an_idle_pool_is_not_contention(start_target: StartTarget) -> None:
+    target = start_target("pool_waits_for_work")
+    truth = target.truth()
+
+    def all_idle(document: dict[str, Any]) -> bool:
+        pool = [thread for thread in document["threads"] if thread["name"] == "pool"]
+        return len(pool) == truth["pool"] and all(one["waiting_for"] for one in pool)
+
+    document = tool.scan_until(target.pid, all_idle, "a waiting pool")
+    pool = [thread for thread in document["threads"] if thread["name"] == "pool"]
+    cond = tool.lock_named(document, "g_work_ready")
+    assert {thread["state"] for thread in pool} == {"idle"}
+    assert {thread["waiting_for"]["lock"] for thread in pool} == {cond["id"]}
+    assert cond["acquisitions"] == truth["waits"]
+    assert cond["signals"] == truth["signals"]
+    assert cond["wait_s"] > truth["wait_s"] * 0.95, "waits that go on come on top"
+    assert tool.lock_named(document, "g_work_lock")["holders"] == [], "a sleeper holds no mutex"
+    assert all(thread["holds"] == [] for thread in pool)
+
+
+def test_semaphores(start_target: StartTarget) -> None:
+    target = start_target("semaphore_ping_pong")
+    truth = target.truth()
+
+    def player_idle(document: dict[str, Any]) -> bool:
+        return bool(tool.lock_named(document, "g_never")["waiters"])
+
+    document = tool.scan_until(target.pid, player_idle, "a waiter for g_never")
+    ping, pong = (tool.lock_named(document, name) for name in ("g_ping", "g_pong"))
+    assert (ping["kind"], pong["kind"]) == ("sem", "sem")
+    assert (ping["address"], pong["address"]) == (truth["ping"], truth["pong"])
+    assert (ping["acquisitions"], pong["acquisitions"]) == (truth["rounds"], truth["rounds"])
+    assert (ping["signals"], pong["signals"]) == (truth["rounds"], truth["rounds"])
+    assert tool.lock_named(document, "g_never")["signals"] == 0
+    assert (ping["trylock_failed"], pong["trylock_failed"]) == (truth["tries"], 0)
+    assert pong["wait_s"] == pytest.approx(truth["wait_s"], rel=0.05)
+    player = next(one for one in document["threads"] if one["name"] == "player")
+    assert player["state"] == "idle"
+
+
+def test_locks_taken_before_main(start_target: StartTarget) -> None:
+    target = start_target("locks_before_and_after_main")
+    truth = target.truth()
+    lock = tool.lock_named(tool.snapshot(target.pid), "g_early_lock")
+    assert lock["acquisitions"] == truth["acquisitions"]
+
+
+def test_a_forked_child_has_figures_of_its_own(start_target: StartTarget) -> None:
+    target = start_target("fork_among_locking_threads")
+    truth = target.truth()
+    child = tool.snapshot(truth["child"])
+    assert child["process"]["pid"] == truth["child"]
+    lock = tool.lock_named(child, "g_child_lock")
+    assert lock["contended"] == truth["child_contended"]
+    assert lock["acquisitions"] == truth["child_acquisitions"]
+    others = [one for one in child["locks"] if one["kind"] == "mutex" and one["id"] != lock["id"]]
+    assert not any(one["contended"] for one in others), "the parent's contention is the parent's"
+    parent = tool.snapshot(target.pid)
+    assert tool.lock_named(parent, "g_child_lock")["contended"] == 0
+    assert target.finish() == (0, [])
+
+
+def test_nothing_stays_held_where_a_signal_handler_took_locks(start_target: StartTarget) -> None:
+    target = start_target("handler_takes_locks")
+    assert target.truth() == {"held": 0}
+    document = tool.snapshot(target.pid)
+    assert all(thread["holds"] == [] for thread in document["threads"])
+    assert all(lock["holders"] == [] for lock in document["locks"])
+
+
+def test_what_nobody_took_meanwhile_was_held_all_the_while(start_target: StartTarget) -> None:
+    """Also where the hold was not timed, as most are."""
+    often = "lock {0}, unlock {0}, "
+    scripts = [often.format(lock) * 8 * n + f"lock {lock}, meet 1, stay"
+               for n, lock in enumerate("abcd")]  # fmt: skip
+    read = "read r, meet 1, stay"
+    waits = [f"meet 1, lock {lock}" for lock in "abcd"]
+    target = start_target(
+        "scripted_threads", "stay", *scripts, read, read, *waits, "meet 1, write r"
+    )
+    tids = target.truth()["tids"]
+    with closing(attach(target.pid)) as source:
+        seen = source.scan()
+        while sum(1 for thread in seen.threads if thread.waiting_for) < len(waits) + 1:
+            seen = source.scan()
+        seen = source.scan()
+    holds = [held for thread in seen.threads if thread.tid in tids for held in thread.holds]
+    assert len(holds) == 6
+    assert any(held.duration_s is None for held in holds)
+    shares = sorted(lock.rates.hold for lock in seen.locks if lock.holders)
+    assert shares == pytest.approx([1.0, 1.0, 1.0, 1.0, 2.0])

@@ -1,0 +1,61 @@
+"""200 threads, 1,000 locks, as much contention as the machine gives: every counter is exact."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from support import tool
+from support.targets import StartTarget, Target
+
+SECONDS = "3"
+
+
+def loaded(target: Target) -> dict[str, Any]:
+    """Look at it while it runs, then return its truth."""
+    target.expect("ready")
+    during = tool.snapshot(target.pid)
+    assert sum(thread["alive"] for thread in during["threads"]) == 201
+    return target.truth()
+
+
+def assert_locks_exact(document: dict[str, Any], truth: dict[str, Any]) -> None:
+    seen = {lock["address"]: lock["acquisitions"] for lock in document["locks"]}
+    # The uncontended may be left out of the list, which says how many those were.
+    listed = {address: count for address, count in truth["locks"].items() if address in seen}
+    assert {address: seen[address] for address in listed} == listed
+    used = sum(count > 0 for count in truth["locks"].values())
+    assert used - len(listed) <= document.get("locks_left_out", 0)
+
+
+def contended_mutexes(document: dict[str, Any]) -> int:
+    return sum(lock["contended"] for lock in document["locks"] if lock["kind"] == "mutex")
+
+
+def test_every_counter_is_exact(start_target: StartTarget) -> None:
+    target = start_target("rolling_contention", SECONDS)
+    truth = loaded(target)
+    document = tool.snapshot(target.pid)
+    assert_locks_exact(document, truth)
+
+    threads = {str(one["tid"]): one for one in document["threads"]}
+    counts = {tid: threads[tid]["acquisitions"] for tid in truth["threads"]}
+    assert counts == truth["threads"]
+
+    by_lock = contended_mutexes(document)
+    by_thread = sum(one["contended"] for one in document["threads"])
+    by_stack = sum(
+        stack["count"]
+        for lock in document["locks"]
+        if lock["kind"] == "mutex"
+        for stack in lock["wait_stacks"]
+    )
+    assert by_lock == by_thread == by_stack
+    assert by_lock > 10_000, "too little contention to show anything"
+    assert document["lost_events"] > 0, "what the rings could not keep is counted"
+
+    target.go_on()
+    target.expect("joined")
+    after = tool.snapshot(target.pid)
+    assert_locks_exact(after, truth)
+    assert contended_mutexes(after) == by_lock, "what ended threads counted is kept"
+    assert target.finish() == (0, [])

@@ -1,0 +1,166 @@
+"""What each level records, and switching between them while the program runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import tool
+from support.screen import Screen
+from support.targets import StartTarget, Target, start_time
+
+
+def records(document: dict[str, Any], name: str) -> list[tuple[int, bool]]:
+    """Return of each record of a lock, oldest first, the thread and whether it had waited."""
+    lock = tool.lock_named(document, name)
+    events = [event for event in document["events"] if event["lock"] == lock["id"]]
+    events.sort(key=lambda event: -event["ago_s"])
+    return [(event["tid"], event["wait_s"] > 0) for event in events]
+
+
+def round_of(target: Target) -> tuple[dict[str, Any], dict[str, Any]]:
+    target.go_on()
+    truth = target.truth()
+    return truth, tool.snapshot(target.pid)
+
+
+def test_contended_records_waits_alone(start_target: StartTarget) -> None:
+    target = start_target("one_contended_hold_of_three")
+    target.expect("ready")
+    truth, document = round_of(target)
+    assert records(document, "g_met") == [(truth["waiter"], True)]
+    assert records(document, "g_lone") == records(document, "g_again") == []
+
+
+def test_blocks_adds_the_holds_in_which_somebody_waited(start_target: StartTarget) -> None:
+    target = start_target("one_contended_hold_of_three", level="blocks")
+    target.expect("ready")
+    truth, document = round_of(target)
+    assert records(document, "g_met") == [(truth["holder"], False), (truth["waiter"], True)]
+    assert records(document, "g_lone") == records(document, "g_again") == []
+    lock = tool.lock_named(document, "g_met")
+    whole = [
+        event["hold_s"]
+        for event in document["events"]
+        if (event["lock"], event["tid"]) == (lock["id"], truth["holder"])
+    ]
+    assert whole == [pytest.approx(truth["met_s"], rel=0.05)]
+
+
+def test_all_records_every_hold(start_target: StartTarget) -> None:
+    target = start_target("one_contended_hold_of_three", level="all")
+    target.expect("ready")
+    truth, document = round_of(target)
+    holder, waiter = truth["holder"], truth["waiter"]
+    assert records(document, "g_met") == [
+        (holder, False),
+        (holder, False),
+        (waiter, True),
+        (holder, False),
+    ]
+    assert records(document, "g_lone") == truth["lone"] * [(holder, False)]
+    again = tool.lock_named(document, "g_again")
+    whole = [event for event in document["events"] if event["lock"] == again["id"]]
+    assert [event["hold_s"] for event in whole] == [pytest.approx(truth["again_s"], rel=0.05)]
+    assert tool.lock_named(document, "g_lone")["hold_timed"] == truth["lone"]
+
+
+def ctl(target: Target, level: str) -> str:
+    done = tool.run("ctl", "-p", target.pid, "--level", level)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip().rpartition(": ")[2]
+
+
+def test_levels_switched_while_the_program_runs(start_target: StartTarget) -> None:
+    target = start_target("one_contended_hold_of_three")
+    target.expect("ready")
+    assert tool.run("ctl", "-p", target.pid).stdout.endswith(": contended\n")
+    round_of(target)
+    assert ctl(target, "all") == "contended -> all"
+    truth, document = round_of(target)
+    assert len(records(document, "g_lone")) == truth["lone"]
+    # Held across the switch: the first hold began where nothing was noted, the second did not.
+    assert records(document, "g_across") == []
+    assert tool.lock_named(document, "g_across")["holders"] == [truth["holder"]]
+    truth, document = round_of(target)
+    assert records(document, "g_across") == [(truth["holder"], False)]
+    assert ctl(target, "contended") == "all -> contended"
+    lone = len(records(document, "g_lone"))
+    truth, document = round_of(target)
+    assert len(records(document, "g_lone")) == lone
+    lock = tool.lock_named(document, "g_lone")
+    assert lock["acquisitions"] == 4 * truth["lone"]
+    assert (document["complete"], document["deadlocks"]) == (True, [])
+
+
+def test_dormant_forgets_what_was_held(start_target: StartTarget) -> None:
+    target = start_target("one_contended_hold_of_three")
+    target.expect("ready")
+    truth, document = round_of(target)
+    assert tool.lock_named(document, "g_across")["holders"] == [truth["holder"]]
+    before = tool.lock_named(document, "g_lone")["acquisitions"]
+    assert ctl(target, "dormant") == "contended -> dormant"
+    target.go_on()
+    target.truth()
+    assert ctl(target, "counting") == "dormant -> counting"
+    target.go_on()
+    target.truth()
+    document = tool.snapshot(target.pid)
+    assert tool.lock_named(document, "g_lone")["acquisitions"] == before + truth["lone"]
+    assert tool.lock_named(document, "g_across")["holders"] == [truth["holder"]]
+    assert not document["complete"]
+
+
+def test_no_such_level(start_target: StartTarget) -> None:
+    target = start_target("one_contended_hold_of_three")
+    target.expect("ready")
+    done = tool.run("ctl", "-p", target.pid, "--level", "loud")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_level_chosen_on_the_screen(
+    start_target: StartTarget, need: Callable[[str], Path]
+) -> None:
+    target = start_target("one_contended_hold_of_three")
+    target.expect("ready")
+    with Screen(need("tmux"), "-p", target.pid, width=80, height=24) as screen:
+        screen.until(lambda text: "level contended" in text, "the level")
+        screen.press("L")
+        screen.until(lambda text: "WHAT IT DOES" in text, "the choice")
+        screen.press("Down", "Enter")
+        screen.until(lambda text: "Level blocks, was contended" in text, "what was done")
+        screen.until(lambda text: "level blocks" in text.partition("\n")[0], "the new level")
+        truth, document = round_of(target)
+        assert (truth["holder"], False) in records(document, "g_met")
+        ctl(target, "dormant")
+        screen.until(lambda text: "level dormant" in text.partition("\n")[0], "another's change")
+        screen.until(lambda text: "is dormant" in text.splitlines()[1], "what that means")
+        screen.press("L")
+        screen.until(lambda text: "dormant now" in text, "the choice again")
+        target.kill()
+        screen.press("Up", "Enter")
+        screen.until(lambda text: "ENDED" in text, "the end")
+        screen.press("L")
+        screen.until(lambda text: "there is no level to set" in text, "why not")
+        screen.press("q")
+        assert screen.status() == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_a_level_that_another_user_may_not_set(
+    start_target: StartTarget, need: Callable[[str], Path]
+) -> None:
+    target = start_target("one_contended_hold_of_three")
+    target.expect("ready")
+    Path(f"/dev/shm/locktop-{target.pid}-{start_time(target.pid)}").chmod(0o644)
+    nobody = [str(need("setpriv")), "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    done = tool.run("ctl", "-p", target.pid, "--level", "all", prefix=nobody)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("locktop: cannot set the level: ")
+    assert line.endswith("belongs to user root (uid 0); run locktop as that user or as root")
+    assert tool.run("ctl", "-p", target.pid).stdout.endswith(": contended\n")

@@ -1,0 +1,103 @@
+"""What pthreads does not allow is told, once for each place, and nothing else is."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any
+
+import pytest
+from support import tool
+from support.targets import StartTarget
+
+from locktop.collector.export.snapshot_writer import document as as_json
+from locktop.collector.export.text import report
+from locktop.collector.sources.attach import attach
+
+
+def scan(pid: int) -> tuple[dict[str, Any], str]:
+    """Return a snapshot as JSON has it, and as a page."""
+    with closing(attach(pid)) as source:
+        snapshot = source.scan(resolve=True)
+    return as_json(snapshot), report.render(snapshot)
+
+
+@pytest.mark.parametrize(
+    ("what", "kind", "lock", "words"),
+    [
+        ("others", "released_others", "g_wrong", "gave it back while thread"),
+        ("wrothers", "released_others", "g_wrong_rw", "gave it back while thread"),
+        ("free", "released_free", "g_wrong", "gave it back while nobody had it"),
+        ("rwfree", "released_free", "g_wrong_rw", "gave it back while nobody had it"),
+        ("again", "taken_again", "g_wrong", "asked for it while it had it itself"),
+        ("wragain", "taken_again", "g_wrong_rw", "asked for it while it had it itself"),
+        ("destroyheld", "destroyed_held", "g_wrong", "destroyed it while it had it"),
+        ("destroyothers", "destroyed_held", "g_wrong", "destroyed it while thread"),
+        ("destroyrw", "destroyed_held", "g_wrong_rw", "destroyed it while somebody had it"),
+        ("destroywaited", "destroyed_waited", "g_wrong", "destroyed it while it was waited for"),
+        ("twomutexes", "two_mutexes", "g_wrong_cond", "at that time: mutex g_right"),
+        ("kept", "kept_at_end", "g_wrong", "ended and still had it"),
+    ],
+)
+def test_a_misuse_is_told_with_its_place(
+    what: str, kind: str, lock: str, words: str, start_target: StartTarget
+) -> None:
+    target = start_target("pthread_misuses", what)
+    target.expect("ready")
+    document, page = scan(target.pid)
+    (found,) = document["misuses"]
+    locks = {one["id"]: one["name"] for one in document["locks"]}
+    assert (found["kind"], locks[found["lock"]], found["count"]) == (kind, lock, 1)
+    functions = tool.functions(document, found["stack"])
+    place = {"two_mutexes": "wait_with", "kept_at_end": "keep"}.get(kind, "do_wrong")
+    assert place in functions
+    if kind == "two_mutexes":
+        assert locks[found["other"]] == "g_right"
+    if what in ("others", "wrothers", "destroyothers"):
+        assert found["other"] == target.pid != found["tid"]
+    assert "AGAINST THE RULES OF PTHREADS" in page
+    assert words in " ".join(page.split())
+
+
+def test_what_is_allowed_is_not_told(start_target: StartTarget) -> None:
+    target = start_target("pthread_misuses")
+    target.expect("ready")
+    document, _ = scan(target.pid)
+    assert document["misuses"] == []
+    assert {"g_right", "g_right_rw"} <= {lock["name"] for lock in document["locks"]}
+
+
+def test_signals_that_nobody_heard_are_counted(start_target: StartTarget) -> None:
+    target = start_target("pthread_misuses", "unheard")
+    target.expect("ready")
+    document, _ = scan(target.pid)
+    condition = tool.lock_named(document, "g_wrong_cond")
+    assert (condition["signals"], condition["unheard"]) == (5, 4)
+    assert document["misuses"] == []
+
+
+def test_a_lock_that_the_parent_had_when_it_forked(start_target: StartTarget) -> None:
+    target = start_target("child_wants_held_lock")
+    truth = target.truth()
+
+    def waits(document: dict[str, Any]) -> bool:
+        return bool(document["misuses"] and document["deadlocks"])
+
+    document = tool.scan_until(truth["child"], waits, "its wait")
+    (found,) = document["misuses"]
+    assert (found["kind"], found["other"]) == ("held_at_fork", truth["holder"])
+    assert tool.functions(document, found["stack"])[0] == "ask_in_child"
+    (deadlock,) = document["deadlocks"]
+    assert not deadlock["certain"]
+    assert "left behind by a fork" in deadlock["doubt"]
+    done = tool.run("check", "-p", truth["child"])
+    assert done.returncode == 0
+    assert "which is gone" in done.stdout
+    assert "has ended" not in done.stdout, "it has not: it is the parent's"
+    assert tool.snapshot(target.pid)["misuses"] == []
+
+
+def test_a_lock_that_was_taken_for_the_fork_is_the_childs(start_target: StartTarget) -> None:
+    target = start_target("child_wants_held_lock", "handlers")
+    child = target.truth()["child"]
+    target.expect("got it")
+    assert tool.snapshot(child)["misuses"] == []

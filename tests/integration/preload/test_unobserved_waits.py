@@ -1,0 +1,197 @@
+"""What the library cannot see is said in one clear line, by every command that looks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import tool
+from support.screen import Screen
+from support.targets import PATIENCE_S, Compiler, StartTarget, Target, remove_file_of, start_time
+
+from locktop.collector.model import UnobservedWait
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.launch import preload_environment
+
+Need = Callable[[str], Path]
+NOBODY = 65534
+
+
+def said_of(pid: int, program: Path | None = None) -> list[str]:
+    """What `snapshot`, `list` (and `run`, of a program) say of one that has no library."""
+    document = tool.snapshot(pid)
+    assert document["source"] == "proc"
+    lines = [document["notes"][0]]
+    if program is not None:
+        done = tool.run("run", "--", str(program))
+        assert (done.returncode, done.stdout) == (2, ""), done
+        lines += done.stderr.splitlines()
+    listed = tool.run("list", "--all").stdout.splitlines()
+    lines += [line for line in listed if line.split()[0] == str(pid)]
+    assert len(lines) == (3 if program is not None else 2), lines
+    return lines
+
+
+@pytest.mark.parametrize(("level", "flag"), [(None, "-static"), ("all", "-static-pie")])
+def test_a_static_program(level: str | None, flag: str, compiler: Compiler) -> None:
+    program = compiler.program("nothing_to_show", flag)
+    with Target([program], preload_environment(level)) as target:
+        target.expect("ready")
+        assert all("statically linked" in line for line in said_of(target.pid, program))
+        assert target.finish() == (0, [])
+
+
+@pytest.mark.big
+def test_a_go_program(need: Need, tmp_path: Path) -> None:
+    source = tmp_path / "waits.go"
+    source.write_text("""\
+package main
+
+import "os"
+
+func main() { println("ready"); os.Stdin.Read(make([]byte, 1)) }
+""")
+    environment = {**os.environ, "GOCACHE": str(tmp_path / "cache"), "CGO_ENABLED": "0"}
+    build = [str(need("go")), "build", "-o", "waits", source.name]
+    subprocess.run(build, cwd=tmp_path, env=environment, check=True)
+    with Target([tmp_path / "waits"], preload_environment()) as target:
+        lines = said_of(target.pid, tmp_path / "waits")
+        assert all("statically linked" in line for line in lines)
+        seen = tool.scan_until(target.pid, lambda seen: bool(seen["locks"]), "its idle threads")
+        assert {lock["type"] for lock in seen["locks"]} == {"Go runtime note"}
+        assert all(lock["idle"] for lock in seen["locks"])
+        assert target.finish()[0] == 0
+
+
+def test_a_program_of_another_libc(need: Need, compiler: Compiler, tmp_path: Path) -> None:
+    source = tmp_path / "waits.c"
+    source.write_text("#include <stdio.h>\nint main(void) { puts(\"ready\"); fflush(stdout); "
+                      "return getchar() == 'x'; }\n")  # fmt: skip
+    subprocess.run([str(need("musl-gcc")), "-o", "waits", source.name], cwd=tmp_path, check=True)
+    with Target([tmp_path / "waits"]) as target:  # its loader would refuse to start it
+        target.expect("ready")
+        assert all("musl" in line for line in said_of(target.pid, tmp_path / "waits"))
+        assert target.finish() == (0, [])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a program another user's")
+def test_a_setuid_program(compiler: Compiler, tmp_path: Path) -> None:
+    program = Path(shutil.copy(compiler.program("nothing_to_show"), tmp_path))
+    os.chown(program, NOBODY, NOBODY)
+    program.chmod(0o4755)
+    for directory in (tmp_path, *tmp_path.parents[:2]):
+        directory.chmod(0o755)
+    with Target([program], preload_environment()) as target:
+        target.expect("ready")
+        assert all("setuid" in line for line in said_of(target.pid, program))
+        assert target.finish() == (0, [])
+
+
+PASSIVE = {"OMP_WAIT_POLICY": "passive"}
+
+
+@pytest.fixture(params=["barrier", "critical", "lock"])
+def openmp(request: pytest.FixtureRequest, compiler: Compiler) -> Any:
+    program = compiler.program("openmp_team_waits", "-fopenmp")
+    with Target([program, request.param], {**preload_environment(), **PASSIVE}) as target:
+        started = start_time(target.pid)
+        yield target
+    remove_file_of(target.pid, started)
+
+
+#: By what the program waits for: the function of its own that does, what is told of it.
+OPENMP = {
+    "barrier": ("meet", "OpenMP barrier", "openmp-barrier", "idle"),
+    "critical": ("take_critical", "OpenMP lock", "openmp-lock", "waiting"),
+    "lock": ("take_lock", "OpenMP lock", "openmp-lock", "waiting"),
+}
+
+
+def test_waits_that_are_compiled_in(openmp: Target, request: pytest.FixtureRequest) -> None:
+    caller, type_, why, state = OPENMP[request.node.callspec.params["openmp"]]
+    main = openmp.truth()["main"]
+
+    def both_wait(document: dict[str, Any]) -> bool:
+        # On a busy machine there may not have been time for both stacks.
+        return [bool(wait["stack"]) for wait in document["unseen"]] == [True, True]
+
+    document = tool.scan_until(openmp.pid, both_wait, "two threads of OpenMP that wait")
+    states = {thread["tid"]: thread["state"] for thread in document["threads"]}
+    assert len(states) == 3
+    assert main not in document["unseen_waiters"], "it reads"
+    assert {states[tid] for tid in document["unseen_waiters"]} == {state}
+    told = document["unseen"]
+    assert [wait["tid"] for wait in told] == document["unseen_waiters"]
+    assert len({wait["address"] for wait in told}) == 1, "they wait for one thing"
+    for wait in told:
+        assert (wait["type"], wait["why"], wait["idle"]) == (type_, why, state == "idle")
+        assert caller in tool.functions(document, wait["stack"])
+    assert states[main] == "idle"
+    assert any("do not pass through the library" in note for note in document["notes"])
+    page = tool.run("snapshot", "-p", openmp.pid, "--format", "text").stdout
+    assert "wait for something that is not seen" in page
+    # Only the lock is a variable of the program.
+    names = {wait["name"] for wait in told}
+    assert names == ({"lock"} if caller == "take_lock" else {""})
+    futex = f"{type_}, futex {told[0]['address']} ("
+    said = f": lock ({type_}) (" if caller == "take_lock" else futex
+    assert said in " ".join(page.split())
+    assert "do not pass through the library" in page
+    checked = tool.run("check", "-p", openmp.pid)
+    assert (checked.returncode, checked.stdout.count("\n")) == (0, 1)
+    assert "2 for something that is not seen" in checked.stdout
+    openmp.go_on()
+    openmp.expect("done")
+    assert openmp.finish() == (0, [])
+
+
+@pytest.mark.parametrize("openmp", ["critical"], indirect=True)
+def test_the_screen_says_who_waits_unseen(openmp: Target, need: Need) -> None:
+    openmp.line()
+    with Screen(need("tmux"), "-p", openmp.pid) as screen:
+        text = screen.until(lambda text: "2 threads wait for OpenMP lock" in text, "the waits")
+        assert "the library does not see it" in text
+        assert "unseen: OpenMP" in text
+
+
+def test_a_dormant_library_is_not_said_to_be_passed_by(start_target: StartTarget) -> None:
+    """Threads that wait while nothing is watched call it as ever; that it is dormant is said."""
+    target = start_target("ring_of_three", level="dormant")
+    target.expect("ready")
+    source = attach(target.pid)
+    try:
+        source.set_level("dormant")
+        target.go_on()
+        tids = set(target.truth().values())
+        deadline = time.monotonic() + PATIENCE_S
+        while not tids <= set((seen := source.scan()).unobserved_waiters):
+            assert time.monotonic() < deadline
+        assert (len(seen.notes), "is dormant" in seen.notes[0]) == (1, True), seen.notes
+        waits: list[UnobservedWait] = []
+        while not waits or not all(wait.stack for wait in waits):
+            assert time.monotonic() < deadline
+            seen = source.scan(resolve=True)
+            waits = [wait for wait in seen.unobserved_waits if wait.tid in tids]
+        assert {wait.name for wait in waits} == {"g_alpha_lock", "g_beta_lock", "g_gamma_lock"}
+        assert {wait.why for wait in waits} == {"pthread-lock"}
+        source.set_level("counting")
+        assert any("begun before it watched" in note for note in source.scan().notes)
+    finally:
+        source.close()
+
+
+def test_waits_that_are_seen_are_never_called_unseen(start_target: StartTarget) -> None:
+    """Waits begin and end while the kernel is asked."""
+    target = start_target("rolling_contention", "2")
+    target.expect("ready")
+    source = attach(target.pid)
+    try:
+        assert {source.scan().unobserved_waiters for _ in range(50)} == {()}
+    finally:
+        source.close()

@@ -1,0 +1,60 @@
+"""Whole stacks, however the waiting function was called."""
+
+from __future__ import annotations
+
+import pytest
+from support.targets import Compiler, StartTarget
+
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.launch import preload_environment
+from locktop.collector.sources.preload.stack_table import CUT
+
+
+@pytest.mark.parametrize("flags", [(), ("-O2", "-fomit-frame-pointer")], ids=["records", "none"])
+def test_every_caller_is_in_the_stack(
+    start_target: StartTarget, compiler: Compiler, flags: tuple[str, ...]
+) -> None:
+    plugin = compiler.program("plugin_that_locks", "-shared", "-fPIC")
+    target = start_target("waits_called_in_every_way", str(plugin), flags=flags)
+    truth = target.truth()
+    source = attach(target.pid)
+    try:
+        snapshot = source.scan(resolve=True)
+    finally:
+        source.close()
+    threads = {thread.tid: thread for thread in snapshot.threads}
+    own = {function for functions in truth.values() for function in functions}
+    for tid, functions in truth.items():
+        wait = threads[int(tid)].waiting_for
+        assert wait is not None
+        frames = snapshot.stacks[wait.stack]
+        names = [frame.function.removeprefix("(anonymous namespace)::") for frame in frames]
+        assert [name for name in names if name in own] == functions
+        assert (frames[-1] == CUT) == ("enter" not in functions)
+
+
+@pytest.mark.parametrize("flags", [(), ("-O2", "-fomit-frame-pointer")], ids=["records", "none"])
+def test_a_stack_is_not_taken_for_another_one(
+    start_target: StartTarget, compiler: Compiler, flags: tuple[str, ...]
+) -> None:
+    beside = compiler.program("unwind_counter", "-shared", "-fPIC")
+    preload = f"{preload_environment()['LD_PRELOAD']}:{beside}"
+    # At a fixed address a weak reference is NULL for good.
+    pie = ("-fPIE", "-pie")
+    target = start_target(
+        "same_stack_two_callers", flags=(*flags, *pie), environment={"LD_PRELOAD": preload}
+    )
+    truth = target.truth()
+    unwound = int(target.line())
+    source = attach(target.pid)
+    try:
+        snapshot = source.scan(resolve=True)
+    finally:
+        source.close()
+    (lock,) = [lock for lock in snapshot.locks if lock.name == "g_wanted"]
+    counts: dict[str, int] = {}
+    for waited in lock.wait_stacks:
+        (caller,) = {frame.function for frame in snapshot.stacks[waited.stack]} & truth.keys()
+        counts[caller] = counts.get(caller, 0) + waited.count
+    assert counts == truth
+    assert 2 <= unwound <= 10, "nor is it looked for each time"

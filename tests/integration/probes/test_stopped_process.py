@@ -1,0 +1,47 @@
+"""A process that somebody stopped is said to be: its waits grow, and no lock is to blame."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+
+import pytest
+from support import tool
+from support.targets import StartTarget, Target
+
+_PTRACE_ATTACH, _PTRACE_DETACH = 16, 17
+
+
+def notes(target: Target) -> list[str]:
+    found: list[str] = tool.snapshot(target.pid)["notes"]
+    return found
+
+
+def wait_until_stopped(target: Target) -> None:
+    _, status = os.waitpid(target.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+
+
+def test_by_a_signal(start_target: StartTarget) -> None:
+    target = start_target("ring_of_three")
+    target.expect("ready")
+    assert not any("stopped" in note for note in notes(target))
+    os.kill(target.pid, signal.SIGSTOP)
+    wait_until_stopped(target)
+    assert [f"`kill -CONT {target.pid}`" in note for note in notes(target)] == [True]
+    os.kill(target.pid, signal.SIGCONT)
+    _, status = os.waitpid(target.pid, os.WCONTINUED)
+    assert os.WIFCONTINUED(status)
+    assert not any("stopped" in note for note in notes(target))
+
+
+def test_by_a_debugger(start_target: StartTarget) -> None:
+    target = start_target("ring_of_three")
+    target.expect("ready")
+    ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+    if ptrace(_PTRACE_ATTACH, target.pid, None, None) != 0:
+        pytest.skip(f"ptrace is forbidden here: {os.strerror(ctypes.get_errno())}")
+    wait_until_stopped(target)
+    assert ["debugger" in note for note in notes(target)] == [True]
+    assert ptrace(_PTRACE_DETACH, target.pid, None, None) == 0

@@ -1,0 +1,274 @@
+"""Python functions in the stacks of waits that are going on, against what Python itself says."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import tool
+from support.targets import PATIENCE_S, Target, source_of
+from support.watched import Need
+
+from locktop.collector.model import Snapshot
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.launch import preload_environment
+from locktop.collector.symbols.python.frame_reader import PythonReader
+
+#: This one, and the system's: stripped, and with libpython inside.
+PYTHONS = [sys.executable, "/usr/bin/python3"]
+StartPython = Callable[..., Target]
+
+
+#: With the library, and started as if there were none.
+both_ways = pytest.mark.parametrize("prepared", [True, False], ids=["prepared", "bare"])
+
+
+@pytest.fixture
+def start_python() -> Iterator[StartPython]:
+    """Starts a Python program of tests/targets."""
+    started: list[Target] = []
+
+    def start(name: str, python: str = sys.executable, prepared: bool = True) -> Target:
+        if not Path(python).exists():
+            pytest.skip(f"{python} is not installed")
+        command = [python, str(source_of(name))]
+        started.append(Target(command, preload_environment(None) if prepared else None))
+        return started[-1]
+
+    yield start
+    for target in started:
+        target.stop()
+
+
+def python_stack(snapshot: Snapshot, tid: int) -> list[list[str | int | None]]:
+    """Return the Python functions of a thread's stack."""
+    (thread,) = [thread for thread in snapshot.threads if thread.tid == tid]
+    stack = snapshot.stacks.get(thread.waiting_for.stack, ()) if thread.waiting_for else ()
+    return [[f.function, f.file, f.line] for f in stack if f.module == "python"]
+
+
+@both_ways
+@pytest.mark.parametrize("python", PYTHONS)
+def test_they_are_those_that_python_knows(
+    python: str, prepared: bool, start_python: StartPython
+) -> None:
+    target = start_python("python_known_stacks", python, prepared)
+    target.expect("ready")
+    with closing(attach(target.pid)) as source:
+        snapshot = source.scan(resolve=True)
+    target.go_on()
+    truth = target.truth()
+    assert {tid: python_stack(snapshot, int(tid)) for tid in truth} == truth
+    assert snapshot.source == ("preload" if prepared else "proc")
+    assert not [note for note in snapshot.notes if "Python" in note]
+
+
+def test_functions_of_c_that_python_calls_stay(start_python: StartPython) -> None:
+    target = start_python("python_known_stacks")
+    target.expect("ready")
+    document = tool.snapshot(target.pid)
+    stacks = [
+        tool.functions(document, thread["waiting_for"]["stack"])
+        for thread in document["threads"]
+        if thread["waiting_for"]
+    ]
+    (sorting,) = [stack for stack in stacks if "sorting" in stack]
+    assert "start_thread" in sorting
+    assert sorting.index("by_key") < sorting.index("sorting") < sorting.index("start_thread")
+    between = sorting[sorting.index("by_key") + 1 : sorting.index("sorting")]
+    assert not [name for name in between if re.match("_?Py|.*vectorcall", name)], "machinery"
+    assert not [frame for stack in stacks for frame in stack if "_PyEval" in frame]
+    counted = {entry["stack"] for lock in document["locks"] for entry in lock["wait_stacks"]}
+    assert all(stack < 1 << 32 for stack in counted), "what was counted stays as it was recorded"
+
+    def is_named(document: dict[str, Any]) -> bool:
+        names = {lock["name"] for lock in document["locks"] if lock["waiters"]}
+        return "sem in task (python_known_stacks.py:21)" in names
+
+    # The first look waits for names, but not for as long as a busy machine may take.
+    tool.scan_until(target.pid, is_named, "the lock's name")
+
+
+@both_ways
+def test_they_come_by_themselves_while_one_looks_on(
+    prepared: bool, start_python: StartPython
+) -> None:
+    target = start_python("python_known_stacks", prepared=prepared)
+    target.expect("ready")
+    target.go_on()
+    truth = target.truth()
+    deadline = time.monotonic() + 2 * PATIENCE_S
+    with closing(attach(target.pid)) as source:
+        shown: dict[str, object] = {}
+        names: set[str] = set()
+        while shown != truth or "sem in task (python_known_stacks.py:21)" not in names:
+            assert time.monotonic() < deadline, (shown, names)
+            time.sleep(0.1)
+            snapshot = source.scan()
+            shown = {tid: python_stack(snapshot, int(tid)) for tid in truth}
+            names = {lock.name for lock in snapshot.locks if lock.waiters}
+        stacks = {t.tid: t.waiting_for.stack for t in snapshot.threads if t.waiting_for}
+        again = {t.tid: t.waiting_for.stack for t in source.scan().threads if t.waiting_for}
+        assert stacks == again, "an id stays with its stack"
+
+
+@both_ways
+def test_a_lock_that_all_wait_for_briefly_has_a_name(
+    prepared: bool, start_python: StartPython
+) -> None:
+    """And is told to be one, though the functions of most waits are not known."""
+    target = start_python("python_threads_take_turns", prepared=prepared)
+    target.expect("ready")
+    deadline = time.monotonic() + PATIENCE_S
+    name = ""
+    with closing(attach(target.pid)) as source:
+        while name != "sem in handles (python_threads_take_turns.py:16)":
+            assert time.monotonic() < deadline, name
+            time.sleep(0.7)  # in which others have taken their turns
+            snapshot = source.scan()
+            most = max(snapshot.locks, key=lambda lock: len(lock.waiters))
+            name = most.name
+        waits = [thread.waiting_for for thread in snapshot.threads if thread.waiting_for]
+        assert not any(wait.idle for wait in waits if wait.lock == most.id)
+        assert most.used_as_lock
+        snapshot = source.scan()
+        (lock,) = [lock for lock in snapshot.locks if lock.id == most.id]
+        assert (lock.name, lock.used_as_lock) == (name, True), "that stays known"
+
+
+@both_ways
+def test_a_wait_is_never_shown_with_the_functions_of_another(
+    prepared: bool, start_python: StartPython
+) -> None:
+    target = start_python("python_alternating_waits", prepared=prepared)
+    tid = int(target.line())
+    seen: dict[int, set[str]] = {}
+    deadline = time.monotonic() + 2 * PATIENCE_S
+    with closing(attach(target.pid)) as source:
+        while len(seen) < 2 or not all(seen.values()):
+            assert time.monotonic() < deadline, seen
+            time.sleep(0.02)
+            snapshot = source.scan()
+            (thread,) = [thread for thread in snapshot.threads if thread.tid == tid]
+            functions = [str(frame[0]) for frame in python_stack(snapshot, tid)]
+            if thread.waiting_for and functions:
+                seen.setdefault(thread.waiting_for.lock, set()).add(functions[0])
+    assert sorted(map(sorted, seen.values())) == [["waits_for_first"], ["waits_for_second"]]
+
+
+def test_where_threads_come_and_go_a_stack_is_right_or_not_there(
+    start_python: StartPython,
+) -> None:
+    target = start_python("python_threads_come_and_go")
+    tid, wanted = int(target.line()), ("waits", "called", "begins")
+    deadline, right = time.monotonic() + 2 * PATIENCE_S, 0
+    with closing(PythonReader(target.pid)) as reader:
+        while right < 10:
+            assert time.monotonic() < deadline
+            reader.ask()
+            runs = (reader.answer(PATIENCE_S) or {}).get(tid)
+            if runs is not None:
+                assert tuple(frame.function for run in runs for frame in run)[:3] == wanted
+                right += 1
+            reader._failures = 0
+
+
+def test_no_right_to_read_the_process_is_said(need: Need) -> None:
+    setpriv = str(need("setpriv", "util-linux"))
+    nobody = [setpriv, "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    powerless = [setpriv, "--bounding-set=-all", "--inh-caps=-all"]
+    sleeper = subprocess.Popen([*nobody, shutil.which("sleep") or "sleep", "600"])
+    try:
+        child = [sys.executable, "-P", "-m", "locktop.collector.symbols.python.pystack_worker"]
+        while Path(f"/proc/{sleeper.pid}/comm").read_text() != "sleep\n":
+            time.sleep(0.01)
+        said = subprocess.run(
+            [*powerless, *child], input=f"{sleeper.pid}\n", capture_output=True, text=True
+        )
+        assert said.stdout == '{"failed": "forbidden"}\n'
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+@pytest.mark.parametrize("user", [65534, 0])
+def test_what_reads_becomes_the_user_whose_process_it_is(user: int, need: Need) -> None:
+    if not Path("/usr/bin/python3").exists():
+        pytest.skip("/usr/bin/python3 is not installed")
+    if Path("/proc/sys/kernel/yama/ptrace_scope").exists():
+        pytest.skip("with Yama this user may not read the process")
+    as_user = [need("setpriv", "util-linux"), "--reuid", user, "--regid", user, "--clear-groups"]
+    code = "import sys; print('ready', flush=True); sys.stdin.read()"
+    with Target([*map(str, as_user), "/usr/bin/python3", "-c", code]) as target:
+        target.expect("ready")
+        with closing(PythonReader(target.pid)) as reader:
+            reader.ask()
+            assert reader.answer(PATIENCE_S) == {target.pid: ((("<module>", "<string>", 1),),)}
+            assert reader._child is not None
+            status = Path(f"/proc/{reader._child.pid}/status").read_text()
+            (uids,) = re.findall(r"^Uid:(.*)$", status, re.MULTILINE)
+            assert uids.split() == [str(user)] * 4
+
+
+def test_who_waits_for_an_answer_may_be_hurried(start_python: StartPython) -> None:
+    target = start_python("python_known_stacks")
+    target.expect("ready")
+    with closing(PythonReader(target.pid)) as reader:
+        reader.ask()
+        assert reader._child is not None
+        reader._child.send_signal(signal.SIGSTOP)  # it may have answered, but for the second time
+        reader.answer(0.1)
+        reader.ask()
+        answers: list[object] = []
+        waiter = threading.Thread(target=lambda: answers.append(reader.answer(1e6)), daemon=True)
+        waiter.start()
+        reader.hurry()
+        waiter.join(PATIENCE_S)
+        assert answers == [None]
+
+
+def test_a_reader_that_dies_is_started_again_and_in_the_end_given_up(
+    start_python: StartPython,
+) -> None:
+    target = start_python("python_known_stacks")
+    target.expect("ready")
+    with closing(PythonReader(target.pid)) as reader:
+        for _ in range(2):
+            reader.ask()
+            assert reader._child is not None
+            reader._child.kill()
+            assert reader.answer(PATIENCE_S) is None
+            assert not reader.gave_up
+        reader.ask()
+        assert len(reader.answer(PATIENCE_S) or ()) == 6
+        for _ in range(10):
+            reader.ask()
+            assert reader._child is not None
+            reader._child.kill()
+            assert reader.answer(PATIENCE_S) is None
+        assert reader.gave_up
+        assert "failed again" in reader.note
+        reader.ask()
+        assert reader._child is None, "nothing is started any more"
+
+
+def test_the_reader_ends_with_us() -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-P", "-m", "locktop.collector.symbols.python.pystack_worker"],
+        stdin=subprocess.PIPE,
+    )
+    assert child.stdin is not None
+    child.stdin.close()
+    assert child.wait(PATIENCE_S) == 0

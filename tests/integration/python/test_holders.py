@@ -1,0 +1,139 @@
+"""Who has a lock of Python's, and what that thread does, as it says itself."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from support import tool
+from support.targets import PATIENCE_S, Target, source_of
+
+from locktop.collector.export.text import report
+from locktop.collector.model import ActivityState, Lock, Snapshot
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.base import Source
+from locktop.collector.sources.launch import preload_environment
+
+StartHands = Callable[..., Target]
+
+
+@pytest.fixture
+def start_hands() -> Iterator[StartHands]:
+    """Starts tests/targets/languages/python_locks_change_hands.py."""
+    started: list[Target] = []
+
+    def start(way: str, prepared: bool = True) -> Target:
+        command = [sys.executable, str(source_of("python_locks_change_hands")), way]
+        started.append(Target(command, preload_environment(None) if prepared else None))
+        return started[-1]
+
+    yield start
+    for target in started:
+        target.stop()
+
+
+def waited_for(seen: Snapshot) -> list[Lock]:
+    """The locks of the program's own that threads wait for, but those of its threads' ends."""
+    waited = [lock for lock in seen.locks if lock.waiters and "<module>" not in lock.name]
+    ours = ("python_locks_change_hands.py", "libffi")
+    return [lock for lock in waited if any(name in lock.name for name in ours)]
+
+
+def until(source: Source, wanted: Callable[[Snapshot], bool], resolve: bool = False) -> Snapshot:
+    deadline = time.monotonic() + PATIENCE_S
+    while not wanted(seen := source.scan(resolve)):
+        assert time.monotonic() < deadline, waited_for(seen)
+        time.sleep(0.1)
+    return seen
+
+
+def holder_functions(seen: Snapshot) -> list[str]:
+    """Those of Python."""
+    now = waited_for(seen)[0].holder_activity if waited_for(seen) else None
+    stack = seen.stacks.get(now.stack, ()) if now else ()
+    return [frame.function for frame in stack if frame.module == "python"]
+
+
+def test_it_is_told_as_it_goes_from_hand_to_hand(start_hands: StartHands) -> None:
+    target = start_hands("hands")
+    tid = int(target.line())  # by now it has the library
+    with closing(attach(target.pid)) as source:
+        for others in (2, 1):
+
+            def is_told(seen: Snapshot, tid: int = tid, others: int = others) -> bool:
+                locks = [lock for lock in waited_for(seen) if len(lock.waiters) == others]
+                is_here = bool(locks) and locks[0].holders == (tid,)
+                return is_here and bool(holder_functions(seen))  # it sleeps since before the look
+
+            seen = until(source, is_told, resolve=True)
+            (lock,) = waited_for(seen)
+            now = lock.holder_activity
+            assert now is not None
+            assert (now.tid, now.doing, now.call) == (tid, ActivityState.BLOCKED, "read")
+            assert holder_functions(seen)[:3] == ["keeps", "hands", "run"]
+            waits = [thread.waiting_for for thread in seen.threads if thread.tid in lock.waiters]
+            assert [wait.holders for wait in waits if wait] == [(tid,)] * others
+            page = " ".join(report.render(seen).split())
+            assert f"held by thread {tid} (" in page
+            target.go_on()
+            tid = int(target.line())
+
+
+@pytest.mark.parametrize(("way", "prepared"), [("hands", True), ("mutex", True), ("mutex", False)])
+def test_its_functions_come_while_one_looks_on(
+    way: str, prepared: bool, start_hands: StartHands
+) -> None:
+    target = start_hands(way, prepared)
+    tid = int(target.line())
+    with closing(attach(target.pid)) as source:
+        seen = until(source, lambda seen: holder_functions(seen)[:2] == ["keeps", "hands"])
+    assert waited_for(seen)[0].holders == (tid,)
+
+
+def test_in_one_snapshot(start_hands: StartHands) -> None:
+    target = start_hands("hands")
+    tid = int(target.line())
+
+    def told(document: dict[str, Any]) -> tuple[list[int], list[str]]:
+        for lock in document["locks"]:
+            if len(lock["waiters"]) == 2 and lock["holder_now"]:
+                return lock["holders"], tool.functions(document, lock["holder_now"]["stack"])
+        return [], []
+
+    def is_known(document: dict[str, Any]) -> bool:
+        return "keeps" in told(document)[1]  # they sleep, all three of them
+
+    holders, functions = told(tool.scan_until(target.pid, is_known, "the holder's functions"))
+    assert holders == [tid]
+    assert functions[functions.index("keeps") + 1] == "hands"
+
+
+def test_two_that_cross_have_each_other_s(start_hands: StartHands) -> None:
+    target = start_hands("crossed")
+    tids = {int(target.line()), int(target.line())}
+    with closing(attach(target.pid)) as source:
+        seen = until(source, lambda seen: len(waited_for(seen)) == 2, resolve=True)
+        seen = until(source, lambda seen: bool(seen.deadlocks), resolve=True)
+    for lock in waited_for(seen):
+        assert set(lock.holders) | set(lock.waiters) == tids
+        assert not lock.idle
+    (found,) = seen.deadlocks
+    told = {(edge.tid, edge.waits_for, edge.held_by) for edge in found.cycle}
+    assert told == {(lock.waiters[0], lock.id, lock.holders[0]) for lock in waited_for(seen)}
+
+
+def test_nobody_is_named_where_another_thread_gave_it_back(start_hands: StartHands) -> None:
+    target = start_hands("given")
+    tid = int(target.line())
+    with closing(attach(target.pid)) as source:
+        seen = until(
+            source, lambda seen: [len(lock.waiters) for lock in waited_for(seen)] == [2],
+            resolve=True,
+        )  # fmt: skip
+    assert waited_for(seen)[0].holders == ()
+    assert not any(held.lock == waited_for(seen)[0].id for thread in seen.threads
+                   for held in thread.holds if thread.tid == tid)  # fmt: skip

@@ -1,0 +1,101 @@
+"""The other processor: built by a cross compiler, run under qemu's user emulation."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.targets import CFLAGS, Target, source_of
+
+from locktop.collector.native import ffi
+from locktop.collector.sources.attach import attach
+
+ROOT = Path(__file__).parents[3]
+COMPILER = "aarch64-linux-gnu-gcc"
+EMULATOR = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]
+#: Those of native/tests that outgrow the first piece of the file: the emulator cannot map another.
+GROWING = {"arena", "held", "names", "tables"}
+
+pytestmark = pytest.mark.skipif(
+    not os.environ.get("CI") and not (shutil.which(COMPILER) and shutil.which(EMULATOR[0])),
+    reason=f"needs {COMPILER} and {EMULATOR[0]} (gcc-aarch64-linux-gnu, qemu-user)",
+)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Everything in native/, without a warning."""
+    directory = tmp_path_factory.mktemp("aarch64")
+    tools = Path(sys.executable).parent
+    options = {
+        "CMAKE_SYSTEM_NAME": "Linux",
+        "CMAKE_SYSTEM_PROCESSOR": "aarch64",
+        "CMAKE_C_COMPILER": COMPILER,
+        "CMAKE_C_FLAGS": "-Werror",
+        "CMAKE_MAKE_PROGRAM": str(tools / "ninja"),
+        "LOCKTOP_TESTS": "ON",
+    }
+    _run(
+        str(tools / "cmake"),
+        *("-S", str(ROOT), "-B", str(directory), "-G", "Ninja"),
+        *(f"-D{name}={value}" for name, value in options.items()),
+    )
+    _run(str(tools / "cmake"), "--build", str(directory))
+    return directory / "native"
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_parts_work(built: Path) -> None:
+    tests = sorted(built.glob("unit-*"))
+    assert len(tests) > len(GROWING)
+    for test in tests:
+        if test.name.removeprefix("unit-") not in GROWING:
+            _run(*EMULATOR, str(test))
+
+
+@pytest.fixture
+def emulated(built: Path, tmp_path: Path) -> Iterator[Target]:
+    """A program that waits, with the library."""
+    program = tmp_path / "record"
+    _run(COMPILER, "-std=gnu11", *CFLAGS, str(source_of("one_wait_plain_libc")), "-o", str(program))
+    preload = f"LD_PRELOAD={built / 'liblocktop.so'}"
+    command: list[str | Path] = [*EMULATOR, "-E", preload, "-E", f"LOCKTOP_DIR={tmp_path}", program]
+    with Target(command, {"LOCKTOP_DIR": str(tmp_path)}) as target:
+        yield target
+
+
+def test_a_wait_has_its_stack(emulated: Target, tmp_path: Path) -> None:
+    truth = emulated.truth()
+    _put_right(emulated.pid, tmp_path)
+    source = attach(emulated.pid)
+    try:
+        snapshot = source.scan(resolve=True)
+    finally:
+        source.close()
+    (waiting,) = [thread for thread in snapshot.threads if thread.waiting_for]
+    assert waiting.tid == truth["tid"]
+    assert waiting.waiting_for is not None
+    assert waiting.waiting_for.holders == (emulated.pid,)
+    names = [frame.function for frame in snapshot.stacks[waiting.waiting_for.stack]]
+    assert names[:3] == truth["functions"]
+    emulated.go_on()
+    emulated.expect("ok")
+
+
+def _put_right(pid: int, directory: Path) -> None:
+    """The emulator makes up the start time that it shows to its program."""
+    start_time = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    (path,) = directory.glob(f"locktop-{pid}-*")
+    with path.open("r+b", buffering=0) as file:
+        file.seek(ffi.offsetof("struct lt_header", "start_time"))
+        file.write(start_time.to_bytes(8, "little"))
+    path.rename(directory / f"locktop-{pid}-{start_time}")

@@ -1,0 +1,128 @@
+"""A program that lacks something, or confines itself, runs on; the tool says what is missing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support import tool
+from support.comparison import CompareWithUnprepared
+from support.targets import Compiler, StartTarget
+
+from locktop.collector.native import ffi, lib
+from locktop.collector.sources.launch import preload_environment
+
+
+@pytest.mark.parametrize("how", ["prctl", "seccomp", "raw", "strict", "refused"])
+def test_a_program_that_confines_itself(
+    how: str, compare_with_unprepared: CompareWithUnprepared
+) -> None:
+    compare_with_unprepared("seccomp_sandboxed", how)
+
+
+def test_figures_of_a_program_that_confined_itself(start_target: StartTarget) -> None:
+    target = start_target("seccomp_sandboxed", "prctl")
+    target.expect("ok")
+    document = tool.snapshot(target.pid)
+    assert any("confined itself" in note for note in document["notes"])
+    lock = tool.lock_named(document, "g_confined")
+    assert (lock["acquisitions"], lock["contended"], lock["holders"]) == (500, 0, [])
+    assert target.finish() == (0, [])
+
+
+SELF_INFLICTED = ["fds", "nofile", "fsize", "uid", "euid", "undumpable", "chroot", "unshare"]
+
+
+@pytest.mark.parametrize("how", SELF_INFLICTED)
+def test_what_a_program_does_to_itself(
+    how: str, start_unprepared: StartTarget, start_target: StartTarget
+) -> None:
+    if os.geteuid() != 0 and how in ("uid", "euid", "chroot", "unshare"):
+        pytest.skip("only root may")
+    assert start_unprepared("grows_under_restrictions", how).finish() == (0, ["ok"])
+    target = start_target("grows_under_restrictions", how)
+    target.expect("ok")
+    lock = tool.lock_named(tool.snapshot(target.pid), "g_fought_for")
+    assert (lock["acquisitions"], lock["holders"], lock["waiters"]) == (300, [], [])
+    assert target.finish() == (0, [])
+
+
+#: Bytes that the library reserves at a time, and how many such reservations are looked at.
+STEP, STEPS = 256 << 10, 100
+PAGE = 4096
+
+
+def notes_in(directory: Path) -> int | None:
+    """Return the notes that the one file tells; None without a file."""
+    for path in directory.iterdir():
+        with open(path, "rb") as file:
+            header = file.read(ffi.sizeof("struct lt_header"))
+            return int(ffi.from_buffer("struct lt_header *", header).notes)
+    return None
+
+
+def test_full_at_each_reservation(
+    start_unprepared: StartTarget, start_target: StartTarget, tmpfs: Callable[[int], Path]
+) -> None:
+    def run(size: int) -> int | None:
+        directory = tmpfs(size)
+        target = start_target(
+            "grows_under_restrictions",
+            "nothing",
+            "9000",
+            environment={"LOCKTOP_DIR": str(directory)},
+        )
+        target.expect("ok")
+        notes = notes_in(directory)
+        assert target.finish() == (0, [])
+        return notes
+
+    assert start_unprepared("grows_under_restrictions").finish() == (0, ["ok"])
+    assert run(1 << 30) == 0
+    for pages in (1, 2, STEP // PAGE - 1):
+        assert run(pages * PAGE) is None, "not even the first"
+    for step in range(1, STEPS + 1):  # what is reserved at a time is not more than this
+        notes = run(step * STEP + step % (STEP // PAGE) * PAGE)
+        assert notes is not None, step
+        assert notes & lib.LT_NOTE_NO_ROOM, step
+
+
+@pytest.mark.parametrize("size", [0, 1, PAGE, STEP - 1, STEP, 4 * STEP, 10 * STEP + 1])
+def test_a_limit_on_the_size_of_files(size: int, compiler: Compiler) -> None:
+    assert run_limited(compiler.program("grows_under_restrictions"), f"--fsize={size}") == (0, "ok")
+
+
+@pytest.mark.parametrize("number", [4, 5])
+def test_a_limit_on_descriptors(number: int, compiler: Compiler) -> None:
+    assert run_limited(compiler.program("grows_under_restrictions"), f"--nofile={number}") == (
+        0,
+        "ok",
+    )
+
+
+@pytest.mark.parametrize("mebibytes", range(48, 120, 8))
+def test_a_limit_on_address_space(mebibytes: int, compiler: Compiler) -> None:
+    """Beyond what the program itself needs; what we map is refused at another time each time."""
+    assert run_limited(compiler.program("grows_under_restrictions"), f"--as={mebibytes << 20}") == (
+        0,
+        "ok",
+    )
+
+
+def run_limited(program: Path, limit: str) -> tuple[int, str]:
+    """Run a program under the limit, without the library and with it: that must be the same."""
+    preloads = [f"{name}={value}" for name, value in preload_environment().items()]
+    said = []
+    for variables in ([], preloads):
+        done = subprocess.run(
+            ["prlimit", limit, "env", *variables, str(program), "nothing", "3000"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        said.append((done.returncode, done.stdout.strip()))
+    assert said[0] == said[1]
+    return said[1]

@@ -1,0 +1,203 @@
+"""Processes in other pid, mount and user namespaces and with other roots."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+from support import tool
+from support.containers import contained
+from support.rights import as_nobody
+from support.targets import PATIENCE_S, Compiler, StartTarget, Target
+
+from locktop.collector.linux import procfs
+from locktop.collector.model import ActivityState, Snapshot
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.base import Source
+from locktop.collector.sources.launch import preload_environment
+from locktop.collector.symbols.python.frame_reader import PythonReader
+
+#: The lock that each thread of `ring_of_three` wants.
+WANTED = {"alice": "g_beta_lock", "bob": "g_gamma_lock", "carol": "g_alpha_lock"}
+SORTS = ("root", "user", "pid", "chroot")
+Need = Callable[..., Path]
+
+
+@pytest.fixture(autouse=True)
+def namespaces() -> None:
+    """Skip where there are none to be had."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may make these namespaces")
+    command = ["unshare", "--map-root-user", "--pid", "--fork", "--mount"]
+    mount = ["mount", "-t", "tmpfs", "x", "/mnt"]
+    tried = subprocess.run([*command, *mount], capture_output=True, text=True)
+    if tried.returncode:
+        pytest.skip(f"no namespaces may be made here: {tried.stderr.strip()}")
+
+
+def until(source: Source, is_so: Callable[[Snapshot], bool]) -> Snapshot:
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_so(seen := source.scan(resolve=True)):
+        assert time.monotonic() < deadline
+    return seen
+
+
+def crossed(target: Target) -> dict[str, int]:
+    """Let the threads of `ring_of_three` cross; returns their ids by name."""
+    target.expect("ready")
+    target.go_on()
+    return target.truth()
+
+
+def check_ring(seen: Snapshot, tids: dict[str, int], pid: int) -> None:
+    """All is as `ring_of_three` has it, under the numbers that it says itself."""
+    (found,) = seen.deadlocks
+    assert found.certain
+    assert {edge.tid for edge in found.cycle} == set(tids.values())
+    names = {lock.id: lock.name for lock in seen.locks}
+    waits = {thread.tid: thread.waiting_for for thread in seen.threads}
+    for who, wanted in WANTED.items():
+        wait = waits[tids[who]]
+        assert wait is not None
+        assert names[wait.lock] == wanted
+        functions = [frame.function for frame in seen.stacks[wait.stack]]
+        assert functions[:2] == [f"{who}_wants_second", f"{who}_loop"]
+        assert len(functions) >= 4, "into libc, to the thread's start"
+    (program,) = seen.process.cmdline
+    assert (seen.process.pid, Path(program).name) == (pid, "ring_of_three")
+    other_ids = pid not in waits
+    assert any("thread ids are those of" in note for note in seen.notes) == other_ids
+
+
+@pytest.mark.parametrize("preloaded", [True, False])
+@pytest.mark.parametrize("sort", SORTS)
+def test_a_deadlock_in_a_container(sort: str, preloaded: bool, compiler: Compiler) -> None:
+    with contained(compiler, sort, "ring_of_three", preloaded=preloaded) as (target, pid):
+        tids = crossed(target)
+        with closing(attach(pid)) as source:
+            seen = until(source, lambda seen: bool(seen.deadlocks))
+        check_ring(seen, tids, pid)
+        assert seen.source == ("preload" if preloaded else "proc")
+        if sort == "root":
+            done = tool.run("check", "-p", pid)
+            assert (done.returncode, done.stderr) == (1, "")
+            assert "g_beta_lock" in done.stdout
+
+
+@pytest.mark.parametrize("preloaded", [True, False])
+def test_a_user_sees_what_its_own_container_does(preloaded: bool, compiler: Compiler) -> None:
+    with contained(compiler, "user", "ring_of_three", preloaded=preloaded) as (target, pid):
+        tids = crossed(target)
+        deadlocked(pid)  # imports all that nobody could not
+        seen = as_nobody(partial(deadlocked, pid))
+        check_ring(seen, tids, pid)
+        assert not any("not seen" in note for note in seen.notes)
+
+
+def deadlocked(pid: int) -> Snapshot:
+    with closing(attach(pid)) as source:
+        return until(source, lambda seen: bool(seen.deadlocks))
+
+
+def test_without_shared_memory_it_is_seen_from_outside(compiler: Compiler) -> None:
+    with contained(compiler, "root", "ring_of_three", shm=False) as (target, pid):
+        tids = crossed(target)
+        seen = deadlocked(pid)
+        check_ring(seen, tids, pid)
+        assert seen.source == "proc"
+        assert "could not start: cannot make /dev/shm/" in seen.notes[0]
+        assert "set LOCKTOP_DIR to a directory" in seen.notes[0]
+
+
+@pytest.mark.parametrize("preloaded", [True, False])
+def test_what_a_holder_does_there(preloaded: bool, compiler: Compiler) -> None:
+    way = "writes_a_file"
+    with contained(compiler, "root", "holder_activities", way, preloaded=preloaded) as (
+        target,
+        pid,
+    ):
+        about_to = target.line()
+        target.expect("ready")
+        with closing(attach(pid)) as source:
+            seen = until(source, lambda seen: any(lock.holder_activity for lock in seen.locks))
+        (now,) = (lock.holder_activity for lock in seen.locks if lock.holder_activity)
+        assert (now.doing, now.what) == (ActivityState.BLOCKED, about_to)
+        functions = [frame.function for frame in seen.stacks[now.stack]]
+        assert functions[:2] == [way, "hold"]
+
+
+@pytest.mark.parametrize("preloaded", [True, False])
+def test_from_inside(preloaded: bool, compiler: Compiler, need: Need) -> None:
+    inside = [str(need("nsenter", "util-linux")), "--pid", "--mount", "--target"]
+    with contained(compiler, "pid", "ring_of_three", preloaded=preloaded) as (target, pid):
+        crossed(target)
+        done = tool.run("check", "-p", 1, prefix=[*inside, str(pid), "--"])
+        assert done.returncode == 1, done.stderr
+        assert "ring_of_three 1 wait for each other" in done.stdout
+        assert "g_beta_lock" in done.stdout
+
+
+def test_proc_of_the_namespace_outside_is_not_taken_for_ones_own(
+    start_unprepared: StartTarget,
+) -> None:
+    target = start_unprepared("ring_of_three")
+    crossed(target)
+    for command in (["check", "-p", target.pid], ["list"]):
+        done = tool.run(*command, prefix=["unshare", "--pid", "--fork"])
+        assert (done.returncode, done.stdout) == (2, "")
+        (line,) = done.stderr.splitlines()
+        assert "another pid namespace" in line
+
+
+@pytest.mark.parametrize("preloaded", [True, False])
+def test_a_filter_of_system_calls_is_said(
+    preloaded: bool, start_unprepared: StartTarget, start_target: StartTarget, compiler: Compiler
+) -> None:
+    target = (start_target if preloaded else start_unprepared)("ring_of_three")
+    crossed(target)
+    done = tool.run(
+        "snapshot", "-p", target.pid, prefix=[str(compiler.program("forbid_process_vm_readv"))]
+    )
+    if preloaded:
+        (note,) = json.loads(done.stdout)["notes"]
+        assert note.startswith("stacks from outside are not seen: its memory cannot be read")
+    else:
+        assert (done.returncode, done.stdout) == (2, "")
+        (note,) = done.stderr.splitlines()
+    assert "forbids process_vm_readv here: allow that, or run locktop outside" in note
+
+
+def test_another_time_namespace_is_said(compiler: Compiler) -> None:
+    command = ["unshare", "--time", "--boottime", "1000", "--kill-child", "--fork"]
+    if (tried := subprocess.run([*command, "true"], capture_output=True, text=True)).returncode:
+        pytest.skip(f"no time namespace may be made here: {tried.stderr.strip()}")
+    program, preload = compiler.program("ring_of_three"), preload_environment()["LD_PRELOAD"]
+    with Target([*command, "env", f"LD_PRELOAD={preload}", program]) as target:
+        tids = crossed(target)
+        pid = procfs.status(tids["alice"]).process
+        seen = deadlocked(pid)
+        check_ring(seen, tids, pid)
+        assert "it runs in another time namespace" in seen.notes[0]
+        target.finish()
+
+
+def test_python_that_lies_only_there_is_said(tmp_path: Path) -> None:
+    code = "import sys; print('ready', flush=True); sys.stdin.read()"
+    steps = 'mount -t tmpfs x "$1" && cp "$2" "$1/python3" && exec "$1/python3" -c "$3"'
+    python = os.path.realpath("/usr/bin/python3")  # has libpython inside
+    if not os.path.exists(python):
+        pytest.skip("/usr/bin/python3 is not installed")
+    command = ["unshare", "--mount", "sh", "-c", steps, "sh", str(tmp_path), python, code]
+    with Target(command, {"PYTHONHOME": "/usr"}) as target:
+        target.expect("ready")
+        with closing(PythonReader(target.pid)) as reader:
+            reader.ask()
+            assert reader.answer(PATIENCE_S) is None
+            assert "in a container, run locktop inside" in reader.note

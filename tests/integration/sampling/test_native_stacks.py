@@ -1,0 +1,269 @@
+"""Call stacks from outside, beside those that gdb finds: the same frames, or the first of them."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from support import gdb, servers
+from support.targets import PATIENCE_S, Compiler, StartTarget, Target
+from support.watched import Need
+
+from locktop.collector.linux import process_memory, procfs, syscalls
+from locktop.collector.symbols.mapped_file import NotMapped
+from locktop.collector.unwind import code_map
+from locktop.collector.unwind.cursor import Unwound
+from locktop.collector.unwind.unwinder import Unwinder
+
+SP, PC = 7, 16  # x86-64's, by DWARF's numbers
+PLAIN = ("-O2", "-fomit-frame-pointer")
+FRAME_POINTERS = ("-O2", "-fno-omit-frame-pointer", "-fstack-clash-protection")
+BUILDS = {
+    "without frame pointers": PLAIN,
+    "with frame pointers": FRAME_POINTERS,
+    "not optimised": ("-O0",),
+    "linked statically": (*FRAME_POINTERS, "-static"),
+    "without the linker's table": (*PLAIN, "-Wl,--no-eh-frame-hdr"),
+    "with .debug_frame only": (
+        *FRAME_POINTERS, "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-gz",
+    ),
+}  # fmt: skip
+#: How much of a frame is taken is known only when it is: here a stack may be cut.
+DYNAMIC = {"takes_some", "sized", "stale"}
+#: What may be aligned further down than where it is known to begin.
+ALIGNED = {"aligned", "many_arguments", "chooses"}
+
+PYTHON = """\
+import threading, time
+taken = threading.Lock()
+taken.acquire()
+def sorts():
+    sorted([2, 1], key=lambda _: taken.acquire())
+for work in taken.acquire, lambda: time.sleep(1e6), sorts:
+    threading.Thread(target=work, daemon=True).start()
+print("ready", flush=True)
+input()
+"""
+
+
+def agrees(found: Unwound | None, truth: list[int]) -> Unwound:
+    """The same frames, or fewer, which is said."""
+    assert found is not None
+    assert list(found.addresses) == truth[: len(found.addresses)], found
+    assert found.complete == (len(found.addresses) == len(truth)), found
+    assert bool(found.reason) != found.complete
+    return found
+
+
+def stacks(unwinder: Unwinder, pid: int) -> dict[int, Unwound]:
+    """Those of all threads, when all sleep."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        found = {tid: unwinder.blocked(tid) for tid in procfs.tids(pid)}
+        asleep = {tid: stack for tid, stack in found.items() if stack is not None}
+        if len(asleep) == len(found):
+            return asleep
+        assert time.monotonic() < deadline, "they never all sleep"
+
+
+def beside_gdb(target: Target, need: Need, directory: Path) -> dict[int, Unwound]:
+    """The stacks of a process's threads, which agree with what gdb says as long as they sleep where
+    they sleep."""
+    unwinder = Unwinder(target.pid)
+    deadline = time.monotonic() + PATIENCE_S
+    found = stacks(unwinder, target.pid)
+    while True:
+        truth = gdb.stacks(need("gdb"), target.pid, directory)
+        before, found = found, stacks(unwinder, target.pid)
+        if found == before:
+            break
+        assert time.monotonic() < deadline, "they never stay where they are"
+    assert truth.keys() == found.keys()
+    return {tid: agrees(found[tid], truth[tid]) for tid in found}
+
+
+@pytest.mark.parametrize("build", BUILDS)
+def test_threads_that_sleep_in_many_ways(
+    build: str, start_unprepared: StartTarget, need: Need, tmp_path: Path
+) -> None:
+    target = start_unprepared("asleep_in_stack_shapes", flags=BUILDS[build])
+    tids = target.truth()
+    found = beside_gdb(target, need, tmp_path)
+    cut = {way for way, tid in tids.items() if not found[tid].complete}
+    assert cut <= DYNAMIC | ALIGNED
+    assert len(found[tids["deep"]].addresses) > 200
+    assert found[tids["deep"]].exact == (0,)
+    assert len(found[tids["interrupted"]].exact) == 2, "where it is, and where the signal came"
+
+
+def test_what_code_tells_is_enough_for_most(start_unprepared: StartTarget) -> None:
+    """Frames whose size is written in the code; the register that they count from nobody saved."""
+    target = start_unprepared("asleep_in_stack_shapes", flags=FRAME_POINTERS)
+    tids = target.truth()
+    unwinder = Unwinder(target.pid)
+    for way in ("reads", "large", "aligned", "many_arguments", "polls", "polls_many", "rests"):
+        found = unwinder.blocked(tids[way])
+        assert found is not None
+        assert found.complete, way
+
+
+@pytest.mark.parametrize("build", ["without frame pointers", "not optimised"])
+def test_exceptions(build: str, start_unprepared: StartTarget, need: Need, tmp_path: Path) -> None:
+    target = start_unprepared("asleep_during_exceptions", flags=BUILDS[build])
+    tids = target.truth()["tids"]
+    found = beside_gdb(target, need, tmp_path)
+    assert all(found[tid].complete for tid in tids[4:]), "these take no memory from the stack"
+
+
+@pytest.mark.parametrize("flags", [(), ("-O",), ("-O", "-Cforce-frame-pointers=yes")])
+def test_rust(
+    flags: tuple[str, ...], start_unprepared: StartTarget, need: Need, tmp_path: Path
+) -> None:
+    need("rustc")
+    target = start_unprepared("rust_primitives", "mutex", flags=flags)
+    target.truth()
+    assert all(stack.complete for stack in beside_gdb(target, need, tmp_path).values())
+
+
+def test_python(need: Need, tmp_path: Path) -> None:
+    with Target([sys.executable, "-c", PYTHON]) as target:
+        target.expect("ready")
+        assert all(stack.complete for stack in beside_gdb(target, need, tmp_path).values())
+
+
+def test_memcached(need: Need, tmp_path: Path) -> None:
+    port = servers.free_port()
+    command = [str(need("memcached")), "-u", "root", "-l", "127.0.0.1", "-p", str(port), "-U", "0"]
+    with servers.running(command, None, lambda: servers.listens(port)) as server:
+        assert all(stack.complete for stack in beside_gdb(server, need, tmp_path).values())
+
+
+# ---- what is not to be had, or changes ----
+
+
+def test_a_library_that_was_replaced(
+    start_unprepared: StartTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is gone; what the process runs is still in its memory."""
+    target = start_unprepared("asleep_in_stack_shapes", flags=PLAIN)
+    tids = target.truth()
+    before = {way: Unwinder(target.pid).blocked(tid) for way, tid in tids.items()}
+
+    def refuse(pid: int, mapping: object) -> None:
+        raise NotMapped("was replaced since the process started")
+
+    monkeypatch.setattr(code_map, "open_mapped", refuse)
+    unwinder = Unwinder(target.pid)
+    assert {way: unwinder.blocked(tid) for way, tid in tids.items()} == before
+
+
+def test_stacks_that_are_known_are_read_at_once(start_unprepared: StartTarget) -> None:
+    """Each as far as what led the way is there; of places where none was followed there is none."""
+    target = start_unprepared("asleep_in_stack_shapes", flags=PLAIN)
+    tids = target.truth()
+    unwinder = Unwinder(target.pid)
+    calls = {way: syscalls.parse(procfs.thread_syscall(target.pid, tids[way])) for way in tids}
+    asleep = {way: call for way, call in calls.items() if call is not None}
+    assert unwinder.again(asleep.values()) == {}
+    alone = {asleep[way]: unwinder.blocked(tids[way]) for way in asleep}
+    again = unwinder.again(asleep.values())
+    assert len(again) > len(asleep) / 2
+    assert again.items() <= alone.items()
+    elsewhere = [call._replace(sp=call.sp + 8) for call in asleep.values()]
+    assert unwinder.again(elsewhere) == {}
+    target.kill()
+    assert unwinder.again(asleep.values()) == {}
+
+
+def test_threads_that_sleep_alike_are_known_by_one_of_them(start_unprepared: StartTarget) -> None:
+    """Their frames lie elsewhere, as those of a pool's threads do."""
+    target = start_unprepared("thousand_threads", "40", flags=FRAME_POINTERS)
+    target.expect("ready")
+    runs = {tid: procfs.thread_runs(target.pid, tid) for tid in procfs.tids(target.pid)}
+    alone = stacks(Unwinder(target.pid), target.pid)
+    calls = {tid: syscalls.parse(procfs.thread_syscall(target.pid, tid)) for tid in alone}
+    asleep = {tid: call for tid, call in calls.items() if call is not None}
+    first: dict[tuple[int, ...], int] = {}
+    for tid in asleep:
+        first.setdefault(alone[tid].addresses, tid)
+    assert len(first) < len(asleep) / 2
+    unwinder = Unwinder(target.pid)
+    for tid in first.values():
+        unwinder.blocked(tid)
+    found = unwinder.again(asleep.values())
+    known = [tid for tid, call in asleep.items() if call in found]
+    assert len(known) > len(asleep) / 2
+    after = {tid: unwinder.blocked(tid) for tid in known}
+    # Some take turns.
+    steady = [tid for tid in known if procfs.thread_runs(target.pid, tid) == runs[tid]]
+    assert len(steady) > len(first)
+    assert all(after[tid] == alone[tid] for tid in steady)
+    assert all(found[asleep[tid]] == alone[tid] for tid in steady)
+
+
+def test_code_that_lies_where_other_code_lay(
+    start_unprepared: StartTarget, compiler: Compiler
+) -> None:
+    """Nothing that was known of the first holds for the second."""
+    built = [
+        str(compiler.program("frame_of_size", "-shared", "-fPIC", f"-DSIZE={size}"))
+        for size in (2000, 3000)
+    ]
+    target = start_unprepared("library_replaced", *built)
+    first = target.truth()
+    unwinder = Unwinder(target.pid)
+    before = unwinder.blocked(first["tid"])
+    target.go_on()
+    second = target.truth()
+    assert second["function"] == first["function"]
+    # A map is read seldom enough that reading it takes a small share of the time.
+    deadline = time.monotonic() + PATIENCE_S
+    while (found := unwinder.blocked(second["tid"])) is None or not found.complete:
+        assert time.monotonic() < deadline, found
+    assert before is not None
+    assert before.complete
+    assert found == Unwinder(target.pid).blocked(second["tid"])
+
+
+def test_one_that_runs_has_none(start_unprepared: StartTarget) -> None:
+    target = start_unprepared("holder_activities", "runs")
+    target.line()
+    target.expect("ready")
+    unwinder = Unwinder(target.pid)
+    states = {tid: procfs.thread_stat(target.pid, tid).state for tid in procfs.tids(target.pid)}
+    running = [tid for tid, state in states.items() if state == "R"]
+    assert running
+    assert all(unwinder.blocked(tid) is None for tid in running)
+
+
+def test_one_that_is_gone_has_none(start_unprepared: StartTarget) -> None:
+    target = start_unprepared("asleep_in_stack_shapes", flags=PLAIN)
+    tids = target.truth()
+    unwinder = Unwinder(target.pid)
+    assert unwinder.blocked(tids["waits"]) is not None
+    target.kill()
+    assert unwinder.blocked(tids["waits"]) is None
+    assert unwinder.blocked(1 << 30) is None
+
+
+def test_a_copy_of_a_stack_that_ends_early(start_unprepared: StartTarget) -> None:
+    """As perf makes them: of each length the first frames, and no other."""
+    target = start_unprepared("asleep_in_stack_shapes", flags=PLAIN)
+    tid = target.truth()["twenty"]
+    unwinder = Unwinder(target.pid)
+    whole = unwinder.blocked(tid)
+    call = syscalls.parse(procfs.thread_syscall(target.pid, tid))
+    assert whole is not None
+    assert call is not None
+    copy = process_memory.read(target.pid, call.sp, 1 << 16)
+    lengths = set()
+    for size in range(0, len(copy), 8):
+        found = unwinder.sampled({PC: call.pc, SP: call.sp}, copy[:size], call.sp)
+        assert found.addresses == whole.addresses[: len(found.addresses)]
+        assert found.complete == (found.addresses == whole.addresses)
+        lengths.add(len(found.addresses))
+        if found.complete:
+            break
+    assert lengths == set(range(1, len(whole.addresses) + 1))

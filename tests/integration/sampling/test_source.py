@@ -1,0 +1,519 @@
+"""Programs that nobody prepared: what is seen of them from outside is so, or is not told."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from integration.deadlock.test_verdict_table import CERTAIN, SILENT, Cycle, Program
+from support import tool
+from support.screen import Screen
+from support.targets import PATIENCE_S, Compiler, StartTarget, Target
+
+from locktop.collector.export.text.report import render
+from locktop.collector.linux import procfs
+from locktop.collector.linux.syscalls import Call
+from locktop.collector.model import CONTENTION_KINDS, ActivityState, Kind, Snapshot, ThreadState
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.base import Source
+from locktop.collector.sources.sampling.cpu_budget import CpuBudget
+from locktop.collector.sources.sampling.sampler import Sample, Sampler
+from locktop.collector.sources.sampling.source import ProcSource
+from locktop.collector.sources.sampling.wait_objects import ObjectWait
+
+#: Of the table of deadlocks: those of which from outside all is known.
+FOUND = (
+    "two mutexes",
+    "two mutexes, one of them with an end",
+    "a ring of five",
+    "two rings",
+    "a mutex taken again",
+    "a mutex taken again, with priority inheritance",
+    "two writers",
+    "the end of one who wants the lock",
+    "three that join each other",
+    "the main thread",
+    "two mutexes, when the main thread has ended",
+    "a barrier that one cannot reach",
+    "a barrier for more than there are",
+    "all that are stuck behind",
+    "a routine that runs once",
+    "a routine that wants a lock",
+    "a routine that runs itself",
+)
+#: By the step that a thread of the table ends with.
+KINDS = {
+    "lock": Kind.MUTEX,
+    "timedlock": Kind.MUTEX,
+    "read": Kind.RWLOCK,
+    "timedread": Kind.RWLOCK,
+    "write": Kind.RWLOCK,
+    "timedwrite": Kind.RWLOCK,
+    "get": Kind.SEM,
+    "timedget": Kind.SEM,
+    "wait": Kind.COND,
+    "timedwait": Kind.COND,
+    "arrive": Kind.BARRIER,
+    "join": Kind.JOIN,
+    "timedjoin": Kind.JOIN,
+    "once": Kind.ONCE,
+}
+
+
+class Bare:
+    """A program of the table, without the library."""
+
+    def __init__(self, compiler: Compiler, program: Program) -> None:
+        self.program = program
+        self.target = Target([compiler.program("scripted_threads"), *program.arguments])
+        self._tids: list[int] = []
+
+    def settled(self) -> Snapshot:
+        """Look when all that are to wait do."""
+        tids = self.tids
+        wanted = {tids[number] for number in self.program.waiters()}
+        deadline = time.monotonic() + PATIENCE_S
+        with closing(attach(self.target.pid)) as source:
+            while True:
+                seen = source.scan()
+                if wanted <= {thread.tid for thread in seen.threads if thread.waiting_for}:
+                    return source.scan(resolve=True)
+                assert time.monotonic() < deadline, "never seen to wait"
+
+    @property
+    def tids(self) -> list[int]:
+        if not self._tids:
+            self._tids = [int(tid) for tid in self.target.truth()["tids"]]
+        return self._tids
+
+    def cycles(self, seen: Snapshot) -> list[Cycle]:
+        number = {tid: number for number, tid in enumerate(self.tids)} | {0: -1}
+        return [
+            {(number[edge.tid], str(edge.how), number[edge.held_by]) for edge in found.cycle}
+            for found in seen.deadlocks
+            if found.certain
+        ]
+
+
+@pytest.fixture(scope="module")
+def bare(compiler: Compiler) -> Iterator[Callable[[Program], Bare]]:
+    with ExitStack() as stack:
+
+        def start(program: Program) -> Bare:
+            found = Bare(compiler, program)
+            stack.callback(found.target.stop)
+            return found
+
+        yield start
+
+
+def check_kinds(running: Bare, seen: Snapshot) -> None:
+    """Each wait is told to be of the kind that its program's last step is."""
+    waits = {thread.tid: thread.waiting_for for thread in seen.threads}
+    for number in running.program.waiters():
+        step = running.program.scripts[number].rpartition(", ")[2].partition(" ")[0]
+        wait = waits[running.tids[number]]
+        assert wait is not None
+        if step != "spin":
+            assert wait.kind is KINDS[step], running.program.scripts[number]
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_deadlock_is_found(name: str, bare: Callable[[Program], Bare]) -> None:
+    running = bare(CERTAIN[name].program)
+    seen = running.settled()
+    check_kinds(running, seen)
+    assert seen.source == "proc"
+    (cycle,) = running.cycles(seen)
+    how = {(how, by) for _, how, by in cycle}
+    assert how == {(how, by) for _, how, by in CERTAIN[name].cycle}
+
+
+@pytest.mark.parametrize("name", CERTAIN.keys() - set(FOUND))
+def test_of_the_others_none_is_called_certain(name: str, bare: Callable[[Program], Bare]) -> None:
+    running = bare(CERTAIN[name].program)
+    seen = running.settled()
+    check_kinds(running, seen)
+    assert running.cycles(seen) == []
+
+
+@pytest.mark.parametrize("name", CERTAIN)
+def test_a_near_miss_is_none(name: str, bare: Callable[[Program], Bare]) -> None:
+    running = bare(CERTAIN[name].near_miss)
+    assert running.settled().deadlocks == ()
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_nor_is_work_that_is_waited_for(name: str, bare: Callable[[Program], Bare]) -> None:
+    running = bare(SILENT[name])
+    assert running.settled().deadlocks == ()
+
+
+def test_who_has_a_mutex_and_what_it_is_called(start_unprepared: StartTarget) -> None:
+    target = start_unprepared("ring_of_three")
+    target.expect("ready")
+    target.go_on()
+    tids = target.truth()
+    with closing(attach(target.pid)) as source:
+        seen = until(source, lambda seen: bool(seen.deadlocks))
+    names = {lock.id: lock.name for lock in seen.locks}
+    waits = {thread.tid: thread.waiting_for for thread in seen.threads}
+    wait = waits[tids["alice"]]
+    assert wait is not None
+    assert (names[wait.lock], wait.holders) == ("g_beta_lock", (tids["bob"],))
+    held = {thread.tid: [names[held.lock] for held in thread.holds] for thread in seen.threads}
+    assert held[tids["bob"]] == ["g_beta_lock"]
+    done = tool.run("check", "-p", target.pid)
+    assert done.returncode == 1, done.stdout
+    assert "g_beta_lock" in done.stdout
+
+
+def test_wait_times_are_right_within_their_error(start_unprepared: StartTarget) -> None:
+    target = start_unprepared("hold_100ms", "told")
+    target.expect("ready")
+    with closing(attach(target.pid)) as source:
+        target.go_on()
+        truth = target.truth()
+        target.go_on()
+        target.expect("held")
+        seen = source.scan(resolve=True)
+        (lock,) = (lock for lock in seen.locks if lock.name == "g_slow_lock")
+        (holder,) = lock.holders
+    going_on = sum(
+        wait.duration_s for thread in seen.threads if (wait := thread.waiting_for) and not wait.idle
+    )
+    assert holder == truth["holder"]
+    assert lock.wait_error_s > 0
+    # What it waits since it spoke is not in its sums.
+    off_s = lock.wait_s - going_on - truth["wait_s"]
+    slack_s = 5 * lock.wait_error_s + 0.2
+    assert abs(off_s) < slack_s
+    # Else it says nothing: samples are as far apart as a busy machine makes them.
+    if truth["wait_s"] < 2 * slack_s:
+        pytest.skip(f"the samples were too few: {slack_s:.1f} s of {truth['wait_s']:.1f} s")
+    (most,) = (blame for blame in lock.blame[:1])
+    assert most.tid == holder
+
+
+def test_what_samples_cannot_tell_is_null(start_unprepared: StartTarget) -> None:
+    target = start_unprepared("ring_of_three")
+    target.expect("ready")
+    target.go_on()
+    target.line()
+    document = tool.scan_until(target.pid, lambda seen: bool(seen["deadlocks"]), "the deadlock")
+    for lock in document["locks"]:
+        assert lock["acquisitions"] is lock["hold_s"] is None
+        assert lock["wait_s"] > 0
+    page = tool.run("snapshot", "-p", target.pid, "--format", "text").stdout
+    assert "sampled from outside: it runs without the library" in " ".join(page.split())
+
+
+def test_a_deadlock_that_was_there_before_lasts_for_longer(start_unprepared: StartTarget) -> None:
+    """Nobody saw which wait closed it, nor when."""
+    target = start_unprepared("ring_of_three")
+    target.expect("ready")
+    target.go_on()
+    target.line()
+    with closing(attach(target.pid)) as source:
+        seen = until(source, lambda seen: bool(seen.deadlocks))
+    assert all(thread.waiting_for.is_lower_bound for thread in seen.threads if thread.waiting_for)
+    page = render(seen, width=200)
+    assert "wait for each other, for at least " in page
+    assert "(since " not in page
+    assert "This thread's wait closed the circle" not in page
+
+
+def test_of_one_that_comes_it_is_known_since_when_and_who_came_last(
+    start_unprepared: StartTarget,
+) -> None:
+    target = start_unprepared("ring_of_three")
+    target.expect("ready")
+    with closing(attach(target.pid)) as source:
+        source.scan()
+        target.go_on()
+        target.line()
+        seen = until(source, lambda seen: bool(seen.deadlocks))
+    waits = [thread.waiting_for for thread in seen.threads if thread.waiting_for]
+    assert not any(wait.is_lower_bound for wait in waits if wait.holders)
+    assert "(since " in render(seen, width=200)
+
+
+def test_what_a_holder_does_now(start_unprepared: StartTarget) -> None:
+    target = start_unprepared("holder_activities", "receives")
+    about_to = target.line()
+    target.expect("ready")
+    with closing(attach(target.pid)) as source:
+        seen = until(source, lambda seen: any(lock.holder_activity for lock in seen.locks))
+    (now,) = (lock.holder_activity for lock in seen.locks if lock.holder_activity)
+    assert (now.doing, now.what) == (ActivityState.BLOCKED, about_to)
+
+
+def test_who_runs_a_routine_that_others_wait_for(start_unprepared: StartTarget) -> None:
+    """First with pthread_once, then with call_once."""
+    target = start_unprepared("once_with_waiters")
+    controls = set()
+    with closing(attach(target.pid)) as source:
+        for _ in range(2):
+            runner = target.truth()["runner"]
+
+            def are_told(seen: Snapshot, runner: int = runner) -> bool:
+                waits = [thread.waiting_for for thread in seen.threads if thread.waiting_for]
+                told = [wait for wait in waits if wait.kind is Kind.ONCE]
+                return len(told) == 2 and all(wait.holders == (runner,) for wait in told)
+
+            seen = until(source, are_told)
+            assert seen.deadlocks == ()
+            (lock,) = (lock for lock in seen.locks if lock.kind is Kind.ONCE and lock.waiters)
+            assert lock.holder_activity is not None
+            assert lock.holder_activity.call == "read"
+            controls.add(lock.name)
+            target.go_on()
+            target.expect("done")
+            target.go_on()
+    assert controls == {"g_once", "g_flag"}
+    assert target.finish() == (0, ["ok"])
+
+
+def test_a_thread_that_forked_in_a_routine_does_not_run_it(start_unprepared: StartTarget) -> None:
+    """Its stack looks as if it did."""
+    target = start_unprepared("once_routine_forks")
+    truth = target.truth()
+
+    def is_told(seen: Snapshot) -> bool:
+        waits = {thread.tid: thread.waiting_for for thread in seen.threads}
+        wait = waits[truth["waiter"]]
+        assert wait is None or wait.holders in ((), (truth["runner"],))
+        return wait is not None and bool(wait.holders)
+
+    with closing(attach(truth["pid"])) as source:
+        until(source, is_told)
+    assert target.finish()[0] == 0
+
+
+def test_a_program_that_is_executed_meanwhile(start_unprepared: StartTarget) -> None:
+    with (
+        subprocess.Popen(
+            ["sh", "-c", "read line; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as shell,
+        closing(attach(shell.pid)) as source,
+    ):
+        assert source.scan().process.comm == "sh"
+        assert shell.stdin is not None
+        shell.stdin.write(b"\n")
+        shell.stdin.flush()
+        until(source, lambda seen: seen.process.comm == "cat")
+        shell.stdin.close()
+        shell.wait()
+        ended = source.scan()
+        assert ended.ended
+        assert source.scan() == ended
+
+
+def test_the_same_program_executed_again() -> None:
+    """Nothing is left of the locks that it had."""
+    code = (
+        "import os, sys, threading\n"
+        "lock = threading.Lock()\n"
+        "lock.acquire()\n"
+        "threading.Thread(target=lock.acquire, daemon=True).start()\n"
+        "print('ready', flush=True)\n"
+        "input()\n"
+        "again = 'print(\"again\", flush=True); input()'\n"
+        "os.execv(sys.executable, [sys.executable, '-c', again])\n"
+    )
+    with Target([sys.executable, "-c", code]) as target, closing(attach(target.pid)) as source:
+        target.expect("ready")
+        until(source, lambda seen: bool(seen.locks))
+        target.go_on()
+        target.expect("again")
+        assert source.scan().locks == ()
+
+
+def test_a_program_whose_file_is_replaced(compiler: Compiler, tmp_path: Path) -> None:
+    """It is still the one that it was."""
+    copy = shutil.copy(compiler.program("scripted_threads"), tmp_path)
+    with Target([copy, "stay", "lock a, meet 1, stay", "meet 1, lock a"]) as target:
+        target.truth()
+        with closing(attach(target.pid)) as source:
+            before = until(source, lambda seen: bool(seen.locks))
+            Path(copy).unlink()
+            after = source.scan()
+    assert after.duration_s > before.duration_s
+    assert after.locks[0].wait_s >= before.locks[0].wait_s > 0
+
+
+def test_threads_that_come_and_go_do_no_harm(start_unprepared: StartTarget) -> None:
+    target = start_unprepared("thread_exit_destructors")
+    with closing(attach(target.pid)) as source:
+        for _ in range(30):
+            seen = source.scan()
+            assert seen.deadlocks == ()
+            assert len({thread.tid for thread in seen.threads}) == len(seen.threads)
+
+
+def test_python_of_its_own_interpreter() -> None:
+    code = (
+        "import threading\n"
+        "a, b = threading.Lock(), threading.Lock()\n"
+        "def run(x, y, both):\n"
+        "    with x:\n"
+        "        both.wait()\n"
+        "        y.acquire()\n"
+        "both = threading.Barrier(3)\n"
+        "for x, y in ((a, b), (b, a)):\n"
+        "    threading.Thread(target=run, args=(x, y, both), daemon=True).start()\n"
+        "both.wait()\n"
+        "print('ready', flush=True)\n"
+        "input()\n"
+    )
+    with Target([sys.executable, "-c", code]) as target:
+        target.expect("ready")
+        with closing(attach(target.pid)) as source:
+            seen = until(
+                source, lambda seen: sum(t.waiting_for is not None for t in seen.threads) >= 2
+            )
+    kinds = {thread.waiting_for.kind for thread in seen.threads if thread.waiting_for}
+    assert kinds == {Kind.SEM}, "its locks are semaphores, which say nothing of who has them"
+    assert not any(found.certain for found in seen.deadlocks)
+
+
+def test_who_waits_for_good_gets_a_stack_though_many_take_turns(
+    start_unprepared: StartTarget,
+) -> None:
+    """Each look has little time for those, and as many new waits again."""
+    target = start_unprepared("thousand_threads", "500")
+    target.expect("ready")
+
+    def all_have_one(snapshot: Snapshot) -> bool:
+        stacks = [
+            wait.stack
+            for thread in snapshot.threads
+            if (wait := thread.waiting_for) and wait.kind is Kind.COND
+        ]
+        return len(stacks) > 200 and all(stacks)
+
+    with closing(attach(target.pid)) as source:
+        deadline = time.monotonic() + PATIENCE_S
+        while not all_have_one(source.scan()):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)  # in which all of the others have gone on
+
+
+def test_stacks_are_asked_for_in_the_order_of_what_they_tell(
+    start_unprepared: StartTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what has just begun: locks first, and the one of which the fewest are known."""
+    begun: list[tuple[Counter[int], list[ObjectWait]]] = []  # with all that wait, by address
+    ask = ProcSource._new_stacks
+
+    def noted(source: ProcSource, new: Sequence[tuple[ObjectWait, Sample, Call]]) -> dict[int, int]:
+        waits = [wait for wait, _, _ in new]
+        assert [wait.since for wait in waits] == sorted(wait.since for wait in waits)
+        if waits and waits[0].since >= source._at:
+            all_waits = Counter(wait.what.address for wait in source._waiting.values())
+            begun.append((all_waits, waits))
+        return ask(source, new)
+
+    monkeypatch.setattr(ProcSource, "_new_stacks", noted)
+    target = start_unprepared("thousand_threads", "500")
+    target.expect("ready")
+    several = 0
+    with closing(ProcSource(target.pid)) as source:
+        deadline = time.monotonic() + PATIENCE_S
+        while several < 5:
+            assert time.monotonic() < deadline
+            source.scan()
+            time.sleep(0.1)  # in which most of those that take turns have gone on
+            while begun:
+                all_waits, waits = begun.pop()
+                idle = [wait.what.kind not in CONTENTION_KINDS for wait in waits]
+                assert idle == sorted(idle)
+                locks = [wait.what.address for wait in waits[: idle.count(False)]]
+                others = {lock: all_waits[lock] - locks.count(lock) for lock in locks}
+                before = [others[lock] + locks[:at].count(lock) for at, lock in enumerate(locks)]
+                assert before == sorted(before)
+                several += len(set(before)) > 1
+
+
+def test_no_sample_is_taken_right_after_a_look(
+    start_unprepared: StartTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would tell nothing that the look has not told."""
+    pause_s, taken = 0.2, []
+    take = Sampler.take
+
+    def noted(samples: Sampler, count: int = 0) -> Mapping[int, Sample]:
+        found = take(samples, count)
+        taken.append((samples.at, threading.current_thread().name == "sampler"))
+        return found
+
+    monkeypatch.setattr(Sampler, "take", noted)
+    monkeypatch.setattr(CpuBudget, "pause_s", pause_s)
+    target = start_unprepared("ring_of_three")
+    target.expect("ready")
+    with closing(attach(target.pid)) as source:
+        deadline = time.monotonic() + PATIENCE_S
+        while sum(own for _, own in taken) < 4:
+            assert time.monotonic() < deadline
+            source.scan()
+            time.sleep(pause_s * 1.5)
+        for _ in range(8):
+            source.scan()
+            time.sleep(pause_s / 2)
+    first = [own for _, own in taken].index(True)  # it waited for less
+    pairs = pairwise(taken[first:])
+    assert all(at - before >= pause_s for (before, _), (at, own) in pairs if own)
+
+
+def test_a_stopped_thread_is_not_called_idle(start_unprepared: StartTarget) -> None:
+    """It is in the call still that it was stopped in, as it would be asleep."""
+    target = start_unprepared("thousand_threads", "10")
+    target.expect("ready")
+    with closing(attach(target.pid)) as source:
+        source.scan()
+        os.kill(target.pid, signal.SIGSTOP)
+        try:
+            deadline = time.monotonic() + PATIENCE_S
+            while {procfs.thread_stat(target.pid, t).state for t in procfs.tids(target.pid)} != {
+                "T"
+            }:
+                assert time.monotonic() < deadline
+            assert _states(source.scan()) == {ThreadState.OTHER}
+        finally:
+            os.kill(target.pid, signal.SIGCONT)
+        until(source, lambda seen: ThreadState.IDLE in _states(seen))
+
+
+def _states(seen: Snapshot) -> set[ThreadState]:
+    """Those of threads of which no wait is told."""
+    return {thread.state for thread in seen.threads if thread.waiting_for is None}
+
+
+def test_on_the_screen(start_unprepared: StartTarget, need: Callable[[str], Path]) -> None:
+    target = start_unprepared("ring_of_three")
+    target.expect("ready")
+    target.go_on()
+    target.line()
+    with Screen(need("tmux"), "-p", target.pid) as screen:
+        text = screen.until(lambda text: "g_beta_lock" in text, "the lock")
+        text = screen.until(lambda text: "DEADLOCK" in text.upper(), "the deadlock")
+        assert "sampled" in text
+
+
+def until(source: Source, is_so: Callable[[Snapshot], bool]) -> Snapshot:
+    """Look until it is so."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_so(seen := source.scan(resolve=True)):
+        assert time.monotonic() < deadline
+    return seen

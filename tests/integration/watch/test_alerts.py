@@ -1,0 +1,184 @@
+"""`locktop watch`: alarms of real programs, each once, and an end without a trace."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from support import tool
+from support.targets import PATIENCE_S, Compiler, StartTarget, Target
+from support.watch import EAGER, line_with, read_when_there, rest_of, watching
+
+from locktop.collector.sources.launch import preload_environment
+
+
+def test_a_deadlock_is_told_once_with_a_snapshot_and_a_command(
+    start_target: StartTarget, tmp_path: Path
+) -> None:
+    target = start_target("ring_of_three")
+    target.expect("ready")
+    out = tmp_path / "out"
+    told = f"{{ cat; env | grep ^LOCKTOP_; echo done; }} >> {out}"
+    options = ("--on-deadlock", told, "--on-wait", "1s", "", "--snapshot-dir", tmp_path)
+    with watching(target.pid, *EAGER, *options) as watch:
+        target.go_on()
+        tids = target.truth()
+        line = line_with(watch, "deadlock: ")
+        assert f"3 threads of ring_of_three {target.pid} wait for each other, for " in line
+        stamp, _, rest = line.partition(" ")
+        assert time.strptime(stamp, "%Y-%m-%dT%H:%M:%SZ")
+        text, *variables = read_when_there(out).splitlines()
+        assert rest.startswith(text)
+        environment = dict(one.split("=", 1) for one in variables)
+        assert environment["LOCKTOP_ALARM"] == "deadlock"
+        assert environment["LOCKTOP_PID"] == str(target.pid)
+        assert int(environment["LOCKTOP_TID"]) in tids.values()
+        assert environment["LOCKTOP_LOCK"].startswith("mutex g_")
+        assert float(environment["LOCKTOP_WAITED"]) > 0
+        document = json.loads(Path(environment["LOCKTOP_SNAPSHOT"]).read_text())
+        (deadlock,) = document["deadlocks"]
+        assert {edge["tid"] for edge in deadlock["cycle"]} == set(tids.values())
+        # Three locks are waited for; some hundred looks have come and gone until that is too long.
+        for _ in range(3):
+            line_with(watch, "wait: ")
+        target.kill()
+        assert not any("deadlock: " in line or "wait: " in line for line in rest_of(watch))
+        assert watch.process.wait(PATIENCE_S) == 0
+    assert read_when_there(out).count("LOCKTOP_ALARM") == 1
+
+
+def test_a_long_wait_is_told_with_its_lock_and_holder(
+    start_target: StartTarget, tmp_path: Path
+) -> None:
+    target = start_target("hold_100ms")
+    truth = target.truth()
+    target.go_on()
+    target.expect("held")
+    out = tmp_path / "out"
+    told = f'{{ echo "$LOCKTOP_ALARM $LOCKTOP_LOCK $LOCKTOP_TID"; echo done; }} > {out}'
+    with watching(target.pid, "--every", "20ms", "--on-wait", "300ms", told) as watch:
+        line = line_with(watch, "wait: ")
+        wanters = {one["tid"] for one in truth["wanters"]}
+        assert f"for mutex g_slow_lock, held by holder ({truth['holder']}), in wanter_takes" in line
+        kind, *lock, tid = read_when_there(out).split()
+        assert (kind, lock) == ("wait", ["mutex", "g_slow_lock"])
+        assert int(tid) in wanters
+        target.go_on()
+        target.expect("released")
+        target.finish()
+        rest = rest_of(watch)
+        assert not any("wait: " in line for line in rest), "one a minute"
+        assert f"hold_100ms {target.pid} has ended" in rest[-1]
+        assert watch.process.wait(PATIENCE_S) == 0
+
+
+def test_contention_is_no_alarm(start_target: StartTarget) -> None:
+    target = start_target("nested_locks_one_order")
+    target.expect("ready")
+    with watching(target.pid, *EAGER, "--on-wait", "1h", "exit 9") as watch:
+        scanned_on = time.monotonic() + 1.0
+        while time.monotonic() < scanned_on:
+            assert watch.process.poll() is None
+            time.sleep(0.05)  # in which it looks
+        assert target.finish() == (0, [])
+        (last,) = rest_of(watch)
+        assert "has ended" in last
+        assert watch.process.wait(PATIENCE_S) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_and_the_command(
+    number: signal.Signals, start_target: StartTarget, tmp_path: Path
+) -> None:
+    target = start_target("ring_of_three")
+    target.expect("ready")
+    target.go_on()
+    target.truth()
+    out = tmp_path / "out"
+    runs = f"sleep 1000 & {{ echo $!; echo done; }} > {out}; wait"
+    with watching(target.pid, *EAGER, "--on-deadlock", runs) as watch:
+        sleeper = int(read_when_there(out))
+        watch.process.send_signal(number)
+        assert len(rest_of(watch)) <= 1, "the alarm, and nothing of being ended"
+        assert watch.process.wait(PATIENCE_S) == 0
+    stat = Path(f"/proc/{sleeper}/stat")
+    deadline = time.monotonic() + PATIENCE_S
+    while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < deadline, "the command's child lives on"
+        time.sleep(0.01)  # who inherits it may be slow
+    assert target.process.poll() is None, "no harm came to the target"
+
+
+def test_once_is_until_the_first_alarm_and_its_command(
+    start_target: StartTarget, tmp_path: Path
+) -> None:
+    target = start_target("ring_of_three")
+    target.expect("ready")
+    target.go_on()
+    target.truth()
+    out = tmp_path / "out"
+    done = tool.run(
+        "watch", "-p", target.pid, "--once", "--on-deadlock", f"cat > {out}; echo done >> {out}"
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.stdout.count("\n") == 1
+    assert read_when_there(out).startswith("deadlock: 3 threads of ring_of_three")
+
+
+def test_it_follows_into_another_program_and_ends_where_that_is_not_watched(
+    compiler: Compiler,
+) -> None:
+    ring = compiler.program("ring_of_three")
+    script = f"echo ready; read go; exec {ring}"
+    with Target(["sh", "-c", script], preload_environment()) as target:
+        target.expect("ready")
+        with watching(target.pid, *EAGER) as watch:
+            target.go_on()
+            target.expect("ready")
+            target.go_on()
+            target.truth()
+            assert f"of ring_of_three {target.pid} wait" in line_with(watch, "deadlock: ")
+    script = f"echo ready; read go; exec env -u LD_PRELOAD {sys.executable} -c 'input()'"
+    with Target(["sh", "-c", script], preload_environment()) as target:
+        target.expect("ready")
+        with watching(target.pid, *EAGER) as watch:
+            target.go_on()
+            assert "runs without the library" in line_with(watch, "has ended")
+            assert watch.process.wait(PATIENCE_S) == 0
+            assert target.process.poll() is None
+
+
+def test_an_alarm_that_cannot_be_saved_is_given_all_the_same(
+    start_target: StartTarget, tmp_path: Path
+) -> None:
+    target = start_target("ring_of_three")
+    target.expect("ready")
+    directory = tmp_path / "snapshots"
+    directory.mkdir()
+    with watching(target.pid, *EAGER, "--snapshot-dir", directory) as watch:
+        directory.rmdir()
+        target.go_on()
+        target.truth()
+        assert "no snapshot: " in line_with(watch, "no snapshot")
+        assert "snapshot" not in line_with(watch, "deadlock: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--on-wait", "5", "true"), "'5' is not a time"),
+        (("--rate", "60s"), "'60s' is not a rate"),
+        (("--keep", "0"), "'0' is not a number"),
+        (("--snapshot-dir", "/nowhere/at/all"), "/nowhere/at/all: no such directory"),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_line(options: tuple[str, ...], said: str) -> None:
+    done = tool.run("watch", "-p", os.getpid(), *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,81 @@
+"""`locktop watch --on-wait` and `locktop check` go by the rules that tell idle waits."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import tool
+from support.targets import PATIENCE_S, StartTarget, Target
+from support.watch import EAGER, line_with, rest_of, watching
+
+OWN = ("--idle-matching", "accept_one", "--idle-matching", "!take_turn")
+LONG = ("--on-wait", "50ms", "")
+#: Locks of one program that pools wait for: in contention by the rules that come with locktop, and
+#: by those above.
+SHIPPED_ALERTS = {"mutex g_accept_lock", "rwlock g_config_lock"}
+OWN_ALERTS = {"cond g_turn", "rwlock g_config_lock"}
+EACH, POOLS = 3, 6
+
+
+def start_pools(start_target: StartTarget) -> Target:
+    target = start_target("six_pools", str(EACH))
+    target.expect("ready")
+
+    def all_there(document: dict[str, Any]) -> bool:
+        # Asleep may have been in the mutex of a condition, before the wait for that.
+        locks = {lock["id"]: lock["name"] for lock in document["locks"]}
+        waits = [one["waiting_for"] for one in document["threads"] if one["waiting_for"]]
+        return len(waits) == EACH * POOLS and all(locks[w["lock"]] != "g_mutex" for w in waits)
+
+    tool.scan_until(target.pid, all_there, "all pools in their waits")
+    return target
+
+
+@pytest.mark.parametrize(("options", "wanted"), [((), SHIPPED_ALERTS), (OWN, OWN_ALERTS)])
+def test_a_wait_raises_an_alarm_if_the_rules_call_it_contended(
+    options: tuple[str, ...], wanted: set[str], start_target: StartTarget
+) -> None:
+    target = start_pools(start_target)
+    with watching(target.pid, *EAGER, *LONG, *options) as watch:
+        told = "\n".join(line_with(watch, "wait: ") for _ in wanted)
+        assert {name for name in SHIPPED_ALERTS | OWN_ALERTS if f" {name}," in told} == wanted
+        target.kill()
+        assert not any("wait: " in line for line in rest_of(watch)), "the others are idle"
+        assert watch.process.wait(PATIENCE_S) == 0
+
+
+def test_the_users_file_counts_and_one_that_is_wrong_is_named(
+    start_target: StartTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    file = tmp_path / "locktop" / "idle.rules"
+    file.parent.mkdir()
+    file.write_text("idle accept function=accept_one\nidle writer function=write_config\n")
+    target = start_pools(start_target)
+    with watching(target.pid, *EAGER, *LONG, "--idle-matching", "!take_turn") as watch:
+        assert " cond g_turn," in line_with(watch, "wait: ")
+        target.kill()
+        assert not any("wait: " in line for line in rest_of(watch))
+    file.write_text("busy accept\n")
+    for command in ("watch", "check"):
+        done = tool.run(command, "-p", os.getpid())
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "'busy' is neither idle nor contended" in done.stderr
+
+
+def test_check_counts_who_waits_by_the_rules(start_target: StartTarget) -> None:
+    target = start_pools(start_target)
+
+    def waiting(*options: str) -> str:
+        done = tool.run("check", "-p", target.pid, "--format", "line", *options)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.rpartition(", ")[2].partition(" (")[0].strip()
+
+    held_up = waiting()
+    assert waiting(*OWN) == held_up, "as many as before, but others"
+    assert waiting("--idle-matching", "accept_one") != held_up
+    assert json.loads(tool.run("check", "-p", target.pid, "--json", *OWN).stdout)["deadlocks"] == []

@@ -1,0 +1,118 @@
+"""Looking at a process that runs without the library, until something is so."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import TypeVar
+
+from locktop.collector.export.snapshot_writer import document
+from locktop.collector.model import Kind, Snapshot, Wait
+from locktop.collector.sources.attach import attach
+from support import gdb
+from support.targets import PATIENCE_S
+from support.watched import checked
+
+Result = TypeVar("Result")
+
+
+def scan_until(pid: int, is_so: Callable[[Snapshot], bool]) -> Snapshot:
+    """Return the first look, with names, of which it is so."""
+    deadline = time.monotonic() + PATIENCE_S
+    with closing(attach(pid)) as source:
+        while not is_so(seen := source.scan(resolve=True)):
+            assert time.monotonic() < deadline, seen
+    assert seen.source == "proc"
+    return seen
+
+
+def wait_of(seen: Snapshot, tid: int) -> Wait | None:
+    """Return what a thread waits for, None where it does not, or is not there."""
+    return next((thread.waiting_for for thread in seen.threads if thread.tid == tid), None)
+
+
+def all_wait(tids: Iterable[int]) -> Callable[[Snapshot], bool]:
+    """Return what tells whether all of these wait, with their stacks."""
+    wanted = list(tids)
+
+    def is_so(seen: Snapshot) -> bool:
+        waits = [wait_of(seen, tid) for tid in wanted]
+        return all(wait is not None and wait.stack for wait in waits)
+
+    return is_so
+
+
+def functions(seen: Snapshot, tid: int) -> list[str]:
+    """Return the function names of a waiting thread's stack, innermost first."""
+    wait = wait_of(seen, tid)
+    assert wait is not None
+    return [frame.function for frame in seen.stacks[wait.stack]]
+
+
+def crossed(seen: Snapshot) -> list[set[tuple[int, int]]]:
+    """Return the deadlocks that are certain: who waits for whom."""
+    return [
+        {(edge.tid, edge.held_by) for edge in found.cycle}
+        for found in seen.deadlocks
+        if found.certain
+    ]
+
+
+def scans_while(pid: int, work: Callable[[], Result]) -> tuple[Result, list[Snapshot]]:
+    """Return what comes of ``work``, and the looks at the process meanwhile, in which nothing is
+    told that cannot be."""
+    scans: list[Snapshot] = []
+    with ThreadPoolExecutor(1) as pool, closing(attach(pid)) as source:
+        done = pool.submit(work)
+        while not done.done():
+            scans.append(source.scan(resolve=len(scans) % 4 == 3))
+            checked(document(scans[-1]))
+            assert scans[-1].deadlocks == ()
+        return done.result(), scans
+
+
+#: What a thread waits for, by the function that it has called.
+_CALLED = {
+    "pthread_cond_": Kind.COND,
+    "pthread_mutex_": Kind.MUTEX,
+    "pthread_rwlock_": Kind.RWLOCK,
+    "pthread_barrier_": Kind.BARRIER,
+    "pthread_clockjoin_ex": Kind.JOIN,
+    "pthread_join": Kind.JOIN,
+    "do_futex_wait": Kind.SEM,
+    "sem_": Kind.SEM,
+    "syscall": Kind.FUTEX,
+}
+
+
+def beside_gdb(pid: int, gdb_: Path, directory: Path) -> dict[Kind, int]:
+    """Compare what threads wait for with what gdb says that they have called; return how many waits
+    of each kind were the same before and afterwards, as gdb has it. Only for threads that have
+    nothing to do: what others do meanwhile nobody knows."""
+    found: Counter[Kind] = Counter()
+    with closing(attach(pid)) as source:
+        before = source.scan()
+        called = gdb.functions(gdb_, pid, directory)
+        after = source.scan()
+    for thread in after.threads:
+        wait, earlier = thread.waiting_for, wait_of(before, thread.tid)
+        if wait is None or earlier is None or wait.lock != earlier.lock:
+            continue
+        kind = _kind(called.get(thread.tid, []))
+        assert kind in (wait.kind, None), (thread, called[thread.tid])
+        if kind is not None:
+            found[kind] += 1
+    return found
+
+
+def _kind(functions: list[str]) -> Kind | None:
+    for function in functions:
+        name = function.lstrip("_").removeprefix("GI_").lstrip("_")
+        for begin, kind in _CALLED.items():
+            if name.startswith(begin):
+                return kind
+    return None

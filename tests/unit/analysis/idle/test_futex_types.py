@@ -1,0 +1,60 @@
+"""What a futex is told to be, look after look."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+from unit.builders import scenarios as pictures
+
+from locktop.collector.analysis.idle.futex_types import FutexTypes
+from locktop.collector.analysis.idle.rules import Rules
+from locktop.collector.format import unobserved_waits
+from locktop.collector.model import Frame, Kind, Snapshot, ThreadState, UnobservedWait
+
+_MODULES = {"GOMP_critical_start": "libgomp.so.1"}
+
+
+def waiting_in(*functions: str) -> Snapshot:
+    frames = tuple(
+        Frame(0x1000 + at, name, None, None, _MODULES.get(name, "program"), at)
+        for at, name in enumerate(functions)
+    )
+    wait = pictures.wait(1, Kind.FUTEX, 1.0, stack=9)
+    made = pictures.snapshot(
+        (pictures.thread(5, "a", ThreadState.WAITING, waiting_for=wait),),
+        (pictures.lock(1, "futex 0x7000", Kind.FUTEX),),
+    )
+    return replace(made, stacks={9: frames} if frames else {})
+
+
+def test_a_futex_is_what_its_waiters_said_until_others_do_not() -> None:
+    types = FutexTypes(Rules())
+
+    def told(*functions: str) -> str:
+        return types.told(waiting_in(*functions)).locks[0].type
+
+    assert told("GOMP_critical_start", "main") == "OpenMP lock"
+    assert told() == "OpenMP lock", "a stack that is not known says nothing"
+    assert told("", "main") == "OpenMP lock", "nor does one without all of its names"
+    assert told("something_else", "main") == "", "it is another one by now"
+
+
+def unobserved_wait(tid: int, address: int) -> UnobservedWait:
+    return UnobservedWait(tid, address, "", 1.0, 9, "lock", idle=False, why="r")
+
+
+def test_of_waits_that_are_not_seen_only_what_is_alike_is_said_together() -> None:
+    waits = [
+        unobserved_wait(1, 0x100),
+        unobserved_wait(2, 0x100),
+        unobserved_wait(3, 0x200),
+    ]
+    assert unobserved_waits.what(waits[:2]) == "lock, futex 0x100"
+    assert unobserved_waits.what(waits) == "lock, 2 futexes"
+    assert unobserved_waits.what(waits[1:]) == "lock, one futex each"
+    waits[1] = replace(waits[1], idle=None, why="")
+    seen = replace(waiting_in(), unobserved_waits=tuple(waits), unobserved_waiters=(1, 2, 3))
+    page = list(unobserved_waits.lines(seen, lambda tid: f"thread {tid}", lambda _: iter(())))
+    assert len(page) == 3
+    assert (
+        "thread 2 for at least 1.00 s: lock, futex 0x100 (whether for work is not known)" in page[2]
+    )

@@ -1,0 +1,333 @@
+"""Patterns: each is seen in a picture of it, and in none that just misses one of its thresholds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from unit.builders import scenarios as pictures
+
+from locktop.collector.analysis.contention_patterns import ADVICE, patterns
+from locktop.collector.export.snapshot_reader import parse
+from locktop.collector.export.snapshot_writer import document
+from locktop.collector.export.text import report
+from locktop.collector.model import (
+    ActivityState,
+    Blame,
+    Deadlock,
+    DeadlockEdge,
+    Held,
+    Kind,
+    LockRates,
+    PatternName,
+    Snapshot,
+    Thread,
+    ThreadActivity,
+    ThreadState,
+    Use,
+    Wait,
+)
+from locktop.tui.views.lock_details import lock_details
+from locktop.tui.views.snapshot_index import SnapshotIndex
+
+HOLDER = 10
+WAITERS = (11, 12, 13, 14)
+
+
+def changed(one: Any, **fields: Any) -> Any:
+    return replace(one, **fields)
+
+
+def waiter(tid: int, kind: Kind = Kind.MUTEX, duration_s: float = 0.3, **fields: Any) -> Thread:
+    wait = changed(pictures.wait(1, kind, duration_s, HOLDER), **fields)
+    state = ThreadState.IDLE if wait.idle else ThreadState.WAITING
+    return pictures.thread(tid, "w", state, waiting_for=wait)
+
+
+def holder(state: ThreadState = ThreadState.RUNNING, **held: Any) -> Thread:
+    return pictures.thread(HOLDER, "h", state, holds=(changed(Held(1, 0x401100, 0.05), **held),))
+
+
+def scan(waiters: tuple[Thread, ...], rates: LockRates, *others: Thread, **lock: Any) -> Snapshot:
+    """One lock, held by a thread if it is of a kind that is, and waited for."""
+    kind = lock.pop("kind", Kind.MUTEX)
+    held = (HOLDER,) if any(thread.tid == HOLDER for thread in others) else ()
+    one = pictures.lock(
+        1, "g_lock", kind, rates=rates, waiters=tuple(thread.tid for thread in waiters),
+        **{"holders": held, "hold_timed": 5, **lock},
+    )  # fmt: skip
+    return pictures.snapshot((*others, *waiters), (one,))
+
+
+def with_lock(snapshot: Snapshot, **fields: Any) -> Snapshot:
+    return replace(snapshot, locks=(changed(snapshot.locks[0], **fields),))
+
+
+def with_rates(snapshot: Snapshot, **fields: Any) -> Snapshot:
+    return with_lock(snapshot, rates=changed(snapshot.locks[0].rates, **fields))
+
+
+def with_threads(snapshot: Snapshot, change: Callable[[Thread], Thread | None]) -> Snapshot:
+    made = (change(thread) for thread in snapshot.threads)
+    return replace(snapshot, threads=tuple(thread for thread in made if thread is not None))
+
+
+def with_waits(snapshot: Snapshot, **fields: Any) -> Snapshot:
+    def change(thread: Thread) -> Thread:
+        wait: Wait | None = thread.waiting_for
+        return thread if wait is None else replace(thread, waiting_for=changed(wait, **fields))
+
+    return with_threads(snapshot, change)
+
+
+def with_thread(snapshot: Snapshot, tid: int, **fields: Any) -> Snapshot:
+    return with_threads(snapshot, lambda one: changed(one, **fields) if one.tid == tid else one)
+
+
+def without(snapshot: Snapshot, *tids: int) -> Snapshot:
+    return with_threads(snapshot, lambda one: None if one.tid in tids else one)
+
+
+# ---- one picture of each ----
+
+
+def convoy() -> Snapshot:
+    rates = LockRates(acquisitions=1000, contended=500, wait=2.0, hold=0.09, unheld=0.8)
+    return scan(tuple(waiter(tid) for tid in WAITERS[:3]), rates, holder())
+
+
+def serialised() -> Snapshot:
+    rates = LockRates(acquisitions=100, contended=50, wait=3.0, hold=0.9)
+    others = (pictures.thread(tid, "x", ThreadState.RUNNING) for tid in range(20, 24))
+    return scan(tuple(waiter(tid) for tid in WAITERS[:3]), rates, holder(), *others)
+
+
+def herd() -> Snapshot:
+    rates = LockRates(acquisitions=1000, signals=250)
+    return scan(
+        tuple(waiter(tid, Kind.COND) for tid in WAITERS), rates, kind=Kind.COND, hold_timed=0
+    )
+
+
+def starved() -> Snapshot:
+    reading = holder(shared=True, duration_s=0.5)
+    return scan((waiter(11, Kind.RWLOCK, 1.0),), LockRates(), reading, kind=Kind.RWLOCK)
+
+
+def long_hold() -> Snapshot:
+    sleeps = ThreadActivity(
+        HOLDER, ActivityState.BLOCKED, "fsync", "fsync(7 -> /var/lib/x/wal)", 0.09
+    )
+    holding = holder(ThreadState.IDLE, duration_s=0.1)
+    made = scan((waiter(11),), LockRates(acquisitions=5), holding)
+    return with_lock(made, holder_activity=sleeps)
+
+
+def holder_does(snapshot: Snapshot, **fields: Any) -> Snapshot:
+    now = snapshot.locks[0].holder_activity
+    return with_lock(snapshot, holder_activity=changed(now, **fields))
+
+
+def false_idle() -> Snapshot:
+    poster = pictures.thread(
+        20, "p", ThreadState.WAITING, uses=(Use(1, 0, 9),),
+        waiting_for=pictures.wait(2, Kind.MUTEX, 0.1, 30),
+    )  # fmt: skip
+    made = scan((waiter(11, Kind.SEM),), LockRates(), poster, kind=Kind.SEM, signals=10)
+    return replace(made, locks=(*made.locks, pictures.lock(2, "g_slow", waiters=(20,))))
+
+
+def oversubscribed() -> Snapshot:
+    busy = (
+        pictures.thread(tid, "b", ThreadState.RUNNING, cpu_share=0.2, wait_share=0.4)
+        for tid in range(20, 25)
+    )
+    made = scan((waiter(11),), LockRates(), *busy)
+    return replace(made, process=replace(made.process, cpus=2))
+
+
+def high_rate() -> Snapshot:
+    return scan((), LockRates(acquisitions=1e6, contended=999), acquisitions=500_000)
+
+
+PICTURES = {
+    PatternName.CONVOY: convoy,
+    PatternName.SERIALISED: serialised,
+    PatternName.THUNDERING_HERD: herd,
+    PatternName.STARVED_WRITER: starved,
+    PatternName.LONG_HOLD: long_hold,
+    PatternName.FALSE_IDLE: false_idle,
+    PatternName.OVERSUBSCRIBED: oversubscribed,
+    PatternName.HIGH_RATE: high_rate,
+}
+
+
+@pytest.mark.parametrize("name", list(PatternName))
+def test_a_pattern_is_seen(name: PatternName) -> None:
+    made = PICTURES[name]()
+    (found,) = patterns(made)
+    assert found.name is name
+    assert found.lock == (0 if name is PatternName.OVERSUBSCRIBED else 1)
+    assert any(letter.isdigit() for letter in found.evidence)
+    assert found.advice == ADVICE[name]
+    assert found.advice.count(". ") == 0
+    assert set(found.tids) <= {thread.tid for thread in made.threads}
+
+
+NEAR_MISSES: list[tuple[PatternName, str, Callable[[Snapshot], Snapshot]]] = [
+    (PatternName.CONVOY, "two wait", lambda s: without(s, 13)),
+    (PatternName.CONVOY, "seldom contended", lambda s: with_rates(s, contended=499)),
+    (PatternName.CONVOY, "held meanwhile", lambda s: with_rates(s, unheld=0.79)),
+    (PatternName.CONVOY, "holds take long", lambda s: with_rates(s, hold=0.11)),
+    (PatternName.CONVOY, "holds not timed", lambda s: with_lock(s, hold_timed=0)),
+    (PatternName.CONVOY, "hardly a wait", lambda s: with_rates(s, wait=0.4, unheld=0.4)),
+    (PatternName.CONVOY, "hardly taken", lambda s: with_rates(
+        s, acquisitions=9, contended=9, hold=0.0001)),
+    (PatternName.CONVOY, "given back by others", lambda s: with_lock(s, foreign_releases=True)),
+    (PatternName.CONVOY, "of two processes", lambda s: with_waits(s, pshared=True)),
+    (PatternName.CONVOY, "for work", lambda s: with_waits(s, idle=True)),
+    (PatternName.CONVOY, "holders not known", lambda s: replace(s, level="counting")),
+    (PatternName.CONVOY, "watched later", lambda s: replace(s, complete=False)),
+    (PatternName.SERIALISED, "two wait", lambda s: without(s, 13, 20, 21, 22, 23)),
+    (PatternName.SERIALISED, "often free", lambda s: with_rates(s, hold=0.89)),
+    (PatternName.SERIALISED, "seldom contended", lambda s: with_rates(s, contended=49)),
+    (PatternName.SERIALISED, "one long hold", lambda s: with_rates(s, acquisitions=1, contended=1)),
+    (PatternName.SERIALISED, "the others do not need it", lambda s: replace(
+        s, threads=(*s.threads, pictures.thread(25, "x", ThreadState.RUNNING)))),
+    (PatternName.SERIALISED, "readers overlap", lambda s: with_lock(s, kind=Kind.RWLOCK)),
+    (PatternName.SERIALISED, "deadlocked", lambda s: replace(s, deadlocks=(
+        Deadlock(True, 1.0, (DeadlockEdge(11, 1, HOLDER, 0, 0),), stuck=(12, 13)),))),
+    (PatternName.THUNDERING_HERD, "three wait", lambda s: without(s, 14)),
+    (PatternName.THUNDERING_HERD, "fewer for each", lambda s: with_rates(s, signals=251)),
+    (PatternName.THUNDERING_HERD, "no signal", lambda s: with_rates(s, signals=0)),
+    (PatternName.THUNDERING_HERD, "too few to tell", lambda s: with_rates(
+        s, acquisitions=998, signals=1)),
+    (PatternName.THUNDERING_HERD, "seldom", lambda s: replace(
+        with_rates(s, acquisitions=99, signals=9), interval_s=6.0)),
+    (PatternName.THUNDERING_HERD, "time limits", lambda s: with_waits(s, timed=True)),
+    (PatternName.THUNDERING_HERD, "they work", lambda s: with_thread(s, 11, cpu_share=0.1)),
+    (PatternName.THUNDERING_HERD, "a semaphore", lambda s: with_lock(s, kind=Kind.SEM)),
+    (PatternName.STARVED_WRITER, "not for long", lambda s: with_waits(s, duration_s=0.99)),
+    (PatternName.STARVED_WRITER, "a reader", lambda s: with_waits(s, shared=True)),
+    (PatternName.STARVED_WRITER, "prefers writers", lambda s: with_lock(s, writers_first=True)),
+    (PatternName.STARVED_WRITER, "an earlier reader", lambda s: with_thread(
+        s, HOLDER, holds=(Held(1, 0, 0.95, shared=True),))),
+    (PatternName.STARVED_WRITER, "not known since when", lambda s: with_thread(
+        s, HOLDER, holds=(Held(1, 0, None, shared=True),))),
+    (PatternName.STARVED_WRITER, "a writer has it", lambda s: with_thread(
+        s, HOLDER, holds=(Held(1, 0, 0.5),))),
+    (PatternName.LONG_HOLD, "not for long", lambda s: with_thread(
+        s, HOLDER, holds=(Held(1, 0, 0.099),))),
+    (PatternName.LONG_HOLD, "not known since when", lambda s: with_thread(
+        s, HOLDER, holds=(Held(1, 0, None),))),
+    (PatternName.LONG_HOLD, "it computes", lambda s: holder_does(s, doing=ActivityState.RUNNING)),
+    (PatternName.LONG_HOLD, "it is stopped", lambda s: holder_does(s, doing=ActivityState.STOPPED)),
+    (PatternName.LONG_HOLD, "it waits for a futex", lambda s: holder_does(s, call="futex_wait")),
+    (PatternName.LONG_HOLD, "another one does", lambda s: holder_does(s, tid=HOLDER + 1)),
+    (PatternName.LONG_HOLD, "it has computed", lambda s: with_thread(s, HOLDER, cpu_share=0.11)),
+    (
+        PatternName.LONG_HOLD,
+        "it waits itself",
+        lambda s: holder_does(s, doing=ActivityState.WAITING),
+    ),
+    (PatternName.LONG_HOLD, "it waits unseen", lambda s: replace(s, unobserved_waiters=(HOLDER,))),
+    (PatternName.LONG_HOLD, "nobody waits", lambda s: without(s, 11)),
+    (PatternName.FALSE_IDLE, "not for long", lambda s: with_thread(
+        s, 11, waiting_for=pictures.wait(1, Kind.SEM, 0.09))),
+    (PatternName.FALSE_IDLE, "just held up", lambda s: with_thread(
+        s, 20, waiting_for=pictures.wait(2, Kind.MUTEX, 0.09))),
+    (PatternName.FALSE_IDLE, "waits for work", lambda s: with_thread(
+        s, 20, waiting_for=pictures.wait(2, Kind.COND, 0.1))),
+    (PatternName.FALSE_IDLE, "another posts", lambda s: replace(s, threads=(
+        *s.threads, pictures.thread(21, "p", ThreadState.IDLE, uses=(Use(1, 0, 1),))))),
+    (PatternName.FALSE_IDLE, "others posted", lambda s: with_lock(s, signals=11)),
+    (PatternName.FALSE_IDLE, "nobody is known to", lambda s: with_thread(s, 20, uses=())),
+    (PatternName.FALSE_IDLE, "not all is known", lambda s: with_thread(s, 11, uses=None)),
+    (PatternName.OVERSUBSCRIBED, "two a CPU", lambda s: without(s, 24)),
+    (PatternName.OVERSUBSCRIBED, "nobody waits", lambda s: without(s, 11)),
+    (PatternName.OVERSUBSCRIBED, "one just woken", lambda s: with_thread(s, 24, idle_share=0.1)),
+    (PatternName.OVERSUBSCRIBED, "one was on no CPU", lambda s: with_thread(s, 24, cpu_share=0.0)),
+    (PatternName.OVERSUBSCRIBED, "CPUs not known", lambda s: replace(
+        s, process=replace(s.process, cpus=0))),
+    (PatternName.HIGH_RATE, "less often", lambda s: with_rates(s, acquisitions=999_999)),
+    (PatternName.HIGH_RATE, "contended", lambda s: with_rates(s, contended=1000)),
+    (PatternName.HIGH_RATE, "of many locks", lambda s: with_lock(s, id=0)),
+    (PatternName.HIGH_RATE, "a semaphore", lambda s: with_lock(s, kind=Kind.SEM)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [(name, change) for name, _, change in NEAR_MISSES],
+    ids=[f"{name}: {what}" for name, what, _ in NEAR_MISSES],
+)
+def test_what_just_misses_is_not_told(
+    name: PatternName, change: Callable[[Snapshot], Snapshot]
+) -> None:
+    assert patterns(change(PICTURES[name]())) == ()
+
+
+@pytest.mark.parametrize("name", list(PatternName))
+def test_nothing_is_told_of_what_does_not_go_on(name: PatternName) -> None:
+    made = PICTURES[name]()
+    assert patterns(replace(made, ended=True)) == ()
+    assert patterns(replace(made, level="dormant")) == ()
+    assert patterns(replace(made, interval_s=0.09)) == ()
+
+
+def test_a_hold_whose_begin_is_not_known_has_lasted_where_nobody_took_the_lock() -> None:
+    made = with_rates(long_hold(), acquisitions=0)
+    made = with_thread(made, HOLDER, holds=(Held(1, 0, None),))
+    (found,) = patterns(made)
+    assert found.name is PatternName.LONG_HOLD
+    assert "held for at least 500 ms" in found.evidence
+
+
+def test_of_a_first_look_the_rates_are_those_of_the_whole_time() -> None:
+    whole = with_lock(
+        convoy(), rates=LockRates(), acquisitions=2000, contended=1000, wait_s=4.0, hold_s=0.18,
+        blame=(Blame(0, 0, 1.6), Blame(HOLDER, 0x401100, 2.4)),
+    )  # fmt: skip
+    whole = replace(whole, interval_s=0.0, duration_s=2.0)
+    assert patterns(whole) == patterns(convoy())
+    held = with_lock(whole, blame=(Blame(0, 0, 1.5), Blame(HOLDER, 0x401100, 2.5)))
+    assert patterns(held) == ()
+
+
+def all_of_them() -> Snapshot:
+    made = pictures.normal()
+    found = tuple(patterns(make())[0] for make in PICTURES.values())
+    return replace(made, patterns=found)
+
+
+def test_they_are_saved_and_read_back() -> None:
+    made = all_of_them()
+    whole = document(made)
+    assert [one["name"] for one in whole["patterns"]] == list(PatternName)
+    read = parse(json.dumps(whole).encode(), "x")
+    assert read.patterns == made.patterns
+
+
+def test_they_are_on_the_page_right_after_the_locks() -> None:
+    page = report.render(all_of_them())
+    order = ["LOCKS, most wait first", "WHAT IT LOOKS LIKE", "SEMAPHORES AND CONDITIONS"]
+    assert sorted(order, key=page.index) == order
+    assert "  thundering herd at mutex" in page
+    assert "  oversubscribed: 5 threads" in page
+    assert "WHAT IT LOOKS LIKE" not in report.render(pictures.normal())
+
+
+def test_they_are_in_the_details_of_their_lock() -> None:
+    made = all_of_them()
+    picture = SnapshotIndex(made)
+    shown = {
+        lock: "".join(run[0] for line in lock_details(picture, picture.locks[lock]) for run in line)
+        for lock in (1, 2)
+    }
+    assert "Convoy: 3 threads wait" in shown[1]
+    assert ADVICE[PatternName.CONVOY] in shown[1]
+    assert "Oversubscribed" not in shown[1]
+    assert "Convoy" not in shown[2]

@@ -1,0 +1,461 @@
+"""Wait-for graph, deadlocks, states and rates: pure functions, against a checker by brute force."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from locktop.collector.analysis import deadlocks, rates, wait_for_graph
+from locktop.collector.analysis.idle import classifier
+from locktop.collector.analysis.wait_for_graph import Need, Stop, Waits
+from locktop.collector.model import BlockReason, Held, Kind, Lock, Thread, ThreadState, Use, Wait
+
+
+def thread(tid: int, waits_for: Wait | None = None, *holds: Held, alive: bool = True) -> Thread:
+    return Thread(
+        tid=tid, name="", alive=alive, state=ThreadState.OTHER, waiting_for=waits_for, holds=holds,
+        wait_s={}, cpu_s=0.0, acquisitions=0, contended=0,
+    )  # fmt: skip
+
+
+def wait(
+    lock: int,
+    kind: Kind = Kind.MUTEX,
+    seq: int = 2,
+    *,
+    timed: bool = False,
+    shared: bool = False,
+    saw: int = 0,
+    duration_s: float = 1.0,
+) -> Wait:
+    return Wait(lock, kind, duration_s, (), 5, 0x10, seq, timed, shared, saw)
+
+
+def held(lock: int, shared: bool = False) -> Held:
+    return Held(lock, 0x20, None, 0, shared)
+
+
+def lock(id_: int, kind: Kind = Kind.MUTEX, **fields: Any) -> Lock:
+    return Lock(
+        id=id_, address=id_, kind=kind, name="", acquisitions=0, contended=0,
+        trylock_failed=0, wait_s=0, wait_max_s=0, hold_s=0, hold_timed=0, hold_max_s=0,
+        holders=(), waiters=(), wait_stacks=(), **fields,
+    )  # fmt: skip
+
+
+def pairs(*threads: Thread, locks: dict[int, Lock] | None = None) -> set[tuple[int, int]]:
+    """Who waits for whom."""
+    found = wait_for_graph.waits(threads, locks or {})
+    return {
+        (tid, blocker)
+        for tid, stop in found.stops.items()
+        for need in stop.needs
+        for blocker in need.blockers
+    }
+
+
+def test_a_waiter_waits_for_who_holds() -> None:
+    (stop,) = wait_for_graph.waits(
+        [thread(1, wait(7)), thread(2, None, held(7))], {}
+    ).stops.values()
+    assert (stop.tid, stop.lock, stop.stack) == (1, 7, 5)
+    assert [(need.how, need.blockers, need.sites) for need in stop.needs] == [
+        (BlockReason.HELD, {2}, {2: 0x20})
+    ]
+
+
+def test_a_writer_waits_for_each_reader_but_a_reader_only_for_the_writer() -> None:
+    readers = [thread(2, None, held(7, shared=True)), thread(3, None, held(7, shared=True))]
+    assert pairs(thread(1, wait(7, Kind.RWLOCK)), *readers) == {(1, 2), (1, 3)}
+    assert pairs(thread(1, wait(7, Kind.RWLOCK, shared=True)), *readers) == set()
+    writer = thread(2, None, held(7))
+    assert pairs(thread(1, wait(7, Kind.RWLOCK, shared=True)), writer) == {(1, 2)}
+
+
+WRITERS_FIRST = {7: lock(7, writers_first=True)}
+
+
+def reads(**how: float | bool) -> Wait:
+    return wait(7, Kind.RWLOCK, shared=True, **how)  # type: ignore[arg-type]
+
+
+def writes(**how: float | bool) -> Wait:
+    return wait(7, Kind.RWLOCK, **how)  # type: ignore[arg-type]
+
+
+def test_a_reader_waits_behind_a_writer_where_writers_go_first() -> None:
+    again = thread(1, reads(), held(7, shared=True))
+    writer = thread(2, writes())
+    assert pairs(again, writer) == {(2, 1)}, "readers go first"
+    assert pairs(again, writer, locks=WRITERS_FIRST) == {(1, 2), (2, 1)}
+    found = wait_for_graph.waits([again, writer], WRITERS_FIRST)
+    (stuck,) = deadlocks.confirmed(found, found)
+    assert [(e.tid, e.held_by, e.behind) for e in stuck.cycle] == [(1, 2, True), (2, 1, False)]
+    # The reader needs not hold it itself.
+    holder = thread(3, wait(8), held(7, shared=True))
+    found = wait_for_graph.waits([thread(1, reads(), held(8)), writer, holder], WRITERS_FIRST)
+    (stuck,) = deadlocks.confirmed(found, found)
+    assert [(e.tid, e.held_by) for e in stuck.cycle] == [(1, 2), (2, 3), (3, 1)]
+
+
+@pytest.mark.parametrize(
+    ("reader", "writer"),
+    [
+        (reads(), writes(timed=True)),  # it gives up, and lets the reader in
+        (reads(timed=True), writes()),
+        (reads(duration_s=2.0), writes(duration_s=1.0)),  # it came later
+        (reads(duration_s=0.05), writes(duration_s=0.06)),  # who came first is not known yet
+        (reads(), wait(8, Kind.RWLOCK)),
+        (reads(), reads()),
+    ],
+)
+def test_a_reader_that_no_writer_stops(reader: Wait, writer: Wait) -> None:
+    assert (1, 2) not in pairs(thread(1, reader), thread(2, writer), locks=WRITERS_FIRST)
+
+
+def test_of_many_writers_some_will_do() -> None:
+    readers = [thread(n, reads()) for n in range(100)]
+    writers = [thread(1000 + n, writes(duration_s=9.0 - n / 100)) for n in range(100)]
+    found = pairs(*readers, *writers, locks=WRITERS_FIRST)
+    assert len(found) <= 8 * 100
+    assert (5, 1000) in found
+
+
+@pytest.mark.parametrize(
+    "waiter",
+    [
+        thread(1, wait(7, timed=True)),
+        thread(1, wait(7, Kind.SEM)),
+        thread(1, wait(7, Kind.COND)),
+        thread(1, wait(7), alive=False),
+        thread(1, wait(8)),
+        thread(1),
+    ],
+)
+def test_what_is_no_edge(waiter: Thread) -> None:
+    assert pairs(waiter, thread(2, None, held(7))) == set()
+
+
+def test_of_a_lock_that_others_release_only_the_owner_seen_holds_it() -> None:
+    foreign = {7: lock(7, foreign_releases=True)}
+    stale, owner = thread(2, None, held(7)), thread(3, None, held(7))
+    assert pairs(thread(1, wait(7)), stale, locks=foreign) == set()
+    assert pairs(thread(1, wait(7, saw=3)), stale, locks=foreign) == set()
+    assert pairs(thread(1, wait(7, saw=3)), stale, owner, locks=foreign) == {(1, 3)}
+    assert pairs(thread(1, wait(7, saw=1), held(7)), locks=foreign) == set(), "it waits for a turn"
+
+
+def test_a_recursive_lock_is_no_wait_for_itself() -> None:
+    alone = thread(1, wait(7, saw=1), held(7))
+    assert pairs(alone, locks={7: lock(7, recursive=True)}) == set()
+    assert pairs(alone, locks={7: lock(7)}) == {(1, 1)}
+
+
+def test_a_stale_list_is_not_believed() -> None:
+    # It says that it holds what it waits for, but saw another thread own it.
+    assert pairs(thread(1, wait(7, saw=9), held(7))) == set()
+    # Two threads list one mutex: only the one that was seen has it.
+    both = (thread(2, None, held(7)), thread(3, None, held(7)))
+    assert pairs(thread(1, wait(7, saw=3)), *both) == {(1, 3)}
+    assert pairs(thread(1, wait(7)), *both) == set()
+    # Thread 2 has waited for longer, so what it holds it held when thread 1 came.
+    stuck = thread(2, wait(8, duration_s=2.0), held(7))
+    assert pairs(thread(1, wait(7, saw=9)), stuck) == set()
+    assert pairs(thread(1, wait(7, saw=2)), stuck) == {(1, 2)}
+    # Thread 2 came later: it may have taken the lock while thread 1 waited.
+    later = thread(2, wait(8, duration_s=0.5), held(7))
+    assert pairs(thread(1, wait(7, saw=9)), later) == {(1, 2)}
+
+
+def waits_of(*edges: tuple[int, int], seq: int = 2, **how: Any) -> Waits:
+    """Each thread needs all of those that stand behind it in the pairs."""
+    stops = {
+        tid: Stop(
+            tid,
+            seq,
+            100 + tid,
+            tuple(
+                Need(BlockReason.HELD, frozenset({holder}), **how)
+                for one, holder in edges
+                if one == tid
+            ),
+            duration_s=float(tid),
+        )
+        for tid in {one for one, _ in edges}
+    }
+    return Waits(stops, frozenset())
+
+
+RING = ((1, 2), (2, 3), (3, 1))
+
+
+def test_two_looks_at_the_same_waits_make_a_deadlock() -> None:
+    found = deadlocks.confirmed(waits_of(*RING), waits_of(*RING, (4, 1), (5, 4)))
+    assert [[e.tid for e in one.cycle] for one in found] == [[1, 2, 3]]
+    assert [(e.waits_for, e.held_by) for e in found[0].cycle] == [(101, 2), (102, 3), (103, 1)]
+    assert found[0].stuck == (), "these were not there before"
+    behind = waits_of(*RING, (4, 1), (5, 4), (6, 7))
+    assert deadlocks.confirmed(behind, behind)[0].stuck == (4, 5)
+    assert [one.since_s for one in found] == [1.0], "the shortest wait"
+
+
+def test_another_wait_for_the_same_lock_makes_none() -> None:
+    assert deadlocks.confirmed(waits_of(*RING), waits_of(*RING, seq=4)) == ()
+    assert deadlocks.confirmed(waits_of(), waits_of(*RING)) == ()
+    assert deadlocks.confirmed(waits_of((1, 2), (2, 1)), waits_of((1, 2), (2, 3))) == ()
+
+
+def test_a_doubt_makes_none_certain() -> None:
+    itself = waits_of((1, 1))
+    found = deadlocks.confirmed(itself, itself, doubt="why")
+    assert [(one.certain, one.doubt) for one in found] == [(False, "why")]
+    assert [(one.certain, one.doubt) for one in deadlocks.found(itself)] == [(True, "")]
+    may_end = waits_of((1, 1), doubt="who knows")
+    assert [(one.certain, one.doubt) for one in deadlocks.found(may_end)] == [(False, "who knows")]
+
+
+def test_one_of_many_will_do() -> None:
+    either = Need(BlockReason.GOT, frozenset({2, 3}), one_will_do=True)
+    stops = dict(waits_of((2, 1), (1, 9), (3, 3)).stops)
+    stops[1] = Stop(1, 2, 101, (either,))
+    found = deadlocks.found(Waits(stops, frozenset()))
+    assert sorted(edge.tid for one in found for edge in one.cycle) == [1, 2, 3]
+    del stops[3]
+    assert deadlocks.found(Waits(stops, frozenset())) == (), "thread 3 may give it"
+
+
+def test_nobody_is_left() -> None:
+    stops = {1: Stop(1, 2, 7, (Need(BlockReason.ABSENT, frozenset(), one_will_do=True),))}
+    (found,) = deadlocks.found(Waits(stops, frozenset()))
+    assert [(e.tid, e.held_by, e.how) for e in found.cycle] == [(1, 0, BlockReason.ABSENT)]
+
+
+def components_by_brute_force(edges: set[tuple[int, int]]) -> set[frozenset[int]]:
+    """Threads that reach themselves, in groups that reach each other: closure by repetition."""
+    reach = set(edges)
+    while True:
+        more = {(a, d) for (a, b), (c, d) in itertools.product(reach, reach) if b == c} - reach
+        if not more:
+            break
+        reach |= more
+    stuck = {a for a, b in reach if a == b}
+    return {frozenset(b for b in stuck if {(a, b), (b, a)} <= reach) for a in stuck}
+
+
+def test_cycles_agree_with_brute_force() -> None:
+    chance = random.Random(7)
+    with_components = 0
+    for _ in range(1500):
+        size = chance.randint(1, 8)
+        edges = {
+            (chance.randint(1, size), chance.randint(1, size)) for _ in range(chance.randint(0, 10))
+        }
+        components = components_by_brute_force(edges)
+        with_components += bool(components)
+        found = deadlocks.found(waits_of(*edges))
+        assert len(found) == len(components)
+        for one in found:
+            tids = [edge.tid for edge in one.cycle]
+            assert {(edge.tid, edge.held_by) for edge in one.cycle} <= edges
+            assert [edge.held_by for edge in one.cycle] == [*tids[1:], tids[0]]
+            assert len(set(tids)) == len(tids)
+            assert tids[0] == min(tids)
+            assert any(set(tids) <= component for component in components)
+    assert 200 < with_components < 1400
+
+
+def test_a_long_ring_is_found_without_recursion() -> None:
+    count = 5000
+    found = deadlocks.found(waits_of(*[(n, n % count + 1) for n in range(1, count + 1)]))
+    assert [len(one.cycle) for one in found] == [count]
+
+
+def test_states() -> None:
+    assert classifier.state(Kind.RWLOCK, "S") is ThreadState.WAITING
+    assert classifier.state(Kind.SEM, "R") is ThreadState.IDLE
+    assert classifier.state(None, "R") is ThreadState.RUNNING
+    assert classifier.state(None, "S") is ThreadState.IDLE
+    assert [classifier.state(None, letter) for letter in ("D", "T", "")] == [ThreadState.OTHER] * 3
+
+
+def test_rates_and_shares() -> None:
+    assert rates.lock_rates(2.0, 10, 4, 1.0, -0.1, 6, 0.5) == rates.LockRates(5, 2, 0.5, 0, 3, 0.25)
+    assert rates.lock_rates(0.0, 10, 4, 1.0, 0.0, 6, 0.0) == rates.LockRates()
+    assert [rates.share(part, 2.0) for part in (-1, 1, 3)] == [0, 0.5, 1]
+    assert rates.share(1, 0) == 0
+    assert rates.split({Kind.MUTEX: 1.0, Kind.RWLOCK: 2.0, Kind.COND: 4.0}) == (3.0, 4.0)
+
+
+SEM, BARRIER = 8, 9
+
+
+def sem(first_value: int, **fields: Any) -> dict[int, Lock]:
+    return {SEM: lock(SEM, kind=Kind.SEM, first_value=first_value, **fields)}
+
+
+def user(tid: int, waits_for: Wait | None, acquisitions: int, posts: int, **fields: Any) -> Thread:
+    return replace(
+        thread(tid, waits_for, held(tid)), uses=(Use(SEM, acquisitions, posts),), **fields
+    )
+
+
+def gets(**how: Any) -> Wait:
+    return wait(SEM, Kind.SEM, **how)
+
+
+def verdict(
+    *threads: Thread, locks: dict[int, Lock], ended: int = 0, complete: bool = True
+) -> list[bool]:
+    """Whether each deadlock is certain. ``ended``: units that threads which are gone have got."""
+    if SEM in locks:
+        had = ended + sum(
+            use.acquisitions - use.signals for one in threads for use in one.uses or ()
+        )
+        locks = {SEM: replace(locks[SEM], acquisitions=locks[SEM].signals + had)}
+    return [one.certain for one in deadlocks.found(wait_for_graph.waits(threads, locks, complete))]
+
+
+def test_who_got_a_semaphore_has_it_while_only_such_threads_post_it() -> None:
+    waiter = user(2, gets(), 3, 3)
+    holder = user(1, wait(2), 4, 3)
+    assert verdict(holder, waiter, locks=sem(1)) == [True]
+    assert verdict(holder, waiter, locks=sem(2)) == [], "one is on its way"
+    assert verdict(holder, waiter, user(3, None, 1, 0), locks=sem(2)) == [], "another one has one"
+    assert verdict(holder, waiter, locks=sem(-1)) == [False], "how many there are is not known"
+    assert verdict(holder, waiter, locks=sem(1, generation=1)) == [True]
+    shared = user(2, replace(gets(), pshared=True), 3, 3)
+    assert verdict(holder, shared, locks=sem(1)) == [False]
+    assert verdict(holder, waiter, thread(3), locks=sem(1)) == [True]
+    unknown = replace(thread(3), uses=None)
+    assert verdict(holder, waiter, unknown, locks=sem(1)) == [], "it may have posted it, too"
+    assert verdict(holder, waiter, locks=sem(1), ended=1) == [], "one who ended may have got it"
+    assert verdict(holder, waiter, locks=sem(1), complete=False) == [False]
+
+
+def test_who_never_gave_a_semaphore_back_may_have_a_place_in_a_queue() -> None:
+    waiter = user(2, gets(), 0, 0)
+    assert verdict(user(1, wait(2), 1, 0), waiter, locks=sem(1)) == [True]
+    assert verdict(user(1, wait(2), 1, 0, signals=True), waiter, locks=sem(1)) == [False]
+    assert verdict(user(1, gets(), 1, 0), locks=sem(1)) == [], "a queue that is full"
+    assert verdict(user(1, gets(), 2, 1), locks=sem(1)) == [True]
+    again = user(1, gets(), 2, 1)
+    assert verdict(again, thread(2, wait(1)), locks=sem(-1)) == []
+
+
+def test_where_threads_tell_each_other_things_it_must_be_given_back_often() -> None:
+    """As all of Python's do, of whose locks some are got to wait for another thread."""
+    waiter = user(2, gets(), 0, 0)
+    for posts, certain in ((1, False), (2, False), (3, True)):
+        holder = user(1, wait(2), posts + 1, posts, signals=True)
+        assert verdict(holder, waiter, locks=sem(1)) == [certain]
+        assert verdict(holder, waiter, locks=sem(1, generation=1)) == [False]
+    itself = user(1, gets(), 5, 4, signals=True)
+    assert verdict(itself, locks=sem(1)) == []
+    ended = user(1, None, 5, 4, signals=True, alive=False)
+    assert verdict(ended, waiter, locks=sem(1)) == []
+
+
+def test_what_was_done_with_others_at_its_address_says_nothing() -> None:
+    assert verdict(user(1, gets(), 5, 4), locks=sem(1)) == [True]
+    assert verdict(user(1, gets(), 5, 4), locks=sem(1, generation=1)) == []
+
+
+def test_a_semaphore_that_moved_on_between_two_looks_holds_up_nobody() -> None:
+    def scan(*posts: int) -> wait_for_graph.Waits:
+        threads = (user(1, wait(2), posts[0] + 1, posts[0]), user(2, gets(), posts[1], posts[1]))
+        return wait_for_graph.waits(threads, {SEM: replace(sem(1)[SEM], acquisitions=1)})
+
+    assert len(deadlocks.confirmed(scan(3, 3), scan(3, 3))) == 1
+    assert deadlocks.confirmed(scan(3, 3), scan(4, 3)) == ()
+    assert deadlocks.confirmed(scan(3, 3), scan(3, 4)) == ()
+
+
+def test_who_is_not_in_its_wait_is_in_no_circle() -> None:
+    ring = waits_of(*RING)
+    left = wait_for_graph.without(ring, {RING[0][0]})
+    assert len(deadlocks.confirmed(ring, ring)) == 1
+    assert deadlocks.confirmed(left, ring) == ()
+    assert wait_for_graph.without(ring, frozenset()) is ring
+
+
+def test_of_several_units_whoever_posted_one_may_post_again() -> None:
+    holder, waiter = user(1, wait(2), 4, 2), user(2, gets(), 0, 0)
+    assert verdict(holder, waiter, locks=sem(2)) == [True]
+    assert verdict(holder, waiter, user(3, None, 1, 1), locks=sem(2)) == []
+    assert verdict(holder, waiter, user(3, wait(2), 1, 1), locks=sem(2)) == [True]
+
+
+def test_a_semaphore_that_is_posted_unheld_is_no_lock() -> None:
+    holder, waiter = user(1, wait(2), 1, 0), user(2, gets(), 0, 0)
+    assert verdict(holder, waiter, locks=sem(1, foreign_releases=True)) == [], "nobody posts it"
+    poster = user(1, wait(2), 1, 1)
+    assert verdict(poster, waiter, locks=sem(0, foreign_releases=True, signals=1)) == [False]
+    assert verdict(poster, waiter, locks=sem(0, foreign_releases=True, signals=2)) == [], (
+        "somebody who has ended did, so others may come"
+    )
+    assert verdict(user(1, wait(2), 0, 1), waiter, locks=sem(1, signals=1)) == [False]
+    before = user(3, None, 2, 2)
+    assert verdict(user(1, wait(2), 1, 0, signals=True), waiter, before, locks=sem(1)) == [False]
+    soon = user(2, gets(duration_s=0.5), 0, 0)
+    assert verdict(poster, soon, locks=sem(0, foreign_releases=True, signals=1)) == []
+
+
+def at_barrier(tid: int, parties: int = 3) -> Thread:
+    return thread(tid, replace(wait(BARRIER, Kind.BARRIER), parties=parties), held(tid))
+
+
+def test_a_barrier_waits_for_all_that_have_not_come() -> None:
+    assert verdict(at_barrier(1), thread(2, wait(1)), locks={}) == [True]
+    assert verdict(at_barrier(1), thread(2, wait(1)), thread(3), locks={}) == [], "it may come"
+    assert verdict(at_barrier(1), at_barrier(2), locks={}) == [True], "nobody is left"
+    three = (at_barrier(1), at_barrier(2), at_barrier(3), thread(4, wait(1)))
+    assert verdict(*three, locks={}) == [], "these may go"
+    assert verdict(at_barrier(1, parties=0), thread(2, wait(1)), locks={}) == [], "not known"
+
+
+def test_of_two_that_list_a_spin_lock_nobody_is_believed() -> None:
+    first_life, spin = {7: lock(7)}, wait(7, Kind.SPIN)
+    assert pairs(thread(1, spin, held(7)), locks=first_life) == {(1, 1)}
+    assert pairs(thread(1, spin, held(7)), locks={7: lock(7, generation=1)}) == set()
+    assert pairs(thread(1, spin), thread(2, None, held(7)), thread(3, None, held(7))) == set()
+
+
+def test_a_thread_that_ended_never_gives_a_lock_back() -> None:
+    dead = thread(2, None, held(7), alive=False)
+    assert verdict(thread(1, wait(7, saw=2)), dead, locks={7: lock(7)}) == [True]
+    assert verdict(thread(1, wait(7, saw=3)), dead, locks={7: lock(7)}) == [], "it is stale"
+    assert verdict(thread(1, wait(7, saw=2)), dead, locks={7: lock(7, freed_at_exit=True)}) == []
+    reader = thread(2, None, held(7, shared=True), alive=False)
+    assert verdict(thread(1, writes()), reader, locks={7: lock(7)}) == [True]
+    assert verdict(thread(1, writes()), reader, locks={7: lock(7, generation=1)}) == []
+    # Its list is gone: it may have given the lock back before.
+    assert verdict(thread(1, wait(7, saw=2)), locks={7: lock(7)}) == [False]
+    assert verdict(thread(1, wait(7, saw=2)), thread(2), locks={7: lock(7)}) == []
+    other = replace(wait(7, saw=2), pshared=True)
+    assert verdict(thread(1, other), locks={7: lock(7)}) == [], "it is in another process"
+
+
+def test_who_was_awake_in_between_is_not_stuck_at_a_signal() -> None:
+    threads = (user(1, wait(2), 4, 3), user(2, gets(), 3, 3))
+    scan = wait_for_graph.waits(threads, {SEM: replace(sem(1)[SEM], acquisitions=1)})
+    assert len(deadlocks.confirmed(scan, scan)) == 1
+    assert deadlocks.confirmed(scan, scan, awake={2}) == ()
+    assert len(deadlocks.confirmed(scan, scan, awake={1})) == 1, "it lists what it has"
+
+
+def test_the_work_grows_with_the_threads_not_with_their_pairs() -> None:
+    """Readers of one lock, as many writers that wait for them, and one who waits for a writer."""
+
+    def graph(count: int) -> int:
+        readers = [thread(n, wait(8), held(7, shared=True)) for n in range(1, count + 1)]
+        writers = [thread(1000 + n, writes()) for n in range(count)]
+        threads = [*readers, *writers, thread(9999, None, held(8))]
+        scanned = wait_for_graph.waits(threads, {})
+        needs = {id(need): need for stop in scanned.stops.values() for need in stop.needs}
+        return sum(len(need.blockers) for need in needs.values())
+
+    assert graph(400) <= 2 * graph(200)

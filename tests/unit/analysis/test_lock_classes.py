@@ -1,0 +1,120 @@
+"""Which locks make a class, and its sums."""
+
+from __future__ import annotations
+
+import pytest
+from unit.builders import scenarios as pictures
+
+from locktop.collector.analysis import lock_classes
+from locktop.collector.model import Blame, Kind, LockRates, WaitStack
+
+
+def names(*locks: str) -> list[str]:
+    made = [pictures.lock(number + 1, name) for number, name in enumerate(locks)]
+    return [found.name for found in lock_classes.fold(made)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "together"),
+    [
+        ("conn::mu", "conn::mu", "conn::mu"),
+        ("server.cc: shards[3].mu", "server.cc: shards[7].mu", "server.cc: shards[].mu"),
+        ("grid[1][2]", "grid[11][0]", "grid[][]"),
+        ("table<int[3]>::cells[1]", "table<int[3]>::cells[2]", "table<int[3]>::cells[]"),
+        ("mutex made in new (a.c:4)", "mutex made in new (a.c:4)", "mutex made in new (a.c:4)"),
+    ],
+)
+def test_names_that_are_equal_but_for_indexes_are_one_class(
+    one: str, other: str, together: str
+) -> None:
+    assert names(one, "g_alone", other) == [together]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("conn::mu", "conn::mv"),
+        ("shard1", "shard2"),
+        ("g_table", "g_table+0x28"),
+        ("table<int[3]>::mu", "table<int[4]>::mu"),
+        ("mutex in table<int[3]>::get (a.cc:4)", "mutex in table<int[4]>::get (a.cc:4)"),
+        ("mutex 0x55d000001040", "mutex 0x55d000001080"),  # the addresses of the two
+        ("Rust Mutex 0x55d000001040", "Rust Mutex 0x55d000001080"),
+        ("Rust Mutex in <[T; 1]>::get (a.rs:4)", "Rust Mutex in <[T; 2]>::get (a.rs:4)"),
+    ],
+)
+def test_other_names_are_not(one: str, other: str) -> None:
+    assert names(one, other) == []
+
+
+def test_a_class_is_of_one_kind_and_never_of_one_lock() -> None:
+    locks = [
+        pictures.lock(1, "conn::mu"),
+        pictures.lock(2, "conn::mu", Kind.COND),
+        pictures.lock(3, "conn::mu", Kind.COND),
+        pictures.lock(0, "other locks"),
+        pictures.lock(0, "other locks"),
+    ]
+    (found,) = lock_classes.fold(locks)
+    assert (found.kind, found.locks) == (Kind.COND, (2, 3))
+    assert lock_classes.by_lock([found]) == {2: found, 3: found}
+
+
+def test_the_sums_of_a_class() -> None:
+    locks = [
+        pictures.lock(
+            7,
+            "conn::mu",
+            acquisitions=100,
+            contended=10,
+            trylock_failed=2,
+            signals=1,
+            wait_s=3.0,
+            wait_max_s=0.5,
+            hold_s=4.0,
+            hold_timed=50,
+            hold_max_s=0.25,
+            holders=(11,),
+            waiters=(12, 13),
+            wait_stacks=(WaitStack(1, 8, 2.0), WaitStack(2, 2, 1.0)),
+            blame=(Blame(11, 0x10, 2.0),),
+            rates=LockRates(10.0, 1.0, 0.5, 0.25, 2.0),
+        ),
+        pictures.lock(
+            5,
+            "conn::mu",
+            acquisitions=1,
+            contended=1,
+            wait_s=2.0,
+            wait_max_s=2.0,
+            hold_s=1.0,
+            hold_timed=1,
+            hold_max_s=1.0,
+            holders=(11,),
+            waiters=(14,),
+            wait_stacks=(WaitStack(2, 1, 2.0),),
+            blame=(Blame(11, 0x10, 1.0), Blame(12, 0x10, 1.0)),
+            destroyed=True,
+            rates=LockRates(0.5, 0.5, 0.25, 0.25),
+        ),
+        pictures.lock(6, "conn::mu"),
+    ]
+    (found,) = lock_classes.fold(locks)
+    assert (found.locks, found.destroyed) == ((7, 5, 6), 1)
+    assert (found.acquisitions, found.contended, found.trylock_failed) == (101, 11, 2)
+    assert (found.wait_s, found.wait_max_s) == (5.0, 2.0)
+    assert (found.hold_s, found.hold_timed, found.hold_max_s) == (5.0, 51, 1.0)
+    assert (found.holders, found.waiters, found.signals) == ((11,), (12, 13, 14), 1)
+    assert found.rates == LockRates(10.5, 1.5, 0.75, 0.5, 2.0)
+    assert lock_classes.wait_stacks(locks) == (WaitStack(2, 3, 3.0), WaitStack(1, 8, 2.0))
+    assert lock_classes.blame(locks) == (Blame(11, 0x10, 3.0), Blame(12, 0x10, 1.0))
+
+
+def test_one_of_a_class_is_told_from_the_others() -> None:
+    locks = [pictures.lock(1, "conn::mu"), pictures.lock(2, "conn::mu")]
+    (found,) = lock_classes.fold(locks)
+    assert lock_classes.single_name(locks[0], found) == "conn::mu at 0x55d000001040"
+    assert lock_classes.single_name(locks[0], None) == "conn::mu"
+    shards = [pictures.lock(1, "shards[0]"), pictures.lock(2, "shards[1]")]
+    (found,) = lock_classes.fold(shards)
+    assert lock_classes.single_name(shards[1], found) == "shards[1]"

@@ -1,0 +1,238 @@
+"""Snapshots read back from files: what was saved, and whatever a file may have instead."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+from msgspec.structs import replace
+from unit.builders import scenarios as pictures
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.export.snapshot_reader import is_one, parse
+from locktop.collector.export.snapshot_writer import document
+from locktop.collector.model import (
+    ActivityState,
+    Confidence,
+    Counter,
+    Counters,
+    Frame,
+    Kind,
+    Mark,
+    OrderCycle,
+    OrderEdge,
+    Snapshot,
+    Switches,
+    ThreadActivity,
+    UnobservedWait,
+    WaitStack,
+)
+from locktop.collector.profile import profile
+
+
+def full() -> Snapshot:
+    """Something of everything."""
+    made = pictures.deadlock()
+    now = ThreadActivity(4711, ActivityState.BLOCKED, "read", "read(7 -> pipe:[9])", 1.5, 3)
+    asked = replace(
+        made.threads[0],
+        switches=Switches(7, 3, None),
+        now=ThreadActivity(
+            made.threads[0].tid, ActivityState.BLOCKED, "poll", "poll(3 -> pipe:[9])", 0.5, 3
+        ),
+        counters=Counters(
+            2.5,
+            (Counter("task-clock", "s", 0.5, 0.2), Counter("cycles", "", None, why="no right")),
+        ),
+    )
+    return pictures.replace(
+        made,
+        threads=(asked, *made.threads[1:]),
+        locks=(replace(made.locks[0], holder_activity=now), *made.locks[1:]),
+        lock_order_unproven=1,
+        lock_order=(
+            OrderCycle((1, 2), (OrderEdge(1, 2, 4711, 3),)),
+            OrderCycle(
+                (1, 2),
+                (OrderEdge(1, 2, 4711, 3, 0x5500, True, True),),
+                Confidence.LOW,
+                "not known",
+                ("pool[].mu", "g_lock"),
+            ),
+        ),
+        lock_order_suppressed=2,
+        marks=(Mark(4711, 1.5, "reload"),),
+        notes=("one", "two"),
+        stacks=pictures.STACKS | {9: (Frame(0x1, "f", "a.c", 2, "x", 0x2, inlined=True),)},
+        unobserved_waiters=(4, 5),
+        unobserved_waits=(
+            UnobservedWait(4, 0x7F00, "g_slots", 1.5, 9, "OpenMP lock", False, "openmp-lock"),
+            UnobservedWait(5),
+        ),
+        lost_events=3,
+        locks_left_out=2,
+        ended=True,
+        complete=False,
+        level="counting",
+    )
+
+
+@pytest.mark.parametrize("make", [full, pictures.normal, pictures.many, pictures.empty])
+def test_what_was_saved_is_read_back(make: Callable[[], Snapshot]) -> None:
+    whole = document(pictures.told(make)())
+    for data in (json.dumps(whole, indent=1).encode(), bytes(msgpack.packb(whole))):
+        assert is_one(data)
+        assert document(parse(data, "x")) == whole
+
+
+def test_an_interval_beside_the_figures_does_no_harm() -> None:
+    before = pictures.normal()
+    whole = document(before, before)
+    read = parse(json.dumps(whole).encode(), "x")
+    assert [lock.wait_s for lock in read.locks] == [lock.wait_s for lock in before.locks]
+
+
+def test_keys_that_were_added_later_may_be_missing() -> None:
+    whole = {
+        "format": "locktop.snapshot", "version": 1, "taken_at": "2026-11-21T10:00:00.123Z",
+        "host": "db1", "source": "preload", "duration_s": 5.0, "lost_events": 0,
+        "process": {"pid": 1, "comm": "x", "cmdline": ["x"], "exe": "/x", "started_at": "..."},
+        "threads": [
+            {"tid": 2, "name": "w", "alive": True, "state": "idle", "waiting_for": None,
+             "holds": [4], "wait_s": {"mutex": 0.8}, "cpu_s": 0.2, "acquisitions": 1,
+             "contended": 7, "something": "new"}
+        ],
+        "locks": [
+            {"id": 7, "address": "0x55", "kind": "mutex", "name": "m", "acquisitions": 100,
+             "contended": 7, "trylock_failed": 0, "wait_s": 0.8, "wait_max_s": 0.1, "hold_s": 1,
+             "hold_timed": 60, "hold_max_s": 0.05, "holders": [3], "waiters": [2],
+             "wait_stacks": [{"stack": 5, "count": 7, "wait_s": 0.8}], "blame": []}
+        ],
+        "deadlocks": [], "lock_order": [],
+        "stacks": {"5": [{"function": "put", "file": "c.c", "line": 4, "module": "x",
+                          "address": "0x55"}]},
+    }  # fmt: skip
+    read = parse(json.dumps(whole).encode(), "x")
+    assert read.locks[0].wait_stacks == (WaitStack(5, 7, 0.8),)
+    assert read.locks[0].kind is Kind.MUTEX
+    assert read.stacks[5] == (Frame(0x55, "put", "c.c", 4, "x", 0),)
+
+
+def test_parts_of_time_that_are_not_known_here_are_left_out() -> None:
+    read = parse(changed("threads.0.time.unknown", ["disk", "_make", "other things"]), "x")
+    assert read.threads[0].time is not None
+    assert read.threads[0].time.unknown == ("disk",)
+
+
+def test_texts_are_made_harmless() -> None:
+    data = json.dumps(document(pictures.hostile())).encode()
+    said = repr(parse(data, "x"))
+    assert "\\x1b" not in said
+    assert "\\u202e" not in said
+
+
+def changed(path: str, value: object) -> bytes:
+    """A saved snapshot with one field that is not as it should be."""
+    whole: Any = json.loads(json.dumps(document(full())))
+    at = whole
+    *way, last = [int(name) if name == "0" else name for name in path.split(".")]
+    for name in way:
+        at = at[name]
+    if value is KeyError:
+        del at[last]
+    else:
+        at[last] = value
+    return json.dumps(whole).encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        ("format", "other", "its format is not locktop.snapshot"),
+        ("version", 2, "its version is 2"),
+        ("process", KeyError, "process is missing"),
+        ("process.pid", "1", "process.pid is not a whole number"),
+        ("threads", {}, "threads is not a list"),
+        ("threads.0.tid", -1, "threads[0].tid is not a whole number"),
+        ("threads.0.state", "dancing", "threads[0].state is not a word that is known"),
+        ("threads.0.wait_s", {"glue": 1}, "threads[0].wait_s is not of kinds that are known"),
+        ("threads.0.time", 1, "threads[0].time is not an object"),
+        ("threads.0.time.cpu", 1.5, "threads[0].time.cpu is not a share"),
+        ("threads.0.time.unknown", ["disk", 5], "threads[0].time.unknown is not a list of texts"),
+        ("threads.0.switches.voluntary", -1, "threads[0].switches.voluntary is not a whole"),
+        ("threads.0.counters.counters.0.name", KeyError, "counters[0].name is missing"),
+        ("locks.0", 5, "locks[0] is not an object"),
+        ("locks.0.kind", None, "locks[0].kind is not a word"),
+        ("locks.0.wait_s", "much", "locks[0].wait_s is not a number"),
+        ("locks.0.wait_s", True, "locks[0].wait_s is not a number"),
+        ("locks.0.wait_s", 1e300, "locks[0].wait_s is not a number that can be"),
+        ("locks.0.wait_s", 10**400, "locks[0].wait_s is not a number that can be"),
+        ("locks.0.acquisitions", 1 << 64, "locks[0].acquisitions is not a whole number"),
+        ("locks.0.address", "street", "locks[0].address is not an address"),
+        ("locks.0.name", ["x"], "locks[0].name is not a text"),
+        ("locks.0.wait_stacks.0.stack", KeyError, "locks[0].wait_stacks[0].stack is missing"),
+        ("locks.0.holders", [None], "locks[0].holders is not a whole number"),
+        ("stacks", [], "stacks is not an object"),
+        ("stacks.one", [], "stacks is not by numbers of stacks"),
+        ("stacks.1", [1], "stacks.1[0] is not an object"),
+        ("stacks.1", [{}] * 5000, "stacks.1 is not a list of frames"),
+        ("notes", [1], "notes is not a list of texts"),
+        ("ended", 1, "ended is not true or false"),
+    ],
+)
+def test_each_field_is_checked_and_named(path: str, value: object, words: str) -> None:
+    with pytest.raises(LocktopError) as raised:
+        parse(changed(path, value), "some.json")
+    assert str(raised.value).startswith("some.json is no snapshot of locktop: ")
+    assert words in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"{",
+        b"{}",
+        b'{"format": "locktop.snapshot", "version": NaN}',
+        b'{"a":' * 100_000,
+        b'{"a": ' + b"9" * 10_000 + b"}",
+        b"\xff\xfe{",
+        b"\xdf\xff\xff\xff\xff",
+        b"\xde\x00\x01\x80\x00",
+        b"\xde" + bytes(100),
+    ],
+)
+def test_what_cannot_be_read_is_one_line(data: bytes) -> None:
+    with pytest.raises(LocktopError) as raised:
+        parse(data, "x")
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_damaged_files_are_read_or_refused_but_never_fail(seed: int) -> None:
+    """Bytes of a true one changed or cut off: whatever is left, an answer of ours."""
+    chance = random.Random(seed)
+    whole = document(full())
+    data = bytearray(bytes(msgpack.packb(whole)) if seed % 2 else json.dumps(whole).encode())
+    for _ in range(chance.randint(1, 8)):
+        data[chance.randrange(len(data))] = chance.randrange(256)
+    del data[chance.randrange(len(data) // 2, len(data) * 2) :]
+    try:
+        read = parse(bytes(data), "x")
+    except LocktopError:
+        return
+    profile.SnapshotProfile(read).tree("wait")
+
+
+def test_a_file_is_told_by_what_is_in_it(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.write_text(json.dumps(document(full())))
+    two.write_text("Type,Function Name,Inclusive Samples,Exclusive Samples\nRoot,main,2,1\n")
+    assert not profile.read(str(one)).estimate
+    report = profile.read(str(two))
+    assert report.estimate
+    assert report.tree("samples").value == 2.0

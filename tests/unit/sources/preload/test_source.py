@@ -1,0 +1,609 @@
+"""The preload source over files made by hand: what it reads, and what it refuses."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.shared_file import SharedFile, key, record
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.linux.threads import Tasks
+from locktop.collector.model import Kind, Snapshot, ThreadState
+from locktop.collector.native import ffi, lib
+from locktop.collector.shm.segment import GrowingArray
+from locktop.collector.sources.attach import attach
+
+MUTEX = key(lib.LT_KIND_MUTEX, 0x1000)
+OTHER_MUTEX = key(lib.LT_KIND_MUTEX, 0x2000)
+SECOND = 1_000_000_000
+#: Where every damaged file must end.
+SOUND = (Snapshot, LocktopError)
+
+
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LOCKTOP_DIR", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def second_tid() -> Iterator[int]:
+    """The id of a second living thread of this process."""
+    release, started = threading.Event(), threading.Event()
+    tids: list[int] = []
+
+    def wait() -> None:
+        tids.append(threading.get_native_id())
+        started.set()
+        release.wait()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    started.wait()
+    yield tids[0]
+    release.set()
+    thread.join()
+
+
+def scan(file: SharedFile, directory: Path) -> Snapshot:
+    file.save(directory)
+    source = attach(file.pid)
+    try:
+        return source.scan()
+    finally:
+        source.close()
+
+
+def outcome(directory: Path) -> Snapshot | LocktopError:
+    try:
+        source = attach(os.getpid())
+    except LocktopError as error:
+        return error
+    try:
+        source.scan()
+        return source.scan()
+    except LocktopError as error:
+        return error
+    finally:
+        source.close()
+
+
+def test_figures_of_living_and_ended_threads_add_up(directory: Path) -> None:
+    file = SharedFile()
+    lock = file.add_lock(
+        lib.LT_KIND_MUTEX, 0x1000, retired_acquisitions=5, retired_contended=2,
+        retired_wait_ticks=SECOND, retired_wait_max=SECOND,
+        retired_hold_contended=2, retired_hold_contended_ticks=2 * SECOND,
+        retired_hold_sampled=3, retired_hold_sampled_ticks=3 * SECOND,
+    )  # fmt: skip
+    for tid in (os.getpid(), 7):
+        thread = file.add_thread(tid)
+        counts = {"acquisitions": 10, "contended": 4, "wait_ticks": 2 * SECOND, "wait_max": SECOND,
+                  "hold_contended": 4, "hold_contended_ticks": SECOND, "hold_sampled": 2,
+                  "hold_sampled_ticks": SECOND, "trylock_failed": 1}  # fmt: skip
+        file.give_slots(thread, 4, [{"key": MUTEX, "lock": lock, **counts}])
+    found = scan(file, directory).locks
+    assert [entry.id for entry in found] == [lock]
+    assert (found[0].kind, found[0].address) == (Kind.MUTEX, 0x1000)
+    assert (found[0].acquisitions, found[0].contended, found[0].trylock_failed) == (25, 10, 2)
+    assert found[0].wait_s == pytest.approx(5)
+    assert found[0].wait_max_s == pytest.approx(1)
+    # 2 + 3 s of the ended; of each living one 1 s measured and 1 s / 2 for each of 6 others
+    assert found[0].hold_s == pytest.approx(5 + 2 * (1 + 3))
+    assert found[0].hold_timed == 2 + 3 + 2 * (4 + 2)
+
+
+def test_posts_and_signals_add_up_and_are_no_holds(directory: Path) -> None:
+    file = SharedFile()
+    kinds = {Kind.SEM: lib.LT_KIND_SEM, Kind.COND: lib.LT_KIND_COND}
+    locks = {
+        kind: file.add_lock(number, 0x1000, retired_signals=4, retired_acquisitions=1)
+        for kind, number in kinds.items()
+    }
+    only_posted = file.add_lock(lib.LT_KIND_SEM, 0x2000, retired_signals=7)
+    for tid in (os.getpid(), 7):
+        slots = [
+            {"key": key(kinds[kind], 0x1000), "lock": lock, "signals": 10, "acquisitions": 3}
+            for kind, lock in locks.items()
+        ]
+        file.give_slots(file.add_thread(tid), 4, slots)
+    found = {lock.id: lock for lock in scan(file, directory).locks}
+    assert found.keys() == {*locks.values(), only_posted}
+    assert found[only_posted].signals == 7
+    for kind, lock in locks.items():
+        assert (found[lock].kind, found[lock].signals, found[lock].acquisitions) == (kind, 24, 7)
+        assert (found[lock].hold_s, found[lock].hold_timed) == (0, 0)
+
+
+def test_signals_by_the_second(directory: Path) -> None:
+    file = SharedFile()
+    lock = file.add_lock(lib.LT_KIND_SEM, 0x1000, retired_signals=5)
+    path = file.save(directory)
+    source = attach(file.pid)
+    try:
+        source.scan()
+        assert source.scan().locks[0].rates.signals == 0
+        counts = file.retired(lock).counts
+        counts.signals, counts.acquisitions = counts.signals + 1000, 500
+        path.write_bytes(file.data)
+        after = source.scan().locks[0]
+    finally:
+        source.close()
+    assert after.signals == 1005
+    assert after.rates.signals == pytest.approx(2 * after.rates.acquisitions)
+    assert after.rates.signals > 0
+
+
+def test_a_writer_and_a_reader_of_one_lock_are_scaled_apart(directory: Path) -> None:
+    file = SharedFile()
+    lock = file.add_lock(lib.LT_KIND_RWLOCK, 0x1000)
+    rwlock = key(lib.LT_KIND_RWLOCK, 0x1000)
+    writer, reader = file.add_thread(os.getpid()), file.add_thread(7)
+    file.give_slots(writer, 2, [{"key": rwlock, "lock": lock, "acquisitions": 1,
+                                 "hold_sampled": 1, "hold_sampled_ticks": SECOND}])  # fmt: skip
+    file.give_slots(reader, 2, [{"key": rwlock, "lock": lock, "acquisitions": 1000,
+                                 "hold_contended": 1, "hold_contended_ticks": 1000}])  # fmt: skip
+    assert scan(file, directory).locks[0].hold_s == pytest.approx(1 + 1000 * 1e-6)
+
+
+def test_a_wait_that_goes_on_counts(directory: Path, second_tid: int) -> None:
+    file = SharedFile()
+    lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
+    stack = file.add_stack([0x10, 0x20])
+    waiter, holder = file.add_thread(os.getpid()), file.add_thread(second_tid)
+    since = time.monotonic_ns() - 10 * SECOND
+    file.wait(waiter, lock, MUTEX, since=since, stack=stack, site=0x10)
+    file.hold(holder, lock, MUTEX, lib.LT_HELD_TIMED, since)
+    snapshot = scan(file, directory)
+    threads = {thread.tid: thread for thread in snapshot.threads}
+    wait = threads[os.getpid()].waiting_for
+    assert wait is not None
+    assert (wait.holders, wait.stack, wait.timed) == ((second_tid,), stack, False)
+    assert threads[os.getpid()].state is ThreadState.WAITING
+    assert threads[os.getpid()].wait_s[Kind.MUTEX] == pytest.approx(10, abs=5)
+    assert [held.lock for held in threads[second_tid].holds] == [lock]
+    assert snapshot.locks[0].waiters == (os.getpid(),)
+    assert snapshot.locks[0].holders == (second_tid,)
+    assert snapshot.locks[0].wait_max_s == pytest.approx(snapshot.locks[0].wait_s)
+    assert snapshot.locks[0].hold_s == pytest.approx(10, abs=5)
+    assert [frame.address for frame in snapshot.stacks[stack]] == [0x10, 0x20]
+
+
+def test_waiting_for_work_is_idle_and_no_contention(directory: Path) -> None:
+    file = SharedFile()
+    cond = key(lib.LT_KIND_COND, 0x3000)
+    lock = file.add_lock(lib.LT_KIND_COND, 0x3000)
+    thread = file.add_thread(os.getpid())
+    file.give_slots(thread, 2, [{"key": cond, "lock": lock, "acquisitions": 3, "contended": 3,
+                                 "wait_ticks": SECOND}])  # fmt: skip
+    file.wait(thread, lock, cond, since=time.monotonic_ns())
+    found = scan(file, directory).threads
+    me = next(thread for thread in found if thread.tid == os.getpid())
+    assert me.state is ThreadState.IDLE
+    assert (me.acquisitions, me.contended) == (0, 0)
+
+
+def test_half_a_wait_and_the_list_of_an_old_epoch_are_not_taken(directory: Path) -> None:
+    file = SharedFile()
+    lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
+    thread = file.add_thread(os.getpid(), mode=lib.LT_LEVEL_COUNTING)
+    file.hold(thread, lock, MUTEX)
+    file.wait(thread, lock, MUTEX, since=1)
+    thread.wait.seq = 3
+    snapshot = scan(file, directory)
+    me = next(thread for thread in snapshot.threads if thread.tid == os.getpid())
+    assert me.waiting_for is None
+    assert me.holds == ()
+
+
+@pytest.mark.parametrize("waits_first", [False, True])
+@pytest.mark.parametrize("others", [0, 40])  # more than the block has room for
+def test_a_wait_and_a_held_list_of_two_moments_are_not_mixed(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, waits_first: bool, others: int
+) -> None:
+    """The thread takes or gives back the lock after its block was copied with all others."""
+    file = SharedFile()
+    lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
+    thread = file.add_thread(os.getpid())
+    file.make_room_for_held(thread, others + 1)
+    for n in range(others):
+        address = 0x10000 + 64 * n
+        file.hold(thread, file.add_lock(1, address), key(lib.LT_KIND_MUTEX, address))
+    file.wait(thread, lock, MUTEX, since=1)
+    waits = bytes(file.data)
+    thread.wait.seq, thread.wait.key = 4, 0
+    file.hold(thread, lock, MUTEX)
+    holds = bytes(file.data)
+    if not waits_first:
+        thread.wait.seq = 0
+        holds = bytes(file.data)
+    before, after = (waits, holds) if waits_first else (holds, waits)
+    file.data[:] = before
+    path = file.save(directory)
+    copy = GrowingArray.copy
+
+    def copied(array: GrowingArray) -> memoryview:
+        found = copy(array)
+        path.write_bytes(after)
+        return found
+
+    monkeypatch.setattr(GrowingArray, "copy", copied)
+    source = attach(file.pid)
+    me = next(thread for thread in source.scan().threads if thread.tid == os.getpid())
+    source.close()
+    held = [entry.lock for entry in me.holds]
+    assert (me.waiting_for is None, lock in held) == (waits_first, waits_first)
+    assert len(held) == others + waits_first
+
+
+@pytest.mark.parametrize(
+    ("kind", "flags", "count"),
+    [
+        (lib.LT_KIND_MUTEX, (0, 0), 1),
+        (lib.LT_KIND_RWLOCK, (lib.LT_HELD_SHARED, lib.LT_HELD_SHARED), 2),
+        (lib.LT_KIND_RWLOCK, (lib.LT_HELD_SHARED, 0), 1),
+        (lib.LT_KIND_RWLOCK, (0, lib.LT_HELD_SHARED), 1),
+    ],
+)
+def test_a_lock_that_changed_hands_meanwhile_has_one_owner(
+    directory: Path, second_tid: int, kind: int, flags: tuple[int, int], count: int
+) -> None:
+    file = SharedFile()
+    lock = file.add_lock(kind, 0x1000)
+    both = (os.getpid(), second_tid)
+    for tid, held in zip(both, flags, strict=True):
+        file.hold(file.add_thread(tid), lock, key(kind, 0x1000), held)
+    assert scan(file, directory).locks[0].holders == both[-count:]
+
+
+def test_the_owner_seen_by_all_who_wait_long_has_what_nobody_lists(
+    directory: Path, second_tid: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = {"one": (second_tid,), "several": (second_tid, os.getpid())}
+    for seen, duration_s, asleep, expected in (
+        ("one", 10, True, (second_tid,)),
+        ("one", 10, False, ()),  # who was woken for it has yet to run
+        ("one", 0, True, ()),  # it changes hands
+        ("several", 10, True, ()),
+    ):
+        monkeypatch.setattr(Tasks, "are_asleep", lambda *_, asleep=asleep: asleep)
+        file = SharedFile()
+        lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
+        since = time.monotonic_ns() - duration_s * SECOND + (0 if duration_s else 3600 * SECOND)
+        for tid, holder in zip((os.getpid(), second_tid), others[seen], strict=False):
+            file.wait(file.add_thread(tid), lock, MUTEX, since=since, holder=holder)
+        snapshot = scan(file, directory)
+        me = next(thread for thread in snapshot.threads if thread.tid == os.getpid())
+        assert me.waiting_for is not None
+        assert me.waiting_for.holders == expected
+        assert snapshot.locks[0].holders == expected
+
+
+def test_a_newer_block_wins_its_tid(directory: Path) -> None:
+    file = SharedFile()
+    lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
+    old, _new = file.add_thread(os.getpid(), birth=1), file.add_thread(os.getpid(), birth=2)
+    file.hold(old, lock, MUTEX)
+    me = [thread for thread in scan(file, directory).threads if thread.tid == os.getpid()]
+    assert [thread.holds for thread in me] == [()]
+
+
+def test_a_thread_that_is_gone_keeps_its_row(directory: Path) -> None:
+    file = SharedFile()
+    file.add_thread(4_000_000, name=b"gone\0".ljust(16, b"\0"))
+    gone = next(thread for thread in scan(file, directory).threads if thread.tid == 4_000_000)
+    assert (gone.alive, gone.name) == (False, "gone")
+
+
+def test_where_waits_came_from_includes_the_ended_and_the_unrecorded(directory: Path) -> None:
+    file = SharedFile()
+    lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000, retired_contended=1, retired_acquisitions=1)
+    here, there = file.add_stack([1]), file.add_stack([2])
+    file.add_retired_site(lock, here, 1, SECOND)
+    thread = file.add_thread(os.getpid())
+    file.give_sites(
+        thread, 4, [{"lock": lock, "stack": here, "count": 2, "wait_ticks": 2 * SECOND}]
+    )
+    file.hold(thread, lock, MUTEX, lib.LT_HELD_TIMED | lib.LT_HELD_CONTENDED)
+    thread.held_inline[0].stack, thread.held_inline[0].wait_ticks = there, SECOND
+    stacks = scan(file, directory).locks[0].wait_stacks
+    assert [(s.stack, s.count, round(s.wait_s)) for s in stacks] == [(here, 3, 3), (there, 1, 1)]
+
+
+def test_the_longest_wait_is_no_shorter_than_the_mean(directory: Path) -> None:
+    file = SharedFile()
+    lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
+    thread, stack = file.add_thread(os.getpid()), file.add_stack([1])
+    file.give_slots(thread, 2, [{"key": MUTEX, "lock": lock, "acquisitions": 2, "contended": 2,
+                                 "wait_ticks": 4 * SECOND, "wait_max": SECOND}])  # fmt: skip
+    waits = {"lock": lock, "stack": stack, "count": 2, "wait_ticks": 4 * SECOND}
+    file.give_sites(thread, 2, [waits])
+    found = scan(file, directory).locks[0]
+    assert found.wait_max_s == pytest.approx(found.wait_s / found.contended)
+
+
+def test_records_written_before_the_first_look_are_read(directory: Path) -> None:
+    file = SharedFile()
+    lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
+    thread = file.add_thread(os.getpid())
+    written = [record(tid=os.getpid(), lock=lock, start=n, wait=1) for n in range(20)]
+    file.give_ring(thread, 8, written)
+    snapshot = scan(file, directory)
+    # Of 8 slots the oldest may just be written again, so 7 can be trusted.
+    assert len(snapshot.events) == 7
+    assert snapshot.lost_events == 13
+    assert [event.lock for event in snapshot.events] == [lock] * 7
+
+
+def test_more_locks_than_one_chunk_holds(directory: Path) -> None:
+    file = SharedFile()
+    thread = file.add_thread(os.getpid())
+    ids = [file.add_lock(lib.LT_KIND_MUTEX, 0x1000 + 64 * n) for n in range(100)]
+    file.give_slots(
+        thread,
+        128,
+        [
+            {"key": key(lib.LT_KIND_MUTEX, 0x1000 + 64 * n), "lock": id_, "acquisitions": n + 1}
+            for n, id_ in enumerate(ids)
+        ],
+    )
+    found = {lock.id: lock.acquisitions for lock in scan(file, directory).locks}
+    assert found == {id_: n + 1 for n, id_ in enumerate(ids)}
+
+
+def test_a_table_may_be_as_large_as_what_the_file_takes(directory: Path) -> None:
+    file = SharedFile()
+    lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000, retired_acquisitions=3)
+    thread, stack = file.add_thread(os.getpid()), file.add_stack([1])
+    file.header.limit = hole = 1 << 36
+    thread.sites, thread.site_capacity = len(file.data), 1 << 21
+    path = file.save(directory)
+    os.truncate(path, hole)  # all zero but for the last entry
+    last = ffi.new("struct lt_site *", [lock, stack, 3, SECOND, SECOND])
+    with path.open("r+b") as written:
+        written.seek(len(file.data) + (thread.site_capacity - 1) * ffi.sizeof("struct lt_site"))
+        written.write(bytes(ffi.buffer(last)))
+    source = attach(file.pid)
+    assert [(s.stack, s.count) for s in source.scan().locks[0].wait_stacks] == [(stack, 3)]
+    source.close()
+
+
+@pytest.mark.parametrize("what", ["sites", "slots", "threads", "locks"])
+def test_what_the_file_cannot_hold_is_refused(directory: Path, what: str) -> None:
+    """A file is nearly all hole: its size alone says nothing of what is in it."""
+    file = SharedFile()
+    thread = file.add_thread(os.getpid())
+    file.header.limit = hole = 1 << 36
+    if what in ("threads", "locks"):
+        getattr(file.header, what).count = 1 << 24
+        getattr(file.header, what).chunk[1:24] = [len(file.data)] * 23
+    else:
+        setattr(thread, what, len(file.data))
+        setattr(thread, f"{what.removesuffix('s')}_capacity", 1 << 28)
+    path = file.save(directory)
+    os.truncate(path, hole)
+    found = outcome(directory)
+    assert isinstance(found, LocktopError)
+    assert "damaged" in str(found)
+
+
+def ring(file: SharedFile, tids: tuple[int, int], **wait: int) -> None:
+    """Two threads that each wait for the mutex that the other one holds."""
+    locks = [file.add_lock(lib.LT_KIND_MUTEX, address) for address in (0x1000, 0x2000)]
+    keys = [MUTEX, OTHER_MUTEX]
+    for n, tid in enumerate(tids):
+        thread = file.add_thread(tid)
+        file.hold(thread, locks[n], keys[n])
+        file.wait(thread, locks[1 - n], keys[1 - n], since=time.monotonic_ns(), **wait)
+
+
+def test_a_deadlock_is_certain_in_one_look(directory: Path, second_tid: int) -> None:
+    file = SharedFile()
+    ring(file, (os.getpid(), second_tid))
+    deadlocks = scan(file, directory).deadlocks
+    assert [found.certain for found in deadlocks] == [True]
+    assert {edge.tid for edge in deadlocks[0].cycle} == {os.getpid(), second_tid}
+
+
+def test_no_deadlock_of_waits_that_give_up(directory: Path, second_tid: int) -> None:
+    file = SharedFile()
+    ring(file, (os.getpid(), second_tid), flags=lib.LT_WAIT_TIMED)
+    assert scan(file, directory).deadlocks == ()
+
+
+def test_no_deadlock_with_a_dead_thread(directory: Path) -> None:
+    file = SharedFile()
+    ring(file, (os.getpid(), 4_000_000))
+    assert scan(file, directory).deadlocks == ()
+
+
+def test_no_deadlock_of_a_recursive_mutex(directory: Path) -> None:
+    for recursive in (True, False):
+        file = SharedFile()
+        lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000, type=int(recursive))
+        thread = file.add_thread(os.getpid())
+        file.hold(thread, lock, MUTEX)
+        file.wait(thread, lock, MUTEX, since=1, holder=os.getpid())
+        assert len(scan(file, directory).deadlocks) == (0 if recursive else 1)
+
+
+def test_no_deadlock_over_a_lock_that_others_release(directory: Path, second_tid: int) -> None:
+    file = SharedFile()
+    ring(file, (os.getpid(), second_tid))
+    file.lock(1).foreign_releases = 1
+    assert scan(file, directory).deadlocks == ()
+
+
+@pytest.mark.parametrize(("seen", "found"), [(True, 1), (False, 0)])
+def test_who_holds_a_lock_that_found_no_room_the_waiters_tell(
+    directory: Path, second_tid: int, seen: bool, found: int
+) -> None:
+    """It was taken before it had an entry. That another thread gave it back would not be noted, so
+    the list of who took it is not enough."""
+    file = SharedFile()
+    tids, keys = (os.getpid(), second_tid), (MUTEX, OTHER_MUTEX)
+    locks = [file.add_lock(lib.LT_KIND_MUTEX, address) for address in (0x1000, 0x2000)]
+    for n in (0, 1):
+        thread = file.add_thread(tids[n])
+        file.hold(thread, 0, keys[n])
+        saw = tids[1 - n] if seen else 0
+        file.wait(thread, locks[1 - n], keys[1 - n], since=time.monotonic_ns(), holder=saw)
+    snapshot = scan(file, directory)
+    assert len(snapshot.deadlocks) == found
+    held = {thread.tid: [hold.lock for hold in thread.holds] for thread in snapshot.threads}
+    for n in (0, 1):  # by tid: the second thread's may be the lower one
+        assert held[tids[n]] == [locks[n] if seen else 0]
+
+
+def test_of_a_lock_without_a_place_no_holder_is_told(directory: Path, second_tid: int) -> None:
+    """Who holds one of the others need not hold the one that is waited for."""
+    file = SharedFile()
+    file.wait(file.add_thread(os.getpid()), 0, MUTEX, since=time.monotonic_ns())
+    file.hold(file.add_thread(second_tid), 0, OTHER_MUTEX)
+    threads = {thread.tid: thread for thread in scan(file, directory).threads}
+    wait = threads[os.getpid()].waiting_for
+    assert wait is not None
+    assert wait.holders == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "type_", "certain"),
+    [
+        (lib.LT_KIND_MUTEX, 0, False),
+        (lib.LT_KIND_RWLOCK, 16, False),
+        (lib.LT_KIND_SEM, 0, True),
+        (lib.LT_KIND_MUTEX, 16, True),  # robust: it was taken over from a dead thread
+    ],
+)
+def test_no_deadlock_is_certain_where_locks_are_handed_over(
+    directory: Path, second_tid: int, kind: int, type_: int, certain: bool
+) -> None:
+    file = SharedFile()
+    ring(file, (os.getpid(), second_tid))
+    file.add_lock(kind, 0x3000, type=type_, foreign_releases=1)
+    (found,) = scan(file, directory).deadlocks
+    assert (found.certain, bool(found.doubt)) == (certain, not certain)
+
+
+def test_a_file_put_in_its_place_is_followed(directory: Path) -> None:
+    """As exec() does: the same process, a new file under the same name."""
+    first, second = SharedFile(), SharedFile()
+    for file, uses in ((first, 1), (second, 2)):
+        lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
+        entry = {"key": MUTEX, "lock": lock, "acquisitions": uses}
+        file.give_slots(file.add_thread(os.getpid()), 2, [entry])
+    path = first.save(directory)
+    source = attach(first.pid)
+    assert source.scan().locks[0].acquisitions == 1
+    path.unlink()
+    second.save(directory)
+    assert source.scan().locks[0].acquisitions == 2
+    source.close()
+
+
+def test_a_file_cut_off_while_attached_is_an_error(directory: Path) -> None:
+    path = SharedFile().save(directory)
+    source = attach(os.getpid())
+    source.scan()
+    os.truncate(path, 10_000)
+    with pytest.raises(LocktopError, match="truncated"):
+        source.scan()
+    source.close()
+
+
+@pytest.mark.parametrize("size", [0, 7, 100, 4096, 8191, 8192, 100_000])
+def test_a_truncated_file_is_refused(directory: Path, size: int) -> None:
+    path = SharedFile().save(directory)
+    os.truncate(path, size)
+    with pytest.raises(LocktopError, match="truncated"):
+        attach(os.getpid())
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("version", 99, "another version"),
+        ("byte_order", 0x04030201, "another kind of machine"),
+        ("word_bits", 32, "another kind of machine"),
+        ("header_size", 8, "damaged"),
+        ("pid", 1, "another process"),
+        ("start_time", 1, "another process"),
+    ],
+)
+def test_a_foreign_header_is_refused(directory: Path, field: str, value: int, message: str) -> None:
+    file = SharedFile()
+    setattr(file.header, field, value)
+    file.save(directory)
+    with pytest.raises(LocktopError, match=message):
+        attach(os.getpid())
+
+
+def test_what_is_no_file_of_ours_is_refused(directory: Path) -> None:
+    file = SharedFile()
+    path = directory / file.name
+    path.write_bytes(b"something else".ljust(1 << 16, b"."))
+    with pytest.raises(LocktopError, match="not a file of locktop's"):
+        attach(file.pid)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(LocktopError, match="not a regular file"):
+        attach(file.pid)
+    path.unlink()
+    path.symlink_to("/etc/passwd")
+    with pytest.raises(LocktopError, match="symbolic link"):
+        attach(file.pid)
+
+
+def rich_file() -> SharedFile:
+    """A file in which every structure occurs."""
+    file = SharedFile()
+    stack = file.add_stack([0x10, 0x20, 0x30])
+    locks = [file.add_lock(lib.LT_KIND_MUTEX, 0x1000 + n) for n in range(6)]
+    file.add_retired_site(locks[0], stack, 1, 5)
+    for tid in (os.getpid(), 7, 8):
+        thread = file.add_thread(tid)
+        entry = {"key": MUTEX, "lock": locks[0], "acquisitions": 9, "contended": 1}
+        file.give_slots(thread, 8, [entry])
+        file.give_sites(thread, 8, [{"lock": locks[0], "stack": stack, "count": 1}])
+        file.give_ring(thread, 8, [record(tid=tid, lock=locks[0], stack=stack)] * 5)
+        file.hold(thread, locks[1], OTHER_MUTEX, lib.LT_HELD_TIMED | lib.LT_HELD_CONTENDED, 5)
+        file.wait(thread, locks[0], MUTEX, since=5, stack=stack)
+    return file
+
+
+def test_damaged_files_give_a_picture_or_an_error_line(directory: Path) -> None:
+    chance = random.Random(20261121)
+    whole = rich_file()
+    path = whole.save(directory)
+    used = int(whole.header.used)
+    outcomes = []
+    for _ in range(300):
+        data = bytearray(whole.data)
+        for _ in range(chance.choice((1, 4, 64))):
+            at = chance.randrange(used)
+            # Big numbers, small numbers and noise: sizes, counts and offsets are what hurts.
+            value = chance.choice((b"\xff" * 8, b"\0" * 8, b"\x01\0\0\0", chance.randbytes(8)))
+            data[at : at + len(value)] = value
+        path.write_bytes(data[: chance.choice((len(data), len(data), used, used // 2))])
+        outcomes.append(outcome(directory))
+    assert all(isinstance(found, SOUND) for found in outcomes)
+    assert {type(found) for found in outcomes} == {Snapshot, LocktopError}
+
+
+def test_each_number_of_the_structures_forged(directory: Path) -> None:
+    """Every 4-byte word of the header and of one thread's block, as the largest number."""
+    whole = rich_file()
+    path = whole.save(directory)
+    block = int(whole.header.threads.chunk[0])
+    starts = [*range(0, whole.header.header_size, 4), *range(block, block + 330, 4)]
+    for at in starts:
+        data = bytearray(whole.data)
+        data[at : at + 4] = b"\xff\xff\xff\xff"
+        path.write_bytes(data)
+        assert isinstance(outcome(directory), SOUND), at

@@ -1,0 +1,87 @@
+"""The worker: looks again and again, and never raises in its thread."""
+
+from __future__ import annotations
+
+import queue
+
+import pytest
+from msgspec.structs import replace
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.model import Process, Snapshot
+from locktop.collector.sources.poller import Poller
+
+NOTHING = Snapshot(
+    taken_at="", host="", source="preload", duration_s=0.0, interval_s=0.0,
+    process=Process(1, "x", (), "", ""), threads=(), locks=(),
+)  # fmt: skip
+PATIENCE_S = 60
+
+
+class Looks:
+    """A source that gives what it was told to, then the last again."""
+
+    def __init__(self, *outcomes: Snapshot | Exception) -> None:
+        self._outcomes = list(outcomes)
+
+    def scan(self, resolve: bool = False) -> Snapshot:
+        found = self._outcomes.pop(0) if len(self._outcomes) > 1 else self._outcomes[0]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def close(self) -> None:
+        pass
+
+
+def test_it_looks_until_it_is_stopped() -> None:
+    published: queue.Queue[Snapshot] = queue.Queue()
+    worker = Poller(Looks(NOTHING), 0.02, published.put)
+    worker.start()
+    for _ in range(3):
+        assert published.get(timeout=PATIENCE_S) is NOTHING
+    worker.stop()
+    while not published.empty():
+        published.get()
+    assert published.empty()
+
+
+def test_a_shorter_interval_takes_effect_at_once() -> None:
+    published: queue.Queue[Snapshot] = queue.Queue()
+    worker = Poller(Looks(NOTHING), 3600, published.put)
+    worker.start()
+    published.get(timeout=PATIENCE_S)
+    worker.interval_s = 0.02
+    published.get(timeout=PATIENCE_S)
+    worker.stop()
+
+
+@pytest.mark.parametrize("error", [LocktopError("cut off"), RuntimeError("cut off")])
+def test_an_error_ends_with_a_picture_that_says_so(error: Exception) -> None:
+    published: queue.Queue[Snapshot] = queue.Queue()
+    before = replace(NOTHING, notes=("first",))
+    worker = Poller(Looks(before, error), 0.02, published.put)
+    worker.start()
+    assert published.get(timeout=PATIENCE_S) is before
+    last = published.get(timeout=PATIENCE_S)
+    assert last.ended
+    assert last.notes[0] == "first"
+    assert "cut off" in last.notes[1]
+    worker.stop()
+
+
+def test_an_error_at_the_first_look_is_told_too() -> None:
+    published: queue.Queue[Snapshot] = queue.Queue()
+    worker = Poller(Looks(LocktopError("no way")), 0.02, published.put)
+    worker.start()
+    assert published.get(timeout=PATIENCE_S).notes == ("no way",)
+    worker.stop()
+
+
+def test_after_the_end_nothing_more_is_published() -> None:
+    published: queue.Queue[Snapshot] = queue.Queue()
+    worker = Poller(Looks(replace(NOTHING, ended=True)), 0.02, published.put)
+    worker.start()
+    assert published.get(timeout=PATIENCE_S).ended
+    worker.stop()
+    assert published.empty()

@@ -1,0 +1,329 @@
+"""Python functions in native stacks: how the two are merged, and when they belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import pytest
+from msgspec.structs import replace
+from unit.builders import scenarios as pictures
+
+from locktop.collector.export.snapshot_writer import document
+from locktop.collector.model import (
+    Deadlock,
+    DeadlockEdge,
+    Frame,
+    Kind,
+    Process,
+    Snapshot,
+    Thread,
+    ThreadState,
+    Wait,
+)
+from locktop.collector.sources.preload.stack_table import CUT
+from locktop.collector.sources.probes.python_stacks import FIRST_ID, PythonStacks
+from locktop.collector.symbols.python.frame_reader import PythonFrame, PythonReader, Runs
+from locktop.collector.symbols.python.merge_stacks import merged, runs_python
+
+EVALUATION = "_PyEval_EvalFrameDefault"
+WAIT = ["PyThread_acquire_lock_timed", "acquire_timed", "lock_PyThread_acquire_lock"]
+CALL = ["method_vectorcall", "PyObject_Vectorcall"]
+
+
+def native(*names: str) -> tuple[Frame, ...]:
+    """A stack of the interpreter's functions, or "module:function"."""
+    found = []
+    for number, name in enumerate(names):
+        module, _, function = name.rpartition(":")
+        found.append(Frame(number, function, None, None, module or "libpython3.so", number))
+    return tuple(found)
+
+
+def runs(*names: str) -> Runs:
+    """One run for each word, its functions divided by commas."""
+    return tuple(
+        tuple(PythonFrame(function, "app.py", 1) for function in run.split(",")) for run in names
+    )
+
+
+def functions(frames: tuple[Frame, ...] | None) -> list[str] | None:
+    return None if frames is None else [frame.function for frame in frames]
+
+
+def test_each_evaluation_is_what_it_executes() -> None:
+    stack = native(*WAIT, EVALUATION, *CALL, "list_sort", EVALUATION, "libc.so.6:start_thread")
+    found = merged(stack, runs("wait,get", "work,run"))
+    assert functions(found) == ["wait", "get", "list_sort", "work", "run", "start_thread"]
+    assert found is not None
+    assert [frame.module for frame in found[:3]] == ["python", "python", "libpython3.so"]
+    assert (found[0].file, found[0].line, found[0].address) == ("app.py", 1, 3)
+
+
+def test_what_else_is_waited_for_inside_stays() -> None:
+    stack = native("take_gil", "PyEval_RestoreThread", EVALUATION, "pymain_main", "python3:main")
+    assert functions(merged(stack, runs("loop"))) == ["take_gil", "loop", "main"]
+
+
+def test_modules_that_are_not_the_interpreter_stay_whole() -> None:
+    stack = native("libc.so.6:poll", "_ssl.so:", "_ssl.so:_PySSL_read", *CALL, EVALUATION)
+    assert functions(merged(stack, runs("read"))) == ["poll", "", "_PySSL_read", "read"]
+
+
+def test_an_interpreter_without_its_own_symbols() -> None:
+    stack = native("PyThread_acquire_lock_timed", "", "", EVALUATION, "", EVALUATION, "")
+    assert functions(merged(stack, runs("inner", "outer"))) == ["inner", "outer"]
+
+
+def test_what_is_inlined_into_the_evaluation_goes_with_it() -> None:
+    list_append, evaluation = native("list_append", EVALUATION)
+    inlined = replace(list_append, address=evaluation.address, inlined=True)
+    sort, outer = native("list_sort", EVALUATION)
+    stack = (inlined, evaluation, replace(sort, inlined=True), outer)
+    assert functions(merged(stack, runs("a", "b"))) == ["a", "list_sort", "b"]
+
+
+def test_a_part_that_the_compiler_set_apart_is_the_same_function() -> None:
+    assert functions(merged(native(EVALUATION + ".cold"), runs("a"))) == ["a"]
+
+
+@pytest.mark.parametrize("read", [(), ("a",), ("a", "b", "c")])
+def test_two_that_do_not_belong_together_are_not_merged(read: tuple[str, ...]) -> None:
+    assert merged(native(EVALUATION, EVALUATION), runs(*read)) is None
+    assert merged(native("libc.so.6:main"), runs(*read)) is None
+
+
+def test_a_stack_that_was_cut_off_goes_on_in_python() -> None:
+    stack = native(EVALUATION, "libc.so.6:qsort", EVALUATION)
+    found = merged(stack, runs("a", "b,c", "d", "e"), whole=False)
+    assert functions(found) == ["a", "qsort", "b", "c", "d", "e"]
+    assert merged(stack, runs("a"), whole=False) is None
+
+
+def test_only_evaluation_is_python() -> None:
+    assert runs_python(native("x", EVALUATION))
+    assert not runs_python(native("_PyEval_EvalFrameDefaults", "PyEval_EvalCode", ""))
+
+
+# ---- when they belong together ----
+
+TID, STACK, CUT_STACK = 7, 5, 6
+
+
+class Stacks:
+    """Native stacks of the library's."""
+
+    def of(self, stack: int) -> tuple[Frame, ...]:
+        if stack == CUT_STACK:
+            return (*native(*WAIT, EVALUATION), CUT)
+        return native(*WAIT, EVALUATION, "libc.so.6:start_thread") if stack == STACK else ()
+
+
+class Reader:
+    """Answers when the test says so."""
+
+    def __init__(self) -> None:
+        self.asking, self.gave_up, self.took_s, self.note = False, False, 0.0, ""
+        self.asked = 0
+        self.ready: Mapping[int, Runs] | None = None
+
+    def ask(self) -> None:
+        self.asking, self.asked = True, self.asked + 1
+
+    def answer(self, timeout_s: float = 0.0) -> Any:
+        if not self.asking:
+            return None
+        answer, self.ready = self.ready, None
+        self.asking = answer is None
+        return answer
+
+
+def snapshot(stack: int = STACK, lock: str = "g_lock") -> Snapshot:
+    """A look that shows a thread in a wait, and in a deadlock with itself."""
+    wait = Wait(1, Kind.SEM, 1.0, (), stack, 0, 1)
+    thread = Thread(TID, "t", True, ThreadState.IDLE, wait, (), {}, 0.0, 0, 0)
+    return Snapshot(
+        taken_at="", host="", source="preload", duration_s=1.0, interval_s=1.0,
+        process=Process(1, "", (), "", ""), threads=(thread,),
+        locks=(pictures.lock(1, lock, Kind.SEM),),
+        deadlocks=(Deadlock(True, 1.0, (DeadlockEdge(TID, 1, TID, stack, 0),)),),
+        stacks={stack: Stacks().of(stack)},
+    )  # fmt: skip
+
+
+class Looks:
+    """Looks at the process, one after the other."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("locktop.collector.sources.probes.python_stacks._PAUSE_S", 0.0)
+        self.reader = Reader()
+        self.stacks = PythonStacks(cast(PythonReader, self.reader), Stacks().of)
+        self.last = snapshot()
+
+    def scan(self, seq: int | None, stack: int = STACK) -> list[str]:
+        """Return the functions of the thread's stack."""
+        waits = {} if seq is None else {TID: (1, seq)}
+        self.stacks.begin(lambda: waits)
+        self.last = self.stacks.shown(snapshot(stack), waits)
+        (thread,) = self.last.threads
+        assert thread.waiting_for is not None
+        assert self.last.deadlocks[0].cycle[0].stack == thread.waiting_for.stack
+        frames = self.last.stacks[thread.waiting_for.stack]
+        assert frames == self.stacks.of(thread.waiting_for.stack)
+        return [frame.function for frame in frames]
+
+
+@pytest.fixture
+def scans(monkeypatch: pytest.MonkeyPatch) -> Looks:
+    return Looks(monkeypatch)
+
+
+NATIVE = [*WAIT, EVALUATION, "start_thread"]
+PYTHON = ["get", "start_thread"]
+ANSWER = {TID: runs("get")}
+
+
+def test_a_wait_is_read_once_it_lasts_and_then_known(scans: Looks) -> None:
+    assert scans.scan(1) == NATIVE
+    assert scans.reader.asked == 0, "it might be over at once"
+    assert scans.scan(1) == NATIVE
+    assert scans.reader.asked == 1
+    scans.reader.ready = ANSWER
+    for _ in range(3):
+        assert scans.scan(1) == PYTHON
+        (stack,) = set(scans.last.stacks) - {STACK}
+        assert stack == FIRST_ID
+    assert scans.reader.asked == 1
+    assert document(scans.last)["stacks"][str(FIRST_ID)][0]["module"] == "python"
+
+
+def test_another_wait_has_other_functions(scans: Looks) -> None:
+    scans.scan(1)
+    scans.scan(1)
+    scans.reader.ready = ANSWER
+    assert scans.scan(2) == NATIVE, "the answer may be of either"
+    assert scans.scan(1) == NATIVE
+    assert scans.scan(2) == NATIVE
+    assert scans.scan(2) == NATIVE
+    assert scans.reader.asked == 2
+    scans.reader.ready = {TID: runs("put")}
+    assert scans.scan(2) == ["put", "start_thread"]
+    assert scans.scan(None) == NATIVE
+
+
+def test_an_answer_that_comes_while_waits_are_read_is_too_new(scans: Looks) -> None:
+    scans.scan(1)
+    scans.scan(1)
+    scans.stacks.begin(dict)
+    scans.reader.ready = ANSWER
+    shown = scans.stacks.shown(snapshot(), {TID: (1, 1)})
+    assert set(shown.stacks) == {STACK}
+    assert scans.scan(1) == PYTHON, "the next look may use it"
+
+
+def test_of_a_lock_without_a_name_brief_waits_are_read_at_once(scans: Looks) -> None:
+    nameless = "sem 0x55d000001040"
+
+    def scan(seq: int, before: int) -> bool:
+        """Whether the wait is known in a look before which there was another one."""
+        scans.stacks.begin(lambda: {TID: (1, before)})
+        scans.last = scans.stacks.shown(snapshot(lock=nameless), {TID: (1, seq)})
+        return FIRST_ID in scans.last.stacks
+
+    assert not scan(1, 1)
+    assert (scans.reader.asked, scans.stacks.asks_for_another_scan) == (0, True)
+    scans.reader.ready = ANSWER
+    assert not scan(3, 2), "it was over before it was read"
+    assert not scans.stacks.learned
+    scans.reader.ready = ANSWER
+    assert scan(4, 4)
+    assert (scans.reader.asked, scans.stacks.learned) == (2, True)
+    for seq in range(5, 40):
+        scans.reader.ready = {}
+        assert not scan(seq, seq)
+    assert scans.reader.asked == 16, "not for ever"
+    assert not scans.stacks.asks_for_another_scan
+
+
+def test_of_one_with_a_name_they_are_not(scans: Looks) -> None:
+    for seq in range(5):
+        scans.scan(seq)
+    assert scans.reader.asked == 0
+
+
+def test_what_fits_nowhere_is_not_asked_for_again(scans: Looks) -> None:
+    scans.scan(1)
+    scans.scan(1)
+    scans.reader.ready = {TID: runs("a", "b")}
+    for _ in range(3):
+        assert scans.scan(1) == NATIVE
+    assert scans.reader.asked == 1
+
+
+def test_a_stack_that_was_cut_says_so_all_the_same(scans: Looks) -> None:
+    scans.scan(1, CUT_STACK)
+    scans.scan(1, CUT_STACK)
+    scans.reader.ready = {TID: runs("a", "b")}
+    assert scans.scan(1, CUT_STACK) == ["a", "b", CUT.function]
+
+
+def test_a_thread_that_was_missed_is_asked_for_again(scans: Looks) -> None:
+    scans.scan(1)
+    for _ in range(20):
+        scans.scan(1)
+        scans.reader.ready = {}
+    assert scans.reader.asked == 8, "not for ever"
+    scans.scan(2)
+    for answer in {}, ANSWER:
+        scans.scan(2)
+        scans.reader.ready = answer
+    assert scans.scan(2) == PYTHON
+
+
+def test_where_nothing_is_python_nothing_is_asked(scans: Looks) -> None:
+    for _ in range(3):
+        scans.scan(1, stack=CUT_STACK + 1)
+    assert scans.reader.asked == 0
+
+
+def test_one_look_alone_waits_for_the_answer(scans: Looks) -> None:
+    scans.reader.ready = None
+    stacks, waits = scans.stacks, {TID: (1, 1)}
+
+    def answer(timeout_s: float = 0.0) -> Any:
+        return ANSWER if scans.reader.asking else None
+
+    scans.reader.answer = answer  # type: ignore[method-assign]
+    assert FIRST_ID in stacks.resolved(snapshot(), waits, lambda: waits).stacks
+    other: dict[int, tuple[int, int]] = {TID: (1, 2)}
+    assert FIRST_ID + 1 not in stacks.resolved(snapshot(), other, lambda: waits).stacks
+
+
+def test_an_answer_to_an_older_question_is_of_the_waits_of_then(scans: Looks) -> None:
+    scans.scan(1)
+    scans.scan(1)
+    waits = {TID: (1, 2)}
+    scans.reader.answer = lambda timeout_s=0.0: None  # type: ignore[method-assign, assignment]
+    assert set(scans.stacks.resolved(snapshot(), waits, lambda: waits).stacks) == {STACK}
+    scans.reader.answer = lambda timeout_s=0.0: ANSWER  # type: ignore[method-assign, assignment]
+    assert set(scans.stacks.resolved(snapshot(), waits, lambda: waits).stacks) == {STACK}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"", b"no JSON", b"[1]", b"{}", b'{"threads": 5}', b'{"threads": {"x": []}}',
+        b'{"threads": {"1": [["f"]]}}', b'{"threads": {"1": [[[1, 2, 3]]]}}', b"[" * 100_000,
+        b'{"threads": {"1": [[["f", "a.py", "x"]]]}}', b'{"failed": ["?"]}',
+    ],
+)  # fmt: skip
+def test_an_answer_that_makes_no_sense_is_none(line: bytes) -> None:
+    reader = PythonReader(1)
+    assert reader._taken(line) is None
+    assert not reader.asking
+
+
+def test_names_in_an_answer_are_a_strangers() -> None:
+    line = b'{"threads": {"7": [[["\\u001b[31m", "/x/\\u202ea.py", 3]], [["<module>", "", 0]]]}}'
+    inner, outer = PythonFrame("?[31m", "?a.py", 3), PythonFrame("<module>", "", None)
+    assert PythonReader(1)._taken(line) == {7: ((inner,), (outer,))}

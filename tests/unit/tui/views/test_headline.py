@@ -1,0 +1,107 @@
+"""The line that says what is wrong."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from unit.builders import scenarios as pictures
+
+from locktop.collector.model import ActivityState, Kind, ThreadActivity, ThreadState, Wait
+from locktop.tui.views.headline import headline
+from locktop.tui.views.snapshot_index import SnapshotIndex
+from locktop.tui.views.styled_line import line_text
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
+def test_headline_says_less_where_there_is_less_room(width: int) -> None:
+    text = line_text(headline(SnapshotIndex(pictures.normal()), width))
+    assert "g_table_lock" in text
+    assert "journal" in text
+    if width >= 80:
+        assert len(text) <= width
+        assert "210" in text
+
+
+@pytest.mark.parametrize("width", [60, 200])
+def test_headline_of_waits_that_were_met_for_the_first_time(width: int) -> None:
+    """From outside nothing is known of how long these last already."""
+    calm = pictures.normal()
+    waiting = [t for t in calm.threads if t.waiting_for and t.state is ThreadState.WAITING]
+    begun = {
+        t.tid: replace(t, waiting_for=replace(t.waiting_for, duration_s=0.0))
+        for t in waiting
+        if t.waiting_for
+    }
+    many = replace(calm, threads=tuple(begun.get(t.tid, t) for t in calm.threads))
+    one = replace(calm, threads=(*list(begun.values())[:1],))
+    for snapshot in (many, one):
+        text = line_text(headline(SnapshotIndex(snapshot), width))
+        assert ", just begun" in text
+        assert " 0" not in text
+
+
+def test_headline_says_what_was_waited_for_lately_in_the_room_there_is() -> None:
+    calm = pictures.normal()
+    quiet = SnapshotIndex(replace(calm, threads=()))
+    wide, narrow = (line_text(headline(quiet, width)) for width in (120, 80))
+    assert wide.endswith("Most waited for lately: g_cache_lock, 1.88s a second")
+    assert narrow == " No thread waits now; lately most for g_cache_lock, 1.88s a second"
+
+
+def test_headline_of_a_process_that_has_ended_speaks_of_its_end() -> None:
+    over = pictures.ended()
+    assert "g_table_lock" in line_text(headline(SnapshotIndex(over), 120)), "what it was stuck on"
+    calm = SnapshotIndex(replace(over, threads=()))
+    assert (
+        line_text(headline(calm, 80))
+        == " The process has ended; this is the last that was seen of it."
+    )
+
+
+def test_headline_without_anything_wrong() -> None:
+    assert "No thread waits" in line_text(headline(SnapshotIndex(pictures.empty()), 80))
+
+
+def test_headline_says_what_the_holder_waits_for_where_that_is_no_lock() -> None:
+    calm = pictures.normal()
+    locks = tuple(replace(lock, holder_activity=None) for lock in calm.locks)
+    calm = replace(calm, locks=locks)
+    text = line_text(headline(SnapshotIndex(calm), 400))
+    picture = SnapshotIndex(calm)
+    (holder,) = [t for t in calm.threads if f"; held by {picture.thread_name(t.tid)} " in text]
+    assert holder.waiting_for is None
+    slots = replace(calm.locks[0], id=77, kind=Kind.SEM, name="g_slots", holders=(), waiters=())
+    waits = replace(holder, waiting_for=Wait(77, Kind.SEM, 1.5, (), 0, 0, 4))
+    threads = tuple(waits if thread is holder else thread for thread in calm.threads)
+    stuck = SnapshotIndex(replace(calm, threads=threads, locks=(*calm.locks, slots)))
+    assert line_text(headline(stuck, 400)) == f"{text}, which waits for g_slots"
+
+
+def test_headline_names_waits_on_semaphores_where_no_lock_is_waited_for() -> None:
+    waits = [
+        pictures.thread(
+            5000 + i,
+            f"t{i}",
+            ThreadState.IDLE,
+            waiting_for=pictures.wait(1, Kind.SEM, 48.0 - i),
+        )
+        for i in range(2)
+    ]
+    text = line_text(headline(SnapshotIndex(pictures.snapshot(tuple(waits), ())), 80))
+    assert text.strip() == (
+        "No thread waits for a mutex or rwlock; 2 wait on semaphores, the longest 48.0s."
+    )
+    assert len(text) <= 80
+
+
+def test_headline_says_what_the_holder_does_where_there_is_room() -> None:
+    picture = SnapshotIndex(pictures.normal())
+    wide = line_text(headline(picture, 200))
+    assert wide.endswith(", now in fsync(7 -> /var/lib/store/journal) for 1.30 s")
+    assert line_text(headline(picture, 100)).endswith(", now in fsync")
+    assert "now in" not in line_text(headline(picture, 60))
+    lock = replace(
+        picture.locks[2], holder_activity=ThreadActivity(4716, ActivityState.RUNNING, stack=7)
+    )
+    runs = SnapshotIndex(replace(picture.snapshot, locks=(picture.locks[1], lock)))
+    assert line_text(headline(runs, 140)).endswith(", now runs journal_flush:233")

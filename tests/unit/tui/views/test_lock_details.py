@@ -1,0 +1,260 @@
+"""The details of locks and threads."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from unit.builders import scenarios as pictures
+
+from locktop.collector.analysis.thread_groups import ThreadGroup
+from locktop.collector.model import (
+    ActivityState,
+    Blame,
+    Event,
+    Frame,
+    Kind,
+    ThreadActivity,
+    ThreadState,
+    UnobservedWait,
+    WaitStack,
+)
+from locktop.tui.views import lock_list, thread_list
+from locktop.tui.views.detail_parts import latest_events
+from locktop.tui.views.headline import headline
+from locktop.tui.views.lock_details import lock_details
+from locktop.tui.views.snapshot_index import SnapshotIndex
+from locktop.tui.views.status import Pace, status_line
+from locktop.tui.views.styled_line import STYLES, line_text
+from locktop.tui.views.thread_details import thread_details
+
+
+def test_latest_waits_say_how_long_ago_they_were_over() -> None:
+    """They are in that order, so the figures are too."""
+    picture = SnapshotIndex(pictures.normal())
+    lock, thread = picture.snapshot.locks[0], picture.snapshot.threads[0]
+
+    def event(ago_s: float, wait_s: float, hold_s: float | None) -> Event:
+        return Event(thread.tid, lock.id, lock.kind, ago_s, wait_s, hold_s, 0, 0, 0, False)
+
+    long_wait, short_wait = event(10.5, 10.0, 0.25), event(2.0, 1.0, None)
+    shown = [line_text(line) for line in latest_events(picture, (long_wait, short_wait), False)]
+    assert [text.split(" ago ")[0].strip() for text in shown[2:]] == ["250ms", "1.00s"]
+
+
+def test_a_thread_that_waits_where_the_library_does_not_see_it() -> None:
+    calm = pictures.normal()
+    sleeper = next(thread for thread in calm.threads if thread.waiting_for is None)
+    wait = UnobservedWait(sleeper.tid, 0x7F00, "", 2.5, 1, "OpenMP lock", False, "openmp-lock")
+    seen = replace(calm, unobserved_waiters=(sleeper.tid,), unobserved_waits=(wait,))
+    picture = SnapshotIndex(seen)
+    text = "\n".join(map(line_text, thread_details(picture, picture.threads[sleeper.tid])))
+    assert "OpenMP lock, futex 0x7f00 for at least 2.50s" in text
+    assert "the library does not see this wait; contended, by the rule openmp-lock" in text
+    assert calm.stacks[1][0].function in text
+    cells = {
+        column.title: column.cell(picture.threads[sleeper.tid])[0]
+        for column in thread_list.columns(picture)
+        if column.title in ("WAITS FOR", "SINCE")
+    }
+    assert cells == {"WAITS FOR": "unseen: OpenMP lock", "SINCE": ">2.50s"}
+    group = ThreadGroup("key", (sleeper, replace(sleeper, tid=1)), "t", 0, "")
+    (waits_for,) = (c for c in thread_list.columns(picture) if c.title == "WAITS FOR")
+    assert waits_for.cell(group)[0] == "", "the other one does not wait"
+    quiet = replace(seen, threads=(replace(sleeper, waiting_for=None),))
+    assert line_text(headline(SnapshotIndex(quiet), 120)) == (
+        f" {sleeper.name} waits for OpenMP lock; who holds it is not known: the library does not"
+        " see it"
+    )
+
+
+def details(picture: SnapshotIndex, lock_id: int) -> str:
+    lines = list(lock_details(picture, picture.locks[lock_id]))
+    assert {style for line in lines for _, style in line} <= STYLES.keys()
+    return "\n".join(line_text(line) for line in lines)
+
+
+def test_blame_says_what_the_holder_waited_for_itself() -> None:
+    calm = pictures.normal()
+    because = (Blame(4714, 0x401100, 3.0, through=2), Blame(0, 0x401100, 1.0), Blame(0, 0, 0.5))
+    locks = tuple(replace(lock, blame=because if lock.id == 1 else ()) for lock in calm.locks)
+    text = details(SnapshotIndex(replace(calm, locks=locks)), 1)
+    assert ", while it waited for " in text
+    assert "threads that ended  took it at " in text
+    assert "no holder known" in text
+
+
+def test_the_mean_wait_has_no_wait_that_goes_on_or_gave_up() -> None:
+    calm = replace(pictures.normal(), events=())
+    assert "310s in all, 376ms each, 4.21s at most" in details(SnapshotIndex(calm), 2)
+    going_on = tuple(
+        replace(k, contended=2, wait_s=1.47, wait_max_s=0.11) if k.id == 2 else k
+        for k in calm.locks
+    )
+    assert "1.47s in all, 100ms each, 110ms" in details(
+        SnapshotIndex(replace(calm, locks=going_on)), 2
+    )
+    beyond = tuple(replace(k, wait_max_s=0.001) if k.id == 2 else k for k in calm.locks)
+    assert "310s in all, 1.00ms at most" in details(SnapshotIndex(replace(calm, locks=beyond)), 2)
+    gave_up = pictures.normal()
+    assert any(event.timed_out for event in gave_up.events)
+    assert "in all, 412ms at most" in details(SnapshotIndex(gave_up), 1)
+
+
+def test_while_the_library_is_dormant_nought_is_not_known_to_be_nought() -> None:
+    threads = tuple(replace(t, waiting_for=None, holds=()) for t in pictures.normal().threads)
+    locks = tuple(replace(k, holders=(), waiters=()) for k in pictures.normal().locks)
+    calm = replace(pictures.normal(), threads=threads, locks=locks)
+    dormant = SnapshotIndex(replace(calm, level="dormant", complete=False))
+    text = details(dormant, 2)
+    assert " waiters   not known" in text
+    assert " a second  -" in text
+    assert " waiters   none" in details(SnapshotIndex(calm), 2)
+    lines = "\n".join(line_text(line) for line in thread_details(dormant, threads[6]))
+    assert "pool-0  thread 4720  asleep\n waits for not known\n holds     nothing that" in lines
+    assert "lately    lock wait -, idle wait -, cpu 0%" in lines
+    lines = "\n".join(line_text(line) for line in thread_details(SnapshotIndex(calm), threads[6]))
+    assert "pool-0  thread 4720  idle\n waits for nothing\n holds     nothing\n" in lines
+    assert line_text(headline(dormant, 80)).startswith(" The library is dormant")
+    for width in (80, 200):
+        woken = line_text(headline(SnapshotIndex(replace(calm, complete=False)), width))
+        assert woken.startswith(" No wait is seen")
+    quiet = replace(calm, locks=())
+    assert line_text(headline(SnapshotIndex(quiet), 80)).startswith(" No thread waits for a lock")
+    assert "begun while the library was dormant" in line_text(
+        headline(SnapshotIndex(replace(quiet, complete=False)), 80)
+    )
+
+
+def test_a_holder_is_doubted_where_other_threads_give_the_lock_back() -> None:
+    calm = pictures.normal()
+    assert "not certain" not in details(SnapshotIndex(calm), 2)
+    assert "journal?" not in line_text(headline(SnapshotIndex(calm), 200))
+    locks = tuple(replace(k, foreign_releases=k.id == 2) for k in calm.locks)
+    picture = SnapshotIndex(replace(calm, locks=locks))
+    assert "not certain: other threads give it back too" in details(picture, 2)
+    assert "not certain" not in details(picture, 1)
+    for width in (80, 200):
+        assert "held by journal? " in line_text(headline(picture, width))
+    assert picture.holders((4716, 4714), 2) == "journal +1?"
+    assert picture.holders((4716,), 1) == "journal"
+
+
+def test_a_hold_without_a_wait_is_not_told_as_a_wait() -> None:
+    calm = pictures.normal()
+    assert "\n Latest waits\n" in details(SnapshotIndex(calm), 1)
+    (first, *others) = calm.events
+    hold = replace(first, wait_s=0.0, hold_s=0.0042, holder=0, stack=0)
+    text = details(SnapshotIndex(replace(calm, events=(hold, *others))), 1)
+    assert "\n Latest waits and holds\n" in text
+    assert "worker-0 did not wait, held 4.20ms  cache_put cache.c:88" in text
+    assert "waited 0" not in text
+
+
+def test_who_holds_a_lock_is_nobody_only_where_that_is_known() -> None:
+    calm = pictures.normal()
+    free = replace(calm.locks[0], holders=(), waiters=())
+    between = replace(calm.locks[0], holders=())
+    for lock, complete, said in (
+        (free, True, "nobody"),
+        (free, False, "not known"),
+        (between, True, "not known"),
+    ):
+        text = details(SnapshotIndex(replace(calm, locks=(lock,), complete=complete)), 1)
+        assert f"\n held by   {said}\n" in text
+    assert "held by" not in details(SnapshotIndex(calm), 5), (
+        "a condition variable is held by nobody ever"
+    )
+    sem = replace(between, kind=Kind.SEM, used_as_lock=True)
+    text = details(SnapshotIndex(replace(calm, locks=(sem,))), 1)
+    assert "\n held by   not known\n" in text
+    text = details(SnapshotIndex(replace(calm, locks=(replace(sem, waiters=()),))), 1)
+    assert "held by" not in text, "it is known only while somebody waits"
+
+
+def test_what_nobody_holds_says_how_often_it_was_signalled() -> None:
+    calm = pictures.normal()
+    text = details(SnapshotIndex(calm), 5)
+    assert "\n signalled 2,504 times  by this process\n" in text
+    assert "3.00s waited, 2 signalled" in text
+    assert "held" not in text
+    never = pictures.lock(5, "g_items", Kind.SEM)
+    text = details(SnapshotIndex(replace(calm, locks=(never,))), 5)
+    assert "\n posted    0 times  by this process\n" in text
+    assert "0 waited, 0 posted" in text
+    text = details(SnapshotIndex(calm), 1)
+    assert "signalled" not in text
+    assert "980ms held" in text
+
+
+def test_the_first_look_says_nothing_of_what_takes_two() -> None:
+    first = SnapshotIndex(replace(pictures.normal(), interval_s=0.0))
+    lock, thread = first.locks[1], first.threads[4712]
+    in_list = {column.title: column.cell(lock)[0] for column in lock_list.columns(first)} | {
+        column.title: column.cell(thread)[0] for column in thread_list.columns(first)
+    }
+    for title in ("CONT/s", "WAIT/s", "HELD%", "ACQ/s", "WAIT%", "CPU%"):
+        assert in_list[title] == "-"
+    assert "\n a second  -" in details(first, 1)
+    assert "\n a second  1.81k acquired" in details(SnapshotIndex(pictures.normal()), 1)
+    assert "  cpu -  " in line_text(status_line(first.snapshot, Pace(2.0, 2.0), False, 120))
+
+
+def test_a_stack_of_waits_that_have_not_ended_is_still_waiting() -> None:
+    calm = pictures.normal()
+    locks = tuple(
+        replace(k, wait_stacks=(WaitStack(5, 0, 70.0),)) if k.id == 2 else k for k in calm.locks
+    )
+    text = details(SnapshotIndex(replace(calm, locks=locks)), 2)
+    assert "100% of the wait, 70.0s, still waiting" in text
+
+
+def test_an_inlined_frame_is_marked_and_a_wrapper_is_no_place() -> None:
+    calm = pictures.normal()
+    gthread = Frame(0x401100, "__gthread_mutex_lock", "gthr-default.h", 749, "x", 0x1100, True)
+    frames = (gthread, Frame(0x401100, "put", "cache.cc", 42, "x", 0x1100))
+    locks = tuple(
+        replace(k, wait_stacks=(WaitStack(9, 1, 70.0),)) if k.id == 2 else k for k in calm.locks
+    )
+    picture = SnapshotIndex(replace(calm, locks=locks, stacks={**calm.stacks, 9: frames}))
+    text = details(picture, 2)
+    assert "__gthread_mutex_lock         gthr-default.h:749 (inlined)\n" in text
+    assert "put                          cache.cc:42\n" in text + "\n"
+    assert picture.stack_top(9) == "put cache.cc:42"
+
+
+@pytest.mark.parametrize("many", [1, 3, 11, 1234])
+def test_however_many_wait_their_names_stand_apart_from_their_number(many: int) -> None:
+    calm = pictures.normal()
+    waiters = (4715,) * many
+    locks = tuple(replace(k, waiters=waiters) if k.id == 2 else k for k in calm.locks)
+    text = details(SnapshotIndex(replace(calm, locks=locks)), 2)
+    assert f"\n waiters   {many}: reader 1.27s to read" in text
+    assert (f"and {many - 3} more" in text) == (many > 3)
+
+
+def test_one_that_sleeps_with_a_lock_is_not_called_idle() -> None:
+    calm = pictures.normal()
+    threads = tuple(
+        replace(t, state=ThreadState.IDLE) if t.name == "journal" else t for t in calm.threads
+    )
+    locks = tuple(replace(lock, holder_activity=None) for lock in calm.locks)
+    picture = SnapshotIndex(replace(calm, threads=threads, locks=locks))
+    assert "; now asleep" in details(picture, 2)
+    assert thread_list.state_word(picture, picture.threads[4716]) == "asleep"
+    assert thread_list.state_word(picture, picture.threads[4720]) == "idle"
+
+
+def test_what_a_holder_does_has_its_stack_as_old_as_it_is() -> None:
+    calm = pictures.normal()
+    said = details(SnapshotIndex(calm), 2)
+    assert "; now in fsync(7 -> /var/lib/store/journal) for 1.30 s" in said
+    assert "0 journal_flush" in said
+    lock = next(lock for lock in calm.locks if lock.id == 1)
+    assert "; now running (58% of a CPU)" in details(SnapshotIndex(calm), 1)
+    old = replace(
+        lock, holder_activity=ThreadActivity(4714, ActivityState.RUNNING, stack=6, stack_age_s=1.25)
+    )
+    said = details(SnapshotIndex(replace(calm, locks=(old, *calm.locks[1:]))), 1)
+    assert "seen asleep 1.25s ago:" in said
+    assert "; now running" in said
+    assert "of a CPU" not in said

@@ -1,0 +1,114 @@
+"""The rows of the two lists, and their order."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from rich.cells import cell_len
+from unit.builders import scenarios as pictures
+
+from locktop.collector.model import ActivityState, Held, Kind, ThreadActivity
+from locktop.tui.views import lock_list, thread_list
+from locktop.tui.views.snapshot_index import SnapshotIndex
+from locktop.tui.views.sorting import Ordering, matches
+from locktop.tui.views.styled_line import line_text
+from locktop.tui.views.table import lay_out
+
+
+@pytest.mark.parametrize("width", range(60, 220, 7))
+def test_rows_fill_the_width_exactly_and_stand_under_their_titles(width: int) -> None:
+    picture = SnapshotIndex(pictures.hostile())
+    locks = lay_out(lock_list.columns(picture), width)
+    threads = lay_out(thread_list.columns(picture), width)
+    for lock in picture.locks.values():
+        text = line_text(locks.line(lock, lock_list.mark(picture, lock)))
+        assert cell_len(text) == cell_len(line_text(locks.heading()))
+    for thread in picture.threads.values():
+        text = line_text(threads.line(thread, thread_list.mark(picture, thread)))
+        assert cell_len(text) == cell_len(line_text(threads.heading()))
+    if width >= 80:
+        assert cell_len(line_text(locks.heading())) <= width
+        assert cell_len(line_text(threads.heading())) <= width
+
+
+def test_long_names_in_lists_keep_both_ends() -> None:
+    calm = pictures.normal()
+    locks = tuple(replace(k, name=f"customer::database::pool_{k.id}_mutex") for k in calm.locks)
+    picture = SnapshotIndex(replace(calm, locks=locks))
+    table = lay_out(lock_list.columns(picture), 80)
+    assert "*customer::…ol_1_mutex" in line_text(table.line(picture.locks[1], ("*", "waiting")))
+    waits = lay_out(thread_list.columns(picture), 80)
+    assert "customer…l_1_mutex" in line_text(waits.line(picture.threads[4712]))
+
+
+def test_rows_have_few_runs() -> None:
+    picture = SnapshotIndex(pictures.normal())
+    table = lay_out(lock_list.columns(picture), 120)
+    rows = [table.line(lock, lock_list.mark(picture, lock)) for lock in picture.locks.values()]
+    assert max(len(row) for row in rows) <= 8
+
+
+def test_every_kind_of_lock_has_room_for_its_name() -> None:
+    kinds = next(c for c in lock_list.columns(SnapshotIndex(pictures.empty())) if c.title == "KIND")
+    assert max(len(kind.value) for kind in Kind) <= kinds.width
+
+
+def test_a_lock_that_is_never_let_go_of_is_held_all_the_time() -> None:
+    lock = replace(pictures.deadlock().locks[0], hold_timed=0)
+    columns = {
+        column.title: column for column in lock_list.columns(SnapshotIndex(pictures.deadlock()))
+    }
+    assert columns["HELD%"].cell(lock)[0] == "100%"
+    assert columns["HELD%"].cell(pictures.lock(1, "new"))[0] == "-"
+
+
+def test_lists_name_a_place_by_function_and_line() -> None:
+    picture = SnapshotIndex(pictures.deadlock())
+    locks = {column.title: column for column in lock_list.columns(picture)}
+    threads = {column.title: column for column in thread_list.columns(picture)}
+    assert locks["HELD AT"].cell(picture.locks[10])[0] == "take_left:31"
+    assert threads["AT"].cell(picture.threads[4730])[0] == "take_right:36"
+    assert threads["AT"].cell(picture.threads[4711])[0] == "cache_put:88"
+    assert threads["AT"].cell(picture.threads[4715])[0] == "table::lookup:301"
+    assert threads["AT"].cell(picture.threads[4714])[0] == ""
+
+
+def test_matches_wants_every_word_in_any_case() -> None:
+    assert matches("g_cache_lock mutex Worker", "CACHE worker")
+    assert not matches("g_cache_lock mutex", "cache worker")
+    assert matches("anything", "")
+
+
+def test_ordering_sorts_when_due_and_keeps_its_place_between() -> None:
+    ordering = Ordering(every_s=1.0)
+    assert ordering.arrange([1, 2, 3], 0.0, lambda: [3, 2, 1]) == [3, 2, 1]
+    assert ordering.arrange([1, 2, 3, 4], 0.5, lambda: [4, 3, 2, 1]) == [3, 2, 1, 4]
+    assert ordering.arrange([1, 4], 0.6, lambda: [4, 1]) == [1, 4]
+    assert ordering.arrange([1, 4], 1.0, lambda: [4, 1]) == [4, 1]
+    ordering.upset()
+    assert ordering.arrange([1, 4], 1.1, lambda: [1, 4]) == [1, 4]
+
+
+def test_on_a_wide_screen_each_contended_lock_has_what_its_holder_does() -> None:
+    calm = pictures.normal()
+    waits = replace(calm.threads[4], holds=(Held(3, 0x401100, 1.0),))
+    third = replace(
+        calm.locks[2],
+        holders=(4715,),
+        waiters=(4712,),
+        holder_activity=ThreadActivity(4715, ActivityState.WAITING),
+    )
+    picture = SnapshotIndex(
+        replace(
+            calm,
+            threads=(*calm.threads[:4], waits, *calm.threads[5:]),
+            locks=(*calm.locks[:2], third, *calm.locks[3:]),
+        )
+    )
+    table = lay_out(lock_list.columns(picture), 180)
+    told = [line_text(table.line(lock)) for lock in picture.snapshot.locks[:4]]
+    assert "runs cache_copy:61" in told[0]
+    assert "in fsync(7 -> /var/lib/sto" in told[1]
+    assert "waits for g_table_lock" in told[2]
+    assert lock_list.HOLDER_NOW in line_text(table.heading("WAIT"))
+    assert not lay_out(lock_list.columns(picture), 127).has(lock_list.HOLDER_NOW)

@@ -1,0 +1,175 @@
+"""Potential deadlocks on the screen: counted quietly in the first line, told behind a key."""
+
+from __future__ import annotations
+
+import queue
+
+import pytest
+from msgspec.structs import replace
+from support.driven import opened
+from unit.builders import scenarios as pictures
+
+from locktop.collector.config import suppressions
+from locktop.collector.model import Frame, OrderCycle, OrderEdge, Snapshot
+from locktop.collector.sources.base import Source
+from locktop.tui.feed import PollerFeed
+from locktop.tui.views.lock_order_details import order_details
+from locktop.tui.views.snapshot_index import SnapshotIndex
+from locktop.tui.views.status import notes
+from locktop.tui.views.styled_line import line_text
+
+ALARMING = {"alarm", "stuck", "waiting"}
+
+
+def told(snapshot: Snapshot) -> str:
+    return "\n".join(line_text(line) for line in order_details(SnapshotIndex(snapshot)))
+
+
+def test_each_step_has_its_thread_both_locks_both_places_and_how_sure_it_is() -> None:
+    text = told(pictures.orders())
+    for said in (
+        "2 locks taken in different orders, high confidence",
+        "worker-0 (4712)",
+        "mutex g_cache_lock",
+        "taken in cache_put cache.c:88",
+        "rwlock g_table_lock",
+        "serve_get                    serve.c:130",
+        "thread    4999",  # has ended: its name is not known
+        "medium confidence: a third thread has to want to write at that moment",
+        "mutex stats_mutex (to read)",
+        "no stack is known",
+        "3 left out, for other locks may have lain in their memory in between",
+        "LOCKTOP_ORDER=mark",
+    ):
+        assert said in text
+
+
+def test_it_is_in_no_colour_of_alarm() -> None:
+    lines = list(order_details(SnapshotIndex(pictures.orders(pictures.deadlock()))))
+    assert not {style for line in lines for _, style in line} & ALARMING
+
+
+def test_a_class_is_named_and_of_very_many_the_first_are_told() -> None:
+    cycle = OrderCycle((1, 2), (OrderEdge(1, 2, 4712, 1),), classes=("fork[]", "plate[]"))
+    text = told(replace(pictures.normal(), lock_order=(cycle,) * 500))
+    assert "classes   fork[], plate[]" in text
+    assert "and 480 more" in text
+    assert text.count("\n") < 300
+
+
+def test_a_strangers_names_are_harmless() -> None:
+    bad = Frame(1, "f\x1b[2Jg", "a\nb.c", 1, "m", 1)
+    cycle = OrderCycle((1, 2), (OrderEdge(1, 2, 4712, 77, 0x77),), classes=("\x1b]0;x\x07",))
+    text = told(
+        replace(pictures.hostile(), lock_order=(cycle,), stacks={77: (bad,)}, sites={0x77: bad})
+    )
+    assert text.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 60)])
+async def test_the_first_line_counts_them_and_d_shows_them(size: tuple[int, int]) -> None:
+    async with opened(pictures.orders(), size=size) as screen:
+        assert "2 potential: d" in screen.lines[0]
+        assert "DEADLOCK" not in screen.text
+        assert "different orders" not in screen.text
+        await screen.keys("d")
+        await screen.says("2 locks taken in different orders, high confidence")
+        assert screen.details.has_focus
+        await screen.keys("G")
+        await screen.says("LOCKTOP_ORDER=mark")
+        await screen.keys("escape")
+        assert "different orders" not in screen.text
+
+
+async def test_a_deadlock_comes_first_and_d_once_more_shows_those_that_could_be() -> None:
+    async with opened(pictures.orders(pictures.deadlock())) as screen:
+        await screen.keys("d")
+        await screen.says("of the deadlock; d: 2 potential")
+        await screen.keys("d")
+        await screen.says("of potential deadlocks")
+        await screen.says("high confidence")
+        await screen.keys("d")
+        await screen.says("of the deadlock; d: 2 potential")
+
+
+async def test_the_order_of_a_deadlock_that_is_there_is_not_told_again() -> None:
+    ring = pictures.deadlock()
+    edges = tuple(OrderEdge(10 + i, 10 + (i + 1) % 3, 4730 + i, 4) for i in range(3))
+    order = replace(ring, lock_order=(OrderCycle((10, 11, 12), edges),))
+    async with opened(order) as screen:
+        assert "potential" not in screen.lines[0]
+        await screen.keys("d", "d")
+        await screen.says("of the deadlock")
+        doubted = replace(ring.deadlocks[0], certain=False, doubt="who knows")
+        await screen.show(replace(order, deadlocks=(doubted,)))
+        assert "1 potential: d" in screen.lines[0]
+
+
+async def test_what_is_only_unproven_is_not_counted_but_told() -> None:
+    async with opened(replace(pictures.normal(), lock_order_unproven=7)) as screen:
+        assert "potential" not in screen.lines[0]
+        await screen.keys("d")
+        await screen.says("7 left out, for other locks may have lain in their memory")
+
+
+async def test_they_go_when_they_are_no_longer_there() -> None:
+    async with opened(pictures.orders()) as screen:
+        await screen.keys("d")
+        await screen.show(pictures.normal())
+        await screen.says("It is no longer there.")
+        assert "potential:" not in screen.lines[0]
+
+
+class OneLook:
+    """A source of one snapshot, which ends with it."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = replace(snapshot, ended=True)
+
+    def scan(self, resolve: bool = False) -> Snapshot:
+        return self._snapshot
+
+    def waits(self) -> None:
+        return None
+
+    def hurry(self) -> None:
+        pass
+
+    def set_level(self, name: str) -> str:
+        return name
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_suppression_file_counts_on_the_screen_too() -> None:
+    source: Source = OneLook(pictures.orders())
+    feed, seen = PollerFeed(source), queue.Queue[Snapshot]()
+    feed.suppressions = suppressions.parse("take_right  # one thread only\n", "here")
+    feed.start(seen.put, 0.1)
+    try:
+        shown = seen.get(timeout=60)
+    finally:
+        feed.stop()
+    assert [cycle.locks for cycle in shown.lock_order] == [(1, 2)]
+    assert "1 left out, as a suppression file says" in told(shown)
+
+
+async def test_a_pattern_of_no_lock_is_in_the_first_line_and_in_the_help() -> None:
+    seen = pictures.oversubscribed()
+    async with opened(seen, size=(80, 24)) as screen:
+        before = len(screen.lines)
+        assert "oversubscribed: ?" in screen.lines[0]
+        await screen.keys("question_mark")
+        await screen.says("5 threads want one of 2 CPUs")
+        await screen.keys("escape")
+        await screen.show(pictures.normal())
+        assert "oversubscribed" not in screen.lines[0]
+        assert len(screen.lines) == before
+
+
+def test_a_pattern_of_a_lock_is_told_with_the_lock_only() -> None:
+    seen = pictures.oversubscribed()
+    of_lock = replace(seen, patterns=(replace(seen.patterns[0], lock=1),))
+    assert notes(of_lock) == ()
+    assert "Run no more threads" in notes(seen)[0]

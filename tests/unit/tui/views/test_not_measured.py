@@ -1,0 +1,158 @@
+"""What is not known is said to be so, and is no nought, nobody or nothing."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from support.driven import opened
+from unit.builders import scenarios as pictures
+
+from locktop.collector.export.text import report
+from locktop.collector.format import verdict
+from locktop.collector.model import Held, Kind, Snapshot, Thread, ThreadState, WaitStack
+from locktop.tui.views.banner import no_deadlock
+from locktop.tui.views.class_details import class_details
+from locktop.tui.views.group_details import group_details
+from locktop.tui.views.headline import headline
+from locktop.tui.views.shorten import middle
+from locktop.tui.views.snapshot_index import SnapshotIndex
+from locktop.tui.views.styled_line import line_text
+from locktop.tui.views.thread_details import thread_details
+
+
+def native_stacks() -> Snapshot:
+    return replace(pictures.normal(), source="proc", level="sampled")
+
+
+def of_python(count: int = 3) -> Snapshot:
+    """Threads that wait for locks of Python's, one each, of one name; nobody knows who has them."""
+    threads = tuple(
+        pictures.thread(
+            10 + n, f"w{n}", ThreadState.WAITING,
+            waiting_for=replace(pictures.wait(50 + n, Kind.SEM, 7.0), idle=False),
+        )
+        for n in range(count)
+    )  # fmt: skip
+    sleeper = pictures.thread(9, "sleeper", ThreadState.IDLE)
+    locks = tuple(
+        replace(pictures.lock(
+            50 + n, "sem in transfer (bank.py:9)", Kind.SEM, wait_s=7.0, waiters=(10 + n,),
+            wait_stacks=(WaitStack(1, 0, 7.0),),
+        ), used_as_lock=True, idle=False)
+        for n in range(count)
+    )  # fmt: skip
+    made = pictures.snapshot((sleeper, *threads), locks)
+    return replace(made, source="proc", level="sampled", stacks=pictures.STACKS)
+
+
+def details_of(seen: Snapshot, thread: Thread) -> str:
+    return "\n".join(map(line_text, thread_details(SnapshotIndex(seen), thread)))
+
+
+def test_no_deadlock_is_seen_is_not_that_there_is_none() -> None:
+    assert no_deadlock(SnapshotIndex(pictures.normal())).startswith("There is no deadlock.")
+    hidden = SnapshotIndex(of_python())
+    assert no_deadlock(hidden) == (
+        "No deadlock is seen; who has what 3 threads wait for is not known."
+    )
+    assert "who has what a thread waits for" in no_deadlock(SnapshotIndex(of_python(1)))
+    calm = replace(of_python(0), threads=())
+    assert no_deadlock(SnapshotIndex(calm)) == (
+        "No deadlock is seen. What could come about is not known from outside."
+    )
+    dormant = replace(pictures.normal(), threads=(), complete=False)
+    assert "not all that is held is known" in no_deadlock(SnapshotIndex(dormant))
+
+
+async def test_the_key_says_so() -> None:
+    async with opened(of_python()) as screen:
+        await screen.keys("d")
+        await screen.says("who has what 3 threads wait for is not known")
+        await screen.keys("L")
+        await screen.says("There is no level to set: the process runs without the library.")
+
+
+def test_the_probe_says_of_how_many_the_holder_is_not_known() -> None:
+    line = verdict.line(of_python())
+    assert "3 waiting for a lock (3 for one whose holder is not known)" in line
+    calm = verdict.line(pictures.normal())
+    assert "waiting for a lock" in calm
+    assert "not known" not in calm
+
+
+def test_who_holds_the_locks_of_a_class() -> None:
+    picture = SnapshotIndex(of_python())
+    (of,) = picture.classes.values()
+    said = "\n".join(map(line_text, class_details(picture, of)))
+    assert "held by   not known" in said
+    free = replace(
+        of_python(), threads=(), locks=tuple(replace(one, waiters=()) for one in of_python().locks)
+    )
+    picture = SnapshotIndex(free)
+    (of,) = picture.classes.values()
+    assert "held by" not in "\n".join(map(line_text, class_details(picture, of)))
+
+
+def test_a_thread_seen_from_outside() -> None:
+    seen = native_stacks()
+    thread = replace(seen.threads[0], holds=(), wait_s={}, waiting_for=None)
+    seen = replace(seen, threads=(thread, *seen.threads[1:]))
+    said = details_of(seen, thread)
+    assert "waited    never seen to" in said
+    assert "holds     nothing that is known" in said
+    assert "acquired" not in said
+    within = details_of(replace(seen, source="preload", level="contended"), thread)
+    assert "waited    never\n" in within
+    assert "holds     nothing\n" in within
+    assert "acquired  " in within
+
+
+@pytest.mark.parametrize("sampled", [True, False])
+def test_threads_that_wait_for_what_nobody_owns_have_waited(sampled: bool) -> None:
+    seen = of_python(1)
+    same = tuple(
+        replace(seen.threads[1], tid=20 + n, name=f"pool-{n}", wait_s={Kind.SEM: 7.0})
+        for n in range(4)
+    )
+    if not sampled:
+        seen = replace(seen, source="preload", level="contended")
+    picture = SnapshotIndex(replace(seen, threads=same))
+    (group,) = picture.groups.values()
+    said = "\n".join(map(line_text, group_details(picture, group)))
+    assert "waited    28.0s for locks, all together" in said
+    assert ("acquired" in said) is not sampled
+
+
+def test_the_first_line_has_room_for_it() -> None:
+    assert line_text(headline(SnapshotIndex(of_python(1)), 76)).endswith("; holder not known")
+    assert line_text(headline(SnapshotIndex(of_python(1)), 120)).endswith(
+        "who holds it is not known"
+    )
+
+
+def test_who_holds_a_lock_is_not_idle_on_a_page() -> None:
+    seen = of_python(1)
+    holder = replace(seen.threads[0], holds=(Held(50, 0, None),))
+    page = report.render(replace(seen, threads=(holder, seen.threads[1])))
+    assert "2 threads (1 asleep, 1 waiting)" in page
+    assert "2 threads (1 idle, 1 waiting)" in report.render(seen)
+
+
+def test_a_page_leaves_out_where_hardly_anybody_waited() -> None:
+    seen = pictures.normal()
+    first, second, *rest = seen.locks
+    stacks = (WaitStack(1, 5, 100.0),), (WaitStack(2, 5, 0.05),)
+    most = replace(first, wait_s=100.0, wait_stacks=stacks[0])
+    least = replace(second, wait_s=0.05, wait_stacks=stacks[1])
+    page = report.render(replace(seen, locks=(most, least, *rest)))
+    assert f"{first.name}, 100 % of its wait" in page
+    assert f"{second.name}, 100 % of its wait" not in page
+    more = replace(seen, locks=(most, replace(least, wait_s=1.0), *rest))
+    assert f"{second.name}, 5 % of its wait" in report.render(more)
+
+
+def test_a_long_name_loses_first_what_says_nothing() -> None:
+    name = "acme::storage::index_[abi:cxx11].rw"
+    assert middle(name, 60) == name
+    assert middle(name, 26) == "acme::storage::index_.rw"
+    assert middle(name, 12) == "acme:…ex_.rw"

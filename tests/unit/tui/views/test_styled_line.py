@@ -1,0 +1,68 @@
+"""Lines of styled runs: merged, cut, wrapped, compared; and names made shorter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.cells import cell_len
+from unit.builders import scenarios as pictures
+
+from locktop.tui.views.shorten import middle, path_in, place_in, without_arguments
+from locktop.tui.views.styled_line import changed_cells, cut, line_text, merge, say, wrap
+
+
+def test_merge_joins_neighbours_and_blanks_take_the_style_before_them() -> None:
+    runs = [("a", "text"), ("b", "text"), ("  ", "holder"), ("", "dim"), ("c", "dim")]
+    assert merge(runs) == (("ab  ", "text"), ("c", "dim"))
+
+
+def test_cut_and_wrap_keep_within_the_width_and_wrap_loses_nothing() -> None:
+    line = say("one two ", ("three", "strong"), " four-and-a-very-long-word 線程の名前 end")
+    for width in range(12, 60):
+        assert cell_len(line_text(cut(line, width))) <= width
+        pieces = wrap(line, width, 4)
+        assert all(cell_len(line_text(piece)) <= width for piece in pieces)
+        joined = "".join(line_text(piece) for piece in pieces).replace(" ", "")
+        assert joined == line_text(line).replace(" ", "")
+
+
+def test_changed_cells_are_no_more_than_needed_and_leave_out_nothing() -> None:
+    old = say("name 線程 12.3ms", ("  held by x", "holder"))
+    assert changed_cells(old, old, 40) == 0
+    assert changed_cells(say("name 線程 12.4ms", ("  held by x", "holder")), old, 40) == 14
+    assert changed_cells(say("name 線路 12.3ms", ("  held by x", "holder")), old, 40) == 9
+    assert changed_cells(say("name 線程 12.3ms", ("  held by", "holder")), old, 40) == 27
+    assert changed_cells(say("name 線程 12.3ms  held by x"), old, 40) == 40
+    assert changed_cells(say("name xx 12.3ms", ("  held by x", "holder")), old, 40) == 27
+
+
+def test_columns_draw_nearer_before_a_line_is_broken() -> None:
+    line = say("  0 ", "cache_get".ljust(28), (" cache.c:42", "where"))
+    assert len(wrap(line, 43, 11)) == 1
+    assert [line_text(piece) for piece in wrap(line, 30, 11)] == ["  0 cache_get cache.c:42"]
+    assert len(wrap(line, 22, 11)) == 2
+
+
+def test_a_word_is_not_broken_where_its_style_changes() -> None:
+    line = say("held by a, taken at ", ("put cache.c:64", "where"), ("; now asleep", "dim"))
+    for width in range(16, 46):
+        for piece in wrap(line, width, 4):
+            assert ":64" not in line_text(piece) or ":64;" in line_text(piece)
+
+
+def test_names_are_shortened_where_they_say_least() -> None:
+    assert middle("account_credit", 9) == "acco…edit"
+    assert without_arguments("a<b<c>>::d(e, f<g>)") == "a::d"
+    assert without_arguments("(anonymous namespace)::run()") == "run"
+    assert without_arguments("x::operator->") == "x::operator->"
+    for room in range(1, 60):
+        for name in ("account", "線程の名前" * 5, "a<b>::cdefghijklmnopqrstuvwxyz()"):
+            assert cell_len(place_in(pictures.frame(name, "a.c", 210), room)) <= room
+
+
+def test_the_name_of_a_file_stays_whole_its_directory_gives_way() -> None:
+    path = Path("/var/lib/store/incidents/locktop-store-4711.json")
+    assert path_in(path, 60) == str(path)
+    assert path_in(path, 40) == "/var/li…ncidents/locktop-store-4711.json"
+    assert path_in(path, 26) == "…/locktop-store-4711.json"
+    assert path_in(Path("/a.json"), 20) == "/a.json"

@@ -1,0 +1,146 @@
+"""The command of an alarm, and the snapshots that alarms leave."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from unit.builders import scenarios as pictures
+
+from locktop.collector.watch.alert_command import AlertCommand
+from locktop.collector.watch.alert_snapshots import AlertSnapshots
+from locktop.collector.watch.alerts import AlertKind
+
+PATIENCE_S = 60.0
+
+
+def until(reached: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not reached():
+        assert time.monotonic() < deadline, f"never: {what}"
+        time.sleep(0.01)  # between two questions; what counts is the answer
+
+
+def ended(command: AlertCommand) -> str:
+    """Wait for its end; give what there is to be said of it."""
+    said: list[str] = []
+
+    def over() -> bool:
+        said.append(command.scan())
+        return not command.running
+
+    until(over, "the command's end")
+    return said[-1]
+
+
+def is_gone(pid: int) -> bool:
+    """Whether it has ended; who inherited it may be slow to notice."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return stat.rpartition(")")[2].split()[0] == "Z"
+
+
+def test_a_command_has_the_line_and_the_variables(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = AlertCommand(f'{{ cat; printf %s "$LOCKTOP_LOCK"; }} > {out}', 60.0)
+    hostile = '$(touch pwned) `id` "; x'
+    assert command.start({"LOCKTOP_LOCK": hostile}, f"a line {hostile}") == ""
+    assert command.running
+    assert ended(command) == ""
+    assert out.read_text() == f"a line {hostile}\n{hostile}"
+
+
+def test_one_that_does_not_read_its_input_is_fine_and_a_failure_is_told() -> None:
+    command = AlertCommand("exec <&-; exit 3", 60.0)
+    assert command.start({}, "x" * 1000) == ""
+    assert ended(command) == "the command ended with status 3"
+    assert command.start({}, "again") == "", "it may be started again"
+    ended(command)
+
+
+def pids_in(file: Path, count: int) -> list[int]:
+    until(lambda: file.exists() and file.read_text().count("\n") == count, "its processes")
+    return [int(line) for line in file.read_text().split()]
+
+
+def test_it_is_not_started_while_it_runs_and_is_stopped_with_what_it_started(
+    tmp_path: Path,
+) -> None:
+    pids = tmp_path / "pids"
+    command = AlertCommand(f"sleep 1000 & echo $! >> {pids}; echo $$ >> {pids}; wait", 1000.0)
+    assert command.start({}, "first") == ""
+    running = pids_in(pids, 2)
+    assert "still runs" in command.start({}, "second")
+    assert command.scan() == ""
+    command.stop()
+    assert not command.running
+    until(lambda: all(map(is_gone, running)), "the end of both")
+    assert pids_in(pids, 2) == running
+    command.stop()  # nothing to stop
+
+
+def test_it_has_a_time_and_is_killed_after_it_even_if_it_ignores_to_be_ended(
+    tmp_path: Path,
+) -> None:
+    pids = tmp_path / "pids"
+    line = (
+        f"trap '' TERM; sleep 1000 & echo $! >> {pids}; echo $$ >> {pids}; while :; do wait; done"
+    )
+    command = AlertCommand(line, 0.05)
+    command.start({}, "")
+    running = pids_in(pids, 2)
+    assert ended(command) == "the command had not ended after 0.05 s and was killed"
+    until(lambda: all(map(is_gone, running)), "the end of both")
+
+
+def test_what_it_leaves_in_the_background_ends_with_it(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    command = AlertCommand(f"sleep 1000 & echo $! >> {pids}", 1000.0)
+    command.start({}, "")
+    left = pids_in(pids, 1)
+    assert ended(command) == ""
+    until(lambda: all(map(is_gone, left)), "the end of what it left")
+
+
+def names(directory: Path) -> set[str]:
+    return {path.name for path in directory.iterdir()}
+
+
+def test_the_newest_are_kept_and_nothing_else_is_touched(tmp_path: Path) -> None:
+    shot = pictures.deadlock()
+    others = {
+        "locktop-store-4711-20261121T031245Z.json",  # saved from the screen
+        "locktop-store-4711-20261121T031245Z-deadlock.json.txt",
+        "notes",
+    }
+    for name in others:
+        (tmp_path / name).write_text("mine")
+    link = tmp_path / "locktop-store-4711-20261121T000000Z-wait.json"
+    link.symlink_to("notes")
+    saved = []
+    for number in range(5):
+        path = AlertSnapshots(tmp_path, 3).save(shot, AlertKind.DEADLOCK)
+        os.utime(path, ns=(number, number))  # one is older than the next
+        saved.append(path)
+        assert path.exists()
+    assert len({*saved[2:]}) == 3, "never over one that is there"
+    kept = names(tmp_path) - others - {link.name}
+    assert kept == {path.name for path in saved[2:]}
+    assert {(tmp_path / name).read_text() for name in others} == {"mine"}
+    assert link.is_symlink()
+    assert os.stat(saved[-1]).st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("count", [3])
+def test_those_of_earlier_runs_count(count: int, tmp_path: Path) -> None:
+    for number in range(count):
+        old = tmp_path / f"locktop-a-{number}-20261121T000000Z-wait.json"
+        old.write_text("old")
+        os.utime(old, ns=(number, number))
+    path = AlertSnapshots(tmp_path, 2).save(pictures.normal(), AlertKind.WAIT)
+    assert names(tmp_path) == {path.name, f"locktop-a-{count - 1}-20261121T000000Z-wait.json"}
