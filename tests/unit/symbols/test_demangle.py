@@ -147,20 +147,19 @@ def unfolding(levels: int) -> str:
 
 def test_a_forged_name_does_not_unfold_beyond_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 40 levels there would be terabytes."""
-    apart = demangle_worker._Apart()
-    monkeypatch.setattr(demangle_worker, "_apart", apart)
+    apart = demangle_worker.new_worker()
+    monkeypatch.setattr(demangle_worker, "worker", apart)
     for levels in (10, 11, 12):
         assert demangle(unfolding(levels)) == "f"
-    assert demangle_worker._demangled(unfolding(12)) == apart.ask(unfolding(12)), (
-        "the same either way"
-    )
+    here, there = demangle_worker.demangled_here, demangle_worker.demangled_apart
+    assert here(unfolding(12)) == there(unfolding(12), apart), "the same either way"
     began = resource.getrusage(resource.RUSAGE_SELF).ru_utime
     for levels in (30, 36):
         assert demangle(unfolding(levels)) == unfolding(levels)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_utime - began < 5.0
     name = CXX[-1][0]
-    assert apart.ask(name) == demangle_worker._demangled(name), "it goes on with the next"
-    apart.end()
+    assert there(name, apart) == here(name), "it goes on with the next"
+    apart.close()
 
 
 NESTED = {
@@ -191,7 +190,7 @@ def test_the_process_for_such_names_ends_with_us() -> None:
     """Whatever way we end, its input does, too."""
     program = (
         "import os, sys; from locktop.collector.symbols import demangle_worker as d;"
-        "d._apart.ask('_Z1fv'); print(d._apart._process.pid, flush=True); os._exit(0)"
+        "d.demangled_apart('_Z1fv', d.worker); print(d.worker.pid, flush=True); os._exit(0)"
     )
     done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True)
     pid = int(done.stdout)
