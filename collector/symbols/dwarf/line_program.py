@@ -1,4 +1,4 @@
-"""The line table of a unit: which line of which file each instruction comes from."""
+"""The line table of a unit: the source line of each instruction (docs/internals/adr/0001)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DATA16, _BLOCK = 0x1E, 0x09
 
 
 class Lines(NamedTuple):
-    """Rows in order of address; each holds until the next. Line 0 is no line."""
+    """Rows sorted by address; each holds until the next. Line 0 is no line."""
 
     addresses: array[int]
     files: array[int]  # indexes into names
@@ -37,12 +37,12 @@ class Lines(NamedTuple):
 
 
 class _Header(NamedTuple):
-    at: int  # where the program begins
+    at: int  # offset of the program
     min_instruction: int
     line_base: int
     line_range: int
     opcode_base: int
-    operands: bytes  # of each standard opcode
+    operands: bytes  # their number, by standard opcode
     names: list[str]
     version: int
 
@@ -50,7 +50,8 @@ class _Header(NamedTuple):
 def read_lines(sections: DebugSections, offset: int) -> Lines:
     """Return the table at an offset in .debug_line.
 
-    Raises ValueError, IndexError or struct.error where it is damaged.
+    Raises:
+        ValueError, IndexError, struct.error: The table is damaged.
     """
     size, at = sections.number("line", offset, 4), 4
     offset_size = 4
@@ -75,7 +76,7 @@ def _header(sections: DebugSections, data: bytes, at: int, offset_size: int) -> 
     begins = at + offset_size + int.from_bytes(data[at : at + offset_size], "little")
     at += offset_size
     min_instruction = data[at]
-    at += 2 if version >= 4 else 1  # operations of an instruction: of VLIW machines
+    at += 2 if version >= 4 else 1  # operations of an instruction, for VLIW machines
     line_base = data[at + 1] - 256 if data[at + 1] >= 128 else data[at + 1]
     line_range, opcode_base = data[at + 2], data[at + 3]
     at += 4
@@ -132,7 +133,7 @@ def _table(sections: DebugSections, data: bytes, at: int, layout: Layout) -> tup
 def _value(
     sections: DebugSections, data: bytes, at: int, form: int, layout: Layout
 ) -> tuple[bytes, int]:
-    """Return the text of a value, if it is one, and where it ends."""
+    """Return the text of a value, b"" if it is a number, and the offset behind it."""
     if form == FORM_STRING:
         end = data.index(0, at)
         return data[at:end], end + 1
@@ -152,13 +153,13 @@ def _base_name(path: bytes) -> str:
     return posixpath.basename(path).decode("utf-8", "replace")
 
 
-_Sequence = tuple[int, int, int]  # lowest address, first row, row after its last
+_Sequence = tuple[int, int, int]  # lowest address, first row, row behind the last
 
 
-def _run(  # noqa: C901 - one loop without calls: it runs for each row of a table of maybe 100,000
+def _run(  # noqa: C901 - one loop without calls: a table has up to 100,000 rows
     data: bytes, header: _Header
 ) -> tuple[list[_Sequence], list[int], list[int], list[int]]:
-    """Run the program that makes the table: sequences of rows, each row a place in three lists."""
+    """Run the program: return sequences of rows, and the addresses, files and lines of rows."""
     base, width, scale = header.opcode_base, header.line_range, header.min_instruction
     advances = [(op - base) // width * scale if op >= base else 0 for op in range(256)]
     deltas = [header.line_base + (op - base) % width if op >= base else 0 for op in range(256)]
@@ -207,7 +208,7 @@ def _run(  # noqa: C901 - one loop without calls: it runs for each row of a tabl
             address += int.from_bytes(data[at : at + 2], "little")
             at += 2
             continue
-        elif op:  # of no use here
+        elif op:  # not used here
             for _ in range(operands[op]):
                 _, at = leb(data, at)
             continue
@@ -242,12 +243,12 @@ def _sorted(
     lines: list[int],
     names: list[str],
 ) -> Lines:
-    """Put the sequences in order, without those of code that was discarded: it lies at 0."""
+    """Sort the sequences, without those of discarded code: it lies at address 0."""
     kept = Lines.none()._replace(names=names)
     end = 0
     for low, first, last in sorted(sequences):
         part = addresses[first:last]
-        # They must rise; where they do not this sequence is damaged.
+        # Addresses rise, else the sequence is damaged.
         if low and low >= end and part[-1] > low and not any(map(int.__gt__, part, part[1:])):
             kept.addresses.fromlist(part)
             kept.files.fromlist([file if file < len(names) else 0 for file in files[first:last]])

@@ -60,7 +60,7 @@ def test_a_link_a_directory_or_a_fifo_is_as_good_as_none(tmp_path: Path) -> None
 
 
 def test_what_was_used_longest_ago_goes_first(tmp_path: Path) -> None:
-    cache = DiskCache(tmp_path, most=10_000)
+    cache = DiskCache(tmp_path, max_total=10_000)
     for number in range(5):
         cache.put(str(number), bytes(1500))
         os.utime(max(files(tmp_path), key=lambda f: f.stat().st_mtime), (number, number))

@@ -57,7 +57,7 @@ OTHER = LIBRARY.replace("in_the_library", "of_another_build")
 
 
 @dataclass(frozen=True)
-class Place:
+class SourceLocation:
     """A directory with the program and its library, and others of other builds beside them."""
 
     directory: Path
@@ -76,11 +76,11 @@ class Place:
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
+def place() -> Iterator[SourceLocation]:
     """Open to everybody, as a program's place is."""
     directory = Path(tempfile.mkdtemp(prefix="locktop-test-"))
     directory.chmod(0o755)
-    place = Place(directory)
+    place = SourceLocation(directory)
     flags = ["-O1", "-fno-optimize-sibling-calls"]
     for name, source in (("program", PROGRAM), ("libthing", LIBRARY), ("other", OTHER)):
         (directory / f"{name}.c").write_text(source)
@@ -160,13 +160,13 @@ def needs_mounts() -> None:
 WHOLE = ("main", "in_the_library", [])
 
 
-def test_nobody_reads_what_is_where_it_was(place: Place) -> None:
+def test_nobody_reads_what_is_where_it_was(place: SourceLocation) -> None:
     with Running(place.program) as running:
         assert as_nobody(running.names) == WHOLE
 
 
 @needs_root
-def test_root_reads_what_was_deleted_or_replaced(place: Place) -> None:
+def test_root_reads_what_was_deleted_or_replaced(place: SourceLocation) -> None:
     with Running(place.program) as running:
         place.library.unlink()
         place.program.unlink()
@@ -176,7 +176,7 @@ def test_root_reads_what_was_deleted_or_replaced(place: Place) -> None:
         assert running.names() == WHOLE
 
 
-def test_nobody_is_told_that_a_library_was_deleted(place: Place) -> None:
+def test_nobody_is_told_that_a_library_was_deleted(place: SourceLocation) -> None:
     with Running(place.program) as running:
         place.library.unlink()
         note = f"{place.library} was deleted since the process started"
@@ -184,7 +184,7 @@ def test_nobody_is_told_that_a_library_was_deleted(place: Place) -> None:
         assert as_nobody(running.names) == ("main", "", told)
 
 
-def test_nobody_is_told_that_a_library_was_replaced(place: Place) -> None:
+def test_nobody_is_told_that_a_library_was_replaced(place: SourceLocation) -> None:
     with Running(place.program) as running:
         place.other.rename(place.library)
         note = f"{place.library} was replaced since the process started"
@@ -192,7 +192,7 @@ def test_nobody_is_told_that_a_library_was_replaced(place: Place) -> None:
         assert as_nobody(running.names) == ("main", "", told)
 
 
-def test_nobody_reads_the_program_whatever_became_of_it(place: Place) -> None:
+def test_nobody_reads_the_program_whatever_became_of_it(place: SourceLocation) -> None:
     with Running(place.program) as running:
         place.program.unlink()
         assert as_nobody(running.names) == WHOLE
@@ -200,14 +200,14 @@ def test_nobody_reads_the_program_whatever_became_of_it(place: Place) -> None:
         assert as_nobody(running.names) == WHOLE
 
 
-def test_a_library_written_over_in_place_is_what_runs_now(place: Place) -> None:
+def test_a_library_written_over_in_place_is_what_runs_now(place: SourceLocation) -> None:
     with Running(place.program) as running:
         assert running.names() == WHOLE
         place.library.write_bytes(place.other.read_bytes())
         assert running.names()[1] == "of_another_build"
 
 
-def test_another_file_at_the_same_path_outside_is_not_read(place: Place) -> None:
+def test_another_file_at_the_same_path_outside_is_not_read(place: SourceLocation) -> None:
     needs_mounts()
     inside = place.directory / "inside.so"
     place.library.rename(inside)
@@ -221,7 +221,7 @@ def test_another_file_at_the_same_path_outside_is_not_read(place: Place) -> None
     "mount",
     ["mount --bind {root} {hidden}", "mount -t tmpfs x {hidden} && cp -a {root}/. {hidden}"],
 )
-def test_what_only_the_process_sees(place: Place, mount: str) -> None:
+def test_what_only_the_process_sees(place: SourceLocation, mount: str) -> None:
     """A root of its own, in a mount that others do not have, as containers'."""
     needs_mounts()
     root, hidden = place.directory / "root", place.directory / "hidden"
@@ -237,7 +237,7 @@ def test_what_only_the_process_sees(place: Place, mount: str) -> None:
         assert running.names() == WHOLE
 
 
-def test_an_overlay_as_containers_lie_on(place: Place) -> None:
+def test_an_overlay_as_containers_lie_on(place: SourceLocation) -> None:
     """There the kernel may tell another device and inode for a mapping than for its file."""
     needs_mounts()
     lower, empty, merged = (place.directory / name for name in ("lower", "empty", "merged"))
@@ -252,7 +252,7 @@ def test_an_overlay_as_containers_lie_on(place: Place) -> None:
         assert running.names() == WHOLE
 
 
-def test_what_the_kernel_tells_of_a_mapping_of_ours(place: Place) -> None:
+def test_what_the_kernel_tells_of_a_mapping_of_ours(place: SourceLocation) -> None:
     with Running(place.program) as running:
         space = AddressSpace(parse(procfs.maps(running.process.pid)))
         mapping = space.find(running.library)
@@ -264,7 +264,9 @@ def test_what_the_kernel_tells_of_a_mapping_of_ours(place: Place) -> None:
         assert mapped_file._mapped_by_us(other) != (mapping.device, mapping.inode)
 
 
-def test_another_file_is_looked_at_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_file_is_looked_at_once(
+    place: SourceLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where no look at a file tells whether it is mapped, there is one for each address."""
     other = open_regular(place.other)
     assert other is not None

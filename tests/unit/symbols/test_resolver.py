@@ -22,7 +22,7 @@ from locktop.collector.symbols.elf.bounded_file import InMemory
 from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.elf.symbol_table import Symbol
 from locktop.collector.symbols.lock_naming import LockNames
-from locktop.collector.symbols.resolver import Resolver, as_the_program_knows_it
+from locktop.collector.symbols.resolver import Resolver, program_frames
 from locktop.tui.views import shorten
 
 # Says where its things lie, then waits until its input ends.
@@ -185,7 +185,7 @@ def test_stacks_lose_the_library_and_what_is_beyond_the_start() -> None:
              ("start_thread", "libc.so.6"), ("clone3", "libc.so.6"), ("", "")]
         )
     ]  # fmt: skip
-    kept = as_the_program_knows_it(frames)
+    kept = program_frames(frames)
     assert [frame.function for frame in kept] == ["put", "start_thread", "clone3"]
 
 

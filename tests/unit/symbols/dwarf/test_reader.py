@@ -206,7 +206,7 @@ def open_dwarf(path: Path) -> Dwarf:
 
 
 def some_addresses(dwarf: Dwarf, count: int) -> list[int]:
-    rows = dwarf.rows()
+    rows = dwarf.unit_ranges()
     chance = random.Random(4)
     among = chance.choices(list(zip(rows.lows, rows.highs, strict=True)), k=count)
     return sorted({chance.randrange(low, high) for low, high in among})
@@ -238,14 +238,14 @@ class Memory(dict[str, bytes]):
 def test_what_is_kept_says_the_same_without_the_debug_information(templates: Path) -> None:
     kept = Memory()
     whole = templates.read_bytes()
-    first = Dwarf(ElfFile(InMemory(whole)), lambda _: "", kept=kept)
+    first = Dwarf(ElfFile(InMemory(whole)), lambda _: "", stored=kept)
     addresses = some_addresses(first, 50)
-    assert not any(map(first.find_kept, addresses)), "nothing is read for it"
+    assert not any(map(first.find_stored, addresses)), "nothing is read for it"
     found = [first.find(address) for address in addresses]
     assert any(found)
     stripped = ElfFile(InMemory(without_debug_information(whole)))
-    again = Dwarf(stripped, lambda _: "", kept=kept)
-    assert [again.find_kept(address) for address in addresses] == found
+    again = Dwarf(stripped, lambda _: "", stored=kept)
+    assert [again.find_stored(address) for address in addresses] == found
     assert not again.damaged
 
 
@@ -263,7 +263,7 @@ def without_debug_information(whole: bytes) -> bytes:
 def test_what_is_kept_may_be_anything(templates: Path) -> None:
     kept = Memory()
     whole = InMemory(templates.read_bytes())
-    first = Dwarf(ElfFile(whole), lambda _: "", kept=kept)
+    first = Dwarf(ElfFile(whole), lambda _: "", stored=kept)
     (address, *_) = some_addresses(first, 1)
     right = first.find(address)
     chance = random.Random(8)
@@ -273,17 +273,17 @@ def test_what_is_kept_may_be_anything(templates: Path) -> None:
             for _ in range(chance.choice((1, 30))):
                 bad[chance.randrange(len(bad))] = chance.randrange(256)
             kept[key] = bytes(bad[: chance.choice((len(bad), chance.randrange(len(bad))))])
-            again = Dwarf(ElfFile(whole), lambda _: "", kept=kept)
-            again.find_kept(address)
+            again = Dwarf(ElfFile(whole), lambda _: "", stored=kept)
+            again.find_stored(address)
             again.find(address)  # anything but an exception
         kept[key] = good
-    assert Dwarf(ElfFile(whole), lambda _: "", kept=kept).find(address) == right
+    assert Dwarf(ElfFile(whole), lambda _: "", stored=kept).find(address) == right
 
 
 def test_nothing_is_kept_of_damaged_debug_information(templates: Path) -> None:
     kept = Memory()
     file = ElfFile(InMemory(without_debug_information(templates.read_bytes())))
-    dwarf = Dwarf(file, lambda _: "", kept=kept)
+    dwarf = Dwarf(file, lambda _: "", stored=kept)
     assert dwarf.find(0x1200) == ()
     assert dwarf.damaged
     assert not kept

@@ -135,7 +135,7 @@ def test_what_a_whole_program_has(built: Built) -> None:
         start = built.addresses[function]
         assert (name(whole, start), name(whole, start + 3)) == (function, function)
         assert name(whole, start - 1) != function
-    assert whole.places(built.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
+    assert whole.locations(built.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
     figures = whole.data(built.addresses["g_figures"] + 79)
     assert figures is not None
     assert (figures.name, figures.size) == ("g_figures", 80)
@@ -170,7 +170,7 @@ def test_a_debug_file_by_build_id(built: Built, tmp_path: Path, where: str) -> N
     roots = (root, other) if where == "of the target" else (other, root)
     found = built.module(*roots)
     assert name(found, built.addresses[LOCAL] + 1) == LOCAL
-    assert found.places(built.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
+    assert found.locations(built.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
     assert found.data(built.addresses["g_figures"]) is not None
 
 
@@ -185,7 +185,7 @@ def test_a_debug_file_by_link(tmp_path: Path, place: str, flag: str) -> None:
     built.run("objcopy", f"--add-gnu-debuglink={debug}", built.path)
     found = built.module(tmp_path)
     assert name(found, built.addresses[LOCAL]) == LOCAL
-    assert found.places(built.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
+    assert found.locations(built.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
     if flag.endswith("none"):  # then nothing but the checksum tells builds apart
         debug.write_bytes(debug.read_bytes() + b"x")
         changed = built.module(tmp_path)
@@ -248,7 +248,7 @@ def test_what_dwz_took_out_of_debug_files(tmp_path: Path, link: str) -> None:
     assert b".gnu_debugaltlink" in debug.read_bytes()
     found = first.module(tmp_path)
     assert name(found, first.addresses[LOCAL]) == LOCAL
-    assert found.places(first.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
+    assert found.locations(first.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
     file = opened(debug)
     supplement = debug_files.supplement(ElfFile(file), file, [str(tmp_path), ""])
     assert supplement is not None
@@ -256,7 +256,7 @@ def test_what_dwz_took_out_of_debug_files(tmp_path: Path, link: str) -> None:
     assert origin[-1].function == LOCAL
     shared.unlink()  # not installed: what is not in common can still be had
     assert name(first.module(tmp_path), first.addresses[LOCAL]) == LOCAL
-    first.module(tmp_path).places(first.addresses[LOCAL])
+    first.module(tmp_path).locations(first.addresses[LOCAL])
 
 
 def test_mini_debug_info(built: Built, tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_packed_sections(built: Built, packing: str) -> None:
     assert elf(debug).content(".debug_line" if packing != "zlib-gnu" else ".zdebug_line") == elf(
         built.path
     ).content(".debug_line")
-    assert module(debug).places(built.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
+    assert module(debug).locations(built.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
 
 
 @pytest.mark.parametrize("packing", ["zlib", "zlib-gnu", "zstd"])
@@ -308,7 +308,7 @@ def test_an_unknown_packing_gives_no_lines_and_no_error(built: Built) -> None:
     built.path.write_bytes(data)
     with pytest.raises(ValueError, match="unknown method"):
         elf(built.path).content(".debug_info")
-    assert built.module().places(built.addresses[LOCAL]) == ()
+    assert built.module().locations(built.addresses[LOCAL]) == ()
     assert name(built.module(), built.addresses[LOCAL]) == LOCAL
 
 
@@ -404,7 +404,7 @@ def test_a_program_that_prelink_moved(built: Built, moved: int) -> None:
     symbol = found.function(built.addresses[LOCAL] + moved + 1)
     assert symbol is not None
     assert (symbol.name, symbol.address) == (LOCAL, built.addresses[LOCAL] + moved)
-    assert found.places(built.addresses[LOCAL] + moved)[0][1:] == ("program.c", LINE_OF_LOCAL)
+    assert found.locations(built.addresses[LOCAL] + moved)[0][1:] == ("program.c", LINE_OF_LOCAL)
     assert found.data(built.addresses["g_figures"] + moved) is not None
     assert name(found, built.addresses[LOCAL]) == ""
 
@@ -526,7 +526,7 @@ def test_few_files_are_kept_open(built: Built, monkeypatch: pytest.MonkeyPatch) 
         mapping = Mapping(0, 4096, True, 0, device, about.st_ino, str(path), False)
         found = modules.load(os.getpid(), mapping)
         assert name(found, built.addresses[LOCAL]) == LOCAL
-        assert found.places(built.addresses[LOCAL])
+        assert found.locations(built.addresses[LOCAL])
     del found
     kept = opened_files() - before
     gc.enable()

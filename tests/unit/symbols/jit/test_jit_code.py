@@ -123,7 +123,7 @@ def test_a_large_one(path: Path, found: PerfMap, monkeypatch: pytest.MonkeyPatch
         assert found.find(at + 5) == f"function_{at}"
     assert found.find(0xDEADBEEF) == "last"
     assert found.note == ""
-    monkeypatch.setattr(perf_map, "_MAX", path.stat().st_size)
+    monkeypatch.setattr(perf_map, "_MAX_FILE", path.stat().st_size)
     with path.open("ab") as file:
         file.write(b"cafe0000 10 too late\n")
     assert found.find(0xCAFE0000) is None
