@@ -67,11 +67,14 @@ def _is_mapped(file: OpenFile, mapping: Mapping) -> bool:
     if (device, about.st_ino) == (mapping.device, mapping.inode):
         return True
     # On overlayfs and btrfs stat(2) and the memory map differ about the same file.
-    return _mapped_by_us(file) == (mapping.device, mapping.inode)
+    return identity_in_maps(file) == (mapping.device, mapping.inode)
 
 
-def _mapped_by_us(file: OpenFile) -> tuple[str, int] | None:
-    """Map the file, without reading that memory, and return device and inode of the mapping."""
+def identity_in_maps(file: OpenFile) -> tuple[str, int] | None:
+    """Return device and inode that the memory map shows for a file; None for an empty file.
+
+    The file is mapped once, and its memory is not read.
+    """
     key = file.about.st_dev, file.about.st_ino, file.about.st_ctime_ns
     if key not in _identities:
         if len(_identities) >= _MAX_IDENTITIES:

@@ -50,8 +50,8 @@ class Functions:
     """Code of chance: as much of a CodeMap and of FrameRegisters as a walk asks for."""
 
     def __init__(self, chance: random.Random) -> None:
-        self._rows = [some_row(chance, number) for number in range(FUNCTIONS)]
-        self._sizes = [chance.choice((None, 1, 1, 1, 4, 8)) for _ in self._rows]
+        self.rows = [some_row(chance, number) for number in range(FUNCTIONS)]
+        self._sizes = [chance.choice((None, 1, 1, 1, 4, 8)) for _ in self.rows]
 
     def is_code(self, address: int) -> bool:
         return 0 <= address - CODE < FUNCTIONS * SIZE
@@ -59,7 +59,7 @@ class Functions:
     def frame_at(self, address: int) -> Frame:
         if not self.is_code(address):
             raise StackCut("the stack leads where no code is")
-        return Frame(self._rows[(address - CODE) // SIZE])
+        return Frame(self.rows[(address - CODE) // SIZE])
 
     def candidates(
         self, frame: Frame, pc: int, sp: int, register: int, *, is_return: bool
@@ -183,7 +183,7 @@ def test_what_is_known_again_is_so() -> None:
 )
 def test_a_frame_that_leaves_no_stack_pointer(rule: RegisterRule) -> None:
     functions = Functions(random.Random(0))
-    functions._rows = [
+    functions.rows = [
         UnwindRow(
             CODE,
             CODE + FUNCTIONS * SIZE,

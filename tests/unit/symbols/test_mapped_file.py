@@ -57,7 +57,7 @@ OTHER = LIBRARY.replace("in_the_library", "of_another_build")
 
 
 @dataclass(frozen=True)
-class SourceLocation:
+class Installed:
     """A directory with the program and its library, and others of other builds beside them."""
 
     directory: Path
@@ -76,11 +76,11 @@ class SourceLocation:
 
 
 @pytest.fixture
-def place() -> Iterator[SourceLocation]:
+def place() -> Iterator[Installed]:
     """Open to everybody, as a program's place is."""
     directory = Path(tempfile.mkdtemp(prefix="locktop-test-"))
     directory.chmod(0o755)
-    place = SourceLocation(directory)
+    place = Installed(directory)
     flags = ["-O1", "-fno-optimize-sibling-calls"]
     for name, source in (("program", PROGRAM), ("libthing", LIBRARY), ("other", OTHER)):
         (directory / f"{name}.c").write_text(source)
@@ -160,13 +160,13 @@ def needs_mounts() -> None:
 WHOLE = ("main", "in_the_library", [])
 
 
-def test_nobody_reads_what_is_where_it_was(place: SourceLocation) -> None:
+def test_nobody_reads_what_is_where_it_was(place: Installed) -> None:
     with Running(place.program) as running:
         assert as_nobody(running.names) == WHOLE
 
 
 @needs_root
-def test_root_reads_what_was_deleted_or_replaced(place: SourceLocation) -> None:
+def test_root_reads_what_was_deleted_or_replaced(place: Installed) -> None:
     with Running(place.program) as running:
         place.library.unlink()
         place.program.unlink()
@@ -176,7 +176,7 @@ def test_root_reads_what_was_deleted_or_replaced(place: SourceLocation) -> None:
         assert running.names() == WHOLE
 
 
-def test_nobody_is_told_that_a_library_was_deleted(place: SourceLocation) -> None:
+def test_nobody_is_told_that_a_library_was_deleted(place: Installed) -> None:
     with Running(place.program) as running:
         place.library.unlink()
         note = f"{place.library} was deleted since the process started"
@@ -184,7 +184,7 @@ def test_nobody_is_told_that_a_library_was_deleted(place: SourceLocation) -> Non
         assert as_nobody(running.names) == ("main", "", told)
 
 
-def test_nobody_is_told_that_a_library_was_replaced(place: SourceLocation) -> None:
+def test_nobody_is_told_that_a_library_was_replaced(place: Installed) -> None:
     with Running(place.program) as running:
         place.other.rename(place.library)
         note = f"{place.library} was replaced since the process started"
@@ -192,7 +192,7 @@ def test_nobody_is_told_that_a_library_was_replaced(place: SourceLocation) -> No
         assert as_nobody(running.names) == ("main", "", told)
 
 
-def test_nobody_reads_the_program_whatever_became_of_it(place: SourceLocation) -> None:
+def test_nobody_reads_the_program_whatever_became_of_it(place: Installed) -> None:
     with Running(place.program) as running:
         place.program.unlink()
         assert as_nobody(running.names) == WHOLE
@@ -200,14 +200,14 @@ def test_nobody_reads_the_program_whatever_became_of_it(place: SourceLocation) -
         assert as_nobody(running.names) == WHOLE
 
 
-def test_a_library_written_over_in_place_is_what_runs_now(place: SourceLocation) -> None:
+def test_a_library_written_over_in_place_is_what_runs_now(place: Installed) -> None:
     with Running(place.program) as running:
         assert running.names() == WHOLE
         place.library.write_bytes(place.other.read_bytes())
         assert running.names()[1] == "of_another_build"
 
 
-def test_another_file_at_the_same_path_outside_is_not_read(place: SourceLocation) -> None:
+def test_another_file_at_the_same_path_outside_is_not_read(place: Installed) -> None:
     needs_mounts()
     inside = place.directory / "inside.so"
     place.library.rename(inside)
@@ -221,7 +221,7 @@ def test_another_file_at_the_same_path_outside_is_not_read(place: SourceLocation
     "mount",
     ["mount --bind {root} {hidden}", "mount -t tmpfs x {hidden} && cp -a {root}/. {hidden}"],
 )
-def test_what_only_the_process_sees(place: SourceLocation, mount: str) -> None:
+def test_what_only_the_process_sees(place: Installed, mount: str) -> None:
     """A root of its own, in a mount that others do not have, as containers'."""
     needs_mounts()
     root, hidden = place.directory / "root", place.directory / "hidden"
@@ -237,7 +237,7 @@ def test_what_only_the_process_sees(place: SourceLocation, mount: str) -> None:
         assert running.names() == WHOLE
 
 
-def test_an_overlay_as_containers_lie_on(place: SourceLocation) -> None:
+def test_an_overlay_as_containers_lie_on(place: Installed) -> None:
     """There the kernel may tell another device and inode for a mapping than for its file."""
     needs_mounts()
     lower, empty, merged = (place.directory / name for name in ("lower", "empty", "merged"))
@@ -252,7 +252,7 @@ def test_an_overlay_as_containers_lie_on(place: SourceLocation) -> None:
         assert running.names() == WHOLE
 
 
-def test_what_the_kernel_tells_of_a_mapping_of_ours(place: SourceLocation) -> None:
+def test_what_the_kernel_tells_of_a_mapping_of_ours(place: Installed) -> None:
     with Running(place.program) as running:
         space = AddressSpace(parse(procfs.maps(running.process.pid)))
         mapping = space.find(running.library)
@@ -260,21 +260,19 @@ def test_what_the_kernel_tells_of_a_mapping_of_ours(place: SourceLocation) -> No
         file, other = open_regular(place.library), open_regular(place.other)
         assert file is not None
         assert other is not None
-        assert mapped_file._mapped_by_us(file) == (mapping.device, mapping.inode)
-        assert mapped_file._mapped_by_us(other) != (mapping.device, mapping.inode)
+        assert mapped_file.identity_in_maps(file) == (mapping.device, mapping.inode)
+        assert mapped_file.identity_in_maps(other) != (mapping.device, mapping.inode)
 
 
-def test_another_file_is_looked_at_once(
-    place: SourceLocation, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_file_is_looked_at_once(place: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no look at a file tells whether it is mapped, there is one for each address."""
     other = open_regular(place.other)
     assert other is not None
-    told = mapped_file._mapped_by_us(other)
+    told = mapped_file.identity_in_maps(other)
     monkeypatch.setattr(procfs, "read", None)
     again = open_regular(place.other)
     assert again is not None
-    assert mapped_file._mapped_by_us(again) == told
+    assert mapped_file.identity_in_maps(again) == told
 
 
 @pytest.mark.parametrize(

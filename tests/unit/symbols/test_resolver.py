@@ -8,6 +8,7 @@ import random
 import shutil
 import subprocess
 import sys
+import threading
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
@@ -116,9 +117,16 @@ def test_a_stack_has_its_lines_before_variables_are_looked_for(
         return part(module, symbol, address)
 
     monkeypatch.setattr(modules.Module, "part", scan)
-    with resolver._changed:  # nothing is begun before both are asked
-        resolver.data(running.bss_lock)
-        resolver.frame(running.site)
+    both, load = threading.Event(), modules.load
+
+    def load_later(pid: int, mapping: memory_map.Mapping) -> modules.Module:
+        assert both.wait(60)
+        return load(pid, mapping)
+
+    monkeypatch.setattr(modules, "load", load_later)
+    resolver.data(running.bss_lock)
+    resolver.frame(running.site)
+    both.set()
     assert resolver.wait()
     assert lines == [LINE_OF_THE_CALL]
     resolver.close()

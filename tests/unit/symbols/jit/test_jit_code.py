@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from locktop.collector.symbols.jit import perf_map
+from locktop.collector.symbols.jit import jitdump, perf_map
 from locktop.collector.symbols.jit.code_index import CodeIndex
 from locktop.collector.symbols.jit.jit_code import JitCode
 from locktop.collector.symbols.jit.jitdump import JitDump
@@ -217,7 +217,6 @@ class Dump:
             file.write(data)
 
     def find(self, address: int) -> tuple[str, str | None, int | None] | None:
-        self.dump._next_at = 0.0
         inode = self.path.stat().st_ino
         return self.dump.find(
             address, [Mapping(0, 4096, True, 0, "00:00", inode, str(self.path), False)]
@@ -225,7 +224,8 @@ class Dump:
 
 
 @pytest.fixture
-def dump(tmp_path: Path) -> Iterator[Dump]:
+def dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Dump]:
+    monkeypatch.setattr(jitdump, "_AGAIN_S", 0.0)
     made = Dump(tmp_path)
     yield made
     made.dump.close()
@@ -263,7 +263,6 @@ def test_a_file_that_is_not_the_mapped_one(dump: Dump, tmp_path: Path) -> None:
     dump.write(HEADER + load(0x1000, b"f"))
     other = Mapping(0, 4096, True, 0, "00:00", 1, str(dump.path), False)
     assert dump.dump.find(0x1000, [other]) is None
-    dump.dump._next_at = 0.0
     inode = dump.path.stat().st_ino
     data = Mapping(0, 4096, False, 0, "00:00", inode, str(dump.path), False)
     assert dump.dump.find(0x1000, [data]) is None
@@ -285,12 +284,13 @@ def test_damage_is_said_and_what_was_before_it_stays(dump: Dump) -> None:
     assert "damaged" in dump.dump.note
 
 
-def test_mutated_files_never_raise(tmp_path: Path) -> None:
+def test_mutated_files_never_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entries = [(at, at, b"/x/a.js" if at % 2 else b"\xff") for at in range(20)]
     whole = HEADER + b"".join(
         lines(at, *entries) + load(at, b"JS:*f" if at % 3 else b"g") + move(at, at + 0x10000)
         for at in range(0x1000, 0x8000, 0x1000)
     )
+    monkeypatch.setattr(jitdump, "_AGAIN_S", 0.0)
     chance = random.Random(11)
     began = time.process_time()
     for number in range(400):
