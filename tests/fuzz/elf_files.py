@@ -1,4 +1,4 @@
-"""Sound ELF files of each kind to damage, and where in them damage tells."""
+"""Sound ELF files of each kind to damage, and the parts where damage has an effect."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _DWARF = (
 
 @dataclass(frozen=True)
 class Sound:
-    """One file: its bytes, the parts worth damaging, addresses to ask for."""
+    """One file: its bytes, the parts worth damaging, addresses to query."""
 
     name: str
     data: bytes
@@ -75,11 +75,11 @@ def build(directory: Path) -> list[Sound]:
     run("objcopy", "--only-keep-debug", "dwarf5", "stripped.debug")
     run("objcopy", "-S", "--keep-symbol=in_a_file_of_its_own", "dwarf5", "small")
     (directory / "small.xz").write_bytes(lzma.compress((directory / "small").read_bytes()))
-    run("strip", "-o", "bare", "dwarf5")
-    run("objcopy", "--add-section=.gnu_debugdata=small.xz", "bare", "mini")
-    run("objcopy", "--add-gnu-debuglink=stripped.debug", "bare", "stripped")
-    told = (line.split() for line in run("nm", "dwarf5").splitlines())
-    addresses = [int(words[0], 16) for words in told if len(words) == 3]
+    run("strip", "-o", "all_stripped", "dwarf5")
+    run("objcopy", "--add-section=.gnu_debugdata=small.xz", "all_stripped", "mini")
+    run("objcopy", "--add-gnu-debuglink=stripped.debug", "all_stripped", "stripped")
+    lines = (line.split() for line in run("nm", "dwarf5").splitlines())
+    addresses = [int(words[0], 16) for words in lines if len(words) == 3]
     names = ("dwarf4", "dwarf5", "zlib", "zlib-gnu", "zstd", "mini", "stripped", "stripped.debug")
     return [_sound(directory / name, addresses) for name in names]
 

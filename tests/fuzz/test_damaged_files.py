@@ -20,7 +20,7 @@ from locktop.collector.symbols.modules import Module
 from locktop.collector.symbols.safe_open import open_regular
 
 ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "60").partition(":")
-#: Of processor time for one file with all its questions; a sound one takes 5 ms.
+#: Processor time in seconds for one file with all queries; a sound file takes 5 ms.
 MAX_S = 5.0
 MAX_MEMORY = 200 << 20
 
@@ -32,7 +32,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, elf_files.Sound
 
 
 def ask(path: Path, addresses: list[int]) -> bool:
-    """Ask for everything there is; return whether there were names."""
+    """Query everything; return whether there were names."""
     file = open_regular(path)
     assert file is not None
     try:
@@ -64,7 +64,7 @@ def ask(path: Path, addresses: list[int]) -> bool:
 
 
 def peak() -> int:
-    """The most memory that this process has had since `forget_peak()`."""
+    """The peak of memory since `forget_peak()`, in bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) << 10
@@ -99,4 +99,4 @@ def test_damaged_files(kind: str, sound: dict[str, elf_files.Sound], tmp_path: P
             raise AssertionError(f"{kind}, damaged with seed {seed}") from error
         assert time.thread_time() - began < MAX_S, f"{kind}, damaged with seed {seed}"
         assert peak() - before < MAX_MEMORY, f"{kind}, damaged with seed {seed}"
-    assert named, "all of them were refused: nothing was tried"
+    assert named, "all files were refused: nothing was tested"

@@ -26,7 +26,7 @@ SEEDS = range(int(FIRST or 0), int(FIRST or 0) + int(ROUNDS))
 SP, PC, RBX, RBP, R12 = 7, 16, 3, 6, 12
 WORDS = 128
 BEGIN = 0x7000_0000
-#: It lies in the middle of the stack: what is taken for a frame by mistake can be read.
+#: The code lies in the middle of the stack: a word that is no frame can be read.
 FUNCTIONS, CODE, SIZE = 8, BEGIN + 0x180, 0x20
 SHIFTS = (0, *range(8, 0x100, 8), 0x1000, 0x12340)
 #: rsp plus a number; what is there; rbp plus a number; rsp aligned, by 32 and by 128; rip plus a
@@ -47,7 +47,7 @@ class Frame:
 
 
 class Functions:
-    """Code of chance: as much of a CodeMap and of FrameRegisters as a walk asks for."""
+    """Random code: the part of a CodeMap and of FrameRegisters that a walk uses."""
 
     def __init__(self, chance: random.Random) -> None:
         self.rows = [some_row(chance, number) for number in range(FUNCTIONS)]
@@ -151,7 +151,7 @@ def walked(functions: Functions, memory: Memory, pc: int) -> tuple[Unwound, Stac
     return Walk(found, code, frames, stack, {PC: pc, SP: memory.begin}).unwound(), stack
 
 
-def test_what_is_known_again_is_so() -> None:
+def test_a_cached_walk_equals_a_new_one() -> None:
     known_again = elsewhere = 0
     for seed in SEEDS:
         chance = random.Random(seed)
@@ -166,7 +166,7 @@ def test_what_is_known_again_is_so() -> None:
             memory = Memory(begin, changed)
             truth, stack = walked(functions, memory, pc)
             again = walks.find(pc, begin, memory.data)
-            assert not isinstance(again, int), f"seed {seed}: what is there was asked for"
+            assert not isinstance(again, int), f"seed {seed}: the words are there"
             assert again in (None, truth), f"seed {seed}"
             if again is not None:
                 known_again += 1

@@ -27,7 +27,7 @@ from locktop.collector.symbols.safe_open import open_regular
 
 
 def forged(built: Built, section: str, content: bytes, *, packed: bool) -> ElfFile:
-    """The program with a further section, which may say of itself that it is packed."""
+    """The program with another section, which may be marked as packed."""
     (built.directory / "content").write_bytes(content)
     built.run("objcopy", "--add-section", f"{section}=content", built.path, "forged")
     data = bytearray((built.directory / "forged").read_bytes())
@@ -39,7 +39,7 @@ def forged(built: Built, section: str, content: bytes, *, packed: bool) -> ElfFi
     return ElfFile(InMemory(bytes(data)))
 
 
-def test_what_is_no_regular_file_is_never_opened(tmp_path: Path) -> None:
+def test_only_regular_files_are_opened(tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     (tmp_path / "link").symlink_to(fifo)
@@ -57,7 +57,7 @@ def test_few_files_are_kept_open(built: Built, monkeypatch: pytest.MonkeyPatch) 
         return len(os.listdir("/proc/self/fd"))
 
     gc.collect()
-    gc.disable()  # it may come much later than the last descriptor
+    gc.disable()  # collection may come much later than the last descriptor
     before = opened_files()
     for number in range(20):
         path = built.directory / f"program{number}"
@@ -74,7 +74,7 @@ def test_few_files_are_kept_open(built: Built, monkeypatch: pytest.MonkeyPatch) 
     assert 5 <= kept <= 10
 
 
-def test_what_is_damaged_is_read_once(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_section_is_read_once(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bomb of mini debug info takes half a second until it is refused."""
     found = forged(built, ".gnu_debugdata", lzma.compress(bytes(65 << 20), preset=0), packed=False)
     (built.directory / "bomb").write_bytes((built.directory / "forged").read_bytes())

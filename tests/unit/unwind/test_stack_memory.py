@@ -1,4 +1,4 @@
-"""The words of a stack, and what a walk on it was told."""
+"""The words of a stack, and the answers to the queries of a walk."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_copy_has_what_was_copied_and_no_more() -> None:
         stack.load(BEGIN + 20)
 
 
-def test_what_was_asked_for_is_told_in_order(memory: Memory) -> None:
+def test_answers_are_in_the_order_of_queries(memory: Memory) -> None:
     memory.put(0x10, PC)
     memory.put(0x20, BEGIN + 0x80)
     stack = StackMemory(BEGIN, memory.read)
@@ -62,7 +62,7 @@ def test_what_was_asked_for_is_told_in_order(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize(("at", "size"), [(-8, 8), (0x10, 4), (0x10000 - 4, 8), (SIZE, 8)])
-def test_what_is_more_than_words_near_by_is_not_told(at: int, size: int) -> None:
+def test_other_queries_than_words_near_by_leave_no_answers(at: int, size: int) -> None:
     memory = Memory(BEGIN - 4096)
     stack = StackMemory(BEGIN, memory.read)
     stack.load(BEGIN)
@@ -74,33 +74,33 @@ def test_what_is_more_than_words_near_by_is_not_told(at: int, size: int) -> None
     assert stack.answers is None
 
 
-# ---- walks that are known again ----
+# ---- the walk cache ----
 
 
-def kept(memory: Memory, *asked: tuple[int, bool]) -> tuple[WalkCache, Unwound]:
-    """One walk that asked for words at these distances, and whether these are frames'."""
+def kept(memory: Memory, *queries: tuple[int, bool]) -> tuple[WalkCache, Unwound]:
+    """A cache with one walk, which queried words at these distances, each as a frame or not."""
     walks, found = WalkCache(), Unwound((PC, 1), True, "")
     stack = StackMemory(memory.begin, memory.read)
-    for distance, is_frame in asked:
+    for distance, is_frame in queries:
         (stack.frame if is_frame else stack.load)(memory.begin + distance)
     assert stack.answers is not None
     walks.keep(PC, stack.answers, found)
     return walks, found
 
 
-def test_only_the_words_that_were_asked_for_matter(memory: Memory) -> None:
+def test_only_the_queried_words_matter(memory: Memory) -> None:
     walks, found = kept(memory, (0x18, False), (0x1008, False))
     for other in (0x17, 0x20, 0x1007, 0x1010):
         memory.data[other] ^= 1
     assert walks.find(PC, BEGIN, memory.data) is found
     assert walks.find(OTHER, BEGIN, memory.data) is None
-    for asked in (0x18, 0x1F, 0x1008, 0x100F):
-        memory.data[asked] ^= 1
+    for queries in (0x18, 0x1F, 0x1008, 0x100F):
+        memory.data[queries] ^= 1
         assert walks.find(PC, BEGIN, memory.data) is None
-        memory.data[asked] ^= 1
+        memory.data[queries] ^= 1
 
 
-def test_too_few_bytes_do_not_tell(memory: Memory) -> None:
+def test_too_few_bytes_find_no_walk(memory: Memory) -> None:
     walks, found = kept(memory, (0x18, False), (0x1008, False))
     assert walks.find(PC, BEGIN, b"") == 0x20
     assert walks.find(PC, BEGIN, memory.data[:0x1F]) == 0x20
@@ -123,7 +123,7 @@ def test_frames_may_lie_elsewhere_return_addresses_may_not() -> None:
     assert walks.find(PC, BEGIN, memory.data) is None
 
 
-def test_where_it_mattered_where_the_stack_is_it_does(memory: Memory) -> None:
+def test_a_walk_that_queried_the_address_of_the_stack_depends_on_it(memory: Memory) -> None:
     walks, found = WalkCache(), Unwound((PC,), True, "")
     stack = StackMemory(BEGIN, memory.read)
     stack.pin()
@@ -133,7 +133,7 @@ def test_where_it_mattered_where_the_stack_is_it_does(memory: Memory) -> None:
     assert walks.find(PC, BEGIN + 64, b"") is None
 
 
-def test_ways_part_where_they_were_told_otherwise(memory: Memory) -> None:
+def test_walks_part_at_different_answers(memory: Memory) -> None:
     walks, first = kept(memory, (0x10, False), (0x20, False))
     memory.put(0x10, OTHER)
     stack, second = StackMemory(BEGIN, memory.read), Unwound((PC, OTHER), True, "")
@@ -144,7 +144,7 @@ def test_ways_part_where_they_were_told_otherwise(memory: Memory) -> None:
     assert walks.find(PC, BEGIN, Memory().data) is first
 
 
-def test_there_is_an_end_to_what_is_kept(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_is_bounded(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("locktop.collector.unwind.walk_cache._MAX_KEPT", 10)
     walks, found = WalkCache(), Unwound((PC,), True, "")
     for number in range(100):
@@ -158,6 +158,6 @@ def test_there_is_an_end_to_what_is_kept(memory: Memory, monkeypatch: pytest.Mon
     assert sum(number in walks for number in range(100)) <= 10
 
 
-def test_a_page_is_not_left() -> None:
+def test_rest_of_page() -> None:
     assert rest_of_page(0x7000_0000) == 4096
     assert rest_of_page(0x7000_0FF8) == 8

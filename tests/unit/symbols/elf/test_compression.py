@@ -78,7 +78,7 @@ def test_an_unknown_packing_gives_no_lines_and_no_error(built: Built) -> None:
 
 
 def forged(built: Built, section: str, content: bytes, *, packed: bool) -> ElfFile:
-    """The program with a further section, which may say of itself that it is packed."""
+    """The program with another section, which may be marked as packed."""
     (built.directory / "content").write_bytes(content)
     built.run("objcopy", "--add-section", f"{section}=content", built.path, "forged")
     data = bytearray((built.directory / "forged").read_bytes())
@@ -90,8 +90,8 @@ def forged(built: Built, section: str, content: bytes, *, packed: bool) -> ElfFi
     return ElfFile(InMemory(bytes(data)))
 
 
-def test_bombs_do_not_burst(built: Built) -> None:
-    """Sections that are much larger than they say, or say that they are huge."""
+def test_decompression_bombs_are_refused(built: Built) -> None:
+    """Sections that are much larger than their header says, or whose header says a huge size."""
     nothing = bytes(70 << 20)
     zlibbed, zstdded = zlib.compress(nothing, 1), zstandard.compress(nothing)
     old = b"ZLIB" + struct.pack(">Q", 10)
@@ -120,7 +120,7 @@ def test_bombs_do_not_burst(built: Built) -> None:
 
 
 def test_a_sparse_file_is_not_read_whole(built: Built) -> None:
-    """A section of 400 GB, of a file that says that it has them."""
+    """A section of 400 GB, in a file of that size."""
     section = elf(built.path).section(".debug_str")
     assert section is not None
     data = bytearray(built.path.read_bytes())
