@@ -168,7 +168,7 @@ def debug_information(path: Path) -> None:
     units = Units(DebugSections(elf))
 
     def our_entries() -> None:
-        units.rest()
+        units.release_memory()
         read_functions(units.unit_at(largest.cu_offset))
 
     report("entries of a unit", their_entries(), least_ms(our_entries), least_ms(their_entries, 2))

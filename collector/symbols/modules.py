@@ -122,9 +122,9 @@ class Module:
         name = "" if found else self._stored_symbols.get(address, "")
         return (SourceLocation(name, "", 0),) if name else found
 
-    def rest(self) -> None:
+    def release_memory(self) -> None:
         """Release memory that only the search for names needs, and store new names."""
-        self._dwarf.rest()
+        self._dwarf.release_memory()
         if self._new_symbols:
             self._new_symbols = False
             self._cache.put("symbols", msgpack.packb(self._stored_symbols))
@@ -160,7 +160,7 @@ class Module:
         symbol = self.function(address)
         return symbol.name if symbol is not None and symbol.address == address else ""
 
-    def release(self) -> None:
+    def detach(self) -> None:
         """Break the reference cycle, so that the last user of the module closes the files."""
         self.__dict__.pop("_dwarf", None)
 
@@ -218,11 +218,11 @@ def _cache() -> DiskCache:
 _modules: OrderedDict[tuple[int, int, int, int], Module | str] = OrderedDict()
 
 
-def rest() -> None:
+def release_memory() -> None:
     """Release memory that only the search for names needs."""
     for module in tuple(_modules.values()):  # another thread may add one meanwhile
         if isinstance(module, Module):
-            module.rest()
+            module.release_memory()
 
 
 def load(pid: int, mapping: Mapping) -> Module:
@@ -251,7 +251,7 @@ def load(pid: int, mapping: Mapping) -> Module:
         if len(_modules) > _MAX_MODULES:
             _, oldest = _modules.popitem(last=False)
             if isinstance(oldest, Module):
-                oldest.release()
+                oldest.detach()
     _modules.move_to_end(key)
     if isinstance(module, str):
         raise NoSymbols(module)

@@ -378,7 +378,7 @@ class Resolver:
 def _release_memory() -> None:
     from locktop.collector.symbols import modules
 
-    modules.rest()
+    modules.release_memory()
 
 
 def _unloaded(address: int) -> Frame:

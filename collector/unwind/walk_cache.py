@@ -55,7 +55,7 @@ class WalkCache:
         """Return the walk that leads from ``pc`` over a stack with these bytes from ``sp`` on.
 
         Returns:
-            The walk; the least number of bytes that it takes to tell, if ``stack`` is too short;
+            The walk; the least number of bytes to decide, if ``stack`` is too short;
             None if no walk with these words is kept.
         """
         way = self._first.get(pc)

@@ -117,10 +117,10 @@ class Dwarf:
             return found
         return None
 
-    def rest(self) -> None:
+    def release_memory(self) -> None:
         """Release what was read, except the indexes: packed sections may be large."""
         with self._lock:
-            self._units.rest()
+            self._units.release_memory()
 
     @cached_property
     def _variables(self) -> Variables:

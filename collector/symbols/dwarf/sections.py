@@ -71,7 +71,7 @@ class DebugSections:
             raise ValueError(f".debug_{name} is cut off")
         return int.from_bytes(data[at : at + size], "little")
 
-    def rest(self) -> None:
+    def release_memory(self) -> None:
         """Release what was read; it can be read again."""
         self._unpacked.clear()
         self._windows.clear()

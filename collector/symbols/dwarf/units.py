@@ -282,12 +282,12 @@ class Units:
         self.supplement = supplement
         self._recent: OrderedDict[int, CompileUnit] = OrderedDict()
 
-    def rest(self) -> None:
+    def release_memory(self) -> None:
         """Release what was read; it can be read again."""
         self._recent.clear()
-        self.sections.rest()
+        self.sections.release_memory()
         if self.supplement is not None:
-            self.supplement.rest()
+            self.supplement.release_memory()
 
     def __iter__(self) -> Iterator[CompileUnit]:
         """Iterate over the units. Raises ValueError if one is damaged."""

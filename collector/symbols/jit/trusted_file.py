@@ -30,7 +30,7 @@ def opened(pid: int, directory: str, name: str) -> int:
         if not stat.S_ISREG(about.st_mode):
             raise OSError(errno.EINVAL, "not a regular file")
         if about.st_uid not in (0, procfs.status(pid).uid):
-            raise PermissionError(errno.EPERM, "somebody else's file")
+            raise PermissionError(errno.EPERM, "a file of another user")
     except OSError:
         os.close(fd)
         raise

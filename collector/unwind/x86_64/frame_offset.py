@@ -92,7 +92,7 @@ def frame_offset(
         is_return: Whether a call returns to ``address``.
 
     Returns:
-        The offset; None if the code does not tell.
+        The offset; None if it is not known.
     """
     frame = _REGISTERS.get(register)
     if frame is None or len(code) > MAX_CODE:

@@ -35,7 +35,7 @@ class FrameRegisters:
     def candidates(
         self, frame: CodeFrame, pc: int, sp: int, register: int, *, is_return: bool
     ) -> Sequence[int] | None:
-        """Return the values that a register may have in a frame; None if the code does not tell.
+        """Return the values that a register may have in a frame; None if they are not known.
 
         Args:
             frame: The frame information for ``pc``.
