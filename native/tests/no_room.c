@@ -52,10 +52,10 @@ static void lock(struct lt_thread *t, uint64_t key)
 
 static void others_are_counted_together(struct lt_thread *t)
 {
-    uint32_t known = t->slot_count;
+    uint32_t known = t->counters_count;
     for (uint64_t n = 0; n < 100; n++)
         lock(t, mutex(1000 + n));
-    CHECK_EQUAL(t->slot_count, known);
+    CHECK_EQUAL(t->counters_count, known);
     CHECK_EQUAL(t->other.counts.acquisitions, 100);
     CHECK(lt_shm->notes & LT_NOTE_LOCKS_FOLDED);
     CHECK(counters_of_waited(t, key_number(LT_KIND_COND, 1), 0) == &t->other);
@@ -64,11 +64,11 @@ static void others_are_counted_together(struct lt_thread *t)
 
 /* A lock that was counted with the others begins anew, and each further acquisition is counted
  * once. */
-static void what_is_waited_for_has_a_place(struct lt_thread *t)
+static void what_is_waited_for_has_counters(struct lt_thread *t)
 {
-    uint32_t known = t->slot_count;
+    uint32_t known = t->counters_count;
     for (uint64_t n = 0; n < LAST_SLOTS; n++) {
-        struct lt_slot *counters = counters_of_waited(t, mutex(1000 + n), 7);
+        struct lt_lock_counters *counters = counters_of_waited(t, mutex(1000 + n), 7);
         CHECK(counters != &t->other);
         CHECK(counters->key == mutex(1000 + n) && counters->lock && counters->lock <= LAST_LOCKS);
         CHECK_EQUAL(counters->counts.acquisitions, 0);
@@ -82,14 +82,14 @@ static void what_is_waited_for_has_a_place(struct lt_thread *t)
         lock(t, mutex(1000 + n));
         CHECK_EQUAL(counters->counts.acquisitions, 1);
     }
-    CHECK_EQUAL(t->slot_count, known + LAST_SLOTS);
+    CHECK_EQUAL(t->counters_count, known + LAST_SLOTS);
     CHECK_EQUAL(t->other.counts.acquisitions, 100);
     CHECK_EQUAL(t->other_waits.contended, 0);
     CHECK(counters_of_waited(t, mutex(1000 + LAST_SLOTS), 0) == &t->other);
 }
 
 /* If the thread's own table has no room, the wait is at least published. */
-static void who_waits_is_shown(struct lt_thread *t)
+static void a_wait_is_published(struct lt_thread *t)
 {
     struct waiting waiting;
     wait_begin(t, &waiting, &(struct wait_for){.key = mutex(1000 + LAST_SLOTS)}, FRAME());
@@ -134,7 +134,8 @@ static const struct lt_retired *retired_of(uint32_t id)
 
 static void what_ended_threads_counted_stays(struct lt_thread *t)
 {
-    struct lt_slot *waited = counters_of(t, mutex(1000), 0), *other = counters_of(t, mutex(0), 0);
+    struct lt_lock_counters *waited = counters_of(t, mutex(1000), 0),
+                            *other = counters_of(t, mutex(0), 0);
     CHECK(other != &t->other);
     waits_of(t, waited)->wait_ticks = 5;
     lock_retire_counters(waited);
@@ -151,7 +152,7 @@ static void some_threads_begin(void)
     struct lt_thread *block[LAST_THREADS];
     for (int i = 0; i < LAST_THREADS; i++) {
         block[i] = thread_reserve();
-        CHECK(block[i] && block[i]->slot_capacity);
+        CHECK(block[i] && block[i]->counters_capacity);
     }
     CHECK(!thread_reserve());
     CHECK(lt_shm->notes & LT_NOTE_NO_THREAD_BLOCK);
@@ -183,10 +184,10 @@ static void threads_come_and_go(void)
 static void room_comes_back(struct lt_thread *t)
 {
     lt_shm->limit = 1 << 30;
-    uint32_t known = t->slot_count;
+    uint32_t known = t->counters_count;
     for (uint64_t n = 0; n < 100; n++)
         lock(t, mutex(4000 + n));
-    CHECK_EQUAL(t->slot_count, known + 100);
+    CHECK_EQUAL(t->counters_count, known + 100);
     for (uint64_t n = 0; n < LAST_SLOTS; n++)
         CHECK_EQUAL(waits_of(t, counters_of(t, mutex(1000 + n), 0))->contended, 1);
 }
@@ -199,8 +200,8 @@ int main(void)
         lock(t, mutex(n));
     fill();
     others_are_counted_together(t);
-    what_is_waited_for_has_a_place(t);
-    who_waits_is_shown(t);
+    what_is_waited_for_has_counters(t);
+    a_wait_is_published(t);
     there_are_so_many_entries();
     where_it_came_from_is_known(t);
     what_ended_threads_counted_stays(t);

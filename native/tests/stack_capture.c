@@ -1,5 +1,5 @@
-/* Tests of the stack cache: it gives what a fresh unwinding gives, also for the same call site at
- * the same depth of stack, reached through other callers. And it saves unwindings. */
+/* Tests of the stack cache: it gives what a fresh unwinding gives. It does so also for the same
+ * call site at the same depth, reached through other callers. And it saves unwindings. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
-"""Damaged call frame information, and stacks of nonsense: a row, none, or ValueError; a stack that
-is cut short. Never another error, and never for long.
+"""Damaged call frame information, and random stacks.
 
-`make fuzz` does the same for longer (LOCKTOP_FUZZ, see test_damaged_files.py).
+The result is a row, no row, or a ValueError, and a stack that is cut short. There is never another
+error, and no query takes long. `make fuzz` takes longer (LOCKTOP_FUZZ, see test_damaged_files.py).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from locktop.collector.unwind.x86_64 import frame_offset
 
 ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "60").partition(":")
 SEEDS = range(int(FIRST or 0), int(FIRST or 0) + int(ROUNDS))
-#: Processor time in seconds for one file, stack or program; a sound one takes 1 ms.
+#: The CPU time for one file, stack or program of instructions; sound ones take 1 ms.
 MAX_S = 5.0
 SOURCE = """\
 #include <stdio.h>
@@ -71,7 +71,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 
 def rows(data: bytes, addresses: list[int]) -> int:
-    """Query the rows of all addresses; return how many there are."""
+    """Query the rows of all addresses; return the number of rows."""
     try:
         elf = ElfFile(InMemory(data))
     except ValueError:
@@ -98,19 +98,19 @@ def test_damaged_files(kind: str, sound: dict[str, bytes]) -> None:
     assert rows(data, addresses)
     sections = [elf.section(name) for name in (".eh_frame_hdr", ".eh_frame", ".debug_frame")]
     table = int.from_bytes(data[40:48], "little")
-    places = [(s.offset, s.size) for s in sections if s is not None]
-    places += [*places, *places, (64, 13 * 56), (table, len(data) - table)]
+    ranges = [(s.offset, s.size) for s in sections if s is not None]
+    ranges += [*ranges, *ranges, (64, 13 * 56), (table, len(data) - table)]
     found = 0
     for seed in SEEDS:
         with timed(seed):
-            found += rows(damaged(data, seed, places), addresses)
-    assert found, "all files were refused: nothing was tested"
+            found += rows(damaged(data, seed, ranges), addresses)
+    assert found, "every file was refused, so nothing was tested"
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_instructions_of_nonsense(seed: int) -> None:
     chance = random.Random(seed)
-    # Most end at once; instructions that remember, set and advance go on longer.
+    # Most programs end at once; instructions that remember, set and advance last longer.
     bytes_of_work = bytes([0x0A, 0x0B, 0x41, 0x86, 0x02, 0x10, 0x04, 0x00, 0x0C, 0x07, 0x08, 0xC6])
     with timed(seed):
         for size in (10, 1000, (256 << 10) - 100):
@@ -168,7 +168,7 @@ def test_code_of_nonsense(seed: int) -> None:
 
 
 def test_stacks_of_nonsense() -> None:
-    """With the code of this process: most stacks lead nowhere, and none takes long."""
+    """Stacks over the code of this process: most end at once, and none takes long."""
     unwinder = Unwinder(os.getpid())
     mappings = parse(procfs.maps(os.getpid()))
     code = [(m.start, m.end) for m in mappings if m.executable and m.is_file]
