@@ -10,12 +10,17 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from locktop.collector.analysis import deadlocks, semaphore_ownership, wait_for_graph
-from locktop.collector.analysis.contention_patterns import patterns
+from locktop.collector.analysis import (
+    contention_patterns,
+    deadlocks,
+    semaphore_ownership,
+    wait_for_graph,
+)
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.analysis.lock_order_cycles import Found
 from locktop.collector.errors import LocktopError
+from locktop.collector.format import patterns
 from locktop.collector.linux import procfs, ptrace_access, syscalls
 from locktop.collector.linux.process_info import ProcessFigures, iso
 from locktop.collector.linux.target import find_process, user_name
@@ -160,7 +165,7 @@ class PreloadSource:
             if not told.ended:
                 told = self._with_sleepers(told, resolve)
             # Of a process that is stopped nothing can be said: nobody holds a lock for long.
-            found = () if self._stopped else patterns(told)
+            found = () if self._stopped else patterns.described(contention_patterns.find(told))
             self._file.idle_cache.learn(told, resolve and not self._hurried)
             self._last = replace(told, patterns=found)
             return self._last

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from textual.app import App
 
 from locktop.collector.analysis import time_split
-from locktop.collector.analysis.contention_patterns import ADVICE
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.errors import LocktopError
+from locktop.collector.format.patterns import ADVICE
 from locktop.collector.model import (
     CONTENTION_KINDS,
     ActivityState,
