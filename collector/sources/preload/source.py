@@ -178,8 +178,8 @@ class PreloadSource:
     def _told(self, resolve: bool) -> Snapshot:
         with gc_pause.not_collected():
             snapshot = self._scanned(resolve)
-        told = self._classifier.told(self._resolved(snapshot) if resolve else snapshot)
-        return semaphore_ownership.told(told, self._uses)
+        told = self._classifier.classify(self._resolved(snapshot) if resolve else snapshot)
+        return semaphore_ownership.annotate_holders(told, self._uses)
 
     def _uses(self) -> dict[int, list[Use]]:
         return {tid: raw.uses() for tid, raw in self._file.reader.read_threads().items()}

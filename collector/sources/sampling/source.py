@@ -219,7 +219,7 @@ class ProcSource:
                     snapshot = self._resolved(self._scanned(times, resolve))
             except OSError as error:
                 return self._after(error)
-            told = self._classifier.told(snapshot)
+            told = self._classifier.classify(snapshot)
             self._stacks.begin(times.of_holders)
             told = replace(told, locks=self._holders.told(told, resolve))
             self._followed_thread.beside = self._holders.in_python

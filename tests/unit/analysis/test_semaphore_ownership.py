@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from unit.builders import scenarios as pictures
 
-from locktop.collector.analysis import semaphore_ownership
+from locktop.collector.analysis.semaphore_ownership import annotate_holders
 from locktop.collector.model import Held, Kind, Lock, Snapshot, ThreadState, Use
 
 SEM = 9
@@ -32,20 +32,20 @@ def at_semaphore(**uses: tuple[int, int] | None) -> Snapshot:
     return pictures.snapshot((waiter, *others), (lock,))
 
 
-def told(snapshot: Snapshot) -> Snapshot:
-    """Without a second reading: none is needed where nothing lay there before."""
-    return semaphore_ownership.told(snapshot, dict)
+def annotated(snapshot: Snapshot) -> Snapshot:
+    """Without a second reading, which only an address with an earlier semaphore needs."""
+    return annotate_holders(snapshot, dict)
 
 
 def holders(snapshot: Snapshot, **lock: object) -> tuple[int, ...]:
     changed = tuple([replace(one, **lock) for one in snapshot.locks])  # type: ignore[arg-type]
-    found: Lock = told(replace(snapshot, locks=changed)).locks[0]
+    found: Lock = annotated(replace(snapshot, locks=changed)).locks[0]
     return found.holders
 
 
 def test_who_is_one_ahead_has_it() -> None:
     seen = at_semaphore(first=(4, 3), second=(7, 7))
-    found = told(seen)
+    found = annotated(seen)
     assert found.locks[0].holders == (FIRST,)
     waiter, first, second = found.threads
     assert waiter.waiting_for is not None
@@ -58,7 +58,7 @@ def test_what_one_has_already_is_still_told() -> None:
     seen = at_semaphore(first=(4, 3))
     other = Held(77, 5, 1.0)
     threads = (seen.threads[0], replace(seen.threads[1], holds=(other,)))
-    assert told(replace(seen, threads=threads)).threads[1].holds == (
+    assert annotated(replace(seen, threads=threads)).threads[1].holds == (
         other,
         Held(SEM, 0, None),
     )
@@ -67,7 +67,7 @@ def test_what_one_has_already_is_still_told() -> None:
 def test_one_that_ended_may_have_it_and_nobody_waits_for_that_one() -> None:
     seen = at_semaphore(first=(4, 3))
     ended = replace(seen.threads[1], alive=False)
-    found = told(replace(seen, threads=(seen.threads[0], ended)))
+    found = annotated(replace(seen, threads=(seen.threads[0], ended)))
     assert found.locks[0].holders == (FIRST,)
     assert found.threads[0] is seen.threads[0]
 
@@ -130,9 +130,9 @@ def test_where_others_lay_before_two_readings_must_be_alike() -> None:
     seen = at_semaphore(first=(4, 3), second=(7, 7))
     seen = replace(seen, locks=(replace(seen.locks[0], generation=2),))
     same = {FIRST: (Use(SEM, 4, 3),), SECOND: (Use(5, 1, 0), Use(SEM, 7, 7)), WAITER: ()}
-    assert semaphore_ownership.told(seen, lambda: same).locks[0].holders == (FIRST,)
+    assert annotate_holders(seen, lambda: same).locks[0].holders == (FIRST,)
     for change in ((SECOND, Use(SEM, 8, 7)), (SECOND, Use(SEM, 8, 8)), (4, Use(SEM, 1, 1))):
         moved = {**same, change[0]: (change[1],)}
-        assert semaphore_ownership.told(seen, lambda moved=moved: moved).locks[0].holders == ()
+        assert annotate_holders(seen, lambda moved=moved: moved).locks[0].holders == ()
     gone = {FIRST: same[FIRST]}
-    assert semaphore_ownership.told(seen, lambda: gone).locks[0].holders == ()
+    assert annotate_holders(seen, lambda: gone).locks[0].holders == ()

@@ -164,7 +164,7 @@ def snapshot(**more: object) -> Snapshot:
         ),
     )  # fmt: skip
     made = pictures.snapshot((), locks, stacks=stacks)
-    return Classifier().told(replace(made, **more))  # type: ignore[arg-type]
+    return Classifier().classify(replace(made, **more))  # type: ignore[arg-type]
 
 
 def test_a_frame_without_a_name_is_known_by_its_address() -> None:

@@ -14,7 +14,7 @@ from unit.builders import scenarios as pictures
 
 from locktop.collector.analysis.idle import rules
 from locktop.collector.analysis.idle.classifier import Classifier, wait_s
-from locktop.collector.analysis.idle.rules import Rules, choose, matching, parse, shipped
+from locktop.collector.analysis.idle.rules import Rules, choose, parse, shipped
 from locktop.collector.config import idle_rules_file
 from locktop.collector.errors import LocktopError
 from locktop.collector.export import snapshot_writer
@@ -224,7 +224,7 @@ def test_a_futex_is_called_by_its_type_and_keeps_it() -> None:
     calm, classifier = pictures.normal(), Classifier()
 
     def after(*functions: str, generation: int = 0) -> tuple[str, str]:
-        told = classifier.told(futex(calm, *functions, generation=generation))
+        told = classifier.classify(futex(calm, *functions, generation=generation))
         (found,) = (lock for lock in told.locks if lock.id == 77)
         return found.type, found.name
 
@@ -323,14 +323,14 @@ def test_the_command_line_goes_before_the_file_and_that_before_the_shipped(
     assert verdict(rules, Kind.COND, *frames("rest")) == "contended file"
     for empty in ("", "!", " "):
         with pytest.raises(LocktopError, match="needs a function"):
-            matching(empty)
+            idle_rules_file.load([empty])
 
 
 # ---- what follows ----
 
 
 def told(snapshot: Snapshot, *own: str) -> Snapshot:
-    return Classifier(Rules(parse("\n".join(own), "x"))).told(snapshot)
+    return Classifier(Rules(parse("\n".join(own), "x"))).classify(snapshot)
 
 
 def thread_of(snapshot: Snapshot, name: str) -> Thread:
@@ -458,7 +458,7 @@ def test_semaphores_used_as_locks(
     lock: Lock, uses: tuple[tuple[int, int], ...], is_lock: bool
 ) -> None:
     classifier = Classifier()
-    after = classifier.told(at_semaphore(lock, *uses))
+    after = classifier.classify(at_semaphore(lock, *uses))
     found = after.locks[0]
     assert (found.used_as_lock, found.idle, found.idle_s) == (
         is_lock, not is_lock, 0.0 if is_lock else 5.0,
@@ -467,7 +467,7 @@ def test_semaphores_used_as_locks(
     assert (after.threads[0].state is ThreadState.WAITING) is is_lock
     # What threads did is told while somebody waits; it stays known afterwards, and in a file.
     free = replace(lock, waiters=())
-    later = classifier.told(pictures.snapshot((), (free,)))
+    later = classifier.classify(pictures.snapshot((), (free,)))
     assert later.locks[0].idle is not is_lock
     saved = parse_snapshot(json.dumps(snapshot_writer.document(later)).encode(), "x")
     assert saved.locks[0].idle is not is_lock
@@ -481,7 +481,7 @@ def later(first: Sequence[tuple[int, int]], *more: Sequence[tuple[int, int]]) ->
     for uses in (first, *more):
         posts = sum(posted for _, posted in uses)
         lock = sem(1, posts, generation=3, foreign_releases=True)
-        told.append(classifier.told(at_semaphore(lock, *uses)).locks[0].used_as_lock)
+        told.append(classifier.classify(at_semaphore(lock, *uses)).locks[0].used_as_lock)
     return told
 
 
@@ -504,18 +504,18 @@ def test_of_a_semaphore_where_another_one_was_what_ended_threads_did_is_not_know
     classifier = Classifier()
     for posts, uses in ((11, ((7, 9), (4, 2))), (23, ((7, 9), (9, 7)))):
         lock = sem(1, posts, generation=1)
-        after = classifier.told(at_semaphore(lock, *uses))
+        after = classifier.classify(at_semaphore(lock, *uses))
         assert not after.locks[0].used_as_lock
     anew = sem(1, 33, generation=2)
-    assert not classifier.told(at_semaphore(anew, (12, 14), (14, 12))).locks[0].used_as_lock
+    assert not classifier.classify(at_semaphore(anew, (12, 14), (14, 12))).locks[0].used_as_lock
     threads = at_semaphore(anew, (22, 24), (14, 12)).threads
     unknown = (*threads, pictures.thread(9, "full", ThreadState.IDLE, uses=None))
     seen = pictures.snapshot(unknown, (replace(anew, signals=43),))
-    assert not classifier.told(seen).locks[0].used_as_lock
+    assert not classifier.classify(seen).locks[0].used_as_lock
     seen = pictures.snapshot(threads, (replace(anew, signals=43),))
-    assert classifier.told(seen).locks[0].used_as_lock
+    assert classifier.classify(seen).locks[0].used_as_lock
     seen = pictures.snapshot((), (replace(anew, waiters=()),))
-    assert classifier.told(seen).locks[0].used_as_lock, "it stays known"
+    assert classifier.classify(seen).locks[0].used_as_lock, "it stays known"
 
 
 def test_what_functions_say_of_one_wait_goes_for_those_whose_functions_are_not_known() -> None:
@@ -543,7 +543,7 @@ def test_what_functions_say_of_one_wait_goes_for_those_whose_functions_are_not_k
             for n, stack in enumerate(stacks)
         )  # fmt: skip
         seen = replace(pictures.snapshot(threads, (lock,)), stacks=normal.stacks)
-        after = classifier.told(seen)
+        after = classifier.classify(seen)
         assert after.locks[0].used_as_lock is (after.why[1] != "semaphore")
         return [after.why[thread.tid] for thread in threads]
 
@@ -569,9 +569,9 @@ def test_names_that_come_later_are_looked_at_again() -> None:
     classifier = Classifier(Rules(parse("contended turn function=queue_take", "x")))
     normal = pictures.normal()
     nameless = tuple(replace(frame, function="") for frame in normal.stacks[3])
-    first = classifier.told(replace(normal, stacks={**normal.stacks, 3: nameless}))
+    first = classifier.classify(replace(normal, stacks={**normal.stacks, 3: nameless}))
     assert thread_of(first, "pool-1").state is ThreadState.IDLE
-    assert thread_of(classifier.told(normal), "pool-1").state is ThreadState.WAITING
+    assert thread_of(classifier.classify(normal), "pool-1").state is ThreadState.WAITING
 
 
 def test_of_an_interval_what_was_for_work_is_told_apart() -> None:
@@ -581,7 +581,7 @@ def test_of_an_interval_what_was_for_work_is_told_apart() -> None:
         return pictures.snapshot((), (made,))
 
     classifier = Classifier(Rules(parse("contended turn function=cache_get", "x")))
-    before, after = classifier.told(scan(10.0, 1.0)), classifier.told(scan(14.0, 2.5))
+    before, after = classifier.classify(scan(10.0, 1.0)), classifier.classify(scan(14.0, 2.5))
     assert after.locks[0].rates.wait == pytest.approx(1.5 / 0.5), "contention alone"
     interval = snapshot_writer.document(after, before)["locks"][0]["interval"]
     assert (interval["wait_s"], interval["idle_s"]) == (5.5, 4.0)
