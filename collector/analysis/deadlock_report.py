@@ -116,7 +116,7 @@ class _Known:
         self._names = {thread.tid: thread.name for thread in snapshot.threads if thread.name}
         self._locks: dict[int, Lock] = {lock.id: lock for lock in snapshot.locks}
         self._class_of: dict[int, LockClass] = lock_classes.by_lock(
-            lock_classes.fold(snapshot.locks)
+            lock_classes.find(snapshot.locks)
         )
 
     def report(self, deadlock: Deadlock) -> DeadlockReport:

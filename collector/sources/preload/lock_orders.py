@@ -69,7 +69,7 @@ class LockOrders:
         return found
 
     def _about(self, locks: Sequence[Lock], rows: Mapping[int, LockRow]) -> dict[int, About]:
-        class_of = lock_classes.by_lock(lock_classes.fold(locks))
+        class_of = lock_classes.by_lock(lock_classes.find(locks))
         return {
             lock.id: About(
                 lasts=self._lasts(rows[lock.id]),
