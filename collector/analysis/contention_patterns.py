@@ -25,10 +25,10 @@ from locktop.collector.analysis.contention_findings import (
 from locktop.collector.model import (
     CONTENTION_KINDS,
     ActivityState,
+    Contents,
     Kind,
     Lock,
     LockRates,
-    Snapshot,
     Thread,
     ThreadActivity,
     ThreadState,
@@ -70,11 +70,11 @@ _HIGH_RATE_CONTENDED = 0.001  # share of the acquisitions
 _EXCLUSIVE = frozenset({Kind.MUTEX, Kind.SPIN})
 
 
-def find(snapshot: Snapshot) -> tuple[Finding, ...]:
+def find(snapshot: Contents) -> tuple[Finding, ...]:
     """Return the patterns of a snapshot, in the order of ``PatternName``.
 
     Args:
-        snapshot: A snapshot with classified waits (``Wait.idle``).
+        snapshot: A snapshot or draft with classified waits (``Wait.idle``).
 
     Returns:
         No pattern if the process has ended, if its library is dormant, or if the scan came less
@@ -89,7 +89,7 @@ def find(snapshot: Snapshot) -> tuple[Finding, ...]:
 class _ContentionIndex:
     """One snapshot, with its waiting threads by lock; without the threads of a deadlock."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Contents) -> None:
         self.snapshot = snapshot
         deadlocked = {edge.tid for found in snapshot.deadlocks for edge in found.cycle}
         deadlocked.update(tid for found in snapshot.deadlocks for tid in found.stuck)
@@ -318,7 +318,7 @@ def _find_long_holds(index: _ContentionIndex) -> Iterator[LongHold]:
             )
 
 
-def _sleeps(snapshot: Snapshot, thread: Thread, activity: ThreadActivity) -> bool:
+def _sleeps(snapshot: Contents, thread: Thread, activity: ThreadActivity) -> bool:
     """Return whether a holder sleeps in a system call that is not a wait for a lock."""
     return (
         activity.tid == thread.tid

@@ -21,7 +21,7 @@ from typing import NamedTuple, Protocol
 from msgspec.structs import replace
 
 from locktop.collector.analysis.idle.rules import IdleRule
-from locktop.collector.model import Held, Kind, Lock, Snapshot, Thread, Use
+from locktop.collector.model import Contents, Draft, Held, Kind, Lock, Thread, Use
 
 _NO_USE = Use(0, 0)
 #: How many posts must be observed where another semaphore had the same address before.
@@ -67,7 +67,7 @@ class SemaphoreLocks:
         #: Whether a semaphore of the last scan can be decided only by the next scan.
         self.needs_another_scan = False
 
-    def observe(self, snapshot: Snapshot) -> frozenset[int]:
+    def observe(self, snapshot: Contents) -> frozenset[int]:
         """Return the ids of the semaphores that are used as locks. A semaphore that a saved
         snapshot names as a lock stays a lock."""
         found = {
@@ -84,7 +84,7 @@ class SemaphoreLocks:
         self._generations = {lock.id: lock.generation for lock in as_locks}
         return frozenset(self._generations)
 
-    def observe_rules(self, snapshot: Snapshot, rules: Mapping[int, IdleRule]) -> frozenset[int]:
+    def observe_rules(self, snapshot: Contents, rules: Mapping[int, IdleRule]) -> frozenset[int]:
         """Apply the verdict of a rule with ``for_all`` on one wait to all waits for that semaphore.
         Other waits may end before the names of their functions are known.
 
@@ -150,7 +150,7 @@ class SemaphoreLocks:
         return was_lock or (not by_ended_threads and posts >= _MIN_POSTS + lock.first_value)
 
 
-def _uses_by_lock(snapshot: Snapshot, wanted: Mapping[int, Lock]) -> dict[int, dict[int, Use]]:
+def _uses_by_lock(snapshot: Contents, wanted: Mapping[int, Lock]) -> dict[int, dict[int, Use]]:
     """Return the uses by lock and tid; empty if the uses of a living thread are not known."""
     found: dict[int, dict[int, Use]] = {}
     for thread in snapshot.threads:
@@ -165,20 +165,19 @@ def _uses_by_lock(snapshot: Snapshot, wanted: Mapping[int, Lock]) -> dict[int, d
 # ---- holders ----
 
 
-def annotate_holders(snapshot: Snapshot, read_again: ReadAgain) -> Snapshot:
-    """Return the snapshot with the holders of the semaphores that are used as locks.
+def annotate_holders(snapshot: Draft, read_again: ReadAgain) -> None:
+    """Fill in the holders of the semaphores that are used as locks.
+
+    A holder appears in its lock, in the waits for that lock, and in ``Thread.holds``. A semaphore
+    without a waiter has no known holder.
 
     Args:
-        snapshot: A classified snapshot (``Lock.used_as_lock``).
+        snapshot: A classified draft (``Lock.used_as_lock``).
         read_again: Called only if an address had another semaphore before.
-
-    Returns:
-        The snapshot with these holders in its locks, in the waits for them, and in
-        ``Thread.holds``. A semaphore without a waiter has no known holder.
     """
     candidates = {lock.id: lock for lock in snapshot.locks if _can_have_known_holder(lock)}
     if not candidates or not snapshot.complete:
-        return snapshot
+        return
     holders = dict(_find_holders(snapshot.threads, candidates))
     unsure = {lock for lock in holders if candidates[lock].generation}
     if unsure:
@@ -188,23 +187,22 @@ def annotate_holders(snapshot: Snapshot, read_again: ReadAgain) -> Snapshot:
             if before[lock] != now[lock]:
                 del holders[lock]
     if not holders:
-        return snapshot
+        return
     held: dict[int, list[Held]] = {}
     for lock, holder in holders.items():
         held.setdefault(holder.tid, []).append(Held(lock, 0, None))
-    threads = tuple(
+    snapshot.threads = tuple(
         [
             _with_wait_holder(_with_holds(thread, held.get(thread.tid)), holders)
             for thread in snapshot.threads
         ]
     )
-    locks = tuple(
+    snapshot.locks = tuple(
         [
             replace(lock, holders=(holders[lock.id].tid,)) if lock.id in holders else lock
             for lock in snapshot.locks
         ]
     )
-    return replace(snapshot, threads=threads, locks=locks)
 
 
 def _counts(

@@ -27,7 +27,7 @@ from locktop.collector.model.kinds import (
     ThreadState,
 )
 from locktop.collector.model.locks import Blame, Lock, LockRates, WaitStack
-from locktop.collector.model.snapshot import Process, Snapshot
+from locktop.collector.model.snapshot import Contents, Draft, Process, Snapshot
 from locktop.collector.model.stacks import Frame
 from locktop.collector.model.threads import (
     Counter,
@@ -49,10 +49,12 @@ __all__ = [
     "Blame",
     "BlockReason",
     "Confidence",
+    "Contents",
     "Counter",
     "Counters",
     "Deadlock",
     "DeadlockEdge",
+    "Draft",
     "Event",
     "Frame",
     "Held",

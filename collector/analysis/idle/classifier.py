@@ -15,6 +15,8 @@ from locktop.collector.analysis.semaphore_ownership import SemaphoreLocks
 from locktop.collector.model import (
     CONTENTION_KINDS,
     BlockReason,
+    Contents,
+    Draft,
     Frame,
     Kind,
     Lock,
@@ -72,12 +74,18 @@ class Classifier:
         self._as_locks: frozenset[int] = frozenset()
 
     def classify(self, snapshot: Snapshot) -> Snapshot:
-        """Return the snapshot with all waits classified.
+        """Return the snapshot with all waits classified, see ``annotate``."""
+        draft = snapshot.draft()
+        self.annotate(draft)
+        return draft.snapshot()
+
+    def annotate(self, snapshot: Draft) -> None:
+        """Classify all waits of a draft.
 
         The states and shares of the threads, and the idle times of the locks, follow from the
         waits. A thread or lock that does not change stays the same object.
         """
-        snapshot = self._types.annotate(snapshot)
+        self._types.annotate(snapshot)
         self._stacks = snapshot.stacks
         in_cycles = _semaphores_in_cycles(snapshot)
         as_locks, known = self._semaphores.observe(snapshot) | in_cycles, self._as_locks
@@ -108,7 +116,7 @@ class Classifier:
             locks.sort(key=most_wait_first)
         stuck = dict.fromkeys(_stuck(snapshot), _DEADLOCKED)
         why = {tid: stuck.get(tid, rule).name for tid, rule in rules.items()}
-        return replace(snapshot, threads=tuple(threads), locks=tuple(locks), why=why)
+        snapshot.threads, snapshot.locks, snapshot.why = tuple(threads), tuple(locks), why
 
     @property
     def asks_for_another_scan(self) -> bool:
@@ -132,7 +140,7 @@ class Classifier:
 
     # ---- threads ----
 
-    def _threads(self, snapshot: Snapshot) -> tuple[list[Thread], dict[int, IdleRule]]:
+    def _threads(self, snapshot: Contents) -> tuple[list[Thread], dict[int, IdleRule]]:
         """Return the threads with classified waits, and by tid the rules that the waits match. The
         wait of a stuck thread is contended, whatever its rule says."""
         stuck = _stuck(snapshot)
@@ -148,7 +156,7 @@ class Classifier:
             threads.append(thread)
         return threads, rules
 
-    def _rule_of(self, thread: Thread, wait: Wait, lock: str, snapshot: Snapshot) -> IdleRule:
+    def _rule_of(self, thread: Thread, wait: Wait, lock: str, snapshot: Contents) -> IdleRule:
         if not wait.stack and wait.site in snapshot.sites:
             candidates = self._rules.candidates(wait.kind, (snapshot.sites[wait.site],))
         else:
@@ -224,14 +232,14 @@ class Classifier:
         return rules.choose(candidates, lock.name, None, lock.id in self._as_locks)
 
 
-def _semaphores_in_cycles(snapshot: Snapshot) -> frozenset[int]:
+def _semaphores_in_cycles(snapshot: Contents) -> frozenset[int]:
     """Return the ids of the semaphores that are locks because they are part of a certain cycle."""
     certain = [found for found in snapshot.deadlocks if found.certain]
     edges = [edge for found in certain for edge in found.cycle]
     return frozenset(edge.waits_for for edge in edges if edge.how is BlockReason.GOT)
 
 
-def _stuck(snapshot: Snapshot) -> set[int]:
+def _stuck(snapshot: Contents) -> set[int]:
     """Return the tids of the threads that wait in a deadlock, or behind a certain deadlock."""
     stuck = {edge.tid for found in snapshot.deadlocks for edge in found.cycle}
     stuck.update(tid for found in snapshot.deadlocks if found.certain for tid in found.stuck)

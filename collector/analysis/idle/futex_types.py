@@ -13,7 +13,7 @@ from itertools import takewhile
 from msgspec.structs import replace
 
 from locktop.collector.analysis.idle.rules import Rules
-from locktop.collector.model import Frame, Kind, Lock, Snapshot
+from locktop.collector.model import Draft, Frame, Kind, Lock
 
 _LIBC = ("libc.so.", "libc-2.", "libpthread")
 #: A function that calls the kernel for any caller: its name says nothing.
@@ -30,13 +30,13 @@ class FutexTypes:
         self._types: dict[tuple[int, int], str] = {}  # by id and generation of the lock
         self._locks: dict[int, tuple[Lock, Lock]] = {}  # by id, before and after
 
-    def annotate(self, snapshot: Snapshot) -> Snapshot:
-        """Return the snapshot with the known types of its futexes.
+    def annotate(self, snapshot: Draft) -> None:
+        """Fill in the known types of the futexes.
 
-        The name of a lock that has the kind of the lock has the type instead.
+        A lock that is named by its kind is named by its type instead.
         """
         if all(lock.kind is not Kind.FUTEX for lock in snapshot.locks):
-            return snapshot
+            return
         waiting: dict[int, list[int]] = {}  # stacks of the present waits, by lock
         for thread in snapshot.threads:
             wait = thread.waiting_for
@@ -56,7 +56,7 @@ class FutexTypes:
                 typed = _with_type(lock, type_, before.get(lock.id))
                 self._locks[lock.id] = lock, typed
             locks.append(typed)
-        return replace(snapshot, locks=tuple(locks))
+        snapshot.locks = tuple(locks)
 
     def of(self, frames: Sequence[Frame]) -> str:
         """Return the type of futex that a stack (innermost frame first) waits for; "" unknown."""

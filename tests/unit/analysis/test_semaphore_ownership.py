@@ -4,48 +4,54 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from unit.builders import scenarios as pictures
+from unit.builders import records
 
-from locktop.collector.analysis.semaphore_ownership import annotate_holders
+from locktop.collector.analysis import semaphore_ownership
 from locktop.collector.model import Held, Kind, Lock, Snapshot, ThreadState, Use
 
 SEM = 9
 WAITER, FIRST, SECOND = 1, 2, 3
 
 
+def owned(snapshot: Snapshot, again: semaphore_ownership.ReadAgain) -> Snapshot:
+    draft = snapshot.draft()
+    semaphore_ownership.annotate_holders(draft, again)
+    return draft.snapshot()
+
+
 def at_semaphore(**uses: tuple[int, int] | None) -> Snapshot:
     """One thread waits for a semaphore that is a lock; the others, by name, have got and posted it
     so often, None: not all is known."""
-    waiter = pictures.thread(
-        WAITER, "waiter", ThreadState.WAITING, waiting_for=pictures.wait(SEM, Kind.SEM, 5.0)
+    waiter = records.thread(
+        WAITER, "waiter", ThreadState.WAITING, waiting_for=records.wait(SEM, Kind.SEM, 5.0)
     )
     others = [
-        pictures.thread(
+        records.thread(
             {"first": FIRST, "second": SECOND}[name], name, ThreadState.RUNNING,
             uses=(Use(SEM, *use), Use(77, 5, 4)) if use else None,
         )
         for name, use in uses.items()
     ]  # fmt: skip
     ahead = [use[0] - use[1] for use in uses.values() if use]
-    lock = pictures.lock(SEM, "s", Kind.SEM, wait_s=5.0, waiters=(WAITER,), signals=100)
+    lock = records.lock(SEM, "s", Kind.SEM, wait_s=5.0, waiters=(WAITER,), signals=100)
     lock = replace(lock, acquisitions=100 + sum(ahead), first_value=1, used_as_lock=True)
-    return pictures.snapshot((waiter, *others), (lock,))
+    return records.snapshot((waiter, *others), (lock,))
 
 
-def annotated(snapshot: Snapshot) -> Snapshot:
-    """Without a second reading, which only an address with an earlier semaphore needs."""
-    return annotate_holders(snapshot, dict)
+def told(snapshot: Snapshot) -> Snapshot:
+    """Without a second reading: none is needed where nothing lay there before."""
+    return owned(snapshot, dict)
 
 
 def holders(snapshot: Snapshot, **lock: object) -> tuple[int, ...]:
     changed = tuple([replace(one, **lock) for one in snapshot.locks])  # type: ignore[arg-type]
-    found: Lock = annotated(replace(snapshot, locks=changed)).locks[0]
+    found: Lock = told(replace(snapshot, locks=changed)).locks[0]
     return found.holders
 
 
 def test_who_is_one_ahead_has_it() -> None:
     seen = at_semaphore(first=(4, 3), second=(7, 7))
-    found = annotated(seen)
+    found = told(seen)
     assert found.locks[0].holders == (FIRST,)
     waiter, first, second = found.threads
     assert waiter.waiting_for is not None
@@ -58,7 +64,7 @@ def test_what_one_has_already_is_still_told() -> None:
     seen = at_semaphore(first=(4, 3))
     other = Held(77, 5, 1.0)
     threads = (seen.threads[0], replace(seen.threads[1], holds=(other,)))
-    assert annotated(replace(seen, threads=threads)).threads[1].holds == (
+    assert told(replace(seen, threads=threads)).threads[1].holds == (
         other,
         Held(SEM, 0, None),
     )
@@ -67,7 +73,7 @@ def test_what_one_has_already_is_still_told() -> None:
 def test_one_that_ended_may_have_it_and_nobody_waits_for_that_one() -> None:
     seen = at_semaphore(first=(4, 3))
     ended = replace(seen.threads[1], alive=False)
-    found = annotated(replace(seen, threads=(seen.threads[0], ended)))
+    found = told(replace(seen, threads=(seen.threads[0], ended)))
     assert found.locks[0].holders == (FIRST,)
     assert found.threads[0] is seen.threads[0]
 
@@ -130,9 +136,9 @@ def test_where_others_lay_before_two_readings_must_be_alike() -> None:
     seen = at_semaphore(first=(4, 3), second=(7, 7))
     seen = replace(seen, locks=(replace(seen.locks[0], generation=2),))
     same = {FIRST: (Use(SEM, 4, 3),), SECOND: (Use(5, 1, 0), Use(SEM, 7, 7)), WAITER: ()}
-    assert annotate_holders(seen, lambda: same).locks[0].holders == (FIRST,)
+    assert owned(seen, lambda: same).locks[0].holders == (FIRST,)
     for change in ((SECOND, Use(SEM, 8, 7)), (SECOND, Use(SEM, 8, 8)), (4, Use(SEM, 1, 1))):
         moved = {**same, change[0]: (change[1],)}
-        assert annotate_holders(seen, lambda moved=moved: moved).locks[0].holders == ()
+        assert owned(seen, lambda moved=moved: moved).locks[0].holders == ()
     gone = {FIRST: same[FIRST]}
-    assert annotate_holders(seen, lambda: gone).locks[0].holders == ()
+    assert owned(seen, lambda: gone).locks[0].holders == ()
