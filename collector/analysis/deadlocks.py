@@ -187,7 +187,7 @@ class _StuckGraph:
             held_by=edge.provider,
             stack=thread.stack,
             site=request.sites.get(edge.provider, 0),
-            how=request.reason,
+            reason=request.reason,
         )
 
     def _doubt(self, component: Set[int]) -> str:

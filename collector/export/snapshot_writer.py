@@ -430,7 +430,7 @@ def _deadlock(deadlock: Deadlock) -> dict[str, Any]:
                 "stack": edge.stack,
                 "site": hex(edge.site),
                 "behind": edge.behind,
-                "how": str(edge.how),
+                "how": str(edge.reason),
                 "pid": edge.pid,
             }
             for edge in deadlock.cycle

@@ -236,7 +236,7 @@ def _semaphores_in_cycles(snapshot: Contents) -> frozenset[int]:
     """Return the ids of the semaphores that are locks because they are part of a certain cycle."""
     certain = [found for found in snapshot.deadlocks if found.certain]
     edges = [edge for found in certain for edge in found.cycle]
-    return frozenset(edge.waits_for for edge in edges if edge.how is BlockReason.GOT)
+    return frozenset(edge.waits_for for edge in edges if edge.reason is BlockReason.GOT)
 
 
 def _stuck(snapshot: Contents) -> set[int]:

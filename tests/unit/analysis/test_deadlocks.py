@@ -230,7 +230,7 @@ def test_one_of_many_will_do() -> None:
 def test_nobody_is_left() -> None:
     blocked = {1: BlockedThread(1, 2, 7, (Request(BlockReason.ABSENT, frozenset(), is_or=True),))}
     (found,) = deadlocks.find(WaitForGraph(blocked, frozenset()))
-    assert [(e.tid, e.held_by, e.how) for e in found.cycle] == [(1, 0, BlockReason.ABSENT)]
+    assert [(e.tid, e.held_by, e.reason) for e in found.cycle] == [(1, 0, BlockReason.ABSENT)]
 
 
 def components_by_brute_force(edges: set[tuple[int, int]]) -> set[frozenset[int]]:
