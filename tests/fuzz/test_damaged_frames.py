@@ -1,7 +1,7 @@
-"""Damaged call frame information, and stacks of nonsense: a row, none, or ValueError; a stack that
-is cut short. Never another error, and never for long.
+"""Damaged call frame information, and random stacks.
 
-`make fuzz` does the same for longer (LOCKTOP_FUZZ, see test_damaged_files.py).
+The result is a row, no row, or a ValueError, and a stack that is cut short. There is never another
+error, and no query takes long. `make fuzz` takes longer (LOCKTOP_FUZZ, see test_damaged_files.py).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from locktop.collector.unwind.x86_64 import frame_offset
 
 ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "60").partition(":")
 SEEDS = range(int(FIRST or 0), int(FIRST or 0) + int(ROUNDS))
-#: Of processor time for one file, stack or program of instructions; sound ones take 1 ms.
+#: The CPU time for one file, stack or program of instructions; sound ones take 1 ms.
 MAX_S = 5.0
 SOURCE = """\
 #include <stdio.h>
@@ -69,7 +69,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 
 def rows(data: bytes, addresses: list[int]) -> int:
-    """Ask for the rows of all addresses; return how many there are."""
+    """Query the rows of all addresses; return the number of rows."""
     try:
         elf = ElfFile(InMemory(data))
     except ValueError:
@@ -96,19 +96,19 @@ def test_damaged_files(kind: str, sound: dict[str, bytes]) -> None:
     assert rows(data, addresses)
     sections = [elf.section(name) for name in (".eh_frame_hdr", ".eh_frame", ".debug_frame")]
     table = int.from_bytes(data[40:48], "little")
-    places = [(s.offset, s.size) for s in sections if s is not None]
-    places += [*places, *places, (64, 13 * 56), (table, len(data) - table)]
+    ranges = [(s.offset, s.size) for s in sections if s is not None]
+    ranges += [*ranges, *ranges, (64, 13 * 56), (table, len(data) - table)]
     found = 0
     for seed in SEEDS:
         with timed(seed):
-            found += rows(damaged(data, seed, places), addresses)
-    assert found, "all of them were refused: nothing was tried"
+            found += rows(damaged(data, seed, ranges), addresses)
+    assert found, "every file was refused, so nothing was tested"
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_instructions_of_nonsense(seed: int) -> None:
     chance = random.Random(seed)
-    # Most are cut off at once; those that remember, set and go on are kept longer.
+    # Most programs end at once; instructions that remember, set and advance last longer.
     bytes_of_work = bytes([0x0A, 0x0B, 0x41, 0x86, 0x02, 0x10, 0x04, 0x00, 0x0C, 0x07, 0x08, 0xC6])
     with timed(seed):
         for size in (10, 1000, 256 << 10):
@@ -125,7 +125,7 @@ def test_expressions_of_nonsense(seed: int) -> None:
     chance = random.Random(seed)
     with timed(seed):
         for _ in range(500):
-            # Those that are known, mostly: an unknown one ends it.
+            # Mostly known operations: an unknown one ends the expression.
             known = [*range(0x10, 0x60), 0x77, 0x06, 0x08, 0x09, 0x0A, 0x96]
             code = bytes(chance.choices(known, k=chance.randrange(1, 60)))
             try:
@@ -155,7 +155,7 @@ def test_code_of_nonsense(seed: int) -> None:
 
 
 def test_stacks_of_nonsense() -> None:
-    """With the code of this very process: most lead nowhere, and none for long."""
+    """Stacks over the code of this process: most end at once, and none takes long."""
     unwinder = Unwinder(os.getpid())
     mappings = parse(procfs.maps(os.getpid()))
     code = [(m.start, m.end) for m in mappings if m.executable and m.is_file]

@@ -1,5 +1,6 @@
-"""Walks that are known again, beside such as are made anew: on stacks of chance, with functions of
-chance, what was found for one stack is found for another one only where it is so there too.
+"""Cached walks against fresh walks, on random stacks with random functions.
+
+A walk that the cache returns for another stack must be the true walk of that stack.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ SEEDS = range(int(FIRST or 0), int(FIRST or 0) + int(ROUNDS))
 SP, PC, RBX, RBP, R12 = 7, 16, 3, 6, 12
 WORDS = 128
 BEGIN = 0x7000_0000
-#: It lies in the middle of the stack: what is taken for a frame by mistake can be read.
+#: The code lies in the middle of the stack, so that a false frame can be read.
 FUNCTIONS, CODE, SIZE = 8, BEGIN + 0x180, 0x20
 SHIFTS = (0, *range(8, 0x100, 8), 0x1000, 0x12340)
-#: rsp plus a number; what is there; rbp plus a number; rsp aligned, by 32 and by 128; rip plus a
-#: number. Numbers below 64 are LEB128 as they are.
+#: rsp plus a number; the word there; rbp plus a number; rsp aligned to 32 and to 128; rip plus a
+#: number. A number below 64 is its own LEB128.
 EXPRESSIONS = (
     b"\x77\x10", b"\x77\x18\x06", b"\x76\x20", b"\x77\x3f\x09\xe0\x1a",
     b"\x77\x3f\x09\x80\x1a", b"\x80\x10",
@@ -48,7 +49,7 @@ class Place:
 
 
 class Functions:
-    """Code of chance: as much of a CodeMap and of FrameRegisters as a walk asks for."""
+    """Random code: the parts of a CodeMap and of FrameRegisters that a walk queries."""
 
     def __init__(self, chance: random.Random) -> None:
         self._rows = [some_row(chance, number) for number in range(FUNCTIONS)]
@@ -109,7 +110,7 @@ def some_row(chance: random.Random, number: int) -> Row:
 @dataclass(frozen=True)
 class Word:
     value: int
-    of_the_stack: bool  # it counts from where that begins
+    of_the_stack: bool  # relative to the start of the stack
 
     def at(self, begin: int) -> int:
         return (self.value + begin * self.of_the_stack) % (1 << 64)
@@ -128,7 +129,7 @@ def some_word(chance: random.Random) -> Word:
 
 
 class Memory:
-    """A stack that lies somewhere."""
+    """A stack at some address."""
 
     def __init__(self, begin: int, words: Sequence[Word]) -> None:
         self.begin = begin
@@ -136,7 +137,7 @@ class Memory:
 
     def read(self, address: int, size: int) -> bytes:
         at = address - self.begin
-        if at < 0:  # what comes before it in its page
+        if at < 0:  # the bytes before the stack in its page
             return bytes(min(-at, size)) + self.data[: max(size + at, 0)]
         return self.data[at : at + size]
 
@@ -149,8 +150,8 @@ def walked(functions: Functions, memory: Memory, pc: int) -> tuple[Unwound, Stac
     return Walk(found, code, frames, stack, {PC: pc, SP: memory.begin}).unwound(), stack
 
 
-def test_what_is_known_again_is_so() -> None:
-    known_again = elsewhere = 0
+def test_a_cached_walk_is_the_true_walk() -> None:
+    from_cache = elsewhere = 0
     for seed in SEEDS:
         chance = random.Random(seed)
         functions, walks = Functions(chance), Walks()
@@ -164,15 +165,17 @@ def test_what_is_known_again_is_so() -> None:
             memory = Memory(begin, changed)
             truth, stack = walked(functions, memory, pc)
             again = walks.find(pc, begin, memory.data)
-            assert not isinstance(again, int), f"seed {seed}: what is there was asked for"
+            assert not isinstance(again, int), (
+                f"seed {seed}: the cache asked for memory that it had"
+            )
             assert again in (None, truth), f"seed {seed}"
             if again is not None:
-                known_again += 1
+                from_cache += 1
                 elsewhere += len(truth.addresses) > 2 and begin != BEGIN
             elif stack.told is not None:
                 walks.keep(pc, stack.told, truth)
                 assert walks.find(pc, begin, memory.data) == truth, f"seed {seed}"
-    assert known_again > len(SEEDS)
+    assert from_cache > len(SEEDS)
     assert elsewhere > len(SEEDS)
 
 

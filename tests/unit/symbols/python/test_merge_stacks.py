@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import pytest
@@ -22,13 +22,27 @@ from locktop.collector.model import (
     Wait,
 )
 from locktop.collector.sources.preload.stack_table import CUT
-from locktop.collector.sources.probes.python_stacks import FIRST_ID, PythonStacks
+from locktop.collector.sources.probes.python_stacks import FIRST_ID, PythonStacks, Waits
 from locktop.collector.symbols.python.frame_reader import PythonFrame, PythonReader, Runs
 from locktop.collector.symbols.python.merge_stacks import merged, runs_python
 
 EVALUATION = "_PyEval_EvalFrameDefault"
 WAIT = ["PyThread_acquire_lock_timed", "acquire_timed", "lock_PyThread_acquire_lock"]
 CALL = ["method_vectorcall", "PyObject_Vectorcall"]
+
+
+def with_python(stacks: PythonStacks, of: Snapshot, waits: Waits) -> Snapshot:
+    draft = of.draft()
+    stacks.merge(draft, waits)
+    return draft.snapshot()
+
+
+def merged_all(
+    stacks: PythonStacks, of: Snapshot, waits: Waits, again: Callable[[], Waits]
+) -> Snapshot:
+    draft = of.draft()
+    stacks.merge_all(draft, waits, again)
+    return draft.snapshot()
 
 
 def native(*names: str) -> tuple[Frame, ...]:
@@ -164,7 +178,7 @@ class Looks:
         """Return the functions of the thread's stack."""
         waits = {} if seq is None else {TID: (1, seq)}
         self.stacks.begin(lambda: waits)
-        self.last = self.stacks.shown(snapshot(stack), waits)
+        self.last = with_python(self.stacks, snapshot(stack), waits)
         (thread,) = self.last.threads
         assert thread.waiting_for is not None
         assert self.last.deadlocks[0].cycle[0].stack == thread.waiting_for.stack
@@ -216,7 +230,7 @@ def test_an_answer_that_comes_while_waits_are_read_is_too_new(scans: Looks) -> N
     scans.scan(1)
     scans.stacks.begin(dict)
     scans.reader.ready = ANSWER
-    shown = scans.stacks.shown(snapshot(), {TID: (1, 1)})
+    shown = with_python(scans.stacks, snapshot(), {TID: (1, 1)})
     assert set(shown.stacks) == {STACK}
     assert scans.scan(1) == PYTHON, "the next look may use it"
 
@@ -227,7 +241,7 @@ def test_of_a_lock_without_a_name_brief_waits_are_read_at_once(scans: Looks) -> 
     def scan(seq: int, before: int) -> bool:
         """Whether the wait is known in a look before which there was another one."""
         scans.stacks.begin(lambda: {TID: (1, before)})
-        scans.last = scans.stacks.shown(snapshot(lock=nameless), {TID: (1, seq)})
+        scans.last = with_python(scans.stacks, snapshot(lock=nameless), {TID: (1, seq)})
         return FIRST_ID in scans.last.stacks
 
     assert not scan(1, 1)
@@ -294,9 +308,9 @@ def test_one_look_alone_waits_for_the_answer(scans: Looks) -> None:
         return ANSWER if scans.reader.asking else None
 
     scans.reader.answer = answer  # type: ignore[method-assign]
-    assert FIRST_ID in stacks.resolved(snapshot(), waits, lambda: waits).stacks
+    assert FIRST_ID in merged_all(stacks, snapshot(), waits, lambda: waits).stacks
     other: dict[int, tuple[int, int]] = {TID: (1, 2)}
-    assert FIRST_ID + 1 not in stacks.resolved(snapshot(), other, lambda: waits).stacks
+    assert FIRST_ID + 1 not in merged_all(stacks, snapshot(), other, lambda: waits).stacks
 
 
 def test_an_answer_to_an_older_question_is_of_the_waits_of_then(scans: Looks) -> None:
@@ -304,9 +318,9 @@ def test_an_answer_to_an_older_question_is_of_the_waits_of_then(scans: Looks) ->
     scans.scan(1)
     waits = {TID: (1, 2)}
     scans.reader.answer = lambda timeout_s=0.0: None  # type: ignore[method-assign, assignment]
-    assert set(scans.stacks.resolved(snapshot(), waits, lambda: waits).stacks) == {STACK}
+    assert set(merged_all(scans.stacks, snapshot(), waits, lambda: waits).stacks) == {STACK}
     scans.reader.answer = lambda timeout_s=0.0: ANSWER  # type: ignore[method-assign, assignment]
-    assert set(scans.stacks.resolved(snapshot(), waits, lambda: waits).stacks) == {STACK}
+    assert set(merged_all(scans.stacks, snapshot(), waits, lambda: waits).stacks) == {STACK}
 
 
 @pytest.mark.parametrize(
