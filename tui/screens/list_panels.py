@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from locktop.collector.analysis.lock_classes import LockClass
-from locktop.collector.analysis.thread_groups import ThreadGroup
-from locktop.collector.model import Lock, Thread
+from locktop.collector.model import Lock, LockClass, Thread, ThreadGroup
 from locktop.tui.views import lock_list, thread_list
 from locktop.tui.views.class_details import class_details
 from locktop.tui.views.group_details import group_details

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from locktop.collector.analysis import lock_classes
-from locktop.collector.analysis.lock_classes import LockClass
-from locktop.collector.model import Lock
+from locktop.collector.model import Lock, LockClass
 from locktop.tui.views.cells import bar, duration, exact, percent, threads
 from locktop.tui.views.detail_parts import blank, heading, labelled, latest_events
 from locktop.tui.views.lock_details import blamed, figures, has_holder, waited_here

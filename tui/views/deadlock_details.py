@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from locktop.collector.analysis.deadlock_report import DeadlockReport, Member, reports
+from locktop.collector.analysis.deadlock_report import reports
 from locktop.collector.format import deadlock as words
 from locktop.collector.format.units import lasting
+from locktop.collector.model import DeadlockReport, Member
 from locktop.tui.views.detail_parts import blank, heading, labelled, stack_of
 from locktop.tui.views.snapshot_index import SnapshotIndex, place
 from locktop.tui.views.styled_line import Line, say

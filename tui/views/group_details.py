@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from locktop.collector.analysis.thread_groups import ThreadGroup
+from locktop.collector.model import ThreadGroup
 from locktop.tui.views.cells import duration, exact, lasting, percent
 from locktop.tui.views.detail_parts import blank, heading, labelled, stack_of
 from locktop.tui.views.snapshot_index import LONG_WAIT_S, SnapshotIndex

@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 from locktop.collector.analysis import lock_classes
 from locktop.collector.analysis.idle.classifier import wait_s
-from locktop.collector.analysis.lock_classes import LockClass
-from locktop.collector.model import Lock
+from locktop.collector.model import Lock, LockClass
 from locktop.tui.views import holder, row_groups
 from locktop.tui.views.cells import count, duration, fit_right, percent
 from locktop.tui.views.shorten import fit_middle, place_in

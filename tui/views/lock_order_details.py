@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from locktop.collector.analysis.deadlock_report import LockName
 from locktop.collector.format import deadlock, lock_order
-from locktop.collector.model import OrderCycle, OrderEdge
+from locktop.collector.model import LockName, OrderCycle, OrderEdge
 from locktop.tui.views.detail_parts import blank, heading, labelled, stack_of
 from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.styled_line import Line, say

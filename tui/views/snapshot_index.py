@@ -9,9 +9,17 @@ from functools import cached_property
 from msgspec.structs import replace
 
 from locktop.collector.analysis import lock_classes, thread_groups
-from locktop.collector.analysis.lock_classes import LockClass
-from locktop.collector.analysis.thread_groups import ThreadGroup
-from locktop.collector.model import Frame, Held, Kind, Lock, Snapshot, Thread, ThreadState
+from locktop.collector.model import (
+    Frame,
+    Held,
+    Kind,
+    Lock,
+    LockClass,
+    Snapshot,
+    Thread,
+    ThreadGroup,
+    ThreadState,
+)
 from locktop.collector.model.frames import whose
 
 #: Characters kept of a name that several threads have, so that the tid after it has room.

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from locktop.collector.analysis import time_split
-from locktop.collector.analysis.thread_groups import ThreadGroup
 from locktop.collector.format import activity
-from locktop.collector.model import CONTENTION_KINDS, Thread, ThreadState, TimeSplit
+from locktop.collector.model import CONTENTION_KINDS, Thread, ThreadGroup, ThreadState, TimeSplit
 from locktop.tui.views import row_groups
 from locktop.tui.views.cells import bar, count, duration, fit_right, lasting, percent
 from locktop.tui.views.shorten import fit_middle, place_in

@@ -10,7 +10,6 @@ from locktop.collector.analysis import time_split
 from locktop.collector.analysis.idle import rules
 from locktop.collector.analysis.idle.futex_types import FutexTypes
 from locktop.collector.analysis.idle.rules import Rule, Rules
-from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.analysis.semaphore_uses import SemaphoreUses
 from locktop.collector.model import (
     CONTENTION_KINDS,
@@ -18,6 +17,7 @@ from locktop.collector.model import (
     Frame,
     Kind,
     Lock,
+    LockClass,
     Snapshot,
     Thread,
     ThreadState,

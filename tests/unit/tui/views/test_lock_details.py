@@ -6,7 +6,6 @@ import pytest
 from msgspec.structs import replace
 from unit.builders import scenarios as pictures
 
-from locktop.collector.analysis.thread_groups import ThreadGroup
 from locktop.collector.model import (
     ActivityState,
     Blame,
@@ -14,6 +13,7 @@ from locktop.collector.model import (
     Frame,
     Kind,
     ThreadActivity,
+    ThreadGroup,
     ThreadState,
     UnobservedWait,
     WaitStack,

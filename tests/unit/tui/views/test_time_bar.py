@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import random
 
 import pytest
@@ -80,7 +79,7 @@ def test_a_group_shows_the_mean_of_its_threads() -> None:
     threads = [replace(one, time=TimeSplit(cpu=1.0)) for one in group.threads]
     threads[0] = replace(threads[0], time=None)
     idle = replace(threads[1], time=TimeSplit(idle=1.0))
-    mixed = dataclasses.replace(group, threads=(*threads[:2], idle))
+    mixed = replace(group, threads=(*threads[:2], idle))
     at = line_text(table.heading()).index("TIME")
     assert line_text(table.line(mixed))[at : at + 10] == "█████·····"
 
