@@ -8,8 +8,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from locktop.tui.commands.options import (
-    add_looking,
     add_pid_or,
+    add_scan_options,
     add_screen,
     attached,
     has_terminal,
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=FORMATS,
         help="text (the default), json, or csv: a caller/callee summary report",
     )
-    add_looking(parser)
+    add_scan_options(parser)
     add_output(parser)
     add_screen(parser)
 

@@ -8,7 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from locktop.tui.commands.options import add_looking, add_pid, add_suppressions, attached
+from locktop.tui.commands.options import add_pid, add_scan_options, add_suppressions, attached
 from locktop.tui.commands.output import add_output, destination, write
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _BETWEEN_S = 0.25
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_pid(parser)
-    add_looking(parser)
+    add_scan_options(parser)
     parser.add_argument(
         "--format",
         choices=FORMATS,
@@ -168,9 +168,9 @@ def as_document(snapshot: Snapshot, potential: bool = False) -> dict[str, Any]:
         for lock in snapshot.locks
         if lock.id in locks and lock.holder_activity is not None
     }
-    orders = snapshot.lock_order if potential else ()
-    locks |= {lock for cycle in orders for lock in cycle.locks}
-    stacks |= {str(edge.stack) for cycle in orders for edge in cycle.edges}
+    sort_keys = snapshot.lock_order if potential else ()
+    locks |= {lock for cycle in sort_keys for lock in cycle.locks}
+    stacks |= {str(edge.stack) for cycle in sort_keys for edge in cycle.edges}
     return {
         "format": "locktop.check",
         "version": 1,
@@ -209,9 +209,9 @@ def as_lines(snapshot: Snapshot, potential: bool = False) -> list[str]:
     for report in reports(snapshot):
         told = deadlock.lines(report)
         lines += ["", *(part for line in told for part in wrapped(line, _width()))]
-    orders = list(lock_order.lines(snapshot)) if potential else []
-    if orders:
-        lines += ["", *(part for line in orders for part in wrapped(line, _width()))]
+    sort_keys = list(lock_order.lines(snapshot)) if potential else []
+    if sort_keys:
+        lines += ["", *(part for line in sort_keys for part in wrapped(line, _width()))]
     return lines
 
 

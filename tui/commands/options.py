@@ -137,7 +137,7 @@ def add_idle_matching(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_looking(parser: argparse.ArgumentParser) -> None:
+def add_scan_options(parser: argparse.ArgumentParser) -> None:
     """How a process that runs already is looked at; attached() does so."""
     add_idle_matching(parser)
     parser.add_argument(

@@ -7,7 +7,13 @@ import shutil
 import sys
 import time
 
-from locktop.tui.commands.options import add_looking, add_pid, add_suppressions, attached, seconds
+from locktop.tui.commands.options import (
+    add_pid,
+    add_scan_options,
+    add_suppressions,
+    attached,
+    seconds,
+)
 from locktop.tui.commands.output import add_output, destination, write
 
 NAME = "snapshot"
@@ -25,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-d", "--duration", type=seconds, metavar="SECONDS", help="look again after so long"
     )
-    add_looking(parser)
+    add_scan_options(parser)
     add_output(parser)
     add_suppressions(parser)
     parser.add_argument("--format", choices=FORMATS, default="json", help="default json")

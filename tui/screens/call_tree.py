@@ -18,11 +18,11 @@ from locktop.collector.model import Snapshot
 from locktop.collector.profile.call_tree import Butterfly, Node, Step
 from locktop.collector.profile.profile import Profile, SnapshotProfile, Weight
 from locktop.tui.bindings import bindings, footer_line
-from locktop.tui.keymap import CALLERS_ACTIONS, CALLERS_FOOTER
+from locktop.tui.keymap import CALL_TREE_ACTIONS, CALL_TREE_FOOTER
 from locktop.tui.views.call_tree import Branches, Row
 from locktop.tui.views.call_tree_rows import (
     WingRow,
-    callers_headline,
+    call_tree_headline,
     figure,
     tree_columns,
     wing_columns,
@@ -50,7 +50,7 @@ StatusLine = Callable[[int], Line]
 class CallTreeScreen(ListScreen):
     """Shows a profile, and the next one when it is given one."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*CALLERS_ACTIONS)]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*CALL_TREE_ACTIONS)]
 
     def __init__(
         self,
@@ -87,10 +87,10 @@ class CallTreeScreen(ListScreen):
         self._choose_shape(self.app.size.width, self.app.size.height)
         yield FixedLines(id="status")
         yield FixedLines(id="headline")
-        with Container(id="callers-body"):
+        with Container(id="call-tree-body"):
             yield ItemList(id="tree")
             yield ItemList(id="wings")
-        yield from self.compose_foot()
+        yield from self.compose_footer()
 
     def on_mount(self) -> None:
         """Everything is there."""
@@ -123,21 +123,23 @@ class CallTreeScreen(ListScreen):
             self._root = self._profile.tree(self._weight.name)
             ended = self._now()
             self._next_at = ended + _RARER * (ended - began)
-        headline = callers_headline(self._profile, self._weight, self._root, self._show_idle, width)
+        headline = call_tree_headline(
+            self._profile, self._weight, self._root, self._show_idle, width
+        )
         self.query_one("#headline", FixedLines).show((headline,))
         self._draw_tree(self._root)
         self._draw_wings(self._root)
 
     def _draw_tree(self, root: Node) -> None:
-        rows = self._branches.rows(root, self._show_idle, self.wanted, self._now())
+        rows = self._branches.rows(root, self._show_idle, self.filter_words, self._now())
         self._rows = {self._branches.id_of(row.path): row for row in rows}
         table = lay_out(tree_columns(self._weight, root.value), self._tree_list.size.width)
-        self._tree_list.set_heads("Callers", self._said(), table.heading("SHARE"))
+        self._tree_list.set_heads("Callers", self._caption(), table.heading("SHARE"))
         found = self._rows
         self._tree_list.show(list(found), lambda id_: table.line(found[id_]))
 
-    def _said(self) -> str:
-        found = f", with “{self.wanted}”" if self.wanted else ""
+    def _caption(self) -> str:
+        found = f", with “{self.filter_words}”" if self.filter_words else ""
         estimate = ", estimated" if self._profile.estimate else ""
         return f"by {self._weight.says}{estimate}{found}"
 
@@ -189,7 +191,7 @@ class CallTreeScreen(ListScreen):
         self.set_class(wide, "both")
 
     def _redraw(self) -> None:
-        self.foot.set_keys(footer_line(self.size.width, CALLERS_FOOTER))
+        self.footer.set_keys(footer_line(self.size.width, CALL_TREE_FOOTER))
         self._draw()
 
     @on(events.ScreenResume)
@@ -201,17 +203,17 @@ class CallTreeScreen(ListScreen):
         if event.source is self._tree_list and self._root is not None and not self._walked:
             self._draw_wings(self._root)
 
-    def list_in_use(self) -> ItemList:
+    def active_list(self) -> ItemList:
         """See ListScreen."""
         return self._wing_list if self.has_class("on-wings") else self._tree_list
 
-    def sheet_in_use(self) -> ScrollPanel:
+    def focused_panel(self) -> ScrollPanel:
         """See ListScreen."""
-        return self.list_in_use()
+        return self.active_list()
 
-    def filtered(self) -> None:
+    def apply_filter(self) -> None:
         """See ListScreen."""
-        self._branches.upset()
+        self._branches.sort_now()
         self._draw()
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
@@ -224,9 +226,9 @@ class CallTreeScreen(ListScreen):
     def _use(self, wings: bool) -> None:
         self.set_class(wings, "on-wings")
         self.set_class(not wings, "on-tree")
-        if self.focused is not self.list_in_use():
+        if self.focused is not self.active_list():
             # It may have been out of sight until now.
-            self.call_after_refresh(self.list_in_use().focus)
+            self.call_after_refresh(self.active_list().focus)
         if not wings:
             self._walked = []
         self.call_after_refresh(self._draw)
@@ -284,7 +286,7 @@ class CallTreeScreen(ListScreen):
                 self._to_the_middle()
             else:
                 self._use(False)
-        elif self.wanted:
+        elif self.filter_words:
             self.filter.value = ""
         elif self._pause is not None:
             self.dismiss()
@@ -325,18 +327,18 @@ class CallTreeScreen(ListScreen):
         """Weigh by the next weight."""
         weights = self._profile.weights
         if len(weights) == 1:
-            self.tell(f"There is one weight: {weights[0].says}.")
+            self.show_message(f"There is one weight: {weights[0].says}.")
             return
         names = [weight.name for weight in weights]
         self._weight = weights[(names.index(self._weight.name) + 1) % len(names)]
         self._root = None
-        self._branches.upset()
+        self._branches.sort_now()
         self._draw()
 
     def action_idle(self) -> None:
         """Hide or show waits for work."""
         self._show_idle = not self._show_idle
-        self.filtered()
+        self.apply_filter()
 
     def action_save(self, form: str) -> None:
         """Save what is seen: the tree, or the butterfly that was walked to."""
@@ -350,10 +352,10 @@ class CallTreeScreen(ListScreen):
             path = await asyncio.to_thread(save_new, call_tree_name(self._profile), suffix, data)
         except (NotWrittenError, OSError) as error:
             reason = getattr(error, "strerror", None) or error
-            self.tell(f"Not saved: {reason}", style="stuck")
+            self.show_message(f"Not saved: {reason}", style="stuck")
             return
         said = "Saved "
-        self.tell(said + path_in(path, self.size.width - len(said) - 1), seconds=_SAVED_S)
+        self.show_message(said + path_in(path, self.size.width - len(said) - 1), seconds=_SAVED_S)
 
     def action_pause(self) -> None:
         """Hold the picture; the collection goes on."""

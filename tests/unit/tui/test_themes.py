@@ -20,9 +20,9 @@ from locktop.tui import themes
 from locktop.tui.actions import ACTIONS
 from locktop.tui.app import LocktopApp
 from locktop.tui.bindings import bindings, footer_line
-from locktop.tui.commands.run import tell_end
+from locktop.tui.commands.run import report_end
 from locktop.tui.frame_pacer import DRAWN_TO_RAISE, SKIPS_TO_LOWER, Pacer
-from locktop.tui.keymap import CALLERS_ACTIONS, CALLERS_KEYMAP, FOOTER, KEYMAP
+from locktop.tui.keymap import CALL_TREE_ACTIONS, CALL_TREE_KEYMAP, FOOTER, KEYMAP
 from locktop.tui.views.styled_line import line_text
 from locktop.tui.widgets.help import WIDTH, help_text
 
@@ -34,12 +34,12 @@ def test_pace_is_lowered_by_a_slow_terminal_and_comes_back() -> None:
     pacer = Pacer(2.0)
     for _ in range(SKIPS_TO_LOWER):
         assert not pacer.may_draw(drained=False)
-    assert pacer.pace.now == 1.0
-    assert pacer.pace.asked == 2.0
+    assert pacer.pace.actual == 1.0
+    assert pacer.pace.target == 2.0
     assert "slow terminal" in pacer.pace.text
     for _ in range(DRAWN_TO_RAISE):
         assert pacer.may_draw(drained=True)
-    assert pacer.pace.now == 2.0
+    assert pacer.pace.actual == 2.0
     assert pacer.pace.text == "2/s"
 
 
@@ -198,10 +198,10 @@ def test_a_name_for_a_file_holds_nothing_of_a_strangers_path() -> None:
 
 
 def test_every_action_has_keys_and_no_key_has_two() -> None:
-    assert {keys.action for keys in (*KEYMAP, *CALLERS_KEYMAP)} == set(ACTIONS)
+    assert {keys.action for keys in (*KEYMAP, *CALL_TREE_KEYMAP)} == set(ACTIONS)
     assert len(bindings()) == len(KEYMAP)
-    in_callers = [keys for keys in (*KEYMAP, *CALLERS_KEYMAP) if keys.action in CALLERS_ACTIONS]
-    assert len(bindings(*CALLERS_ACTIONS)) == len(in_callers) == len(CALLERS_ACTIONS)
+    in_callers = [keys for keys in (*KEYMAP, *CALL_TREE_KEYMAP) if keys.action in CALL_TREE_ACTIONS]
+    assert len(bindings(*CALL_TREE_ACTIONS)) == len(in_callers) == len(CALL_TREE_ACTIONS)
     for keymap in (KEYMAP, in_callers):
         pressed = [key for keys in keymap for key in keys.keys]
         assert len(pressed) == len(set(pressed))
@@ -209,7 +209,7 @@ def test_every_action_has_keys_and_no_key_has_two() -> None:
 
 def test_the_line_of_keys_shows_whole_keys_only() -> None:
     whole = line_text(footer_line(500))
-    assert all(ACTIONS[name].short in whole for name in FOOTER)
+    assert all(ACTIONS[name].label in whole for name in FOOTER)
     for width in range(10, 140):
         text = line_text(footer_line(width))
         assert len(text) <= width
@@ -234,7 +234,7 @@ def test_a_program_that_ended_at_once_is_told_with_its_last_words(
         program._process.wait(60)
         with pytest.raises(EndedEarlyError, match=r"status 7 before .*: no config") as ended:
             program.source()
-    assert tell_end(program, ended.value) == 7
+    assert report_end(program, ended.value) == 7
     assert capsys.readouterr().err.endswith(f"\nlocktop: its output is in {log}\n")
     assert log.read_text() == "no config\n"
 

@@ -31,10 +31,10 @@ async def opened_class(screen: Screen) -> None:
 
 async def test_a_class_is_one_row_with_its_sums() -> None:
     async with opened(pictures.fleet(), size=(160, 50)) as screen:
-        shown = rows(screen)
-        assert shown[:2] == ["g_cache_lock", CLOSED]
-        assert "▸ cache.c:…ards[].mu x8" in shown
-        assert not any("at 0x" in name for name in shown)
+        visible = rows(screen)
+        assert visible[:2] == ["g_cache_lock", CLOSED]
+        assert "▸ cache.c:…ards[].mu x8" in visible
+        assert not any("at 0x" in name for name in visible)
         row = next(line for line in screen.lines if CLOSED in line)
         assert row[0] == "*"
         # contended, waited and held a second; waited in all, the longest; contended

@@ -57,10 +57,10 @@ def test_what_is_left_over_goes_to_the_part_that_was_cut_most() -> None:
 
 @pytest.mark.parametrize("width", [80, 99, 100, 120, 137, 138, 200])
 def test_a_list_has_one_bar_and_it_is_where_its_title_is(width: int) -> None:
-    picture = SnapshotIndex(pictures.normal())
-    table = lay_out(thread_list.columns(picture), width)
+    index = SnapshotIndex(pictures.normal())
+    table = lay_out(thread_list.columns(index), width)
     heading = line_text(table.heading())
-    row = line_text(table.line(picture.threads[4714]))
+    row = line_text(table.line(index.threads[4714]))
     wide = width >= 100
     assert ("TIME" in heading) is wide
     assert len(heading) == len(row) <= width
@@ -73,9 +73,9 @@ def test_a_list_has_one_bar_and_it_is_where_its_title_is(width: int) -> None:
 
 
 def test_a_group_shows_the_mean_of_its_threads() -> None:
-    picture = SnapshotIndex(pictures.pools())
-    table = lay_out(thread_list.columns(picture), 120)
-    group = next(iter(picture.groups.values()))
+    index = SnapshotIndex(pictures.pools())
+    table = lay_out(thread_list.columns(index), 120)
+    group = next(iter(index.groups.values()))
     threads = [replace(one, time=TimeSplit(cpu=1.0)) for one in group.threads]
     threads[0] = replace(threads[0], time=None)
     idle = replace(threads[1], time=TimeSplit(idle=1.0))
@@ -87,8 +87,8 @@ def test_a_group_shows_the_mean_of_its_threads() -> None:
 def details(thread: Thread) -> str:
     calm = pictures.normal()
     threads = tuple(thread if one.tid == thread.tid else one for one in calm.threads)
-    picture = SnapshotIndex(replace(calm, threads=threads))
-    return "\n".join(line_text(line) for line in thread_details(picture, thread))
+    index = SnapshotIndex(replace(calm, threads=threads))
+    return "\n".join(line_text(line) for line in thread_details(index, thread))
 
 
 def worker(**more: object) -> Thread:
