@@ -97,7 +97,8 @@ lint: setup $(TYPECHECK)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy -p locktop
-	$(BIN)/mypy tests/conftest.py tests/support tests/integration tests/glibc tests/programs tests/soak tests/fuzz tests/alarms
+	$(BIN)/mypy tests/conftest.py tests/support tests/unit/builders tests/integration tests/glibc \
+	  tests/programs tests/soak tests/fuzz tests/alarms
 	$(BIN)/clang-format --dry-run -Werror $(C_FILES)
 	$(BIN)/lint-imports --no-logo
 

@@ -41,9 +41,9 @@ print(time.perf_counter() - began, time.thread_time() - used)
 """
 _FIRST = """\
 import sys, time
-from locktop.collector.sources.sampling.source import ProcSource
+from locktop.collector.sources.sampling.source import SamplingSource
 began, used = time.perf_counter(), time.thread_time()
-ProcSource(int(sys.argv[1])).look()
+SamplingSource(int(sys.argv[1])).scan()
 print(time.perf_counter() - began, time.thread_time() - used)
 """
 _LOAD = """\

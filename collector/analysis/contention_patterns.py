@@ -14,12 +14,12 @@ from locktop.collector.format.units import duration
 from locktop.collector.model import (
     CONTENTION_KINDS,
     ActivityState,
+    Contents,
     Kind,
     Lock,
     LockRates,
     Pattern,
     PatternName,
-    Snapshot,
     Thread,
     ThreadActivity,
     ThreadState,
@@ -80,7 +80,7 @@ _HIGH_RATE_CONTENDED = 0.001  # of them
 _EXCLUSIVE = frozenset({Kind.MUTEX, Kind.SPIN})
 
 
-def patterns(snapshot: Snapshot) -> tuple[Pattern, ...]:
+def patterns(snapshot: Contents) -> tuple[Pattern, ...]:
     """Return what is seen in a snapshot whose waits are told apart, in the order of PatternName.
 
     None of a process that has ended, of one whose library is dormant, and in a look less than
@@ -94,7 +94,7 @@ def patterns(snapshot: Snapshot) -> tuple[Pattern, ...]:
 class _Seen:
     """One snapshot, indexed."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Contents) -> None:
         self.snapshot = snapshot
         deadlocked = {edge.tid for found in snapshot.deadlocks for edge in found.cycle}
         deadlocked.update(tid for found in snapshot.deadlocks for tid in found.stuck)
@@ -307,7 +307,7 @@ def _long_holds(seen: _Seen) -> Iterator[Pattern]:
             )  # fmt: skip
 
 
-def _sleeps(snapshot: Snapshot, thread: Thread, now: ThreadActivity) -> bool:
+def _sleeps(snapshot: Contents, thread: Thread, now: ThreadActivity) -> bool:
     """Whether the holder sleeps in a system call that is no wait for a lock."""
     return (
         now.tid == thread.tid

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from locktop.collector.model import Held, Lock, Snapshot, Thread
+from locktop.collector.model import Draft, Held, Lock, Thread
 
 
 class Done(Protocol):
@@ -38,12 +38,14 @@ class Done(Protocol):
 Again = Callable[[], Mapping[int, Iterable[Done]]]
 
 
-def told(snapshot: Snapshot, again: Again) -> Snapshot:
-    """Return the snapshot with the holders of semaphores that others wait for, where they are
-    known: in the locks, in the waits and among what threads hold."""
+def annotate(snapshot: Draft, again: Again) -> None:
+    """Fill in the holders of semaphores that others wait for, where they are known.
+
+    A holder appears in the lock, in the waits, and among what its thread holds.
+    """
     asked = {lock.id: lock for lock in snapshot.locks if _may_be_known(lock)}
     if not asked or not snapshot.complete:
-        return snapshot
+        return
     holders = dict(_holders(snapshot.threads, asked))
     unsure = {lock for lock in holders if asked[lock].generation}
     if unsure:
@@ -53,20 +55,19 @@ def told(snapshot: Snapshot, again: Again) -> Snapshot:
             if before[lock] != now[lock]:
                 del holders[lock]
     if not holders:
-        return snapshot
+        return
     has: dict[int, list[Held]] = {}
     for lock, holder in holders.items():
         has.setdefault(holder.tid, []).append(Held(lock, 0, None))
-    threads = tuple(
+    snapshot.threads = tuple(
         [_in_wait(_having(thread, has.get(thread.tid)), holders) for thread in snapshot.threads]
     )
-    locks = tuple(
+    snapshot.locks = tuple(
         [
             replace(lock, holders=(holders[lock.id].tid,)) if lock.id in holders else lock
             for lock in snapshot.locks
         ]
     )
-    return replace(snapshot, threads=threads, locks=locks)
 
 
 def _done(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from locktop.collector.analysis.idle.rules import Rule
-from locktop.collector.model import Kind, Lock, Snapshot, Use
+from locktop.collector.model import Contents, Kind, Lock, Use
 
 _NOTHING = Use(0, 0)
 #: Posts that must be seen of one that lies where another one was.
@@ -31,7 +31,7 @@ class SemaphoreUses:
         #: Whether, in the last look, one was waited for of which only the next look tells.
         self.is_new = False
 
-    def told(self, snapshot: Snapshot) -> frozenset[int]:
+    def told(self, snapshot: Contents) -> frozenset[int]:
         """Return the ids of those that are used as locks. What a saved snapshot says stays so."""
         found = {
             lock.id: lock
@@ -47,7 +47,7 @@ class SemaphoreUses:
         self._known = {lock.id: lock.generation for lock in as_locks}
         return frozenset(self._known)
 
-    def learn(self, snapshot: Snapshot, rules: Mapping[int, Rule]) -> frozenset[int]:
+    def learn(self, snapshot: Contents, rules: Mapping[int, Rule]) -> frozenset[int]:
         """Take what a rule says of one thread's wait for what others wait for, too, where it is for
         all: waits may be over before their functions are known. ``rules``: by tid, what the waits
         of the look that was told last fit. Return what is known now."""
@@ -103,7 +103,7 @@ class SemaphoreUses:
         return was or (not by_others and posts >= _ENOUGH + lock.first_value)
 
 
-def _uses(snapshot: Snapshot, wanted: Mapping[int, Lock]) -> dict[int, dict[int, Use]]:
+def _uses(snapshot: Contents, wanted: Mapping[int, Lock]) -> dict[int, dict[int, Use]]:
     """By lock and tid; nothing where it is not known what all threads did."""
     found: dict[int, dict[int, Use]] = {}
     for thread in snapshot.threads:

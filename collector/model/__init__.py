@@ -38,7 +38,7 @@ from locktop.collector.model.kinds import (
     ThreadState,
 )
 from locktop.collector.model.locks import Blame, Lock, LockRates, WaitStack
-from locktop.collector.model.snapshot import Process, Snapshot
+from locktop.collector.model.snapshot import Contents, Draft, Process, Snapshot
 from locktop.collector.model.stacks import Frame
 from locktop.collector.model.threads import (
     Counter,
@@ -61,11 +61,13 @@ __all__ = [
     "Blame",
     "BlockReason",
     "Confidence",
+    "Contents",
     "Counter",
     "Counters",
     "Deadlock",
     "DeadlockEdge",
     "DeadlockReport",
+    "Draft",
     "Event",
     "Follower",
     "Frame",

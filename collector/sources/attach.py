@@ -40,6 +40,6 @@ def attach(
             if not (error.is_young and time.monotonic() < until):
                 break
             time.sleep(_AGAIN_S)
-    from locktop.collector.sources.sampling.source import ProcSource
+    from locktop.collector.sources.sampling.source import SamplingSource
 
-    return ProcSource(pid, rules, why, stop_threads)
+    return SamplingSource(pid, rules, why, stop_threads)

@@ -1,8 +1,9 @@
+/* Measures a contended wait 13 frames deep. */
 #include "deep_wait.h"
 
 #include "waiters.h"
 
-/* Calls, so that with those before and after them the stack has 13 frames. */
+/* Numbers of calls: with the frames before and after them the stack has 13 frames. */
 enum { WAIT_CALLS = 9, TIMEOUT_CALLS = 6 };
 enum { WAITS_MAX = 1 << 18, WARM_UP_WAITS = 200, HOLD_STEPS = 5000 };
 enum { NOTICE_TICKS = 5000, STEP_TICKS = 10 };
@@ -19,8 +20,9 @@ static void wait_until(uint64_t ticks)
         pause_a_little();
 }
 
-/* Looks once, so that it does not take the mutex's cache line from the waiter again and again; earlier
- * the next time if somebody waited, else later. So it comes to the moment by which half of all wait. */
+/* Looks at the mutex once, so as not to take its cache line from the waiter again and again. If a
+ * thread waited, the next look is earlier, else later. So the delay comes to the moment by which
+ * half of all waiters wait. */
 static void look_once(uint64_t called, uint64_t *delay)
 {
     wait_until(called + *delay);
@@ -31,7 +33,7 @@ static void look_once(uint64_t called, uint64_t *delay)
     before[waits] = (double)*delay;
 }
 
-/* Holds the mutex until somebody sleeps for it. */
+/* Holds the mutex until a thread sleeps for it. */
 static void *hold(void *argument)
 {
     uint64_t delay = 0, called = 0, next;

@@ -1,3 +1,4 @@
+/* Adds the counters of threads and the figures of ended threads to sums by lock. */
 #include "reader.h"
 
 #include <stddef.h>
@@ -11,14 +12,15 @@ static uint64_t most(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Holds that were not timed, estimated from those of the same thread that were: threads use one
- * lock in different ways (a writer for long, a reader briefly) and sample at rates of their own. */
+/* Estimates the holds that were not timed from the timed holds of the same thread. Threads use one
+ * lock in different ways (a writer for long, a reader briefly), and sample at rates of their
+ * own. */
 static void add_untimed(struct lt_lock_sum *sum, const struct lt_counts *counts,
                         const struct lt_waits *waits, uint64_t uncontended)
 {
     uint64_t timed = counts->hold_sampled, ticks = counts->hold_sampled_ticks;
 
-    if (timed == 0) { /* none by chance: those after a wait are the next best */
+    if (timed == 0) { /* no free hold was timed by chance: holds after a wait are the next best */
         timed = waits->hold_contended;
         ticks = waits->hold_contended_ticks;
     }
@@ -97,7 +99,7 @@ static uint32_t add_slot(const struct lt_slot *slot, const struct lt_waits *wait
     return 0;
 }
 
-/* The slots lie in the order of a hash: each sum is somewhere else. */
+/* The counters lie in the order of a hash, so each sum is elsewhere in memory. */
 static void fetch_sum_of(const uint8_t *slot, const struct lt_lock_sum *sums, uint32_t sum_count)
 {
     uint32_t lock;
@@ -162,7 +164,8 @@ uint32_t lt_fold_retired(const void *retired, uint64_t size, struct lt_lock_sum 
     return refused;
 }
 
-/* A robust mutex, which refuses a stranger's release, was taken over from a dead thread. */
+/* Whether another thread released the lock. A robust mutex refuses that: there a thread took the
+ * mutex over from a dead thread. */
 static int handed_over(const struct lt_lock *lock)
 {
     uint64_t kind = lock->key >> LT_KIND_SHIFT;

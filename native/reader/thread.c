@@ -1,3 +1,4 @@
+/* Reads the blocks and tables of threads, and notices which threads changed. */
 #include "reader.h"
 
 #include <stddef.h>
@@ -60,7 +61,7 @@ static int copy_waits(int fd, uint8_t *to, const struct lt_array *waits)
     return 1;
 }
 
-/* The waits first: then no lock has more contended acquisitions than acquisitions. */
+/* Copies the waits first: then no lock has more contended acquisitions than acquisitions. */
 static int copy_tables(struct lt_thread_read *read, const struct lt_thread *block)
 {
     uint64_t slots = slot_bytes(block), sites = site_bytes(block), waits = wait_bytes(block);
@@ -91,8 +92,9 @@ static int equal(const struct lt_wait *a, const struct lt_wait *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-/* A copy is not taken at one moment: only two equal ones are of one wait. What the thread lists as
- * held does not change while it waits, so what was copied between the two belongs to the wait. */
+/* The copy of a wait may be torn: only two equal copies are of one wait. The held list does not
+ * change while the thread waits. So a held list that was copied between the two belongs to the
+ * wait. */
 static int settle_wait(struct lt_thread_read *read, uint64_t offset, const struct lt_thread *first)
 {
     struct lt_thread *block = &read->block;
@@ -135,7 +137,8 @@ static int fold(struct lt_thread_read *read, const struct lt_thread *tables)
     return LT_READ_DONE;
 }
 
-/* Copies the tables of one thread with pread, checks that they belonged together, and adds them to the sums. */
+/* Copies the tables of one thread with pread, checks that they belong together, and adds them to
+ * the sums. */
 static int read_one(struct lt_thread_read *read, const void *block, uint64_t offset)
 {
     const uint64_t head = offsetof(struct lt_thread, own);
@@ -168,7 +171,7 @@ static int read_one(struct lt_thread_read *read, const void *block, uint64_t off
     return fold(read, &tables);
 }
 
-/* ---- what has changed ---- */
+/* ---- changes since the reading before ---- */
 
 struct packed {
     uint8_t *at;
@@ -185,7 +188,8 @@ static int pack(struct packed *to, const void *from, size_t size)
     return 1;
 }
 
-/* All that the caller is told of the thread but the time. A list that lies elsewhere is not at hand. */
+/* Packs all that the caller learns of the thread but the time. A held list that lies elsewhere is
+ * not at hand; then nothing is packed. */
 static void pack_all(const struct lt_thread_read *read, uint64_t offset,
                      struct lt_thread_seen *seen)
 {

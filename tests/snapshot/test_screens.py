@@ -1,15 +1,20 @@
-"""Pictures of the screen: every theme, three sizes of terminal, every kind of snapshot."""
+"""Each screen and each theme once, as an SVG file.
+
+A test compares what the app draws with a file of ``__snapshots__``. ``pytest tests/snapshot
+--snapshot-update`` writes the files anew. What a screen says is asserted as text in
+``tests/unit/tui/``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import pytest
+from support.feed import HandFeed
 from textual.app import App
-from unit.builders import scenarios as pictures
+from unit.builders import scenarios
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.linux.ptrace_access import HOW_TO_PRELOAD
 from locktop.collector.model import Snapshot
 from locktop.collector.profile import vsperf_report
 from locktop.collector.profile.profile import ReportProfile
@@ -19,121 +24,73 @@ from locktop.tui.app import CallTreeApp, LocktopApp
 from locktop.tui.screens.process_picker import PickerApp
 from locktop.tui.themes import shipped_names
 
-SIZES = [(80, 24), (120, 40), (200, 60)]
-KINDS: dict[str, Callable[[], Snapshot]] = {
-    "normal": pictures.normal,
-    "deadlock": pictures.deadlock,
-    "many": pictures.many,
-    "ended": pictures.ended,
-    "empty": pictures.empty,
-    "hostile": pictures.hostile,
-}
+SMALL, USUAL, LARGE = (80, 24), (120, 40), (200, 60)
 
 SnapCompare = Callable[..., bool]
 
 
 @pytest.fixture(autouse=True)
 def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The picture must not depend on where the tests run."""
+    """Hide the terminal of whoever runs the tests."""
     for name in ("NO_COLOR", "SSH_CONNECTION", "COLORTERM"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
 
 
 def app_over(snapshot: Snapshot, theme: str = "night") -> App[int]:
-    return LocktopApp(pictures.HandFeed(snapshot), theme, environ={}, now=lambda: 0.0)
-
-
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize("theme", shipped_names())
-def test_theme(theme: str, size: tuple[int, int], snap_compare: SnapCompare) -> None:
-    assert snap_compare(app_over(pictures.deadlock(), theme), terminal_size=size)
-
-
-@pytest.mark.parametrize(
-    ("kind", "size"),
-    [
-        ("normal", (80, 24)),
-        ("normal", (120, 40)),
-        ("normal", (200, 60)),
-        ("many", (80, 24)),
-        ("many", (120, 40)),
-        ("ended", (120, 40)),
-        ("empty", (80, 24)),
-        ("hostile", (120, 40)),
-    ],
-)
-def test_kind(kind: str, size: tuple[int, int], snap_compare: SnapCompare) -> None:
-    assert snap_compare(app_over(KINDS[kind]()), terminal_size=size)
-
-
-@pytest.mark.parametrize(
-    ("name", "keys"),
-    [
-        ("threads", ["tab", "down"]),
-        ("details", ["enter", "pagedown"]),
-        ("deadlock", ["d"]),
-        ("filter", ["slash", *"cache"]),
-        ("help", ["question_mark"]),
-        ("paused", ["p", "i"]),
-        ("level", ["L", "down"]),
-    ],
-)
-def test_keys_on_a_small_terminal(name: str, keys: list[str], snap_compare: SnapCompare) -> None:
-    assert snap_compare(app_over(pictures.deadlock()), terminal_size=(80, 24), press=keys)
-
-
-@pytest.mark.parametrize("size", [(80, 24), (200, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize(
-    ("name", "keys"), [("closed", ["down"]), ("open", ["down", "right", "down", "down"])]
-)
-def test_class_of_locks(
-    name: str, keys: list[str], size: tuple[int, int], snap_compare: SnapCompare
-) -> None:
-    assert snap_compare(app_over(pictures.fleet()), terminal_size=size, press=keys)
-
-
-@pytest.mark.parametrize("size", [(80, 24), (200, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize(
-    ("name", "keys"), [("closed", ["tab"]), ("open", ["tab", "i", "right", "down"])]
-)
-def test_group_of_threads(
-    name: str, keys: list[str], size: tuple[int, int], snap_compare: SnapCompare
-) -> None:
-    assert snap_compare(app_over(pictures.pools()), terminal_size=size, press=keys)
-
-
-@pytest.mark.parametrize("size", [(80, 24), (200, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
-def test_potential_deadlocks(size: tuple[int, int], snap_compare: SnapCompare) -> None:
-    assert snap_compare(app_over(pictures.orders()), terminal_size=size, press=["d"])
-
-
-def test_potential_deadlocks_beside_one_that_is_there(snap_compare: SnapCompare) -> None:
-    app = app_over(pictures.orders(pictures.deadlock()))
-    assert snap_compare(app, terminal_size=(120, 40), press=["d", "d"])
-
-
-def test_a_pattern_of_no_lock(snap_compare: SnapCompare) -> None:
-    assert snap_compare(app_over(pictures.oversubscribed()), terminal_size=(80, 24))
+    return LocktopApp(HandFeed(snapshot), theme, environ={}, now=lambda: 0.0)
 
 
 @pytest.mark.parametrize("theme", shipped_names())
-def test_choice_of_a_level(theme: str, snap_compare: SnapCompare) -> None:
-    assert snap_compare(app_over(pictures.normal(), theme), terminal_size=(80, 24), press=["L"])
+def test_the_monitor_follows_each_theme(theme: str, snap_compare: SnapCompare) -> None:
+    assert snap_compare(app_over(scenarios.deadlock(), theme), terminal_size=USUAL)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (200, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
-def test_callers(size: tuple[int, int], snap_compare: SnapCompare) -> None:
+@pytest.mark.parametrize("size", [SMALL, LARGE], ids=lambda size: f"{size[0]}x{size[1]}")
+def test_the_monitor_fits_the_terminal(size: tuple[int, int], snap_compare: SnapCompare) -> None:
+    assert snap_compare(app_over(scenarios.deadlock()), terminal_size=size)
+
+
+@pytest.mark.parametrize("situation", ["normal", "many", "hostile"])
+def test_the_monitor_draws_each_situation(situation: str, snap_compare: SnapCompare) -> None:
+    snapshot: Snapshot = getattr(scenarios, situation)()
+    assert snap_compare(app_over(snapshot), terminal_size=USUAL)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [["d"], ["question_mark"], ["L", "down"]],
+    ids=["deadlock", "help", "level"],
+)
+def test_a_key_opens_a_panel(keys: list[str], snap_compare: SnapCompare) -> None:
+    assert snap_compare(app_over(scenarios.deadlock()), terminal_size=SMALL, press=keys)
+
+
+def test_a_lock_class_opens(snap_compare: SnapCompare) -> None:
+    keys = ["down", "right", "down", "down"]
+    assert snap_compare(app_over(scenarios.fleet()), terminal_size=SMALL, press=keys)
+
+
+def test_a_thread_group_opens(snap_compare: SnapCompare) -> None:
+    keys = ["tab", "i", "right", "down"]
+    assert snap_compare(app_over(scenarios.pools()), terminal_size=LARGE, press=keys)
+
+
+def test_potential_deadlocks_have_a_panel(snap_compare: SnapCompare) -> None:
+    assert snap_compare(app_over(scenarios.orders()), terminal_size=SMALL, press=["d"])
+
+
+def test_the_call_tree_stands_beside_its_function(snap_compare: SnapCompare) -> None:
     keys = ["c", "i", "down", "down"]
-    assert snap_compare(app_over(pictures.deadlock()), terminal_size=size, press=keys)
+    assert snap_compare(app_over(scenarios.deadlock()), terminal_size=LARGE, press=keys)
 
 
-def test_callers_of_one_function(snap_compare: SnapCompare) -> None:
+def test_the_call_tree_shows_one_function(snap_compare: SnapCompare) -> None:
     keys = ["c", "down", "enter"]
-    assert snap_compare(app_over(pictures.deadlock()), terminal_size=(80, 24), press=keys)
+    assert snap_compare(app_over(scenarios.deadlock()), terminal_size=SMALL, press=keys)
 
 
-def test_callers_in_a_report(snap_compare: SnapCompare) -> None:
+def test_the_call_tree_shows_a_report(snap_compare: SnapCompare) -> None:
     rows = (
         "Type,Function Name,Inclusive Samples,Exclusive Samples,Root Function Name",
         "Root,main,100,10,main",
@@ -144,35 +101,25 @@ def test_callers_in_a_report(snap_compare: SnapCompare) -> None:
     )
     report = vsperf_report.parse("\n".join(rows).encode(), "old.csv")
     app = CallTreeApp(ReportProfile(report, "old.csv"), "paper", environ={}, now=lambda: 0.0)
-    assert snap_compare(app, terminal_size=(80, 24))
+    assert snap_compare(app, terminal_size=SMALL)
 
 
-def test_no_color(monkeypatch: pytest.MonkeyPatch, snap_compare: SnapCompare) -> None:
+def test_no_color_leaves_only_text(
+    monkeypatch: pytest.MonkeyPatch, snap_compare: SnapCompare
+) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    app = LocktopApp(
-        pictures.HandFeed(pictures.deadlock()), "night", environ={"NO_COLOR": "1"}, now=lambda: 0.0
-    )
-    assert snap_compare(app, terminal_size=(80, 24))
+    feed = HandFeed(scenarios.deadlock())
+    app = LocktopApp(feed, "night", environ={"NO_COLOR": "1"}, now=lambda: 0.0)
+    assert snap_compare(app, terminal_size=SMALL)
 
 
-def no_attach(pid: int) -> Source:
-    raise LocktopError(f"no such process: {pid}")
+def test_the_picker_lists_processes(snap_compare: SnapCompare) -> None:
+    def no_attach(pid: int) -> Source:
+        raise LocktopError(f"no such process: {pid}")
 
-
-def test_picker(snap_compare: SnapCompare) -> None:
-    found = [
+    candidates = [
         Candidate(311, "store", "store --port 7000", "app", 24, True, ""),
         Candidate(1, "init", "/sbin/init", "root", 1, False, "it runs without the library"),
         Candidate(88, "tool", "tool [bold]x", "app", 2, False, "tool is statically linked"),
     ]
-    assert snap_compare(PickerApp(lambda: found, no_attach, "night"), terminal_size=(80, 24))
-
-
-def test_picker_where_nothing_can_be_watched(snap_compare: SnapCompare) -> None:
-    without = f"it runs without the library; {HOW_TO_PRELOAD}"
-    static = "it is statically linked, so no library can be preloaded into it"
-    found = [
-        Candidate(1, "init", "/sbin/init", "root", 1, False, without),
-        Candidate(88, "tool", "tool --serve", "app", 2, False, static),
-    ]
-    assert snap_compare(PickerApp(lambda: found, no_attach, "night"), terminal_size=(80, 24))
+    assert snap_compare(PickerApp(lambda: candidates, no_attach, "night"), terminal_size=SMALL)

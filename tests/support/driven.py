@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 from textual.pilot import Pilot
-from unit.builders import scenarios as pictures
+from unit.builders import scenarios
 
 from locktop.collector.model import Snapshot
 from locktop.tui.app import LocktopApp
 from locktop.tui.widgets.details import Details
 from locktop.tui.widgets.item_list import ItemList
+from support.feed import HandFeed, text_of
 
 
 @dataclass
@@ -22,7 +23,7 @@ class Screen:
 
     app: LocktopApp
     pilot: Pilot[int]
-    feed: pictures.HandFeed
+    feed: HandFeed
     clock: list[float]
 
     async def keys(self, *keys: str) -> None:
@@ -45,7 +46,7 @@ class Screen:
 
     @property
     def text(self) -> str:
-        return pictures.text_of(self.app)
+        return text_of(self.app)
 
     @property
     def lines(self) -> list[str]:
@@ -80,7 +81,7 @@ async def opened(
     *snapshots: Snapshot, size: tuple[int, int] = (120, 40), theme: str = "night"
 ) -> AsyncIterator[Screen]:
     clock = [0.0]
-    feed = pictures.HandFeed(*(snapshots or (pictures.normal(),)))
+    feed = HandFeed(*(snapshots or (scenarios.normal(),)))
     app = LocktopApp(feed, theme, environ={"TERM": "xterm-256color"}, now=lambda: clock[0])
     async with app.run_test(size=size, notifications=True) as pilot:
         await pilot.pause()

@@ -15,8 +15,9 @@ import sys
 import threading
 
 from msgspec.structs import replace
+from support.feed import HandFeed, text_of
 from textual.pilot import Pilot
-from unit.builders import scenarios as pictures
+from unit.builders import scenarios
 
 from locktop.tui.app import LocktopApp, run_app
 
@@ -25,7 +26,7 @@ def main() -> None:
     commands = os.fdopen(int(sys.argv[1]), "r")
     answers = os.fdopen(int(sys.argv[2]), "w", buffering=1)
     ticks = [0]
-    feed = pictures.HandFeed(pictures.many())
+    feed = HandFeed(scenarios.many())
     # Two pictures a second, whatever the machine is busy with.
     app = LocktopApp(feed, "night", now=lambda: ticks[0] / 2)
 
@@ -35,15 +36,15 @@ def main() -> None:
             await pilot.pause()
 
     def obey() -> None:
-        last = pictures.many()
+        last = scenarios.many()
         for line in commands:
             word, *rest = line.split()
             if word == "tick":
                 ticks[0] = int(rest[0])
-                last = pictures.many(tick=ticks[0])
+                last = scenarios.many(tick=ticks[0])
             if word == "calls":
                 ticks[0] = int(rest[0])
-                last = pictures.calls(tick=ticks[0])
+                last = scenarios.calls(tick=ticks[0])
             if word in ("tick", "calls", "same"):
                 feed.publish(replace(last))
             loop = app._loop
@@ -52,7 +53,7 @@ def main() -> None:
             answer = {
                 "queued": app.meter.queued,
                 "interval_s": feed.interval_s,
-                "text": pictures.text_of(app),
+                "text": text_of(app),
             }
             answers.write(json.dumps(answer) + "\n")
 

@@ -14,6 +14,8 @@ from locktop.collector.analysis.semaphore_uses import SemaphoreUses
 from locktop.collector.model import (
     CONTENTION_KINDS,
     BlockReason,
+    Contents,
+    Draft,
     Frame,
     Kind,
     Lock,
@@ -66,9 +68,17 @@ class Classifier:
         self._as_locks: frozenset[int] = frozenset()
 
     def told(self, snapshot: Snapshot) -> Snapshot:
-        """Return the snapshot with each wait told apart, and what follows from that for threads and
-        locks. What is so already stays the object that it is."""
-        snapshot = self._types.told(snapshot)
+        """Return the snapshot with each wait told apart: see ``annotate``."""
+        draft = snapshot.draft()
+        self.annotate(draft)
+        return draft.snapshot()
+
+    def annotate(self, snapshot: Draft) -> None:
+        """Decide for each wait whether it is idle, and what follows for threads and locks.
+
+        An object that does not change stays the same object.
+        """
+        self._types.annotate(snapshot)
         self._stacks = snapshot.stacks
         in_circles = _got(snapshot)
         as_locks, before = self._use.told(snapshot) | in_circles, self._as_locks
@@ -99,7 +109,7 @@ class Classifier:
             locks.sort(key=most_wait_first)
         stuck = dict.fromkeys(_stuck(snapshot), _DEADLOCKED)
         why = {tid: stuck.get(tid, rule).name for tid, rule in rules.items()}
-        return replace(snapshot, threads=tuple(threads), locks=tuple(locks), why=why)
+        snapshot.threads, snapshot.locks, snapshot.why = tuple(threads), tuple(locks), why
 
     @property
     def asks_for_another_scan(self) -> bool:
@@ -115,7 +125,7 @@ class Classifier:
 
     # ---- threads ----
 
-    def _threads(self, snapshot: Snapshot) -> tuple[list[Thread], dict[int, Rule]]:
+    def _threads(self, snapshot: Contents) -> tuple[list[Thread], dict[int, Rule]]:
         """Also returns, by tid, the rules that the waits fit; whoever is stuck is told apart by
         that."""
         stuck = _stuck(snapshot)
@@ -131,7 +141,7 @@ class Classifier:
             threads.append(thread)
         return threads, rules
 
-    def _rule_of(self, thread: Thread, wait: Wait, lock: str, snapshot: Snapshot) -> Rule:
+    def _rule_of(self, thread: Thread, wait: Wait, lock: str, snapshot: Contents) -> Rule:
         if not wait.stack and wait.site in snapshot.sites:
             candidates = self._rules.candidates(wait.kind, (snapshot.sites[wait.site],))
         else:
@@ -202,14 +212,14 @@ class Classifier:
         return rules.choose(candidates, lock.name, None, lock.id in self._as_locks)
 
 
-def _got(snapshot: Snapshot) -> frozenset[int]:
+def _got(snapshot: Contents) -> frozenset[int]:
     """The ids of semaphores that are locks because a circle that is certain goes over them."""
     certain = [found for found in snapshot.deadlocks if found.certain]
     edges = [edge for found in certain for edge in found.cycle]
     return frozenset(edge.waits_for for edge in edges if edge.how is BlockReason.GOT)
 
 
-def _stuck(snapshot: Snapshot) -> set[int]:
+def _stuck(snapshot: Contents) -> set[int]:
     """Tids of those that wait in a circle, or for a certain one."""
     stuck = {edge.tid for found in snapshot.deadlocks for edge in found.cycle}
     stuck.update(tid for found in snapshot.deadlocks if found.certain for tid in found.stuck)

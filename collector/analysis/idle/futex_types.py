@@ -13,7 +13,7 @@ from itertools import takewhile
 from msgspec.structs import replace
 
 from locktop.collector.analysis.idle.rules import Rules
-from locktop.collector.model import Frame, Kind, Lock, Snapshot
+from locktop.collector.model import Draft, Frame, Kind, Lock
 
 _LIBC = ("libc.so.", "libc-2.", "libpthread")
 #: Calls the kernel for whoever asks it to: that says nothing.
@@ -29,11 +29,13 @@ class FutexTypes:
         self._known: dict[tuple[int, int], str] = {}  # by id and generation of the lock
         self._locks: dict[int, tuple[Lock, Lock]] = {}  # as they came, as they left
 
-    def told(self, snapshot: Snapshot) -> Snapshot:
-        """Return the snapshot with the types of its futexes, as far as they are told. A lock that
-        is called by its kind is called by its type."""
+    def annotate(self, snapshot: Draft) -> None:
+        """Fill in the types of the futexes, as far as functions tell them.
+
+        A lock that is named by its kind alone gets its type as its name.
+        """
         if all(lock.kind is not Kind.FUTEX for lock in snapshot.locks):
-            return snapshot
+            return
         now: dict[int, list[int]] = {}  # stacks by lock
         for thread in snapshot.threads:
             wait = thread.waiting_for
@@ -53,7 +55,7 @@ class FutexTypes:
                 typed = _typed(lock, word, before.get(lock.id))
                 self._locks[lock.id] = lock, typed
             locks.append(typed)
-        return replace(snapshot, locks=tuple(locks))
+        snapshot.locks = tuple(locks)
 
     def of(self, frames: Sequence[Frame]) -> str:
         """Return what is waited for in a stack, innermost first; "" where it does not tell."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from unit.builders import scenarios as pictures
+from unit.builders import records, scenarios
 
 from locktop.collector.analysis.contention_patterns import ADVICE, patterns
 from locktop.collector.export.snapshot_reader import parse
@@ -42,24 +42,24 @@ def changed(one: Any, **fields: Any) -> Any:
 
 
 def waiter(tid: int, kind: Kind = Kind.MUTEX, duration_s: float = 0.3, **fields: Any) -> Thread:
-    wait = changed(pictures.wait(1, kind, duration_s, HOLDER), **fields)
+    wait = changed(records.wait(1, kind, duration_s, HOLDER), **fields)
     state = ThreadState.IDLE if wait.idle else ThreadState.WAITING
-    return pictures.thread(tid, "w", state, waiting_for=wait)
+    return records.thread(tid, "w", state, waiting_for=wait)
 
 
 def holder(state: ThreadState = ThreadState.RUNNING, **held: Any) -> Thread:
-    return pictures.thread(HOLDER, "h", state, holds=(changed(Held(1, 0x401100, 0.05), **held),))
+    return records.thread(HOLDER, "h", state, holds=(changed(Held(1, 0x401100, 0.05), **held),))
 
 
 def scan(waiters: tuple[Thread, ...], rates: LockRates, *others: Thread, **lock: Any) -> Snapshot:
     """One lock, held by a thread if it is of a kind that is, and waited for."""
     kind = lock.pop("kind", Kind.MUTEX)
     held = (HOLDER,) if any(thread.tid == HOLDER for thread in others) else ()
-    one = pictures.lock(
+    one = records.lock(
         1, "g_lock", kind, rates=rates, waiters=tuple(thread.tid for thread in waiters),
         **{"holders": held, "hold_timed": 5, **lock},
     )  # fmt: skip
-    return pictures.snapshot((*others, *waiters), (one,))
+    return records.snapshot((*others, *waiters), (one,))
 
 
 def with_lock(snapshot: Snapshot, **fields: Any) -> Snapshot:
@@ -101,7 +101,7 @@ def convoy() -> Snapshot:
 
 def serialised() -> Snapshot:
     rates = LockRates(acquisitions=100, contended=50, wait=3.0, hold=0.9)
-    others = (pictures.thread(tid, "x", ThreadState.RUNNING) for tid in range(20, 24))
+    others = (records.thread(tid, "x", ThreadState.RUNNING) for tid in range(20, 24))
     return scan(tuple(waiter(tid) for tid in WAITERS[:3]), rates, holder(), *others)
 
 
@@ -132,17 +132,17 @@ def holder_does(snapshot: Snapshot, **fields: Any) -> Snapshot:
 
 
 def false_idle() -> Snapshot:
-    poster = pictures.thread(
+    poster = records.thread(
         20, "p", ThreadState.WAITING, uses=(Use(1, 0, 9),),
-        waiting_for=pictures.wait(2, Kind.MUTEX, 0.1, 30),
+        waiting_for=records.wait(2, Kind.MUTEX, 0.1, 30),
     )  # fmt: skip
     made = scan((waiter(11, Kind.SEM),), LockRates(), poster, kind=Kind.SEM, signals=10)
-    return replace(made, locks=(*made.locks, pictures.lock(2, "g_slow", waiters=(20,))))
+    return replace(made, locks=(*made.locks, records.lock(2, "g_slow", waiters=(20,))))
 
 
 def oversubscribed() -> Snapshot:
     busy = (
-        pictures.thread(tid, "b", ThreadState.RUNNING, cpu_share=0.2, wait_share=0.4)
+        records.thread(tid, "b", ThreadState.RUNNING, cpu_share=0.2, wait_share=0.4)
         for tid in range(20, 25)
     )
     made = scan((waiter(11),), LockRates(), *busy)
@@ -196,7 +196,7 @@ NEAR_MISSES: list[tuple[PatternName, str, Callable[[Snapshot], Snapshot]]] = [
     (PatternName.SERIALISED, "seldom contended", lambda s: with_rates(s, contended=49)),
     (PatternName.SERIALISED, "one long hold", lambda s: with_rates(s, acquisitions=1, contended=1)),
     (PatternName.SERIALISED, "the others do not need it", lambda s: replace(
-        s, threads=(*s.threads, pictures.thread(25, "x", ThreadState.RUNNING)))),
+        s, threads=(*s.threads, records.thread(25, "x", ThreadState.RUNNING)))),
     (PatternName.SERIALISED, "readers overlap", lambda s: with_lock(s, kind=Kind.RWLOCK)),
     (PatternName.SERIALISED, "deadlocked", lambda s: replace(s, deadlocks=(
         Deadlock(True, 1.0, (DeadlockEdge(11, 1, HOLDER, 0, 0),), stuck=(12, 13)),))),
@@ -236,13 +236,13 @@ NEAR_MISSES: list[tuple[PatternName, str, Callable[[Snapshot], Snapshot]]] = [
     (PatternName.LONG_HOLD, "it waits unseen", lambda s: replace(s, unobserved_waiters=(HOLDER,))),
     (PatternName.LONG_HOLD, "nobody waits", lambda s: without(s, 11)),
     (PatternName.FALSE_IDLE, "not for long", lambda s: with_thread(
-        s, 11, waiting_for=pictures.wait(1, Kind.SEM, 0.09))),
+        s, 11, waiting_for=records.wait(1, Kind.SEM, 0.09))),
     (PatternName.FALSE_IDLE, "just held up", lambda s: with_thread(
-        s, 20, waiting_for=pictures.wait(2, Kind.MUTEX, 0.09))),
+        s, 20, waiting_for=records.wait(2, Kind.MUTEX, 0.09))),
     (PatternName.FALSE_IDLE, "waits for work", lambda s: with_thread(
-        s, 20, waiting_for=pictures.wait(2, Kind.COND, 0.1))),
+        s, 20, waiting_for=records.wait(2, Kind.COND, 0.1))),
     (PatternName.FALSE_IDLE, "another posts", lambda s: replace(s, threads=(
-        *s.threads, pictures.thread(21, "p", ThreadState.IDLE, uses=(Use(1, 0, 1),))))),
+        *s.threads, records.thread(21, "p", ThreadState.IDLE, uses=(Use(1, 0, 1),))))),
     (PatternName.FALSE_IDLE, "others posted", lambda s: with_lock(s, signals=11)),
     (PatternName.FALSE_IDLE, "nobody is known to", lambda s: with_thread(s, 20, uses=())),
     (PatternName.FALSE_IDLE, "not all is known", lambda s: with_thread(s, 11, uses=None)),
@@ -298,7 +298,7 @@ def test_of_a_first_look_the_rates_are_those_of_the_whole_time() -> None:
 
 
 def all_of_them() -> Snapshot:
-    made = pictures.normal()
+    made = scenarios.normal()
     found = tuple(patterns(make())[0] for make in PICTURES.values())
     return replace(made, patterns=found)
 
@@ -317,7 +317,7 @@ def test_they_are_on_the_page_right_after_the_locks() -> None:
     assert sorted(order, key=page.index) == order
     assert "  thundering herd at mutex" in page
     assert "  oversubscribed: 5 threads" in page
-    assert "WHAT IT LOOKS LIKE" not in report.render(pictures.normal())
+    assert "WHAT IT LOOKS LIKE" not in report.render(scenarios.normal())
 
 
 def test_they_are_in_the_details_of_their_lock() -> None:

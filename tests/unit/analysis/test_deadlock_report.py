@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from unit.builders import scenarios as pictures
+from unit.builders import records, scenarios
 
 from locktop.collector.analysis.deadlock_report import reports
 from locktop.collector.analysis.lock_ordering_advice import avoidance
@@ -79,8 +79,8 @@ def seen(
         for one in ring
         if one.waiting_for
     )
-    locks = tuple(pictures.lock(n, f"g_{n}", (kinds or {}).get(n, Kind.MUTEX)) for n in range(1, 9))
-    return pictures.snapshot(
+    locks = tuple(records.lock(n, f"g_{n}", (kinds or {}).get(n, Kind.MUTEX)) for n in range(1, 9))
+    return records.snapshot(
         threads,
         locks,
         deadlocks=(Deadlock(True, 3.0, cycle, stuck=tuple(one.tid for one in threads[circle:])),),
@@ -200,7 +200,7 @@ def test_what_runs_once_is_not_given_back() -> None:
 
 
 def test_one_place_that_takes_all_needs_a_rule_by_address() -> None:
-    found = found_for(pictures.deadlock())
+    found = found_for(scenarios.deadlock())
     assert (found.remedy, found.order) == (Remedy.ONE_PLACE, (10, 11, 12))
 
 
@@ -272,7 +272,7 @@ def test_each_way_to_stand_in_the_way_has_its_words(how: BlockReason) -> None:
 def test_what_can_be_done_depends_on_certainty_and_on_the_end() -> None:
     snapshot = seen(*RING, circle=3)
     assert "ending the process is the only way out" in page(snapshot)
-    assert f"`locktop snapshot -p {pictures.PID} -o FILE`" in page(snapshot)
+    assert f"`locktop snapshot -p {records.PID} -o FILE`" in page(snapshot)
     doubted = replace(snapshot.deadlocks[0], certain=False, doubt="who knows")
     possible = page(replace(snapshot, deadlocks=(doubted,)))
     assert possible.startswith("POSSIBLE DEADLOCK: ")
@@ -337,7 +337,7 @@ def test_graphviz_draws_every_name_as_it_is(need: Callable[..., Path]) -> None:
     assert sum(text.startswith("mutex a") for text in texts) == 3
     assert texts.count("waits 5.00 s") == 3
     assert texts.count("held by") == 4
-    plain = drawn(graphviz, dot.render(reports(pictures.deadlock())))
+    plain = drawn(graphviz, dot.render(reports(scenarios.deadlock())))
     assert {"mutex fork[0]", "mutex fork[1]", "mutex fork[2]"} <= set(plain)
     assert drawn(graphviz, dot.render(())) == ["no deadlock"]
 
@@ -377,7 +377,7 @@ def test_mermaid_keeps_to_its_grammar_whatever_the_names() -> None:
     text = mermaid.render(hostile())
     assert check_mermaid(text) == 8
     assert shown(text).count(f'["{HOSTILE}<br>thread ') == 4
-    assert check_mermaid(mermaid.render(reports(pictures.deadlock()))) == 6
+    assert check_mermaid(mermaid.render(reports(scenarios.deadlock()))) == 6
     assert check_mermaid(mermaid.render(())) == 0
 
 
@@ -414,7 +414,7 @@ def test_a_drawing_of_many_behind_says_how_many_it_leaves_out(count: int) -> Non
     ],
 )
 def test_of_each_holder_it_says_what_it_does_now(now: ThreadActivity, said: str) -> None:
-    made = pictures.deadlock()
+    made = scenarios.deadlock()
     locks = tuple(replace(one, holder_activity=now) if one.id == 11 else one for one in made.locks)
     (report,) = reports(replace(made, locks=locks))
     first = deadlock_json.document(report)["threads"][0]

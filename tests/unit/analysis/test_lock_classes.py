@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from unit.builders import scenarios as pictures
+from unit.builders import records
 
 from locktop.collector.analysis import lock_classes
 from locktop.collector.model import Blame, Kind, LockRates, WaitStack
 
 
 def names(*locks: str) -> list[str]:
-    made = [pictures.lock(number + 1, name) for number, name in enumerate(locks)]
+    made = [records.lock(number + 1, name) for number, name in enumerate(locks)]
     return [found.name for found in lock_classes.fold(made)]
 
 
@@ -49,11 +49,11 @@ def test_other_names_are_not(one: str, other: str) -> None:
 
 def test_a_class_is_of_one_kind_and_never_of_one_lock() -> None:
     locks = [
-        pictures.lock(1, "conn::mu"),
-        pictures.lock(2, "conn::mu", Kind.COND),
-        pictures.lock(3, "conn::mu", Kind.COND),
-        pictures.lock(0, "other locks"),
-        pictures.lock(0, "other locks"),
+        records.lock(1, "conn::mu"),
+        records.lock(2, "conn::mu", Kind.COND),
+        records.lock(3, "conn::mu", Kind.COND),
+        records.lock(0, "other locks"),
+        records.lock(0, "other locks"),
     ]
     (found,) = lock_classes.fold(locks)
     assert (found.kind, found.locks) == (Kind.COND, (2, 3))
@@ -62,7 +62,7 @@ def test_a_class_is_of_one_kind_and_never_of_one_lock() -> None:
 
 def test_the_sums_of_a_class() -> None:
     locks = [
-        pictures.lock(
+        records.lock(
             7,
             "conn::mu",
             acquisitions=100,
@@ -80,7 +80,7 @@ def test_the_sums_of_a_class() -> None:
             blame=(Blame(11, 0x10, 2.0),),
             rates=LockRates(10.0, 1.0, 0.5, 0.25, 2.0),
         ),
-        pictures.lock(
+        records.lock(
             5,
             "conn::mu",
             acquisitions=1,
@@ -97,7 +97,7 @@ def test_the_sums_of_a_class() -> None:
             destroyed=True,
             rates=LockRates(0.5, 0.5, 0.25, 0.25),
         ),
-        pictures.lock(6, "conn::mu"),
+        records.lock(6, "conn::mu"),
     ]
     (found,) = lock_classes.fold(locks)
     assert (found.locks, found.destroyed) == ((7, 5, 6), 1)
@@ -111,10 +111,10 @@ def test_the_sums_of_a_class() -> None:
 
 
 def test_one_of_a_class_is_told_from_the_others() -> None:
-    locks = [pictures.lock(1, "conn::mu"), pictures.lock(2, "conn::mu")]
+    locks = [records.lock(1, "conn::mu"), records.lock(2, "conn::mu")]
     (found,) = lock_classes.fold(locks)
     assert lock_classes.single_name(locks[0], found) == "conn::mu at 0x55d000001040"
     assert lock_classes.single_name(locks[0], None) == "conn::mu"
-    shards = [pictures.lock(1, "shards[0]"), pictures.lock(2, "shards[1]")]
+    shards = [records.lock(1, "shards[0]"), records.lock(2, "shards[1]")]
     (found,) = lock_classes.fold(shards)
     assert lock_classes.single_name(shards[1], found) == "shards[1]"

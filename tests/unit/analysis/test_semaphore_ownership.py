@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from unit.builders import scenarios as pictures
+from unit.builders import records
 
 from locktop.collector.analysis import semaphore_ownership
 from locktop.collector.model import Held, Kind, Lock, Snapshot, ThreadState, Use
@@ -13,28 +13,34 @@ SEM = 9
 WAITER, FIRST, SECOND = 1, 2, 3
 
 
+def owned(snapshot: Snapshot, again: semaphore_ownership.Again) -> Snapshot:
+    draft = snapshot.draft()
+    semaphore_ownership.annotate(draft, again)
+    return draft.snapshot()
+
+
 def at_semaphore(**uses: tuple[int, int] | None) -> Snapshot:
     """One thread waits for a semaphore that is a lock; the others, by name, have got and posted it
     so often, None: not all is known."""
-    waiter = pictures.thread(
-        WAITER, "waiter", ThreadState.WAITING, waiting_for=pictures.wait(SEM, Kind.SEM, 5.0)
+    waiter = records.thread(
+        WAITER, "waiter", ThreadState.WAITING, waiting_for=records.wait(SEM, Kind.SEM, 5.0)
     )
     others = [
-        pictures.thread(
+        records.thread(
             {"first": FIRST, "second": SECOND}[name], name, ThreadState.RUNNING,
             uses=(Use(SEM, *use), Use(77, 5, 4)) if use else None,
         )
         for name, use in uses.items()
     ]  # fmt: skip
     ahead = [use[0] - use[1] for use in uses.values() if use]
-    lock = pictures.lock(SEM, "s", Kind.SEM, wait_s=5.0, waiters=(WAITER,), signals=100)
+    lock = records.lock(SEM, "s", Kind.SEM, wait_s=5.0, waiters=(WAITER,), signals=100)
     lock = replace(lock, acquisitions=100 + sum(ahead), first_value=1, used_as_lock=True)
-    return pictures.snapshot((waiter, *others), (lock,))
+    return records.snapshot((waiter, *others), (lock,))
 
 
 def told(snapshot: Snapshot) -> Snapshot:
     """Without a second reading: none is needed where nothing lay there before."""
-    return semaphore_ownership.told(snapshot, dict)
+    return owned(snapshot, dict)
 
 
 def holders(snapshot: Snapshot, **lock: object) -> tuple[int, ...]:
@@ -130,9 +136,9 @@ def test_where_others_lay_before_two_readings_must_be_alike() -> None:
     seen = at_semaphore(first=(4, 3), second=(7, 7))
     seen = replace(seen, locks=(replace(seen.locks[0], generation=2),))
     same = {FIRST: (Use(SEM, 4, 3),), SECOND: (Use(5, 1, 0), Use(SEM, 7, 7)), WAITER: ()}
-    assert semaphore_ownership.told(seen, lambda: same).locks[0].holders == (FIRST,)
+    assert owned(seen, lambda: same).locks[0].holders == (FIRST,)
     for change in ((SECOND, Use(SEM, 8, 7)), (SECOND, Use(SEM, 8, 8)), (4, Use(SEM, 1, 1))):
         moved = {**same, change[0]: (change[1],)}
-        assert semaphore_ownership.told(seen, lambda moved=moved: moved).locks[0].holders == ()
+        assert owned(seen, lambda moved=moved: moved).locks[0].holders == ()
     gone = {FIRST: same[FIRST]}
-    assert semaphore_ownership.told(seen, lambda: gone).locks[0].holders == ()
+    assert owned(seen, lambda: gone).locks[0].holders == ()

@@ -6,7 +6,7 @@ import random
 
 import pytest
 from msgspec.structs import replace
-from unit.builders import scenarios as pictures
+from unit.builders import records, scenarios
 
 from locktop.collector.analysis import lock_classes, thread_groups
 from locktop.collector.analysis.thread_groups import common_name
@@ -28,8 +28,8 @@ def fold(
 
 def waiter(tid: int, lock: int = 1, stack: int = 1, kind: Kind = Kind.MUTEX) -> Thread:
     state = ThreadState.WAITING if kind is Kind.MUTEX else ThreadState.IDLE
-    wait = pictures.wait(lock, kind, float(tid), 900, stack=stack)
-    return pictures.thread(tid, f"worker-{tid}", state, waiting_for=wait)
+    wait = records.wait(lock, kind, float(tid), 900, stack=stack)
+    return records.thread(tid, f"worker-{tid}", state, waiting_for=wait)
 
 
 def tids(groups: list[ThreadGroup]) -> list[tuple[int, ...]]:
@@ -37,7 +37,7 @@ def tids(groups: list[ThreadGroup]) -> list[tuple[int, ...]]:
 
 
 def test_one_lock_and_one_stack_is_one_group_the_longest_wait_first() -> None:
-    named = [pictures.lock(1, "g_queue_lock"), pictures.lock(2, "g_other")]
+    named = [records.lock(1, "g_queue_lock"), records.lock(2, "g_other")]
     groups = fold([waiter(1), waiter(2), waiter(3, stack=2), waiter(4, lock=2), waiter(5)], named)
     assert tids(groups) == [(5, 2, 1), (3,), (4,)]
     assert groups[0].name == "worker-#"
@@ -61,13 +61,13 @@ def test_what_differs_is_another_group(change: dict[str, object]) -> None:
 
 
 def test_locks_of_a_class_are_one_place() -> None:
-    locks = [pictures.lock(i, f"conns[{i}].ready", Kind.COND, waiters=(i,)) for i in (1, 2, 3)]
+    locks = [records.lock(i, f"conns[{i}].ready", Kind.COND, waiters=(i,)) for i in (1, 2, 3)]
     (group,) = fold([waiter(i, lock=i, kind=Kind.COND) for i in (1, 2, 3)], locks)
     assert (group.lock, group.lock_name) == (0, "conns[].ready")
 
 
 def test_nameless_locks_that_one_thread_each_waits_for_are_one_place() -> None:
-    locks = [pictures.lock(i, f"sem {0x1000 + i:#x}", Kind.SEM, waiters=(i,)) for i in (1, 2)]
+    locks = [records.lock(i, f"sem {0x1000 + i:#x}", Kind.SEM, waiters=(i,)) for i in (1, 2)]
     (group,) = fold([waiter(i, lock=i, kind=Kind.SEM) for i in (1, 2)], locks)
     assert (group.lock, group.lock_name, group.kind) == (0, "", Kind.SEM)
     shared = [replace(locks[0], waiters=(1, 3)), locks[1]]
@@ -76,8 +76,8 @@ def test_nameless_locks_that_one_thread_each_waits_for_are_one_place() -> None:
 
 
 def test_who_waits_for_nothing_is_grouped_by_name() -> None:
-    running = [pictures.thread(i, f"io-{i}", ThreadState.RUNNING) for i in (1, 2)]
-    main = pictures.thread(3, "main", ThreadState.RUNNING)
+    running = [records.thread(i, f"io-{i}", ThreadState.RUNNING) for i in (1, 2)]
+    main = records.thread(3, "main", ThreadState.RUNNING)
     assert tids(fold([*running, main])) == [(1, 2), (3,)]
 
 
@@ -106,7 +106,7 @@ def test_each_thread_is_in_one_group() -> None:
     threads = [
         waiter(tid, dice.randrange(4), dice.randrange(3), dice.choice([Kind.MUTEX, Kind.COND]))
         if dice.random() < 0.7
-        else pictures.thread(tid, f"t{dice.randrange(3)}", dice.choice(list(ThreadState)))
+        else records.thread(tid, f"t{dice.randrange(3)}", dice.choice(list(ThreadState)))
         for tid in range(500)
     ]
     groups = fold(threads)
@@ -120,7 +120,7 @@ def test_each_thread_is_in_one_group() -> None:
 
 
 def test_groups_in_json_and_on_the_page() -> None:
-    snapshot = pictures.normal()
+    snapshot = scenarios.normal()
     groups = snapshot_writer.document(snapshot)["thread_groups"]
     assert sum(len(group["threads"]) for group in groups) == len(snapshot.threads)
     pool = next(group for group in groups if group["name"] == "pool-#")
@@ -137,16 +137,16 @@ def test_groups_in_json_and_on_the_page() -> None:
 
 
 def test_of_a_large_group_some_ids_are_on_the_page() -> None:
-    lock = pictures.lock(1, "g_queue_lock", waiters=tuple(range(100, 184)), contended=1)
-    made = pictures.snapshot(tuple(waiter(tid) for tid in range(100, 184)), (lock,))
+    lock = records.lock(1, "g_queue_lock", waiters=tuple(range(100, 184)), contended=1)
+    made = records.snapshot(tuple(waiter(tid) for tid in range(100, 184)), (lock,))
     page = " ".join(report.render(made).split())
     assert "84 threads (worker-#: 183, 182, 181, 180, 179, 178, 177, 176 and 76 more)" in page
     assert page.count("cache_get at") == 1
 
 
 def test_restless_threads_are_told_apart_by_their_names_alone() -> None:
-    threads = [waiter(1), waiter(2, lock=2), pictures.thread(3, "worker-3", ThreadState.RUNNING)]
-    threads.append(pictures.thread(4, "io-4", ThreadState.RUNNING))
+    threads = [waiter(1), waiter(2, lock=2), records.thread(3, "worker-3", ThreadState.RUNNING)]
+    threads.append(records.thread(4, "io-4", ThreadState.RUNNING))
     (group, io) = fold(threads, restless=frozenset({1, 2, 3, 4}))
     assert (group.tids, io.tids) == ((2, 1, 3), (4,)), "who is blocked first"
     assert (group.lock, group.locks, group.lock_name) == (0, (2, 1), "")
@@ -155,8 +155,8 @@ def test_restless_threads_are_told_apart_by_their_names_alone() -> None:
 
 def test_who_waits_for_nothing_is_told_apart_by_the_name_of_its_pool() -> None:
     names = {1: "pool-1-thread-1", 2: "pool-1-thread-2", 3: "pool-2-thread-1", 4: "gc", 5: "7"}
-    threads = [pictures.thread(tid, name, ThreadState.RUNNING) for tid, name in names.items()]
-    groups = fold([*threads, pictures.thread(6, "12", ThreadState.RUNNING)])
+    threads = [records.thread(tid, name, ThreadState.RUNNING) for tid, name in names.items()]
+    groups = fold([*threads, records.thread(6, "12", ThreadState.RUNNING)])
     assert [(group.name, group.tids) for group in groups] == [
         ("pool-1-thread-#", (1, 2)), ("pool-2-thread-1", (3,)), ("gc", (4,)), ("#", (5, 6)),
     ]  # fmt: skip

@@ -1,27 +1,18 @@
-"""Snapshots made by hand, and a feed that publishes them when told to: for tests of the screen."""
+"""Whole snapshots: each shows one situation of a process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from functools import wraps
-from typing import ParamSpec
-
 from msgspec.structs import replace
-from textual.app import App
+from unit.builders.records import classified, frame, lock, snapshot, thread, wait
 
-from locktop.collector.analysis import time_split
 from locktop.collector.analysis.contention_patterns import ADVICE
-from locktop.collector.analysis.idle.classifier import Classifier
-from locktop.collector.errors import LocktopError
 from locktop.collector.model import (
-    CONTENTION_KINDS,
     ActivityState,
     Blame,
     Confidence,
     Deadlock,
     DeadlockEdge,
     Event,
-    Frame,
     Held,
     Kind,
     Lock,
@@ -30,135 +21,14 @@ from locktop.collector.model import (
     OrderEdge,
     Pattern,
     PatternName,
-    Process,
     Snapshot,
     Thread,
     ThreadActivity,
     ThreadState,
-    Wait,
     WaitStack,
 )
 
-PID = 4711
-
 _POOLS = ("accept", "http", "db", "cache", "log", "gc")
-
-Made = ParamSpec("Made")
-
-
-def told(make: Callable[Made, Snapshot]) -> Callable[Made, Snapshot]:
-    """Waits told apart, as they are in every snapshot that is taken."""
-
-    @wraps(make)
-    def made(*arguments: Made.args, **named: Made.kwargs) -> Snapshot:
-        return Classifier().told(make(*arguments, **named))
-
-    return made
-
-
-def frame(function: str, file: str, line: int, address: int = 0x401000) -> Frame:
-    return Frame(address, function, f"/src/store/{file}", line, "store", address - 0x400000)
-
-
-SITES = {
-    0x401100: frame("cache_put", "cache.c", 88),
-    0x401200: frame("take_left", "ring.c", 31),
-    0x401300: frame("journal_write", "journal.c", 210),
-    0x401400: Frame(0x401400, "", None, None, "libplugin.so", 0x1400),
-}
-
-STACKS = {
-    1: (
-        frame("cache_get", "cache.c", 42),
-        frame("serve_get", "serve.c", 130),
-        frame("serve_one", "serve.c", 77),
-        frame("worker_main", "worker.c", 25),
-        Frame(0x7F0000001000, "start_thread", None, None, "libc.so.6", 0x89000),
-    ),
-    2: (
-        frame("cache_put", "cache.c", 88),
-        frame("serve_put", "serve.c", 164),
-        frame("serve_one", "serve.c", 79),
-        frame("worker_main", "worker.c", 25),
-        Frame(0x7F0000001000, "start_thread", None, None, "libc.so.6", 0x89000),
-    ),
-    3: (
-        frame("queue_take", "queue.c", 19),
-        frame("pool_main", "pool.c", 12),
-        Frame(0x7F0000001000, "start_thread", None, None, "libc.so.6", 0x89000),
-    ),
-    4: (
-        frame("take_right", "ring.c", 36),
-        frame("philosopher", "ring.c", 52),
-        Frame(0x7F0000001000, "start_thread", None, None, "libc.so.6", 0x89000),
-    ),
-    6: (
-        Frame(0x7F0000003000, "memcpy", None, None, "libc.so.6", 0x99000),
-        frame("cache_copy", "cache.c", 61),
-        frame("cache_put", "cache.c", 92),
-        frame("serve_put", "serve.c", 164),
-        frame("worker_main", "worker.c", 25),
-    ),
-    7: (
-        frame("journal_flush", "journal.c", 233),
-        frame("journal_write", "journal.c", 217),
-        frame("journal_main", "journal.c", 18),
-    ),
-    5: (
-        frame("table::lookup(table::key const&, std::shared_mutex&)", "table.cc", 301),
-        Frame(0x7F0000002000, "", None, None, "libplugin.so", 0x2000),
-        frame("main", "main.c", 9),
-    ),
-}
-
-
-def wait(
-    lock: int, kind: Kind, duration_s: float, *holders: int, stack: int = 1, **more: bool
-) -> Wait:
-    idle = kind not in CONTENTION_KINDS
-    return Wait(lock, kind, duration_s, holders, stack, 0x401100, seq=2, idle=idle, **more)
-
-
-def thread(tid: int, name: str, state: ThreadState, **more: object) -> Thread:
-    made = replace(Thread(tid, name, True, state, None, (), {}, 0.0, 0, 0), **more)  # type: ignore[arg-type]
-    if "time" in more:
-        return made
-    # Whoever is on a CPU for long wants one for some time too.
-    used = time_split.Used(made.cpu_share, made.cpu_share / 5, None)
-    time = time_split.split(1.0, used, made.wait_share, made.idle_share)
-    return replace(made, time=time)
-
-
-def lock(id: int, name: str, kind: Kind = Kind.MUTEX, **more: object) -> Lock:
-    made = Lock(
-        id, 0x55D0_0000_1000 + id * 64, kind, name, 0, 0, 0, 0.0, 0.0, 0.0, 0, 0.0, (), (), ()
-    )
-    made = replace(made, idle=kind not in CONTENTION_KINDS, **more)  # type: ignore[arg-type]
-    return replace(made, idle_s=made.wait_s if made.idle else 0.0)
-
-
-def snapshot(threads: tuple[Thread, ...], locks: tuple[Lock, ...], **more: object) -> Snapshot:
-    made = Snapshot(
-        taken_at="2026-11-21T03:12:45.678Z",
-        host="db1",
-        source="preload",
-        duration_s=3725.0,
-        interval_s=0.5,
-        process=Process(
-            PID,
-            "store",
-            ("store", "--port", "7000"),
-            "/usr/bin/store",
-            "2026-11-21T02:10:40Z",
-            2.37,
-            181_000_000,
-        ),
-        threads=threads,
-        locks=locks,
-        stacks=STACKS,
-        sites=SITES,
-    )
-    return replace(made, **more)  # type: ignore[arg-type]
 
 
 def _idle(tid: int, name: str, duration_s: float) -> Thread:
@@ -174,11 +44,10 @@ def _idle(tid: int, name: str, duration_s: float) -> Thread:
     )
 
 
-@told
-def normal() -> Snapshot:
-    """A hot lock, one slow reader-writer lock, an idle pool."""
+def _waiting_threads() -> tuple[Thread, ...]:
+    """The main thread joins; two workers wait for the lock of a third one."""
     busy = ThreadState.WAITING
-    threads = (
+    return (
         thread(
             4711,
             "store",
@@ -212,6 +81,12 @@ def normal() -> Snapshot:
             contended=87_455,
             cpu_share=0.08,
         ),
+    )
+
+
+def _busy_threads() -> tuple[Thread, ...]:
+    """A worker that runs with the hot lock, a reader that waits, a writer in a system call."""
+    return (
         thread(
             4714,
             "worker-2",
@@ -227,7 +102,7 @@ def normal() -> Snapshot:
         thread(
             4715,
             "reader",
-            busy,
+            ThreadState.WAITING,
             waiting_for=wait(2, Kind.RWLOCK, 1.27, 4716, stack=5, shared=True),
             wait_s={Kind.RWLOCK: 310.4},
             wait_share=1.0,
@@ -246,11 +121,11 @@ def normal() -> Snapshot:
             contended=3,
             cpu_share=0.01,
         ),
-        _idle(4720, "pool-0", 12.4),
-        _idle(4721, "pool-1", 754.0),
-        _idle(4722, "pool-2", 3.02),
     )
-    locks = (
+
+
+def _contended_locks() -> tuple[Lock, ...]:
+    return (
         lock(
             1,
             "g_cache_lock",
@@ -288,6 +163,12 @@ def normal() -> Snapshot:
             wait_stacks=(WaitStack(5, 820, 310.4),),
             rates=LockRates(3.2, 0.4, 1.0, 1.0),
         ),
+    )
+
+
+def _quiet_locks() -> tuple[Lock, ...]:
+    """Two mutexes that hardly anybody waits for, a condition variable, a thread to join."""
+    return (
         lock(
             3,
             "stats_mutex",
@@ -334,7 +215,10 @@ def normal() -> Snapshot:
             rates=LockRates(wait=1.0),
         ),
     )
-    events = tuple(
+
+
+def _latest_waits() -> tuple[Event, ...]:
+    return tuple(
         Event(
             4712 + i % 2,
             1,
@@ -349,10 +233,20 @@ def normal() -> Snapshot:
         )
         for i in range(6)
     )
-    return snapshot(threads, locks, events=events)
 
 
-@told
+@classified
+def normal() -> Snapshot:
+    """A hot lock, one slow reader-writer lock, an idle pool."""
+    pool = (_idle(4720, "pool-0", 12.4), _idle(4721, "pool-1", 754.0), _idle(4722, "pool-2", 3.02))
+    return snapshot(
+        (*_waiting_threads(), *_busy_threads(), *pool),
+        (*_contended_locks(), *_quiet_locks()),
+        events=_latest_waits(),
+    )
+
+
+@classified
 def deadlock() -> Snapshot:
     """Three threads in a ring, beside what goes on otherwise."""
     calm = normal()
@@ -421,7 +315,7 @@ def oversubscribed() -> Snapshot:
     return replace(normal(), patterns=(Pattern(name, 0, (4712, 4713), evidence, ADVICE[name]),))
 
 
-@told
+@classified
 def many(threads: int = 200, locks: int = 1000, tick: int = 0) -> Snapshot:
     """A large process; from one ``tick`` to the next one row in ten changes."""
     made = []
@@ -487,7 +381,7 @@ def calls(tick: int = 0) -> Snapshot:
     return snapshot((), locks, stacks=stacks)
 
 
-@told
+@classified
 def fleet(connections: int = 212, tick: int = 0) -> Snapshot:
     """Beside the usual: a mutex in each connection, waited for the less the later it was made, and
     eight in an array. The first is held, and two wait for it."""
@@ -536,7 +430,7 @@ def fleet(connections: int = 212, tick: int = 0) -> Snapshot:
     return replace(calm, threads=threads, locks=calm_locks + made + shards + rest)
 
 
-@told
+@classified
 def pools(each: int = 83, duration_s: float = 2.0) -> Snapshot:
     """Six pools and two threads more: of each two one waits for its lock, of the others for
     work."""
@@ -562,7 +456,7 @@ def pools(each: int = 83, duration_s: float = 2.0) -> Snapshot:
     return snapshot(threads + more, locks)
 
 
-@told
+@classified
 def ended() -> Snapshot:
     """The process is gone; its last picture is left."""
     return replace(normal(), ended=True, notes=("the process has ended",))
@@ -574,7 +468,7 @@ def empty() -> Snapshot:
     return snapshot((main,), (), duration_s=0.4)
 
 
-@told
+@classified
 def hostile() -> Snapshot:
     """Names that a stranger chose: markup, control codes, wide and combining characters."""
     calm = normal()
@@ -588,44 +482,3 @@ def hostile() -> Snapshot:
     threads = tuple(replace(t, name=names[i % len(names)]) for i, t in enumerate(calm.threads))
     locks = tuple(replace(k, name=names[i % len(names)] + "]") for i, k in enumerate(calm.locks))
     return replace(calm, threads=threads, locks=locks)
-
-
-class HandFeed:
-    """A feed that publishes when a test says so, from the test's own thread or any other."""
-
-    def __init__(self, *first: Snapshot) -> None:
-        self._first = first
-        self.publish: Callable[[Snapshot], None] = lambda _: None
-        self.interval_s = 0.0
-        self.level = "contended"
-        self.refusal = ""  # why no level can be set
-        self.stopped = False
-        self.followed = 0  # tid
-        self.followed_locks: frozenset[int] = frozenset()
-
-    def start(self, publish: Callable[[Snapshot], None], interval_s: float) -> None:
-        self.publish = publish
-        self.interval_s = interval_s
-        for made in self._first:
-            publish(made)
-
-    def set_interval(self, interval_s: float) -> None:
-        self.interval_s = interval_s
-
-    def follow(self, tid: int, locks: Collection[int]) -> None:
-        self.followed, self.followed_locks = tid, frozenset(locks)
-
-    def set_level(self, name: str) -> str:
-        if self.refusal:
-            raise LocktopError(self.refusal)
-        before, self.level = self.level, name
-        return before
-
-    def stop(self) -> None:
-        self.stopped = True
-
-
-def text_of(app: App[int]) -> str:
-    """What the screen shows, as plain lines."""
-    strips = app.screen._compositor.render_strips()
-    return "\n".join(strip.text.rstrip() for strip in strips)

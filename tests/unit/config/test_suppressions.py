@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from unit.builders import scenarios as pictures
+from msgspec.structs import replace
+from unit.builders import scenarios
 
 from locktop.collector.config import suppressions
 from locktop.collector.errors import LocktopError
@@ -19,8 +20,8 @@ def frame(function: str) -> Frame:
 
 
 def one_cycle() -> Snapshot:
-    return pictures.replace(
-        pictures.normal(),
+    return replace(
+        scenarios.normal(),
         lock_order=(
             OrderCycle((1, 2), (OrderEdge(1, 2, 4711, 61, 0x51), OrderEdge(2, 1, 4712, 62, 0x52))),
         ),

@@ -11,7 +11,7 @@ from typing import Any
 import msgpack
 import pytest
 from msgspec.structs import replace
-from unit.builders import scenarios as pictures
+from unit.builders import records, scenarios
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.export.snapshot_reader import is_one, parse
@@ -37,7 +37,7 @@ from locktop.collector.profile import profile
 
 def full() -> Snapshot:
     """Something of everything."""
-    made = pictures.deadlock()
+    made = scenarios.deadlock()
     now = ThreadActivity(4711, ActivityState.BLOCKED, "read", "read(7 -> pipe:[9])", 1.5, 3)
     asked = replace(
         made.threads[0],
@@ -50,7 +50,7 @@ def full() -> Snapshot:
             (Counter("task-clock", "s", 0.5, 0.2), Counter("cycles", "", None, why="no right")),
         ),
     )
-    return pictures.replace(
+    return replace(
         made,
         threads=(asked, *made.threads[1:]),
         locks=(replace(made.locks[0], holder_activity=now), *made.locks[1:]),
@@ -68,7 +68,7 @@ def full() -> Snapshot:
         lock_order_suppressed=2,
         marks=(Mark(4711, 1.5, "reload"),),
         notes=("one", "two"),
-        stacks=pictures.STACKS | {9: (Frame(0x1, "f", "a.c", 2, "x", 0x2, inlined=True),)},
+        stacks=records.STACKS | {9: (Frame(0x1, "f", "a.c", 2, "x", 0x2, inlined=True),)},
         unobserved_waiters=(4, 5),
         unobserved_waits=(
             UnobservedWait(4, 0x7F00, "g_slots", 1.5, 9, "OpenMP lock", False, "openmp-lock"),
@@ -82,16 +82,16 @@ def full() -> Snapshot:
     )
 
 
-@pytest.mark.parametrize("make", [full, pictures.normal, pictures.many, pictures.empty])
+@pytest.mark.parametrize("make", [full, scenarios.normal, scenarios.many, scenarios.empty])
 def test_what_was_saved_is_read_back(make: Callable[[], Snapshot]) -> None:
-    whole = document(pictures.told(make)())
+    whole = document(records.classified(make)())
     for data in (json.dumps(whole, indent=1).encode(), bytes(msgpack.packb(whole))):
         assert is_one(data)
         assert document(parse(data, "x")) == whole
 
 
 def test_an_interval_beside_the_figures_does_no_harm() -> None:
-    before = pictures.normal()
+    before = scenarios.normal()
     whole = document(before, before)
     read = parse(json.dumps(whole).encode(), "x")
     assert [lock.wait_s for lock in read.locks] == [lock.wait_s for lock in before.locks]
@@ -130,7 +130,7 @@ def test_parts_of_time_that_are_not_known_here_are_left_out() -> None:
 
 
 def test_texts_are_made_harmless() -> None:
-    data = json.dumps(document(pictures.hostile())).encode()
+    data = json.dumps(document(scenarios.hostile())).encode()
     said = repr(parse(data, "x"))
     assert "\\x1b" not in said
     assert "\\u202e" not in said

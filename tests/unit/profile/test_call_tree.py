@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 from msgspec.structs import replace
-from unit.builders import scenarios as pictures
+from unit.builders import records
 
 from locktop.collector.analysis.idle.classifier import Classifier
-from locktop.collector.model import Blame, Frame, Kind, Snapshot, WaitStack
+from locktop.collector.model import Blame, Frame, Kind, Snapshot, ThreadState, WaitStack
 from locktop.collector.profile import call_tree
 from locktop.collector.profile.call_tree import (
     COUNT,
@@ -148,22 +148,22 @@ def test_lines_of_one_function_are_one_node_at_the_line_with_the_most() -> None:
 
 
 def snapshot(**more: object) -> Snapshot:
-    outer = pictures.frame("main", "main.c", 9)
+    outer = records.frame("main", "main.c", 9)
     stacks = {
-        1: (pictures.frame("get", "get.c", 4), outer),
+        1: (records.frame("get", "get.c", 4), outer),
         2: (Frame(0x7F01, "", None, None, "lib.so", 0x1401), outer),
         3: (Frame(0x7F02, "", None, None, "lib.so", 0x1402), outer),
     }
     locks = (
-        pictures.lock(
+        records.lock(
             1, "a", wait_s=7.0, contended=5,
             wait_stacks=(WaitStack(1, 3, 4.0), WaitStack(2, 1, 2.0), WaitStack(3, 1, 1.0)),
         ),
-        pictures.lock(
+        records.lock(
             2, "b", Kind.COND, wait_s=100.0, contended=0, wait_stacks=(WaitStack(1, 9, 100.0),)
         ),
     )  # fmt: skip
-    made = pictures.snapshot((), locks, stacks=stacks)
+    made = records.snapshot((), locks, stacks=stacks)
     return Classifier().told(replace(made, **more))  # type: ignore[arg-type]
 
 
@@ -175,9 +175,9 @@ def test_a_frame_without_a_name_is_known_by_its_address() -> None:
 
 
 def test_inlined_functions_are_nodes_and_marked_where_they_always_were() -> None:
-    inner = pictures.replace(pictures.frame("swap", "a.c", 4), inlined=True)
-    outer = pictures.frame("put", "a.c", 9)
-    alone = pictures.replace(inner, inlined=False)
+    inner = replace(records.frame("swap", "a.c", 4), inlined=True)
+    outer = records.frame("put", "a.c", 9)
+    alone = replace(inner, inlined=False)
     found = snapshot(stacks={1: (inner, outer), 2: (inner, outer), 3: (alone,)})
     root = tree(branches(found, call_tree.WAIT))
     put, swap = root.children
@@ -200,7 +200,7 @@ def test_python_functions_of_one_name_are_told_apart_by_their_files() -> None:
 
 
 def test_the_same_function_of_two_modules_is_two() -> None:
-    here = pictures.frame("get", "get.c", 4)
+    here = records.frame("get", "get.c", 4)
     there = replace(here, module="other.so")
     found = snapshot(stacks={1: (here,), 2: (there,), 3: (here,)})
     nodes = tree(branches(found, call_tree.WAIT)).children
@@ -219,7 +219,7 @@ def test_weights_are_the_exact_counters() -> None:
 
 
 def test_what_has_no_stack_is_said_to_have_none() -> None:
-    lock = pictures.lock(1, "a", wait_s=10.0, contended=4, wait_stacks=(WaitStack(1, 3, 4.0),))
+    lock = records.lock(1, "a", wait_s=10.0, contended=4, wait_stacks=(WaitStack(1, 3, 4.0),))
     found = snapshot(locks=(lock,))
     assert flat(tree(branches(found, call_tree.WAIT))) == [
         ("/no stack known", 6.0, 6.0),
@@ -232,10 +232,10 @@ def test_what_has_no_stack_is_said_to_have_none() -> None:
 
 
 def test_blame_is_one_frame_below_the_thread_that_held() -> None:
-    lock = pictures.lock(
+    lock = records.lock(
         1, "a", blame=(Blame(12, 0x401100, 3.0), Blame(13, 0x401100, 1.0), Blame(13, 0x99, 2.0))
     )
-    threads = (pictures.thread(12, "writer", pictures.ThreadState.RUNNING),)
+    threads = (records.thread(12, "writer", ThreadState.RUNNING),)
     assert flat(tree(branches(snapshot(locks=(lock,), threads=threads), call_tree.BLAME))) == [
         ("/thread 13", 3.0, 2.0),
         ("/thread 13/mutex a", 2.0, 0.0),
@@ -318,13 +318,13 @@ def steps_of(branch: Branch) -> list[Step]:
 
 def test_many_locks_of_one_class_end_one_branch() -> None:
     names = [*["conn::mu"] * 20, *(f"shards[{n}].mu" for n in range(9)), "few[0]", "few[1]"]
-    seen = pictures.snapshot(
+    seen = records.snapshot(
         (),
         tuple(
-            pictures.lock(n, name, contended=2, wait_s=1.0, wait_stacks=(WaitStack(5, 2, 1.0),))
+            records.lock(n, name, contended=2, wait_s=1.0, wait_stacks=(WaitStack(5, 2, 1.0),))
             for n, name in enumerate(names, 1)
         ),
-        stacks={5: (pictures.frame("take", "a.c", 1), pictures.frame("main", "a.c", 2))},
+        stacks={5: (records.frame("take", "a.c", 1), records.frame("main", "a.c", 2))},
     )
     for weight, each in ((WAIT, 1.0), (COUNT, 2)):
         (main,) = tree(branches(seen, weight)).children

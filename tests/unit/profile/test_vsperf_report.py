@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
-from unit.builders import scenarios as pictures
+from unit.builders import scenarios
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.export import vsperf_csv
@@ -385,7 +385,7 @@ def test_a_callee_whose_own_rows_are_missing_is_a_leaf_and_nought_divides_nothin
 
 @pytest.mark.parametrize(("weight", "measure"), [("wait", "elapsed"), ("count", "samples")])
 def test_ours_is_read_back_as_it_was(weight: str, measure: str) -> None:
-    profile = SnapshotProfile(pictures.deadlock())
+    profile = SnapshotProfile(scenarios.deadlock())
     written = vsperf_csv.render(profile, weight_of(profile.weights, weight), idle=False)
     report = parse(written.encode(), "ours.csv")
     assert report.notes == ()
@@ -402,7 +402,7 @@ def test_ours_is_read_back_as_it_was(weight: str, measure: str) -> None:
 
 
 def test_butterflies_come_back_exactly_whoever_calls_whom() -> None:
-    profile = SnapshotProfile(pictures.deadlock())
+    profile = SnapshotProfile(scenarios.deadlock())
     written = vsperf_csv.render(profile, weight_of(profile.weights, "count"), idle=True)
     report = ReportProfile(parse(written.encode(), "ours.csv"), "ours.csv")
     read = {(step.name, step.module): one for step, one in report.butterflies("samples").items()}
@@ -421,7 +421,7 @@ def test_butterflies_come_back_exactly_whoever_calls_whom() -> None:
 
 
 def test_each_group_is_in_the_order_of_such_reports() -> None:
-    profile = SnapshotProfile(pictures.deadlock())
+    profile = SnapshotProfile(scenarios.deadlock())
     lines = vsperf_csv.render(profile, weight_of(profile.weights, "count"), idle=False).split(
         "\r\n"
     )

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import pytest
 from msgspec.structs import replace
-from unit.builders import scenarios as pictures
+from unit.builders import scenarios
 
 from locktop.collector.model import Confidence, Deadlock, OrderCycle, OrderEdge
 from locktop.tui import cli
@@ -128,7 +128,7 @@ def test_a_terminal_that_cannot_be_asked_is_none(term: str) -> None:
 
 
 def test_check_says_what_it_covers_and_when_it_cannot_tell() -> None:
-    calm = pictures.normal()
+    calm = scenarios.normal()
     (line,) = check.as_lines(calm)
     assert line == "no deadlock found: store 4711, 9 threads, 3 waiting for a lock"
     assert check.exit_status(calm) == 0
@@ -139,11 +139,11 @@ def test_check_says_what_it_covers_and_when_it_cannot_tell() -> None:
     assert "no deadlock" not in check.as_lines(dormant)[0]
     assert check.exit_status(dormant) == 2
     assert check.exit_status(replace(calm, complete=False)) == 2
-    assert check.exit_status(replace(pictures.deadlock(), complete=False)) == 1
+    assert check.exit_status(replace(scenarios.deadlock(), complete=False)) == 1
 
 
 def test_check_tells_who_waits_for_itself() -> None:
-    ring = pictures.deadlock()
+    ring = scenarios.deadlock()
     edge = ring.deadlocks[0].cycle[0]
     alone = Deadlock(True, 1.0, (replace(edge, held_by=edge.tid),))
     lines = check.as_lines(replace(ring, deadlocks=(alone,)))
@@ -165,10 +165,10 @@ def test_check_tells_who_waits_for_itself() -> None:
 
 def test_check_tells_potential_deadlocks_only_when_asked() -> None:
     edges = (OrderEdge(1, 2, 4712, 1), OrderEdge(2, 1, 4713, 2))
-    seen = replace(pictures.normal(), lock_order=(OrderCycle((1, 2), edges),))
+    seen = replace(scenarios.normal(), lock_order=(OrderCycle((1, 2), edges),))
     assert check.exit_status(seen) == 0
     assert check.exit_status(seen, potential=True) == 1
-    assert check.exit_status(pictures.normal(), potential=True) == 0
+    assert check.exit_status(scenarios.normal(), potential=True) == 0
     (line,) = check.as_lines(seen)
     assert line.startswith("no deadlock")
     first, _, title, *rest = check.as_lines(seen, potential=True)
@@ -194,7 +194,7 @@ def test_check_tells_potential_deadlocks_only_when_asked() -> None:
     said = check.as_lines(guessed, potential=True)
     assert said[0].startswith("no deadlock found")
     assert "  2 locks taken in different orders, low confidence: who knows" in said
-    both = replace(pictures.deadlock(), lock_order=seen.lock_order)
+    both = replace(scenarios.deadlock(), lock_order=seen.lock_order)
     assert check.as_lines(both, potential=True)[0].startswith("deadlock: 3 threads")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from unit.builders import scenarios as pictures
+from unit.builders import scenarios
 
 from locktop.collector.watch.alert_command import AlertCommand
 from locktop.collector.watch.alert_snapshots import AlertSnapshots
@@ -112,7 +112,7 @@ def names(directory: Path) -> set[str]:
 
 
 def test_the_newest_are_kept_and_nothing_else_is_touched(tmp_path: Path) -> None:
-    shot = pictures.deadlock()
+    shot = scenarios.deadlock()
     others = {
         "locktop-store-4711-20261121T031245Z.json",  # saved from the screen
         "locktop-store-4711-20261121T031245Z-deadlock.json.txt",
@@ -142,5 +142,5 @@ def test_those_of_earlier_runs_count(count: int, tmp_path: Path) -> None:
         old = tmp_path / f"locktop-a-{number}-20261121T000000Z-wait.json"
         old.write_text("old")
         os.utime(old, ns=(number, number))
-    path = AlertSnapshots(tmp_path, 2).save(pictures.normal(), AlertKind.WAIT)
+    path = AlertSnapshots(tmp_path, 2).save(scenarios.normal(), AlertKind.WAIT)
     assert names(tmp_path) == {path.name, f"locktop-a-{count - 1}-20261121T000000Z-wait.json"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from msgspec.structs import replace
-from unit.builders import scenarios as pictures
+from unit.builders import records
 
 from locktop.collector.analysis.idle.futex_types import FutexTypes
 from locktop.collector.analysis.idle.rules import Rules
@@ -18,10 +18,10 @@ def waiting_in(*functions: str) -> Snapshot:
         Frame(0x1000 + at, name, None, None, _MODULES.get(name, "program"), at)
         for at, name in enumerate(functions)
     )
-    wait = pictures.wait(1, Kind.FUTEX, 1.0, stack=9)
-    made = pictures.snapshot(
-        (pictures.thread(5, "a", ThreadState.WAITING, waiting_for=wait),),
-        (pictures.lock(1, "futex 0x7000", Kind.FUTEX),),
+    wait = records.wait(1, Kind.FUTEX, 1.0, stack=9)
+    made = records.snapshot(
+        (records.thread(5, "a", ThreadState.WAITING, waiting_for=wait),),
+        (records.lock(1, "futex 0x7000", Kind.FUTEX),),
     )
     return replace(made, stacks={9: frames} if frames else {})
 
@@ -30,7 +30,9 @@ def test_a_futex_is_what_its_waiters_said_until_others_do_not() -> None:
     types = FutexTypes(Rules())
 
     def told(*functions: str) -> str:
-        return types.told(waiting_in(*functions)).locks[0].type
+        draft = waiting_in(*functions).draft()
+        types.annotate(draft)
+        return draft.locks[0].type
 
     assert told("GOMP_critical_start", "main") == "OpenMP lock"
     assert told() == "OpenMP lock", "a stack that is not known says nothing"

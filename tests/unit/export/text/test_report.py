@@ -8,8 +8,8 @@ import unicodedata
 import msgpack
 import pytest
 from msgspec.structs import replace
-from unit.builders import scenarios as pictures
-from unit.builders.scenarios import PID
+from unit.builders import records, scenarios
+from unit.builders.records import PID
 
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.export import snapshot_writer
@@ -391,7 +391,7 @@ def test_units() -> None:
 
 
 def test_a_class_of_locks_is_one_line_with_its_worst() -> None:
-    page = report.render(pictures.fleet())
+    page = report.render(scenarios.fleet())
     table = page.split("LOCKS, most wait first")[1].split("\n\n")[0]
     rows = [line for line in table.splitlines() if "conn::mu" in line]
     assert len(rows) == 1
@@ -411,7 +411,7 @@ def test_a_class_of_locks_is_one_line_with_its_worst() -> None:
 
 
 def test_a_class_of_locks_in_an_interval() -> None:
-    page = report.render(pictures.fleet(tick=3), pictures.fleet())
+    page = report.render(scenarios.fleet(tick=3), scenarios.fleet())
     row = next(line for line in page.splitlines() if "shards[].mu, 8 locks" in line)
     assert row.split()[:5] == ["0", "0", "100", "ms", "0"]
     row = next(line for line in page.splitlines() if "conn::mu, 212 locks" in line)
@@ -421,22 +421,22 @@ def test_a_class_of_locks_in_an_interval() -> None:
 
 def test_conditions_of_a_class_are_one_line() -> None:
     made = tuple(
-        pictures.lock(50 + i, "conn::ready", Kind.COND, waiters=(60 + i,), signals=2)
+        records.lock(50 + i, "conn::ready", Kind.COND, waiters=(60 + i,), signals=2)
         for i in range(3)
     )
     idle = tuple(
-        pictures.thread(
-            60 + i, "idler", ThreadState.IDLE, waiting_for=pictures.wait(50 + i, Kind.COND, i + 1.0)
+        records.thread(
+            60 + i, "idler", ThreadState.IDLE, waiting_for=records.wait(50 + i, Kind.COND, i + 1.0)
         )
         for i in range(3)
     )
-    page = report.render(pictures.snapshot(idle, made))
+    page = report.render(records.snapshot(idle, made))
     row = next(line for line in page.splitlines() if "conn::ready, 3 locks" in line)
     assert row.split()[:4] == ["3", "3.00", "s", "6"]
 
 
 def test_classes_of_locks_in_json() -> None:
-    found = snapshot_writer.document(pictures.fleet(tick=3), pictures.fleet())
+    found = snapshot_writer.document(scenarios.fleet(tick=3), scenarios.fleet())
     connections, shards = found["lock_classes"]
     assert (connections["name"], connections["kind"]) == ("conn::mu", "mutex")
     assert (connections["instances"], connections["destroyed"]) == (212, 53)

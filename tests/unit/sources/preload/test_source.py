@@ -1,9 +1,8 @@
-"""The preload source over files made by hand: what it reads, and what it refuses."""
+"""The preload source over files made by hand: figures, waits and holders."""
 
 from __future__ import annotations
 
 import os
-import random
 import threading
 import time
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from support.shared_file import SharedFile, key, record
 from locktop.collector.errors import LocktopError
 from locktop.collector.linux.threads import Tasks
 from locktop.collector.model import Kind, Snapshot, ThreadState
-from locktop.collector.native import ffi, lib
+from locktop.collector.native import lib
 from locktop.collector.shm.segment import GrowingArray
 from locktop.collector.sources.attach import attach
 
@@ -341,105 +340,6 @@ def test_records_written_before_the_first_look_are_read(directory: Path) -> None
     assert [event.lock for event in snapshot.events] == [lock] * 7
 
 
-def test_more_locks_than_one_chunk_holds(directory: Path) -> None:
-    file = SharedFile()
-    thread = file.add_thread(os.getpid())
-    ids = [file.add_lock(lib.LT_KIND_MUTEX, 0x1000 + 64 * n) for n in range(100)]
-    file.give_slots(
-        thread,
-        128,
-        [
-            {"key": key(lib.LT_KIND_MUTEX, 0x1000 + 64 * n), "lock": id_, "acquisitions": n + 1}
-            for n, id_ in enumerate(ids)
-        ],
-    )
-    found = {lock.id: lock.acquisitions for lock in scan(file, directory).locks}
-    assert found == {id_: n + 1 for n, id_ in enumerate(ids)}
-
-
-def test_a_table_may_be_as_large_as_what_the_file_takes(directory: Path) -> None:
-    file = SharedFile()
-    lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000, retired_acquisitions=3)
-    thread, stack = file.add_thread(os.getpid()), file.add_stack([1])
-    file.header.limit = hole = 1 << 36
-    thread.sites, thread.site_capacity = len(file.data), 1 << 21
-    path = file.save(directory)
-    os.truncate(path, hole)  # all zero but for the last entry
-    last = ffi.new("struct lt_site *", [lock, stack, 3, SECOND, SECOND])
-    with path.open("r+b") as written:
-        written.seek(len(file.data) + (thread.site_capacity - 1) * ffi.sizeof("struct lt_site"))
-        written.write(bytes(ffi.buffer(last)))
-    source = attach(file.pid)
-    assert [(s.stack, s.count) for s in source.scan().locks[0].wait_stacks] == [(stack, 3)]
-    source.close()
-
-
-@pytest.mark.parametrize("what", ["sites", "slots", "threads", "locks"])
-def test_what_the_file_cannot_hold_is_refused(directory: Path, what: str) -> None:
-    """A file is nearly all hole: its size alone says nothing of what is in it."""
-    file = SharedFile()
-    thread = file.add_thread(os.getpid())
-    file.header.limit = hole = 1 << 36
-    if what in ("threads", "locks"):
-        getattr(file.header, what).count = 1 << 24
-        getattr(file.header, what).chunk[1:24] = [len(file.data)] * 23
-    else:
-        setattr(thread, what, len(file.data))
-        setattr(thread, f"{what.removesuffix('s')}_capacity", 1 << 28)
-    path = file.save(directory)
-    os.truncate(path, hole)
-    found = outcome(directory)
-    assert isinstance(found, LocktopError)
-    assert "damaged" in str(found)
-
-
-def ring(file: SharedFile, tids: tuple[int, int], **wait: int) -> None:
-    """Two threads that each wait for the mutex that the other one holds."""
-    locks = [file.add_lock(lib.LT_KIND_MUTEX, address) for address in (0x1000, 0x2000)]
-    keys = [MUTEX, OTHER_MUTEX]
-    for n, tid in enumerate(tids):
-        thread = file.add_thread(tid)
-        file.hold(thread, locks[n], keys[n])
-        file.wait(thread, locks[1 - n], keys[1 - n], since=time.monotonic_ns(), **wait)
-
-
-def test_a_deadlock_is_certain_in_one_look(directory: Path, second_tid: int) -> None:
-    file = SharedFile()
-    ring(file, (os.getpid(), second_tid))
-    deadlocks = scan(file, directory).deadlocks
-    assert [found.certain for found in deadlocks] == [True]
-    assert {edge.tid for edge in deadlocks[0].cycle} == {os.getpid(), second_tid}
-
-
-def test_no_deadlock_of_waits_that_give_up(directory: Path, second_tid: int) -> None:
-    file = SharedFile()
-    ring(file, (os.getpid(), second_tid), flags=lib.LT_WAIT_TIMED)
-    assert scan(file, directory).deadlocks == ()
-
-
-def test_no_deadlock_with_a_dead_thread(directory: Path) -> None:
-    file = SharedFile()
-    ring(file, (os.getpid(), 4_000_000))
-    assert scan(file, directory).deadlocks == ()
-
-
-def test_no_deadlock_of_a_recursive_mutex(directory: Path) -> None:
-    for recursive in (True, False):
-        file = SharedFile()
-        lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000, type=int(recursive))
-        thread = file.add_thread(os.getpid())
-        file.hold(thread, lock, MUTEX)
-        file.wait(thread, lock, MUTEX, since=1, holder=os.getpid())
-        assert len(scan(file, directory).deadlocks) == (0 if recursive else 1)
-
-
-def test_no_deadlock_over_a_lock_that_others_release(directory: Path, second_tid: int) -> None:
-    file = SharedFile()
-    ring(file, (os.getpid(), second_tid))
-    file.lock(1).foreign_releases = 1
-    assert scan(file, directory).deadlocks == ()
-
-
 @pytest.mark.parametrize(("seen", "found"), [(True, 1), (False, 0)])
 def test_who_holds_a_lock_that_found_no_room_the_waiters_tell(
     directory: Path, second_tid: int, seen: bool, found: int
@@ -470,140 +370,3 @@ def test_of_a_lock_without_a_place_no_holder_is_told(directory: Path, second_tid
     wait = threads[os.getpid()].waiting_for
     assert wait is not None
     assert wait.holders == ()
-
-
-@pytest.mark.parametrize(
-    ("kind", "type_", "certain"),
-    [
-        (lib.LT_KIND_MUTEX, 0, False),
-        (lib.LT_KIND_RWLOCK, 16, False),
-        (lib.LT_KIND_SEM, 0, True),
-        (lib.LT_KIND_MUTEX, 16, True),  # robust: it was taken over from a dead thread
-    ],
-)
-def test_no_deadlock_is_certain_where_locks_are_handed_over(
-    directory: Path, second_tid: int, kind: int, type_: int, certain: bool
-) -> None:
-    file = SharedFile()
-    ring(file, (os.getpid(), second_tid))
-    file.add_lock(kind, 0x3000, type=type_, foreign_releases=1)
-    (found,) = scan(file, directory).deadlocks
-    assert (found.certain, bool(found.doubt)) == (certain, not certain)
-
-
-def test_a_file_put_in_its_place_is_followed(directory: Path) -> None:
-    """As exec() does: the same process, a new file under the same name."""
-    first, second = SharedFile(), SharedFile()
-    for file, uses in ((first, 1), (second, 2)):
-        lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
-        entry = {"key": MUTEX, "lock": lock, "acquisitions": uses}
-        file.give_slots(file.add_thread(os.getpid()), 2, [entry])
-    path = first.save(directory)
-    source = attach(first.pid)
-    assert source.scan().locks[0].acquisitions == 1
-    path.unlink()
-    second.save(directory)
-    assert source.scan().locks[0].acquisitions == 2
-    source.close()
-
-
-def test_a_file_cut_off_while_attached_is_an_error(directory: Path) -> None:
-    path = SharedFile().save(directory)
-    source = attach(os.getpid())
-    source.scan()
-    os.truncate(path, 10_000)
-    with pytest.raises(LocktopError, match="truncated"):
-        source.scan()
-    source.close()
-
-
-@pytest.mark.parametrize("size", [0, 7, 100, 4096, 8191, 8192, 100_000])
-def test_a_truncated_file_is_refused(directory: Path, size: int) -> None:
-    path = SharedFile().save(directory)
-    os.truncate(path, size)
-    with pytest.raises(LocktopError, match="truncated"):
-        attach(os.getpid())
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "message"),
-    [
-        ("version", 99, "another version"),
-        ("byte_order", 0x04030201, "another kind of machine"),
-        ("word_bits", 32, "another kind of machine"),
-        ("header_size", 8, "damaged"),
-        ("pid", 1, "another process"),
-        ("start_time", 1, "another process"),
-    ],
-)
-def test_a_foreign_header_is_refused(directory: Path, field: str, value: int, message: str) -> None:
-    file = SharedFile()
-    setattr(file.header, field, value)
-    file.save(directory)
-    with pytest.raises(LocktopError, match=message):
-        attach(os.getpid())
-
-
-def test_what_is_no_file_of_ours_is_refused(directory: Path) -> None:
-    file = SharedFile()
-    path = directory / file.name
-    path.write_bytes(b"something else".ljust(1 << 16, b"."))
-    with pytest.raises(LocktopError, match="not a file of locktop's"):
-        attach(file.pid)
-    path.unlink()
-    os.mkfifo(path)
-    with pytest.raises(LocktopError, match="not a regular file"):
-        attach(file.pid)
-    path.unlink()
-    path.symlink_to("/etc/passwd")
-    with pytest.raises(LocktopError, match="symbolic link"):
-        attach(file.pid)
-
-
-def rich_file() -> SharedFile:
-    """A file in which every structure occurs."""
-    file = SharedFile()
-    stack = file.add_stack([0x10, 0x20, 0x30])
-    locks = [file.add_lock(lib.LT_KIND_MUTEX, 0x1000 + n) for n in range(6)]
-    file.add_retired_site(locks[0], stack, 1, 5)
-    for tid in (os.getpid(), 7, 8):
-        thread = file.add_thread(tid)
-        entry = {"key": MUTEX, "lock": locks[0], "acquisitions": 9, "contended": 1}
-        file.give_slots(thread, 8, [entry])
-        file.give_sites(thread, 8, [{"lock": locks[0], "stack": stack, "count": 1}])
-        file.give_ring(thread, 8, [record(tid=tid, lock=locks[0], stack=stack)] * 5)
-        file.hold(thread, locks[1], OTHER_MUTEX, lib.LT_HELD_TIMED | lib.LT_HELD_CONTENDED, 5)
-        file.wait(thread, locks[0], MUTEX, since=5, stack=stack)
-    return file
-
-
-def test_damaged_files_give_a_picture_or_an_error_line(directory: Path) -> None:
-    chance = random.Random(20261121)
-    whole = rich_file()
-    path = whole.save(directory)
-    used = int(whole.header.used)
-    outcomes = []
-    for _ in range(300):
-        data = bytearray(whole.data)
-        for _ in range(chance.choice((1, 4, 64))):
-            at = chance.randrange(used)
-            # Big numbers, small numbers and noise: sizes, counts and offsets are what hurts.
-            value = chance.choice((b"\xff" * 8, b"\0" * 8, b"\x01\0\0\0", chance.randbytes(8)))
-            data[at : at + len(value)] = value
-        path.write_bytes(data[: chance.choice((len(data), len(data), used, used // 2))])
-        outcomes.append(outcome(directory))
-    assert all(isinstance(found, SOUND) for found in outcomes)
-    assert {type(found) for found in outcomes} == {Snapshot, LocktopError}
-
-
-def test_each_number_of_the_structures_forged(directory: Path) -> None:
-    """Every 4-byte word of the header and of one thread's block, as the largest number."""
-    whole = rich_file()
-    path = whole.save(directory)
-    block = int(whole.header.threads.chunk[0])
-    starts = [*range(0, whole.header.header_size, 4), *range(block, block + 330, 4)]
-    for at in starts:
-        data = bytearray(whole.data)
-        data[at : at + 4] = b"\xff\xff\xff\xff"
-        path.write_bytes(data)
-        assert isinstance(outcome(directory), SOUND), at

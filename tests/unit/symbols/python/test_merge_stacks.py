@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
-from unit.builders import scenarios as pictures
+from unit.builders import records
 
 from locktop.collector.export.snapshot_writer import document
 from locktop.collector.model import (
@@ -145,7 +145,7 @@ def snapshot(stack: int = STACK, lock: str = "g_lock") -> Snapshot:
     return Snapshot(
         taken_at="", host="", source="preload", duration_s=1.0, interval_s=1.0,
         process=Process(1, "", (), "", ""), threads=(thread,),
-        locks=(pictures.lock(1, lock, Kind.SEM),),
+        locks=(records.lock(1, lock, Kind.SEM),),
         deadlocks=(Deadlock(True, 1.0, (DeadlockEdge(TID, 1, TID, stack, 0),)),),
         stacks={stack: Stacks().of(stack)},
     )  # fmt: skip

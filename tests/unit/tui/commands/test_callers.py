@@ -11,7 +11,7 @@ from pathlib import Path
 import msgpack
 import pytest
 from msgspec.structs import replace
-from unit.builders import scenarios as pictures
+from unit.builders import scenarios
 
 from locktop.collector.export.snapshot_writer import document
 from locktop.collector.model import Snapshot
@@ -58,7 +58,7 @@ def complaint(*arguments: str | Path) -> str:
 def saved(tmp_path: Path) -> Path:
     """A snapshot as `locktop snapshot` and the screen save it."""
     path = tmp_path / "saved.json"
-    path.write_text(json.dumps(document(pictures.normal())))
+    path.write_text(json.dumps(document(scenarios.normal())))
     return path
 
 
@@ -96,7 +96,7 @@ def test_text_of_a_snapshot(saved: Path) -> None:
 
 def test_msgpack_is_read_too(saved: Path, tmp_path: Path) -> None:
     packed = tmp_path / "saved.msgpack"
-    packed.write_bytes(msgpack.packb(document(pictures.normal())))
+    packed.write_bytes(msgpack.packb(document(scenarios.normal())))
     assert said(packed) == said(saved)
 
 
@@ -125,9 +125,9 @@ def test_weights(saved: Path) -> None:
 
 def test_a_snapshot_without_blame_says_so(tmp_path: Path) -> None:
     path = tmp_path / "saved.json"
-    bare: Snapshot = pictures.normal()
+    bare: Snapshot = scenarios.normal()
     locks = tuple(replace(lock, blame=()) for lock in bare.locks)
-    path.write_text(json.dumps(document(pictures.replace(bare, locks=locks))))
+    path.write_text(json.dumps(document(replace(bare, locks=locks))))
     text = said(path, "--weight", "blame")
     assert "nothing was waited for\n" in text
     assert "  this snapshot has no blame\n" in text
@@ -135,14 +135,14 @@ def test_a_snapshot_without_blame_says_so(tmp_path: Path) -> None:
 
 def test_a_deadlock_is_told_beside(tmp_path: Path) -> None:
     path = tmp_path / "saved.json"
-    path.write_text(json.dumps(document(pictures.deadlock())))
+    path.write_text(json.dumps(document(scenarios.deadlock())))
     assert said(path).endswith("\nNOTES\n  3 threads deadlocked\n")
 
 
 def test_without_stacks_it_says_why(tmp_path: Path) -> None:
     path = tmp_path / "saved.json"
-    locks = tuple(replace(lock, wait_stacks=()) for lock in pictures.normal().locks)
-    counting = pictures.replace(pictures.normal(), locks=locks, level="counting")
+    locks = tuple(replace(lock, wait_stacks=()) for lock in scenarios.normal().locks)
+    counting = replace(scenarios.normal(), locks=locks, level="counting")
     path.write_text(json.dumps(document(counting)))
     text = said(path)
     assert " 100.0 %   1 h 31 min   1 h 31 min  no stack known\n" in text
@@ -202,7 +202,7 @@ def test_a_report_of_visual_studio(report: Path) -> None:
 
 def test_names_of_strangers_do_no_harm(tmp_path: Path) -> None:
     path = tmp_path / "saved.json"
-    path.write_text(json.dumps(document(pictures.hostile())))
+    path.write_text(json.dumps(document(scenarios.hostile())))
     for form in ("text", "json", "csv"):
         text = said(path, "--format", form, "--idle")
         assert all(line.isprintable() for line in text.splitlines())
@@ -213,7 +213,7 @@ def test_no_line_is_longer_than_a_ticket_has_room_for(width: int) -> None:
     from locktop.collector.export.text import call_tree
     from locktop.collector.profile.profile import SnapshotProfile, weight_of
 
-    profile = SnapshotProfile(pictures.hostile())
+    profile = SnapshotProfile(scenarios.hostile())
     weight = weight_of(profile.weights, None)
     text = call_tree.render_tree(profile, weight, True, width)
     assert max(map(len, text.splitlines())) <= width

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from support.feed import HandFeed, text_of
 from textual.app import App
 from textual.pilot import Pilot
-from unit.builders import scenarios as pictures
+from unit.builders import records, scenarios
 
 from locktop.collector.model import Snapshot, WaitStack
 from locktop.collector.profile import vsperf_report
@@ -41,7 +42,7 @@ class View:
 
     app: App[int]
     pilot: Pilot[int]
-    feed: pictures.HandFeed
+    feed: HandFeed
     clock: list[float]
 
     async def keys(self, *keys: str) -> None:
@@ -68,7 +69,7 @@ class View:
 
     @property
     def text(self) -> str:
-        return pictures.text_of(self.app)
+        return text_of(self.app)
 
     def row(self, text: str) -> str:
         found = [line for line in self.text.splitlines() if text in line]
@@ -88,7 +89,7 @@ class View:
 async def live(
     snapshot: Snapshot, size: tuple[int, int] = (100, 30), callers: tuple[str, bool] | None = None
 ) -> AsyncIterator[View]:
-    feed, clock = pictures.HandFeed(snapshot), [0.0]
+    feed, clock = HandFeed(snapshot), [0.0]
     app = LocktopApp(feed, "night", call_tree=callers, environ={}, now=lambda: clock[0])
     async with app.run_test(size=size) as pilot:
         view = View(app, pilot, feed, clock)
@@ -103,13 +104,13 @@ async def of_report(data: bytes = REPORT) -> AsyncIterator[View]:
     profile = ReportProfile(vsperf_report.parse(data, "x.csv"), "x.csv")
     app = CallTreeApp(profile, "night", environ={}, now=lambda: 0.0)
     async with app.run_test(size=(100, 30)) as pilot:
-        view = View(app, pilot, pictures.HandFeed(pictures.empty()), [0.0])
+        view = View(app, pilot, HandFeed(scenarios.empty()), [0.0])
         await view.settle()
         yield view
 
 
 async def test_c_shows_the_callers_and_escape_goes_back() -> None:
-    async with live(pictures.deadlock()) as view:
+    async with live(scenarios.deadlock()) as view:
         assert isinstance(view.app.screen, CallTreeScreen)
         assert "94% ━━━━━━━╸  1h28m      - ▾ start_thread [libc.so.6]" in view.text
         assert "ITSELF FUNCTION" in view.text
@@ -119,14 +120,14 @@ async def test_c_shows_the_callers_and_escape_goes_back() -> None:
 
 
 async def test_a_chain_is_one_row_and_hot_branches_are_open() -> None:
-    async with live(pictures.deadlock()) as view:
+    async with live(scenarios.deadlock()) as view:
         assert "▾ worker_main > serve_one serve.c:77" in view.text
         assert "▸ philosopher > take_right ring.c:36" in view.text
         assert "fork[0]" not in view.text
 
 
 async def test_branches_open_and_close() -> None:
-    async with live(pictures.deadlock()) as view:
+    async with live(scenarios.deadlock()) as view:
         await view.keys("end", "up")
         assert "philosopher" in view.under_cursor
         await view.keys("right")
@@ -142,7 +143,7 @@ async def test_branches_open_and_close() -> None:
 
 
 async def test_waits_for_work_are_shown_by_a_key_and_add_nothing() -> None:
-    async with live(pictures.deadlock()) as view:
+    async with live(scenarios.deadlock()) as view:
         assert "for work 4h02m, hidden" in view.text
         assert "pool_ready" not in view.text
         before = view.row("start_thread")
@@ -153,7 +154,7 @@ async def test_waits_for_work_are_shown_by_a_key_and_add_nothing() -> None:
 
 
 async def test_weights_change_by_a_key() -> None:
-    async with live(pictures.deadlock()) as view:
+    async with live(scenarios.deadlock()) as view:
         await view.keys("v")
         assert " By waits 271k" in view.text
         await view.keys("v")
@@ -163,14 +164,14 @@ async def test_weights_change_by_a_key() -> None:
 
 
 async def test_no_blame_is_said() -> None:
-    bare = pictures.normal()
+    bare = scenarios.normal()
     locks = tuple(replace(lock, blame=()) for lock in bare.locks)
-    async with live(pictures.replace(bare, locks=locks), callers=("blame", False)) as view:
+    async with live(replace(bare, locks=locks), callers=("blame", False)) as view:
         assert "nothing  this snapshot has no blame" in view.text
 
 
 async def test_enter_walks_through_callers_and_callees_and_escape_back() -> None:
-    async with live(pictures.deadlock()) as view:
+    async with live(scenarios.deadlock()) as view:
         await view.keys("down", "enter")
         assert "▶ Function 92% of all" in view.text
         assert "called by" in view.row("called by")
@@ -188,7 +189,7 @@ async def test_enter_walks_through_callers_and_callees_and_escape_back() -> None
 
 
 async def test_on_a_wide_screen_both_are_seen_and_the_function_follows_the_cursor() -> None:
-    async with live(pictures.deadlock(), size=(200, 60)) as view:
+    async with live(scenarios.deadlock(), size=(200, 60)) as view:
         assert "● start_thread [libc.so.6]" in view.text
         await view.keys("down")
         assert "● serve_one serve.c:77" in view.text
@@ -200,7 +201,7 @@ async def test_on_a_wide_screen_both_are_seen_and_the_function_follows_the_curso
 
 
 async def test_the_filter_leads_to_what_has_the_words() -> None:
-    async with live(pictures.deadlock()) as view:
+    async with live(scenarios.deadlock()) as view:
         await view.keys("slash", *"fork[1]", "enter")
         assert "mutex fork[1]" in view.text
         assert "fork[0]" not in view.text
@@ -212,12 +213,12 @@ async def test_the_filter_leads_to_what_has_the_words() -> None:
 def waits(*entries: tuple[str, float]) -> Snapshot:
     """Waits by way: the names of functions, the entry first, in one text."""
     stacks = {
-        n: tuple(pictures.frame(name, f"{name}.c", 1) for name in reversed(way.split()))
+        n: tuple(records.frame(name, f"{name}.c", 1) for name in reversed(way.split()))
         for n, (way, _) in enumerate(entries, 1)
     }
     found = tuple(WaitStack(n, 1, value) for n, (_, value) in enumerate(entries, 1))
-    lock = pictures.lock(1, "m", wait_s=sum(value for _, value in entries), wait_stacks=found)
-    return pictures.snapshot((), (lock,), stacks=stacks)
+    lock = records.lock(1, "m", wait_s=sum(value for _, value in entries), wait_stacks=found)
+    return records.snapshot((), (lock,), stacks=stacks)
 
 
 async def test_the_cursor_stays_on_its_branch_while_the_figures_change() -> None:
@@ -281,7 +282,7 @@ async def test_the_tree_is_saved_as_text_and_json(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    async with live(pictures.deadlock()) as view:
+    async with live(scenarios.deadlock()) as view:
         await view.keys("W")
         await view.says("Saved ")
         await view.keys("w", "enter", "w")
@@ -308,7 +309,7 @@ async def test_a_report_opens_in_the_same_view_marked_as_an_estimate() -> None:
 
 
 async def test_a_click_beside_the_tree_chooses_and_escape_leads_back() -> None:
-    async with live(pictures.deadlock(), size=(200, 60)) as view:
+    async with live(scenarios.deadlock(), size=(200, 60)) as view:
         await view.pilot.click("#wings", offset=(20, 5))
         await view.settle()
         assert "▶ Function" in view.text
@@ -317,7 +318,7 @@ async def test_a_click_beside_the_tree_chooses_and_escape_leads_back() -> None:
 
 
 async def test_without_any_wait_there_is_nothing_and_no_key_fails() -> None:
-    async with live(pictures.empty()) as view:
+    async with live(scenarios.empty()) as view:
         assert "By time waited nothing" in view.text
         await view.keys("enter", "tab", "right", "left", "i", "v", "v", "down", "end")
         await view.keys("escape")
@@ -345,13 +346,13 @@ async def test_a_tree_that_takes_long_is_added_up_less_often(
 
 
 async def test_hostile_names_do_no_harm() -> None:
-    async with live(pictures.hostile()) as view:
+    async with live(scenarios.hostile()) as view:
         await view.keys("i", "end", "enter")
         assert all(line.isprintable() for line in view.text.splitlines())
 
 
 async def test_help_has_the_keys_of_the_view() -> None:
-    async with live(pictures.deadlock(), size=(100, 80)) as view:
+    async with live(scenarios.deadlock(), size=(100, 80)) as view:
         await view.keys("question_mark")
         assert "In the view of callers" in view.text
         assert "weigh by time, count or blame" in view.text

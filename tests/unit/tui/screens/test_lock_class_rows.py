@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 from support.driven import Screen, opened, with_lock
-from unit.builders import scenarios as pictures
+from unit.builders import scenarios
 
 from locktop.collector.export.text import report
 from locktop.collector.model import Lock
@@ -30,7 +30,7 @@ async def opened_class(screen: Screen) -> None:
 
 
 async def test_a_class_is_one_row_with_its_sums() -> None:
-    async with opened(pictures.fleet(), size=(160, 50)) as screen:
+    async with opened(scenarios.fleet(), size=(160, 50)) as screen:
         visible = rows(screen)
         assert visible[:2] == ["g_cache_lock", CLOSED]
         assert "▸ cache.c:…ards[].mu x8" in visible
@@ -46,7 +46,7 @@ async def test_a_class_is_one_row_with_its_sums() -> None:
 
 
 async def test_a_class_is_opened_and_closed_and_its_worst_come_first() -> None:
-    async with opened(pictures.fleet(), size=(160, 70)) as screen:
+    async with opened(scenarios.fleet(), size=(160, 70)) as screen:
         await opened_class(screen)
         first = [f"  at {0x55D000001000 + (1000 + i) * 64:#x}" for i in range(3)]
         assert rows(screen)[2:5] == first
@@ -61,7 +61,7 @@ async def test_a_class_is_opened_and_closed_and_its_worst_come_first() -> None:
 
 
 async def test_of_an_open_class_so_many_have_rows_and_the_others_are_counted() -> None:
-    async with opened(pictures.fleet(), size=(160, 150)) as screen:
+    async with opened(scenarios.fleet(), size=(160, 150)) as screen:
         await opened_class(screen)
         inside = [name for name in rows(screen) if name.startswith("  at 0x")]
         assert len(inside) == 50
@@ -73,11 +73,11 @@ async def test_of_an_open_class_so_many_have_rows_and_the_others_are_counted() -
 
 
 async def test_the_cursor_stays_on_the_lock_inside_a_class() -> None:
-    async with opened(pictures.fleet()) as screen:
+    async with opened(scenarios.fleet()) as screen:
         await opened_class(screen)
         await screen.keys("down", "down")
         assert screen.locks.current == 1001
-        changed = with_lock(pictures.fleet(), 1005, wait_s=500.0)
+        changed = with_lock(scenarios.fleet(), 1005, wait_s=500.0)
         await screen.show(changed, after_s=0.4)
         assert screen.locks.current == 1001
         before = rows(screen)
@@ -88,22 +88,22 @@ async def test_the_cursor_stays_on_the_lock_inside_a_class() -> None:
 
 
 async def test_the_order_inside_changes_with_that_of_all() -> None:
-    async with opened(pictures.fleet(), size=(160, 70)) as screen:
+    async with opened(scenarios.fleet(), size=(160, 70)) as screen:
         await opened_class(screen)
         before = rows(screen)
-        await screen.show(with_lock(pictures.fleet(), 1005, wait_s=500.0), after_s=0.4)
+        await screen.show(with_lock(scenarios.fleet(), 1005, wait_s=500.0), after_s=0.4)
         assert rows(screen) == before
         await screen.keys("S")
         assert rows(screen) != before
 
 
 async def test_a_lock_that_gets_its_name_takes_the_cursor_to_its_class() -> None:
-    unnamed = with_lock(pictures.fleet(), 1003, name="mutex 0x55d000010ac0", wait_s=9_999.0)
+    unnamed = with_lock(scenarios.fleet(), 1003, name="mutex 0x55d000010ac0", wait_s=9_999.0)
     async with opened(unnamed) as screen:
         await screen.keys("up", "down", "up", "down")
         while screen.locks.current != 1003:
             await screen.keys("up")
-        await screen.show(pictures.fleet())
+        await screen.show(scenarios.fleet())
         assert screen.lines[screen_row(screen)].startswith(f"*{CLOSED}")
 
 
@@ -112,7 +112,7 @@ def screen_row(screen: Screen) -> int:
 
 
 async def test_a_filter_finds_a_class_and_single_locks_in_one() -> None:
-    async with opened(pictures.fleet(), size=(145, 50)) as screen:
+    async with opened(scenarios.fleet(), size=(145, 50)) as screen:
         await screen.keys("slash", *"shards[]", "enter")
         assert rows(screen)[0] == "▸ cache.c: shards[].mu x8"
         await screen.keys("escape", "slash", *"shards[3]", "enter")
@@ -126,7 +126,7 @@ async def test_a_filter_finds_a_class_and_single_locks_in_one() -> None:
 
 
 async def test_details_of_a_class_tell_how_the_wait_spreads_and_from_where() -> None:
-    async with opened(pictures.fleet(), size=(200, 60)) as screen:
+    async with opened(scenarios.fleet(), size=(200, 60)) as screen:
         await screen.keys("down")
         text = screen.text
         assert "212 locks, 53 of them destroyed" in text
@@ -139,7 +139,7 @@ async def test_details_of_a_class_tell_how_the_wait_spreads_and_from_where() -> 
 
 
 async def test_a_single_lock_is_named_with_its_address() -> None:
-    fleet = pictures.fleet()
+    fleet = scenarios.fleet()
     threads = tuple(one for one in fleet.threads if one.name != "reader")
     async with opened(replace(fleet, threads=threads), size=(200, 60)) as screen:
         assert "conn::mu at 0x55d000010a00" in screen.lines[1]
@@ -148,7 +148,7 @@ async def test_a_single_lock_is_named_with_its_address() -> None:
 
 
 async def test_only_the_rows_that_changed_are_painted(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(pictures.fleet(), size=(160, 70)) as screen:
+    async with opened(scenarios.fleet(), size=(160, 70)) as screen:
         await opened_class(screen)
         painted: list[int] = []
         real = screen.locks.refresh
@@ -157,17 +157,17 @@ async def test_only_the_rows_that_changed_are_painted(monkeypatch: pytest.Monkey
             "refresh",
             lambda *regions, **more: (painted.extend(r.y for r in regions), real(*regions, **more)),
         )
-        await screen.show(pictures.fleet(), after_s=0.2)
+        await screen.show(scenarios.fleet(), after_s=0.2)
         assert painted == []
-        await screen.show(with_lock(pictures.fleet(), 1001, contended=7_777), after_s=0.2)
+        await screen.show(with_lock(scenarios.fleet(), 1001, contended=7_777), after_s=0.2)
         assert len(painted) == 2, "of the lock and of its class"
 
 
 async def test_a_class_that_is_gone_is_gone() -> None:
-    async with opened(pictures.fleet()) as screen:
+    async with opened(scenarios.fleet()) as screen:
         await opened_class(screen)
-        locks: tuple[Lock, ...] = pictures.normal().locks
-        await screen.show(replace(pictures.normal(), locks=locks))
+        locks: tuple[Lock, ...] = scenarios.normal().locks
+        await screen.show(replace(scenarios.normal(), locks=locks))
         assert "conn::mu" not in screen.text
         for key in ("left", "right", "left"):
             await screen.keys(key)
@@ -177,12 +177,12 @@ async def test_a_class_that_is_gone_is_gone() -> None:
 @pytest.mark.parametrize("size", [(80, 24), (200, 60), (40, 10)])
 async def test_how_many_locks_there_are_is_never_cut_off(size: tuple[int, int]) -> None:
     long = replace(
-        pictures.fleet(),
+        scenarios.fleet(),
         locks=tuple(
             replace(one, name="mutex made in connection::accept (connection_handler.cc:1042)")
             if one.name == "conn::mu"
             else one
-            for one in pictures.fleet().locks
+            for one in scenarios.fleet().locks
         ),
     )
     async with opened(long, size=size) as screen:
@@ -192,7 +192,7 @@ async def test_how_many_locks_there_are_is_never_cut_off(size: tuple[int, int]) 
 
 
 async def test_of_a_place_where_locks_are_made_the_function_is_seen() -> None:
-    fleet = pictures.fleet()
+    fleet = scenarios.fleet()
     locks = tuple(replace(one, name=one.name.replace("conn::mu", MADE)) for one in fleet.locks)
     async with opened(replace(fleet, locks=locks), size=(80, 24)) as screen:
         assert rows(screen)[1].startswith("▸ conn_new:42 x212")
@@ -201,7 +201,7 @@ async def test_of_a_place_where_locks_are_made_the_function_is_seen() -> None:
 
 
 def test_locks_of_one_class_in_a_deadlock_are_told_apart() -> None:
-    ring = pictures.deadlock()
+    ring = scenarios.deadlock()
     locks = tuple(
         replace(one, name="conn::mu") if one.id in (10, 11, 12) else one for one in ring.locks
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 from support.driven import Screen, opened
-from unit.builders import scenarios as pictures
+from unit.builders import records, scenarios
 
 from locktop.collector.model import Kind, Snapshot, ThreadState
 
@@ -19,7 +19,7 @@ def rows(screen: Screen) -> list[str]:
 
 
 async def test_five_hundred_threads_of_six_pools_fit_on_a_small_screen() -> None:
-    async with opened(pictures.pools(), size=(80, 24)) as screen:
+    async with opened(scenarios.pools(), size=(80, 24)) as screen:
         await screen.keys("tab")
         assert [row[:16].strip() for row in rows(screen)] == [
             "*▸ accept-# x83", "*▸ db-# x83", "*▸ log-# x83", "main9001", "main9002",
@@ -33,7 +33,7 @@ async def test_five_hundred_threads_of_six_pools_fit_on_a_small_screen() -> None
 
 
 async def test_a_group_is_opened_and_closed_and_the_cursor_stays() -> None:
-    async with opened(pictures.pools(each=4), size=(120, 50)) as screen:
+    async with opened(scenarios.pools(each=4), size=(120, 50)) as screen:
         await screen.keys("tab", "right")
         assert [row.split()[0] for row in rows(screen)][:6] == [
             "*▾", "*", "*", "*", "*", "*▸",
@@ -42,7 +42,7 @@ async def test_a_group_is_opened_and_closed_and_the_cursor_stays() -> None:
         await screen.keys("right", "down")
         assert screen.threads.current == 2
         assert "of a thread" in screen.text
-        await screen.show(replace(pictures.pools(each=4, duration_s=3.0)))
+        await screen.show(replace(scenarios.pools(each=4, duration_s=3.0)))
         assert screen.threads.current == 2
         await screen.keys("left")
         assert "of threads that do the same" in screen.text
@@ -51,13 +51,13 @@ async def test_a_group_is_opened_and_closed_and_the_cursor_stays() -> None:
 
 
 async def test_of_a_large_group_some_have_rows() -> None:
-    async with opened(pictures.pools(), size=(120, 150)) as screen:
+    async with opened(scenarios.pools(), size=(120, 150)) as screen:
         await screen.keys("tab", "right", *["down"] * 51)
         assert any("and 33 more" in row for row in rows(screen))
 
 
 async def test_the_details_of_a_group_tell_all_its_threads() -> None:
-    async with opened(pictures.pools(each=4), size=(200, 60)) as screen:
+    async with opened(scenarios.pools(each=4), size=(200, 60)) as screen:
         await screen.keys("tab")
         text = screen.text
         assert "accept-#  4 threads  waiting" in text
@@ -68,7 +68,7 @@ async def test_the_details_of_a_group_tell_all_its_threads() -> None:
 
 
 async def test_a_filter_finds_one_thread_of_a_group() -> None:
-    async with opened(pictures.pools(), size=(120, 40)) as screen:
+    async with opened(scenarios.pools(), size=(120, 40)) as screen:
         await screen.keys("tab", "slash", *"log-17", "enter")
         found = rows(screen)
         assert [row.split()[0] for row in found] == ["*▾", "*"]
@@ -78,14 +78,14 @@ async def test_a_filter_finds_one_thread_of_a_group() -> None:
 async def test_of_short_waits_the_row_stays_though_each_thread_does_something_else() -> None:
     def scan(waiting: int) -> Snapshot:
         threads = tuple(
-            pictures.thread(
+            records.thread(
                 10 + i, f"worker-{i}", ThreadState.WAITING if i < waiting else ThreadState.RUNNING,
-                waiting_for=pictures.wait(1 + i % 2, Kind.MUTEX, 0.1) if i < waiting else None,
+                waiting_for=records.wait(1 + i % 2, Kind.MUTEX, 0.1) if i < waiting else None,
                 wait_share=0.5,
             )
             for i in range(8)
         )  # fmt: skip
-        return pictures.snapshot(threads, (pictures.lock(1, "g_a"), pictures.lock(2, "g_b")))
+        return records.snapshot(threads, (records.lock(1, "g_a"), records.lock(2, "g_b")))
 
     few = replace(scan(3), threads=scan(3).threads[:7])
     async with opened(few, size=(120, 40)) as screen:
@@ -104,13 +104,13 @@ async def test_of_short_waits_the_row_stays_though_each_thread_does_something_el
 
 
 async def test_who_is_in_a_deadlock_has_a_row_of_its_own() -> None:
-    async with opened(pictures.deadlock(), size=(120, 50)) as screen:
+    async with opened(scenarios.deadlock(), size=(120, 50)) as screen:
         assert "▸ philosopher" not in screen.text
         assert sum("*" in row or "!" in row for row in rows(screen)) >= 3
 
 
 @pytest.mark.parametrize("size", [(80, 24), (40, 10), (200, 60)])
 async def test_no_line_is_too_long(size: tuple[int, int]) -> None:
-    async with opened(pictures.pools(), size=size) as screen:
+    async with opened(scenarios.pools(), size=size) as screen:
         await screen.keys("tab", "i", "right", "down")
         assert all(len(line) <= size[0] for line in screen.lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
-from unit.builders import scenarios as pictures
+from unit.builders import scenarios
 
 from locktop.collector.model import BlockReason
 from locktop.tui.views.banner import banner
@@ -15,8 +15,8 @@ from locktop.tui.views.styled_line import line_text
 
 
 def test_banner_has_all_places_of_a_ring_and_is_no_higher_than_asked() -> None:
-    index = SnapshotIndex(pictures.deadlock())
-    assert banner(SnapshotIndex(pictures.normal()), 5, 120) == ()
+    index = SnapshotIndex(scenarios.deadlock())
+    assert banner(SnapshotIndex(scenarios.normal()), 5, 120) == ()
     for width in (80, 120):
         lines = [line_text(line) for line in banner(index, 5, width)]
         assert len(lines) == 4
@@ -28,7 +28,7 @@ def test_banner_has_all_places_of_a_ring_and_is_no_higher_than_asked() -> None:
 
 
 def test_the_banner_tells_behind_from_held_and_itself_from_each_other() -> None:
-    stuck = pictures.deadlock()
+    stuck = scenarios.deadlock()
     whole = stuck.deadlocks[0]
     edges = (replace(whole.cycle[0], how=BlockReason.BEHIND), *whole.cycle[1:])
     behind = replace(stuck, deadlocks=(replace(whole, cycle=edges),))
@@ -56,7 +56,7 @@ def test_the_banner_tells_behind_from_held_and_itself_from_each_other() -> None:
 
 
 def test_the_banner_tells_all_edges_in_the_same_words() -> None:
-    stuck = pictures.deadlock()
+    stuck = scenarios.deadlock()
     whole = stuck.deadlocks[0]
     shorter = replace(whole, cycle=(replace(whole.cycle[0], site=0), *whole.cycle[1:]))
     index = SnapshotIndex(replace(stuck, deadlocks=(shorter,)))
@@ -70,7 +70,7 @@ def test_the_banner_tells_all_edges_in_the_same_words() -> None:
 
 
 def test_banner_has_the_place_of_the_call_where_there_are_no_stacks() -> None:
-    stuck = pictures.deadlock()
+    stuck = scenarios.deadlock()
     cycle = tuple(replace(edge, stack=0) for edge in stuck.deadlocks[0].cycle)
     threads = tuple(
         replace(t, waiting_for=replace(t.waiting_for, stack=0)) if t.waiting_for else t
@@ -82,7 +82,7 @@ def test_banner_has_the_place_of_the_call_where_there_are_no_stacks() -> None:
 
 
 def test_banner_shares_the_room_between_a_long_name_and_the_places() -> None:
-    stuck = pictures.deadlock()
+    stuck = scenarios.deadlock()
     locks = tuple(
         replace(k, name=f"customer_database_pool_{k.name}_manager_lock") for k in stuck.locks
     )
@@ -94,7 +94,7 @@ def test_banner_shares_the_room_between_a_long_name_and_the_places() -> None:
 
 
 def with_functions(**names: str) -> SnapshotIndex:
-    stuck = pictures.deadlock()
+    stuck = scenarios.deadlock()
     stacks = {
         k: tuple(replace(f, function=names["at"]) for f in v) for k, v in stuck.stacks.items()
     }

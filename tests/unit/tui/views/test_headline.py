@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from unit.builders import scenarios as pictures
+from unit.builders import records, scenarios
 
 from locktop.collector.model import ActivityState, Kind, ThreadActivity, ThreadState, Wait
 from locktop.tui.views.headline import headline
@@ -14,7 +14,7 @@ from locktop.tui.views.styled_line import line_text
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
 def test_headline_says_less_where_there_is_less_room(width: int) -> None:
-    text = line_text(headline(SnapshotIndex(pictures.normal()), width))
+    text = line_text(headline(SnapshotIndex(scenarios.normal()), width))
     assert "g_table_lock" in text
     assert "journal" in text
     if width >= 80:
@@ -25,7 +25,7 @@ def test_headline_says_less_where_there_is_less_room(width: int) -> None:
 @pytest.mark.parametrize("width", [60, 200])
 def test_headline_of_waits_that_were_met_for_the_first_time(width: int) -> None:
     """From outside nothing is known of how long these last already."""
-    calm = pictures.normal()
+    calm = scenarios.normal()
     waiting = [t for t in calm.threads if t.waiting_for and t.state is ThreadState.WAITING]
     begun = {
         t.tid: replace(t, waiting_for=replace(t.waiting_for, duration_s=0.0))
@@ -41,7 +41,7 @@ def test_headline_of_waits_that_were_met_for_the_first_time(width: int) -> None:
 
 
 def test_headline_says_what_was_waited_for_lately_in_the_room_there_is() -> None:
-    calm = pictures.normal()
+    calm = scenarios.normal()
     quiet = SnapshotIndex(replace(calm, threads=()))
     wide, narrow = (line_text(headline(quiet, width)) for width in (120, 80))
     assert wide.endswith("Most waited for lately: g_cache_lock, 1.88s a second")
@@ -49,7 +49,7 @@ def test_headline_says_what_was_waited_for_lately_in_the_room_there_is() -> None
 
 
 def test_headline_of_a_process_that_has_ended_speaks_of_its_end() -> None:
-    over = pictures.ended()
+    over = scenarios.ended()
     assert "g_table_lock" in line_text(headline(SnapshotIndex(over), 120)), "what it was stuck on"
     calm = SnapshotIndex(replace(over, threads=()))
     assert (
@@ -59,11 +59,11 @@ def test_headline_of_a_process_that_has_ended_speaks_of_its_end() -> None:
 
 
 def test_headline_without_anything_wrong() -> None:
-    assert "No thread waits" in line_text(headline(SnapshotIndex(pictures.empty()), 80))
+    assert "No thread waits" in line_text(headline(SnapshotIndex(scenarios.empty()), 80))
 
 
 def test_headline_says_what_the_holder_waits_for_where_that_is_no_lock() -> None:
-    calm = pictures.normal()
+    calm = scenarios.normal()
     locks = tuple(replace(lock, holder_activity=None) for lock in calm.locks)
     calm = replace(calm, locks=locks)
     text = line_text(headline(SnapshotIndex(calm), 400))
@@ -79,15 +79,15 @@ def test_headline_says_what_the_holder_waits_for_where_that_is_no_lock() -> None
 
 def test_headline_names_waits_on_semaphores_where_no_lock_is_waited_for() -> None:
     waits = [
-        pictures.thread(
+        records.thread(
             5000 + i,
             f"t{i}",
             ThreadState.IDLE,
-            waiting_for=pictures.wait(1, Kind.SEM, 48.0 - i),
+            waiting_for=records.wait(1, Kind.SEM, 48.0 - i),
         )
         for i in range(2)
     ]
-    text = line_text(headline(SnapshotIndex(pictures.snapshot(tuple(waits), ())), 80))
+    text = line_text(headline(SnapshotIndex(records.snapshot(tuple(waits), ())), 80))
     assert text.strip() == (
         "No thread waits for a mutex or rwlock; 2 wait on semaphores, the longest 48.0s."
     )
@@ -95,7 +95,7 @@ def test_headline_names_waits_on_semaphores_where_no_lock_is_waited_for() -> Non
 
 
 def test_headline_says_what_the_holder_does_where_there_is_room() -> None:
-    index = SnapshotIndex(pictures.normal())
+    index = SnapshotIndex(scenarios.normal())
     wide = line_text(headline(index, 200))
     assert wide.endswith(", now in fsync(7 -> /var/lib/store/journal) for 1.30 s")
     assert line_text(headline(index, 100)).endswith(", now in fsync")

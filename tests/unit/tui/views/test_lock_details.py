@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from unit.builders import scenarios as pictures
+from unit.builders import records, scenarios
 
 from locktop.collector.model import (
     ActivityState,
@@ -30,7 +30,7 @@ from locktop.tui.views.thread_details import thread_details
 
 def test_latest_waits_say_how_long_ago_they_were_over() -> None:
     """They are in that order, so the figures are too."""
-    index = SnapshotIndex(pictures.normal())
+    index = SnapshotIndex(scenarios.normal())
     lock, thread = index.snapshot.locks[0], index.snapshot.threads[0]
 
     def event(ago_s: float, wait_s: float, hold_s: float | None) -> Event:
@@ -42,7 +42,7 @@ def test_latest_waits_say_how_long_ago_they_were_over() -> None:
 
 
 def test_a_thread_that_waits_where_the_library_does_not_see_it() -> None:
-    calm = pictures.normal()
+    calm = scenarios.normal()
     sleeper = next(thread for thread in calm.threads if thread.waiting_for is None)
     wait = UnobservedWait(sleeper.tid, 0x7F00, "", 2.5, 1, "OpenMP lock", False, "openmp-lock")
     seen = replace(calm, unobserved_waiters=(sleeper.tid,), unobserved_waits=(wait,))
@@ -74,7 +74,7 @@ def details(index: SnapshotIndex, lock_id: int) -> str:
 
 
 def test_blame_says_what_the_holder_waited_for_itself() -> None:
-    calm = pictures.normal()
+    calm = scenarios.normal()
     because = (Blame(4714, 0x401100, 3.0, through=2), Blame(0, 0x401100, 1.0), Blame(0, 0, 0.5))
     locks = tuple(replace(lock, blame=because if lock.id == 1 else ()) for lock in calm.locks)
     text = details(SnapshotIndex(replace(calm, locks=locks)), 1)
@@ -84,7 +84,7 @@ def test_blame_says_what_the_holder_waited_for_itself() -> None:
 
 
 def test_the_mean_wait_has_no_wait_that_goes_on_or_gave_up() -> None:
-    calm = replace(pictures.normal(), events=())
+    calm = replace(scenarios.normal(), events=())
     assert "310s in all, 376ms each, 4.21s at most" in details(SnapshotIndex(calm), 2)
     going_on = tuple(
         replace(k, contended=2, wait_s=1.47, wait_max_s=0.11) if k.id == 2 else k
@@ -95,15 +95,15 @@ def test_the_mean_wait_has_no_wait_that_goes_on_or_gave_up() -> None:
     )
     beyond = tuple(replace(k, wait_max_s=0.001) if k.id == 2 else k for k in calm.locks)
     assert "310s in all, 1.00ms at most" in details(SnapshotIndex(replace(calm, locks=beyond)), 2)
-    gave_up = pictures.normal()
+    gave_up = scenarios.normal()
     assert any(event.timed_out for event in gave_up.events)
     assert "in all, 412ms at most" in details(SnapshotIndex(gave_up), 1)
 
 
 def test_while_the_library_is_dormant_nought_is_not_known_to_be_nought() -> None:
-    threads = tuple(replace(t, waiting_for=None, holds=()) for t in pictures.normal().threads)
-    locks = tuple(replace(k, holders=(), waiters=()) for k in pictures.normal().locks)
-    calm = replace(pictures.normal(), threads=threads, locks=locks)
+    threads = tuple(replace(t, waiting_for=None, holds=()) for t in scenarios.normal().threads)
+    locks = tuple(replace(k, holders=(), waiters=()) for k in scenarios.normal().locks)
+    calm = replace(scenarios.normal(), threads=threads, locks=locks)
     dormant = SnapshotIndex(replace(calm, level="dormant", complete=False))
     text = details(dormant, 2)
     assert " waiters   not known" in text
@@ -126,7 +126,7 @@ def test_while_the_library_is_dormant_nought_is_not_known_to_be_nought() -> None
 
 
 def test_a_holder_is_doubted_where_other_threads_give_the_lock_back() -> None:
-    calm = pictures.normal()
+    calm = scenarios.normal()
     assert "not certain" not in details(SnapshotIndex(calm), 2)
     assert "journal?" not in line_text(headline(SnapshotIndex(calm), 200))
     locks = tuple(replace(k, foreign_releases=k.id == 2) for k in calm.locks)
@@ -140,7 +140,7 @@ def test_a_holder_is_doubted_where_other_threads_give_the_lock_back() -> None:
 
 
 def test_a_hold_without_a_wait_is_not_told_as_a_wait() -> None:
-    calm = pictures.normal()
+    calm = scenarios.normal()
     assert "\n Latest waits\n" in details(SnapshotIndex(calm), 1)
     (first, *others) = calm.events
     hold = replace(first, wait_s=0.0, hold_s=0.0042, holder=0, stack=0)
@@ -151,7 +151,7 @@ def test_a_hold_without_a_wait_is_not_told_as_a_wait() -> None:
 
 
 def test_who_holds_a_lock_is_nobody_only_where_that_is_known() -> None:
-    calm = pictures.normal()
+    calm = scenarios.normal()
     free = replace(calm.locks[0], holders=(), waiters=())
     between = replace(calm.locks[0], holders=())
     for lock, complete, said in (
@@ -172,12 +172,12 @@ def test_who_holds_a_lock_is_nobody_only_where_that_is_known() -> None:
 
 
 def test_what_nobody_holds_says_how_often_it_was_signalled() -> None:
-    calm = pictures.normal()
+    calm = scenarios.normal()
     text = details(SnapshotIndex(calm), 5)
     assert "\n signalled 2,504 times  by this process\n" in text
     assert "3.00s waited, 2 signalled" in text
     assert "held" not in text
-    never = pictures.lock(5, "g_items", Kind.SEM)
+    never = records.lock(5, "g_items", Kind.SEM)
     text = details(SnapshotIndex(replace(calm, locks=(never,))), 5)
     assert "\n posted    0 times  by this process\n" in text
     assert "0 waited, 0 posted" in text
@@ -187,7 +187,7 @@ def test_what_nobody_holds_says_how_often_it_was_signalled() -> None:
 
 
 def test_the_first_look_says_nothing_of_what_takes_two() -> None:
-    first = SnapshotIndex(replace(pictures.normal(), interval_s=0.0))
+    first = SnapshotIndex(replace(scenarios.normal(), interval_s=0.0))
     lock, thread = first.locks[1], first.threads[4712]
     in_list = {column.title: column.cell(lock)[0] for column in lock_list.columns(first)} | {
         column.title: column.cell(thread)[0] for column in thread_list.columns(first)
@@ -195,12 +195,12 @@ def test_the_first_look_says_nothing_of_what_takes_two() -> None:
     for title in ("CONT/s", "WAIT/s", "HELD%", "ACQ/s", "WAIT%", "CPU%"):
         assert in_list[title] == "-"
     assert "\n a second  -" in details(first, 1)
-    assert "\n a second  1.81k acquired" in details(SnapshotIndex(pictures.normal()), 1)
+    assert "\n a second  1.81k acquired" in details(SnapshotIndex(scenarios.normal()), 1)
     assert "  cpu -  " in line_text(status_line(first.snapshot, Pace(2.0, 2.0), False, 120))
 
 
 def test_a_stack_of_waits_that_have_not_ended_is_still_waiting() -> None:
-    calm = pictures.normal()
+    calm = scenarios.normal()
     locks = tuple(
         replace(k, wait_stacks=(WaitStack(5, 0, 70.0),)) if k.id == 2 else k for k in calm.locks
     )
@@ -209,7 +209,7 @@ def test_a_stack_of_waits_that_have_not_ended_is_still_waiting() -> None:
 
 
 def test_an_inlined_frame_is_marked_and_a_wrapper_is_no_place() -> None:
-    calm = pictures.normal()
+    calm = scenarios.normal()
     gthread = Frame(0x401100, "__gthread_mutex_lock", "gthr-default.h", 749, "x", 0x1100, True)
     frames = (gthread, Frame(0x401100, "put", "cache.cc", 42, "x", 0x1100))
     locks = tuple(
@@ -224,7 +224,7 @@ def test_an_inlined_frame_is_marked_and_a_wrapper_is_no_place() -> None:
 
 @pytest.mark.parametrize("many", [1, 3, 11, 1234])
 def test_however_many_wait_their_names_stand_apart_from_their_number(many: int) -> None:
-    calm = pictures.normal()
+    calm = scenarios.normal()
     waiters = (4715,) * many
     locks = tuple(replace(k, waiters=waiters) if k.id == 2 else k for k in calm.locks)
     text = details(SnapshotIndex(replace(calm, locks=locks)), 2)
@@ -233,7 +233,7 @@ def test_however_many_wait_their_names_stand_apart_from_their_number(many: int) 
 
 
 def test_one_that_sleeps_with_a_lock_is_not_called_idle() -> None:
-    calm = pictures.normal()
+    calm = scenarios.normal()
     threads = tuple(
         replace(t, state=ThreadState.IDLE) if t.name == "journal" else t for t in calm.threads
     )
@@ -245,7 +245,7 @@ def test_one_that_sleeps_with_a_lock_is_not_called_idle() -> None:
 
 
 def test_what_a_holder_does_has_its_stack_as_old_as_it_is() -> None:
-    calm = pictures.normal()
+    calm = scenarios.normal()
     said = details(SnapshotIndex(calm), 2)
     assert "; now in fsync(7 -> /var/lib/store/journal) for 1.30 s" in said
     assert "0 journal_flush" in said

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
-from unit.builders import scenarios as pictures
+from unit.builders import records, scenarios
 
 from locktop.collector.model import ActivityState, Held, Kind, ThreadActivity
 from locktop.tui.views import lock_list, thread_list
@@ -17,7 +17,7 @@ from locktop.tui.views.table import lay_out
 
 @pytest.mark.parametrize("width", range(60, 220, 7))
 def test_rows_fill_the_width_exactly_and_stand_under_their_titles(width: int) -> None:
-    index = SnapshotIndex(pictures.hostile())
+    index = SnapshotIndex(scenarios.hostile())
     locks = lay_out(lock_list.columns(index), width)
     threads = lay_out(thread_list.columns(index), width)
     for lock in index.locks.values():
@@ -32,7 +32,7 @@ def test_rows_fill_the_width_exactly_and_stand_under_their_titles(width: int) ->
 
 
 def test_long_names_in_lists_keep_both_ends() -> None:
-    calm = pictures.normal()
+    calm = scenarios.normal()
     locks = tuple(replace(k, name=f"customer::database::pool_{k.id}_mutex") for k in calm.locks)
     index = SnapshotIndex(replace(calm, locks=locks))
     table = lay_out(lock_list.columns(index), 80)
@@ -42,28 +42,30 @@ def test_long_names_in_lists_keep_both_ends() -> None:
 
 
 def test_rows_have_few_runs() -> None:
-    index = SnapshotIndex(pictures.normal())
+    index = SnapshotIndex(scenarios.normal())
     table = lay_out(lock_list.columns(index), 120)
     rows = [table.line(lock, lock_list.mark(index, lock)) for lock in index.locks.values()]
     assert max(len(row) for row in rows) <= 8
 
 
 def test_every_kind_of_lock_has_room_for_its_name() -> None:
-    kinds = next(c for c in lock_list.columns(SnapshotIndex(pictures.empty())) if c.title == "KIND")
+    kinds = next(
+        c for c in lock_list.columns(SnapshotIndex(scenarios.empty())) if c.title == "KIND"
+    )
     assert max(len(kind.value) for kind in Kind) <= kinds.width
 
 
 def test_a_lock_that_is_never_let_go_of_is_held_all_the_time() -> None:
-    lock = replace(pictures.deadlock().locks[0], hold_timed=0)
+    lock = replace(scenarios.deadlock().locks[0], hold_timed=0)
     columns = {
-        column.title: column for column in lock_list.columns(SnapshotIndex(pictures.deadlock()))
+        column.title: column for column in lock_list.columns(SnapshotIndex(scenarios.deadlock()))
     }
     assert columns["HELD%"].cell(lock)[0] == "100%"
-    assert columns["HELD%"].cell(pictures.lock(1, "new"))[0] == "-"
+    assert columns["HELD%"].cell(records.lock(1, "new"))[0] == "-"
 
 
 def test_lists_name_a_place_by_function_and_line() -> None:
-    index = SnapshotIndex(pictures.deadlock())
+    index = SnapshotIndex(scenarios.deadlock())
     locks = {column.title: column for column in lock_list.columns(index)}
     threads = {column.title: column for column in thread_list.columns(index)}
     assert locks["HELD AT"].cell(index.locks[10])[0] == "take_left:31"
@@ -90,7 +92,7 @@ def test_ordering_sorts_when_due_and_keeps_its_place_between() -> None:
 
 
 def test_on_a_wide_screen_each_contended_lock_has_what_its_holder_does() -> None:
-    calm = pictures.normal()
+    calm = scenarios.normal()
     waits = replace(calm.threads[4], holds=(Held(3, 0x401100, 1.0),))
     third = replace(
         calm.locks[2],

@@ -7,7 +7,7 @@ import queue
 import pytest
 from msgspec.structs import replace
 from support.driven import opened
-from unit.builders import scenarios as pictures
+from unit.builders import scenarios
 
 from locktop.collector.config import suppressions
 from locktop.collector.model import Frame, OrderCycle, OrderEdge, Snapshot
@@ -26,7 +26,7 @@ def told(snapshot: Snapshot) -> str:
 
 
 def test_each_step_has_its_thread_both_locks_both_places_and_how_sure_it_is() -> None:
-    text = told(pictures.orders())
+    text = told(scenarios.orders())
     for said in (
         "2 locks taken in different orders, high confidence",
         "worker-0 (4712)",
@@ -45,13 +45,13 @@ def test_each_step_has_its_thread_both_locks_both_places_and_how_sure_it_is() ->
 
 
 def test_it_is_in_no_colour_of_alarm() -> None:
-    lines = list(lock_order_details(SnapshotIndex(pictures.orders(pictures.deadlock()))))
+    lines = list(lock_order_details(SnapshotIndex(scenarios.orders(scenarios.deadlock()))))
     assert not {style for line in lines for _, style in line} & ALARMING
 
 
 def test_a_class_is_named_and_of_very_many_the_first_are_told() -> None:
     cycle = OrderCycle((1, 2), (OrderEdge(1, 2, 4712, 1),), classes=("fork[]", "plate[]"))
-    text = told(replace(pictures.normal(), lock_order=(cycle,) * 500))
+    text = told(replace(scenarios.normal(), lock_order=(cycle,) * 500))
     assert "classes   fork[], plate[]" in text
     assert "and 480 more" in text
     assert text.count("\n") < 300
@@ -61,14 +61,14 @@ def test_a_strangers_names_are_harmless() -> None:
     bad = Frame(1, "f\x1b[2Jg", "a\nb.c", 1, "m", 1)
     cycle = OrderCycle((1, 2), (OrderEdge(1, 2, 4712, 77, 0x77),), classes=("\x1b]0;x\x07",))
     text = told(
-        replace(pictures.hostile(), lock_order=(cycle,), stacks={77: (bad,)}, sites={0x77: bad})
+        replace(scenarios.hostile(), lock_order=(cycle,), stacks={77: (bad,)}, sites={0x77: bad})
     )
     assert text.replace("\n", "").isprintable()
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
 async def test_the_first_line_counts_them_and_d_shows_them(size: tuple[int, int]) -> None:
-    async with opened(pictures.orders(), size=size) as screen:
+    async with opened(scenarios.orders(), size=size) as screen:
         assert "2 potential: d" in screen.lines[0]
         assert "DEADLOCK" not in screen.text
         assert "different orders" not in screen.text
@@ -82,7 +82,7 @@ async def test_the_first_line_counts_them_and_d_shows_them(size: tuple[int, int]
 
 
 async def test_a_deadlock_comes_first_and_d_once_more_shows_those_that_could_be() -> None:
-    async with opened(pictures.orders(pictures.deadlock())) as screen:
+    async with opened(scenarios.orders(scenarios.deadlock())) as screen:
         await screen.keys("d")
         await screen.says("of the deadlock; d: 2 potential")
         await screen.keys("d")
@@ -93,7 +93,7 @@ async def test_a_deadlock_comes_first_and_d_once_more_shows_those_that_could_be(
 
 
 async def test_the_order_of_a_deadlock_that_is_there_is_not_told_again() -> None:
-    ring = pictures.deadlock()
+    ring = scenarios.deadlock()
     edges = tuple(OrderEdge(10 + i, 10 + (i + 1) % 3, 4730 + i, 4) for i in range(3))
     order = replace(ring, lock_order=(OrderCycle((10, 11, 12), edges),))
     async with opened(order) as screen:
@@ -106,16 +106,16 @@ async def test_the_order_of_a_deadlock_that_is_there_is_not_told_again() -> None
 
 
 async def test_what_is_only_unproven_is_not_counted_but_told() -> None:
-    async with opened(replace(pictures.normal(), lock_order_unproven=7)) as screen:
+    async with opened(replace(scenarios.normal(), lock_order_unproven=7)) as screen:
         assert "potential" not in screen.lines[0]
         await screen.keys("d")
         await screen.says("7 left out, for other locks may have lain in their memory")
 
 
 async def test_they_go_when_they_are_no_longer_there() -> None:
-    async with opened(pictures.orders()) as screen:
+    async with opened(scenarios.orders()) as screen:
         await screen.keys("d")
-        await screen.show(pictures.normal())
+        await screen.show(scenarios.normal())
         await screen.says("It is no longer there.")
         assert "potential:" not in screen.lines[0]
 
@@ -143,7 +143,7 @@ class OneLook:
 
 
 def test_a_suppression_file_counts_on_the_screen_too() -> None:
-    source: Source = OneLook(pictures.orders())
+    source: Source = OneLook(scenarios.orders())
     feed, seen = PollerFeed(source), queue.Queue[Snapshot]()
     feed.suppressions = suppressions.parse("take_right  # one thread only\n", "here")
     feed.start(seen.put, 0.1)
@@ -156,20 +156,20 @@ def test_a_suppression_file_counts_on_the_screen_too() -> None:
 
 
 async def test_a_pattern_of_no_lock_is_in_the_first_line_and_in_the_help() -> None:
-    seen = pictures.oversubscribed()
+    seen = scenarios.oversubscribed()
     async with opened(seen, size=(80, 24)) as screen:
         before = len(screen.lines)
         assert "oversubscribed: ?" in screen.lines[0]
         await screen.keys("question_mark")
         await screen.says("5 threads want one of 2 CPUs")
         await screen.keys("escape")
-        await screen.show(pictures.normal())
+        await screen.show(scenarios.normal())
         assert "oversubscribed" not in screen.lines[0]
         assert len(screen.lines) == before
 
 
 def test_a_pattern_of_a_lock_is_told_with_the_lock_only() -> None:
-    seen = pictures.oversubscribed()
+    seen = scenarios.oversubscribed()
     of_lock = replace(seen, patterns=(replace(seen.patterns[0], lock=1),))
     assert notes(of_lock) == ()
     assert "Run no more threads" in notes(seen)[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 from support.driven import opened
-from unit.builders import scenarios as pictures
+from unit.builders import records, scenarios
 
 from locktop.collector.export.text import report
 from locktop.collector.format import verdict
@@ -21,28 +21,28 @@ from locktop.tui.views.thread_details import thread_details
 
 
 def native_stacks() -> Snapshot:
-    return replace(pictures.normal(), source="proc", level="sampled")
+    return replace(scenarios.normal(), source="proc", level="sampled")
 
 
 def of_python(count: int = 3) -> Snapshot:
     """Threads that wait for locks of Python's, one each, of one name; nobody knows who has them."""
     threads = tuple(
-        pictures.thread(
+        records.thread(
             10 + n, f"w{n}", ThreadState.WAITING,
-            waiting_for=replace(pictures.wait(50 + n, Kind.SEM, 7.0), idle=False),
+            waiting_for=replace(records.wait(50 + n, Kind.SEM, 7.0), idle=False),
         )
         for n in range(count)
     )  # fmt: skip
-    sleeper = pictures.thread(9, "sleeper", ThreadState.IDLE)
+    sleeper = records.thread(9, "sleeper", ThreadState.IDLE)
     locks = tuple(
-        replace(pictures.lock(
+        replace(records.lock(
             50 + n, "sem in transfer (bank.py:9)", Kind.SEM, wait_s=7.0, waiters=(10 + n,),
             wait_stacks=(WaitStack(1, 0, 7.0),),
         ), used_as_lock=True, idle=False)
         for n in range(count)
     )  # fmt: skip
-    made = pictures.snapshot((sleeper, *threads), locks)
-    return replace(made, source="proc", level="sampled", stacks=pictures.STACKS)
+    made = records.snapshot((sleeper, *threads), locks)
+    return replace(made, source="proc", level="sampled", stacks=records.STACKS)
 
 
 def details_of(seen: Snapshot, thread: Thread) -> str:
@@ -50,7 +50,7 @@ def details_of(seen: Snapshot, thread: Thread) -> str:
 
 
 def test_no_deadlock_is_seen_is_not_that_there_is_none() -> None:
-    assert no_deadlock(SnapshotIndex(pictures.normal())).startswith("There is no deadlock.")
+    assert no_deadlock(SnapshotIndex(scenarios.normal())).startswith("There is no deadlock.")
     hidden = SnapshotIndex(of_python())
     assert no_deadlock(hidden) == (
         "No deadlock is seen; who has what 3 threads wait for is not known."
@@ -60,7 +60,7 @@ def test_no_deadlock_is_seen_is_not_that_there_is_none() -> None:
     assert no_deadlock(SnapshotIndex(calm)) == (
         "No deadlock is seen. What could come about is not known from outside."
     )
-    dormant = replace(pictures.normal(), threads=(), complete=False)
+    dormant = replace(scenarios.normal(), threads=(), complete=False)
     assert "not all that is held is known" in no_deadlock(SnapshotIndex(dormant))
 
 
@@ -75,7 +75,7 @@ async def test_the_key_says_so() -> None:
 def test_the_probe_says_of_how_many_the_holder_is_not_known() -> None:
     line = verdict.line(of_python())
     assert "3 waiting for a lock (3 for one whose holder is not known)" in line
-    calm = verdict.line(pictures.normal())
+    calm = verdict.line(scenarios.normal())
     assert "waiting for a lock" in calm
     assert "not known" not in calm
 
@@ -139,7 +139,7 @@ def test_who_holds_a_lock_is_not_idle_on_a_page() -> None:
 
 
 def test_a_page_leaves_out_where_hardly_anybody_waited() -> None:
-    seen = pictures.normal()
+    seen = scenarios.normal()
     first, second, *rest = seen.locks
     stacks = (WaitStack(1, 5, 100.0),), (WaitStack(2, 5, 0.05),)
     most = replace(first, wait_s=100.0, wait_stacks=stacks[0])

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 from rich.cells import cell_len
-from unit.builders import scenarios as pictures
+from unit.builders import scenarios
 
 from locktop.tui.views.status import Pace, status_line
 from locktop.tui.views.styled_line import line_text
 
 
 def test_status_line_keeps_a_gap_and_leaves_out_from_the_end() -> None:
-    snapshot = replace(pictures.normal(), host="vm2")
+    snapshot = replace(scenarios.normal(), host="vm2")
     whole = line_text(status_line(snapshot, Pace(2.0, 2.0), False, 300)).split("  2/s")[0].rstrip()
     for width in range(40, 160):
         text = line_text(status_line(snapshot, Pace(2.0, 2.0), False, width))
@@ -21,7 +21,7 @@ def test_status_line_keeps_a_gap_and_leaves_out_from_the_end() -> None:
 
 
 def test_status_line_counts_threads_in_words() -> None:
-    whole = pictures.normal()
+    whole = scenarios.normal()
     one = replace(whole, threads=whole.threads[:1])
     assert "  1 thread  " in line_text(status_line(one, Pace(2.0, 2.0), False, 120))
     assert f"  {len(whole.threads)} threads" in line_text(
@@ -30,8 +30,8 @@ def test_status_line_counts_threads_in_words() -> None:
 
 
 def test_status_line_keeps_the_level_where_little_fits() -> None:
-    process = replace(pictures.normal().process, comm="locktop-demo", pid=32235)
-    calm = replace(pictures.normal(), process=process, level="contended", lost_events=4117)
+    process = replace(scenarios.normal().process, comm="locktop-demo", pid=32235)
+    calm = replace(scenarios.normal(), process=process, level="contended", lost_events=4117)
     for snapshot, pace, paused in (
         (calm, Pace(2.0, 1.0), False),
         (calm, Pace(2.0, 2.0), True),

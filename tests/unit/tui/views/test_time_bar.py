@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
 from support.driven import opened
-from unit.builders import scenarios as pictures
+from unit.builders import scenarios
 
 from locktop.collector.export.text import time_split
 from locktop.collector.model import Counter, Counters, Switches, Thread, TimeSplit
@@ -57,7 +57,7 @@ def test_what_is_left_over_goes_to_the_part_that_was_cut_most() -> None:
 
 @pytest.mark.parametrize("width", [80, 99, 100, 120, 137, 138, 200])
 def test_a_list_has_one_bar_and_it_is_where_its_title_is(width: int) -> None:
-    index = SnapshotIndex(pictures.normal())
+    index = SnapshotIndex(scenarios.normal())
     table = lay_out(thread_list.columns(index), width)
     heading = line_text(table.heading())
     row = line_text(table.line(index.threads[4714]))
@@ -73,7 +73,7 @@ def test_a_list_has_one_bar_and_it_is_where_its_title_is(width: int) -> None:
 
 
 def test_a_group_shows_the_mean_of_its_threads() -> None:
-    index = SnapshotIndex(pictures.pools())
+    index = SnapshotIndex(scenarios.pools())
     table = lay_out(thread_list.columns(index), 120)
     group = next(iter(index.groups.values()))
     threads = [replace(one, time=TimeSplit(cpu=1.0)) for one in group.threads]
@@ -85,14 +85,14 @@ def test_a_group_shows_the_mean_of_its_threads() -> None:
 
 
 def details(thread: Thread) -> str:
-    calm = pictures.normal()
+    calm = scenarios.normal()
     threads = tuple(thread if one.tid == thread.tid else one for one in calm.threads)
     index = SnapshotIndex(replace(calm, threads=threads))
     return "\n".join(line_text(line) for line in thread_details(index, thread))
 
 
 def worker(**more: object) -> Thread:
-    one = next(thread for thread in pictures.normal().threads if thread.tid == 4714)
+    one = next(thread for thread in scenarios.normal().threads if thread.tid == 4714)
     return replace(one, **more)  # type: ignore[arg-type]
 
 
@@ -137,7 +137,7 @@ def test_instructions_a_cycle_where_both_are_counted() -> None:
 
 
 async def test_the_thread_whose_details_are_open_is_followed() -> None:
-    async with opened(pictures.normal()) as screen:
+    async with opened(scenarios.normal()) as screen:
         assert screen.feed.followed == 0, "the list of locks comes first"
         await screen.keys("tab")
         first = screen.feed.followed
@@ -164,15 +164,15 @@ async def test_holders_are_asked_of_the_locks_in_sight_alone() -> None:
 
 
 async def test_a_group_is_not_followed() -> None:
-    async with opened(pictures.pools()) as screen:
+    async with opened(scenarios.pools()) as screen:
         await screen.keys("tab")
         assert screen.threads.current is not None
-        assert screen.threads.current not in SnapshotIndex(pictures.pools()).threads
+        assert screen.threads.current not in SnapshotIndex(scenarios.pools()).threads
         assert screen.feed.followed == 0
 
 
 async def test_the_help_tells_the_signs() -> None:
-    async with opened(pictures.normal(), size=(120, 60)) as screen:
+    async with opened(scenarios.normal(), size=(120, 60)) as screen:
         await screen.keys("question_mark", "end")
         help_said = screen.text
     for _, sign, _ in SIGNS:

@@ -1,0 +1,51 @@
+"""A feed in the hands of a test, and the text on the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from textual.app import App
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.model import Snapshot
+
+
+class HandFeed:
+    """A feed that publishes when a test says so, from the test's own thread or any other."""
+
+    def __init__(self, *first: Snapshot) -> None:
+        self._first = first
+        self.publish: Callable[[Snapshot], None] = lambda _: None
+        self.interval_s = 0.0
+        self.level = "contended"
+        self.refusal = ""  # why no level can be set
+        self.stopped = False
+        self.followed = 0  # tid
+        self.followed_locks: frozenset[int] = frozenset()
+
+    def start(self, publish: Callable[[Snapshot], None], interval_s: float) -> None:
+        self.publish = publish
+        self.interval_s = interval_s
+        for made in self._first:
+            publish(made)
+
+    def set_interval(self, interval_s: float) -> None:
+        self.interval_s = interval_s
+
+    def follow(self, tid: int, locks: Collection[int]) -> None:
+        self.followed, self.followed_locks = tid, frozenset(locks)
+
+    def set_level(self, name: str) -> str:
+        if self.refusal:
+            raise LocktopError(self.refusal)
+        before, self.level = self.level, name
+        return before
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+def text_of(app: App[int]) -> str:
+    """What the screen shows, as plain lines."""
+    strips = app.screen._compositor.render_strips()
+    return "\n".join(strip.text.rstrip() for strip in strips)

@@ -1,0 +1,178 @@
+"""Idle and contended waits: what follows for threads, locks and sums."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from unit.builders import records, scenarios
+
+from locktop.collector.analysis.idle.classifier import Classifier, wait_s
+from locktop.collector.analysis.idle.rules import Rules, parse
+from locktop.collector.export import snapshot_writer
+from locktop.collector.model import Frame, Kind, Lock, Snapshot, Thread, ThreadState, WaitStack
+from locktop.collector.profile import call_tree
+
+
+def frames(*functions: str) -> tuple[Frame, ...]:
+    return tuple(Frame(0x10 + i, name, None, None, "app", i) for i, name in enumerate(functions))
+
+
+# ---- what follows ----
+
+
+def told(snapshot: Snapshot, *own: str) -> Snapshot:
+    return Classifier(Rules(parse("\n".join(own), "x"))).told(snapshot)
+
+
+def thread_of(snapshot: Snapshot, name: str) -> Thread:
+    return next(thread for thread in snapshot.threads if thread.name == name)
+
+
+def lock_of(snapshot: Snapshot, name: str) -> Lock:
+    return next(lock for lock in snapshot.locks if lock.name == name)
+
+
+def test_what_is_as_its_kind_stays_the_object_that_it_is() -> None:
+    before = scenarios.normal()
+    after = told(before)
+    assert all(a is b for a, b in zip(before.threads, after.threads, strict=True))
+    assert all(a is b for a, b in zip(before.locks, after.locks, strict=True))
+    assert after.why == {
+        4711: "join", 4712: "mutex", 4713: "mutex", 4715: "mutex",
+        4720: "pool", 4721: "pool", 4722: "pool",
+    }  # fmt: skip
+
+
+def test_a_wait_for_a_mutex_that_is_for_work() -> None:
+    after = told(scenarios.normal(), "idle serving kind=mutex function=serve_get")
+    worker = thread_of(after, "worker-0")  # in stack 1, under serve_get
+    assert worker.waiting_for is not None
+    assert (worker.state, worker.waiting_for.idle) == (ThreadState.IDLE, True)
+    assert after.why[worker.tid] == "serving"
+    # Of the last half second its wait took 0.234 s.
+    assert worker.wait_share == pytest.approx(0.97 - 0.234 / 0.5)
+    assert worker.idle_share == pytest.approx(0.234 / 0.5)
+    other = thread_of(after, "worker-1")
+    assert other.state is ThreadState.WAITING
+    lock = lock_of(after, "g_cache_lock")
+    assert [entry.idle for entry in lock.wait_stacks] == [True, False]
+    assert not lock.idle
+    assert lock.idle_s == 3720.5
+    assert wait_s(lock) == pytest.approx(1467.6)
+
+
+def test_a_lock_whose_waits_were_all_for_work_is_idle_and_last() -> None:
+    before = scenarios.normal()
+    after = told(before, "idle all lock=g_table_lock", "idle cache lock=g_cache_lock")
+    for name in ("g_table_lock", "g_cache_lock"):
+        lock = lock_of(after, name)
+        assert (lock.idle, lock.idle_s) == (True, lock.wait_s)
+    assert [lock.idle for lock in after.locks] == [False, False, True, True, True, True]
+    assert after.locks[0].name == "stats_mutex"
+    again = told(after)
+    assert again.locks == before.locks
+    assert [t.state for t in again.threads] == [t.state for t in before.threads]
+
+
+def test_a_condition_that_is_contention() -> None:
+    normal = scenarios.normal()
+    stacks = (WaitStack(3, 10, 10_801.0),)
+    locks = tuple(
+        replace(lock, wait_stacks=stacks) if lock.name == "pool_ready" else lock
+        for lock in normal.locks
+    )
+    after = told(replace(normal, locks=locks), "contended turn function=queue_take")
+    lock = lock_of(after, "pool_ready")
+    assert (lock.idle, lock.idle_s) == (False, 0.0)
+    assert after.locks[0] is lock, "most wait"
+    assert thread_of(after, "pool-1").state is ThreadState.WAITING
+    assert thread_of(after, "pool-1").wait_share == 1.0
+    root = call_tree.tree(call_tree.branches(after, call_tree.WAIT))
+    assert root.value == pytest.approx(3720.5 + 1467.6 + 310.4 + 0.0213 + 10_801.0)
+    plain = call_tree.tree(call_tree.branches(told(after), call_tree.WAIT))
+    assert (plain.value, plain.idle) == pytest.approx((root.value - 10_801.0, 10_801.0 + 3720.0))
+
+
+def test_a_rule_on_a_thread_says_nothing_of_sums() -> None:
+    after = told(scenarios.normal(), "idle mine thread=worker-0")
+    assert thread_of(after, "worker-0").state is ThreadState.IDLE
+    assert lock_of(after, "g_cache_lock") is not None
+    assert lock_of(after, "g_cache_lock").idle_s == 0.0
+
+
+def test_who_waits_in_a_circle_is_not_idle_whatever_the_rules_say() -> None:
+    after = told(scenarios.deadlock(), "idle everything")
+    for thread in after.threads:
+        if thread.waiting_for is not None:
+            stuck = thread.name.startswith("philosopher")
+            assert thread.waiting_for.idle is not stuck
+            assert after.why[thread.tid] == ("deadlock" if stuck else "everything")
+
+
+def test_what_functions_say_of_one_wait_goes_for_those_whose_functions_are_not_known() -> None:
+    rules = (
+        "contended takes kind=sem function=cache_get for-all\n"
+        "idle rests kind=sem function=queue_take for-all\n"
+        "contended alone kind=sem function=main"
+    )
+    normal = scenarios.normal()
+    takes, rests, alone = (
+        next(
+            id_ for id_, frames in normal.stacks.items() if any(f.function == name for f in frames)
+        )
+        for name in ("cache_get", "queue_take", "main")
+    )
+    classifier = Classifier(Rules(parse(rules, "x")))
+
+    def why(*stacks: int, generation: int = 0) -> list[str]:
+        lock = records.lock(9, "s", Kind.SEM, wait_s=5.0, waiters=(1,), generation=generation)
+        threads = tuple(
+            records.thread(
+                1 + n, f"t{n}", ThreadState.IDLE,
+                waiting_for=replace(records.wait(9, Kind.SEM, 5.0), stack=stack),
+            )
+            for n, stack in enumerate(stacks)
+        )  # fmt: skip
+        seen = replace(records.snapshot(threads, (lock,)), stacks=normal.stacks)
+        after = classifier.told(seen)
+        assert after.locks[0].used_as_lock is (after.why[1] != "semaphore")
+        return [after.why[thread.tid] for thread in threads]
+
+    assert why(0) == ["semaphore"]
+    assert why(0, takes) == ["used-as-lock", "takes"]
+    assert why(0, alone) == ["used-as-lock", "alone"]
+    assert why(0, rests) == ["semaphore", "rests"], "another one lies there by now"
+    assert why(0, alone) == ["semaphore", "alone"], "that rule is for no other"
+    assert why(0, takes) == ["used-as-lock", "takes"]
+    assert why(0, generation=1) == ["semaphore"]
+
+
+def test_who_waits_behind_a_certain_deadlock_is_not_idle() -> None:
+    ring = scenarios.deadlock()
+    (deadlock,) = ring.deadlocks
+    behind = replace(ring, deadlocks=(replace(deadlock, stuck=(4711,)),))
+    assert told(behind).why[4711] == "deadlock"
+    doubted = replace(behind, deadlocks=(replace(deadlock, stuck=(4711,), certain=False),))
+    assert told(doubted).why[4711] == "join"
+
+
+def test_names_that_come_later_are_looked_at_again() -> None:
+    classifier = Classifier(Rules(parse("contended turn function=queue_take", "x")))
+    normal = scenarios.normal()
+    nameless = tuple(replace(frame, function="") for frame in normal.stacks[3])
+    first = classifier.told(replace(normal, stacks={**normal.stacks, 3: nameless}))
+    assert thread_of(first, "pool-1").state is ThreadState.IDLE
+    assert thread_of(classifier.told(normal), "pool-1").state is ThreadState.WAITING
+
+
+def test_of_an_interval_what_was_for_work_is_told_apart() -> None:
+    def scan(queue: float, turn: float) -> Snapshot:
+        stacks = (WaitStack(3, 5, queue), WaitStack(1, 5, turn))
+        made = records.lock(9, "c", Kind.COND, wait_s=queue + turn, wait_stacks=stacks)
+        return records.snapshot((), (made,))
+
+    classifier = Classifier(Rules(parse("contended turn function=cache_get", "x")))
+    before, after = classifier.told(scan(10.0, 1.0)), classifier.told(scan(14.0, 2.5))
+    assert after.locks[0].rates.wait == pytest.approx(1.5 / 0.5), "contention alone"
+    interval = snapshot_writer.document(after, before)["locks"][0]["interval"]
+    assert (interval["wait_s"], interval["idle_s"]) == (5.5, 4.0)

@@ -1,0 +1,111 @@
+"""A small C program, built and taken apart by the tools of the machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from locktop.collector.symbols.elf.file import ElfFile
+from locktop.collector.symbols.modules import Module
+from locktop.collector.symbols.safe_open import OpenFile, open_regular
+
+SOURCE = """\
+#include <stdio.h>
+int g_figures[20] = {1};
+static __attribute__((noinline)) int in_a_file_of_its_own(int n)
+{
+    return n + puts("here");
+}
+int everybodys_function(int n)
+{
+    return in_a_file_of_its_own(n) + 1;
+}
+int main(void)
+{
+    return everybodys_function(1) + g_figures[2];
+}
+"""
+LOCAL, GLOBAL = "in_a_file_of_its_own", "everybodys_function"
+LINE_OF_LOCAL = 4
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """Run a tool and return what it says."""
+    done = subprocess.run([str(c) for c in command], cwd=cwd, check=True, capture_output=True)
+    return done.stdout.decode()
+
+
+def need(program: str) -> None:
+    """Skip where a tool is missing, but not where all must be there."""
+    if shutil.which(program) is None:
+        assert not os.environ.get("CI"), f"{program} is missing"
+        pytest.skip(f"{program} is missing")
+
+
+class Built:
+    """A program with DWARF, and where its functions lie as `nm` tells."""
+
+    def __init__(self, directory: Path, *flags: str) -> None:
+        self.directory = directory
+        self.path = directory / "program"
+        (directory / "program.c").write_text(SOURCE)
+        self.run("cc", "-O1", "-g", *flags, "-o", self.path, "program.c")
+        told = (line.split() for line in self.run("nm", self.path).splitlines())
+        self.addresses = {words[2]: int(words[0], 16) for words in told if len(words) == 3}
+
+    def run(self, *command: str | Path) -> str:
+        return run(*command, cwd=self.directory)
+
+    def separate(self, debug: Path, *, strip: str = "--strip-all") -> None:
+        """Move symbols and DWARF to a file of their own."""
+        debug.parent.mkdir(parents=True, exist_ok=True)
+        self.run("objcopy", "--only-keep-debug", self.path, debug)
+        self.run("strip", strip, self.path)
+
+    def module(self, *roots: Path) -> Module:
+        return module(self.path, roots)
+
+    @property
+    def by_build_id(self) -> Path:
+        """Where its debug file belongs, under a root."""
+        build_id = elf(self.path).build_id
+        return Path(f"usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug")
+
+
+def opened(path: Path) -> OpenFile:
+    file = open_regular(path)
+    assert file is not None
+    return file
+
+
+def elf(path: Path) -> ElfFile:
+    return ElfFile(opened(path))
+
+
+def module(path: Path, roots: tuple[Path, ...] = ()) -> Module:
+    """The module of a program that lies at ``path`` under a root (else: nothing is found)."""
+    first = str(roots[0]) if roots else "/nowhere"
+    return Module(opened(path), str(path).removeprefix(first), [str(root) for root in roots])
+
+
+def name(found: Module, address: int) -> str:
+    symbol = found.function(address)
+    return symbol.name if symbol else ""
+
+
+def peak(work: Callable[[], object]) -> int:
+    """Return the most bytes that Python objects took meanwhile."""
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(ValueError):
+            work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

@@ -1,0 +1,142 @@
+"""Builders of single records: a frame, a thread, a lock, a wait, and a snapshot of these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec
+
+from msgspec.structs import replace
+
+from locktop.collector.analysis import time_split
+from locktop.collector.analysis.idle.classifier import Classifier
+from locktop.collector.model import (
+    CONTENTION_KINDS,
+    Frame,
+    Kind,
+    Lock,
+    Process,
+    Snapshot,
+    Thread,
+    ThreadState,
+    Wait,
+)
+
+PID = 4711
+
+Made = ParamSpec("Made")
+
+
+def classified(make: Callable[Made, Snapshot]) -> Callable[Made, Snapshot]:
+    """Mark the idle waits of what ``make`` returns, as a source does for each snapshot."""
+
+    @wraps(make)
+    def made(*arguments: Made.args, **named: Made.kwargs) -> Snapshot:
+        return Classifier().told(make(*arguments, **named))
+
+    return made
+
+
+def frame(function: str, file: str, line: int, address: int = 0x401000) -> Frame:
+    return Frame(address, function, f"/src/store/{file}", line, "store", address - 0x400000)
+
+
+SITES = {
+    0x401100: frame("cache_put", "cache.c", 88),
+    0x401200: frame("take_left", "ring.c", 31),
+    0x401300: frame("journal_write", "journal.c", 210),
+    0x401400: Frame(0x401400, "", None, None, "libplugin.so", 0x1400),
+}
+
+STACKS = {
+    1: (
+        frame("cache_get", "cache.c", 42),
+        frame("serve_get", "serve.c", 130),
+        frame("serve_one", "serve.c", 77),
+        frame("worker_main", "worker.c", 25),
+        Frame(0x7F0000001000, "start_thread", None, None, "libc.so.6", 0x89000),
+    ),
+    2: (
+        frame("cache_put", "cache.c", 88),
+        frame("serve_put", "serve.c", 164),
+        frame("serve_one", "serve.c", 79),
+        frame("worker_main", "worker.c", 25),
+        Frame(0x7F0000001000, "start_thread", None, None, "libc.so.6", 0x89000),
+    ),
+    3: (
+        frame("queue_take", "queue.c", 19),
+        frame("pool_main", "pool.c", 12),
+        Frame(0x7F0000001000, "start_thread", None, None, "libc.so.6", 0x89000),
+    ),
+    4: (
+        frame("take_right", "ring.c", 36),
+        frame("philosopher", "ring.c", 52),
+        Frame(0x7F0000001000, "start_thread", None, None, "libc.so.6", 0x89000),
+    ),
+    6: (
+        Frame(0x7F0000003000, "memcpy", None, None, "libc.so.6", 0x99000),
+        frame("cache_copy", "cache.c", 61),
+        frame("cache_put", "cache.c", 92),
+        frame("serve_put", "serve.c", 164),
+        frame("worker_main", "worker.c", 25),
+    ),
+    7: (
+        frame("journal_flush", "journal.c", 233),
+        frame("journal_write", "journal.c", 217),
+        frame("journal_main", "journal.c", 18),
+    ),
+    5: (
+        frame("table::lookup(table::key const&, std::shared_mutex&)", "table.cc", 301),
+        Frame(0x7F0000002000, "", None, None, "libplugin.so", 0x2000),
+        frame("main", "main.c", 9),
+    ),
+}
+
+
+def wait(
+    lock: int, kind: Kind, duration_s: float, *holders: int, stack: int = 1, **more: bool
+) -> Wait:
+    idle = kind not in CONTENTION_KINDS
+    return Wait(lock, kind, duration_s, holders, stack, 0x401100, seq=2, idle=idle, **more)
+
+
+def thread(tid: int, name: str, state: ThreadState, **more: object) -> Thread:
+    made = replace(Thread(tid, name, True, state, None, (), {}, 0.0, 0, 0), **more)
+    if "time" in more:
+        return made
+    # Whoever is on a CPU for long wants one for some time too.
+    used = time_split.Used(made.cpu_share, made.cpu_share / 5, None)
+    time = time_split.split(1.0, used, made.wait_share, made.idle_share)
+    return replace(made, time=time)
+
+
+def lock(id: int, name: str, kind: Kind = Kind.MUTEX, **more: object) -> Lock:
+    made = Lock(
+        id, 0x55D0_0000_1000 + id * 64, kind, name, 0, 0, 0, 0.0, 0.0, 0.0, 0, 0.0, (), (), ()
+    )
+    made = replace(made, idle=kind not in CONTENTION_KINDS, **more)
+    return replace(made, idle_s=made.wait_s if made.idle else 0.0)
+
+
+def snapshot(threads: tuple[Thread, ...], locks: tuple[Lock, ...], **more: object) -> Snapshot:
+    made = Snapshot(
+        taken_at="2026-11-21T03:12:45.678Z",
+        host="db1",
+        source="preload",
+        duration_s=3725.0,
+        interval_s=0.5,
+        process=Process(
+            PID,
+            "store",
+            ("store", "--port", "7000"),
+            "/usr/bin/store",
+            "2026-11-21T02:10:40Z",
+            2.37,
+            181_000_000,
+        ),
+        threads=threads,
+        locks=locks,
+        stacks=STACKS,
+        sites=SITES,
+    )
+    return replace(made, **more)

@@ -1,0 +1,104 @@
+"""The file of idle rules: its syntax errors, where it lies, whose it may be."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from support.rights import as_nobody
+
+from locktop.collector.analysis.idle.rules import Rules, choose, matching
+from locktop.collector.config import idle_rules_file
+from locktop.collector.errors import LocktopError
+from locktop.collector.model import Frame, Kind
+from locktop.tui import cli
+
+
+def frames(*functions: str) -> tuple[Frame, ...]:
+    return tuple(Frame(0x10 + i, name, None, None, "app", i) for i, name in enumerate(functions))
+
+
+def verdict(rules: Rules, kind: Kind, *stack: Frame, held: bool = False, **names: str) -> str:
+    candidates = rules.candidates(kind, stack)
+    found = choose(candidates, names.get("lock", ""), names.get("thread", ""), held)
+    return f"{'idle' if found.idle else 'contended'} {found.name}"
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("sleepy x", "'sleepy' is neither idle nor contended"),
+        ("idle", "needs a name"),
+        ("idle function=x", "needs a name"),
+        ("idle x where=y", "'where=y' is no condition"),
+        ("idle x y", "'y' is no condition"),
+        ("idle x kind=door", "'door' is no kind; there are mutex, rwlock"),
+        ("idle x kind=", "kind= needs a value"),
+        ("neither x kind=futex function=f", "a rule that says neither needs type="),
+        ("idle x innermost=0", "innermost=0 is not a number of frames"),
+        ("idle x innermost=two", "innermost=two is not a number of frames"),
+        ("idle x function='a", "No closing quotation"),
+    ],
+)
+def test_a_malformed_rule_is_named_by_file_and_line(
+    line: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    file = idle_rules_file.path()
+    assert file == tmp_path / "locktop" / "idle.rules"
+    file.parent.mkdir()
+    file.write_text(f"# mine\n\nidle fine kind=cond -- why not\n{line}\n")
+    assert cli.main(["snapshot", "-p", "1"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"locktop: {file}, line 4: ")
+    assert says in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("kind", ["directory", "binary", "large"])
+def test_a_file_that_cannot_be_read_is_one_line(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    file = idle_rules_file.path()
+    file.parent.mkdir()
+    if kind == "directory":
+        file.mkdir()
+    else:
+        file.write_bytes(b"\xff\xfe" if kind == "binary" else b"#" * (2 << 20))
+    with pytest.raises(LocktopError, match=r"idle\.rules"):
+        idle_rules_file.load()
+
+
+def test_without_a_file_there_are_the_shipped_rules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    assert verdict(idle_rules_file.load(), Kind.COND) == "idle condition"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+def test_rules_of_another_user_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    idle_rules_file.path().parent.mkdir(mode=0o700)
+    idle_rules_file.path().write_text("contended file kind=cond\n")
+    assert verdict(idle_rules_file.load(), Kind.COND) == "contended file"
+    # HOME may lead there after a change of user.
+    assert as_nobody(lambda: verdict(idle_rules_file.load(), Kind.COND)) == "idle condition"
+
+
+def test_the_command_line_goes_before_the_file_and_that_before_the_shipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    idle_rules_file.path().parent.mkdir()
+    idle_rules_file.path().write_text("contended file function=take function=rest function=go\n")
+    rules = idle_rules_file.load(["take", "!go"])
+    assert verdict(rules, Kind.MUTEX, *frames("take")) == "idle --idle-matching take"
+    assert verdict(rules, Kind.COND, *frames("go")) == "contended --idle-matching !go"
+    assert verdict(rules, Kind.COND, *frames("rest")) == "contended file"
+    for empty in ("", "!", " "):
+        with pytest.raises(LocktopError, match="needs a function"):
+            matching(empty)

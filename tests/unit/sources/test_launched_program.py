@@ -1,0 +1,81 @@
+"""Programs that the tool starts: their end, their output, their exit status."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.sources.launched_program import EndedEarlyError, LaunchedProgram
+from locktop.tui.commands.run import tell_end
+
+
+def started(*arguments: str, **options: object) -> LaunchedProgram:
+    command = [sys.executable, "-c", *arguments]
+    return LaunchedProgram(sys.executable, command, **options)  # type: ignore[arg-type]
+
+
+def test_a_program_that_ended_at_once_is_told_with_its_last_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log"
+    with started("import sys; print('no config'); sys.exit(7)", output=str(log)) as program:
+        program._process.wait(60)
+        with pytest.raises(EndedEarlyError, match=r"status 7 before .*: no config") as ended:
+            program.source()
+    assert tell_end(program, ended.value) == 7
+    assert capsys.readouterr().err.endswith(f"\nlocktop: its output is in {log}\n")
+    assert log.read_text() == "no config\n"
+
+
+def test_a_running_program_is_ended_and_that_is_status_0(tmp_path: Path) -> None:
+    with started("import signal; signal.pause()", output=str(tmp_path / "log")) as program:
+        pid = program.pid
+    assert program.status == 0
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_what_is_told_to_end_while_it_starts_a_program_leaves_none_behind(
+    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pids = []
+
+    class Interrupted(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            pids.append(self.pid)
+            signal.raise_signal(number)
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    before = signal.getsignal(number)
+    program = started("import signal; signal.pause()", output=str(tmp_path / "log"))
+    with pytest.raises(SystemExit) as left, program:
+        pytest.fail("it went on")
+    assert left.value.code == 128 + number
+    with pytest.raises(ProcessLookupError):
+        os.kill(pids[0], 0)
+    assert signal.getsignal(number) == before
+
+
+def test_a_program_ended_by_a_signal_gives_128_and_its_number(tmp_path: Path) -> None:
+    code = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    with started(code, output=str(tmp_path / "log")) as program:
+        program._process.wait(60)
+    assert program.status == 137
+    assert "SIGKILL" in program.told()[0]
+
+
+def test_output_never_goes_over_a_file(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("precious")
+    with pytest.raises(LocktopError, match="exists"), started("pass", output=str(log)):
+        pass
+    assert log.read_text() == "precious"

@@ -1,0 +1,48 @@
+"""The filter: it is live, and keys that come in a burst reach it."""
+
+from __future__ import annotations
+
+from support.driven import opened
+from textual.events import Key
+from textual.widgets import Input
+
+
+async def test_filter_is_live_and_escape_shows_everything_again() -> None:
+    async with opened() as screen:
+        await screen.keys("slash", *"TABLE")
+        assert [name.split()[0] for name in screen.names("LOCK")] == ["g_table_lock"]
+        assert [name.split()[0] for name in screen.names("THREAD")] == ["reader", "journal"]
+        await screen.keys("enter")
+        assert screen.locks.has_focus
+        assert "with “TABLE”" in screen.text
+        await screen.keys("escape")
+        assert len(screen.names("LOCK")) == 4
+
+
+async def test_keys_that_arrive_in_one_burst_reach_the_filter() -> None:
+    async with opened() as screen:
+        for _ in range(2):
+            for key, letter in (("slash", "/"), ("q", "q"), ("u", "u"), ("slash", "/"), ("s", "s")):
+                screen.app.post_message(Key(key, letter))
+            await screen.pilot.pause()
+            await screen.pilot.pause()
+            assert screen.app.is_running
+            assert screen.app.screen.query_one(Input).value == "qu/s"
+            await screen.keys("escape")
+            assert not screen.app.screen.query_one(Input).display
+
+
+async def test_keys_typed_before_the_filter_was_closed_are_for_what_comes_after() -> None:
+    async with opened() as screen:
+        keys = [("slash", "/"), ("c", "c"), ("x", "x"), ("backspace", "\x7f"), ("a", "a")]
+        for key, letter in [*keys, ("enter", "\r"), ("S", "S"), ("slash", "/"), ("c", "c")]:
+            screen.app.post_message(Key(key, letter))
+        await screen.says("reversed, with “cac”")
+        assert screen.app.screen.query_one(Input).has_focus
+
+
+async def test_letters_typed_into_the_filter_are_no_keys() -> None:
+    async with opened() as screen:
+        await screen.keys("slash", "q", "p", "w")
+        assert "PAUSED" not in screen.text
+        assert screen.app.is_running
