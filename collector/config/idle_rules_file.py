@@ -10,6 +10,8 @@ from locktop.collector.analysis.idle import rules
 from locktop.collector.analysis.idle.rules import Rule, Rules
 from locktop.collector.errors import LocktopError
 
+__all__ = ["Rules", "load", "path"]
+
 #: Far more than anybody writes.
 _LARGEST = 1 << 20
 

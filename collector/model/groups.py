@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from locktop.collector.model.kinds import Kind, ThreadState
 from locktop.collector.model.locks import LockRates
-from locktop.collector.model.threads import Thread, Wait
+from locktop.collector.model.threads import Thread, TimeSplit, Wait
 
 
 class LockClass(Struct, frozen=True, gc=False):
@@ -34,6 +34,11 @@ class LockClass(Struct, frozen=True, gc=False):
     rates: LockRates
     idle: bool  # True: every lock of the class is idle
     idle_s: float
+
+    @property
+    def counted_wait_s(self) -> float:
+        """The seconds that count: waits in contention, or without any the waits for work."""
+        return self.wait_s if self.idle else self.wait_s - self.idle_s
 
 
 class ThreadGroup(Struct, frozen=True, dict=True):  # dict: for the cached properties
@@ -65,6 +70,11 @@ class ThreadGroup(Struct, frozen=True, dict=True):  # dict: for the cached prope
     def holds(self) -> int:
         """The number of locks that the threads hold together."""
         return sum(len(thread.holds) for thread in self.threads)
+
+    @cached_property
+    def time(self) -> TimeSplit | None:
+        """The mean of where the time of the threads went, None where that is not known."""
+        return TimeSplit.mean([one.time for one in self.threads if one.time is not None])
 
     @property
     def wait(self) -> Wait | None:

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from locktop.tui import levels
+from locktop.collector.sources import levels
 
 if TYPE_CHECKING:
-    from locktop.collector.analysis.idle.rules import Rules
-    from locktop.collector.sources.base import Source
+    from locktop.collector.config.idle_rules_file import Rules
+    from locktop.collector.sources.attach import Source
 
 _NO_TERMINAL = ("dumb", "unknown")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import time
 
@@ -14,7 +13,7 @@ from locktop.tui.commands.options import (
     attached,
     seconds,
 )
-from locktop.tui.commands.output import add_output, destination, write
+from locktop.tui.commands.output import add_output, destination, text_width, write
 
 NAME = "snapshot"
 HELP = "one look at a process, as JSON, msgpack or text"
@@ -58,11 +57,6 @@ def execute(arguments: argparse.Namespace) -> int:
         snapshot = suppressions.applied(source.scan(resolve=True), left_out)
     finally:
         source.close()
-    page = files.render(snapshot, arguments.format, before, _width(), arguments.idle)
+    page = files.render(snapshot, arguments.format, before, text_width(), arguments.idle)
     write(page, path, arguments)
     return 0
-
-
-def _width() -> int:
-    """Of text: the terminal's, or enough for a ticket."""
-    return max(60, shutil.get_terminal_size().columns) if sys.stdout.isatty() else 100

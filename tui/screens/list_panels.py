@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
+from locktop.collector.format.snapshot_index import SnapshotIndex, is_contention, place
 from locktop.collector.model import Lock, LockClass, Thread, ThreadGroup
 from locktop.tui.views import lock_list, thread_list
 from locktop.tui.views.class_details import class_details
@@ -15,7 +16,6 @@ from locktop.tui.views.group_details import group_details
 from locktop.tui.views.lock_details import lock_details
 from locktop.tui.views.lock_list import LockRow
 from locktop.tui.views.row_groups import MAX_INSIDE, More, RowGroups
-from locktop.tui.views.snapshot_index import SnapshotIndex, is_contention, place
 from locktop.tui.views.sorting import SortKey, StableSorter, matches, next_sort_key, sort_key_named
 from locktop.tui.views.styled_line import Line
 from locktop.tui.views.table import Cell, Column, Table, lay_out

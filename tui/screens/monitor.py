@@ -19,6 +19,7 @@ from textual.message import Message
 from locktop.collector.errors import LocktopError
 from locktop.collector.export.files import NotWrittenError, save_snapshot
 from locktop.collector.format import lock_order
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Snapshot
 from locktop.tui.bindings import bindings, footer_line
 from locktop.tui.feed import Slot, SnapshotFeed
@@ -31,7 +32,6 @@ from locktop.tui.views.headline import headline, most_waited_now
 from locktop.tui.views.lock_list import HOLDER_NOW
 from locktop.tui.views.lock_order_details import has_lock_orders, lock_order_details
 from locktop.tui.views.shorten import path_in
-from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.status import notes, status_line
 from locktop.tui.views.styled_line import Line, make_line
 from locktop.tui.widgets.details import Details

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from rich.cells import cell_len
 
 from locktop.collector.format.deadlock import SHORTLY, who_for_whom
+from locktop.collector.format.snapshot_index import SnapshotIndex, place, short_place
 from locktop.collector.model import BlockReason, Deadlock, DeadlockEdge, Frame
 from locktop.tui.views.cells import lasting
 from locktop.tui.views.shorten import middle, place_in
-from locktop.tui.views.snapshot_index import SnapshotIndex, place, short_place
 from locktop.tui.views.styled_line import Line, make_line
 
 #: Cells under which a name says nothing any more.

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from locktop.collector.analysis import lock_classes
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Lock, LockClass
 from locktop.tui.views.cells import bar, duration, exact, percent, threads
 from locktop.tui.views.detail_parts import blank, heading, labelled, latest_events
 from locktop.tui.views.lock_details import blamed, figures, has_holder, waited_here
-from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.styled_line import Line, Span, make_line
 
 _MAX_NAMED = 3
@@ -36,8 +35,8 @@ def class_details(index: SnapshotIndex, of: LockClass) -> Iterator[Line]:
     yield labelled("waiters", *_these(index.dormant, waited, of.waiters, index, "strong"))
     yield from figures(index, of, ids)
     yield from _spread(index, of, locks)
-    yield from blamed(index, lock_classes.blame(locks))
-    yield from waited_here(index, lock_classes.wait_stacks(locks))
+    yield from blamed(index, index.class_blame(of))
+    yield from waited_here(index, index.class_wait_stacks(of))
     events = [event for event in index.snapshot.events if event.lock in ids]
     yield from latest_events(index, events, show_lock=False)
 
@@ -77,5 +76,5 @@ def _spread(index: SnapshotIndex, of: LockClass, locks: Sequence[Lock]) -> Itera
         yield make_line(
             f"  {duration(lock.wait_s):>6} {percent(part):>4} ",
             (bar(part, _BAR), "waiting"),
-            (f" {lock_classes.within(lock, of)}", "strong"),
+            (f" {index.name_in_class(lock, of)}", "strong"),
         )

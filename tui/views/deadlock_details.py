@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from locktop.collector.analysis.deadlock_report import reports
 from locktop.collector.format import deadlock as words
+from locktop.collector.format.snapshot_index import SnapshotIndex, place
 from locktop.collector.format.units import lasting
 from locktop.collector.model import DeadlockReport, Member
 from locktop.tui.views.detail_parts import blank, heading, labelled, stack_of
-from locktop.tui.views.snapshot_index import SnapshotIndex, place
 from locktop.tui.views.styled_line import Line, make_line
 
 _MAX_BEHIND = 50
@@ -18,7 +17,7 @@ _MAX_BEHIND = 50
 
 def deadlock_details(index: SnapshotIndex) -> Iterator[Line]:
     """The lines of the details panel for all deadlocks."""
-    for report in reports(index.snapshot):
+    for report in index.deadlock_reports:
         yield from _deadlock(index, report)
         yield blank()
 

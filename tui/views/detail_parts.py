@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from locktop.collector.format.snapshot_index import SnapshotIndex, place, source_line
 from locktop.collector.model import Event, Frame
 from locktop.tui.views.cells import duration
-from locktop.tui.views.snapshot_index import SnapshotIndex, place, source_line
 from locktop.tui.views.styled_line import Line, Span, make_line
 
 LABEL_WIDTH = 11

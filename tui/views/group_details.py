@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from locktop.collector.format.snapshot_index import LONG_WAIT_S, SnapshotIndex
 from locktop.collector.model import ThreadGroup
 from locktop.tui.views.cells import duration, exact, lasting, percent
 from locktop.tui.views.detail_parts import blank, heading, labelled, stack_of
-from locktop.tui.views.snapshot_index import LONG_WAIT_S, SnapshotIndex
 from locktop.tui.views.styled_line import Line, Span, make_line
 from locktop.tui.views.thread_details import does_now, rule_line
 from locktop.tui.views.thread_list import contention_wait, row_time, states_word

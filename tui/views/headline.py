@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
+from locktop.collector.format.snapshot_index import SnapshotIndex, short_place
 from locktop.collector.model import Kind, Lock, Thread
 from locktop.tui.views.cells import duration, lasting
 from locktop.tui.views.lock_list import holder_activity_span
-from locktop.tui.views.snapshot_index import SnapshotIndex, short_place
 from locktop.tui.views.styled_line import Line, Span, line_text, make_line
 
 #: Under this many seconds waited per second nothing is worth a word.

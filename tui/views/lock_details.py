@@ -7,11 +7,11 @@ from itertools import islice
 
 from locktop.collector.format import activity
 from locktop.collector.format.misuse import misuse_sentence
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import CONTENTION_KINDS, Blame, Kind, Lock, WaitStack
 from locktop.tui.views.cells import count, duration, exact, lasting, percent
 from locktop.tui.views.detail_parts import blank, heading, labelled, latest_events, stack_of
 from locktop.tui.views.lock_list import LockRow, mean_hold
-from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.styled_line import Line, Span, make_line
 from locktop.tui.views.thread_list import state_word
 

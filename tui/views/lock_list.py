@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from locktop.collector.analysis import lock_classes
-from locktop.collector.analysis.idle.classifier import wait_s
 from locktop.collector.format import activity
+from locktop.collector.format.snapshot_index import SnapshotIndex, is_contention
 from locktop.collector.model import ActivityState, Lock, LockClass
 from locktop.tui.views import row_groups
 from locktop.tui.views.cells import count, duration, fit_right, percent
 from locktop.tui.views.shorten import fit_middle, place_in
-from locktop.tui.views.snapshot_index import SnapshotIndex, is_contention
 from locktop.tui.views.sorting import SortKey
 from locktop.tui.views.styled_line import Span
 from locktop.tui.views.table import Cell, Column
@@ -27,7 +25,7 @@ _PLACE = re.compile(r"^\w+ (?:made )?in (.*?)(?: \([^()]*(:\d+)\))?(?=  |$)")
 
 #: The orders in the order of the key; each with the title of its column.
 SORT_KEYS: tuple[SortKey[LockRow], ...] = (
-    SortKey("wait", "WAIT", lambda lock: (-wait_s(lock), -lock.contended)),
+    SortKey("wait", "WAIT", lambda lock: (-lock.counted_wait_s, -lock.contended)),
     SortKey("contended", "CONTEND", lambda lock: (-lock.contended, -lock.wait_s)),
     SortKey("rate", "WAIT/s", lambda lock: (-lock.rates.wait, -lock.rates.contended, -lock.wait_s)),
     SortKey("hold", "HELD%", lambda lock: (-lock.rates.hold, -lock.hold_s)),
@@ -66,7 +64,7 @@ def columns(
         _figure("CONT/s", 6, lambda lock: index.counted(count(lock.rates.contended))),
         _figure("WAIT/s", 6, lambda lock: index.waited(duration(lock.rates.wait))),
         _figure("HELD%", 5, lambda lock: index.counted(_held_share(lock)), 100),
-        _figure("WAIT", 6, lambda lock: duration(wait_s(lock))),
+        _figure("WAIT", 6, lambda lock: duration(lock.counted_wait_s)),
         _figure("MAX", 6, lambda lock: duration(lock.wait_max_s)),
         _figure("CONTEND", 7, lambda lock: _contended(index, lock), 112),
         _figure("HOLD~", 6, lambda lock: duration(mean_hold(lock)), 106),
@@ -115,7 +113,7 @@ def _label(index: SnapshotIndex, lock: LockRow, is_open: Callable[[LockClass], b
     of = index.class_of.get(lock.id)
     if of is None:
         return lock.name
-    return row_groups.INSIDE + lock_classes.within(lock, of)
+    return row_groups.INSIDE + index.name_in_class(lock, of)
 
 
 def _fit_name(text: str, width: int) -> str:

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from locktop.collector.format import deadlock, lock_order
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import LockName, OrderCycle, OrderEdge
 from locktop.tui.views.detail_parts import blank, heading, labelled, stack_of
-from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.styled_line import Line, make_line
 
 #: The surest come first; a saved picture has all.

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from itertools import islice, pairwise
 
 from locktop.collector.format import activity, unobserved_waits
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import ActivityState, Thread, ThreadActivity, UnobservedWait
 from locktop.tui.views.cells import duration, exact, lasting, percent
 from locktop.tui.views.detail_parts import blank, heading, labelled, latest_events, stack_of
 from locktop.tui.views.perf_counters import counter_lines, switches_line
-from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.styled_line import Line, Span, make_line
 from locktop.tui.views.thread_list import state_word
 from locktop.tui.views.time_bar import time_words

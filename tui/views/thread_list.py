@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from locktop.collector.analysis import time_split
 from locktop.collector.format import activity
-from locktop.collector.model import CONTENTION_KINDS, Thread, ThreadGroup, ThreadState, TimeSplit
-from locktop.tui.views import row_groups
-from locktop.tui.views.cells import bar, count, duration, fit_right, lasting, percent
-from locktop.tui.views.shorten import fit_middle, place_in
-from locktop.tui.views.snapshot_index import (
+from locktop.collector.format.snapshot_index import (
     LONG_WAIT_S,
     SOME_SHARE,
     SnapshotIndex,
     only_waits_for_work,
 )
+from locktop.collector.model import CONTENTION_KINDS, Thread, ThreadGroup, ThreadState, TimeSplit
+from locktop.tui.views import row_groups
+from locktop.tui.views.cells import bar, count, duration, fit_right, lasting, percent
+from locktop.tui.views.shorten import fit_middle, place_in
 from locktop.tui.views.sorting import SortKey
 from locktop.tui.views.styled_line import Line
 from locktop.tui.views.table import Cell, Column
@@ -153,7 +152,7 @@ def _wait_share(row: ThreadRow) -> float:
 
 def row_time(row: ThreadRow) -> TimeSplit | None:
     """Where the time of a thread went, of a group the mean."""
-    return time_split.mean([thread.time for thread in threads_of(row) if thread.time is not None])
+    return row.time
 
 
 def _time(row: ThreadRow, width: int) -> Line:

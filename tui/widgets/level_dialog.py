@@ -11,8 +11,8 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 
 from locktop.collector.model import Process
+from locktop.collector.sources.levels import LEVELS, NAMES, Level
 from locktop.tui.bindings import bindings
-from locktop.tui.levels import LEVELS, NAMES, Level
 from locktop.tui.views.cells import fit_right
 from locktop.tui.views.styled_line import make_line
 from locktop.tui.views.table import Column, lay_out

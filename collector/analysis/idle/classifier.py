@@ -19,7 +19,6 @@ from locktop.collector.model import (
     Frame,
     Kind,
     Lock,
-    LockClass,
     Snapshot,
     Thread,
     ThreadState,
@@ -43,15 +42,9 @@ def state(waits_for: Kind | None, letter: str) -> ThreadState:
     return _BY_LETTER.get(letter, ThreadState.OTHER)
 
 
-def wait_s(lock: Lock | LockClass) -> float:
-    """Return the seconds that count for a lock: those of contention, and only where it has none
-    those of waits for work."""
-    return lock.wait_s if lock.idle else lock.wait_s - lock.idle_s
-
-
 def most_wait_first(lock: Lock) -> tuple[bool, float, int, int, int]:
     """The order of locks. Waiting for work is no contention, however long: those come last."""
-    return lock.idle, -wait_s(lock), -lock.contended, -lock.acquisitions, lock.id
+    return lock.idle, -lock.counted_wait_s, -lock.contended, -lock.acquisitions, lock.id
 
 
 class Classifier:
@@ -187,7 +180,11 @@ class Classifier:
         ):  # fmt: skip
             told = replace(lock, idle=idle, idle_s=idle_s, wait_stacks=stacks, used_as_lock=as_lock)
         if known is not None and 0 < idle_s < lock.wait_s:
-            grown = max(0.0, wait_s(told) - wait_s(known[1])) / interval_s if interval_s else 0.0
+            grown = (
+                max(0.0, told.counted_wait_s - known[1].counted_wait_s) / interval_s
+                if interval_s
+                else 0.0
+            )
             told = replace(told, rates=replace(told.rates, wait=grown))
         return told
 

@@ -20,6 +20,7 @@ from locktop.collector.export import deadlock_json
 from locktop.collector.export.graph import dot, mermaid
 from locktop.collector.export.text import deadlock
 from locktop.collector.format import verdict
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import (
     ActivityState,
     Avoidance,
@@ -40,7 +41,6 @@ from locktop.collector.model import (
     Wait,
 )
 from locktop.tui.views.deadlock_details import deadlock_details
-from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.styled_line import line_text
 
 HOSTILE = 'a"b\\N\\n<b>&amp;|{x} end`--> subgraph; %% 線程 #quot;'

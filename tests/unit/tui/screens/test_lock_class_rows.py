@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from support.driven import Screen, opened, with_lock
 from unit.builders import scenarios
 
+from locktop.collector.export import check_report
 from locktop.collector.export.text import report
 from locktop.collector.model import Lock
-from locktop.tui.commands import check
 
 CLOSED, OPEN = "▸ conn::mu  212 locks", "▾ conn::mu  212 locks"
 MADE = "mutex made in conn_new (conn.c:42)"
@@ -206,7 +206,7 @@ def test_locks_of_one_class_in_a_deadlock_are_told_apart() -> None:
         replace(one, name="conn::mu") if one.id in (10, 11, 12) else one for one in ring.locks
     )
     alike = replace(ring, locks=locks)
-    lines = "\n".join(check.as_lines(alike))
+    lines = "\n".join(check_report.lines(alike))
     page = " ".join(report.render(alike).split())
     for id_ in (10, 11, 12):
         single = f"conn::mu at {0x55D000001000 + id_ * 64:#x}"

@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 from unit.builders import records, scenarios
 
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import ActivityState, Kind, ThreadActivity, ThreadState, Wait
 from locktop.tui.views.headline import headline
-from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.styled_line import line_text
 
 

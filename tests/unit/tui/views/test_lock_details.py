@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 from unit.builders import records, scenarios
 
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import (
     ActivityState,
     Blame,
@@ -22,7 +23,6 @@ from locktop.tui.views import lock_list, thread_list
 from locktop.tui.views.detail_parts import latest_events
 from locktop.tui.views.headline import headline
 from locktop.tui.views.lock_details import lock_details
-from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.status import Pace, status_line
 from locktop.tui.views.styled_line import STYLES, line_text
 from locktop.tui.views.thread_details import thread_details

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from unit.builders import records, scenarios
 
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import ActivityState, Held, Kind, ThreadActivity
 from locktop.tui.views import lock_list, thread_list
-from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.sorting import StableSorter, matches
 from locktop.tui.views.styled_line import line_text
 from locktop.tui.views.table import lay_out

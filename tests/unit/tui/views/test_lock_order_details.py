@@ -10,11 +10,11 @@ from support.driven import opened
 from unit.builders import scenarios
 
 from locktop.collector.config import suppressions
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Frame, OrderCycle, OrderEdge, Snapshot
 from locktop.collector.sources.base import Source
 from locktop.tui.feed import PollerFeed
 from locktop.tui.views.lock_order_details import lock_order_details
-from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.status import notes
 from locktop.tui.views.styled_line import line_text
 

@@ -9,13 +9,13 @@ from unit.builders import records, scenarios
 
 from locktop.collector.export.text import report
 from locktop.collector.format import verdict
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Held, Kind, Snapshot, Thread, ThreadState, WaitStack
 from locktop.tui.views.banner import no_deadlock
 from locktop.tui.views.class_details import class_details
 from locktop.tui.views.group_details import group_details
 from locktop.tui.views.headline import headline
 from locktop.tui.views.shorten import middle
-from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.styled_line import line_text
 from locktop.tui.views.thread_details import thread_details
 

@@ -11,9 +11,9 @@ from support.driven import opened
 from unit.builders import scenarios
 
 from locktop.collector.export.text import time_split
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Counter, Counters, Switches, Thread, TimeSplit
 from locktop.tui.views import thread_list
-from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.styled_line import STYLES, line_text
 from locktop.tui.views.table import lay_out
 from locktop.tui.views.thread_details import thread_details

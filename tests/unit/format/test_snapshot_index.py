@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 from unit.builders import records, scenarios
 
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Kind
-from locktop.tui.views.snapshot_index import SnapshotIndex
 
 
 def test_a_join_of_no_known_thread_is_called_that() -> None:
