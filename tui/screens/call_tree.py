@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
-from textual import events, on, work
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
 from textual.timer import Timer
 
-from locktop.collector.export.files import NotWrittenError, call_tree_file, call_tree_name, save_new
+from locktop.collector.export.files import call_tree_file, call_tree_name, save_new
 from locktop.collector.model import Snapshot
 from locktop.collector.profile.call_tree import Butterfly, Node, Step
 from locktop.collector.profile.profile import Profile, SnapshotProfile, Weight
@@ -29,7 +29,6 @@ from locktop.tui.views.call_tree_rows import (
     wing_rows,
 )
 from locktop.tui.views.cells import percent
-from locktop.tui.views.shorten import path_in
 from locktop.tui.views.styled_line import Line
 from locktop.tui.views.table import lay_out
 from locktop.tui.widgets.fixed_lines import FixedLines
@@ -40,7 +39,6 @@ from locktop.tui.widgets.scroll_panel import ScrollPanel
 
 #: From this size the butterfly is beside the tree.
 WIDE = (140, 20)
-_SAVED_S = 15.0
 #: How much longer than it took to add a tree up no other one is.
 _RARER = 19.0
 
@@ -341,21 +339,11 @@ class CallTreeScreen(ListScreen):
         self.apply_filter()
 
     def action_save(self, form: str) -> None:
-        """Save what is seen: the tree, or the butterfly that was walked to."""
+        """Save what is on the screen: the tree, or the butterfly of one function."""
         step = self._walked[-1] if self._walked else None
-        self._save(call_tree_file(self._profile, self._weight, self._show_idle, step, form), form)
-
-    @work(exclusive=True, group="save")
-    async def _save(self, data: bytes, form: str) -> None:
+        data = call_tree_file(self._profile, self._weight, self._show_idle, step, form)
         suffix = ".json" if form == "json" else ".txt"
-        try:
-            path = await asyncio.to_thread(save_new, call_tree_name(self._profile), suffix, data)
-        except (NotWrittenError, OSError) as error:
-            reason = getattr(error, "strerror", None) or error
-            self.show_message(f"Not saved: {reason}", style="stuck")
-            return
-        said = "Saved "
-        self.show_message(said + path_in(path, self.size.width - len(said) - 1), seconds=_SAVED_S)
+        self.save(partial(save_new, call_tree_name(self._profile), suffix, data))
 
     def action_pause(self) -> None:
         """Hold the picture; the collection goes on."""

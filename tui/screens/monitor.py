@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on, work
@@ -17,23 +18,20 @@ from textual.geometry import Size
 from textual.message import Message
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.export.files import NotWrittenError, save_snapshot
-from locktop.collector.format import lock_order
+from locktop.collector.export.files import save_snapshot
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Snapshot
 from locktop.tui.bindings import bindings, footer_line
 from locktop.tui.feed import Slot, SnapshotFeed
 from locktop.tui.frame_pacer import Pacer
+from locktop.tui.screens.details_target import DetailsTarget, Followed, Topic
 from locktop.tui.screens.list_panels import AnyPanel, LockPanel, ThreadPanel
 from locktop.tui.terminal.driver import Meter
 from locktop.tui.views.banner import banner, no_deadlock
-from locktop.tui.views.deadlock_details import deadlock_details
 from locktop.tui.views.headline import headline, most_waited_now
 from locktop.tui.views.lock_list import HOLDER_NOW
-from locktop.tui.views.lock_order_details import has_lock_orders, lock_order_details
-from locktop.tui.views.shorten import path_in
 from locktop.tui.views.status import notes, status_line
-from locktop.tui.views.styled_line import Line, make_line
+from locktop.tui.views.styled_line import Line
 from locktop.tui.widgets.details import Details
 from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.help import HelpScreen
@@ -53,7 +51,6 @@ _EMPTY_AFTER_S = 0.3
 #: How long what is to be read more than once stays in the last line.
 _NOTES_S = 15.0
 _NUMBERS = re.compile(r"[\d.]+")
-_SAVED_S = 15.0
 
 
 class MonitorScreen(ListScreen):
@@ -86,9 +83,7 @@ class MonitorScreen(ListScreen):
         self._index: SnapshotIndex | None = None
         self._paused = False
         self._show_idle = False
-        self._subject: tuple[str, int] | None = None
         self._noted: set[str] = set()
-        self._had_deadlock = False
         self._begins_with = call_tree
         self._call_tree: CallTreeScreen | None = None  # over this one
         self._curtain = ExitStack()
@@ -114,6 +109,7 @@ class MonitorScreen(ListScreen):
         self._details = self.query_one("#details", Details)
         self._locks = LockPanel(self.query_one("#locks", ItemList))
         self._threads = ThreadPanel(self.query_one("#threads", ItemList))
+        self._target = DetailsTarget(self._locks, self._threads)
         self._locks.widget.focus()
         self._curtain.enter_context(self.app.batch_update())
         self.set_timer(_EMPTY_AFTER_S, self._curtain.close)
@@ -185,7 +181,7 @@ class MonitorScreen(ListScreen):
         now = self._now()
         for panel in (self._locks, self._threads):
             panel.draw(index, self.filter_words, self._show_idle, now)
-        self._follow_deadlock(index)
+        self._target.follow_deadlock(index, self._reads_details)
         self._draw_details()
 
     def _status_line(self, width: int) -> Line:
@@ -197,60 +193,27 @@ class MonitorScreen(ListScreen):
         most = max(3, self.size.height // 5)
         return banner(index, most, self.size.width) or (headline(index, self.size.width),)
 
-    def _follow_deadlock(self, index: SnapshotIndex) -> None:
-        """A deadlock that has just come is what the details show, unless somebody reads there."""
-        has = bool(index.snapshot.deadlocks)
-        if has and not self._had_deadlock and not self._reads_details:
-            self._subject = ("deadlock", 0)
-        if not has and self._shows("deadlock"):
-            self._subject = None
-        self._had_deadlock = has
-
     def _draw_details(self) -> None:
         index = self._index
         if index is None or not self._details.display:
-            self._follow(0, 0)
+            self._follow(Followed(0, 0))
             return
-        if self._subject is None:
-            self._subject = self._current_subject()
-        kind, number = self._subject or ("", 0)
-        thread = self._threads.closest(index, number) if kind == "thread" else 0
-        self._follow(thread, number if kind == "lock" else 0)
-        title, lines = self._details_of(index)
+        if self._target.current is None:
+            self._target.take_row(self._panel())
+        self._follow(self._target.followed(index))
+        title, lines = self._target.content(index)
         self._details.set_heads("Details", title)
-        self._details.show(self._subject, lines)
+        self._details.show(self._target.current, lines)
 
-    def _follow(self, thread: int, lock: int) -> None:
-        """Have more asked of what the details are about, and of who holds the locks in sight, where
-        that has a column: what costs something is worth it only where it is seen."""
+    def _follow(self, details: Followed) -> None:
+        """Have each scan measure more of what the details are about, and of the holders in sight.
+
+        Such a measurement costs something, so the scans make it only where the screen shows it.
+        """
         rows, worst = self._locks, most_waited_now(self._index) if self._index else None
         in_rows = rows.widget.display and rows.has_column(HOLDER_NOW)
-        locks = {lock, *(rows.widget.in_sight if in_rows else ())}
-        self._feed.follow(thread, locks | ({worst.id} if worst is not None else set()))
-
-    def _details_of(self, index: SnapshotIndex) -> tuple[str, Iterable[Line]]:
-        kind, number = self._subject or ("", 0)
-        if kind == "deadlock":
-            more = len(lock_order.not_there(index.snapshot))
-            also = f"; d: {more} potential" if more else ""
-            return f"of the deadlock{also}", deadlock_details(index)
-        if kind == "orders" and has_lock_orders(index):
-            return "of potential deadlocks", lock_order_details(index)
-        panel = self._locks if kind == "lock" else self._threads
-        found = panel.details(index, number) if kind in ("lock", "thread") else None
-        if found is not None:
-            return found
-        gone = " It is no longer there." if kind else " Nothing is chosen."
-        return "", (make_line((gone, "dim")),)
-
-    def _current_subject(self) -> tuple[str, int] | None:
-        panel = self._panel()
-        current = panel.widget.current
-        return (
-            (("lock" if panel is self._locks else "thread"), current)
-            if current is not None
-            else None
-        )
+        locks = {details.lock, *(rows.widget.in_sight if in_rows else ())}
+        self._feed.follow(details.thread, locks | ({worst.id} if worst is not None else set()))
 
     # What happens
 
@@ -272,18 +235,10 @@ class MonitorScreen(ListScreen):
 
     @on(ItemList.Moved)
     def _moved(self, event: ItemList.Moved) -> None:
-        # What is in no list is left only by somebody's choice.
-        keeps = event.by_itself and self._shows("deadlock", "orders")
+        keeps = event.by_itself and self._target.is_in_no_list
         if event.source is self._panel().widget and not keeps:
-            self._subject = self._current_subject()
+            self._target.take_row(self._panel())
             self._draw_details()
-
-    def _reading_page(self, moved: ItemList) -> bool:
-        """Whether the details show what is in no list, and the list moved by itself."""
-        return self._shows("deadlock", "orders") and not moved.chosen
-
-    def _shows(self, *kinds: str) -> bool:
-        return self._subject is not None and self._subject[0] in kinds
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Another panel is in use: the details follow it."""
@@ -291,8 +246,8 @@ class MonitorScreen(ListScreen):
         if isinstance(widget, ItemList):
             self.set_class(widget is self._locks.widget, "on-locks")
             self.set_class(widget is self._threads.widget, "on-threads")
-            if self._index is not None and not self._reading_page(widget):
-                self._subject = None
+            if self._index is not None and (widget.chosen or not self._target.is_in_no_list):
+                self._target.clear()
             self.call_after_refresh(self._draw)
         elif isinstance(widget, Details):
             self.call_after_refresh(self._draw)
@@ -336,7 +291,7 @@ class MonitorScreen(ListScreen):
         using = order.index(self.focused_panel()) if self.focused_panel() in order else 0
         target = order[(using + step) % len(order)]
         if isinstance(target, ItemList):
-            self._subject = None  # who goes there wants to see what is there
+            self._target.clear()  # the row under the cursor there is the next target
             # In the small shape only one list is displayed, and only that takes the focus.
             self.set_class(target is self._locks.widget, "on-locks")
             self.set_class(target is self._threads.widget, "on-threads")
@@ -357,24 +312,19 @@ class MonitorScreen(ListScreen):
             self.filter.close()
         elif self.has_class("zoomed") or self._reads_details:
             self.remove_class("zoomed")
-            if self._shows("orders"):
-                self._subject = None
+            if self._target.is_about(Topic.LOCK_ORDERS):
+                self._target.clear()
             self.call_after_refresh(self._panel().widget.focus)
         elif self.filter_words:
             self.filter.value = ""
 
     def action_deadlock(self) -> None:
-        """Show the deadlock with all its stacks; there, or without one: those that could be."""
-        index = self._index
-        deadlocked = index is not None and bool(index.snapshot.deadlocks)
-        could_be = index is not None and has_lock_orders(index)
-        if not deadlocked and not could_be:
-            if index is not None:
-                self.show_message(no_deadlock(index))
+        """Show the deadlock with all its stacks; there, or without one, the potential ones."""
+        if self._index is None:
             return
-        reads_it = self._reads_details and self._shows("deadlock")
-        go_on = could_be and (reads_it or not deadlocked)
-        self._subject = ("orders" if go_on else "deadlock", 0)
+        if not self._target.take_deadlock(self._index, self._reads_details):
+            self.show_message(no_deadlock(self._index))
+            return
         self.set_class(self.has_class("small"), "zoomed")
         self.set_focus(self._details)
         self.call_after_refresh(self._draw)
@@ -421,20 +371,9 @@ class MonitorScreen(ListScreen):
         self._draw()
 
     def action_save(self, form: str) -> None:
-        """Save the picture that is seen."""
+        """Save the snapshot that is on the screen."""
         if self._index is not None:
-            self._save(self._index.snapshot, form)
-
-    @work(exclusive=True, group="save")
-    async def _save(self, snapshot: Snapshot, form: str) -> None:
-        try:
-            path = await asyncio.to_thread(save_snapshot, snapshot, form)
-        except (NotWrittenError, OSError) as error:
-            reason = getattr(error, "strerror", None) or error
-            self.show_message(f"Not saved: {reason}", style="stuck")
-            return
-        said = "Saved "
-        self.show_message(said + path_in(path, self.size.width - len(said) - 1), seconds=_SAVED_S)
+            self.save(partial(save_snapshot, self._index.snapshot, form))
 
     def action_callers(self) -> None:
         """Show where the waiting comes from."""

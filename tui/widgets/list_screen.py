@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from textual import on
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Container
 from textual.screen import Screen
 from textual.widgets import Input
 
+from locktop.collector.export.files import NotWrittenError
+from locktop.tui.views.shorten import path_in
 from locktop.tui.views.styled_line import make_line
 from locktop.tui.widgets.filter import Filter
 from locktop.tui.widgets.footer import Footer
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.scroll_panel import ScrollPanel
+
+#: How long the path of a new file stays in the last line.
+_SAVED_S = 15.0
 
 
 class ListScreen(Screen[None]):
@@ -45,6 +54,19 @@ class ListScreen(Screen[None]):
     def show_message(self, *texts: str, style: str = "text", seconds: float = 6.0) -> None:
         """Say something for some ``seconds``, each text on a line of its own."""
         self.footer.show_message(tuple(make_line((f" {text}", style)) for text in texts), seconds)
+
+    @work(exclusive=True, group="save")
+    async def save(self, write: Callable[[], Path]) -> None:
+        """Show where ``write``, which runs in another thread, has put a file, or why it did not."""
+        try:
+            path = await asyncio.to_thread(write)
+        except (NotWrittenError, OSError) as error:
+            reason = getattr(error, "strerror", None) or error
+            self.show_message(f"Not saved: {reason}", style="stuck")
+            return
+        begin = "Saved "
+        text = begin + path_in(path, self.size.width - len(begin) - 1)
+        self.show_message(text, seconds=_SAVED_S)
 
     @on(Input.Changed, "#filter")
     def _filter_typed(self, event: Input.Changed) -> None:
