@@ -7,7 +7,7 @@
 enum { ROBUST = 16 }; /* a bit of a mutex's __kind (glibc, nptl/pthreadP.h) */
 enum { AHEAD = 16 * sizeof(struct lt_lock_counters) };
 
-static uint64_t most(uint64_t a, uint64_t b)
+static uint64_t larger(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
@@ -29,7 +29,7 @@ static void add_untimed(struct lt_lock_sum *sum, const struct lt_counts *counts,
         return;
     }
     if (counts->hold_sampled)
-        uncontended = most(uncontended, counts->hold_sampled);
+        uncontended = larger(uncontended, counts->hold_sampled);
     if (uncontended == timed) {
         sum->hold_scaled_ticks += ticks;
         return;
@@ -50,7 +50,7 @@ static void add_hold(struct lt_lock_sum *sum, const struct lt_counts *counts,
     sum->hold_sampled_ticks += counts->hold_sampled_ticks;
     sum->hold_contended += waits->hold_contended;
     sum->hold_contended_ticks += waits->hold_contended_ticks;
-    sum->hold_max = most(sum->hold_max, counts->hold_max);
+    sum->hold_max = larger(sum->hold_max, counts->hold_max);
     add_untimed(sum, counts, waits, uncontended);
 }
 
@@ -61,7 +61,7 @@ static void add_counts(struct lt_lock_sum *sum, uint64_t kind, const struct lt_c
     sum->contended += waits->contended;
     sum->trylock_failed += waits->trylock_failed;
     sum->wait_ticks += waits->wait_ticks;
-    sum->wait_max = most(sum->wait_max, waits->wait_max);
+    sum->wait_max = larger(sum->wait_max, waits->wait_max);
     if (kind == LT_KIND_SEM || kind == LT_KIND_COND) {
         sum->signals += counts->signals;
         sum->unheard += counts->unheard;

@@ -239,8 +239,8 @@ struct lt_task_files {
 struct lt_task_table {
     int32_t directory; /* /proc/PID/task, open */
     uint32_t count;
-    uint32_t kept; /* descriptors that are kept open */
-    uint32_t most; /* how many descriptors may be kept open */
+    uint32_t kept;     /* descriptors that are kept open */
+    uint32_t max_kept; /* descriptors that may be kept open */
     struct lt_task_files *files;
     struct lt_task *tasks;
 };

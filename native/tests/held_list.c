@@ -93,15 +93,15 @@ static void grows(struct lt_thread *t)
  * SIGBUS. */
 static void an_outgrown_list_can_be_read(struct lt_thread *t)
 {
-    uint64_t n = 0, place = t->held;
+    uint64_t n = 0, offset = t->held;
     do {
-        const struct lt_held *list = shm_ptr(place);
+        const struct lt_held *list = shm_ptr(offset);
         uint32_t size = t->held_size;
-        while (t->held == place)
+        while (t->held == offset)
             acquired(t, key_number(n++), 0, NULL, 0);
         for (uint32_t i = 0; i < size / sizeof *list; i++)
             CHECK(list[i].key == key_number(i));
-        place = t->held;
+        offset = t->held;
     } while (t->held_size < 4 * LT_PAGE);
     while (n-- > 0)
         give_back(t, key_number(n), true);

@@ -19,7 +19,7 @@
 #include "tables/stack_table.h"
 #include "tables/thread_table.h"
 
-enum { LAST_SLOTS = 8, LAST_LOCKS = 64, LAST_THREADS = 8, FIRST_SLOTS = 16 };
+enum { LAST_COUNTERS = 8, LAST_LOCKS = 64, LAST_THREADS = 8, FIRST_COUNTERS = 16 };
 
 static uint64_t key_number(enum lt_kind kind, uint64_t n)
 {
@@ -67,7 +67,7 @@ static void others_are_counted_together(struct lt_thread *t)
 static void what_is_waited_for_has_counters(struct lt_thread *t)
 {
     uint32_t known = t->counters_count;
-    for (uint64_t n = 0; n < LAST_SLOTS; n++) {
+    for (uint64_t n = 0; n < LAST_COUNTERS; n++) {
         struct lt_lock_counters *counters = counters_of_waited(t, mutex(1000 + n), 7);
         CHECK(counters != &t->other);
         CHECK(counters->key == mutex(1000 + n) && counters->lock && counters->lock <= LAST_LOCKS);
@@ -82,19 +82,19 @@ static void what_is_waited_for_has_counters(struct lt_thread *t)
         lock(t, mutex(1000 + n));
         CHECK_EQUAL(counters->counts.acquisitions, 1);
     }
-    CHECK_EQUAL(t->counters_count, known + LAST_SLOTS);
+    CHECK_EQUAL(t->counters_count, known + LAST_COUNTERS);
     CHECK_EQUAL(t->other.counts.acquisitions, 100);
     CHECK_EQUAL(t->other_waits.contended, 0);
-    CHECK(counters_of_waited(t, mutex(1000 + LAST_SLOTS), 0) == &t->other);
+    CHECK(counters_of_waited(t, mutex(1000 + LAST_COUNTERS), 0) == &t->other);
 }
 
 /* If the thread's own table has no room, the wait is at least published. */
 static void a_wait_is_published(struct lt_thread *t)
 {
     struct waiting waiting;
-    wait_begin(t, &waiting, &(struct wait_for){.key = mutex(1000 + LAST_SLOTS)}, FRAME());
+    wait_begin(t, &waiting, &(struct wait_for){.key = mutex(1000 + LAST_COUNTERS)}, FRAME());
     CHECK(t->wait.lock);
-    CHECK_EQUAL(t->wait.lock, lock_id(mutex(1000 + LAST_SLOTS), 0));
+    CHECK_EQUAL(t->wait.lock, lock_id(mutex(1000 + LAST_COUNTERS), 0));
     wait_end_refused(&waiting);
     wait_begin(t, &waiting, &(struct wait_for){.key = key_number(LT_KIND_COND, 1)}, FRAME());
     CHECK_EQUAL(t->wait.lock, 0);
@@ -104,7 +104,7 @@ static void a_wait_is_published(struct lt_thread *t)
 static void there_are_so_many_entries(void)
 {
     uint32_t last = 0;
-    for (uint64_t n = 0; n < LAST_LOCKS - LAST_SLOTS - 1; n++) {
+    for (uint64_t n = 0; n < LAST_LOCKS - LAST_COUNTERS - 1; n++) {
         uint32_t id = lock_id_of_waited(mutex(2000 + n), 0);
         CHECK(id && id != last);
         CHECK_EQUAL(lock_id(mutex(2000 + n), 0), id);
@@ -188,7 +188,7 @@ static void room_comes_back(struct lt_thread *t)
     for (uint64_t n = 0; n < 100; n++)
         lock(t, mutex(4000 + n));
     CHECK_EQUAL(t->counters_count, known + 100);
-    for (uint64_t n = 0; n < LAST_SLOTS; n++)
+    for (uint64_t n = 0; n < LAST_COUNTERS; n++)
         CHECK_EQUAL(waits_of(t, counters_of(t, mutex(1000 + n), 0))->contended, 1);
 }
 
@@ -196,7 +196,7 @@ int main(void)
 {
     struct lt_thread *t = watched();
     CHECK(t);
-    for (uint64_t n = 0; n < FIRST_SLOTS; n++)
+    for (uint64_t n = 0; n < FIRST_COUNTERS; n++)
         lock(t, mutex(n));
     fill();
     others_are_counted_together(t);

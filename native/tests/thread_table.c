@@ -21,7 +21,7 @@ static uint64_t key_number(uint64_t n)
     return lock_key(LT_KIND_MUTEX, (void *)(0x10000 + n * 40));
 }
 
-static void slots_count_exactly(void)
+static void counters_are_exact(void)
 {
     struct lt_thread *t = watched();
     CHECK(t);
@@ -119,7 +119,7 @@ static void a_block_serves_again(void)
             is_zero(shm_ptr(t->counters), t->counters_capacity * sizeof(struct lt_lock_counters)));
         CHECK(is_zero(shm_ptr(t->sites), t->site_capacity * sizeof(struct lt_site)));
         CHECK(is_zero(shm_ptr(t->waits.chunk[0]), t->waits.first * sizeof(struct lt_waits)));
-        slots_count_exactly();
+        counters_are_exact();
         sites_count_exactly();
         waits_lie_apart();
         CHECK(t->counters == table && t->counters_capacity == counters_capacity);
@@ -177,7 +177,7 @@ static void lives_are_counted(void)
 
 int main(void)
 {
-    slots_count_exactly();
+    counters_are_exact();
     sites_count_exactly();
     waits_lie_apart();
     a_block_serves_again();

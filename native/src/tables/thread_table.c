@@ -318,10 +318,10 @@ bool thread_table_init(struct lt_thread *t)
 void thread_table_clear(struct lt_thread *t)
 {
     struct local *local = local_of(t);
-    uint64_t slot_bytes = t->counters_capacity * sizeof(struct lt_lock_counters);
+    uint64_t counters_bytes = t->counters_capacity * sizeof(struct lt_lock_counters);
     uint64_t site_bytes = t->site_capacity * sizeof(struct lt_site);
-    if (slot_bytes > KEPT) {
-        shm_give_back(t->counters, slot_bytes);
+    if (counters_bytes > KEPT) {
+        shm_give_back(t->counters, counters_bytes);
         set_counters(t, *offset_of_size(local->counters_offsets, FIRST), FIRST);
     }
     if (site_bytes > KEPT) {

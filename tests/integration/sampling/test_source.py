@@ -101,7 +101,7 @@ class Bare:
     def cycles(self, seen: Snapshot) -> list[Cycle]:
         number = {tid: number for number, tid in enumerate(self.tids)} | {0: -1}
         return [
-            {(number[edge.tid], str(edge.how), number[edge.held_by]) for edge in found.cycle}
+            {(number[edge.tid], str(edge.reason), number[edge.held_by]) for edge in found.cycle}
             for found in seen.deadlocks
             if found.certain
         ]
