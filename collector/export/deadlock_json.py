@@ -14,7 +14,7 @@ from locktop.collector.analysis.deadlock_report import (
 from locktop.collector.analysis.lock_ordering_advice import Step
 from locktop.collector.export import activity_json
 from locktop.collector.format import deadlock as words
-from locktop.collector.format.source_location import place
+from locktop.collector.format.source_location import full_location
 from locktop.collector.model import Frame
 
 
@@ -94,4 +94,4 @@ def _lock(lock: LockName) -> dict[str, Any]:
 
 
 def _place(frame: Frame | None) -> str | None:
-    return place(frame) if frame is not None else None
+    return full_location(frame) if frame is not None else None

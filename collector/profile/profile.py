@@ -185,7 +185,7 @@ def read(path: str, rules: Rules | None = None) -> Profile:
     with open(path, "rb") as file:
         data = file.read(LARGEST + 1)
     if len(data) > LARGEST:
-        raise LocktopError(f"{path} is larger than {units.bytes_(LARGEST)}")
+        raise LocktopError(f"{path} is larger than {units.size(LARGEST)}")
     if snapshot_reader.is_one(data):
         return SnapshotProfile(snapshot_reader.parse(data, path, rules))
     return ReportProfile(vsperf_report.parse(data, path), path)

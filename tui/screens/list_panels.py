@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 
 from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.analysis.thread_groups import ThreadGroup
+from locktop.collector.format.source_location import short_location
 from locktop.collector.model import Lock, Thread
 from locktop.tui.views import lock_list, thread_list
 from locktop.tui.views.class_details import class_details
@@ -17,7 +18,7 @@ from locktop.tui.views.group_details import group_details
 from locktop.tui.views.lock_details import lock_details
 from locktop.tui.views.lock_list import LockRow
 from locktop.tui.views.row_groups import MAX_INSIDE, Folds, More
-from locktop.tui.views.snapshot_index import SnapshotIndex, is_contention, place
+from locktop.tui.views.snapshot_index import SnapshotIndex, is_contention
 from locktop.tui.views.sorting import Order, Ordering, matches, named, next_order
 from locktop.tui.views.styled_line import Line
 from locktop.tui.views.table import Cell, Column, Table, lay_out
@@ -353,7 +354,7 @@ class ThreadPanel(Panel[ThreadRow]):
         tid = "" if isinstance(row, ThreadGroup) else str(row.tid)
         words = [row.name, tid, thread_list.state_word(picture, thread)]
         frame = picture.wait_frame(thread)
-        words += [place(frame)] if frame is not None else []
+        words += [short_location(frame)] if frame is not None else []
         if thread.waiting_for is not None:
             words.append(picture.lock_name(thread.waiting_for.lock))
             words += [picture.thread_name(tid) for tid in thread.waiting_for.holders]

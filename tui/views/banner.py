@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from rich.cells import cell_len
 
 from locktop.collector.format.deadlock import SHORTLY, who_for_whom
+from locktop.collector.format.source_location import short_location, shortest_location
 from locktop.collector.model import BlockReason, Deadlock, DeadlockEdge, Frame
 from locktop.tui.views.cells import lasting
 from locktop.tui.views.shorten import middle, place_in
-from locktop.tui.views.snapshot_index import SnapshotIndex, place, short_place
+from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.styled_line import Line, say
 
 #: Cells under which a name says nothing any more.
@@ -64,8 +65,8 @@ def _title(deadlocks: Sequence[Deadlock]) -> Line:
 
 def _edges(picture: SnapshotIndex, edges: Sequence[DeadlockEdge], width: int) -> list[Line]:
     """A line for each, all in the same words: the fullest for which there is room."""
-    for say_place in (place, short_place):
-        texts = [_in_full(picture, edge, say_place) for edge in edges]
+    for say_location in (short_location, shortest_location):
+        texts = [_in_full(picture, edge, say_location) for edge in edges]
         if all(cell_len(text) <= width for text in texts):
             return [say((text, "alarm")) for text in texts]
     return [_in_brief(picture, edge, width) for edge in edges]
@@ -111,5 +112,5 @@ def _places(frame: Frame | None, site: Frame | None, room: int) -> str:
         return f", at {place_in(frame, room)}"
     room -= len(" ()")
     # Half of the room is for each; what one leaves is for the other.
-    at = place_in(frame, max(room - cell_len(short_place(site)), (room + 1) // 2))
+    at = place_in(frame, max(room - cell_len(shortest_location(site)), (room + 1) // 2))
     return f", at {at} ({place_in(site, room - cell_len(at))})"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from locktop.collector.format.source_location import file_and_line, short_location
 from locktop.collector.model import Event, Frame
 from locktop.tui.views.cells import duration
-from locktop.tui.views.snapshot_index import SnapshotIndex, place, source_line
+from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.styled_line import Line, Run, say
 
 LABEL_WIDTH = 11
@@ -44,12 +45,12 @@ def stack_of(picture: SnapshotIndex, stack_id: int, site: int) -> Iterator[Line]
 def _frame(number: int, frame: Frame) -> Line:
     before = (f"{number:>5} ", "dim")
     if not frame.function:
-        return say(before, (place(frame), "dim"))
+        return say(before, (short_location(frame), "dim"))
     function = frame.function
     if len(function) < _FUNCTION_WIDTH:
         function = function.ljust(_FUNCTION_WIDTH)
     inlined = (" (inlined)", "dim") if frame.inlined else ""
-    return say(before, function, (" " + source_line(frame), "where"), inlined)
+    return say(before, function, (" " + file_and_line(frame), "where"), inlined)
 
 
 def latest_events(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
+from locktop.collector.format.source_location import shortest_location
 from locktop.collector.model import Kind, Lock, Thread
 from locktop.tui.views import holder
 from locktop.tui.views.cells import duration, lasting
-from locktop.tui.views.snapshot_index import SnapshotIndex, short_place
+from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.styled_line import Line, Run, line_text, say
 
 #: Under this many seconds waited per second nothing is worth a word.
@@ -147,7 +148,7 @@ def _say_stuck_briefly(picture: SnapshotIndex, lock: Lock) -> tuple[Line, list[R
         if held is not None and held.duration_s is not None:
             said.append(f" {duration(held.duration_s)}")
         if frame is not None:
-            said += [" at ", (short_place(frame), "where")]
+            said += [" at ", (shortest_location(frame), "where")]
     if not holders:
         return say(*said), [("; holder not known", "dim")]
     return say(*said), _say_root(picture, holders[0])
