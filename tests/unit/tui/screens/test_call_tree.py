@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from support.driven import row_under_cursor
 from support.feed import HandFeed, text_of
 from textual.app import App
 from textual.pilot import Pilot
@@ -80,9 +81,7 @@ class View:
     def under_cursor(self) -> str:
         screen = self.app.screen
         assert isinstance(screen, CallTreeScreen)
-        used = screen.list_in_use()
-        assert used.current is not None
-        return "".join(text for text, _ in used._row(used.current))
+        return row_under_cursor(screen.list_in_use())
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from support.driven import opened
-from support.feed import HandFeed
+from support.feed import HandFeed, strips_of
 from textual import events
 from unit.builders import records, scenarios
 
@@ -44,7 +44,7 @@ async def test_no_color_is_no_color_at_all(
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press(*keys)
         await pilot.pause()
-        for strip in app.screen._compositor.render_strips():
+        for strip in strips_of(app):
             for text, style, _ in strip:
                 colours = (style.color, style.bgcolor) if style is not None else ()
                 assert all(colour is None or colour.is_default for colour in colours), text
