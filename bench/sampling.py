@@ -39,7 +39,7 @@ from support.targets import Compiler, Target
 from locktop.collector.sources.base import Source
 from locktop.collector.sources.launch import preload_environment
 from locktop.collector.sources.preload.source import PreloadSource
-from locktop.collector.sources.sampling.source import ProcSource
+from locktop.collector.sources.sampling.source import SamplingSource
 
 INTERVAL_S = 0.5  # from look to look
 SCANS = 20
@@ -86,7 +86,7 @@ def cost(compiler: Compiler, name: str, command: Sequence[str], preloaded: bool)
     environment = preload_environment(None) if preloaded else None
     with Target([compiler.program(program), *arguments], environment) as target:
         target.expect("ready")
-        source: Source = PreloadSource(target.pid) if preloaded else ProcSource(target.pid)
+        source: Source = PreloadSource(target.pid) if preloaded else SamplingSource(target.pid)
         with closing(source):
             for _ in range(WARM_UP):
                 source.scan()
@@ -266,7 +266,7 @@ def row(name: str, how: str, bare: Sequence[Turn], watched: Sequence[Turn]) -> s
 
 def watch(pid: int, interval_s: float) -> None:
     """Look at a process until killed."""
-    with closing(ProcSource(pid)) as source:
+    with closing(SamplingSource(pid)) as source:
         source.scan()
         print("looked", flush=True)
         while True:

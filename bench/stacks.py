@@ -13,7 +13,7 @@ from typing import NamedTuple
 from support.targets import Compiler, Target
 
 from locktop.collector.unwind import ptrace_stop
-from locktop.collector.unwind.arch import machine
+from locktop.collector.unwind.arch import architecture
 from locktop.collector.unwind.unwinder import Unwinder
 
 WARM = 100
@@ -41,9 +41,9 @@ print(time.perf_counter() - began, time.thread_time() - used)
 """
 _FIRST = """\
 import sys, time
-from locktop.collector.sources.sampling.source import ProcSource
+from locktop.collector.sources.sampling.source import SamplingSource
 began, used = time.perf_counter(), time.thread_time()
-ProcSource(int(sys.argv[1])).look()
+SamplingSource(int(sys.argv[1])).scan()
 print(time.perf_counter() - began, time.thread_time() - used)
 """
 _LOAD = """\
@@ -77,7 +77,7 @@ def warm(unwinder: Unwinder, tid: int) -> Took:
 def stops(pid: int, tid: int) -> list[float]:
     """Seconds between the order to stop and the one to go on."""
     times: list[float] = []
-    ptrace, found = ptrace_stop._ptrace, machine()
+    ptrace, found = ptrace_stop._ptrace, architecture()
     assert found is not None
 
     def timed(request: int, *rest: object) -> int:

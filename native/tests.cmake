@@ -1,8 +1,14 @@
-# C unit tests: one program for each file of tests/, with the library's own sources in an archive,
-# so that a test gets those that it uses. The hooks themselves stay out: in a test program they
-# would take the place of the real functions.
+# C unit tests: one program for each file of tests/. The library's own sources are in an archive,
+# from which a test gets those that it uses. The hooks stay out: a test program would call them
+# instead of the real functions.
 set(LOCKTOP_UNIT_SOURCES ${LOCKTOP_SOURCES})
-list(FILTER LOCKTOP_UNIT_SOURCES EXCLUDE REGEX "/interpose_[^/]*\\.c$")
+list(FILTER LOCKTOP_UNIT_SOURCES EXCLUDE REGEX "/src/interpose/")
+foreach(source annotate fast_mutex process real)
+  list(APPEND LOCKTOP_UNIT_SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/src/interpose/${source}.c)
+endforeach()
+# These tests do not watch their own process. In the others the watch begins in interpose/process.c,
+# which the linker takes from the archive for the hook _Fork().
+set(LOCKTOP_UNWATCHED_TESTS arena fast_mutex msgpack settings stale_files)
 
 set(LOCKTOP_TEST_FLAGS ${LOCKTOP_WARNINGS} -fno-omit-frame-pointer -fexceptions)
 if(LOCKTOP_SANITIZE)
@@ -19,6 +25,9 @@ if(LOCKTOP_UNIT_SOURCES)
     add_executable(unit-${name} ${source})
     target_compile_options(unit-${name} PRIVATE ${LOCKTOP_TEST_FLAGS})
     target_link_libraries(unit-${name} PRIVATE locktop-unit)
+    if(NOT name IN_LIST LOCKTOP_UNWATCHED_TESTS)
+      target_link_options(unit-${name} PRIVATE -Wl,--undefined=_Fork)
+    endif()
     add_test(NAME ${name} COMMAND unit-${name})
     set_tests_properties(${name} PROPERTIES TIMEOUT 120)
   endforeach()

@@ -5,98 +5,24 @@ Plain data; ``export/deadlock_*.py`` and the screen say it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from locktop.collector.analysis import lock_classes
-from locktop.collector.analysis.lock_classes import LockClass
-from locktop.collector.analysis.lock_ordering_advice import Avoidance, avoidance, waited
+from locktop.collector.analysis.lock_ordering_advice import avoidance, waited
 from locktop.collector.model import (
-    BlockReason,
     Deadlock,
     DeadlockEdge,
-    Frame,
-    Kind,
+    DeadlockReport,
+    Follower,
     Lock,
-    Process,
+    LockClass,
+    LockName,
+    Member,
     Snapshot,
+    Taken,
     Thread,
     ThreadActivity,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class LockName:
-    """A lock and what to call it, so that it is told from every other one."""
-
-    id: int
-    kind: Kind | None  # None: not known
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """A lock that a thread has."""
-
-    lock: LockName
-    at: Frame | None  # where it was taken
-    duration_s: float | None  # seconds held, None where that was not timed
-    shared: bool  # for reading
-    wanted_by: tuple[int, ...]  # tids that wait for it
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A thread of the circle: what it waits for, who has that, and what it has itself."""
-
-    tid: int
-    name: str
-    waits_for: LockName
-    duration_s: float  # seconds waited already
-    is_lower_bound: bool  # it may be longer
-    shared: bool  # for reading
-    at: Frame | None  # the line of code that waits
-    stack_id: int
-    stack: tuple[Frame, ...]  # innermost first
-    held_by: int  # tid, 0 nobody
-    how: BlockReason  # held_by stands in its way
-    taken_at: Frame | None  # where held_by took it
-    now: ThreadActivity | None  # what held_by does, where that was asked
-    has: tuple[Taken, ...]  # the lock that was taken first first
-
-
-@dataclass(frozen=True, slots=True)
-class Follower:
-    """A thread stuck behind the circle."""
-
-    tid: int
-    name: str
-    waits_for: LockName | None
-    holders: tuple[int, ...]  # of that, tids
-    duration_s: float
-    is_lower_bound: bool  # it may be longer
-    at: Frame | None
-
-
-@dataclass(frozen=True, slots=True)
-class DeadlockReport:
-    """All about one deadlock."""
-
-    process: Process
-    ended: bool  # the process is gone: it was deadlocked when it ended
-    certain: bool
-    doubt: str
-    since_s: float
-    is_lower_bound: bool  # it may be longer
-    since: str  # ISO 8601, UTC, seconds; "" where it is not known
-    #: Each waits for the next one, the last for the first; or one alone, see is_circle.
-    circle: tuple[Member, ...]
-    is_circle: bool  # False: nobody is left who could end this thread's wait
-    behind: tuple[Follower, ...]
-    avoidance: Avoidance
-    locks: Mapping[int, LockName]  # of the circle, by id
-    names: Mapping[int, str]  # of threads, by tid, as far as they have any
 
 
 def reports(snapshot: Snapshot) -> tuple[DeadlockReport, ...]:
@@ -116,7 +42,7 @@ class _Known:
         self._names = {thread.tid: thread.name for thread in snapshot.threads if thread.name}
         self._locks: dict[int, Lock] = {lock.id: lock for lock in snapshot.locks}
         self._class_of: dict[int, LockClass] = lock_classes.by_lock(
-            lock_classes.fold(snapshot.locks)
+            lock_classes.find(snapshot.locks)
         )
 
     def report(self, deadlock: Deadlock) -> DeadlockReport:
@@ -162,7 +88,7 @@ class _Known:
             stack_id=edge.stack,
             stack=self._snapshot.stacks.get(edge.stack, ()),
             held_by=edge.held_by,
-            how=edge.how,
+            reason=edge.reason,
             taken_at=self._snapshot.sites.get(edge.site),
             now=self._now(edge),
             has=self._taken(thread),

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
 
-from locktop.collector.model import Blame, Kind, Lock, LockRates, WaitStack
+from locktop.collector.model import Blame, Kind, Lock, LockClass, LockRates, WaitStack
 
 _Key = tuple[Kind, str]
 
@@ -22,32 +21,7 @@ _OTHERS = "other locks"
 _name, _kind = attrgetter("name"), attrgetter("kind")
 
 
-@dataclass(frozen=True, slots=True)
-class LockClass:
-    """At least two locks of one name. Figures are sums over them, named and measured as in Lock."""
-
-    name: str  # indexes left empty: shards[].mu
-    kind: Kind
-    locks: tuple[int, ...]  # ids, in the order of Snapshot.locks: the most wait first
-    destroyed: int  # how many of them are
-    acquisitions: int
-    contended: int
-    trylock_failed: int
-    signals: int
-    unheard: int
-    wait_s: float
-    wait_max_s: float  # the longest there was at any of them
-    hold_s: float
-    hold_timed: int
-    hold_max_s: float
-    holders: tuple[int, ...]  # tids, each once
-    waiters: tuple[int, ...]  # tids, those at the first lock first
-    rates: LockRates
-    idle: bool  # all of them are
-    idle_s: float
-
-
-def fold(locks: Sequence[Lock]) -> tuple[LockClass, ...]:
+def find(locks: Sequence[Lock]) -> tuple[LockClass, ...]:
     """Return the classes among ``locks``, in the order of their first locks."""
     # Done in every look, and most locks may be in no class.
     keys = list(map(_key, map(_name, locks), map(_kind, locks)))

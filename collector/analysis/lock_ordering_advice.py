@@ -9,16 +9,17 @@ the other one, is the one to change.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
 
 from locktop.collector.model import (
+    Avoidance,
     BlockReason,
     Deadlock,
     DeadlockEdge,
     Frame,
     Kind,
     Lock,
+    LockingStep,
+    Remedy,
     Snapshot,
     Thread,
 )
@@ -29,65 +30,25 @@ from locktop.collector.model.frames import whose
 ORDERED_KINDS = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.CUSTOM, Kind.ONCE, Kind.SEM})
 
 
-class Means(Enum):
-    """How it would be avoided."""
-
-    ORDER = "order"  # the locks in one order
-    ONE_PLACE = "one place"  # the same, but one place in the code takes all of them
-    ONCE_ONLY = "once only"  # a thread wants what it has: it should take it once
-    RELEASE = "release"  # a lock given back before a wait that is for no lock
-    GIVE_BACK = "give back"  # a lock given back before the thread that had it ends
-    NONE = "none"  # no order of locks helps: threads wait for each other's end, say
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What one thread of the circle did: it took ``has`` and then wanted ``wants`` (lock ids)."""
-
-    tid: int
-    has: int
-    wants: int
-    has_at: Frame | None  # where it took the first
-    wants_at: Frame | None  # where it waits for the second
-    duration_s: float  # seconds that it has waited
-
-    @property
-    def place(self) -> tuple[Frame | None, Frame | None]:
-        """The two lines of code."""
-        return self.has_at, self.wants_at
-
-
-@dataclass(frozen=True, slots=True)
-class Avoidance:
-    """The answer. ``order`` has lock ids, that to be taken first first; () where there is none."""
-
-    means: Means
-    order: tuple[int, ...] = ()
-    change: Step | None = None  # what would have to be changed
-    others: tuple[int, ...] = ()  # tids of the circle that keep to the order already
-    #: Threads beside the circle that take the locks of ``change`` in the order proposed.
-    elsewhere: int = 0
-
-
 def avoidance(snapshot: Snapshot, deadlock: Deadlock) -> Avoidance:
     """Return what would have avoided ``deadlock``, which is one of ``snapshot``."""
     if deadlock.cycle[-1].held_by != deadlock.cycle[0].tid:
-        abandoned = deadlock.cycle[0].how is BlockReason.ABANDONED
-        return Avoidance(Means.GIVE_BACK if abandoned else Means.NONE)
+        abandoned = deadlock.cycle[0].reason is BlockReason.ABANDONED
+        return Avoidance(Remedy.GIVE_BACK if abandoned else Remedy.NONE)
     locks = {lock.id: lock for lock in snapshot.locks}
     steps = list(_steps(snapshot, deadlock))
     unordered = [step for step in steps if not _is_ordered(step.wants, locks)]
     if unordered:
         early = next((step for step in unordered if _is_ordered(step.has, locks)), None)
-        return Avoidance(Means.RELEASE if early else Means.NONE, change=early)
+        return Avoidance(Remedy.RELEASE if early else Remedy.NONE, change=early)
     again = next((step for step in steps if step.has == step.wants), None)
     if again is not None:
-        return Avoidance(Means.ONCE_ONLY, change=again)
+        return Avoidance(Remedy.ONCE_ONLY, change=again)
     if len({step.has for step in steps}) < max(len(steps), 2):
-        return Avoidance(Means.NONE)
+        return Avoidance(Remedy.NONE)
     if len({step.place for step in steps}) == 1 and None not in steps[0].place:
         by_address = sorted((step.has for step in steps), key=lambda id_: _address(id_, locks))
-        return Avoidance(Means.ONE_PLACE, tuple(by_address), steps[0])
+        return Avoidance(Remedy.ONE_PLACE, tuple(by_address), steps[0])
     return _in_order(steps, _seen_elsewhere(snapshot, {step.tid for step in steps}))
 
 
@@ -99,11 +60,13 @@ def _address(lock: int, locks: Mapping[int, Lock]) -> int:
     return locks[lock].address if lock in locks else 0
 
 
-def _in_order(steps: Sequence[Step], elsewhere: Mapping[tuple[int, int], set[int]]) -> Avoidance:
-    def against(step: Step) -> int:
+def _in_order(
+    steps: Sequence[LockingStep], elsewhere: Mapping[tuple[int, int], set[int]]
+) -> Avoidance:
+    def against(step: LockingStep) -> int:
         return len(elsewhere.get((step.wants, step.has), ()))
 
-    def rank(step: Step) -> tuple[int, int, int, float]:
+    def rank(step: LockingStep) -> tuple[int, int, int, float]:
         alike = sum(step.place == other.place for other in steps)
         return (
             len(elsewhere.get((step.has, step.wants), ())),
@@ -116,10 +79,10 @@ def _in_order(steps: Sequence[Step], elsewhere: Mapping[tuple[int, int], set[int
     at = steps.index(change)
     rest = [*steps[at + 1 :], *steps[:at]]
     order = (*(step.has for step in rest), change.has)
-    return Avoidance(Means.ORDER, order, change, tuple(step.tid for step in rest), against(change))
+    return Avoidance(Remedy.ORDER, order, change, tuple(step.tid for step in rest), against(change))
 
 
-def _steps(snapshot: Snapshot, deadlock: Deadlock) -> Iterator[Step]:
+def _steps(snapshot: Snapshot, deadlock: Deadlock) -> Iterator[LockingStep]:
     """A writer that is only waited behind has nothing yet: it is no step."""
     threads = {thread.tid: thread for thread in snapshot.threads}
     cycle = deadlock.cycle
@@ -127,7 +90,7 @@ def _steps(snapshot: Snapshot, deadlock: Deadlock) -> Iterator[Step]:
         before = cycle[at - 1]
         if not before.behind:
             wait = waited(snapshot, threads.get(edge.tid), edge)
-            yield Step(
+            yield LockingStep(
                 edge.tid,
                 before.waits_for,
                 edge.waits_for,

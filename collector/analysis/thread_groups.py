@@ -5,77 +5,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import takewhile
 
-from locktop.collector.analysis.lock_classes import LockClass, is_unnamed
-from locktop.collector.model import Kind, Lock, Thread, ThreadState, Wait
+from locktop.collector.analysis.lock_classes import is_unnamed
+from locktop.collector.model import Lock, LockClass, Thread, ThreadGroup, ThreadState, Wait
 
 _DIGITS = re.compile(r"(\d+)")
 #: A shorter beginning that names have in common says nothing.
 _MIN_PREFIX = 2
 
 
-@dataclass(frozen=True)  # no slots: what is asked for again and again is kept
-class ThreadGroup:
-    """One or more threads that do the same."""
-
-    key: Hashable  # the same from one look to the next
-    threads: tuple[Thread, ...]  # who is blocked first, of those the longest wait, then by tid
-    name: str  # of all: pool-1-thread-#
-    lock: int  # id, 0 where they wait for none that is known, or for several
-    lock_name: str  # of the lock, or of the class that all of theirs are in; "" without one
-
-    @property
-    def first(self) -> Thread:
-        """The one that waits longest."""
-        return self.threads[0]
-
-    @property
-    def state(self) -> ThreadState:
-        """Of each of them, of restless ones the first one's."""
-        return self.first.state
-
-    @cached_property
-    def states(self) -> frozenset[ThreadState]:
-        """Those of all of them, of which there may be several where they are restless."""
-        return frozenset(thread.state for thread in self.threads)
-
-    @cached_property
-    def holds(self) -> int:
-        """How many locks they hold together."""
-        return sum(len(thread.holds) for thread in self.threads)
-
-    @property
-    def wait(self) -> Wait | None:
-        """The longest."""
-        return self.first.waiting_for
-
-    @cached_property
-    def tids(self) -> tuple[int, ...]:
-        """Their ids."""
-        return tuple(thread.tid for thread in self.threads)
-
-    @property
-    def kind(self) -> Kind | None:
-        """What kind of lock they wait for."""
-        return self.wait.kind if self.wait is not None else None
-
-    @cached_property
-    def locks(self) -> tuple[int, ...]:
-        """The ids of all that they wait for, that of the first first."""
-        waits = (thread.waiting_for for thread in self.threads)
-        return tuple(dict.fromkeys(wait.lock for wait in waits if wait is not None))
-
-    @cached_property
-    def holders(self) -> tuple[int, ...]:
-        """Who holds what they wait for, tids, each once."""
-        waits = (thread.waiting_for for thread in self.threads)
-        return tuple(dict.fromkeys(tid for wait in waits if wait for tid in wait.holders))
-
-
-def fold(
+def find(
     threads: Iterable[Thread],
     locks: Mapping[int, Lock],
     class_of: Mapping[int, LockClass],

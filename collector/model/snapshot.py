@@ -26,19 +26,19 @@ class Process(Struct, frozen=True, gc=False):
     cpus: int = 0  # that it may run on, 0 unknown
 
 
-class Snapshot(Struct, frozen=True, gc=False):
-    """Everything one look showed.
+class Contents(Struct):
+    """What a snapshot holds, finished or not.
 
-    ``threads`` are in order of tid; ``locks`` by wait, then contended, then acquisitions, most
-    first, the idle ones after the others. ``stacks`` maps the ids used above to frames, innermost
-    first; frames whose names are still being looked up have an empty ``function``. ``sites`` maps
-    single return addresses to the innermost frame that is no wrapper (symbols/wrappers.py).
+    ``threads`` are in order of tid. ``locks`` are sorted by wait, then contended, then
+    acquisitions, most first; idle locks come last. ``stacks`` maps each stack id used here to its
+    frames, innermost first. A frame whose name is still being looked up has an empty ``function``.
+    ``sites`` maps return addresses to the innermost frame that is no wrapper (model/frames.py).
     """
 
     taken_at: str  # ISO 8601, UTC, milliseconds
     host: str
     source: str  # "preload", "proc", "recording"
-    duration_s: float  # seconds looked at
+    duration_s: float  # seconds observed
     interval_s: float  # since the snapshot before, what rates and shares refer to
     process: Process
     threads: tuple[Thread, ...]
@@ -56,26 +56,68 @@ class Snapshot(Struct, frozen=True, gc=False):
     patterns: tuple[Pattern, ...] = ()  # in the order of PatternName
     lost_events: int = 0  # since the process started, as far as known
     unobserved_waiters: tuple[int, ...] = ()  # tids that wait in a futex unknown to the source
-    unobserved_waits: tuple[
-        UnobservedWait, ...
-    ] = ()  # of these what else is known: the first ones only
+    #: What else is known of ``unobserved_waiters``, of the first ones only.
+    unobserved_waits: tuple[UnobservedWait, ...] = ()
     locks_left_out: int = 0  # uncontended locks known but not in ``locks``
     ended: bool = False  # the process is gone; the figures are its last, its threads dead
-    level: str = "contended"  # one of launch.LEVELS, "sampled"
+    level: str = "contended"  # one of levels.NAMES, "sampled"
     #: False: watching began later than the program; holds and waits from before are not known.
     complete: bool = True
     notes: tuple[str, ...] = ()  # one line each, what the user should know
-    why: Mapping[int, str] = msgspec.field(
-        default_factory=dict
-    )  # by tid: the rule that told its wait
+    #: By tid: the idle rule that decided its wait.
+    why: Mapping[int, str] = msgspec.field(default_factory=dict)
 
     @property
     def is_sampled(self) -> bool:
-        """Whether it was taken from outside: then how often locks were taken and how long they were
-        held is not known, and waits are estimates."""
+        """Whether the process was sampled from /proc.
+
+        Then acquisitions and hold times are not known, and wait times are estimates.
+        """
         return self.source == "proc"
 
     @property
     def deadlocked(self) -> frozenset[int]:
         """The ids of the locks in a deadlock."""
         return frozenset(edge.waits_for for found in self.deadlocks for edge in found.cycle)
+
+    def stack_ids(self) -> set[int]:
+        """Return the ids of all stacks that the contents refer to."""
+        ids = {thread.stack for thread in self.threads}
+        ids.update(entry.stack for lock in self.locks for entry in lock.wait_stacks)
+        ids.update(
+            lock.holder_activity.stack for lock in self.locks if lock.holder_activity is not None
+        )
+        ids.update(event.stack for event in self.events)
+        ids.update(edge.stack for found in self.deadlocks for edge in found.cycle)
+        ids.update(misuse.stack for misuse in self.misuses)
+        ids.update(edge.stack for cycle in self.lock_order for edge in cycle.edges)
+        ids.update(wait.stack for wait in self.unobserved_waits)
+        ids.discard(0)
+        return ids
+
+    def site_ids(self) -> set[int]:
+        """Return all call sites (return addresses) that the contents refer to."""
+        sites = {held.site for thread in self.threads for held in thread.holds}
+        sites.update(thread.waiting_for.site for thread in self.threads if thread.waiting_for)
+        sites.update(blame.site for lock in self.locks for blame in lock.blame)
+        sites.update(event.site for event in self.events)
+        sites.update(edge.site for found in self.deadlocks for edge in found.cycle)
+        sites.update(edge.site for cycle in self.lock_order for edge in cycle.edges)
+        sites.discard(0)
+        return sites
+
+
+class Snapshot(Contents, frozen=True, gc=False):  # type: ignore[misc]  # frozen, its base is not
+    """Everything that one scan showed. A snapshot never changes and may cross threads."""
+
+    def draft(self) -> Draft:
+        """Return a draft with the same contents, for a snapshot that is to differ."""
+        return Draft(**{name: getattr(self, name) for name in self.__struct_fields__})
+
+
+class Draft(Contents):
+    """A snapshot under construction: each stage of a scan fills in its part."""
+
+    def snapshot(self) -> Snapshot:
+        """Return the finished snapshot."""
+        return Snapshot(**{name: getattr(self, name) for name in self.__struct_fields__})

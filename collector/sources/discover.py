@@ -24,7 +24,7 @@ _ERRNO = re.compile(r"\(errno (\d+)\)$")
 _LEFT_OUT = "LOCKTOP_CHILDREN leaves out this child of a watched process"
 _ELSEWHERE = "set LOCKTOP_DIR to a directory that it may write to"
 _MAKE_ROOM = "make room there (or set LOCKTOP_DIR to a directory that has it)"
-#: By what the library gives as the error (native/src/shm.c).
+#: By what the library gives as the error (native/src/shm/file.c).
 _CURES = {
     errno.ENOSPC: _MAKE_ROOM,
     errno.EDQUOT: _MAKE_ROOM,

@@ -1,8 +1,9 @@
+/* Measures a contended wait 13 frames deep. */
 #include "deep_wait.h"
 
 #include "waiters.h"
 
-/* Calls, so that with those before and after them the stack has 13 frames. */
+/* Numbers of calls: with the frames before and after them the stack has 13 frames. */
 enum { WAIT_CALLS = 9, TIMEOUT_CALLS = 6 };
 enum { WAITS_MAX = 1 << 18, WARM_UP_WAITS = 200, HOLD_STEPS = 5000 };
 enum { NOTICE_TICKS = 5000, STEP_TICKS = 10 };
@@ -19,9 +20,10 @@ static void wait_until(uint64_t ticks)
         pause_a_little();
 }
 
-/* Looks once, so that it does not take the mutex's cache line from the waiter again and again; earlier
- * the next time if somebody waited, else later. So it comes to the moment by which half of all wait. */
-static void look_once(uint64_t called, uint64_t *delay)
+/* Looks at the mutex once, so as not to take its cache line from the waiter again and again. If a
+ * thread waited, the next look is earlier, else later. So the delay comes to the moment by which
+ * half of all waiters wait. */
+static void check_once(uint64_t called, uint64_t *delay)
 {
     wait_until(called + *delay);
     if (!somebody_waits_for(&mutex))
@@ -31,7 +33,7 @@ static void look_once(uint64_t called, uint64_t *delay)
     before[waits] = (double)*delay;
 }
 
-/* Holds the mutex until somebody sleeps for it. */
+/* Holds the mutex until a thread sleeps for it. */
 static void *hold(void *argument)
 {
     uint64_t delay = 0, called = 0, next;
@@ -44,7 +46,7 @@ static void *hold(void *argument)
         if (next == called)
             break;
         called = next;
-        look_once(called, &delay);
+        check_once(called, &delay);
         while (!somebody_waits_for(&mutex))
             wait_a_little();
         work(0, HOLD_STEPS);

@@ -1,10 +1,10 @@
-/* What a contended wait for a mutex takes without the sleep, with a stack of 13 frames seen before. */
+/* What a contended wait for a mutex costs without the sleep, with a known stack of 13 frames. */
 #ifndef BENCH_DEEP_WAIT_H
 #define BENCH_DEEP_WAIT_H
 
 #include "measure.h"
 
-/* Two threads: from the call of the lock until the mutex says that somebody waits, and the unlock
+/* Two threads: measures from the call of the lock until the mutex shows a waiter, and the unlock
  * afterwards. The sleep in between leaves little in the processor's caches. */
 struct cost measure_deep_wait(double seconds);
 

@@ -1,16 +1,16 @@
-/* locktop-bench: what locks and waits cost, here and now. It is run with and without the library,
- * and compared (collector/bench).
+/* locktop-bench: what locks and waits cost on this machine. collector/bench runs it with and
+ * without the library, and compares.
  *
  *   locktop-bench list
  *       what there is to measure, as JSON
  *   locktop-bench cost PRIMITIVE THREADS SECONDS
- *       what one operation takes, as JSON:
+ *       what one operation costs, as JSON:
  *         ns, ticks       wall time, of CLOCK_MONOTONIC and of the processor's counter
  *         ticks_hz        the counter's rate meanwhile
- *         ticks_read_ns   what reading it between a lock and an unlock takes
+ *         ticks_read_ns   what reading the counter between a lock and an unlock costs
  *   locktop-bench mix SHARE CYCLES
- *       one acquisition of SHARE waits; says the numbers, as JSON, and stays until its input ends
- */
+ *       one acquisition of SHARE waits; prints the numbers, as JSON, and runs until its input
+ * ends */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +65,7 @@ static int mix(unsigned share, unsigned cycles)
     return 0;
 }
 
-/* Out of range if it is no number. */
+/* 0 if the text is no number, or the number is too large. */
 static unsigned number(const char *text)
 {
     char *end;

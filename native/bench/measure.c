@@ -1,3 +1,4 @@
+/* The ways to measure: in one thread, in turns of two threads, in fights of many. */
 #include "measure.h"
 
 #include <sched.h>
@@ -33,7 +34,7 @@ struct moment moment(void)
                            ticks_now()};
 }
 
-/* What a row of pairs of atomic exchanges takes at best, with or without a reading in each. */
+/* What a row of pairs of atomic exchanges costs at best, with or without a reading in each pair. */
 static double quickest_row(bool reading)
 {
     static atomic_int word;
@@ -87,7 +88,7 @@ bool has_two_cpus(void)
     return sched_getaffinity(0, sizeof usable, &usable) == 0 && CPU_COUNT(&usable) >= 2;
 }
 
-/* The first or the second CPU of those that the process may use, -1 if it may use one only. */
+/* The number of the first or the second CPU that the process may use; -1 if it may use only one. */
 static int usable_cpu(int which)
 {
     cpu_set_t usable;
@@ -132,7 +133,7 @@ static struct cost one_batch(struct batches *self, unsigned n)
     return (struct cost){(double)(after.ns - before.ns), (double)(after.ticks - before.ticks)};
 }
 
-/* One interruption does not make it so. */
+/* Whether n operations take BATCH_NS. One interruption does not prove that, so all tries must. */
 static bool takes_long_enough(struct batches *self, unsigned n)
 {
     for (int i = 0; i < BATCH_TRIES; i++)
@@ -141,7 +142,7 @@ static bool takes_long_enough(struct batches *self, unsigned n)
     return true;
 }
 
-/* As many operations as take BATCH_NS. */
+/* The number of operations that take BATCH_NS. */
 static unsigned batch_size(struct batches *self)
 {
     unsigned n = 1;
@@ -198,7 +199,8 @@ static void *other_side(void *argument)
     return argument;
 }
 
-/* The other side never is a turn ahead, so it meets the last one when it is told of it before. */
+/* The other side is never a turn ahead. So it reaches the last turn after it has learnt the
+ * number. */
 static void *this_side(void *argument)
 {
     struct batches *self = argument;

@@ -1,4 +1,5 @@
-/* How the benchmark measures: both clocks, batches in one thread, turns of two, fights of many. */
+/* How the benchmark measures: both clocks, batches in one thread, turns of two threads, fights of
+ * many threads. */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
@@ -15,13 +16,13 @@ struct moment {
     uint64_t ticks; /* the processor's counter */
 };
 
-/* What one operation takes, wall time. */
+/* What one operation costs, in wall time. */
 struct cost {
     double ns;
     double ticks;
 };
 
-/* One thread of a fight. */
+/* One thread of a fight: all threads use one lock at once. */
 struct fighter {
     _Alignas(CACHE_LINE) uint64_t done;  /* operations */
     void (*fight)(struct fighter *self); /* until fight_is_over() */
@@ -34,10 +35,10 @@ uint64_t ticks_now(void);
 /* What a reading of the processor's counter adds to a lock and an unlock, at best. */
 double ticks_reading_ns(void);
 
-/* The figure that `share` of all are below, e.g. 0.5 for the median; sorts them. */
+/* The figure below which `share` of all figures lie: 0.5 for the median. Sorts the figures. */
 double quantile(double *figures, unsigned count, double share);
 
-/* Some nanosecond for each step; each needs the result of the one before. */
+/* Some nanoseconds for each step; each step needs the result of the step before. */
 static inline uint64_t work(uint64_t value, int steps)
 {
     for (int i = 0; i < steps; i++) {
@@ -51,19 +52,21 @@ pthread_t start_thread(void *(*run)(void *), void *argument);
 
 bool has_two_cpus(void);
 
-/* Ties the calling thread to the first or the second CPU that the process may use; where there is
- * one alone nothing is done. */
+/* Ties the calling thread to the first or the second CPU that the process may use. Does nothing if
+ * the process may use only one. */
 void stay_on_cpu(int which);
 
-/* `batch` does n operations. The tenth percentile of many batches: whatever else the machine does makes
- * a batch longer, never shorter. In a second thread: in a program with one alone libc leaves the atomic
- * instruction out, and no such program needs locks. */
+/* `batch` does n operations. Returns the tenth percentile of many batches: other work of the
+ * machine makes a batch longer, never shorter. Runs in a second thread: in a program with one
+ * thread libc leaves out the atomic instruction, and no such program needs locks. */
 struct cost measure_batches(void (*batch)(unsigned n), double seconds);
 
-/* Two threads take turns, each on a CPU of its own: side 0 and side 1. What one turn of both takes. */
+/* Two threads take turns as side 0 and side 1, each on a CPU of its own. Returns the cost of one
+ * turn of both. */
 struct cost measure_turns(void (*turn)(int side), double seconds);
 
-/* All fight at once, on two CPUs; what one operation of all together takes. */
+/* All threads fight at once, on two CPUs. Returns the cost of one operation of all threads
+ * together. */
 struct cost measure_fight(void (*fight)(struct fighter *self), unsigned threads, double seconds);
 
 extern atomic_bool fight_over;

@@ -1,3 +1,4 @@
+/* Runs a known mix of acquisitions. */
 #include "mix.h"
 
 #include <unistd.h>
@@ -6,7 +7,8 @@
 #include "waiters.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static atomic_uint wanted, had; /* the cycle in which the second thread is to take it, took it */
+/* the last cycle in which the second thread is to take the mutex, and has taken it */
+static atomic_uint wanted, had;
 
 static void wait_until(atomic_uint *reached, unsigned cycle)
 {

@@ -1,3 +1,4 @@
+/* The table of all measured operations. */
 #include "primitives.h"
 
 #include <errno.h>
@@ -15,14 +16,15 @@
 #include "locktop.h"
 #include "waiters.h"
 
-/* Steps of work() in a fight. With no work at all there is hardly a fight: whoever has the lock gets
- * it again, thousands of times in a row, and the figure is that of one thread with more noise. */
+/* Steps of work() in a fight. Without work there is hardly a fight: the thread that has the lock
+ * gets it again, thousands of times in a row. Then the figure is that of one thread, with more
+ * noise. */
 enum { WORK_WITH = 32, WORK_WITHOUT = 64 };
 
 static _Alignas(CACHE_LINE) uint64_t guarded;
 
-/* `take` and `give` stand in both loops as they are: a call through a pointer would be measured too.
- * `own` is the thread's own number, `inside` the one that is worked on with the lock. */
+/* `take` and `give` stand in both loops: a call through a pointer would be measured too. `own` is
+ * the thread's own number; `inside` is the number that the thread changes while it has the lock. */
 #define LOCK(name, inside, take, give)                                                             \
     static void name##_batch(unsigned n)                                                           \
     {                                                                                              \
@@ -35,7 +37,7 @@ static _Alignas(CACHE_LINE) uint64_t guarded;
     static void name##_fight(struct fighter *self)                                                 \
     {                                                                                              \
         uint64_t own = 0;                                                                          \
-        do { /* once at least, however late it comes */                                            \
+        do { /* at least once, however late the thread begins */                                   \
             take;                                                                                  \
             inside = work(inside, WORK_WITH);                                                      \
             give;                                                                                  \
@@ -106,7 +108,7 @@ LOCK(trylock, own, bool got = !pthread_mutex_trylock(&mutex), if (got) pthread_m
 enum { HUNDRED = 100, NEIGHBOURS_MAX = 256 };
 static pthread_mutex_t *hundred[HUNDRED];
 
-/* In objects of different sizes, as on a program's heap. */
+/* The mutexes lie in objects of different sizes, as on a program's heap. */
 static void hundred_set_up(void)
 {
     uint64_t random = (uint64_t)(uintptr_t)&random;
@@ -153,7 +155,7 @@ static void c11_set_up(void)
 
 LOCK(c11, guarded, mtx_lock(&c11), mtx_unlock(&c11))
 
-/* A lock of the program's own, which tells of each attempt or only of those that have to wait. */
+/* A lock of the program's own, which announces each attempt, or only attempts that have to wait. */
 static _Alignas(CACHE_LINE) atomic_bool custom;
 enum { TRIES_BEFORE_YIELD = 100 };
 
@@ -162,14 +164,14 @@ static inline bool custom_try(void)
     return !atomic_exchange_explicit(&custom, true, memory_order_acquire);
 }
 
-static inline void custom_take(bool told)
+static inline void custom_take(bool announced)
 {
-    if (told)
+    if (announced)
         locktop_acquire(&custom);
     for (int tries = 1; !custom_try(); tries++) {
-        if (!told)
+        if (!announced)
             locktop_acquire(&custom);
-        told = true;
+        announced = true;
         if (tries % TRIES_BEFORE_YIELD == 0)
             sched_yield();
         else
@@ -187,7 +189,7 @@ static inline void custom_give(void)
 LOCK(custom, guarded, custom_take(true), custom_give())
 LOCK(custom_waits, guarded, custom_take(false), custom_give())
 
-/* ---- what is no lock, alone ---- */
+/* ---- other operations, in one thread ---- */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 

@@ -1,10 +1,10 @@
-/* What is measured: everything that threads wait for, alone and with others. */
+/* What is measured: everything that threads wait for, in one thread and in several. */
 #ifndef BENCH_PRIMITIVES_H
 #define BENCH_PRIMITIVES_H
 
 #include "measure.h"
 
-/* What one can do with it is set, the rest NULL. */
+/* One measured operation. The ways in which it can be measured are set, the others are NULL. */
 struct primitive {
     const char *name;
     const char *operation;
@@ -12,16 +12,16 @@ struct primitive {
     void (*batch)(unsigned n);                  /* one thread */
     void (*turn)(int side);                     /* two threads, one after the other */
     void (*fight)(struct fighter *self);        /* two or more, at once */
-    struct cost (*measure_two)(double seconds); /* two threads, in a way of its own */
+    struct cost (*measure_two)(double seconds); /* two threads, measured in a way of its own */
 };
 
 extern const struct primitive primitives[];
 extern const unsigned primitive_count;
 
-/* Two CPUs, more threads than CPUs. */
+/* Numbers of threads: as many as CPUs, and more. */
 enum { FEW = 2, MANY = 8 };
 
-/* What runs at once needs two CPUs. */
+/* Whether it can be measured with so many threads: threads that run at once need two CPUs. */
 bool can_run_with(const struct primitive *primitive, unsigned threads);
 struct cost measure(const struct primitive *primitive, unsigned threads, double seconds);
 

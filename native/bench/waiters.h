@@ -1,4 +1,4 @@
-/* Waiting for another thread without a lock, and seeing that one has begun to wait for a mutex. */
+/* Waits for another thread without a lock, and finds out that a thread waits for a mutex. */
 #ifndef BENCH_WAITERS_H
 #define BENCH_WAITERS_H
 
@@ -6,13 +6,14 @@
 #include <sched.h>
 #include <stdbool.h>
 
-/* A plain mutex's word is 2 from when a thread has found it taken (glibc, lowlevellock.h). */
+/* The word of a plain mutex is 2 from when a thread has found the mutex taken (glibc,
+ * lowlevellock.h). */
 static inline bool somebody_waits_for(const pthread_mutex_t *mutex)
 {
     return __atomic_load_n(&mutex->__data.__lock, __ATOMIC_ACQUIRE) == 2;
 }
 
-/* In a loop that takes a moment. */
+/* For a loop that takes a moment. */
 static inline void pause_a_little(void)
 {
 #if defined(__x86_64__)
@@ -22,7 +23,7 @@ static inline void pause_a_little(void)
 #endif
 }
 
-/* In a loop that another thread ends: it may need this very CPU. */
+/* For a loop that another thread ends: that thread may need this very CPU. */
 static inline void wait_a_little(void)
 {
     enum { PAUSES = 2000 };

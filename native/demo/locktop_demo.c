@@ -1,13 +1,12 @@
-/* locktop-demo: a small server in trouble, for locktop to look at.
+/* locktop-demo: a small server in trouble, for locktop to show.
  *
  *   g_cache_lock    hot: two writers and two readers fight for one mutex
  *   g_config_lock   slow: a reload keeps every request out for a while
  *   g_queue_ready   idle: a pool that waits for work, which is not contention
- *   --deadlock      three transfers, three account locks, a ring, after a moment
+ *   --deadlock      after a moment, three transfers lock three accounts in a ring
  *
- * Prints one line, "ready", when every thread runs. Ends after --seconds N, or on SIGTERM or
- * SIGINT.
- */
+ * Prints the line "ready" when every thread runs. Ends after --seconds N, or on SIGTERM or
+ * SIGINT. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -17,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-#define KEPT __attribute__((noinline)) /* a function of its own in every stack */
+#define OWN_FRAME __attribute__((noinline)) /* a stack frame of its own */
 
 enum { POOL = 4, REQUESTS = 3, WRITERS = 2, READERS = 2, ACCOUNTS = 3, ENTRIES = 4096 };
 
@@ -38,7 +37,7 @@ pthread_mutex_t g_broker_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t *const accounts[ACCOUNTS] = {&g_checking_lock, &g_savings_lock,
                                                     &g_broker_lock};
 static pthread_barrier_t everybody_runs;
-static pthread_barrier_t each_has_one; /* account lock */
+static pthread_barrier_t each_has_one; /* each transfer has one account lock */
 static uint32_t cache[ENTRIES];
 static uint32_t config_version;
 static unsigned queue_length;
@@ -50,23 +49,23 @@ static void pause_ms(unsigned ms)
     nanosleep(&time, NULL);
 }
 
-/* The cache: what is slow is done with the lock held. */
+/* The cache: its slow work is done while the lock is held. */
 
-static KEPT void cache_rehash(void)
+static OWN_FRAME void cache_rehash(void)
 {
     for (uint32_t i = 0; i < ENTRIES; i++)
         cache[i] = cache[i] * 2654435761u + i;
-    pause_ms(4); /* and writes itself to a slow disk */
+    pause_ms(4); /* the cache writes itself to a slow disk */
 }
 
-static KEPT void cache_put(void)
+static OWN_FRAME void cache_put(void)
 {
     pthread_mutex_lock(&g_cache_lock);
     cache_rehash();
     pthread_mutex_unlock(&g_cache_lock);
 }
 
-static KEPT uint32_t cache_get(uint32_t key)
+static OWN_FRAME uint32_t cache_get(uint32_t key)
 {
     pthread_mutex_lock(&g_cache_lock);
     uint32_t value = cache[key % ENTRIES];
@@ -98,20 +97,20 @@ static void *cache_reader(void *argument)
 
 /* The configuration: one writer that takes its time, many readers. */
 
-static KEPT void config_parse(void)
+static OWN_FRAME void config_parse(void)
 {
     config_version++;
     pause_ms(150);
 }
 
-static KEPT void config_reload(void)
+static OWN_FRAME void config_reload(void)
 {
     pthread_rwlock_wrlock(&g_config_lock);
     config_parse();
     pthread_rwlock_unlock(&g_config_lock);
 }
 
-static KEPT uint32_t config_read(void)
+static OWN_FRAME uint32_t config_read(void)
 {
     pthread_rwlock_rdlock(&g_config_lock);
     uint32_t version = config_version;
@@ -119,7 +118,7 @@ static KEPT uint32_t config_read(void)
     return version;
 }
 
-static KEPT void request_handle(void)
+static OWN_FRAME void request_handle(void)
 {
     atomic_fetch_add(&sink, config_read());
     pause_ms(10);
@@ -145,9 +144,9 @@ static void *request_loop(void *argument)
     return NULL;
 }
 
-/* The pool: mostly it has nothing to do, and that is fine. */
+/* The pool: most of the time it has nothing to do, and that is no problem. */
 
-static KEPT void queue_take(void)
+static OWN_FRAME void queue_take(void)
 {
     pthread_mutex_lock(&g_queue_lock);
     while (!queue_length)
@@ -156,7 +155,7 @@ static KEPT void queue_take(void)
     pthread_mutex_unlock(&g_queue_lock);
 }
 
-static KEPT void queue_put(void)
+static OWN_FRAME void queue_put(void)
 {
     pthread_mutex_lock(&g_queue_lock);
     queue_length++;
@@ -186,15 +185,15 @@ static void *listener(void *argument)
     return NULL;
 }
 
-/* The deadlock: each transfer has one account locked and wants the next one's. */
+/* The deadlock: each transfer has locked one account and wants the next one. */
 
-static KEPT void account_credit(pthread_mutex_t *account)
+static OWN_FRAME void account_credit(pthread_mutex_t *account)
 {
     pthread_mutex_lock(account);
     pthread_mutex_unlock(account);
 }
 
-static KEPT void account_transfer(int from)
+static OWN_FRAME void account_transfer(int from)
 {
     pthread_mutex_lock(accounts[from]);
     pthread_barrier_wait(&each_has_one);

@@ -1,22 +1,22 @@
 /* locktop.h: what a program can tell locktop about itself.
  *
- * Names for its locks, marks on the timeline, and the locks that it made itself. A header without a
- * library: nothing to link, and nothing happens (a load and a jump that is not taken) unless the
- * program runs with liblocktop.so preloaded. For C and C++, gcc and clang; from other languages call the
- * functions of the same names in the preloaded library, where they are (docs/annotate.md).
+ * A program gives names to its locks, puts marks on the timeline, and announces the locks that it
+ * made itself. This is a header without a library: there is nothing to link. Nothing happens (a
+ * load and a jump that is not taken) unless the program runs with liblocktop.so preloaded. For C
+ * and C++, gcc and clang. Other languages call the functions of the same names in the preloaded
+ * library, if it is there (docs/annotate.md).
  *
- * Everything here may be called from any thread and at any time; nothing allocates, blocks, or
- * changes errno.
+ * Any thread may call these functions at any time. None of them allocates, blocks, or changes
+ * errno.
  *
  *   locktop_name(&cache_lock, "session cache");
  *
- *   locktop_acquire(&lock);          before it may wait for its own lock
+ *   locktop_acquire(&lock);          before the thread may wait for the lock
  *   take(&lock);
- *   locktop_acquired(&lock);         now it has it   (locktop_gave_up: it will not get it)
+ *   locktop_acquired(&lock);         the thread has the lock (locktop_gave_up: will not get it)
  *   ...
  *   release(&lock);
- *   locktop_released(&lock);         others may have it
- */
+ *   locktop_released(&lock);         other threads may have the lock */
 #ifndef LOCKTOP_H
 #define LOCKTOP_H
 
@@ -25,8 +25,8 @@
 #define LOCKTOP_NAME_MAX 111 /* bytes of a name that are kept */
 #define LOCKTOP_MARK_MAX 44  /* bytes of a mark that are kept */
 
-/* The function in the preloaded library, or NULL. Through the global offset table: in an executable at
- * a fixed address the linker would make a plain weak reference NULL for good. */
+/* The function in the preloaded library, or NULL. Found through the global offset table: in an
+ * executable at a fixed address the linker would make a plain weak reference NULL for good. */
 #if defined(__x86_64__)
 #define LOCKTOP_FIND(function, symbol)                                                             \
     __asm__(".weak " symbol "\n\tmovq " symbol "@GOTPCREL(%%rip), %0" : "=r"(function))
@@ -38,7 +38,7 @@
 #define LOCKTOP_FIND(function, symbol) ((function) = NULL)
 #endif
 
-/* Macros, not inline functions: the place that locktop shows is the line of the caller. */
+/* Macros, not inline functions: locktop then shows the line of the caller. */
 #define LOCKTOP_CALL1(symbol, type, value)                                                         \
     __extension__({                                                                                \
         type locktop_value = (value);                                                              \
@@ -59,26 +59,27 @@
 
 /* void locktop_name(const void *lock, const char *name)
  *
- * What a lock of any kind (a pthread_mutex_t, a std::mutex, a semaphore, one of the program's own) is
- * called. The name is copied; NULL takes it back. Give it after the lock was initialised: to
- * initialise or destroy a lock ends its name. */
+ * Names a lock of any kind: a pthread_mutex_t, a std::mutex, a semaphore, a lock of the program's
+ * own. The library copies the name; NULL takes the name back. Name a lock after its initialisation:
+ * to initialise or destroy a lock ends its name. */
 #define locktop_name(lock, name)                                                                   \
     LOCKTOP_CALL2("locktop_name", const void *, lock, const char *, name)
 
 /* void locktop_mark(const char *text)
  *
- * A mark on the timeline of the calling thread: "reload begins". */
+ * Puts a mark on the timeline of the calling thread: "reload begins". */
 #define locktop_mark(text) LOCKTOP_CALL1("locktop_mark", const char *, text)
 
 /* void locktop_acquire(const void *lock), and so on
  *
- * A lock of the program's own, known by its address. `_shared`: for readers, who do not
+ * Announces a lock of the program's own, known by its address. `_shared`: for readers, who do not
  * exclude each other.
  *
- * Call acquire before each attempt that may wait, or only when it has to: locktop counts it as
- * contended where another thread held the lock meanwhile, else as free. It must be followed by
- * acquired or gave_up on the same thread. For an attempt that does not wait (a trylock), acquired or
- * gave_up alone. Call released right after the lock was released, on the thread that had it. */
+ * Call acquire before each attempt that may wait, or only when the thread has to wait. locktop
+ * counts the attempt as contended if another thread held the lock meanwhile, else as free. The same
+ * thread must call acquired or gave_up afterwards. For an attempt that does not wait (a trylock),
+ * call acquired or gave_up alone. Call released right after the release of the lock, on the thread
+ * that had it. */
 #define locktop_acquire(lock)         LOCKTOP_CALL1("locktop_acquire", const void *, lock)
 #define locktop_acquire_shared(lock)  LOCKTOP_CALL1("locktop_acquire_shared", const void *, lock)
 #define locktop_acquired(lock)        LOCKTOP_CALL1("locktop_acquired", const void *, lock)
@@ -88,7 +89,8 @@
 
 /* void locktop_forget(const void *lock)
  *
- * Its address will be something else's: forgets its name, and the lock if it is the program's own. */
+ * Tells that the address will be used for something else. Ends the lock's name, and the lock if it
+ * is the program's own. */
 #define locktop_forget(lock) LOCKTOP_CALL1("locktop_forget", const void *, lock)
 
 #ifdef __cplusplus
@@ -98,7 +100,7 @@ namespace locktop
 
 namespace detail
 {
-/* lock() may throw. */
+/* Ends the attempt: lock() may throw. */
 struct attempt {
     const void *lock;
     bool over;
@@ -110,8 +112,8 @@ struct attempt {
 };
 } /* namespace detail */
 
-/* Like std::lock_guard, for a lock of the program's own: anything with lock() and unlock(). What
- * the preloaded library sees by itself (a std::mutex) would be counted twice. */
+/* Like std::lock_guard, for a lock of the program's own: any type with lock() and unlock(). A lock
+ * that the preloaded library sees by itself (a std::mutex) would be counted twice. */
 template <class Lock> class guard
 {
   public:
@@ -159,7 +161,7 @@ template <class Lock> class shared_guard
     Lock &lock_;
 };
 
-/* A name that lasts as long as this does: a member next to the lock, after it. */
+/* A name that lasts as long as this object: a member next to the lock, after the lock. */
 class named
 {
   public:

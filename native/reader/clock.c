@@ -1,3 +1,4 @@
+/* Reads the clock of the target, and pairs it with CLOCK_MONOTONIC. */
 #define _GNU_SOURCE
 #include "reader.h"
 
@@ -34,7 +35,8 @@ uint64_t lt_reader_clock_pair(uint32_t clock, uint64_t *ticks, uint64_t *ns)
 {
     uint64_t narrowest = UINT64_MAX;
 
-    /* An interrupt between the readings would tear the pair: the tightest of a few is kept. */
+    /* An interrupt between the readings would spoil the pair: the closest of a few pairs is
+     * kept. */
     for (int attempt = 0; attempt < 16; attempt++) {
         uint64_t first = monotonic_ns();
         uint64_t between = lt_reader_ticks(clock);

@@ -1,3 +1,4 @@
+/* Counts the events of a thread by perf_event_open(2). */
 #include "reader.h"
 
 #include <errno.h>

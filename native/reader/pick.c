@@ -1,10 +1,11 @@
+/* Chooses the locks that are handed to Python, and makes their rows. */
 #include "reader.h"
 
 #include <string.h>
 
-/* Ranks: locks that the caller wants, then those waited for by the magnitude of the wait,
- * then the rest by the magnitude of their use. Whole magnitudes are counted first, which
- * tells without sorting a million locks which of them find room. */
+/* Ranks: locks that the caller wants, then locks by the magnitude of their waits, then the rest by
+ * the magnitude of their use. The magnitudes are counted first. That tells without sorting a
+ * million locks which of them find room. */
 enum { WANTED = 130, WAITED = 65, RANKS = 131, NOT_IN_USE = 0 };
 
 static uint32_t magnitude(uint64_t value)
@@ -15,7 +16,7 @@ static uint32_t magnitude(uint64_t value)
 static uint32_t rank(const struct lt_lock_sum *sum, uint64_t key, uint32_t id, int wanted)
 {
     if (key == 0 && id != 0)
-        return NOT_IN_USE; /* being built */
+        return NOT_IN_USE; /* the entry is not complete yet */
     if (wanted)
         return WANTED;
     if (sum->wait_ticks | sum->contended | sum->trylock_failed)
@@ -36,7 +37,7 @@ static uint64_t hold_mean(const struct lt_lock_sum *sum)
     return sum->hold_sampled ? sum->hold_sampled_ticks / sum->hold_sampled : 0;
 }
 
-/* Acquisitions of threads that timed none are taken to be held as long as the others'. */
+/* Acquisitions of threads that timed no hold count as long as those of the other threads. */
 static uint64_t hold_ticks(const struct lt_lock_sum *sum)
 {
     return sum->hold_contended_ticks + sum->hold_scaled_ticks + sum->hold_unscaled * hold_mean(sum);
@@ -87,7 +88,7 @@ static void set_row(struct lt_lock_row *row, uint32_t id, const uint8_t *locks,
     row->hold_mean = hold_mean(sum);
 }
 
-/* The lowest rank that finds room as a whole; those one below fill up what is left. */
+/* The lowest rank whose locks all find room. Locks of the next lower rank fill the rest. */
 static uint32_t lowest_rank(const uint32_t *counts, uint32_t capacity)
 {
     uint64_t total = 0;

@@ -1,3 +1,4 @@
+/* Samples the registers and the stack of a running thread by perf_event_open(2). */
 #include "reader.h"
 
 #include <errno.h>
@@ -7,7 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A record of a sample, as it is asked for below (perf_event_open(2), PERF_RECORD_SAMPLE). */
+/* A record of a sample, in the form that lt_open_sampler() asks for (perf_event_open(2),
+ * PERF_RECORD_SAMPLE). */
 struct reading {
     const uint8_t *ring;
     uint64_t size; /* a power of two */
@@ -68,7 +70,8 @@ static int take_registers(struct reading *from, uint64_t wanted, struct lt_sampl
     return 1;
 }
 
-/* What the kernel could not copy is in the record all the same: the last word says how much it could. */
+/* The record has all bytes, also those that the kernel could not copy: its last word is how many it
+ * could. */
 static int take_stack(struct reading *from, struct lt_sample *sample)
 {
     uint64_t size, copied;

@@ -1,3 +1,4 @@
+/* Sums the waits of all threads by lock and stack. */
 #include "reader.h"
 
 #include <stdlib.h>

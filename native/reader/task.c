@@ -1,3 +1,4 @@
+/* Reads the state of a process's threads from /proc. */
 #define _GNU_SOURCE /* memrchr */
 #include "reader.h"
 
@@ -13,19 +14,20 @@
 /* Fields of a stat line, counted from the state (proc_pid_stat(5)). */
 enum { FIELD_USER = 11, FIELD_SYSTEM = 12, FIELD_DISK = 39 };
 
-/* A name changes without a trace in the scheduler's counters. */
+/* A change of a thread's name leaves no trace in the scheduler's counters. */
 enum { NAMED_EVERY = 64 };
 
-enum { LOCK_PI2 = 13 }; /* FUTEX_LOCK_PI2, which headers before Linux 5.14 have not */
+enum { LOCK_PI2 = 13 }; /* FUTEX_LOCK_PI2, which headers before Linux 5.14 do not have */
 
 struct text {
     const char *at;
     const char *end;
 };
 
-/* ---- what the files say ---- */
+/* ---- the text of the files ---- */
 
-/* The next field, a number, and the blank or the last line end behind it: without that it may be cut off. */
+/* The next field, a number, and the blank or the last line end behind it. Without that character
+ * the number may be cut off. */
 static int number(struct text *text, uint64_t *value)
 {
     uint64_t found = 0;
@@ -55,7 +57,7 @@ static int skip(struct text *text, int count)
     return 1;
 }
 
-/* The name may itself hold blanks and parentheses: it ends with the last one. */
+/* The name may itself hold blanks and parentheses: it ends with the last parenthesis. */
 static int parse_stat(struct text text, struct lt_task *task)
 {
     const char *open = memchr(text.at, '(', (size_t)(text.end - text.at));
@@ -118,26 +120,27 @@ static int open_file(const struct lt_task_table *table, int32_t tid, const char 
     return openat(table->directory, path, O_RDONLY | O_CLOEXEC);
 }
 
-/* Others of this process want descriptors too: where there are no more, we make do with fewer. */
-static int open_somehow(struct lt_task_table *table, int32_t tid, const char *name)
+/* Other parts of this process need descriptors too: if there are no more, this table gives some
+ * up. */
+static int open_or_make_room(struct lt_task_table *table, int32_t tid, const char *name)
 {
     int fd = open_file(table, tid, name);
 
     if (fd >= 0 || !is_lack(errno) || table->kept == 0)
         return fd;
-    table->most = table->kept / 2;
+    table->max_kept = table->kept / 2;
     for (uint32_t i = 0; i < table->count; i++)
         if (table->files[i].tid != 0)
             give_back_those_of(table, &table->files[i]);
     return open_file(table, tid, name);
 }
 
-/* Reads a thread's file by the descriptor kept for it, else by one that is kept from now on if it is
- * `wanted` again and there is room. Returns 0 or the errno; ESRCH for an empty file. */
+/* Reads a thread's file by the descriptor kept for it, or by a new one. Keeps a new one if the file
+ * is `wanted` again and there is room. Returns 0 or the errno; ESRCH for an empty file. */
 static int read_file(struct lt_task_table *table, int32_t tid, const char *name, int32_t *kept,
                      int wanted, char *buffer, size_t size, struct text *text)
 {
-    int fd = *kept >= 0 ? *kept : open_somehow(table, tid, name);
+    int fd = *kept >= 0 ? *kept : open_or_make_room(table, tid, name);
     ssize_t got;
     int error;
 
@@ -147,7 +150,7 @@ static int read_file(struct lt_task_table *table, int32_t tid, const char *name,
     error = got < 0 ? errno : got == 0 ? ESRCH : 0;
     if (error && *kept >= 0) {
         give_back(table, kept); /* the id may come back with another thread */
-    } else if (*kept < 0 && wanted && !error && table->kept < table->most) {
+    } else if (*kept < 0 && wanted && !error && table->kept < table->max_kept) {
         *kept = fd;
         table->kept++;
     } else if (*kept < 0) {
@@ -158,10 +161,10 @@ static int read_file(struct lt_task_table *table, int32_t tid, const char *name,
     return error;
 }
 
-static int read_stat(struct lt_task_table *table, uint32_t place, int wanted)
+static int read_stat(struct lt_task_table *table, uint32_t index, int wanted)
 {
-    struct lt_task_files *files = &table->files[place];
-    struct lt_task *task = &table->tasks[place];
+    struct lt_task_files *files = &table->files[index];
+    struct lt_task *task = &table->tasks[index];
     char buffer[1024];
     struct text text;
     int error =
@@ -172,9 +175,9 @@ static int read_stat(struct lt_task_table *table, uint32_t place, int wanted)
     return is_lack(error) ? -error : 0;
 }
 
-static int read_sched(struct lt_task_table *table, uint32_t place, struct lt_task *task)
+static int read_sched(struct lt_task_table *table, uint32_t index, struct lt_task *task)
 {
-    struct lt_task_files *files = &table->files[place];
+    struct lt_task_files *files = &table->files[index];
     char buffer[128];
     struct text text;
     int error = read_file(table, files->tid, "schedstat", &files->schedstat, 1, buffer,
@@ -185,10 +188,10 @@ static int read_sched(struct lt_task_table *table, uint32_t place, struct lt_tas
     return is_lack(error) ? -error : 0;
 }
 
-static int read_call(struct lt_task_table *table, uint32_t place, int wanted)
+static int read_call(struct lt_task_table *table, uint32_t index, int wanted)
 {
-    struct lt_task_files *files = &table->files[place];
-    struct lt_task *task = &table->tasks[place];
+    struct lt_task_files *files = &table->files[index];
+    struct lt_task *task = &table->tasks[index];
     struct text text;
     int error = read_file(table, files->tid, "syscall", &files->syscall, wanted, (char *)task->call,
                           sizeof task->call, &text);
@@ -197,11 +200,11 @@ static int read_call(struct lt_task_table *table, uint32_t place, int wanted)
     if (is_lack(error) || error == EPERM || error == EACCES)
         return -error;
     if (error)
-        task->known &= ~(uint32_t)LT_TASK_THERE; /* it ended */
+        task->known &= ~(uint32_t)LT_TASK_THERE; /* the thread ended */
     return 0;
 }
 
-/* ---- one look, one sample ---- */
+/* ---- one reading, one sample ---- */
 
 static void note_time(struct lt_task *task)
 {
@@ -211,40 +214,40 @@ static void note_time(struct lt_task *task)
     task->at_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The schedstat comes first: a thread that slept after it, and for which it is the same later on, has slept
- * since. */
-static int read_task(struct lt_task_table *table, uint32_t place, int calls)
+/* Reads the schedstat first: a thread that slept after that reading, and has the same schedstat
+ * later, has slept since. */
+static int read_task(struct lt_task_table *table, uint32_t index, int calls)
 {
-    struct lt_task *task = &table->tasks[place];
+    struct lt_task *task = &table->tasks[index];
     int error;
 
     memset(task, 0, sizeof *task);
-    error = read_sched(table, place, task);
+    error = read_sched(table, index, task);
     if (!error)
-        error = read_stat(table, place, 1);
+        error = read_stat(table, index, 1);
     if (!error && calls && task->known & LT_TASK_THERE)
-        error = read_call(table, place, 1);
+        error = read_call(table, index, 1);
     if (task->known & LT_TASK_THERE && task->state != 'R' && task->call[0] != 'r')
         task->known |= LT_TASK_ASLEEP;
     note_time(task);
     return error;
 }
 
-int lt_read_tasks(struct lt_task_table *table, const uint32_t *places, uint32_t count, int calls)
+int lt_read_tasks(struct lt_task_table *table, const uint32_t *indexes, uint32_t count, int calls)
 {
     for (uint32_t i = 0; i < count; i++) {
         int error;
 
-        if (places[i] >= table->count || table->files[places[i]].tid == 0)
+        if (indexes[i] >= table->count || table->files[indexes[i]].tid == 0)
             return -EINVAL;
-        error = read_task(table, places[i], calls);
+        error = read_task(table, indexes[i], calls);
         if (error)
             return error;
     }
     return 0;
 }
 
-/* Where the kernel does not count, nothing tells that a thread slept all the time. */
+/* Without the kernel's counts nothing shows that a thread slept all the time. */
 static int is_same_sleep(const struct lt_task *before, const struct lt_task *now)
 {
     return before->known & now->known & LT_TASK_SCHED && now->runs != 0 &&
@@ -252,8 +255,9 @@ static int is_same_sleep(const struct lt_task *before, const struct lt_task *now
            before->queued_ns == now->queued_ns;
 }
 
-/* Whether a call is a wait for a futex, by what the syscall file says: futex(2), its number, an address,
- * what to do. Of a program of another architecture than ours the numbers are others: then it is not seen. */
+/* Whether a call is a wait for a futex, by the text of the syscall file: futex(2), its number, an
+ * address, the operation. A program of another architecture has other numbers: then the wait is not
+ * seen. */
 static int is_futex_wait(const struct lt_task *task)
 {
     char text[sizeof task->call + 1];
@@ -273,13 +277,13 @@ static int is_futex_wait(const struct lt_task *task)
     }
 }
 
-/* All of one thread; `now` has its schedstat. What is read must belong together: it slept all the while,
- * or it runs (then its call is the word "running"). Who waits for a futex sleeps, so its stat is read only
- * for the name, if that is `due`: it takes as long as all else. Descriptors are kept for a thread that
- * moves: the others are not asked again soon. */
-static int sample(struct lt_task_table *table, uint32_t place, const struct lt_task *now, int due)
+/* Reads all of one thread; `now` has its schedstat. What is read must belong together: the thread
+ * slept all the while, or it runs (then its call is the word "running"). A thread that waits for a
+ * futex sleeps. So its stat is read only for the name, if that is `due`: reading it costs as much
+ * as all else. Descriptors are kept for a thread that moves: the others are not read again soon. */
+static int sample(struct lt_task_table *table, uint32_t index, const struct lt_task *now, int due)
 {
-    struct lt_task *task = &table->tasks[place];
+    struct lt_task *task = &table->tasks[index];
     int is_named = task->known & LT_TASK_THERE && !due, moves = task->known & LT_TASK_THERE && !due,
         error;
     struct lt_task after = {0};
@@ -288,19 +292,19 @@ static int sample(struct lt_task_table *table, uint32_t place, const struct lt_t
     task->queued_ns = now->queued_ns;
     task->runs = now->runs;
     task->known = now->known | LT_TASK_THERE;
-    error = read_call(table, place, moves);
+    error = read_call(table, index, moves);
     if (error || !(task->known & LT_TASK_THERE))
         return error;
     if (is_named && is_futex_wait(task)) {
         task->state = 'S';
     } else {
         task->known &= ~(uint32_t)LT_TASK_THERE;
-        error = read_stat(table, place, moves);
+        error = read_stat(table, index, moves);
         if (error || !(task->known & LT_TASK_THERE))
             return error;
     }
     note_time(task);
-    error = read_sched(table, place, &after);
+    error = read_sched(table, index, &after);
     if (is_same_sleep(now, &after) && task->call[0] != 'r')
         task->known |= LT_TASK_ASLEEP;
     return error;
@@ -310,61 +314,61 @@ int lt_sample_tasks(struct lt_task_table *table, uint32_t round, uint32_t *read)
 {
     uint32_t found = 0;
 
-    for (uint32_t place = 0; place < table->count; place++) {
-        struct lt_task *task = &table->tasks[place];
+    for (uint32_t index = 0; index < table->count; index++) {
+        struct lt_task *task = &table->tasks[index];
         struct lt_task now = {0};
-        int due = (round + place) % NAMED_EVERY == 0, error;
+        int due = (round + index) % NAMED_EVERY == 0, error;
 
-        if (table->files[place].tid == 0)
+        if (table->files[index].tid == 0)
             continue;
-        error = read_sched(table, place, &now);
+        error = read_sched(table, index, &now);
         if (!error && task->known & LT_TASK_ASLEEP && is_same_sleep(task, &now)) {
             if (!due)
                 continue;
             now.known |= LT_TASK_SLEPT;
         }
         if (task->known & LT_TASK_SCHED && !(now.known & LT_TASK_SCHED))
-            task->known = 0; /* it ended */
+            task->known = 0; /* the thread ended */
         else if (!error)
-            error = sample(table, place, &now, due);
+            error = sample(table, index, &now, due);
         if (error)
             return error;
-        read[found++] = place;
+        read[found++] = index;
     }
     return (int)found;
 }
 
-int lt_still_sleeps(struct lt_task_table *table, uint32_t place)
+int lt_still_sleeps(struct lt_task_table *table, uint32_t index)
 {
     struct lt_task now = {0};
 
-    if (place >= table->count || table->files[place].tid == 0 || read_sched(table, place, &now))
+    if (index >= table->count || table->files[index].tid == 0 || read_sched(table, index, &now))
         return 0;
-    return table->tasks[place].known & LT_TASK_ASLEEP && is_same_sleep(&table->tasks[place], &now);
+    return table->tasks[index].known & LT_TASK_ASLEEP && is_same_sleep(&table->tasks[index], &now);
 }
 
-uint32_t lt_pick_asleep(struct lt_task_table *table, uint32_t *places, uint32_t count)
+uint32_t lt_pick_asleep(struct lt_task_table *table, uint32_t *indexes, uint32_t count)
 {
     uint32_t asleep = 0;
 
     for (uint32_t i = 0; i < count; i++)
-        if (lt_still_sleeps(table, places[i]))
-            places[asleep++] = places[i];
+        if (lt_still_sleeps(table, indexes[i]))
+            indexes[asleep++] = indexes[i];
     return asleep;
 }
 
-void lt_add_task(struct lt_task_table *table, uint32_t place, int32_t tid)
+void lt_add_task(struct lt_task_table *table, uint32_t index, int32_t tid)
 {
-    struct lt_task_files *files = &table->files[place];
+    struct lt_task_files *files = &table->files[index];
 
     files->tid = tid;
     files->stat = files->schedstat = files->syscall = -1;
-    memset(&table->tasks[place], 0, sizeof table->tasks[place]);
+    memset(&table->tasks[index], 0, sizeof table->tasks[index]);
 }
 
-void lt_forget_task(struct lt_task_table *table, uint32_t place)
+void lt_forget_task(struct lt_task_table *table, uint32_t index)
 {
-    struct lt_task_files *files = &table->files[place];
+    struct lt_task_files *files = &table->files[index];
 
     if (files->tid != 0)
         give_back_those_of(table, files);

@@ -1,3 +1,4 @@
+/* Reads the blocks and tables of threads, and notices which threads changed. */
 #include "reader.h"
 
 #include <stddef.h>
@@ -26,9 +27,9 @@ static int living(const struct lt_thread *block)
     return block->tid && (block->state == LT_THREAD_LIVE || block->state == LT_THREAD_EXITING);
 }
 
-static uint64_t slot_bytes(const struct lt_thread *block)
+static uint64_t counters_bytes(const struct lt_thread *block)
 {
-    return block->slots ? block->slot_capacity * sizeof(struct lt_slot) : 0;
+    return block->counters ? block->counters_capacity * sizeof(struct lt_lock_counters) : 0;
 }
 
 static uint64_t site_bytes(const struct lt_thread *block)
@@ -60,19 +61,19 @@ static int copy_waits(int fd, uint8_t *to, const struct lt_array *waits)
     return 1;
 }
 
-/* The waits first: then no lock has more contended acquisitions than acquisitions. */
+/* Copies the waits first: then no lock has more contended acquisitions than acquisitions. */
 static int copy_tables(struct lt_thread_read *read, const struct lt_thread *block)
 {
-    uint64_t slots = slot_bytes(block), sites = site_bytes(block), waits = wait_bytes(block);
+    uint64_t counters = counters_bytes(block), sites = site_bytes(block), waits = wait_bytes(block);
 
-    read->scratch_needed = slots + sites + waits;
-    if (read->scratch_needed > read->scratch_most)
+    read->scratch_needed = counters + sites + waits;
+    if (read->scratch_needed > read->scratch_max)
         return LT_READ_DAMAGED;
     if (read->scratch_needed > read->scratch_size)
         return LT_READ_MORE_SCRATCH;
-    if (!copy_waits(read->fd, read->scratch + slots + sites, &block->waits) ||
-        !copy(read->fd, read->scratch, slots, block->slots) ||
-        !copy(read->fd, read->scratch + slots, sites, block->sites))
+    if (!copy_waits(read->fd, read->scratch + counters + sites, &block->waits) ||
+        !copy(read->fd, read->scratch, counters, block->counters) ||
+        !copy(read->fd, read->scratch + counters, sites, block->sites))
         return LT_READ_DAMAGED;
     return LT_READ_DONE;
 }
@@ -91,8 +92,9 @@ static int equal(const struct lt_wait *a, const struct lt_wait *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-/* A copy is not taken at one moment: only two equal ones are of one wait. What the thread lists as
- * held does not change while it waits, so what was copied between the two belongs to the wait. */
+/* The copy of a wait may be torn: only two equal copies are of one wait. The held list does not
+ * change while the thread waits. So a held list that was copied between the two belongs to the
+ * wait. */
 static int settle_wait(struct lt_thread_read *read, uint64_t offset, const struct lt_thread *first)
 {
     struct lt_thread *block = &read->block;
@@ -123,19 +125,20 @@ static int gone(const struct lt_thread *now, const struct lt_thread *first)
 
 static int fold(struct lt_thread_read *read, const struct lt_thread *tables)
 {
-    uint64_t slots = slot_bytes(tables), sites = site_bytes(tables);
+    uint64_t counters = counters_bytes(tables), sites = site_bytes(tables);
 
-    if (!lt_fold_sites(read->scratch + slots, sites, read->block.tid, read->sites,
+    if (!lt_fold_sites(read->scratch + counters, sites, read->block.tid, read->sites,
                        read->site_capacity, &read->site_used))
         return LT_READ_MORE_SITES;
     memset(&read->sum, 0, offsetof(struct lt_thread_sum, uses));
-    read->refused += lt_fold_slots(read->scratch, slots, read->scratch + slots + sites,
-                                   tables->waits.count, read->sums, read->sum_count, &read->sum);
+    read->refused += lt_fold_counters(read->scratch, counters, read->scratch + counters + sites,
+                                      tables->waits.count, read->sums, read->sum_count, &read->sum);
     lt_fold_other(&read->block, read->sums, read->sum_count, &read->sum);
     return LT_READ_DONE;
 }
 
-/* Copies the tables of one thread with pread, checks that they belonged together, and adds them to the sums. */
+/* Copies the tables of one thread with pread, checks that they belong together, and adds them to
+ * the sums. */
 static int read_one(struct lt_thread_read *read, const void *block, uint64_t offset)
 {
     const uint64_t head = offsetof(struct lt_thread, own);
@@ -168,7 +171,7 @@ static int read_one(struct lt_thread_read *read, const void *block, uint64_t off
     return fold(read, &tables);
 }
 
-/* ---- what has changed ---- */
+/* ---- changes since the reading before ---- */
 
 struct packed {
     uint8_t *at;
@@ -185,7 +188,8 @@ static int pack(struct packed *to, const void *from, size_t size)
     return 1;
 }
 
-/* All that the caller is told of the thread but the time. A list that lies elsewhere is not at hand. */
+/* Packs all that the caller learns of the thread but the time. A held list that lies elsewhere is
+ * not at hand; then nothing is packed. */
 static void pack_all(const struct lt_thread_read *read, uint64_t offset,
                      struct lt_thread_seen *seen)
 {

@@ -1,12 +1,17 @@
-/* The file: growth over segments, arrays that do not move, a full file system, a file size limit. */
+/* Tests of the shared file: growth over segments, arrays that do not move, a full file system, a
+ * file size limit. */
 #include <pthread.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "array.h"
+#include "base/settings.h"
 #include "check.h"
-#include "shm.h"
+#include "shm/arena.h"
+#include "shm/array.h"
+#include "shm/file.h"
+#include "shm/segment.h"
 
 static char directory[] = "/dev/shm/locktop-test-XXXXXX";
 
@@ -42,7 +47,7 @@ static void grows_over_segments(void)
     CHECK(lt_shm->used <= lt_shm->backed);
 }
 
-/* What is written through the mapping is what a reader of the file finds at the offset. */
+/* A reader of the file finds at an offset what the library writes through the mapping. */
 static void offsets_are_the_files(void)
 {
     char path[SHM_PATH_MAX];
@@ -98,7 +103,7 @@ static void *push(void *argument)
     return NULL;
 }
 
-/* Large chunks are reserved piece by piece, whoever needs them first. */
+/* The pages of large chunks are reserved step by step, whichever thread needs them first. */
 static void arrays_reserve_what_they_use(void)
 {
     array_init(&shared, 64, 128);
@@ -114,11 +119,11 @@ static void arrays_reserve_what_they_use(void)
     CHECK(!array_at(&shared, shared.count));
 }
 
-/* Whole pages go back; the place is as new when it is asked for again. */
+/* Whole pages go back to the system; the range is zero when it is reserved again. */
 static void pages_come_and_go(void)
 {
     enum { SIZE = 1 << 20 };
-    uint64_t offset = shm_place(SIZE), backed = lt_shm->backed;
+    uint64_t offset = shm_alloc_reusable(SIZE), backed = lt_shm->backed;
     CHECK_EQUAL(offset % LT_PAGE, 0);
     CHECK(shm_reserve(offset, SIZE));
     uint8_t *piece = shm_ptr(offset);
@@ -165,7 +170,8 @@ static void threads_get_their_own(void)
         CHECK(all[i] - all[i - 1] >= 192);
 }
 
-/* The limit of the file is refused, noted, and nothing is killed by SIGXFSZ or SIGBUS. */
+/* A request beyond the file's limit is refused and noted; no SIGXFSZ and no SIGBUS kills the
+ * program. */
 static void an_end_is_an_answer(void)
 {
     uint64_t limit = lt_shm->limit;
@@ -196,7 +202,7 @@ static void a_file_from_before_exec_is_replaced(void)
     CHECK_EQUAL(lt_shm->notes, 0);
 }
 
-/* But not where it is another container's. */
+/* A file of the same name from another container stays. */
 static void a_file_of_another_namespace_stays(void)
 {
     char reason[160], path[SHM_PATH_MAX];
@@ -228,6 +234,6 @@ int main(void)
     threads_get_their_own();
     an_end_is_an_answer();
     shm_remove();
-    CHECK(rmdir(directory) == 0); /* nothing left behind */
+    CHECK(rmdir(directory) == 0); /* no file is left */
     return 0;
 }

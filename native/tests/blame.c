@@ -1,13 +1,17 @@
-/* What is charged to whom: the word in which a lock's waits come together, against sums made one by one. */
-#include "blame.h"
+/* Tests of blame: the word that collects a lock's waits, compared with sums made one by one. */
+#include "account/blame.h"
 
 #include <pthread.h>
+#include <stdint.h>
 
-#include "array.h"
+#include "account/wait.h"
+#include "base/clock.h"
+#include "base/lock_key.h"
+#include "base/tls.h"
 #include "check.h"
-#include "hold.h"
-#include "tables.h"
-#include "wait.h"
+#include "shm/array.h"
+#include "shm/segment.h"
+#include "tables/lock_table.h"
 
 static uint64_t unit, base;
 static uint32_t id;
@@ -15,7 +19,7 @@ static struct lt_lock *lock;
 
 static void fresh_lock(uint64_t number)
 {
-    id = locks_id(lock_key(LT_KIND_MUTEX, (void *)(0x10000 + number * 64)), 0);
+    id = lock_id(lock_key(LT_KIND_MUTEX, (void *)(0x10000 + number * 64)), 0);
     lock = array_at(&lt_shm->locks, id);
     CHECK_EQUAL(lock->waits, 0);
 }
@@ -36,10 +40,10 @@ static void two_wait_for_two_holders(void)
     blame_wait_begins(lock, at(100));
     blame_wait_begins(lock, at(150));
     CHECK(blame_is_due(id));
-    take(200, 0, 100 + 50); /* the first holder gives it back */
+    take(200, 0, 100 + 50); /* the first holder releases the lock */
     take(200, 0, 0);
-    blame_wait_ends_alone(lock, at(210)); /* 20 are nobody's */
-    take(310, 0, 100);                    /* the second one, which had waited itself */
+    blame_wait_ends_alone(lock, at(210)); /* nobody is charged with 20 of the ticks */
+    take(310, 0, 100);                    /* the second holder, which had waited itself */
     blame_wait_ends_alone(lock, at(311));
     CHECK_EQUAL(lock->waits, 0);
     CHECK(!blame_is_due(id));
@@ -55,8 +59,8 @@ static void who_gives_up_has_waited(void)
     CHECK_EQUAL(lock->waits, 0);
 }
 
-/* An attempt that was no wait is taken back; what somebody was charged with meanwhile is set against
- * the next. */
+/* An attempt that was no wait is taken back; what a holder was charged with meanwhile reduces the
+ * next charge. */
 static void no_wait_adds_nothing(void)
 {
     fresh_lock(3);
@@ -81,7 +85,7 @@ static void a_reader_is_not_charged_for_others(void)
     CHECK_EQUAL(lock->waits, 0);
 }
 
-/* Moments of which only the lowest 48 bits are kept. */
+/* The word keeps only the lowest 48 bits of a moment. */
 static void the_clock_may_be_far(void)
 {
     uint64_t before = base;
@@ -102,14 +106,14 @@ static void too_many_are_not_counted(void)
     uint64_t counted = 0;
     for (uint64_t n = 0; n < 70000; n++)
         counted += blame_wait_begins(lock, at(10));
-    CHECK_EQUAL(counted, WAITS_MOST);
-    take(12, 0, 2 * WAITS_MOST);
+    CHECK_EQUAL(counted, WAITS_MAX);
+    take(12, 0, 2 * WAITS_MAX);
     for (uint64_t n = 0; n < counted; n++)
         blame_wait_ends(lock, at(12));
     CHECK_EQUAL(lock->waits, 0);
 }
 
-/* Threads that wait and hold in their own time; the sums must be the same whatever came between. */
+/* Threads wait and hold at random; the sums must be the same whatever came between. */
 enum { THREADS = 4, ROUNDS = 200000 };
 
 static uint64_t begun[THREADS], charged[THREADS];
@@ -142,12 +146,12 @@ static void sums_are_exact_among_threads(void)
         taken += charged[i];
     }
     CHECK_EQUAL(lock->waits & WAITS_MASK, 0);
-    /* What one took for a wait that another ended before that moment it owes. */
+    /* What remains are waits that a holder took for running ones, but which had ended before. */
     int64_t left = (int64_t)(0 - (lock->waits & ~WAITS_MASK)) >> LT_WAITS_BITS;
     CHECK_EQUAL(waited, taken + (uint64_t)left);
 }
 
-/* A wait that was left by longjmp is forgotten with the next one. */
+/* A wait that was left by longjmp is forgotten with the next wait. */
 static void a_wait_that_was_left_is_forgotten(void)
 {
     struct lt_thread *t = watched();
@@ -160,11 +164,11 @@ static void a_wait_that_was_left_is_forgotten(void)
     CHECK_EQUAL(lock->waits & WAITS_MASK, 1);
     wait_end_without(&next);
     CHECK_EQUAL(lock->waits & WAITS_MASK, 0);
-    wait_end_refused(&left); /* as a lock of the program's own may be taken back later */
+    wait_end_refused(&left); /* a wait for a lock of the program's own may be taken back later */
     CHECK_EQUAL(lock->waits & WAITS_MASK, 0);
 }
 
-static void charges_add_up_by_place(void)
+static void charges_add_up_by_site(void)
 {
     struct lt_thread *t = watched();
     fresh_lock(9);
@@ -195,6 +199,6 @@ int main(void)
     too_many_are_not_counted();
     sums_are_exact_among_threads();
     a_wait_that_was_left_is_forgotten();
-    charges_add_up_by_place();
+    charges_add_up_by_site();
     return 0;
 }

@@ -1,4 +1,4 @@
-/* The whole of the test framework: a condition that must hold. */
+/* The whole test framework: a condition that must hold. */
 #ifndef LOCKTOP_CHECK_H
 #define LOCKTOP_CHECK_H
 

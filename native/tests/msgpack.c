@@ -1,8 +1,10 @@
-/* The encoder against bytes written down by hand from the msgpack specification. */
+/* Tests of the encoder against bytes written down by hand from the msgpack specification. */
+#include <stdint.h>
 #include <string.h>
 
+#include "account/event_ring.h"
+#include "base/tls.h"
 #include "check.h"
-#include "record.h"
 
 static void is_just(const uint8_t *record, const uint8_t *expected)
 {
@@ -14,11 +16,11 @@ static void is_just(const uint8_t *record, const uint8_t *expected)
     CHECK(record[0] == 0xaa && record[LT_RECORD_SIZE + 1] == 0xaa);
 }
 
-static void encodes(const struct detail *detail, uint32_t tid, const uint8_t *expected)
+static void encodes(const struct lock_event *event, uint32_t tid, const uint8_t *expected)
 {
     uint8_t record[LT_RECORD_SIZE + 2];
     memset(record, 0xaa, sizeof record);
-    record_encode(record + 1, tid, detail);
+    event_encode(record + 1, tid, event);
     is_just(record, expected);
 }
 
@@ -26,7 +28,7 @@ static void encodes_mark(uint32_t tid, uint64_t now, const char *text, const uin
 {
     uint8_t record[LT_RECORD_SIZE + 2];
     memset(record, 0xaa, sizeof record);
-    record_encode_mark(record + 1, tid, now, text);
+    mark_encode(record + 1, tid, now, text);
     is_just(record, expected);
 }
 
@@ -44,7 +46,7 @@ int main(void)
         0xcf, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x09, /* site */
         0xc4, 0x03, 0x00, 0x00, 0x00,                         /* bin of 3 */
     };
-    encodes(&(struct detail){LT_RECORD_WAIT, LT_KIND_MUTEX, 3, 4, 5, 6, 7, 8, 9}, 2, small);
+    encodes(&(struct lock_event){LT_RECORD_WAIT, LT_KIND_MUTEX, 3, 4, 5, 6, 7, 8, 9}, 2, small);
 
     static const uint8_t large[LT_RECORD_SIZE] = {
         0x9b, 0x02, 0x0a, 0xce, 0xff, 0xff, 0xff, 0xff, 0xce, 0x01, 0x02, 0x03, 0x04,
@@ -53,8 +55,9 @@ int main(void)
         0xff, 0xff, 0xcf, 0x80, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xcf, 0x00,
         0x00, 0x7f, 0xff, 0xf7, 0xde, 0xad, 0x01, 0xc4, 0x03, 0x00, 0x00, 0x00,
     };
-    encodes(&(struct detail){LT_RECORD_TIMEOUT, LT_KIND_CUSTOM, 0x01020304, 0x80000000, 0x3fffff,
-                             0x0123456789abcdef, UINT64_MAX, 1ull << 63, 0x7ffff7dead01},
+    encodes(&(struct lock_event){LT_RECORD_TIMEOUT, LT_KIND_CUSTOM, 0x01020304, 0x80000000,
+                                 0x3fffff, 0x0123456789abcdef, UINT64_MAX, 1ull << 63,
+                                 0x7ffff7dead01},
             UINT32_MAX, large);
 
     uint8_t mark[LT_RECORD_SIZE] = {0x95, 0x04, 0xce, 0x00, 0x00, 0x00, 0x02, 0xcf, 0x00,

@@ -1,9 +1,9 @@
-/* What the environment may ask for, and what it may not. */
+/* Tests of the settings: values that the environment may have, and values that are refused. */
 #include <string.h>
 
+#include "base/settings.h"
 #include "check.h"
-#include "children.h"
-#include "settings.h"
+#include "runtime/child_filter.h"
 
 static char wrong[200];
 
@@ -36,7 +36,7 @@ static void taken(void)
     CHECK_EQUAL(lt_settings.order, ORDER_NONE);
     read_one("LOCKTOP_ORDER=mark");
     CHECK(!*wrong);
-    CHECK_EQUAL(lt_settings.order, ORDER_MARKED);
+    CHECK_EQUAL(lt_settings.order, ORDER_COOKIES);
     CHECK(!lt_settings.any_tracer);
     read_one("LOCKTOP_PTRACER=any");
     CHECK(!*wrong && lt_settings.any_tracer);
@@ -64,11 +64,11 @@ static void refused(void)
 
 static void names(void)
 {
-    CHECK(children_allow_forks("all", "/bin/x"));
-    CHECK(!children_allow_forks("none", "/bin/x"));
-    CHECK(children_allow_forks("x", "/bin/x") && children_allow_forks("a,x,b", "x"));
-    CHECK(!children_allow_forks("ax,xb", "/bin/x") && !children_allow_forks("x", "/bin/"));
-    CHECK(children_allow_forks("b,x", "/x/y/x") && !children_allow_forks("x/y", "/x/y"));
+    CHECK(child_filter_forks("all", "/bin/x"));
+    CHECK(!child_filter_forks("none", "/bin/x"));
+    CHECK(child_filter_forks("x", "/bin/x") && child_filter_forks("a,x,b", "x"));
+    CHECK(!child_filter_forks("ax,xb", "/bin/x") && !child_filter_forks("x", "/bin/"));
+    CHECK(child_filter_forks("b,x", "/x/y/x") && !child_filter_forks("x/y", "/x/y"));
 }
 
 int main(void)
@@ -76,6 +76,6 @@ int main(void)
     taken();
     refused();
     names();
-    CHECK(children_allow("none", "/bin/x", "/nowhere")); /* nobody above is watched */
+    CHECK(child_filter_program("none", "/bin/x", "/nowhere")); /* no ancestor is watched */
     return 0;
 }

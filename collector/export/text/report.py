@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from locktop.collector.analysis import blame_chains, deadlock_report, lock_classes, thread_groups
-from locktop.collector.analysis.lock_classes import LockClass
-from locktop.collector.analysis.thread_groups import ThreadGroup
 from locktop.collector.export import snapshot_writer
 from locktop.collector.export.text import activity as activity_text
 from locktop.collector.export.text import deadlock, lock_order, time_split
@@ -24,8 +22,10 @@ from locktop.collector.model import (
     Frame,
     Kind,
     Lock,
+    LockClass,
     Snapshot,
     Thread,
+    ThreadGroup,
     Wait,
 )
 
@@ -73,8 +73,8 @@ class _Page:
         self._span_s = snapshot.duration_s - (before.duration_s if before else 0.0)
         self._threads = {thread.tid: thread for thread in snapshot.threads}
         self._locks = {lock.id: lock for lock in snapshot.locks}
-        self._class_of = lock_classes.by_lock(lock_classes.fold(snapshot.locks))
-        self._groups = thread_groups.fold(snapshot.threads, self._locks, self._class_of)
+        self._class_of = lock_classes.by_lock(lock_classes.find(snapshot.locks))
+        self._groups = thread_groups.find(snapshot.threads, self._locks, self._class_of)
 
     def lines(self) -> Iterator[str]:
         yield from self._head()

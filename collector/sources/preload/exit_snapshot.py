@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from locktop.collector.linux.threads import Task
-from locktop.collector.model import Lock, LockRates, Snapshot, Thread
+from locktop.collector.model import Draft, Lock, LockRates, Snapshot, Thread
 from locktop.collector.native import lib
 from locktop.collector.sanitize import clean
 from locktop.collector.shm import event_ring
@@ -52,20 +52,21 @@ def last_sign_of_life(
     return max(sign for sign in signs if sign <= reading.now)
 
 
-def of_the_dead(snapshot: Snapshot, reading: Reading, last: Snapshot | None) -> Snapshot:
-    """Return the picture with every thread dead. ``last`` is the look before: it gives what only
-    /proc tells, and the threads where the library watched none."""
+def annotate(snapshot: Draft, reading: Reading, last: Snapshot | None) -> None:
+    """Fill in the end: every thread is dead.
+
+    ``last`` is the snapshot before. It has what only /proc tells, and the threads of a process in
+    which the library watched none.
+    """
     exited = reading.header.state == lib.LT_EXITED
     threads = snapshot.threads
     if last is not None and not reading.threads:
         threads = last.threads
-    return replace(
-        snapshot,
-        ended=True,
-        process=replace(last.process, cpu_share=0.0) if last else snapshot.process,
-        threads=tuple(_dead(threads, last.threads if last else (), exited)),
-        locks=tuple(_left(snapshot.locks, last.locks if last else (), exited)),
-    )
+    snapshot.ended = True
+    if last is not None:
+        snapshot.process = replace(last.process, cpu_share=0.0)
+    snapshot.threads = tuple(_dead(threads, last.threads if last else (), exited))
+    snapshot.locks = tuple(_left(snapshot.locks, last.locks if last else (), exited))
 
 
 def _dead(threads: Iterable[Thread], last: Iterable[Thread], exited: bool) -> Iterable[Thread]:

@@ -8,7 +8,16 @@ from msgspec.structs import replace
 
 from locktop.collector.analysis import rates
 from locktop.collector.analysis.idle import classifier
-from locktop.collector.model import CONTENTION_KINDS, Blame, Frame, Kind, Lock, LockRates, WaitStack
+from locktop.collector.model import (
+    CONTENTION_KINDS,
+    Blame,
+    Draft,
+    Frame,
+    Kind,
+    Lock,
+    LockRates,
+    WaitStack,
+)
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.kinds import KIND_SHIFT, KINDS
 from locktop.collector.shm.layout import LockRow, Site
@@ -190,17 +199,17 @@ class LockBuilder:
             for (tid, site, through), ticks in found
         )
 
-    def renamed(self, locks: tuple[Lock, ...], frames: StackFrames) -> tuple[Lock, ...]:
-        """Return the locks with the names known by now."""
+    def rename(self, snapshot: Draft, frames: StackFrames) -> None:
+        """Fill in the names of locks that are known by now."""
         rows = {row.lock: row for row, _, _ in self._locks.values()}
-        return tuple(
+        snapshot.locks = tuple(
             replace(
                 lock,
                 name=self._lock_name(row, lock.kind, lock.wait_stacks, frames, lock.waiters),
             )
-            if (row := rows.get(lock.id))
+            if (row := rows.get(lock.id)) is not None
             else lock
-            for lock in locks
+            for lock in snapshot.locks
         )
 
     def _lock_name(

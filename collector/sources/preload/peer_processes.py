@@ -146,7 +146,7 @@ def _has_one_of(pid: int, tids: set[int]) -> bool:
     return any(os.path.exists(f"/proc/{pid}/task/{tid}") for tid in tids)
 
 
-def told(deadlocks: Iterable[Deadlock], beside: Sequence[Thread]) -> tuple[Deadlock, ...]:
+def annotate(deadlocks: Iterable[Deadlock], beside: Sequence[Thread]) -> tuple[Deadlock, ...]:
     """Return those that stop threads of this process, with the process of each thread."""
     pids = {thread.tid: thread.pid for thread in beside}
     found = []

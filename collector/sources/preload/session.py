@@ -1,11 +1,15 @@
-"""One file of the library's, and all that reads it: made anew when the process executes another
-program."""
+"""All that belongs to one program of a preloaded process: its file, and what reads and asks.
+
+``exec`` replaces the program, and the library replaces the file: then a new session is made.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from locktop.collector.model import Frame
+from locktop.collector.analysis.idle.classifier import Classifier
+from locktop.collector.analysis.idle.rules import Rules
+from locktop.collector.model import Frame, Kind, Lock
 from locktop.collector.shm import control
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.event_ring import FlightRecorder
@@ -14,23 +18,35 @@ from locktop.collector.shm.lock_names import GivenNames
 from locktop.collector.shm.misuse_log import Misuses
 from locktop.collector.shm.reader import RawThread, Reader
 from locktop.collector.shm.segment import SharedMemory
+from locktop.collector.sources.pipeline import Probes
 from locktop.collector.sources.preload.idle_cache import IdleCache
 from locktop.collector.sources.preload.lock_builder import LockBuilder
 from locktop.collector.sources.preload.lock_orders import LockOrders
 from locktop.collector.sources.preload.stack_table import StackFrames
 from locktop.collector.sources.preload.thread_builder import ThreadBuilder
+from locktop.collector.sources.preload.unobserved_waits import UnobservedWaitProbe
 from locktop.collector.sources.probes import native_stacks
+from locktop.collector.sources.probes.holder_activity import Holders
 from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.probes.python_stacks import PythonStacks, Waits
+from locktop.collector.sources.watched_process import WatchedProcess
 from locktop.collector.symbols.python.frame_reader import PythonReader
 from locktop.collector.symbols.resolver import Resolver
 
 
-class Session:
-    """What belongs to one file."""
+class PreloadSession:
+    """One program of a preloaded process."""
 
-    def __init__(self, pid: int, memory: SharedMemory, stop_threads: bool) -> None:
-        """``stop_threads``: see attach()."""
+    def __init__(
+        self,
+        watched: WatchedProcess,
+        memory: SharedMemory,
+        rules: Rules | None,
+        stop_threads: bool,
+    ) -> None:
+        """``rules``, ``stop_threads``: see attach()."""
+        pid = watched.target.pid
+        self.watched = watched
         self.memory = memory
         self.header = memory.header()
         self.clock = Clock(self.header)
@@ -38,46 +54,63 @@ class Session:
         self.reader = Reader(memory, self.clock)
         self.recorder = FlightRecorder(memory)
         self.resolver = resolver = Resolver(pid)
+        self.classifier = Classifier(rules)
         self.frames = StackFrames(memory, resolver)
         self.native_stacks = NativeStacks(pid, resolver, stop_threads)
         self.python = PythonStacks(PythonReader(pid), self._native)
-        self.waits: Waits = {}  # of the last look
-        self.newest: Mapping[int, RawThread] = {}  # of it too
+        self.waits: Waits = {}  # of the last scan
+        self.newest: Mapping[int, RawThread] = {}  # of the last scan, by tid
         self.given = GivenNames(memory)
         self.misuses = Misuses(memory, self.clock)
         self.orders = LockOrders(memory, resolver)
-        self.rows: dict[int, LockRow] = {}  # of the last look
+        self.rows: dict[int, LockRow] = {}  # of the last scan
         self.idle_cache = IdleCache()
         self.threads = ThreadBuilder(self.clock)
         self.locks = LockBuilder(self.clock, resolver, self.given, self._merged)
         self.claim = control.Claim(memory, self.clock)
         self.asleep: frozenset[tuple[int, int]] = frozenset()  # stuck waits: tid, seq
         self.seen_alive = 0  # ticks
+        holders = Holders(pid, watched.tasks, self.native_stacks, self.python, self._still_holds)
+        holders.follow(watched.followed_locks)
+        self.unobserved_waits = UnobservedWaitProbe(
+            pid, watched.tasks, self.native_stacks, resolver, self.classifier
+        )
+        self.probes = Probes(resolver, self.native_stacks, self.python, holders, self.classifier)
+        if watched.hurried:
+            self.hurry()
 
     def _native(self, stack: int) -> tuple[Frame, ...]:
-        """Of either kind."""
+        """Frames that the library recorded, or that were read from outside."""
         if stack >= native_stacks.FIRST_ID:
             return self.native_stacks.frames(stack)
         return self.frames.of(stack)
 
+    def _still_holds(self, asked: Collection[tuple[int, Lock]]) -> Collection[int]:
+        """Of threads and locks that they held, the ids of the locks that they hold at this
+        moment."""
+        listed = ((lock.id, self.newest.get(tid)) for tid, lock in asked)
+        held = {id_ for id_, thread in listed if thread and id_ in self.reader.holds(thread)}
+        semaphores = [(tid, lock.id) for tid, lock in asked if lock.kind is Kind.SEM]
+        return held | self.reader.got(semaphores) if semaphores else held
+
     def keep_waits(self, newest: Mapping[int, RawThread]) -> None:
-        """Take the threads of a look, by tid."""
+        """Keep the threads of a scan, by tid."""
         self.waits, self.newest = _waits(newest), newest
 
     def read_waits(self) -> Waits:
-        """Return those of this moment."""
+        """Return the waits of this moment."""
         return _waits(self.reader.read_threads())
 
     def _merged(self, tid: int) -> tuple[Frame, ...]:
         return self.python.of_wait(tid, self.waits)
 
     def hurry(self) -> None:
-        """Wait for no names any more. For a handler of signals."""
+        """Wait for no names any more. A signal handler may call this."""
         self.resolver.hurry()
         self.python.hurry()
 
     def close(self) -> None:
-        """Let go of it, and of the claim on the process."""
+        """Let go of the file, and of the claim on the process."""
         self.claim.close()
         self.memory.close()
         self.resolver.close()

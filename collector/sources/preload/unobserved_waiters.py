@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from locktop.collector.linux.threads import Task, Tasks
-from locktop.collector.model import Snapshot, ThreadState
+from locktop.collector.model import Draft, ThreadState
 from locktop.collector.shm import layout
 from locktop.collector.shm.reader import RawThread, Reader
 from locktop.collector.shm.segment import SharedMemory
@@ -50,18 +50,17 @@ def waiters(
     )
 
 
-def told(snapshot: Snapshot, waiters: tuple[int, ...]) -> Snapshot:
-    """Return the picture with these threads in it: not idle, for nobody knows whether they wait for
-    work or for a holder."""
+def annotate(snapshot: Draft, waiters: tuple[int, ...]) -> None:
+    """Fill in these threads: not idle, for nobody knows whether they wait for work or a holder."""
     if not waiters:
-        return snapshot
-    threads = tuple(
+        return
+    snapshot.threads = tuple(
         replace(thread, state=ThreadState.OTHER) if thread.tid in waiters else thread
         for thread in snapshot.threads
     )
-    # A dormant library sees no wait at all, which is said already.
-    notes = snapshot.notes if snapshot.level == "dormant" else (*snapshot.notes, _NOTE)
-    return replace(snapshot, threads=threads, unobserved_waiters=waiters, notes=notes)
+    snapshot.unobserved_waiters = waiters
+    if snapshot.level != "dormant":  # a dormant library observes no wait, which is said already
+        snapshot.notes = (*snapshot.notes, _NOTE)
 
 
 def _may_wait(task: Task, raw: RawThread | None) -> bool:

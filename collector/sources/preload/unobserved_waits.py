@@ -9,10 +9,10 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from locktop.collector.analysis.idle.classifier import Classifier
-from locktop.collector.analysis.idle.rules import Rule
+from locktop.collector.analysis.idle.rules import IdleRule
 from locktop.collector.linux import futex
 from locktop.collector.linux.threads import Tasks
-from locktop.collector.model import Frame, Snapshot, Thread, ThreadState, UnobservedWait
+from locktop.collector.model import Draft, Frame, Thread, ThreadState, UnobservedWait
 from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.symbols.resolver import Resolver
 
@@ -49,7 +49,7 @@ class UnobservedWaitProbe:
         self._sleeps: dict[int, _Sleep] = {}  # by tid
         self._waits: list[UnobservedWait] = []
         #: By stack and name of the thread: the frames as they were named, and what they tell.
-        self._places: dict[tuple[int, str], tuple[tuple[Frame, ...], str, Rule | None]] = {}
+        self._places: dict[tuple[int, str], tuple[tuple[Frame, ...], str, IdleRule | None]] = {}
 
     def ask(self, runs: Mapping[int, int]) -> None:
         """Ask the kernel about threads that wait unseen. ``runs``: by tid, how often each had been
@@ -89,33 +89,33 @@ class UnobservedWaitProbe:
         since = known.since if known is not None and goes_on else time.monotonic()
         return _Sleep(runs, wait.address, since, stack)
 
-    def stacks(self) -> dict[int, tuple[Frame, ...]]:
-        """Return the stacks of those that were asked about last, as far as they are named. Asks for
-        names of functions and futexes."""
-        for wait in self._waits:
-            self._resolver.data(wait.address)
-        return {wait.stack: self._stacks.frames(wait.stack) for wait in self._waits if wait.stack}
+    def annotate(self, snapshot: Draft) -> None:
+        """Fill in what ``ask`` learned, and what the functions' names say of each wait.
 
-    def told(self, snapshot: Snapshot) -> Snapshot:
-        """Return the snapshot, which has the stacks, with what was learned last, and what the names
-        of the functions say of it."""
+        The stacks of these waits are added too, as far as they are named by now.
+        """
         if not self._waits:
-            return snapshot
-        stacks = snapshot.stacks
+            return
+        frames = {wait.stack: self._stacks.frames(wait.stack) for wait in self._waits if wait.stack}
         threads = {thread.tid: thread for thread in snapshot.threads}
-        unobserved_waits = tuple(
-            self._named(wait, stacks.get(wait.stack, ()), threads.get(wait.tid))
+        waits = tuple(
+            self._named(wait, frames.get(wait.stack, ()), threads.get(wait.tid))
             for wait in self._waits
         )
-        states = {wait.tid: _STATES[wait.idle] for wait in unobserved_waits}
-        return replace(
-            snapshot,
-            unobserved_waits=unobserved_waits,
-            threads=tuple(
-                replace(thread, state=states[thread.tid]) if thread.tid in states else thread
-                for thread in snapshot.threads
-            ),
+        states = {wait.tid: _STATES[wait.idle] for wait in waits}
+        snapshot.stacks = {**snapshot.stacks, **frames}
+        snapshot.unobserved_waits = waits
+        snapshot.threads = tuple(
+            replace(thread, state=states[thread.tid]) if thread.tid in states else thread
+            for thread in snapshot.threads
         )
+
+    def request_names(self) -> None:
+        """Request the names of the functions and futexes of the waits that ``ask`` found."""
+        for wait in self._waits:
+            self._resolver.data(wait.address)
+            if wait.stack:
+                self._stacks.frames(wait.stack)
 
     def _named(
         self, wait: UnobservedWait, frames: tuple[Frame, ...], thread: Thread | None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from msgspec.structs import replace
 
 from locktop.collector.linux import syscalls
 from locktop.collector.linux.perf_counters import ThreadCounters
 from locktop.collector.linux.threads import Tasks
-from locktop.collector.model import ActivityState, Counters, Switches, Thread, ThreadActivity
+from locktop.collector.model import ActivityState, Counters, Draft, Switches, Thread, ThreadActivity
 from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.probes.thread_activity import ThreadsNow
 
@@ -43,12 +43,13 @@ class FollowedThread:
         """Follow a thread from the next look on; 0: none."""
         self._wanted = tid
 
-    def told(
-        self, threads: Sequence[Thread], all_of_them: bool, stacks: NativeStacks
-    ) -> tuple[Thread, ...]:
-        """Return the threads: the one that is followed with its switches and counters and what it
-        does, those ``beside`` it and with ``all_of_them`` all with their switches and what they do.
-        ``stacks`` gives theirs, as far as there is time."""
+    def annotate(self, snapshot: Draft, all_of_them: bool, stacks: NativeStacks) -> None:
+        """Fill in switches, counters and activity of the followed thread.
+
+        Threads ``beside`` it get switches and activity; with ``all_of_them`` all threads do.
+        ``stacks`` gives their stacks, as far as there is time.
+        """
+        threads = snapshot.threads
         wanted = self._wanted
         asked = {wanted, *self.beside} - {0}
         if all_of_them:
@@ -63,8 +64,8 @@ class FollowedThread:
         }
         now = self._doing(scanned_at, stacks)
         if not scanned_at:
-            return tuple(threads)
-        return tuple(
+            return
+        snapshot.threads = tuple(
             replace(
                 thread,
                 switches=self._switches(thread.tid),

@@ -12,10 +12,10 @@ from locktop.collector.linux import syscalls
 from locktop.collector.linux.threads import Tasks
 from locktop.collector.model import (
     ActivityState,
+    Draft,
     Frame,
     Kind,
     Lock,
-    Snapshot,
     Thread,
     ThreadActivity,
 )
@@ -68,17 +68,18 @@ class Holders:
         """Look where in the code the holders are of these locks alone, by id; None: of all."""
         self._closely = None if locks is None else frozenset(locks)
 
-    def told(self, snapshot: Snapshot, all_of_them: bool) -> tuple[Lock, ...]:
-        """Return the snapshot's locks, those that others wait for with what their holder does now;
-        with ``all_of_them`` where in the code it is, too, whatever is followed. Where we lack what
-        asking takes, as descriptors, or the process is gone, as they are."""
+    def annotate(self, snapshot: Draft, all_of_them: bool) -> None:
+        """Fill in what the holders of contended locks do now.
+
+        With ``all_of_them`` the code location of every holder is asked for, not only of those that
+        are followed. Nothing changes where descriptors run out, or where the process is gone.
+        """
         try:
-            return self._asked_of(snapshot, all_of_them)
+            snapshot.locks = self._asked_of(snapshot, all_of_them)
         except OSError:
             self._told = set()
-            return snapshot.locks
 
-    def _asked_of(self, snapshot: Snapshot, all_of_them: bool) -> tuple[Lock, ...]:
+    def _asked_of(self, snapshot: Draft, all_of_them: bool) -> tuple[Lock, ...]:
         self.in_python = frozenset()
         locks, first = snapshot.locks, snapshot.deadlocked
         contended = [lock for lock in locks if lock.waiters and lock.holders and not lock.idle]

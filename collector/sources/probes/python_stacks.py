@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Set
 from msgspec.structs import replace
 
 from locktop.collector.analysis.lock_classes import is_unnamed
-from locktop.collector.model import Deadlock, Frame, Snapshot, Thread
+from locktop.collector.model import Deadlock, Draft, Frame, Thread
 from locktop.collector.sources.preload import stack_table as recorded
 from locktop.collector.sources.probes import native_stacks
 from locktop.collector.symbols.python import merge_stacks
@@ -131,8 +131,8 @@ class PythonStacks:
             self._answer = answer
             self._next_at = time.monotonic() + max(_PAUSE_S, 10 * self._reader.took_s)
 
-    def shown(self, snapshot: Snapshot, waits: Waits) -> Snapshot:
-        """Return a look's snapshot with merged stacks where they are known; ask for others."""
+    def merge(self, snapshot: Draft, waits: Waits) -> None:
+        """Fill in merged stacks where they are known, and request the others."""
         self._forget(waits)
         self.learned = False
         if self._answer is not None:
@@ -146,12 +146,13 @@ class PythonStacks:
                 self._ask(waits)
         self._brief = self._nameless(snapshot, waits.keys() - lasting.keys())
         self._before = waits
-        return self._replaced(snapshot, waits)
+        self._replace_stacks(snapshot, waits)
 
-    def resolved(self, snapshot: Snapshot, waits: Waits, again: Callable[[], Waits]) -> Snapshot:
-        """Return the snapshot with all merged stacks that can be had; ``again`` reads the waits."""
+    def merge_all(self, snapshot: Draft, waits: Waits, again: Callable[[], Waits]) -> None:
+        """Fill in all merged stacks that can be had. ``again`` reads the waits."""
         if not self._wanted(snapshot, waits):
-            return self._replaced(snapshot, waits)
+            self._replace_stacks(snapshot, waits)
+            return
         deadline = time.monotonic() + _PATIENCE_S
         self._reader.answer(_PATIENCE_S)  # of a question that was asked before
         lasting = waits
@@ -165,9 +166,9 @@ class PythonStacks:
             if not self._wanted(snapshot, lasting):
                 break
         self._brief = self._nameless(snapshot, waits.keys() - lasting.keys())
-        return self._replaced(snapshot, waits)
+        self._replace_stacks(snapshot, waits)
 
-    def _nameless(self, snapshot: Snapshot, brief: Set[int]) -> Set[int]:
+    def _nameless(self, snapshot: Draft, brief: Set[int]) -> Set[int]:
         """The locks without a name that Python code waits for, but none of it for long. ``brief``:
         the threads whose waits may be."""
         threads = [thread for thread in snapshot.threads if thread.tid in brief]
@@ -190,7 +191,7 @@ class PythonStacks:
             if lock.id in waited and is_unnamed(lock) and self._tried.get(lock.id, 0) < _MAX_BRIEF
         }
 
-    def _wanted(self, snapshot: Snapshot, waits: Waits) -> bool:
+    def _wanted(self, snapshot: Draft, waits: Waits) -> bool:
         """Tell whether Python code waits in one of these that was not read yet."""
         if self._reader.gave_up:
             return False
@@ -245,23 +246,20 @@ class PythonStacks:
 
     # ---- in the snapshot ----
 
-    def _replaced(self, snapshot: Snapshot, waits: Waits) -> Snapshot:
+    def _replace_stacks(self, snapshot: Draft, waits: Waits) -> None:
         if not self._known:
-            return snapshot
+            return
         merged: dict[int, tuple[int, int]] = {}  # tid -> the native stack's id, the merged one's
         for thread in snapshot.threads:
             stack = self._merged_stack(thread, waits)
             if stack:
                 merged[thread.tid] = thread.stack, stack
         if not merged:
-            return snapshot
+            return
         stacks = {stack: self.of(stack) for _, stack in merged.values()}
-        return replace(
-            snapshot,
-            threads=tuple(_with_stack(thread, merged) for thread in snapshot.threads),
-            deadlocks=tuple(_with_stacks(found, merged) for found in snapshot.deadlocks),
-            stacks={**snapshot.stacks, **stacks},
-        )
+        snapshot.threads = tuple(_with_stack(thread, merged) for thread in snapshot.threads)
+        snapshot.deadlocks = tuple(_with_stacks(found, merged) for found in snapshot.deadlocks)
+        snapshot.stacks = {**snapshot.stacks, **stacks}
 
     def _merged_stack(self, thread: Thread, waits: Waits) -> int:
         if thread.tid not in waits:

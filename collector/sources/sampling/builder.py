@@ -296,6 +296,11 @@ class SamplingBuilder:
         return self._frames(stacks[0].stack) if stacks else ()
 
 
+def with_names(locks: Sequence[Lock], names: Mapping[int, str]) -> tuple[Lock, ...]:
+    """Return the locks with these names, by id."""
+    return tuple(replace(lock, name=names.get(lock.id, lock.name)) for lock in locks)
+
+
 def with_stacks_of(locks: Sequence[Lock], threads: Sequence[Thread]) -> tuple[Lock, ...]:
     """Return the locks with the stacks that these threads have in their waits."""
     kinds = {lock.id: lock.kind for lock in locks}

@@ -12,7 +12,7 @@ from elftools.elf.sections import SymbolTableSection
 
 from locktop.collector.sources.launch import preload_environment
 
-HOOKS = Path(__file__).resolve().parents[3] / "native" / "src" / "hooks.def"
+HOOKS = Path(__file__).resolve().parents[3] / "native" / "src" / "interpose" / "hooks.def"
 
 #: The functions of threads and their locks, whatever they may be called.
 THREADS = re.compile(r"_*(pthread|sem|mtx|cnd|thrd|tss)_|call_once$")

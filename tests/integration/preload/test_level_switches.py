@@ -17,7 +17,7 @@ from locktop.collector.shm import control
 from locktop.collector.sources import discover
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
-from locktop.collector.sources.launch import LEVELS
+from locktop.collector.sources.levels import NAMES as LEVELS
 
 #: With each level kept as it is, but for dormant: there nothing is known and nothing changes.
 SWITCHES = [pair for pair in product(LEVELS, LEVELS) if pair != ("dormant", "dormant")]
@@ -127,7 +127,7 @@ def check_met(whole: dict[str, Any], truth: dict[str, Any], before: str, after: 
         return
     if is_lower_bound(before, "blocks") and is_lower_bound(after, "contended"):
         assert kinds(found) == [hold, wait]  # from the first holder on
-        assert 0.99 * truth["held_s"] <= found[0]["hold_s"] <= 1.01 * truth["held_most_s"]
+        assert 0.99 * truth["held_s"] <= found[0]["hold_s"] <= 1.01 * truth["held_max_s"]
     else:
         assert kinds(found) == ([wait] if is_lower_bound(after, "contended") else [])
     has_stacks = is_lower_bound(before, "contended")

@@ -29,7 +29,8 @@ from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 from locktop.collector.sources.sampling.cpu_budget import CpuBudget
 from locktop.collector.sources.sampling.sampler import Sample, Sampler
-from locktop.collector.sources.sampling.source import ProcSource
+from locktop.collector.sources.sampling.scan import SamplingScan
+from locktop.collector.sources.sampling.source import SamplingSource
 from locktop.collector.sources.sampling.wait_objects import ObjectWait
 
 #: Of the table of deadlocks: those of which from outside all is known.
@@ -100,7 +101,7 @@ class Bare:
     def cycles(self, seen: Snapshot) -> list[Cycle]:
         number = {tid: number for number, tid in enumerate(self.tids)} | {0: -1}
         return [
-            {(number[edge.tid], str(edge.how), number[edge.held_by]) for edge in found.cycle}
+            {(number[edge.tid], str(edge.reason), number[edge.held_by]) for edge in found.cycle}
             for found in seen.deadlocks
             if found.certain
         ]
@@ -180,7 +181,7 @@ def test_who_has_a_mutex_and_what_it_is_called(start_unprepared: StartTarget) ->
 
 
 def test_wait_times_are_right_within_their_error(start_unprepared: StartTarget) -> None:
-    target = start_unprepared("hold_100ms", "told")
+    target = start_unprepared("hold_100ms", "at_line")
     target.expect("ready")
     with closing(attach(target.pid)) as source:
         target.go_on()
@@ -415,21 +416,22 @@ def test_stacks_are_asked_for_in_the_order_of_what_they_tell(
 ) -> None:
     """Of what has just begun: locks first, and the one of which the fewest are known."""
     begun: list[tuple[Counter[int], list[ObjectWait]]] = []  # with all that wait, by address
-    ask = ProcSource._new_stacks
+    ask = SamplingScan.new_stacks
 
-    def noted(source: ProcSource, new: Sequence[tuple[ObjectWait, Sample, Call]]) -> dict[int, int]:
+    def noted(scan: SamplingScan, new: Sequence[tuple[ObjectWait, Sample, Call]]) -> dict[int, int]:
         waits = [wait for wait, _, _ in new]
         assert [wait.since for wait in waits] == sorted(wait.since for wait in waits)
-        if waits and waits[0].since >= source._at:
-            all_waits = Counter(wait.what.address for wait in source._waiting.values())
+        session = scan._session
+        if waits and waits[0].since >= session.sampled_at:
+            all_waits = Counter(wait.what.address for wait in session.waits.values())
             begun.append((all_waits, waits))
-        return ask(source, new)
+        return ask(scan, new)
 
-    monkeypatch.setattr(ProcSource, "_new_stacks", noted)
+    monkeypatch.setattr(SamplingScan, "new_stacks", noted)
     target = start_unprepared("thousand_threads", "500")
     target.expect("ready")
     several = 0
-    with closing(ProcSource(target.pid)) as source:
+    with closing(SamplingSource(target.pid)) as source:
         deadline = time.monotonic() + PATIENCE_S
         while several < 5:
             assert time.monotonic() < deadline

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from support.targets import PATIENCE_S, StartTarget
 
+from locktop.collector.sources import pipeline
 from locktop.collector.sources.attach import attach
-from locktop.collector.sources.preload import source as preload_source
 from locktop.collector.symbols.resolver import Resolver
 from locktop.collector.watch.alert_command import AlertCommand
 from locktop.collector.watch.alert_snapshots import AlertSnapshots
@@ -43,7 +43,7 @@ def slow_names(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
         over.wait()
 
     monkeypatch.setattr(Resolver, "_name_frame", never)
-    monkeypatch.setattr(preload_source, "_NAMES_S", 1e6)
+    monkeypatch.setattr(pipeline, "_NAMES_S", 1e6)
     yield asked
     over.set()
 

@@ -13,6 +13,12 @@ SEM = 9
 WAITER, FIRST, SECOND = 1, 2, 3
 
 
+def owned(snapshot: Snapshot, again: semaphore_ownership.ReadAgain) -> Snapshot:
+    draft = snapshot.draft()
+    semaphore_ownership.annotate_holders(draft, again)
+    return draft.snapshot()
+
+
 def at_semaphore(**uses: tuple[int, int] | None) -> Snapshot:
     """One thread waits for a semaphore that is a lock; the others, by name, have got and posted it
     so often, None: not all is known."""
@@ -34,7 +40,7 @@ def at_semaphore(**uses: tuple[int, int] | None) -> Snapshot:
 
 def told(snapshot: Snapshot) -> Snapshot:
     """Without a second reading: none is needed where nothing lay there before."""
-    return semaphore_ownership.told(snapshot, dict)
+    return owned(snapshot, dict)
 
 
 def holders(snapshot: Snapshot, **lock: object) -> tuple[int, ...]:
@@ -130,9 +136,9 @@ def test_where_others_lay_before_two_readings_must_be_alike() -> None:
     seen = at_semaphore(first=(4, 3), second=(7, 7))
     seen = replace(seen, locks=(replace(seen.locks[0], generation=2),))
     same = {FIRST: (Use(SEM, 4, 3),), SECOND: (Use(5, 1, 0), Use(SEM, 7, 7)), WAITER: ()}
-    assert semaphore_ownership.told(seen, lambda: same).locks[0].holders == (FIRST,)
+    assert owned(seen, lambda: same).locks[0].holders == (FIRST,)
     for change in ((SECOND, Use(SEM, 8, 7)), (SECOND, Use(SEM, 8, 8)), (4, Use(SEM, 1, 1))):
         moved = {**same, change[0]: (change[1],)}
-        assert semaphore_ownership.told(seen, lambda moved=moved: moved).locks[0].holders == ()
+        assert owned(seen, lambda moved=moved: moved).locks[0].holders == ()
     gone = {FIRST: same[FIRST]}
-    assert semaphore_ownership.told(seen, lambda: gone).locks[0].holders == ()
+    assert owned(seen, lambda: gone).locks[0].holders == ()

@@ -30,7 +30,9 @@ def test_a_futex_is_what_its_waiters_said_until_others_do_not() -> None:
     types = FutexTypes(Rules())
 
     def told(*functions: str) -> str:
-        return types.told(waiting_in(*functions)).locks[0].type
+        draft = waiting_in(*functions).draft()
+        types.annotate(draft)
+        return draft.locks[0].type
 
     assert told("GOMP_critical_start", "main") == "OpenMP lock"
     assert told() == "OpenMP lock", "a stack that is not known says nothing"

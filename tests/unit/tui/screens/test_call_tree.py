@@ -81,7 +81,7 @@ class View:
     def under_cursor(self) -> str:
         screen = self.app.screen
         assert isinstance(screen, CallTreeScreen)
-        return row_under_cursor(screen.list_in_use())
+        return row_under_cursor(screen.active_list())
 
 
 @asynccontextmanager
@@ -89,7 +89,7 @@ async def live(
     snapshot: Snapshot, size: tuple[int, int] = (100, 30), callers: tuple[str, bool] | None = None
 ) -> AsyncIterator[View]:
     feed, clock = HandFeed(snapshot), [0.0]
-    app = LocktopApp(feed, "night", callers=callers, environ={}, now=lambda: clock[0])
+    app = LocktopApp(feed, "night", call_tree=callers, environ={}, now=lambda: clock[0])
     async with app.run_test(size=size) as pilot:
         view = View(app, pilot, feed, clock)
         await view.settle()

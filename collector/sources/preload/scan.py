@@ -1,0 +1,371 @@
+"""One scan of a preloaded process: the stages that the shared memory answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence, Set
+from functools import partial
+
+from locktop.collector.analysis import semaphore_ownership, wait_for_graph
+from locktop.collector.analysis.deadlocks import HANDED_OVER
+from locktop.collector.analysis.wait_for_graph import WaitForGraph
+from locktop.collector.analysis.wait_requests import build_graph
+from locktop.collector.linux import ptrace_access, syscalls
+from locktop.collector.linux.process_info import iso
+from locktop.collector.linux.target import user_name
+from locktop.collector.linux.threads import Now, Task
+from locktop.collector.model import Deadlock, Draft, Kind, Thread
+from locktop.collector.native import lib
+from locktop.collector.shm import control
+from locktop.collector.shm.layout import Use
+from locktop.collector.shm.reader import RawThread
+from locktop.collector.sources import deadlock_check, discover
+from locktop.collector.sources.pipeline import Scan, StackTimes, waits_of
+from locktop.collector.sources.preload import (
+    event_builder,
+    exit_snapshot,
+    fork_inherited,
+    peer_processes,
+    unobserved_waiters,
+)
+from locktop.collector.sources.preload.lock_state import forget_former_owners, locks_now
+from locktop.collector.sources.preload.peer_processes import PeerProcesses
+from locktop.collector.sources.preload.session import PreloadSession
+from locktop.collector.sources.probes.python_stacks import Waits
+
+#: Seconds of one scan for the flight recorder: counters never wait for it.
+_EVENTS_BUDGET_S = 0.02
+_MAX_ROUNDS = 6  # a name that leads to another one, and that to a third, ...
+_DORMANT = (
+    "the library is dormant: nothing is counted, and who waits and who holds is not known, until"
+    " another level is set"
+)
+_WAS_DORMANT = (
+    "the library was dormant for a time: what happened then is not counted, and who took a lock"
+    " before that was over may not be known"
+)
+#: Kinds of lock at which a waiter may use its CPU.
+_MAY_SPIN = frozenset({lib.LT_KIND_SPIN, lib.LT_KIND_CUSTOM})
+_USE_CPU = frozenset({Kind.SPIN, Kind.CUSTOM})
+_SLEEPS = "SD"
+#: By the state of the process's first thread.
+_STOPPED = {
+    "T": "the process is stopped by a signal, so nothing in it goes on: `kill -CONT {pid}` lets it",
+    "t": "a debugger or tracer has stopped the process, or its first thread: that does not go on",
+}
+_NOTES = {
+    lib.LT_NOTE_NO_ROOM: "the process's shared memory is full: details are missing"
+    " (raise LOCKTOP_MEMORY where it is set, else the size of /dev/shm, or set LOCKTOP_DIR for it)",
+    lib.LT_NOTE_CONFINED: "the program confined itself (seccomp): since then locktop asks"
+    " the kernel for no more memory, and details may be missing",
+    lib.LT_NOTE_NO_CLOCK: "watching ended when the program gave up reading the clock"
+    " (strict seccomp or PR_SET_TSC)",
+    lib.LT_NOTE_LOCKS_FOLDED: 'some locks found no room and are counted as "other locks", those'
+    " waited for last: a lock may have had more acquisitions than are shown",
+}
+
+
+class PreloadScan(Scan):
+    """One scan of a process that runs with the library."""
+
+    pause_s = 0.25
+    times = StackTimes(0.0, 0.0, of_holders=0.01, of_unobserved_waits=0.01)
+    times_of_all = StackTimes(0.0, 0.0, of_holders=2.0, of_unobserved_waits=2.0)
+
+    def __init__(
+        self, session: PreloadSession, peers: PeerProcesses, state: str, resolve: bool
+    ) -> None:
+        """Args:
+        session: the program that the process executes.
+        peers: other processes that share locks with this one.
+        state: the process's state letter (proc_pid_stat(5)); "" when it has ended.
+        resolve: wait for all names.
+        """
+        super().__init__(session.watched, session.probes, resolve)
+        self._session = session
+        self._peers = peers
+        self._state = state
+        self.has_ended = not state
+        self.is_stopped = state in _STOPPED
+        #: Threads that wait unobserved, by tid: how often each had been put on a CPU.
+        self._unobserved: dict[int, int] = {}
+
+    # ---- what is read ----
+
+    def read(self) -> None:
+        """Copy the shared memory and the kernel's view of the threads, and begin the draft."""
+        session = self._session
+        session.memory.refresh()
+        if session.memory.size < session.header.limit:
+            left = f"{session.memory.size} bytes are left of {session.header.limit}"
+            raise session.memory.broken(left)
+        session.clock.calibrate()
+        if not self.has_ended:
+            session.python.begin(session.read_waits)
+        session.orders.refresh()
+        reading = self._reading = session.reader.read(session.orders.locks)
+        session.rows = {row.lock: row for row in reading.rows}
+        session.keep_waits(reading.newest)
+        if session.unloads != reading.header.unloads:
+            session.unloads = reading.header.unloads
+            session.resolver.read_anew()
+        session.given.refresh()
+        if self.has_ended:
+            session.recorder.read(reading.threads, _EVENTS_BUDGET_S)
+            reading.end_at(
+                exit_snapshot.last_sign_of_life(reading, session.recorder, session.seen_alive)
+            )
+        else:
+            session.seen_alive = reading.now
+        self._tasks_at = time.monotonic()
+        self._tasks = self._read_tasks()
+        self._lock_states = locks_now(reading.newest.values(), self._tasks)
+        if not self.has_ended:
+            forget_former_owners(self._lock_states, self.watched.tasks, session.clock)
+        self.draft = self._new_draft()
+
+    def _read_tasks(self) -> dict[int, Task]:
+        if self.has_ended:
+            return exit_snapshot.last_tasks(self._reading, self.watched.last)
+        try:
+            return self.watched.tasks.read(_sleeps(self._reading.newest))
+        except OSError:
+            return {}
+
+    def _new_draft(self) -> Draft:
+        watched, session, reading = self.watched, self._session, self._reading
+        now = time.monotonic()
+        interval_s = now - watched.scanned_at if watched.scanned_at else 0.0
+        watched.scanned_at = now
+        main = self._tasks.get(watched.target.own_pid)
+        return Draft(
+            taken_at=iso(time.time()),
+            host=watched.host,
+            source="preload",
+            duration_s=session.clock.seconds(reading.now - reading.header.clock0_ticks),
+            interval_s=interval_s,
+            process=watched.figures.scan(main.name if main else watched.target.comm),
+            threads=(),
+            locks=(),
+            locks_left_out=reading.left_out,
+            level=control.level_name(reading.control),
+            complete=control.counts_from_the_start(reading.control),
+            notes=self._notes(),
+        )
+
+    def _notes(self) -> tuple[str, ...]:
+        session, reading = self._session, self._reading
+        bits = reading.header.notes
+        if bits & lib.LT_NOTE_CONFINED:
+            bits &= ~lib.LT_NOTE_NO_ROOM  # for another reason than the size of /dev/shm
+        notes = [text for bit, text in _NOTES.items() if bits & bit]
+        unwatched = reading.header.threads_unwatched
+        if unwatched or reading.header.notes & lib.LT_NOTE_NO_THREAD_BLOCK:
+            notes.append(f"{max(unwatched, 1)} threads run unwatched: there was no room for them")
+        if reading.torn:
+            notes.append("threads ended while they were read: figures may be off by theirs")
+        if session.claim.note:
+            notes.append(session.claim.note)
+        elif control.level_name(reading.control) == "dormant":
+            notes.append(_DORMANT)
+        elif not control.counts_from_the_start(reading.control):
+            notes.append(_WAS_DORMANT)
+        notes += (*reading.notes, *session.resolver.notes(), *session.python.notes())
+        if self.is_stopped:
+            notes.append(_STOPPED[self._state].format(pid=self.watched.target.pid))
+        if not self.has_ended:
+            notes += self._notes_of_the_living()
+        return tuple(notes)
+
+    def _notes_of_the_living(self) -> tuple[str, ...]:
+        target, tasks = self.watched.target, self.watched.tasks
+        owner = partial(user_name, target.uid)
+        lost = ptrace_access.lost(target.pid, owner, partial(tasks.call, target.own_pid))
+        return (*([lost] if lost else []), *discover.notes(target))
+
+    # ---- threads, locks, deadlocks, orders, events ----
+
+    def build_threads(self) -> None:
+        """Fill in the threads: their waits, holds and times."""
+        counts = self.draft.level != "dormant"
+        self.draft.threads = self._session.threads.of(
+            self._reading.newest, self._lock_states, self._tasks, self._tasks_at, counts
+        )
+
+    def build_locks(self) -> None:
+        """Fill in the locks: their counters, holders, waiters and blame."""
+        session = self._session
+        self.draft.locks = session.locks.of(self._reading, self._lock_states, session.frames)
+
+    def check_deadlocks(self) -> None:
+        """Fill in the deadlocks that two readings show.
+
+        A process that has ended cannot be read again; what was confirmed before still holds.
+        """
+        draft, by_id = self.draft, {lock.id: lock for lock in self.draft.locks}
+        peers = () if self.has_ended else self._peers.threads(draft.threads, by_id)
+        handed_over = self._reading.handed_over or self._peers.handed_over
+        first = build_graph((*draft.threads, *peers), by_id, draft.complete)
+
+        def read_again(suspects: WaitForGraph) -> WaitForGraph:
+            nonlocal peers
+            if self.has_ended:
+                return suspects
+            session = self._session
+            again = session.threads.waiting_threads(session.reader.read_threads(), self._tasks)
+            peers = self._peers.threads(again, by_id)
+            return build_graph((*again, *peers), by_id, draft.complete)
+
+        doubt = HANDED_OVER if handed_over else ""
+        found = deadlock_check.check(first, self._ask_kernel, read_again, doubt)
+        draft.deadlocks = peer_processes.annotate(found, peers) if peers else found
+
+    def _ask_kernel(
+        self, suspects: WaitForGraph, found: Sequence[Deadlock]
+    ) -> tuple[WaitForGraph, Set[int]]:
+        """See deadlock_check.AskKernel."""
+        session, tasks = self._session, self.watched.tasks
+        waits = {tid: (tid, one.seq) for tid, one in suspects.blocked.items()}
+        asleep = {tid for tid, one in suspects.blocked.items() if one.must_be_asleep}
+        if self.has_ended:
+            return suspects, {tid for tid in asleep if waits[tid] not in session.asleep}
+        in_cycles = {edge.tid for one in found for edge in one.cycle}
+        doing = self._doing(asleep | in_cycles)
+        awake = {tid for tid in asleep if tid not in doing or doing[tid].state != "S"}
+        states = tasks.states(suspects.ended)
+        awake |= {tid for tid in suspects.ended if states[tid]}
+        session.asleep = frozenset(waits[tid] for tid in asleep - awake)
+        return wait_for_graph.without(suspects, _elsewhere(doing, self.draft.threads)), awake
+
+    def _doing(self, tids: Set[int]) -> Mapping[int, Now]:
+        """What threads do now; of none where locktop lacks descriptors."""
+        try:
+            return self.watched.tasks.now(tids)
+        except OSError:
+            return {}
+
+    def find_lock_orders(self) -> None:
+        """Fill in potential deadlocks, perhaps those of some scans ago."""
+        self._find_lock_orders(final=False)
+
+    def _find_lock_orders(self, final: bool) -> None:
+        session = self._session
+        found = session.orders.potential(self.draft.locks, session.rows, final)
+        self.draft.lock_order, self.draft.lock_order_unproven = found.cycles, found.unproven
+
+    def read_events(self) -> None:
+        """Fill in what the flight recorder kept, and what the program did against the rules."""
+        session, reading, draft = self._session, self._reading, self.draft
+        session.recorder.read(reading.threads, _EVENTS_BUDGET_S)
+        recorder, clock = session.recorder, session.clock
+        recorded = [event_builder.event(raw, reading.now, clock) for raw in recorder.newest]
+        draft.events = tuple(event for event in recorded if event is not None)
+        draft.marks = tuple(event_builder.mark(raw, reading.now, clock) for raw in recorder.marks)
+        draft.lost_events = recorder.lost
+        by_id = {lock.id: lock for lock in draft.locks}
+        inherited = fork_inherited.held_at_fork(
+            self.watched.target.pid, reading.header.forked_from, draft.threads, by_id
+        )
+        draft.misuses = (*session.misuses.read(reading.now), *inherited)
+
+    # ---- what follows ----
+
+    def apply_exit(self) -> None:
+        """Fill in how the process ended."""
+        if self.has_ended:
+            exit_snapshot.annotate(self.draft, self._reading, self.watched.last)
+
+    def add_unobserved_waiters(self) -> None:
+        """Fill in the threads that wait in futex calls which the library does not see."""
+        if self.has_ended:
+            return
+        session = self._session
+        waiters = unobserved_waiters.waiters(
+            self._tasks, self._reading.newest, self.watched.tasks, session.reader, session.memory
+        )
+        self._unobserved = {tid: self._tasks[tid].runs for tid in waiters}
+        unobserved_waiters.annotate(self.draft, waiters)
+
+    def wait_for_names(self, patience_s: float) -> None:
+        """Wait until no name leads to a further one; classes of locks go by names."""
+        resolver = self.probes.resolver
+        for _ in range(_MAX_ROUNDS):
+            resolver.wait(patience_s)
+            known = resolver.version
+            self.rename_locks()
+            self._find_lock_orders(final=True)
+            self.add_stacks()
+            self.refresh_names()
+            if self.watched.hurried or (resolver.wait(0) and resolver.version == known):
+                return  # nothing more was asked
+
+    def find_semaphore_owners(self) -> None:
+        """Fill in who has a semaphore that is used as a lock."""
+        semaphore_ownership.annotate_holders(self.draft, self._uses)
+
+    def _uses(self) -> dict[int, list[Use]]:
+        threads = self._session.reader.read_threads()
+        return {tid: raw.uses() for tid, raw in threads.items()}
+
+    def ask_holders(self) -> None:
+        """Fill in what the holders of contended locks do now."""
+        self.probes.native_stacks.keep_only(self.watched.tasks.living)
+        super().ask_holders()
+
+    def ask_unobserved_waits(self) -> None:
+        """Ask the kernel about the waits that the library does not see.
+
+        The first snapshot of a screen does not wait for what stacks need.
+        """
+        probe = self._session.unobserved_waits
+        self.probes.native_stacks.begin(self.stack_times.of_unobserved_waits)
+        is_wanted = self.resolve or self.watched.last is not None
+        probe.ask(self._unobserved if is_wanted else {})
+        if self.resolve:
+            probe.request_names()
+            self.probes.resolver.wait(30.0)
+        probe.annotate(self.draft)
+
+    @property
+    def wants_another_reading(self) -> bool:
+        """See Scan."""
+        return self.probes.classifier.asks_for_another_scan or super().wants_another_reading
+
+    def waits_now(self) -> Waits:
+        """See Scan."""
+        return waits_of(self.watched.followed_thread.sleeps, self._session.waits)
+
+    def read_waits_again(self) -> Waits:
+        """See Scan."""
+        return waits_of(self.watched.followed_thread.still_asleep(), self._session.read_waits())
+
+    def rename_locks(self) -> None:
+        """See Scan."""
+        self._session.locks.rename(self.draft, self._session.frames)
+
+
+def _elsewhere(doing: Mapping[int, Now], threads: Sequence[Thread]) -> set[int]:
+    """Return the tids of threads that left their wait by a jump, as out of a signal handler.
+
+    Their block shows the wait until they lock or wait again.
+    """
+    waits = {thread.tid: thread.waiting_for for thread in threads if thread.tid in doing}
+    return {
+        tid
+        for tid, now in doing.items()
+        if now.state in _SLEEPS
+        and now.call is not None
+        and now.call.number >= 0
+        and not syscalls.is_futex(now.call.number)
+        and (wait := waits.get(tid)) is not None
+        and wait.kind not in _USE_CPU
+    }
+
+
+def _sleeps(threads: Mapping[int, RawThread]) -> dict[int, tuple[int, int]]:
+    """Return the waits in which a thread uses no CPU, by tid."""
+    return {
+        tid: (raw.block.birth, raw.wait.seq)
+        for tid, raw in threads.items()
+        if raw.wait and raw.wait.key >> lib.LT_KIND_SHIFT not in _MAY_SPIN
+    }

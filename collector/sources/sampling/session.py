@@ -1,0 +1,148 @@
+"""All that belongs to one program of a sampled process: its samples, and what reads and asks.
+
+``exec`` replaces the program: its threads and locks are others, whatever their numbers. Then a new
+session is made.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping
+
+from locktop.collector.analysis.idle.classifier import Classifier
+from locktop.collector.analysis.idle.rules import Rules
+from locktop.collector.errors import LocktopError
+from locktop.collector.linux import procfs
+from locktop.collector.model import Frame, Kind, Lock
+from locktop.collector.sources import preloadable
+from locktop.collector.sources.pipeline import Probes
+from locktop.collector.sources.probes.holder_activity import Holders
+from locktop.collector.sources.probes.native_stacks import NativeStacks
+from locktop.collector.sources.probes.python_stacks import PythonStacks, Waits
+from locktop.collector.sources.sampling.builder import SamplingBuilder
+from locktop.collector.sources.sampling.libc_info import CLibrary
+from locktop.collector.sources.sampling.once_runners import OnceWaits
+from locktop.collector.sources.sampling.sampler import Sample, Sampler
+from locktop.collector.sources.sampling.wait_estimator import WaitEstimator
+from locktop.collector.sources.sampling.wait_objects import ObjectWait, ObjectWaits
+from locktop.collector.sources.watched_process import WatchedProcess
+from locktop.collector.symbols.python.frame_reader import PythonReader
+from locktop.collector.symbols.resolver import Resolver
+
+#: What differs when a process executes a program, also the same one again: the executable's device
+#: and inode, and the auxiliary vector, for the memory lies elsewhere.
+Program = tuple[int, int, bytes]
+
+
+class SamplingSession:
+    """One program of a sampled process."""
+
+    def __init__(self, watched: WatchedProcess, rules: Rules | None, stop_threads: bool) -> None:
+        """``rules``, ``stop_threads``: see attach().
+
+        Raises:
+            LocktopError: the program's system calls and locks are not those that are known here.
+        """
+        self.watched = watched
+        target = watched.target
+        pid = target.pid
+        if preloadable.is_of_32_bits(f"{procfs.shared(pid)}/exe"):
+            raise LocktopError(
+                f"process {target} is a 32-bit program: what its threads wait for is not told"
+            )
+        self.program = executed_program(pid)
+        self.resolver = Resolver(pid)
+        self.sampler = Sampler(pid, target.own_pid)
+        self.estimator = WaitEstimator()
+        self.stacks = NativeStacks(pid, self.resolver, stop_threads)
+        self._once = OnceWaits(pid, self.stacks)
+        libc = CLibrary(pid)
+        self.objects = ObjectWaits(pid, libc.version, self._once.is_one, libc.waits_at)
+        self.python = PythonStacks(PythonReader(pid), self.stacks.frames)
+        self.builder = SamplingBuilder(
+            self.resolver, self.estimator, self.stacks.frames, self._python_of
+        )
+        holders = Holders(pid, watched.tasks, self.stacks, self.python, self._still_holds)
+        holders.follow(watched.followed_locks)
+        self.probes = Probes(self.resolver, self.stacks, self.python, holders, Classifier(rules))
+        self.samples: Mapping[int, Sample] = {}  # of the last sample, by tid
+        self.waits: Mapping[int, ObjectWait] = {}  # of it too
+        self.sampled_at = 0.0  # time.monotonic()
+        self.taken = 0  # samples since the last scan
+        if watched.hurried:
+            self.hurry()
+
+    def sample(self) -> None:
+        """Take one more sample of all threads.
+
+        Raises:
+            ProcessLookupError: the process has ended.
+            OSError: what the kernel says, or locktop lacks descriptors.
+        """
+        target = self.watched.target
+        stat = procfs.stat(target.pid)
+        over = stat.state in "ZX" and len(procfs.tids(target.pid)) < 2
+        if over or stat.start_time != target.start_time:  # the pid may be another process's by now
+            raise ProcessLookupError
+        sampler = self.sampler
+        samples = sampler.take(stat.threads)
+        waits = self.objects.of(samples, sampler.still_sleeps, sampler.newcomers)
+        self.sampled_at = sampler.at
+        if len(samples) < len(self.samples) or sampler.newcomers:
+            lives = {sample.life for sample in samples.values()}
+            self.estimator.forget_threads(lives, samples, sampler.newcomers)
+        self.estimator.add(self.sampled_at, waits)
+        self.taken += 1
+        self.samples, self.waits = samples, waits
+
+    def find_once_runners(self, budget_s: float) -> None:
+        """Find who runs the routines that others wait for; then sample again."""
+        controls = {
+            wait.what.address: wait.futex.value
+            for wait in self.waits.values()
+            if wait.what.kind is Kind.ONCE
+        }
+        before = self.objects.runners
+        self.objects.runners = self._once.runners(
+            controls, self.samples.values(), self.sampler.still_sleeps, budget_s
+        )
+        if self.objects.runners != before:
+            self.sample()
+
+    def numbered_waits(self) -> Waits:
+        """Return the waits of the last sample by number."""
+        return _numbered(self.waits.values())
+
+    def _python_of(self, wait: ObjectWait) -> tuple[Frame, ...]:
+        return self.python.of_wait(wait.tid, _numbered([wait]))
+
+    def _still_holds(self, asked: Collection[tuple[int, Lock]]) -> Collection[int]:
+        """Of threads and locks that they held, the ids of the locks that they hold at this
+        moment."""
+        owners = self.objects.owners([lock.address for _, lock in asked], self.samples)
+        return {lock.id for tid, lock in asked if owners.get(lock.address) == tid}
+
+    def hurry(self) -> None:
+        """Wait for no names any more. A signal handler may call this."""
+        self.resolver.hurry()
+        self.python.hurry()
+
+    def close(self) -> None:
+        """Let go of the program."""
+        self.sampler.close()
+        self.resolver.close()
+        self.python.close()
+
+
+def executed_program(pid: int) -> Program | None:
+    """Return what identifies the program that a process executes; None where it is not told."""
+    try:
+        shared = procfs.shared(pid)
+        file, auxiliary = os.stat(f"{shared}/exe"), procfs.read(f"{shared}/auxv")
+    except OSError:
+        return None
+    return (file.st_dev, file.st_ino, auxiliary) if auxiliary else None
+
+
+def _numbered(waits: Iterable[ObjectWait]) -> Waits:
+    return {wait.tid: (wait.life, wait.seq) for wait in waits}

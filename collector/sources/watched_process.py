@@ -1,0 +1,43 @@
+"""What stays of a process from scan to scan, whatever program it executes."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Collection
+
+from locktop.collector.linux.process_info import ProcessFigures
+from locktop.collector.linux.target import find_process
+from locktop.collector.linux.threads import Tasks
+from locktop.collector.model import Snapshot
+from locktop.collector.sanitize import clean
+from locktop.collector.sources.probes.followed_thread import FollowedThread
+
+#: Of the descriptors that locktop may have, for the files of threads.
+_FILES_SHARE = 0.75
+
+
+class WatchedProcess:
+    """One process, as both sources keep it between scans."""
+
+    def __init__(self, pid: int, files_share: float = _FILES_SHARE) -> None:
+        """Args:
+            pid: the process, as locktop's own pid namespace counts.
+            files_share: of the descriptors that locktop may have, for the files of threads.
+
+        Raises:
+            LocktopError: there is no such process, or it may not be seen.
+        """
+        self.target = find_process(pid)
+        self.tasks = Tasks(pid, self.target.own_pid, files_share)
+        self.followed_thread = FollowedThread(pid, self.tasks)
+        self.figures = ProcessFigures(self.target)
+        self.host = clean(socket.gethostname())
+        self.last: Snapshot | None = None
+        self.scanned_at = 0.0  # time.monotonic() of the scan before
+        self.hurried = False  # wait for no names any more
+        self.followed_locks: Collection[int] | None = None  # ids; None: all
+
+    def close(self) -> None:
+        """Let go of the process."""
+        self.followed_thread.close()
+        self.tasks.close()

@@ -1,0 +1,57 @@
+/* Charges waits for a lock to the thread that holds the lock. */
+#include "account/blame.h"
+
+#include "base/tls.h"
+#include "tables/held_list.h"
+#include "tables/stack_table.h"
+#include "tables/thread_table.h"
+
+/* The ticks that a word has collected by `now`. Negative if the waits began a moment later. */
+static inline int64_t sum(uint64_t word, uint64_t now)
+{
+    return (int64_t)(((word & WAITS_MASK) * now << LT_WAITS_BITS) - (word & ~WAITS_MASK)) >>
+           LT_WAITS_BITS;
+}
+
+uint64_t blame_take(uint32_t id, uint64_t now, uint64_t since)
+{
+    struct lt_lock *lock = id ? array_at(&lt_shm->locks, id) : NULL;
+    if (!lock)
+        return 0;
+    uint64_t word = __atomic_load_n(&lock->waits, __ATOMIC_RELAXED);
+    int64_t due = word ? sum(word, blame_units(now)) : 0;
+    if (since) {
+        uint64_t count = word & WAITS_MASK;
+        int64_t limit = (int64_t)((count ? count : 1) * (blame_units(now) - blame_units(since)));
+        due = due < limit ? due : limit;
+    }
+    if (due <= 0)
+        return 0;
+    __atomic_fetch_add(&lock->waits, (uint64_t)due << LT_WAITS_BITS, __ATOMIC_RELAXED);
+    return (uint64_t)due << lt_clock.wait_shift;
+}
+
+/* The call site becomes a stack of one frame. If the thread waited for another lock meanwhile, that
+ * lock's id is the second frame. */
+void blame_charge(struct lt_thread *t, uint32_t id, uint64_t site, uint32_t through, uint64_t ticks)
+{
+    if ((lt_own.mode & LEVEL_MASK) < LT_LEVEL_CONTENDED)
+        return;
+    uint64_t frames[] = {site, through};
+    uint32_t mode = thread_busy(t);
+    site_add(t, id | LT_SITE_BLAME, site || through ? stack_id(frames, through ? 2 : 1) : 0, ticks);
+    thread_ready(t, mode);
+}
+
+void blame_charge_held(struct lt_thread *t, uint32_t bytes, uint32_t through, uint64_t now)
+{
+    enum { MAX_LOCKS = 16 };
+    for (int i = 0; i < MAX_LOCKS && bytes; i++) {
+        bytes -= (uint32_t)sizeof(struct lt_held);
+        const struct lt_held *held = held_at(t, bytes);
+        uint64_t due =
+            blame_is_due(held->lock) ? blame_take(held->lock, now, blame_since(held)) : 0;
+        if (due)
+            blame_charge(t, held->lock, held->site, through, due);
+    }
+}

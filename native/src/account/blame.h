@@ -1,0 +1,110 @@
+/* Blame: what threads wait for a lock is charged to the thread that holds the lock meanwhile.
+ *
+ * The word lt_lock.waits keeps what all waiters of a lock together have waited and no thread is
+ * charged with yet. At the moment t that is n * t - S. n, the lowest bits, is the number of waiters
+ * now. S, the rest, is the sum of the moments at which waits began, less those at which waits
+ * ended. So a wait begins and ends with one addition each. The thread that releases the lock is
+ * charged with all of it, and S grows by as much. Between a release and the next acquisition nobody
+ * holds the lock, and nobody is charged with that time. */
+#ifndef LOCKTOP_BLAME_H
+#define LOCKTOP_BLAME_H
+
+#include <stdbool.h>
+
+#include "base/clock.h"
+#include "base/compiler.h"
+#include "locktop/abi.h"
+#include "shm/array.h"
+#include "shm/segment.h"
+
+/* Whether locks of this kind have holders, who can be to blame. */
+static inline bool blame_has_holders(enum lt_kind kind)
+{
+    enum {
+        HELD = 1 << LT_KIND_MUTEX | 1 << LT_KIND_RWLOCK | 1 << LT_KIND_SPIN | 1 << LT_KIND_ONCE |
+               1 << LT_KIND_CUSTOM
+    };
+    return HELD >> kind & 1;
+}
+
+#define WAITS_MASK ((1ull << LT_WAITS_BITS) - 1) /* the bits of n */
+enum {
+    WAITS_MAX = (1 << LT_WAITS_BITS) - 1024
+}; /* many waits may begin before one of them sees the others */
+
+/* Units, of which 48 bits have room for weeks in which a thousand threads wait. */
+static inline uint64_t blame_units(uint64_t ticks)
+{
+    return ticks >> lt_clock.wait_shift;
+}
+
+static inline uint64_t blame_waiter(uint64_t since)
+{
+    return (blame_units(since) << LT_WAITS_BITS) + 1;
+}
+
+/* One more thread waits for the lock since `start` (ticks). False if there are too many to
+ * count. */
+static inline bool blame_wait_begins(struct lt_lock *lock, uint64_t start)
+{
+    uint64_t one = blame_waiter(start);
+    uint64_t before = __atomic_fetch_add(&lock->waits, one, __ATOMIC_RELAXED);
+    if (LIKELY((before & WAITS_MASK) < WAITS_MAX))
+        return true;
+    __atomic_fetch_sub(&lock->waits, one, __ATOMIC_RELAXED);
+    return false;
+}
+
+/* A wait for the lock ends at `end`: the thread shares the lock with others, or gave up. A call
+ * that turned out to be no wait ends when it began. */
+static inline void blame_wait_ends(struct lt_lock *lock, uint64_t end)
+{
+    __atomic_fetch_sub(&lock->waits, blame_waiter(end), __ATOMIC_RELAXED);
+}
+
+/* A wait for the lock ends: the thread has the lock alone. Nobody is charged with the waits since
+ * the last release. The waits of the remaining waiters count from now. */
+static inline void blame_wait_ends_alone(struct lt_lock *lock, uint64_t end)
+{
+    uint64_t before = __atomic_load_n(&lock->waits, __ATOMIC_RELAXED), after;
+    do {
+        uint64_t others = (before - 1) & WAITS_MASK;
+        after = (others * blame_units(end) << LT_WAITS_BITS) | others;
+    } while (!__atomic_compare_exchange_n(&lock->waits, &before, after, false, __ATOMIC_RELAXED,
+                                          __ATOMIC_RELAXED));
+}
+
+static inline bool blame_is_waited_for(const struct lt_lock *lock)
+{
+    return __atomic_load_n(&lock->waits, __ATOMIC_RELAXED) & WAITS_MASK;
+}
+
+/* Whether there are waits for the lock that no thread is charged with yet. */
+static inline bool blame_is_due(uint32_t id)
+{
+    const struct lt_lock *lock = id ? array_at(&lt_shm->locks, id) : NULL;
+    return lock && __atomic_load_n(&lock->waits, __ATOMIC_RELAXED) != 0;
+}
+
+/* Takes from the released lock the ticks that are due at `now`, and returns them. If other threads
+ * may hold the lock too, no more than was waited `since` this thread took it; 0: not known. */
+uint64_t blame_take(uint32_t id, uint64_t now, uint64_t since);
+
+/* When the thread took the lock, if several threads may hold it; else 0. */
+static inline uint64_t blame_since(const struct lt_held *held)
+{
+    enum { SINCE_IS_SET = LT_HELD_TIMED | LT_HELD_RECORDED | LT_HELD_MET };
+    return held->flags & LT_HELD_SHARED && held->flags & SINCE_IS_SET ? held->since : 0;
+}
+
+/* Charges the calling thread, which took the lock at `site`, with the ticks. `through`: the lock
+ * that the thread itself waited for meanwhile, 0 none. */
+void blame_charge(struct lt_thread *t, uint32_t id, uint64_t site, uint32_t through,
+                  uint64_t ticks);
+
+/* Charges the thread with what is due by now for the locks in the first `bytes` of its held list.
+ * Called before the thread waits, and after. */
+NOINLINE void blame_charge_held(struct lt_thread *t, uint32_t bytes, uint32_t through,
+                                uint64_t now);
+
+#endif

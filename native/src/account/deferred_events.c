@@ -1,0 +1,38 @@
+/* Events of contended waits: written at once, or deferred until the thread holds no lock. */
+#include "account/deferred_events.h"
+
+#include <stdint.h>
+
+#include "account/event_ring.h"
+#include "tables/held_list.h"
+#include "tables/thread_table.h"
+
+void event_write(struct lt_thread *t, const struct lock_event *event)
+{
+    if ((lt_own.mode & LEVEL_MASK) < LT_LEVEL_CONTENDED)
+        return;
+    uint32_t mode = thread_busy(t);
+    if (event->type != LT_RECORD_HOLD)
+        site_add(t, event->lock, event->stack, event->wait);
+    ring_write(t, event);
+    thread_ready(t, mode);
+}
+
+void event_defer(struct lt_thread *t, const struct lock_event *event)
+{
+    struct local *local = local_of(t);
+    if (t->held_top == 0 || local->deferred_count == DEFERRED_MAX) {
+        event_write(t, event);
+        return;
+    }
+    local->deferred[local->deferred_count++] = *event;
+    held_at(t, t->held_top - (uint32_t)sizeof(struct lt_held))->flags |= LT_HELD_DEFERRED;
+}
+
+void events_flush(struct lt_thread *t)
+{
+    struct local *local = local_of(t);
+    for (uint32_t i = 0; i < local->deferred_count; i++)
+        event_write(t, &local->deferred[i]);
+    local->deferred_count = 0;
+}

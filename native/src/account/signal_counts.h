@@ -1,0 +1,92 @@
+/* Counts the posts of a semaphore, and the signals and broadcasts of a condition. The hooks count
+ * before they call the real function: the woken thread finds the signal counted, and the lock may
+ * be gone by then. Signal handlers call sem_post() wherever they interrupt: no count is lost
+ * there. */
+#ifndef LOCKTOP_SIGNAL_COUNTS_H
+#define LOCKTOP_SIGNAL_COUNTS_H
+
+#include <stdbool.h>
+
+#include "base/lock_key.h"
+#include "base/tls.h"
+#include "locktop/abi.h"
+#include "tables/thread_table.h"
+
+/* Adds one in a thread's own table. A signal handler that counts in the same field must not split
+ * the addition: on x86-64 it is one instruction, elsewhere the processor begins again. */
+static inline void signal_count_once(uint64_t *count)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("incq %0" : "+m"(*count) : : "cc");
+#else
+    __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+#endif
+}
+
+/* Whether a thread posts a semaphore that it had not got: a semaphore that is a lock is posted by
+ * threads that got it. To be called before the post is counted. Each thread is noted once. */
+static inline bool is_unheld(const struct lt_counts *counts, uint64_t key)
+{
+    return key >> LT_KIND_SHIFT == LT_KIND_SEM && counts->signals >= counts->acquisitions &&
+           !counts->unheld;
+}
+
+/* The thread's counters of the lock if they are where the hooks look first, else NULL. */
+static inline struct lt_counts *signal_counts_of(uint64_t key, uint32_t mode)
+{
+    struct lt_thread *t = ready(mode);
+    if (UNLIKELY(!t))
+        return NULL;
+    struct lt_lock_counters *table;
+    uint64_t home = counters_home(local_of(t), key, &table);
+    return LIKELY(table[home].key == key) ? &table[home].counts : NULL;
+}
+
+/* At any level but dormant. Returns where the signal was counted, NULL if nowhere. */
+NOINLINE struct lt_counts *signal_count_slowly(uint64_t key, uint32_t mode);
+
+/* Notes a post by a thread that had not got the semaphore. */
+void signal_note_unheld(struct lt_counts *counts, uint64_t key);
+
+/* Takes the count back if the real function failed, for then nothing was signalled. Returns its
+ * result. */
+static inline int signal_undo_if(int result, struct lt_counts *counted)
+{
+    if (UNLIKELY(result != 0) && counted)
+        __atomic_fetch_sub(&counted->signals, 1, __ATOMIC_RELAXED);
+    return result;
+}
+
+/* Defines a hook. `is_heard(lock)`: whether a thread waits, or that does not matter. The rare cases
+ * lie apart, so the rest needs next to no registers, and none at all at rest. */
+#define SIGNAL_HOOK(name, real, type, kind, is_heard)                                              \
+    static NOINLINE int name##_slowly(type *lock, uint32_t mode)                                   \
+    {                                                                                              \
+        struct lt_counts *counted = signal_count_slowly(lock_key(kind, lock), mode);               \
+        if (counted && !is_heard(lock))                                                            \
+            __atomic_fetch_add(&counted->unheard, 1, __ATOMIC_RELAXED);                            \
+        return signal_undo_if(real(lock), counted);                                                \
+    }                                                                                              \
+    static NOINLINE int name##_unheld(type *lock, struct lt_counts *counted)                       \
+    {                                                                                              \
+        signal_note_unheld(counted, lock_key(kind, lock));                                         \
+        return signal_undo_if(real(lock), counted);                                                \
+    }                                                                                              \
+    EXPORT int name(type *lock)                                                                    \
+    {                                                                                              \
+        uint32_t mode = current_mode();                                                            \
+        if (at_rest(mode))                                                                         \
+            return real(lock);                                                                     \
+        struct lt_counts *counts = signal_counts_of(lock_key(kind, lock), mode);                   \
+        if (UNLIKELY(!counts))                                                                     \
+            return name##_slowly(lock, mode);                                                      \
+        bool unheld = is_unheld(counts, lock_key(kind, lock));                                     \
+        signal_count_once(&counts->signals);                                                       \
+        if (!is_heard(lock))                                                                       \
+            signal_count_once(&counts->unheard);                                                   \
+        if (UNLIKELY(unheld))                                                                      \
+            return name##_unheld(lock, counts);                                                    \
+        return signal_undo_if(real(lock), counts);                                                 \
+    }
+
+#endif

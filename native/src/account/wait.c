@@ -1,0 +1,277 @@
+/* The contended path: publishes a wait, and accounts for it when it ends. */
+#include "account/wait.h"
+
+#include <stdbool.h>
+
+#include "account/blame.h"
+#include "account/deferred_events.h"
+#include "account/hold.h"
+#include "base/clock.h"
+#include "base/tls.h"
+#include "shm/control.h"
+#include "shm/segment.h"
+#include "stack/capture.h"
+#include "tables/held_list.h"
+#include "tables/lock_table.h"
+#include "tables/thread_table.h"
+
+/* `seq` is odd while the fields change: a reader of half a wait sees that. */
+static inline void publish_begin(struct lt_wait *to)
+{
+    __atomic_store_n(&to->seq, to->seq + 1, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE); /* odd before any field changes */
+}
+
+static inline void publish_end(struct lt_wait *to)
+{
+    __atomic_store_n(&to->seq, to->seq + 1, __ATOMIC_RELEASE);
+}
+
+static inline void publish(struct lt_thread *t, const struct lt_wait *wait)
+{
+    struct lt_wait *to = &t->wait;
+    publish_begin(to);
+    to->flags = wait->flags;
+    to->key = wait->key;
+    to->lock = wait->lock;
+    to->stack = wait->stack;
+    to->since = wait->since;
+    to->site = wait->site;
+    to->holder = wait->holder;
+    to->mutex = wait->mutex;
+    publish_end(to);
+}
+
+static inline void publish_none(struct lt_thread *t)
+{
+    publish_begin(&t->wait);
+    t->wait.key = 0;
+    publish_end(&t->wait);
+}
+
+static enum lt_kind kind_of(uint64_t key)
+{
+    return (enum lt_kind)(key >> LT_KIND_SHIFT);
+}
+
+/* Whether the wait is part of a wait for a lock of the program's own. The outer wait is published
+ * and counted, not this one. But a contended mutex inside is of interest. */
+static bool is_within(uint64_t key, uint64_t outer)
+{
+    if (kind_of(outer) != LT_KIND_CUSTOM)
+        return false;
+    enum lt_kind kind = kind_of(key);
+    return kind == LT_KIND_COND || kind == LT_KIND_SEM || kind == LT_KIND_FUTEX;
+}
+
+/* A wait from deeper in the stack than this one was left by longjmp, not interrupted. */
+static void keep_outer(struct waiting *w, const uintptr_t *frame)
+{
+    const uintptr_t *outer_frame = local_of(w->thread)->wait_frame;
+    if ((uintptr_t)outer_frame <= (uintptr_t)frame) {
+        wait_forget(w->thread);
+        return;
+    }
+    w->outer = w->thread->wait;
+    w->outer_frame = outer_frame;
+    w->within = is_within(w->key, w->outer.key);
+}
+
+void wait_left(struct lt_thread *t, const uintptr_t *frame)
+{
+    if ((uintptr_t)local_of(t)->wait_frame > (uintptr_t)frame)
+        return; /* the caller is a signal handler that interrupted the wait */
+    wait_forget(t);
+    publish_none(t);
+}
+
+/* The lock that counts the wait, or NULL: nobody is to blame for locks without an entry. */
+static inline struct lt_lock *counting(struct lt_lock_counters *counters, const struct waiting *w,
+                                       uint32_t mode)
+{
+    if ((mode & LEVEL_MASK) < LT_LEVEL_CONTENDED || !blame_has_holders(kind_of(w->key)))
+        return NULL;
+    struct lt_lock *lock = (struct lt_lock *)(uintptr_t)waits_of(w->thread, counters)->own;
+    return LIKELY(lock && lock->key == w->key) && blame_wait_begins(lock, w->start) ? lock : NULL;
+}
+
+void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *what,
+                const uintptr_t *frame)
+{
+    w->thread = t;
+    w->key = what->key;
+    w->outer.key = 0;
+    w->within = false;
+    if (UNLIKELY(t->wait.key))
+        keep_outer(w, frame);
+    w->outer_counted = local_of(t)->wait_counted; /* also of a wait that is not published yet */
+    w->type = what->type;
+    w->holder = what->holder;
+    w->site = return_address(frame);
+    w->start = lt_now();
+    control_check_claim(w->start);
+    w->counted = NULL;
+    if (w->within)
+        return;
+    w->held_top = t->held_top;
+    if (w->held_top)
+        blame_charge_held(t, w->held_top, 0, w->start);
+    struct lt_lock_counters *counters = counters_of_waited(t, what->key, what->type);
+    uint32_t lock = counters->lock;
+    uint32_t mode = thread_busy(t);
+    if (UNLIKELY(!lock)) /* not counted apart, but published */
+        lock = lock_id_of_waited(what->key, what->type);
+    local_of(t)->wait_counted = w->counted = counting(counters, w, mode);
+    w->stack = (mode & LEVEL_MASK) >= LT_LEVEL_CONTENDED ? stack_capture(t, frame) : 0;
+    thread_ready(t, mode);
+    local_of(t)->wait_frame = frame;
+    publish(t, &(struct lt_wait){.flags = what->flags,
+                                 .key = what->published_key ? what->published_key : what->key,
+                                 .lock = lock,
+                                 .stack = w->stack,
+                                 .since = w->start,
+                                 .site = (uint64_t)(uintptr_t)w->site,
+                                 .holder = what->holder,
+                                 .mutex = what->mutex});
+}
+
+/* Publishes the outer wait again, if there is one. The lock stops counting the wait, which ended
+ * `alone` with the lock or not, unless wait_forget() did that already. */
+static inline void take_back(const struct waiting *w, uint64_t end, bool alone)
+{
+    if (w->within)
+        return;
+    struct local *local = local_of(w->thread);
+    if (w->counted && w->counted == local->wait_counted) {
+        if (alone)
+            blame_wait_ends_alone(w->counted, end);
+        else
+            blame_wait_ends(w->counted, end);
+    }
+    local->wait_counted = w->outer_counted;
+    if (LIKELY(!w->outer.key)) {
+        publish_none(w->thread);
+    } else {
+        local->wait_frame = w->outer_frame;
+        publish(w->thread, &w->outer);
+    }
+}
+
+void wait_forget(struct lt_thread *t)
+{
+    struct local *local = local_of(t);
+    if (local->wait_counted)
+        blame_wait_ends(local->wait_counted, t->wait.since);
+    local->wait_counted = NULL;
+}
+
+/* Whether the library became dormant since the wait began: the wait is counted to its end all the
+ * same, and nothing after it. */
+static bool is_dormant_now(void)
+{
+    return dormant(current_mode());
+}
+
+static bool is_still_counted(const struct waiting *w)
+{
+    return is_dormant_now() ? !lt_own.busy && !shm_is_of_parent() : watched() == w->thread;
+}
+
+/* Takes the wait back, adds its time and returns the thread's counters; NULL if the watch began
+ * anew meanwhile. `alone`: the wait ended with the lock, for this thread alone. */
+static inline struct lt_lock_counters *wait_end(struct waiting *w, uint64_t *waited, bool alone)
+{
+    uint64_t now = lt_now();
+    *waited = now > w->start ? now - w->start : 0;
+    if (w->thread != lt_own.block)
+        return NULL; /* the process forked meanwhile: the block is the parent's */
+    take_back(w, w->start + *waited, alone);
+    if (!is_still_counted(w) || (w->within && kind_of(w->key) == LT_KIND_FUTEX))
+        return NULL;
+    struct lt_lock_counters *counters = counters_of(w->thread, w->key, w->type);
+    if (w->within)
+        return counters;
+    uint32_t held_top = w->thread->held_top;
+    if (w->held_top && held_top)
+        blame_charge_held(w->thread, held_top < w->held_top ? held_top : w->held_top,
+                          counters->lock, w->start + *waited);
+    struct lt_waits *waits = waits_of(w->thread, counters);
+    waits->wait_ticks += *waited;
+    if (*waited > waits->wait_max)
+        waits->wait_max = *waited;
+    return counters;
+}
+
+void wait_end_holding(struct waiting *w, uint16_t held_flags)
+{
+    uint64_t waited;
+    struct lt_lock_counters *counters = wait_end(w, &waited, !(held_flags & LT_HELD_SHARED));
+    if (!counters)
+        return;
+    counters->counts.acquisitions++;
+    waits_of(w->thread, counters)->contended++;
+    if (is_dormant_now())
+        return; /* the hooks will not see the release */
+    struct lt_held *held = held_push(w->thread, w->key, counters->lock, w->site, w->start + waited,
+                                     held_flags | LT_HELD_TIMED | LT_HELD_CONTENDED);
+    if (!held)
+        return;
+    held->wait_start = w->start;
+    held->wait_ticks = waited;
+    held->stack = w->stack;
+    held->holder = w->holder;
+}
+
+static void wait_event(struct waiting *w, uint32_t type, const struct lt_lock_counters *counters,
+                       uint64_t waited)
+{
+    struct lock_event event = {.type = type,
+                               .kind = (uint32_t)(w->key >> LT_KIND_SHIFT),
+                               .lock = counters->lock,
+                               .stack = w->stack,
+                               .holder = w->holder,
+                               .start = w->start,
+                               .wait = waited,
+                               .site = (uint64_t)(uintptr_t)w->site};
+    event_defer(w->thread, &event);
+}
+
+void wait_end_done(struct waiting *w)
+{
+    uint64_t waited;
+    struct lt_lock_counters *counters = wait_end(w, &waited, false);
+    if (!counters)
+        return;
+    counters->counts.acquisitions++;
+    if (w->within)
+        return;
+    waits_of(w->thread, counters)->contended++;
+    wait_event(w, LT_RECORD_WAIT, counters, waited);
+}
+
+void wait_end_at_once(struct waiting *w)
+{
+    wait_end_refused(w);
+    if (w->thread == lt_own.block && watched() == w->thread)
+        passed(w->thread, w->key, w->site);
+}
+
+void wait_end_without(struct waiting *w)
+{
+    uint64_t waited;
+    struct lt_lock_counters *counters = wait_end(w, &waited, false);
+    if (counters && !w->within)
+        wait_event(w, LT_RECORD_TIMEOUT, counters, waited);
+}
+
+void wait_end_refused(struct waiting *w)
+{
+    if (w->thread == lt_own.block)
+        take_back(w, w->start, false);
+}
+
+void wait_abandoned(struct waiting *w)
+{
+    if (w->thread)
+        wait_end_without(w);
+}

@@ -1,0 +1,132 @@
+/* The table of lives: which thread created and joined which. */
+#include "order/happens_before.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/lock_key.h"
+#include "base/tls.h"
+#include "shm/array.h"
+#include "shm/segment.h"
+
+enum { LIVES_FIRST = 16, LIVES_MAX = 1 << 14, BUCKET_BITS = 12 };
+/* entries searched: threads that end and begin with one pthread_t make chains long */
+enum { CHAIN_MAX = 256 };
+
+static bool is_used;
+static uint32_t bucket[1u << BUCKET_BITS]; /* index + 1 of the newest life */
+
+void happens_before_init(void)
+{
+    array_init(&lt_shm->lives, sizeof(struct lt_life), LIVES_FIRST);
+    if (is_used)
+        memset(bucket, 0, sizeof bucket); /* a forked child */
+    is_used = false;
+}
+
+static uint32_t *bucket_of(uint64_t pthread)
+{
+    return &bucket[lock_hash(pthread) >> (64 - BUCKET_BITS)];
+}
+
+void happens_before_renew_seed(struct lt_thread *t)
+{
+    struct local *local = local_of(t);
+    local->order.seed = lock_hash(lock_hash(t->birth << 32 | local->order.segment) ^ t->mode);
+}
+
+static void segment_begin(struct lt_thread *t, uint32_t segment)
+{
+    local_of(t)->order.segment = segment;
+    happens_before_renew_seed(t);
+}
+
+void happens_before_begin(struct lt_thread *t)
+{
+    local_of(t)->order.life = 0;
+    segment_begin(t, 0);
+}
+
+static void changed(void)
+{
+    __atomic_fetch_add(&lt_shm->orders_changed, 1, __ATOMIC_RELEASE);
+}
+
+static void chain(struct lt_life *life, uint32_t index)
+{
+    uint32_t *head = bucket_of(life->pthread);
+    uint32_t next = __atomic_load_n(head, __ATOMIC_ACQUIRE);
+    do {
+        life->next = next;
+    } while (!__atomic_compare_exchange_n(head, &next, index + 1, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_ACQUIRE));
+}
+
+/* Beyond LIVES_MAX threads, the order of two threads in time is not known. */
+static void keep(struct lt_thread *t)
+{
+    struct local *local = local_of(t);
+    if (__atomic_load_n(&lt_shm->lives.count, __ATOMIC_RELAXED) >= LIVES_MAX)
+        return;
+    uint32_t index;
+    struct lt_life *life = array_push(&lt_shm->lives, &index);
+    if (!life)
+        return;
+    is_used = true;
+    local->order.life = index + 1;
+    life->pthread = t->pthread;
+    life->tid = t->tid;
+    life->creator = local->order.creator;
+    life->created_in = local->order.created_in;
+    __atomic_store_n(&life->birth, (uint32_t)t->birth, __ATOMIC_RELEASE);
+    chain(life, index);
+    changed();
+}
+
+void happens_before_keep(struct lt_thread *t)
+{
+    if (local_of(t)->order.life || shm_is_of_parent())
+        return;
+    uint32_t mode = thread_busy(t);
+    keep(t);
+    thread_ready(t, mode);
+}
+
+void happens_before_creates(struct lt_thread *t, struct lt_thread *created)
+{
+    struct local *local = local_of(created);
+    happens_before_keep(t);
+    local->order.creator = (uint32_t)t->birth;
+    local->order.created_in = local_of(t)->order.segment;
+    segment_begin(t, local_of(t)->order.segment + 1);
+}
+
+/* The newest life of a pthread_t is the thread's: the others have ended, or libc would not use the
+ * pthread_t again. */
+struct lt_life *happens_before_find(pthread_t thread)
+{
+    uint32_t at = __atomic_load_n(bucket_of((uint64_t)thread), __ATOMIC_ACQUIRE);
+    for (int i = 0; at && i < CHAIN_MAX; i++) {
+        struct lt_life *life = array_at(&lt_shm->lives, at - 1);
+        if (life->pthread == (uint64_t)thread)
+            return __atomic_load_n(&life->joiner, __ATOMIC_ACQUIRE) ? NULL : life;
+        at = life->next;
+    }
+    return NULL;
+}
+
+/* A thread without a life entry took no locks in an order of interest, so its end tells nothing. */
+void happens_before_joins(pthread_t thread, struct lt_life *known)
+{
+    struct lt_thread *t = watched();
+    if (!t || shm_is_of_parent())
+        return;
+    struct lt_life *life = known ? known : happens_before_find(thread);
+    if (!life)
+        return;
+    happens_before_keep(t);
+    segment_begin(t, local_of(t)->order.segment + 1);
+    life->joined_in = local_of(t)->order.segment;
+    __atomic_store_n(&life->joiner, (uint32_t)t->birth, __ATOMIC_RELEASE);
+    changed();
+}

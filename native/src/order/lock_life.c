@@ -1,0 +1,47 @@
+/* A life of a lock begins or ends: the lock table, the names and the lock orders follow. */
+#include "order/lock_life.h"
+
+#include "order/lock_order.h"
+#include "tables/held_list.h"
+#include "tables/init_sites.h"
+#include "tables/lock_names.h"
+#include "tables/lock_table.h"
+#include "tables/stack_table.h"
+
+/* Held lists that were stale in the lock's last life may still be stale. A semaphore keeps its
+ * count: a thread that posts it unheld is noted only once. */
+static void trust_again(struct lt_lock *lock, uint64_t key)
+{
+    if (key >> LT_KIND_SHIFT != LT_KIND_SEM &&
+        __atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED) && !held_by_others(key, NULL))
+        __atomic_store_n(&lock->foreign_releases, 0, __ATOMIC_RELAXED);
+}
+
+void lock_life_begins(uint64_t key, uint32_t type, const void *site)
+{
+    lock_name_forget(key);
+    struct lt_lock *lock = lock_find(key);
+    if (!lock) {
+        init_site_note(key, type, site);
+        return;
+    }
+    __atomic_store_n(&lock->made_at, stack_id_of_site(site), __ATOMIC_RELAXED);
+    if (type)
+        __atomic_store_n(&lock->type, type, __ATOMIC_RELAXED);
+    trust_again(lock, key);
+    __atomic_fetch_add(&lock->generation, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&lock->destroyed, 0, __ATOMIC_RELEASE);
+    order_life_changed(key);
+}
+
+void lock_life_ends(uint64_t key)
+{
+    lock_name_forget(key);
+    struct lt_lock *lock = lock_find(key);
+    if (!lock) {
+        init_site_forget(key);
+        return;
+    }
+    __atomic_store_n(&lock->destroyed, 1, __ATOMIC_RELEASE);
+    order_life_changed(key);
+}

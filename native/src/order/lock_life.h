@@ -1,0 +1,14 @@
+/* The life of a lock: the program initialises it, and destroys it, at one address. */
+#ifndef LOCKTOP_LOCK_LIFE_H
+#define LOCKTOP_LOCK_LIFE_H
+
+#include <stdint.h>
+
+/* The program initialised the lock. `site`: the return address of the call; `type`: as in struct
+ * lt_lock, 0 unless only the call knows the type. */
+void lock_life_begins(uint64_t key, uint32_t type, const void *site);
+
+/* The program destroyed the lock. */
+void lock_life_ends(uint64_t key);
+
+#endif

@@ -1,0 +1,254 @@
+/* The table of thread blocks: a thread gets a block, and a dead thread leaves it. */
+#include "runtime/thread.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "account/misuse.h"
+#include "account/wait.h"
+#include "base/clock.h"
+#include "base/lock_key.h"
+#include "base/settings.h"
+#include "base/sys.h"
+#include "base/tls.h"
+#include "order/happens_before.h"
+#include "shm/array.h"
+#include "shm/segment.h"
+#include "tables/lock_table.h"
+#include "tables/thread_table.h"
+
+enum {
+    THREADS_FIRST = 16,
+    COLLECT_FIRST = 64, /* blocks before the first search for dead threads */
+    KEPT = 8            /* blocks reserved for threads that begin when there is no room */
+};
+
+static __thread bool registering;
+static __thread bool unwatched;
+
+/* Free blocks: a stack of (tag, index + 1). The tag makes a head that is used again differ. */
+static uint64_t free_head;
+static uint32_t collect_at = COLLECT_FIRST;
+static uint32_t collecting;
+static uint32_t kept_used; /* used ones of the reserved blocks, which are the first of all */
+static uint32_t refused;   /* requests for a block that found no room */
+static uint64_t registered;
+static uint32_t (*read_tid)(void);
+
+void threads_reset(void)
+{
+    lt_own = (struct own){.mode = MODE_NEVER};
+    unwatched = false;
+    registering = false;
+    free_head = 0;
+    collect_at = COLLECT_FIRST;
+    collecting = 0;
+    kept_used = 0;
+    refused = 0;
+}
+
+static void block_free(struct lt_thread *t)
+{
+    __atomic_store_n(&t->state, LT_THREAD_FREE, __ATOMIC_RELEASE);
+    uint64_t head = __atomic_load_n(&free_head, __ATOMIC_ACQUIRE);
+    uint64_t mine;
+    do {
+        local_of(t)->next_free = (uint32_t)head;
+        mine = (((head >> 32) + 1) << 32) | (local_of(t)->index + 1);
+    } while (!__atomic_compare_exchange_n(&free_head, &head, mine, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_ACQUIRE));
+}
+
+static struct lt_thread *block_reuse(void)
+{
+    uint64_t head = __atomic_load_n(&free_head, __ATOMIC_ACQUIRE);
+    struct lt_thread *t;
+    uint64_t next;
+    do {
+        if ((uint32_t)head == 0)
+            return NULL;
+        t = array_at(&lt_shm->threads, (uint32_t)head - 1);
+        next = (((head >> 32) + 1) << 32) | local_of(t)->next_free;
+    } while (!__atomic_compare_exchange_n(&free_head, &head, next, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_ACQUIRE));
+    return t;
+}
+
+static bool block_furnish(struct lt_thread *t, uint32_t index)
+{
+    struct local *local = local_of(t);
+    local->index = index;
+    local->held = t->held_inline;
+    t->held_size = sizeof t->held_inline;
+    t->held = array_offset(&lt_shm->threads, index) + offsetof(struct lt_thread, held_inline);
+    return thread_table_init(t);
+}
+
+/* Clears a block. The block keeps only its tables, its ring, and the numbers that must go on. */
+static void block_clear(struct lt_thread *t)
+{
+    thread_table_clear(t);
+    t->held_top = 0;
+    t->held_lost = 0;
+    t->wait.key = 0;
+    memset(t->name, 0, sizeof t->name);
+    t->tid = t->creator = 0;
+    t->pthread = t->start = t->created_at = 0;
+    local_of(t)->deferred_count = 0;
+}
+
+static bool tid_is_dead(uint32_t tid)
+{
+    return sys_call3(SYS_tgkill, lt_shm->pid, tid, 0) == -3 /* ESRCH */;
+}
+
+static void retire(struct lt_thread *t)
+{
+    const struct local *local = local_of(t);
+    wait_forget(t);
+    misuse_note_kept(t);
+    __atomic_fetch_add(&lt_shm->retire_seq, 1, __ATOMIC_ACQ_REL);
+    for (uint32_t i = 0; i < t->counters_capacity; i++)
+        if (local->counters[i].key)
+            lock_retire_counters(&local->counters[i]);
+    lock_retire_counters(&t->other);
+    for (uint32_t i = 0; i < t->site_capacity; i++)
+        if (local->sites[i].count)
+            lock_retire_site(&local->sites[i]);
+    block_clear(t);
+    block_free(t);
+    __atomic_fetch_add(&lt_shm->retire_seq, 1, __ATOMIC_ACQ_REL);
+}
+
+/* Finds the blocks of dead threads by asking the kernel. The library has no thread-exit hook:
+ * pthread keys are few, and thread-exit destructors allocate. So the blocks are collected when
+ * their number has doubled. One thread collects at a time; the others go on without. */
+static void collect_dead(void)
+{
+    if (shm_is_sealed() || __atomic_exchange_n(&collecting, 1, __ATOMIC_ACQUIRE))
+        return;
+    uint32_t count = __atomic_load_n(&lt_shm->threads.count, __ATOMIC_ACQUIRE);
+    uint32_t living = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct lt_thread *t = array_at(&lt_shm->threads, i);
+        uint32_t state = __atomic_load_n(&t->state, __ATOMIC_ACQUIRE);
+        if (state != LT_THREAD_LIVE && state != LT_THREAD_EXITING)
+            continue;
+        if (!tid_is_dead(t->tid))
+            living++;
+        else if (__atomic_compare_exchange_n(&t->state, &state, LT_THREAD_RETIRING, false,
+                                             __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            retire(t);
+    }
+    __atomic_store_n(&collect_at, 2 * living + COLLECT_FIRST, __ATOMIC_RELAXED);
+    __atomic_store_n(&collecting, 0, __ATOMIC_RELEASE);
+}
+
+static struct lt_thread *block_new(void)
+{
+    uint32_t index;
+    struct lt_thread *t = array_push(&lt_shm->threads, &index);
+    if (!t || !block_furnish(t, index))
+        return NULL; /* the element stays in state 0, "free", but in no list */
+    return t;
+}
+
+int threads_init(uint32_t (*read_tid_of_caller)(void))
+{
+    read_tid = read_tid_of_caller;
+    array_init(&lt_shm->threads, sizeof(struct lt_thread), THREADS_FIRST);
+    for (int i = 0; i < KEPT; i++)
+        if (!block_new())
+            return -1;
+    return 0;
+}
+
+static struct lt_thread *block_kept(void)
+{
+    uint32_t used = __atomic_load_n(&kept_used, __ATOMIC_RELAXED);
+    do {
+        if (used == KEPT)
+            return NULL;
+    } while (!__atomic_compare_exchange_n(&kept_used, &used, used + 1, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_RELAXED));
+    return array_at(&lt_shm->threads, used);
+}
+
+static struct lt_thread *block_of_dead(void)
+{
+    collect_dead();
+    return block_reuse();
+}
+
+/* There is no room. The search for dead threads must not cost much here, for it may happen
+ * often. */
+static struct lt_thread *block_without_room(uint32_t count)
+{
+    uint32_t times = __atomic_fetch_add(&refused, 1, __ATOMIC_RELAXED);
+    struct lt_thread *t = times % (1 + count / COLLECT_FIRST) == 0 ? block_of_dead() : NULL;
+    return t ? t : block_kept();
+}
+
+struct lt_thread *thread_reserve(void)
+{
+    if (!lt_shm || shm_is_of_parent())
+        return NULL;
+    uint32_t count = __atomic_load_n(&lt_shm->threads.count, __ATOMIC_RELAXED);
+    struct lt_thread *t = block_reuse();
+    if (!t && count >= __atomic_load_n(&collect_at, __ATOMIC_RELAXED))
+        t = block_of_dead();
+    if (!t)
+        t = block_new();
+    if (!t)
+        t = block_without_room(count);
+    if (!t) {
+        __atomic_fetch_or(&lt_shm->notes, LT_NOTE_NO_THREAD_BLOCK, __ATOMIC_RELAXED);
+        return NULL;
+    }
+    __atomic_store_n(&t->state, LT_THREAD_LAUNCHING, __ATOMIC_RELEASE);
+    return t;
+}
+
+void thread_unwatch(void)
+{
+    lt_own = (struct own){.mode = MODE_NEVER};
+    unwatched = true;
+}
+
+void thread_release(struct lt_thread *t)
+{
+    block_free(t);
+}
+
+void thread_adopt(struct lt_thread *t)
+{
+    t->tid = read_tid ? read_tid() : sys_gettid();
+    t->pthread = (uint64_t)pthread_self();
+    t->started = lt_now();
+    t->birth = __atomic_add_fetch(&registered, 1, __ATOMIC_RELAXED);
+    t->mode = current_mode();
+    local_of(t)->jitter = (uint32_t)(lock_hash(t->birth) >> 32) | 1;
+    happens_before_begin(t);
+    __atomic_store_n(&t->state, LT_THREAD_LIVE, __ATOMIC_RELEASE);
+    lt_own.block = t;
+    lt_own.tid = read_tid && lt_settings.order != ORDER_COOKIES ? t->tid : 0;
+    lt_own.mode = dormant(t->mode) ? MODE_NEVER : t->mode;
+}
+
+struct lt_thread *thread_register(void)
+{
+    if (unwatched || registering)
+        return NULL;
+    registering = true;
+    struct lt_thread *t = thread_reserve();
+    if (t) {
+        local_of(t)->order.creator = 0;
+        thread_adopt(t);
+    } else {
+        unwatched = true;
+        if (lt_shm && !shm_is_of_parent())
+            __atomic_fetch_add(&lt_shm->threads_unwatched, 1, __ATOMIC_RELAXED);
+    }
+    registering = false;
+    return t;
+}

@@ -1,0 +1,60 @@
+/* The control page: maps it into place, and ends the claim of a reader that no longer renews it. */
+#include "shm/control.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/clock.h"
+#include "base/sys.h"
+#include "shm/segment.h"
+
+bool control_share(uint32_t level)
+{
+    struct lt_control *shared = shm_ptr(LT_CONTROL_OFFSET);
+    shared->base_level = level;
+    shared->mode = (1u << 8) | level;
+    /* mremap() with an old size of 0 makes a second mapping of the same page (mremap(2)). */
+    long address = sys_call6(SYS_mremap, (long)shared, 0, LT_PAGE, MREMAP_MAYMOVE | MREMAP_FIXED,
+                             (long)&lt_control, 0);
+    if (address != (long)&lt_control) /* emulators do not know that form of mremap() */
+        address = shm_map_at(&lt_control, LT_CONTROL_OFFSET, LT_PAGE);
+    return address == (long)&lt_control;
+}
+
+void control_own(uint32_t mode)
+{
+    long address = sys_call6(SYS_mmap, (long)&lt_control, LT_PAGE, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    if (address == (long)&lt_control) /* else the page still belongs to another process */
+        __atomic_store_n(&lt_control.page.mode, mode, __ATOMIC_RELEASE);
+}
+
+/* LT_CLAIM_SECONDS in ticks, from the readings of both clocks since the watch began. */
+static uint64_t claim_ticks(uint64_t now)
+{
+    uint64_t ns = lt_clock_gettime_ns(CLOCK_MONOTONIC) - lt_shm->clock0_ns;
+    uint64_t ticks = now - lt_shm->clock0_ticks;
+    if (ns < 1000000)
+        return UINT64_MAX;
+    return (uint64_t)((double)ticks / (double)ns * 1e9) * LT_CLAIM_SECONDS;
+}
+
+void control_claim_slow(uint64_t now)
+{
+    struct lt_control *control = &lt_control.page;
+    uint64_t renewed = __atomic_load_n(&control->claim_ticks, __ATOMIC_RELAXED);
+    /* A second of the slowest clock in use has over 10^6 ticks: divide only if the claim may be
+     * old. */
+    if (now < renewed || now - renewed < 1000000ull * LT_CLAIM_SECONDS ||
+        now - renewed < claim_ticks(now))
+        return;
+    uint32_t pid = __atomic_exchange_n(&control->claim_pid, 0, __ATOMIC_ACQ_REL);
+    if (!pid)
+        return;
+    uint32_t mode = __atomic_load_n(&control->mode, __ATOMIC_RELAXED);
+    uint32_t base = control->base_level & LEVEL_MASK;
+    uint32_t epoch = epoch_of(mode) + (base == LT_LEVEL_DORMANT || dormant(mode));
+    uint32_t next = epoch << 8 | base;
+    __atomic_compare_exchange_n(&control->mode, &mode, next, false, __ATOMIC_ACQ_REL,
+                                __ATOMIC_RELAXED);
+}

@@ -1,0 +1,28 @@
+/* The level at which the library works, and the claims of readers on the level. */
+#ifndef LOCKTOP_CONTROL_H
+#define LOCKTOP_CONTROL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/modes.h"
+#include "locktop/abi.h"
+
+/* Puts the file's control page in place, with the level that holds without a reader. False if the
+ * page cannot be mapped there. */
+bool control_share(uint32_t level);
+
+/* Puts a private page of this process in the place of the control page. */
+void control_own(uint32_t mode);
+
+NOINLINE void control_claim_slow(uint64_t now);
+
+/* Called where a hook has read the clock: checks that the reader still renews its claim. */
+static inline void control_check_claim(uint64_t now)
+{
+    if (UNLIKELY(lt_control.page.claim_pid))
+        control_claim_slow(now);
+}
+
+#endif

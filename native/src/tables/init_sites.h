@@ -1,0 +1,21 @@
+/* Init sites: where a lock was initialised. The table remembers that until the first use of the
+ * lock. Only then does the lock get an entry in the lock table. */
+#ifndef LOCKTOP_INIT_SITES_H
+#define LOCKTOP_INIT_SITES_H
+
+#include <stdint.h>
+
+/* Notes that the call which returns to `site` initialised the lock. `type`: as in struct lt_lock, 0
+ * if only a later call tells it. The table forgets some locks for others. */
+void init_site_note(uint64_t key, uint32_t type, const void *site);
+
+/* The lock is destroyed. */
+void init_site_forget(uint64_t key);
+
+/* The return address of the call that initialised the lock, NULL if it is not known. */
+const void *init_site_of(uint64_t key);
+
+/* The noted type of the lock, 0 if it is not known. */
+uint32_t init_type_of(uint64_t key);
+
+#endif

@@ -1,0 +1,283 @@
+/* The table of all locks of the process: a tree that only grows. */
+#include "tables/lock_table.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/lock_key.h"
+#include "shm/arena.h"
+#include "shm/array.h"
+#include "shm/segment.h"
+#include "tables/init_sites.h"
+#include "tables/stack_table.h"
+
+enum {
+    ROOT_BITS = 12,
+    LOCKS_FIRST = 128,
+    RETIRED_FIRST = 32,
+    /* reserved entries of either array, for locks that are waited for when there is no room */
+    RESERVED = 64
+};
+
+/* The first element of an array stands for the other locks; the reserved elements come after it. */
+struct kept {
+    struct lt_array *array;
+    uint32_t used;
+};
+static struct kept kept_locks, kept_retired;
+
+static bool keep(struct kept *kept, struct lt_array *array)
+{
+    uint32_t index;
+    *kept = (struct kept){.array = array};
+    for (int i = 0; i <= RESERVED; i++)
+        if (!array_push(array, &index))
+            return false;
+    return true;
+}
+
+static void *take(struct kept *kept, uint32_t *index)
+{
+    uint32_t used = __atomic_load_n(&kept->used, __ATOMIC_RELAXED);
+    do {
+        if (used == RESERVED)
+            return NULL;
+    } while (!__atomic_compare_exchange_n(&kept->used, &used, used + 1, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_RELAXED));
+    *index = used + 1;
+    return array_at(kept->array, *index);
+}
+
+static void *push(struct kept *kept, uint32_t *index, bool waited)
+{
+    void *element = array_push(kept->array, index);
+    return element || !waited ? element : take(kept, index);
+}
+
+bool lock_has_reserve(uint64_t key)
+{
+    switch (key >> LT_KIND_SHIFT) {
+    case LT_KIND_MUTEX:
+    case LT_KIND_RWLOCK:
+    case LT_KIND_SPIN:
+    case LT_KIND_SEM:
+    case LT_KIND_FUTEX: return true;
+    default: return false;
+    }
+}
+
+int lock_table_init(void)
+{
+    array_init(&lt_shm->locks, sizeof(struct lt_lock), LOCKS_FIRST);
+    array_init(&lt_shm->retired, sizeof(struct lt_retired), RETIRED_FIRST);
+    if (!keep(&kept_locks, &lt_shm->locks) || !keep(&kept_retired, &lt_shm->retired))
+        return -1;
+    struct lt_lock *other = array_at(&lt_shm->locks, 0);
+    other->retired = 1;
+    lt_shm->lock_roots = shm_alloc(sizeof(uint32_t) << ROOT_BITS);
+    lt_shm->lock_root_count = 1u << ROOT_BITS;
+    return lt_shm->lock_roots ? 0 : -1;
+}
+
+/* A search on its way down the tree. */
+struct search {
+    uint64_t key;
+    uint64_t path;  /* the bits of the hash that still choose the way */
+    uint32_t *link; /* to the id of the next lock */
+};
+
+static struct search search_begin(uint64_t key)
+{
+    uint64_t hash = lock_hash(key);
+    uint32_t *roots = shm_ptr(lt_shm->lock_roots);
+    return (struct search){key, hash << ROOT_BITS, &roots[hash >> (64 - ROOT_BITS)]};
+}
+
+/* Whether lock `id` is the one searched for; else the search goes on below that lock. */
+static bool search_ends_at(struct search *search, uint32_t id)
+{
+    struct lt_lock *lock = array_at(&lt_shm->locks, id);
+    if (lock->key == search->key)
+        return true;
+    search->link = &lock->child[search->path >> 62];
+    search->path <<= 2;
+    return false;
+}
+
+/* The lock's id; or 0, and then `search` stands where the lock belongs. */
+static uint32_t search_run(struct search *search)
+{
+    uint32_t id;
+    while ((id = __atomic_load_n(search->link, __ATOMIC_ACQUIRE)))
+        if (search_ends_at(search, id))
+            return id;
+    return 0;
+}
+
+static uint32_t enter(struct search *search, uint32_t type, bool waited)
+{
+    uint32_t id;
+    struct lt_lock *lock = push(&kept_locks, &id, waited);
+    if (!lock)
+        return 0;
+    lock->type = type ? type : init_type_of(search->key);
+    lock->made_at = stack_id_of_site(init_site_of(search->key));
+    __atomic_store_n(&lock->key, search->key, __ATOMIC_RELEASE);
+    for (;;) {
+        uint32_t theirs = 0;
+        /* Release: a thread that finds the id finds the entry complete. */
+        if (__atomic_compare_exchange_n(search->link, &theirs, id, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE))
+            return id;
+        if (search_ends_at(search, theirs)) {
+            /* else a child that was forked right here has gone on with the entry */
+            if (theirs != id)
+                __atomic_store_n(&lock->key, 0, __ATOMIC_RELEASE); /* the entry stays unused */
+            return theirs;
+        }
+    }
+}
+
+static uint32_t find_or_enter(uint64_t key, uint32_t type, bool waited)
+{
+    struct search search = search_begin(key);
+    uint32_t id = search_run(&search);
+    return id ? id : enter(&search, type, waited);
+}
+
+uint32_t lock_id(uint64_t key, uint32_t type)
+{
+    return find_or_enter(key, type, false);
+}
+
+uint32_t lock_id_of_waited(uint64_t key, uint32_t type)
+{
+    return find_or_enter(key, type, lock_has_reserve(key));
+}
+
+struct lt_lock *lock_find(uint64_t key)
+{
+    struct search search = search_begin(key);
+    uint32_t id = search_run(&search);
+    return id ? array_at(&lt_shm->locks, id) : NULL;
+}
+
+void lock_distrust(uint64_t key)
+{
+    struct lt_lock *lock = lock_find(key);
+    if (lock)
+        __atomic_fetch_add(&lock->foreign_releases, 1, __ATOMIC_RELAXED);
+}
+
+bool lock_is_distrusted(uint32_t id)
+{
+    const struct lt_lock *lock = array_at(&lt_shm->locks, id);
+    return lock && __atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED);
+}
+
+static void add(uint64_t *to, uint64_t value)
+{
+    __atomic_fetch_add(to, value, __ATOMIC_RELAXED); /* the signals have other writers too */
+}
+
+static void raise(uint64_t *to, uint64_t value)
+{
+    if (value > *to)
+        __atomic_store_n(to, value, __ATOMIC_RELAXED);
+}
+
+static void retire_waits(struct lt_waits *to, const struct lt_waits *from)
+{
+    add(&to->contended, from->contended);
+    add(&to->trylock_failed, from->trylock_failed);
+    add(&to->wait_ticks, from->wait_ticks);
+    raise(&to->wait_max, from->wait_max);
+    add(&to->hold_contended, from->hold_contended);
+    add(&to->hold_contended_ticks, from->hold_contended_ticks);
+}
+
+/* The figures of ended threads for a lock, made by the first thread that needs them. Of two entries
+ * made at once, one stays unused. NULL if there is no room. */
+static struct lt_retired *retired_of(uint32_t id, bool waited)
+{
+    struct lt_lock *lock = array_at(&lt_shm->locks, id);
+    if (!lock)
+        return NULL;
+    uint32_t index, at = __atomic_load_n(&lock->retired, __ATOMIC_ACQUIRE);
+    if (!at) {
+        struct lt_retired *retired = push(&kept_retired, &index, waited);
+        if (!retired)
+            return NULL;
+        retired->lock = id;
+        retired->kind = (uint32_t)(lock->key >> LT_KIND_SHIFT);
+        if (__atomic_compare_exchange_n(&lock->retired, &at, index + 1, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE))
+            return retired;
+    }
+    return array_at(&lt_shm->retired, at - 1);
+}
+
+struct lt_counts *lock_signal_counts(uint64_t key)
+{
+    uint32_t id = lock_id(key, 0);
+    struct lt_retired *retired = id ? retired_of(id, false) : NULL;
+    return retired ? &retired->counts : NULL;
+}
+
+static bool counts_signals(uint64_t key)
+{
+    uint64_t kind = key >> LT_KIND_SHIFT;
+    return kind == LT_KIND_SEM || kind == LT_KIND_COND;
+}
+
+void lock_retire_counters(const struct lt_lock_counters *counters)
+{
+    const struct lt_waits *waits = (const struct lt_waits *)counters->own;
+    struct lt_retired *retired =
+        retired_of(counters->lock, waits && waits->wait_ticks && lock_has_reserve(counters->key));
+    if (!retired)
+        retired = retired_of(0, false); /* counters that find no room go to the other locks */
+    if (!retired)
+        return;
+    const struct lt_counts *from = &counters->counts;
+    struct lt_counts *to = &retired->counts;
+    add(&to->acquisitions, from->acquisitions);
+    if (retired->lock == counters->lock || !counts_signals(counters->key)) {
+        /* for a semaphore or condition: the signals, counted there too */
+        add(&to->hold_sampled, from->hold_sampled);
+        add(&to->hold_sampled_ticks, from->hold_sampled_ticks);
+    }
+    raise(&to->hold_max, from->hold_max);
+    if (waits)
+        retire_waits(&retired->waits, waits);
+}
+
+static struct lt_retired_site *site_of(struct lt_lock *lock, uint32_t stack, uint32_t blame)
+{
+    for (uint64_t at = lock->sites; at;) {
+        struct lt_retired_site *site = shm_ptr(at);
+        if (site->stack == stack && site->blame == blame)
+            return site;
+        at = site->next;
+    }
+    uint64_t offset = shm_alloc_last(sizeof(struct lt_retired_site));
+    if (!offset)
+        return NULL;
+    struct lt_retired_site *site = shm_ptr(offset);
+    site->stack = stack;
+    site->blame = blame;
+    site->next = lock->sites;
+    __atomic_store_n(&lock->sites, offset, __ATOMIC_RELEASE);
+    return site;
+}
+
+void lock_retire_site(const struct lt_site *from)
+{
+    uint32_t blame = !!(from->lock & LT_SITE_BLAME);
+    struct lt_lock *lock = array_at(&lt_shm->locks, from->lock & ~(uint32_t)LT_SITE_BLAME);
+    struct lt_retired_site *to = lock ? site_of(lock, from->stack, blame) : NULL;
+    if (!to)
+        return;
+    add(&to->count, from->count);
+    add(&to->wait_ticks, from->wait_ticks);
+}

@@ -1,0 +1,78 @@
+/* The tables of one thread: its counters for each lock, and its waits for each (lock, stack). Only
+ * the thread writes them. A table that is nearly full moves to one of twice the size, and its pages
+ * go back to the system. */
+#ifndef LOCKTOP_THREAD_TABLE_H
+#define LOCKTOP_THREAD_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/lock_key.h"
+#include "base/tls.h"
+
+NOINLINE struct lt_lock_counters *counters_search(struct lt_thread *t, uint64_t key, uint32_t type);
+
+/* Where in `table` the search for a key begins; the search goes on at index ^ 1. The shift is read
+ * first: a signal handler between the two reads may have moved the table to a larger one. The old
+ * shift is within the bounds of the larger table, but the new shift not within those of the old
+ * one. */
+static inline uint64_t counters_home(const struct local *local, uint64_t key,
+                                     struct lt_lock_counters **table)
+{
+    uint32_t shift = *(const volatile uint32_t *)&local->counters_shift;
+    *table = *(struct lt_lock_counters *const volatile *)&local->counters;
+    return lock_hash(key) >> shift;
+}
+
+static inline struct lt_lock_counters *counters_of(struct lt_thread *t, uint64_t key, uint32_t type)
+{
+    struct lt_lock_counters *table;
+    uint64_t home = counters_home(local_of(t), key, &table);
+    struct lt_lock_counters *counters = &table[home];
+    return LIKELY(counters->key == key) ? counters : counters_search(t, key, type);
+}
+
+/* The same for a wait that is about to begin, with room for the figures of the wait. If there is no
+ * room, the lock gets an entry that the table keeps for such locks. */
+NOINLINE struct lt_lock_counters *counters_search_waited(struct lt_thread *t, uint64_t key,
+                                                         uint32_t type);
+
+static inline struct lt_lock_counters *counters_of_waited(struct lt_thread *t, uint64_t key,
+                                                          uint32_t type)
+{
+    struct lt_lock_counters *table;
+    uint64_t home = counters_home(local_of(t), key, &table);
+    struct lt_lock_counters *counters = &table[home];
+    return LIKELY(counters->key == key && counters->own) ? counters
+                                                         : counters_search_waited(t, key, type);
+}
+
+/* The counters if the thread has any for the lock, else NULL. Makes nothing. */
+struct lt_lock_counters *counters_find(struct lt_thread *t, uint64_t key);
+
+/* The counters, made if the table has room as it is; else NULL. May interrupt any hook that is not
+ * at work in the library: nothing in the table moves. */
+struct lt_lock_counters *counters_find_or_fit(struct lt_thread *t, uint64_t key, uint32_t type);
+
+/* What the thread counts of a lock that is waited for. */
+NOINLINE struct lt_waits *waits_make(struct lt_thread *t, struct lt_lock_counters *counters);
+
+static inline struct lt_waits *waits_of(struct lt_thread *t, struct lt_lock_counters *counters)
+{
+    struct lt_waits *waits = (struct lt_waits *)(uintptr_t)counters->own;
+    return LIKELY(waits) ? waits : waits_make(t, counters);
+}
+
+/* Gives a new block its first table; false if there is no room. */
+bool thread_table_init(struct lt_thread *t);
+
+/* Empties the tables for the block's next thread. */
+void thread_table_clear(struct lt_thread *t);
+
+/* Times the next hold of each lock, whatever was planned before. */
+void counters_time_next_hold(struct lt_thread *t);
+
+/* Adds a wait to the thread's waits for (lock, stack). */
+void site_add(struct lt_thread *t, uint32_t lock, uint32_t stack, uint64_t wait);
+
+#endif

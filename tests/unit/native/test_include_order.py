@@ -1,0 +1,156 @@
+"""The C files of the native library are layered: nothing runs upwards, and there is no circle."""
+
+import re
+from collections.abc import Mapping
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+SOURCES = Path(__file__).resolve().parents[3] / "native" / "src"
+
+#: The folders of native/src from bottom to top. A file includes and calls only its own folder and
+#: those below.
+FOLDERS = ("base", "shm", "tables", "stack", "account", "order", "runtime", "interpose")
+
+#: Calls that run upwards on purpose: the function, and why it may be called from below.
+UPCALLS = {
+    "thread_enter": "the slow path of watched(): the linker binds it, no lower file includes it",
+}
+
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
+_INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
+#: A function or a variable that a .c file defines for others, at the beginning of a line. Exported
+#: hooks do not count: the program calls them.
+_FUNCTION = re.compile(
+    r"^(?!.*\bstatic\b|typedef|#|EXPORT)[a-zA-Z_][\w \t*()]*?\b(\w+)\([^;{}]*\)\n\{", re.MULTILINE
+)
+_VARIABLE = re.compile(
+    r"^(?!static|typedef|extern|return|#)(?:[\w]+[ \t*]+)+(\w+)(?:\[[^\]]*\])?"
+    r"(?: __attribute__\(\(.*\)\))?(?: = .*|;)$",
+    re.MULTILINE,
+)
+
+
+def _read(sources: Path) -> dict[str, str]:
+    """Return the text of each C file, without comments, by its path below `sources`."""
+    return {
+        str(path.relative_to(sources)): _COMMENT.sub(" ", path.read_text())
+        for path in sorted(sources.rglob("*"))
+        if path.suffix in {".c", ".h", ".def"}
+    }
+
+
+def _module(path: str) -> str:
+    """Return what a file is part of: a .c file and its header are one module."""
+    return path.rsplit(".", 1)[0]
+
+
+def _definitions(files: Mapping[str, str]) -> dict[str, str]:
+    """Return the module that defines each name that one .c file alone defines for others."""
+    definers: dict[str, set[str]] = {}
+    for path, text in files.items():
+        if path.endswith(".c"):
+            for name in [*_FUNCTION.findall(text), *_VARIABLE.findall(text)]:
+                definers.setdefault(name, set()).add(_module(path))
+    return {name: modules.pop() for name, modules in definers.items() if len(modules) == 1}
+
+
+def _edges(files: Mapping[str, str]) -> dict[tuple[str, str], str]:
+    """Return who depends on whom: (module, the module it uses), with how."""
+    edges: dict[tuple[str, str], str] = {}
+    definitions = _definitions(files)
+    for path, text in files.items():
+        for target in _INCLUDE.findall(text):
+            if target in files and _module(target) != _module(path):
+                edges[_module(path), _module(target)] = f"{path} includes {target}"
+        for name in set(re.findall(r"\b\w+\b", _STRING.sub('""', text))):
+            definer = definitions.get(name, _module(path))
+            if definer != _module(path) and name not in UPCALLS and path.endswith(".c"):
+                edges.setdefault((_module(path), definer), f"{path} uses {name} of {definer}.c")
+    return edges
+
+
+def _upwards(edges: Mapping[tuple[str, str], str]) -> list[str]:
+    """Return what runs from a folder to a higher one."""
+    height = {folder: i for i, folder in enumerate(FOLDERS)}
+    return [
+        how
+        for (user, used), how in edges.items()
+        if height[user.split("/")[0]] < height[used.split("/")[0]]
+    ]
+
+
+def _circle(edges: Mapping[tuple[str, str], str]) -> list[str]:
+    """Return the modules of one circle, none if there is none."""
+    graph: dict[str, set[str]] = {}
+    for user, used in edges:
+        graph.setdefault(user, set()).add(used)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_every_folder_is_in_the_order() -> None:
+    assert {path.name for path in SOURCES.iterdir() if path.is_dir()} == set(FOLDERS)
+    assert not [path.name for path in SOURCES.glob("*.[ch]")]
+
+
+def test_every_include_is_written_from_the_root() -> None:
+    files = _read(SOURCES)
+    wrong = [
+        f"{path}: {target}"
+        for path, text in files.items()
+        for target in _INCLUDE.findall(text)
+        if target not in files and not target.startswith("locktop/")
+    ]
+    assert not wrong
+
+
+def test_nothing_runs_upwards() -> None:
+    assert not _upwards(_edges(_read(SOURCES)))
+
+
+def test_there_is_no_circle() -> None:
+    assert not _circle(_edges(_read(SOURCES)))
+
+
+def test_upcalls_exist_and_run_upwards() -> None:
+    definitions = _definitions(_read(SOURCES))
+    assert all(definitions[name].split("/")[0] == FOLDERS[-2] for name in UPCALLS)
+
+
+def test_the_definitions_are_found() -> None:
+    """The patterns above see what they are meant to see."""
+    definitions = _definitions(_read(SOURCES))
+    assert definitions["lt_own"] == "base/tls"
+    assert definitions["lt_control"] == "base/modes"
+    assert definitions["lt_settings"] == "base/settings"
+    assert definitions["shm_alloc"] == "shm/arena"
+    assert definitions["array_push"] == "shm/array"
+    assert definitions["wait_begin"] == "account/wait"
+    assert len(definitions) > 120
+
+
+def _defines(name: str, *called: str) -> str:
+    """Return C text that defines a function which calls others."""
+    return f"int {name}(void)\n{{\n" + "".join(f"    {other}();\n" for other in called) + "}\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "upwards", "circle"),
+    [
+        ({"base/a.c": '#include "shm/b.h"', "shm/b.h": ""}, True, False),
+        ({"base/a.c": _defines("f", "g"), "order/b.c": _defines("g")}, True, False),
+        ({"base/a.c": _defines("f"), "shm/b.c": _defines("g", "f")}, False, False),
+        ({"shm/a.h": '#include "shm/b.h"', "shm/b.h": '#include "shm/a.h"'}, False, True),
+        ({"shm/a.c": _defines("f", "g"), "shm/b.c": _defines("g", "f")}, False, True),
+    ],
+)
+def test_what_would_be_wrong_is_seen(files: dict[str, str], upwards: bool, circle: bool) -> None:
+    edges = _edges(files)
+    assert bool(_upwards(edges)) is upwards
+    assert bool(_circle(edges)) is circle
