@@ -448,7 +448,7 @@ def test_stacks_are_asked_for_in_the_order_of_what_they_tell(
                 several += len(set(before)) > 1
 
 
-def test_no_sample_is_taken_right_after_a_look(
+def test_no_sample_is_taken_right_after_a_scan(
     start_unprepared: StartTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would tell nothing that the look has not told."""

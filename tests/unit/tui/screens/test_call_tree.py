@@ -248,7 +248,7 @@ async def test_a_hot_branch_that_cools_down_stays_open() -> None:
         assert "x x.c:1" in view.text
 
 
-async def test_pause_holds_the_picture() -> None:
+async def test_pause_holds_the_snapshot() -> None:
     async with live(waits(("main a", 5.0))) as view:
         await view.keys("p")
         assert "PAUSED" in view.text
