@@ -7,7 +7,6 @@ JOBS := $(shell nproc 2>/dev/null || echo 2)
 
 C_FILES = $(shell find native tests/targets -name '*.[ch]' -o -name '*.cc')
 NATIVE := $(shell find native -type f) CMakeLists.txt
-TYPECHECK := build/typecheck/locktop
 
 .PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench bench-table programs \
   pytest-first pytest-second programs-bench symbols-bench readers-bench stacks-bench outside-bench \
@@ -91,14 +90,7 @@ bench-table: setup
 
 test: lint unit-c unit-c-sanitized pytest
 
-# mypy and import-linter want to see the packages under the names they are imported by.
-$(TYPECHECK): Makefile
-	@mkdir -p $@
-	@for part in collector tui themes; do ln -sfn ../../../$$part $@/$$part; done
-	@printf '__version__: str\n' > $@/__init__.py
-	@touch $@
-
-lint: setup $(TYPECHECK)
+lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy -p locktop

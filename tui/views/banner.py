@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from rich.cells import cell_len
 
 from locktop.collector.format.deadlock import SHORTLY, who_for_whom
-from locktop.collector.format.snapshot_index import SnapshotIndex, place, short_place
+from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.collector.format.source_location import short_location, shortest_location
 from locktop.collector.model import BlockReason, Deadlock, DeadlockEdge, Frame
 from locktop.tui.views.cells import lasting
 from locktop.tui.views.shorten import middle, place_in
@@ -64,7 +65,7 @@ def _title(deadlocks: Sequence[Deadlock]) -> Line:
 
 def _edges(index: SnapshotIndex, edges: Sequence[DeadlockEdge], width: int) -> list[Line]:
     """A line for each, all in the same words: the fullest for which there is room."""
-    for format_place in (place, short_place):
+    for format_place in (short_location, shortest_location):
         texts = [_in_full(index, edge, format_place) for edge in edges]
         if all(cell_len(text) <= width for text in texts):
             return [make_line((text, "alarm")) for text in texts]
@@ -111,5 +112,5 @@ def _places(frame: Frame | None, site: Frame | None, room: int) -> str:
         return f", at {place_in(frame, room)}"
     room -= len(" ()")
     # Half of the room is for each; what one leaves is for the other.
-    at = place_in(frame, max(room - cell_len(short_place(site)), (room + 1) // 2))
+    at = place_in(frame, max(room - cell_len(shortest_location(site)), (room + 1) // 2))
     return f", at {at} ({place_in(site, room - cell_len(at))})"

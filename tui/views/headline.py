@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from locktop.collector.format.snapshot_index import SnapshotIndex, short_place
+from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.collector.format.source_location import shortest_location
 from locktop.collector.model import Kind, Lock, Thread
 from locktop.tui.views.cells import duration, lasting
 from locktop.tui.views.lock_list import holder_activity_span
@@ -147,7 +148,7 @@ def _short_stuck_line(index: SnapshotIndex, lock: Lock) -> tuple[Line, list[Span
         if held is not None and held.duration_s is not None:
             spans.append(f" {duration(held.duration_s)}")
         if frame is not None:
-            spans += [" at ", (short_place(frame), "where")]
+            spans += [" at ", (shortest_location(frame), "where")]
     if not holders:
         return make_line(*spans), [("; holder not known", "dim")]
     return make_line(*spans), _root_spans(index, holders[0])
