@@ -56,7 +56,7 @@ def test_a_deadlock_is_due_until_it_is_told_and_then_never() -> None:
     assert alerts.missed[AlertKind.DEADLOCK] == 0
 
 
-def test_a_possible_deadlock_is_no_alarm() -> None:
+def test_a_possible_deadlock_is_no_alert() -> None:
     ring = scenarios.deadlock()
     doubted = replace(ring.deadlocks[0], certain=False, doubt="who knows")
     assert Alerts(None).due(replace(ring, deadlocks=(doubted,))) == []
@@ -70,7 +70,7 @@ def test_waits_for_what_somebody_holds_count_and_no_others(kind: Kind) -> None:
     assert Alerts(9.5).due(waiting(t1=wait(kind=kind))) == []
 
 
-def test_all_long_waits_for_a_lock_are_one_alarm_and_each_wait_is_told_once() -> None:
+def test_all_long_waits_for_a_lock_are_one_alert_and_each_wait_is_told_once() -> None:
     alerts = Alerts(5.0)
     two = waiting(
         t1=wait(duration_s=6.0), t2=wait(duration_s=7.0), t3=wait(duration_s=1.0), t4=wait(lock=2)
