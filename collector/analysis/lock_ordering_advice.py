@@ -1,9 +1,9 @@
-"""What would keep a deadlock from happening again: an order for its locks, and who breaks it.
+"""Advice against a deadlock: an order for its locks, and the thread that violates the order.
 
-Each thread of a circle has one lock of it and wants the next one, so any one of them could be made
-to take the two the other way round. The circle alone does not say which of them is wrong. What the
-other threads do may: the pair that is taken in this order least often elsewhere, and most often in
-the other one, is the one to change.
+Each thread of the cycle holds one lock and requests the next lock. So each of these threads could
+take its two locks in the opposite order. The cycle alone does not show which thread is wrong. But
+other threads may: the pair to change is the pair that other threads take least often in this order
+and most often in the opposite order.
 """
 
 from __future__ import annotations
@@ -24,53 +24,53 @@ from locktop.collector.model import (
 )
 from locktop.collector.model.frames import whose
 
-#: What a thread takes and gives back, so that it can be taken in another order. (A once is taken
-#: by calling it, a semaphore where it is used as a lock.)
+#: Kinds that a thread acquires and releases, so that the order of the acquisitions can change. A
+#: call acquires a once; a semaphore counts where it is used as a lock.
 ORDERED_KINDS = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.CUSTOM, Kind.ONCE, Kind.SEM})
 
 
 class Means(Enum):
-    """How it would be avoided."""
+    """A way to avoid the deadlock; the value is the word in JSON."""
 
-    ORDER = "order"  # the locks in one order
-    ONE_PLACE = "one place"  # the same, but one place in the code takes all of them
-    ONCE_ONLY = "once only"  # a thread wants what it has: it should take it once
-    RELEASE = "release"  # a lock given back before a wait that is for no lock
-    GIVE_BACK = "give back"  # a lock given back before the thread that had it ends
-    NONE = "none"  # no order of locks helps: threads wait for each other's end, say
+    ORDER = "order"  # take the locks in one order
+    ONE_PLACE = "one place"  # the same, but one source location takes all the locks
+    ONCE_ONLY = "once only"  # a thread requests a lock that it holds: take the lock once
+    RELEASE = "release"  # release a lock before a wait that is for no lock
+    GIVE_BACK = "give back"  # release a lock before the thread that holds it ends
+    NONE = "none"  # no order of locks helps, for example if threads join each other
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """What one thread of the circle did: it took ``has`` and then wanted ``wants`` (lock ids)."""
+class NestedAcquisition:
+    """A thread of the cycle took the lock ``has`` and then requested the lock ``wants`` (ids)."""
 
     tid: int
     has: int
     wants: int
-    has_at: Frame | None  # where it took the first
-    wants_at: Frame | None  # where it waits for the second
-    duration_s: float  # seconds that it has waited
+    has_at: Frame | None  # where the thread took the first lock
+    wants_at: Frame | None  # where the thread waits for the second lock
+    duration_s: float  # seconds waited
 
     @property
-    def place(self) -> tuple[Frame | None, Frame | None]:
-        """The two lines of code."""
+    def locations(self) -> tuple[Frame | None, Frame | None]:
+        """The two source locations."""
         return self.has_at, self.wants_at
 
 
 @dataclass(frozen=True, slots=True)
 class Avoidance:
-    """The answer. ``order`` has lock ids, that to be taken first first; () where there is none."""
+    """The advice."""
 
     means: Means
-    order: tuple[int, ...] = ()
-    change: Step | None = None  # what would have to be changed
-    others: tuple[int, ...] = ()  # tids of the circle that keep to the order already
-    #: Threads beside the circle that take the locks of ``change`` in the order proposed.
+    order: tuple[int, ...] = ()  # lock ids in the order in which threads should take them
+    change: NestedAcquisition | None = None  # what the program should change
+    others: tuple[int, ...] = ()  # tids of the cycle that follow the order already
+    #: How many threads outside the cycle take the locks of ``change`` in the proposed order.
     elsewhere: int = 0
 
 
 def avoidance(snapshot: Snapshot, deadlock: Deadlock) -> Avoidance:
-    """Return what would have avoided ``deadlock``, which is one of ``snapshot``."""
+    """Return what would have avoided a deadlock of the snapshot."""
     if deadlock.cycle[-1].held_by != deadlock.cycle[0].tid:
         abandoned = deadlock.cycle[0].reason is BlockReason.ABANDONED
         return Avoidance(Means.GIVE_BACK if abandoned else Means.NONE)
@@ -85,10 +85,10 @@ def avoidance(snapshot: Snapshot, deadlock: Deadlock) -> Avoidance:
         return Avoidance(Means.ONCE_ONLY, change=again)
     if len({step.has for step in steps}) < max(len(steps), 2):
         return Avoidance(Means.NONE)
-    if len({step.place for step in steps}) == 1 and None not in steps[0].place:
+    if len({step.locations for step in steps}) == 1 and None not in steps[0].locations:
         by_address = sorted((step.has for step in steps), key=lambda id_: _address(id_, locks))
         return Avoidance(Means.ONE_PLACE, tuple(by_address), steps[0])
-    return _in_order(steps, _seen_elsewhere(snapshot, {step.tid for step in steps}))
+    return _in_order(steps, _orders_elsewhere(snapshot, {step.tid for step in steps}))
 
 
 def _is_ordered(lock: int, locks: Mapping[int, Lock]) -> bool:
@@ -99,12 +99,14 @@ def _address(lock: int, locks: Mapping[int, Lock]) -> int:
     return locks[lock].address if lock in locks else 0
 
 
-def _in_order(steps: Sequence[Step], elsewhere: Mapping[tuple[int, int], set[int]]) -> Avoidance:
-    def against(step: Step) -> int:
+def _in_order(
+    steps: Sequence[NestedAcquisition], elsewhere: Mapping[tuple[int, int], set[int]]
+) -> Avoidance:
+    def against(step: NestedAcquisition) -> int:
         return len(elsewhere.get((step.wants, step.has), ()))
 
-    def rank(step: Step) -> tuple[int, int, int, float]:
-        alike = sum(step.place == other.place for other in steps)
+    def rank(step: NestedAcquisition) -> tuple[int, int, int, float]:
+        alike = sum(step.locations == other.locations for other in steps)
         return (
             len(elsewhere.get((step.has, step.wants), ())),
             -against(step),
@@ -119,28 +121,29 @@ def _in_order(steps: Sequence[Step], elsewhere: Mapping[tuple[int, int], set[int
     return Avoidance(Means.ORDER, order, change, tuple(step.tid for step in rest), against(change))
 
 
-def _steps(snapshot: Snapshot, deadlock: Deadlock) -> Iterator[Step]:
-    """A writer that is only waited behind has nothing yet: it is no step."""
+def _steps(snapshot: Snapshot, deadlock: Deadlock) -> Iterator[NestedAcquisition]:
+    """Yield the acquisitions of the cycle. A writer that goes first holds nothing yet, so the edge
+    to it is none."""
     threads = {thread.tid: thread for thread in snapshot.threads}
     cycle = deadlock.cycle
     for at, edge in enumerate(cycle):
         before = cycle[at - 1]
         if not before.behind:
-            wait = waited(snapshot, threads.get(edge.tid), edge)
-            yield Step(
-                edge.tid,
-                before.waits_for,
-                edge.waits_for,
-                snapshot.sites.get(before.site),
-                wait[0],
-                wait[1],
+            wants_at, duration_s = waited(snapshot, threads.get(edge.tid), edge)
+            yield NestedAcquisition(
+                tid=edge.tid,
+                has=before.waits_for,
+                wants=edge.waits_for,
+                has_at=snapshot.sites.get(before.site),
+                wants_at=wants_at,
+                duration_s=duration_s,
             )
 
 
 def waited(
     snapshot: Snapshot, thread: Thread | None, edge: DeadlockEdge
 ) -> tuple[Frame | None, float]:
-    """Return where in the code the thread of an edge waits, and for how many seconds already."""
+    """Return the source location where the thread of an edge waits, and the seconds waited."""
     wait = thread.waiting_for if thread is not None else None
     frames = snapshot.stacks.get(edge.stack, ())
     site = snapshot.sites.get(wait.site) if wait is not None else None
@@ -148,9 +151,10 @@ def waited(
     return at, wait.duration_s if wait is not None else 0.0
 
 
-def _seen_elsewhere(snapshot: Snapshot, circle: set[int]) -> dict[tuple[int, int], set[int]]:
-    """Which other threads had the first lock of a pair when they took, or wanted, the second."""
-    seen: dict[tuple[int, int], set[int]] = {}
+def _orders_elsewhere(snapshot: Snapshot, circle: set[int]) -> dict[tuple[int, int], set[int]]:
+    """Return by pair of locks which other threads held the first lock when they took, or requested,
+    the second lock."""
+    found: dict[tuple[int, int], set[int]] = {}
     for thread in snapshot.threads:
         if thread.tid in circle or not thread.holds:
             continue
@@ -159,9 +163,9 @@ def _seen_elsewhere(snapshot: Snapshot, circle: set[int]) -> dict[tuple[int, int
             locks.append(thread.waiting_for.lock)
         for at, second in enumerate(locks):
             for first in locks[:at]:
-                seen.setdefault((first, second), set()).add(thread.tid)
+                found.setdefault((first, second), set()).add(thread.tid)
     for cycle in snapshot.lock_order:
         for edge in cycle.edges:
             if edge.tid not in circle:
-                seen.setdefault((edge.from_, edge.to), set()).add(edge.tid)
-    return seen
+                found.setdefault((edge.from_, edge.to), set()).add(edge.tid)
+    return found

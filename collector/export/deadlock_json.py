@@ -11,7 +11,7 @@ from locktop.collector.analysis.deadlock_report import (
     Member,
     Taken,
 )
-from locktop.collector.analysis.lock_ordering_advice import Step
+from locktop.collector.analysis.lock_ordering_advice import NestedAcquisition
 from locktop.collector.export import activity_json
 from locktop.collector.format import deadlock as words
 from locktop.collector.format.source_location import place
@@ -78,7 +78,7 @@ def _follower(follower: Follower) -> dict[str, Any]:
     }
 
 
-def _step(step: Step) -> dict[str, Any]:
+def _step(step: NestedAcquisition) -> dict[str, Any]:
     return {
         "tid": step.tid,
         "has": step.has,

@@ -11,7 +11,7 @@ from locktop.collector.analysis.deadlock_report import (
     Member,
     Taken,
 )
-from locktop.collector.analysis.lock_ordering_advice import Means, Step
+from locktop.collector.analysis.lock_ordering_advice import Means, NestedAcquisition
 from locktop.collector.analysis.thread_groups import common_name, family
 from locktop.collector.format import activity
 from locktop.collector.format.source_location import place
@@ -249,7 +249,7 @@ def avoiding(report: DeadlockReport) -> Iterator[str]:
         yield _reason(report)
 
 
-def _reordered(report: DeadlockReport, step: Step) -> str:
+def _reordered(report: DeadlockReport, step: NestedAcquisition) -> str:
     first, second = _lock_of(report, step.has), _lock_of(report, step.wants)
     kept = threads(report, report.avoidance.others)
     does = "does" if len(report.avoidance.others) == 1 else "do"
@@ -260,11 +260,11 @@ def _reordered(report: DeadlockReport, step: Step) -> str:
     )
 
 
-def _ruled(report: DeadlockReport, step: Step) -> str:
+def _ruled(report: DeadlockReport, step: NestedAcquisition) -> str:
     return f"Each has its first{_at(step.has_at)} and wants its second{_at(step.wants_at)}."
 
 
-def _once(report: DeadlockReport, step: Step) -> str:
+def _once(report: DeadlockReport, step: NestedAcquisition) -> str:
     name = _lock_of(report, step.has)
     return (
         f"{thread(report, step.tid)} took {name}{_at(step.has_at)} and wants it"
@@ -273,7 +273,7 @@ def _once(report: DeadlockReport, step: Step) -> str:
     )
 
 
-def _released(report: DeadlockReport, step: Step) -> str:
+def _released(report: DeadlockReport, step: NestedAcquisition) -> str:
     found = report.locks.get(step.has)
     name = _lock_of(report, step.has)
     if found is not None and found.kind is Kind.ONCE:

@@ -64,7 +64,7 @@ def execute(arguments: argparse.Namespace) -> int:
     form = _form(arguments)
     path = destination(arguments)
     left_out = suppressions.load(arguments.suppressions) if arguments.potential else ()
-    snapshot = suppressions.applied(_scanned(arguments), left_out)
+    snapshot = suppressions.apply(_scanned(arguments), left_out)
     if path is not None:
         write(rendered(snapshot, form, arguments.potential), path, arguments)
         if not arguments.quiet:
