@@ -10,7 +10,8 @@ NATIVE := $(shell find native -type f) CMakeLists.txt
 TYPECHECK := build/typecheck/locktop
 
 .PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench bench-table programs \
-  pytest-screen pytest-programs programs-bench symbols-bench stacks-bench outside-bench soak false-alarms fuzz \
+  pytest-screen pytest-programs programs-bench symbols-bench readers-bench stacks-bench outside-bench \
+  soak false-alarms fuzz \
   glibc-tests sizes wheel-test clean
 
 setup: .venv/.built
@@ -66,6 +67,10 @@ MEGABYTES ?= 200
 symbols-bench: setup
 	@mkdir -p build/big
 	$(BIN)/python bench/symbols.py $(MEGABYTES) 10 build/big
+
+# Our own readers beside pyelftools (docs/internals/adr).
+readers-bench: setup
+	$(BIN)/python bench/own_readers.py
 
 # Stacks of threads that sleep, taken from outside (docs/overhead.md).
 stacks-bench: setup

@@ -5,98 +5,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from locktop.collector.analysis import lock_classes
-from locktop.collector.analysis.lock_classes import LockClass
-from locktop.collector.analysis.lock_ordering_advice import Avoidance, avoidance, waited
+from locktop.collector.analysis.lock_ordering_advice import avoidance, waited
 from locktop.collector.model import (
-    BlockReason,
     Deadlock,
     DeadlockEdge,
-    Frame,
-    Kind,
+    DeadlockReport,
+    Follower,
     Lock,
-    Process,
+    LockClass,
+    LockName,
+    Member,
     Snapshot,
+    Taken,
     Thread,
     ThreadActivity,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class LockName:
-    """A lock with a name that no other lock has."""
-
-    id: int
-    kind: Kind | None  # None: unknown
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """A lock that a thread holds."""
-
-    lock: LockName
-    at: Frame | None  # where the thread took it
-    duration_s: float | None  # seconds held, None if the hold is not timed
-    shared: bool  # for reading
-    wanted_by: tuple[int, ...]  # tids of its waiters
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A thread of the cycle: its wait, the holder of the awaited lock, and its own locks."""
-
-    tid: int
-    name: str
-    waits_for: LockName
-    duration_s: float  # seconds waited already
-    is_lower_bound: bool  # of duration_s
-    shared: bool  # for reading
-    at: Frame | None  # the source line that waits
-    stack_id: int
-    stack: tuple[Frame, ...]  # innermost first
-    held_by: int  # tid, 0 for no thread
-    reason: BlockReason  # why held_by blocks this thread
-    taken_at: Frame | None  # where held_by took the lock
-    now: ThreadActivity | None  # what held_by does, if a probe showed it
-    has: tuple[Taken, ...]  # in the order in which the thread took the locks
-
-
-@dataclass(frozen=True, slots=True)
-class Follower:
-    """A thread that is stuck behind the cycle."""
-
-    tid: int
-    name: str
-    waits_for: LockName | None
-    holders: tuple[int, ...]  # tids of the holders of that lock
-    duration_s: float
-    is_lower_bound: bool  # of duration_s
-    at: Frame | None
-
-
-@dataclass(frozen=True, slots=True)
-class DeadlockReport:
-    """One deadlock."""
-
-    process: Process
-    ended: bool  # the process has ended, and was deadlocked at its end
-    certain: bool
-    doubt: str
-    since_s: float
-    is_lower_bound: bool  # of since_s
-    since: str  # ISO 8601, UTC, seconds; "" unknown
-    #: Each thread waits for the next one, the last thread for the first; see is_circle.
-    circle: tuple[Member, ...]
-    is_circle: bool  # False: one thread alone, whose wait no thread can end
-    behind: tuple[Follower, ...]
-    avoidance: Avoidance
-    locks: Mapping[int, LockName]  # the awaited locks of the cycle, by id
-    names: Mapping[int, str]  # the names of threads by tid; threads without a name are not in it
 
 
 def reports(snapshot: Snapshot) -> tuple[DeadlockReport, ...]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
 
-from locktop.collector.model import Blame, Kind, Lock, LockRates, WaitStack
+from locktop.collector.model import Blame, Kind, Lock, LockClass, LockRates, WaitStack
 
 _Key = tuple[Kind, str]
 
@@ -20,31 +19,6 @@ _ADDRESS = re.compile(r"[^\[\]]+ 0x[0-9a-f]+")
 _LOCATION = re.compile(r"[\w: +']+ (made )?in ")
 _OTHERS = "other locks"
 _name, _kind = attrgetter("name"), attrgetter("kind")
-
-
-@dataclass(frozen=True, slots=True)
-class LockClass:
-    """At least two locks of one name. The figures are sums over the fields of ``Lock``."""
-
-    name: str  # with empty indexes: shards[].mu
-    kind: Kind
-    locks: tuple[int, ...]  # ids, in the order of Snapshot.locks
-    destroyed: int  # how many of the locks are destroyed
-    acquisitions: int
-    contended: int
-    trylock_failed: int
-    signals: int
-    unheard: int
-    wait_s: float
-    wait_max_s: float  # the longest wait for one of the locks
-    hold_s: float
-    hold_timed: int
-    hold_max_s: float
-    holders: tuple[int, ...]  # tids, each once
-    waiters: tuple[int, ...]  # tids, the waiters of the first lock first
-    rates: LockRates
-    idle: bool  # all locks are idle
-    idle_s: float
 
 
 def find(locks: Sequence[Lock]) -> tuple[LockClass, ...]:

@@ -5,74 +5,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import takewhile
 
-from locktop.collector.analysis.lock_classes import LockClass, is_unnamed
-from locktop.collector.model import Kind, Lock, Thread, ThreadState, Wait
+from locktop.collector.analysis.lock_classes import is_unnamed
+from locktop.collector.model import Lock, LockClass, Thread, ThreadGroup, ThreadState, Wait
 
 _DIGITS = re.compile(r"(\d+)")
 #: A shorter common prefix of names says nothing.
 _MIN_PREFIX = 2
-
-
-@dataclass(frozen=True)  # no slots: cached_property needs a dictionary
-class ThreadGroup:
-    """One or more threads that do the same."""
-
-    key: Hashable  # stays the same from scan to scan
-    threads: tuple[Thread, ...]  # blocked threads first, then the longest wait, then by tid
-    name: str  # common to all threads: pool-1-thread-#
-    lock: int  # id, 0 if the threads wait for no known lock, or for several
-    lock_name: str  # the name of the lock, or of the class of all their locks; "" without one
-
-    @property
-    def first(self) -> Thread:
-        """The thread with the longest wait."""
-        return self.threads[0]
-
-    @property
-    def state(self) -> ThreadState:
-        """The state of all threads; of restless threads, the state of the first."""
-        return self.first.state
-
-    @cached_property
-    def states(self) -> frozenset[ThreadState]:
-        """The states of all threads; restless threads may have several."""
-        return frozenset(thread.state for thread in self.threads)
-
-    @cached_property
-    def holds(self) -> int:
-        """How many locks the threads hold together."""
-        return sum(len(thread.holds) for thread in self.threads)
-
-    @property
-    def wait(self) -> Wait | None:
-        """The longest wait."""
-        return self.first.waiting_for
-
-    @cached_property
-    def tids(self) -> tuple[int, ...]:
-        """The ids of the threads."""
-        return tuple(thread.tid for thread in self.threads)
-
-    @property
-    def kind(self) -> Kind | None:
-        """The kind of lock that the threads wait for."""
-        return self.wait.kind if self.wait is not None else None
-
-    @cached_property
-    def locks(self) -> tuple[int, ...]:
-        """The ids of the awaited locks, the lock of the first thread first."""
-        waits = (thread.waiting_for for thread in self.threads)
-        return tuple(dict.fromkeys(wait.lock for wait in waits if wait is not None))
-
-    @cached_property
-    def holders(self) -> tuple[int, ...]:
-        """The tids of the holders of the awaited locks, each once."""
-        waits = (thread.waiting_for for thread in self.threads)
-        return tuple(dict.fromkeys(tid for wait in waits if wait for tid in wait.holders))
 
 
 def find(

@@ -95,22 +95,3 @@ def reclassified(time: TimeSplit | None, part: float, to_idle: bool) -> TimeSpli
     moved = (time.contended if to_idle else time.idle) * min(part, 1.0)
     moved = moved if to_idle else -moved
     return replace(time, contended=time.contended - moved, idle=time.idle + moved)
-
-
-def mean(times: list[TimeSplit]) -> TimeSplit | None:
-    """Return the mean of several splits, None for no split."""
-    if not times:
-        return None
-    if len(times) == 1:
-        return times[0]
-    count = len(times)
-    unknown = dict.fromkeys(name for time in times for name in time.unknown)
-    return TimeSplit(
-        cpu=sum([time.cpu for time in times]) / count,
-        runnable=sum([time.runnable for time in times]) / count,
-        contended=sum([time.contended for time in times]) / count,
-        idle=sum([time.idle for time in times]) / count,
-        disk=sum([time.disk for time in times]) / count,
-        other=sum([time.other for time in times]) / count,
-        unknown=tuple(unknown),
-    )

@@ -11,8 +11,6 @@ from typing import Any
 import msgspec
 
 from locktop.collector.analysis import blame_chains, lock_classes, thread_groups
-from locktop.collector.analysis.lock_classes import LockClass
-from locktop.collector.analysis.thread_groups import ThreadGroup
 from locktop.collector.export import activity_json, not_measured
 from locktop.collector.model import (
     Counters,
@@ -21,12 +19,14 @@ from locktop.collector.model import (
     Frame,
     Held,
     Lock,
+    LockClass,
     Misuse,
     OrderCycle,
     Pattern,
     Snapshot,
     Switches,
     Thread,
+    ThreadGroup,
     TimeSplit,
     UnobservedWait,
     Wait,

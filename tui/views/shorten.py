@@ -7,9 +7,9 @@ from pathlib import Path
 
 from rich.cells import cell_len, set_cell_size
 
+from locktop.collector.format.snapshot_index import place, short_place
 from locktop.collector.model import Frame
 from locktop.tui.views.cells import plain
-from locktop.tui.views.snapshot_index import place, short_place
 
 #: As in ``index_[abi:cxx11]``: says which C++ library it was built for, and nothing of what it is.
 _ABI_TAG = re.compile(r"\[abi:\w+\]")

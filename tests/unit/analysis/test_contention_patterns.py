@@ -15,6 +15,7 @@ from locktop.collector.export.snapshot_reader import parse
 from locktop.collector.export.snapshot_writer import document
 from locktop.collector.export.text import report
 from locktop.collector.format.patterns import ADVICE, described
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import (
     ActivityState,
     Blame,
@@ -33,7 +34,6 @@ from locktop.collector.model import (
     Wait,
 )
 from locktop.tui.views.lock_details import lock_details
-from locktop.tui.views.snapshot_index import SnapshotIndex
 
 HOLDER = 10
 WAITERS = (11, 12, 13, 14)

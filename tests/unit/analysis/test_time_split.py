@@ -109,8 +109,8 @@ def test_a_wait_that_is_told_to_be_for_work() -> None:
 
 
 def test_the_mean_of_several() -> None:
-    assert time_split.mean([]) is None
-    found = time_split.mean([split(ran_s=1.0), split(contended=0.5, disk_s=None)])
+    assert TimeSplit.mean([]) is None
+    found = TimeSplit.mean([split(ran_s=1.0), split(contended=0.5, disk_s=None)])
     assert found is not None
     assert shares(found) == {"cpu": 0.5, "contended": 0.25, "other": 0.25}
     assert found.unknown == ("disk",)

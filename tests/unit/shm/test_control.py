@@ -19,7 +19,7 @@ from locktop.collector.shm import control
 from locktop.collector.shm.layout import CONTROL, Control
 from locktop.collector.sources import discover
 from locktop.collector.sources.attach import attach
-from locktop.collector.sources.launch import LEVELS
+from locktop.collector.sources.levels import NAMES as LEVELS
 from locktop.collector.sources.preload.source import PreloadSource
 
 PATIENCE_S = 60.0

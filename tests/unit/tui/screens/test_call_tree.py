@@ -80,7 +80,7 @@ class View:
     def under_cursor(self) -> str:
         screen = self.app.screen
         assert isinstance(screen, CallTreeScreen)
-        used = screen.list_in_use()
+        used = screen.active_list()
         assert used.current is not None
         return "".join(text for text, _ in used._row(used.current))
 
@@ -90,7 +90,7 @@ async def live(
     snapshot: Snapshot, size: tuple[int, int] = (100, 30), callers: tuple[str, bool] | None = None
 ) -> AsyncIterator[View]:
     feed, clock = HandFeed(snapshot), [0.0]
-    app = LocktopApp(feed, "night", callers=callers, environ={}, now=lambda: clock[0])
+    app = LocktopApp(feed, "night", call_tree=callers, environ={}, now=lambda: clock[0])
     async with app.run_test(size=size) as pilot:
         view = View(app, pilot, feed, clock)
         await view.settle()

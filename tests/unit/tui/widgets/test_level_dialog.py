@@ -8,7 +8,7 @@ from support.driven import opened
 from textual.events import Key
 from unit.builders import scenarios
 
-from locktop.collector.sources.launch import LEVELS
+from locktop.collector.sources.levels import NAMES as LEVELS
 from locktop.tui.themes import shipped_names
 
 

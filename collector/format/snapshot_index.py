@@ -8,10 +8,21 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
-from locktop.collector.analysis import lock_classes, thread_groups
-from locktop.collector.analysis.lock_classes import LockClass
-from locktop.collector.analysis.thread_groups import ThreadGroup
-from locktop.collector.model import Frame, Held, Kind, Lock, Snapshot, Thread, ThreadState
+from locktop.collector.analysis import deadlock_report, lock_classes, thread_groups
+from locktop.collector.model import (
+    Blame,
+    DeadlockReport,
+    Frame,
+    Held,
+    Kind,
+    Lock,
+    LockClass,
+    Snapshot,
+    Thread,
+    ThreadGroup,
+    ThreadState,
+    WaitStack,
+)
 from locktop.collector.model.frames import whose
 
 #: Characters kept of a name that several threads have, so that the tid after it has room.
@@ -135,6 +146,23 @@ class SnapshotIndex:
         if lock is None:
             return f"lock {lock_id}"
         return lock_classes.single_name(lock, self.class_of.get(lock_id))
+
+    def name_in_class(self, lock: Lock, of: LockClass) -> str:
+        """The part of a lock's name that no other lock of its class has."""
+        return lock_classes.within(lock, of)
+
+    def class_blame(self, of: LockClass) -> tuple[Blame, ...]:
+        """The wait time of a class by holder, the longest first."""
+        return lock_classes.blame(self.members(of))
+
+    def class_wait_stacks(self, of: LockClass) -> tuple[WaitStack, ...]:
+        """Where the waits for a class came from, the longest first."""
+        return lock_classes.wait_stacks(self.members(of))
+
+    @cached_property
+    def deadlock_reports(self) -> tuple[DeadlockReport, ...]:
+        """A report for each deadlock, in the order of ``snapshot.deadlocks``."""
+        return deadlock_report.reports(self.snapshot)
 
     def members(self, of: LockClass) -> list[Lock]:
         """The locks of a class."""
