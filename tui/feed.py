@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from locktop.collector.model import Snapshot
 
 if TYPE_CHECKING:
-    from locktop.collector.config.suppressions import Rule
+    from locktop.collector.config.suppressions import Suppression
     from locktop.collector.sources.attach import Source
     from locktop.collector.sources.poller import Poller
 
@@ -51,7 +51,7 @@ class PollerFeed:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self.suppressions: Sequence[Rule] = ()  # what says which potential deadlocks to leave out
+        self.suppressions: Sequence[Suppression] = ()
         self._poller: Poller | None = None
         self._scans = 0
 
@@ -95,7 +95,7 @@ class PollerFeed:
             return snapshot
         from locktop.collector.config import suppressions
 
-        return suppressions.applied(snapshot, self.suppressions)
+        return suppressions.apply(snapshot, self.suppressions)
 
 
 class Slot:
