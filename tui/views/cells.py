@@ -1,7 +1,6 @@
-"""Figures as short text: three significant digits, never wider than the column they are for.
+"""Text in cells: figures with three significant digits, bars, and text cut to a width.
 
-What did not change must stay the same text, so nothing here depends on the neighbours of a
-figure or on how often it is drawn.
+A figure that did not change gives the same text: the screen sends only rows that changed.
 """
 
 from __future__ import annotations
@@ -116,7 +115,7 @@ def size(number: float) -> str:
 
 
 def plain(text: str) -> str:
-    """``text`` of a stranger without anything that a terminal would obey."""
+    """``text`` with a question mark for each character that a terminal may obey."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else _UNPRINTABLE for c in text)
@@ -136,5 +135,5 @@ def fit(text: str, width: int) -> str:
 
 
 def fit_right(text: str, width: int) -> str:
-    """``text`` in exactly ``width`` cells, at the right edge."""
+    """``text`` in exactly ``width`` cells, aligned to the right."""
     return text.rjust(width) if len(text) <= width else fit(text, width)

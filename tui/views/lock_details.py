@@ -1,4 +1,4 @@
-"""Everything about one lock: who has it, who wants it, what it cost, where in the code."""
+"""The details of a lock: its holders, its waiters, its figures, and where in the code."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from locktop.tui.views.styled_line import Line, Span, make_line
 from locktop.tui.views.thread_list import state_word
 
 _MAX_WAITERS = 3
-#: As many as are kept of one lock.
+#: The library keeps no more of one lock.
 _MAX_STACKS = 64
-#: What is done to those that nobody holds.
+#: What threads do to a lock of a kind that no thread holds.
 _SIGNALLED = {Kind.SEM: "posted", Kind.COND: "signalled"}
 
 
@@ -48,8 +48,10 @@ def lock_details(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
 
 
 def has_holder(lock: Lock) -> bool:
-    """Whether it is a question who has it: of what nobody owns only where others wait for it as
-    for a lock."""
+    """Whether the lock can have a holder.
+
+    A semaphore or a futex has one only where threads wait for it as for a lock.
+    """
     if lock.kind in CONTENTION_KINDS:
         return True
     as_lock = lock.used_as_lock or lock.kind is Kind.FUTEX
@@ -58,7 +60,7 @@ def has_holder(lock: Lock) -> bool:
 
 def _holders(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
     if not lock.holders and has_holder(lock):
-        # Between one holder and the next it is free, or the next one is not seen yet.
+        # Where threads wait, the next holder may have the lock already, not observed yet.
         free = not lock.waiters and index.snapshot.complete
         yield labelled("held by", ("nobody" if free else "not known", "dim"))
     for number, tid in enumerate(lock.holders):
@@ -91,7 +93,7 @@ def _holder(index: SnapshotIndex, lock: Lock, tid: int) -> Iterator[Span | str]:
 
 
 def _waiters(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
-    """One line, however many they are, so that what is below stays where it is."""
+    """One line for any number of waiters, so that the lines below do not move."""
     if not lock.waiters:
         yield labelled("waiters", ("not known" if index.dormant else "none", "dim"))
         return
@@ -109,7 +111,7 @@ def _waiters(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
 
 
 def figures(index: SnapshotIndex, lock: LockRow, ids: Container[int]) -> Iterator[Line]:
-    """What ``lock`` counted: one lock or a class, of which ``ids`` are the locks."""
+    """The figures of one lock or of a class, whose locks are ``ids``."""
     if index.snapshot.is_sampled:
         yield from _estimator(lock)
         return
@@ -155,7 +157,7 @@ def figures(index: SnapshotIndex, lock: LockRow, ids: Container[int]) -> Iterato
 
 
 def _estimator(lock: LockRow) -> Iterator[Line]:
-    """What samples told of it."""
+    """The figures of a lock of a sampled process."""
     error_s = lock.wait_error_s if isinstance(lock, Lock) else 0.0
     error = f" +-{duration(error_s)}" if error_s else ""
     yield labelled("acquired", ("how often is not known from outside", "dim"))
@@ -168,9 +170,9 @@ def _estimator(lock: LockRow) -> Iterator[Line]:
 
 
 def _mean_wait(index: SnapshotIndex, lock: LockRow, ids: Container[int]) -> float | None:
-    """Seconds that a wait which got the lock took, None where they cannot be told from others.
+    """The mean seconds of a wait that got the lock, None where that is not known.
 
-    ``wait_s`` has the waits that go on and those that gave up, ``contended`` has neither.
+    ``wait_s`` includes waits that go on and waits that gave up, ``contended`` includes neither.
     """
     if not lock.contended or any(
         event.timed_out for event in index.snapshot.events if event.lock in ids
@@ -183,7 +185,7 @@ def _mean_wait(index: SnapshotIndex, lock: LockRow, ids: Container[int]) -> floa
 
 
 def looks_like(index: SnapshotIndex, lock: int) -> Iterator[Line]:
-    """Each pattern that is seen at the lock, with its evidence and what to do."""
+    """Each contention pattern of the lock, with its evidence and advice."""
     for pattern in index.snapshot.patterns:
         if pattern.lock == lock:
             yield blank()
@@ -192,7 +194,7 @@ def looks_like(index: SnapshotIndex, lock: int) -> Iterator[Line]:
 
 
 def _misused(index: SnapshotIndex, lock: int) -> Iterator[Line]:
-    """What was done with it against the rules, and where."""
+    """Each misuse of the lock, and where that was."""
     for misuse in index.snapshot.misuses:
         if misuse.lock != lock:
             continue
@@ -203,7 +205,7 @@ def _misused(index: SnapshotIndex, lock: int) -> Iterator[Line]:
 
 
 def blamed(index: SnapshotIndex, because: Sequence[Blame]) -> Iterator[Line]:
-    """Because of whom there was waiting, the most first."""
+    """The holders that the wait time is charged to, the longest first."""
     if not because:
         return
     yield blank()
@@ -230,7 +232,7 @@ def _taken_at(index: SnapshotIndex, site: int) -> Iterator[str | tuple[str, str]
 
 
 def waited_here(index: SnapshotIndex, stacks: Sequence[WaitStack]) -> Iterator[Line]:
-    """Where the waits were, with their stacks."""
+    """The stacks of the waits, the longest first."""
     total = sum(stack.wait_s for stack in stacks)
     for number, stack in enumerate(stacks[:_MAX_STACKS]):
         yield blank()
