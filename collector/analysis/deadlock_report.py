@@ -42,7 +42,7 @@ class _Known:
         self._names = {thread.tid: thread.name for thread in snapshot.threads if thread.name}
         self._locks: dict[int, Lock] = {lock.id: lock for lock in snapshot.locks}
         self._class_of: dict[int, LockClass] = lock_classes.by_lock(
-            lock_classes.fold(snapshot.locks)
+            lock_classes.find(snapshot.locks)
         )
 
     def report(self, deadlock: Deadlock) -> DeadlockReport:
@@ -88,7 +88,7 @@ class _Known:
             stack_id=edge.stack,
             stack=self._snapshot.stacks.get(edge.stack, ()),
             held_by=edge.held_by,
-            how=edge.how,
+            reason=edge.reason,
             taken_at=self._snapshot.sites.get(edge.site),
             now=self._now(edge),
             has=self._taken(thread),

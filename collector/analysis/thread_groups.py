@@ -16,7 +16,7 @@ _DIGITS = re.compile(r"(\d+)")
 _MIN_PREFIX = 2
 
 
-def fold(
+def find(
     threads: Iterable[Thread],
     locks: Mapping[int, Lock],
     class_of: Mapping[int, LockClass],

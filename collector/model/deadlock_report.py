@@ -85,7 +85,7 @@ class Member(Struct, frozen=True, gc=False):
     stack_id: int
     stack: tuple[Frame, ...]  # innermost first
     held_by: int  # tid, 0 nobody
-    how: BlockReason  # why ``held_by`` blocks this thread
+    reason: BlockReason  # why ``held_by`` blocks this thread
     taken_at: Frame | None  # where ``held_by`` took the lock
     now: ThreadActivity | None  # what ``held_by`` does, where that was measured
     has: tuple[Taken, ...]  # in the order in which the thread took them

@@ -84,7 +84,7 @@ def _edges(index: SnapshotIndex, edges: Sequence[DeadlockEdge], width: int) -> l
 
 def _in_full(index: SnapshotIndex, edge: DeadlockEdge, format_place: Callable[[Frame], str]) -> str:
     thread, lock = index.thread_name(edge.tid), index.lock_name(edge.waits_for)
-    holder = _holder(index, edge, SHORTLY[edge.how])
+    holder = _holder(index, edge, SHORTLY[edge.reason])
     frame, site = _waits_at(index, edge), index.snapshot.sites.get(edge.site)
     at = f"; at {format_place(frame)}" if frame else ""
     taken = f", taken at {format_place(site)}" if site else ""
@@ -94,7 +94,7 @@ def _in_full(index: SnapshotIndex, edge: DeadlockEdge, format_place: Callable[[F
 def _in_brief(index: SnapshotIndex, edge: DeadlockEdge, width: int) -> Line:
     """Thread, lock and holder always, then as much of both source locations as fits."""
     thread, lock = index.thread_name(edge.tid), index.lock_name(edge.waits_for)
-    holder = _holder(index, edge, "of" if edge.how is BlockReason.HELD else SHORTLY[edge.how])
+    holder = _holder(index, edge, "of" if edge.reason is BlockReason.HELD else SHORTLY[edge.reason])
     frame, site = _waits_at(index, edge), index.snapshot.sites.get(edge.site)
     room = width - cell_len(f" {thread} wants  {holder}")
     # A long name leaves half of the room to the locations, and still shows both its ends.

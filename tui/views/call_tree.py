@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from locktop.collector.profile.call_tree import Node, Part, Step
+from locktop.collector.profile.call_tree import Node, Step, StepKind
 from locktop.tui.views.sorting import StableSorter, matches
 
 #: A branch with this share of the whole is coloured, and open until the user closes it.
@@ -27,7 +27,7 @@ class Row:
     def node(self) -> Node:
         """The node whose figures the row has: the last that is no lock, else the last."""
         return next(
-            (node for node in reversed(self.nodes) if node.step.part is not Part.LOCK),
+            (node for node in reversed(self.nodes) if node.step.kind is not StepKind.LOCK),
             self.nodes[-1],
         )
 
@@ -147,5 +147,5 @@ def _pruned(root: Node, wanted: str) -> Node:
 def _words(node: Node) -> Iterator[str]:
     yield node.step.name
     yield node.step.module
-    if node.place is not None:
-        yield node.place.file
+    if node.location is not None:
+        yield node.location.file
