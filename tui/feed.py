@@ -9,7 +9,7 @@ from locktop.collector.model import Snapshot
 
 if TYPE_CHECKING:
     from locktop.collector.config.suppressions import Rule
-    from locktop.collector.sources.base import Source
+    from locktop.collector.sources.attach import Source
     from locktop.collector.sources.poller import Poller
 
 Publish = Callable[[Snapshot], None]

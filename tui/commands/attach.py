@@ -15,7 +15,7 @@ from locktop.tui.commands.options import (
 )
 
 if TYPE_CHECKING:
-    from locktop.collector.sources.base import Source
+    from locktop.collector.sources.attach import Source
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

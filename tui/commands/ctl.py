@@ -27,9 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Set the level, or print it."""
-    from locktop.collector.sources import level_control
-
-    level = level_control.read_or_set(arguments.pid, arguments.level)
-    change = level.now if arguments.level is None else f"{level.before} -> {level.now}"
-    print(f"{level.process}: {change}")
+    wanted: str | None = arguments.level
+    if wanted is None:
+        found = levels.read_level(arguments.pid)
+        print(f"{found.process}: {found.level}")
+    else:
+        before = levels.set_level(arguments.pid, wanted)
+        print(f"{before.process}: {before.level} -> {wanted}")
     return 0

@@ -13,7 +13,7 @@ from locktop.collector.sources import levels
 
 if TYPE_CHECKING:
     from locktop.collector.config.idle_rules_file import Rules
-    from locktop.collector.sources.base import Source
+    from locktop.collector.sources.attach import Source
 
 _NO_TERMINAL = ("dumb", "unknown")
 

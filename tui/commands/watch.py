@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from locktop.tui.commands.options import add_pid, add_scan_options, attached, duration
 
 if TYPE_CHECKING:
-    from locktop.collector.sources.base import Source
+    from locktop.collector.sources.attach import Source
     from locktop.collector.watch.watcher import Watcher
 
 NAME = "watch"

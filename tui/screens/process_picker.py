@@ -24,7 +24,7 @@ from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.list_screen import ListScreen
 
 if TYPE_CHECKING:
-    from locktop.collector.sources.base import Source
+    from locktop.collector.sources.attach import Source
 
 Lister = Callable[[], Sequence[Candidate]]
 Attach = Callable[[int], "Source"]

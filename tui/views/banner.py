@@ -48,13 +48,15 @@ def no_deadlock(index: SnapshotIndex) -> str:
     hidden = sum(wait is not None and not wait.holders for wait in waits)
     hidden += sum(wait.idle is False for wait in snapshot.unobserved_waits)
     if hidden:
-        many = f"{hidden} threads wait" if hidden > 1 else "a thread waits"
-        return f"No deadlock is seen; who has what {many} for is not known."
+        several = hidden > 1
+        many = f"{hidden} threads wait" if several else "a thread waits"
+        holders, verb = ("holders", "are") if several else ("holder", "is")
+        return f"No deadlock is found, but the {holders} of what {many} for {verb} not known."
     if snapshot.is_sampled:
-        return "No deadlock is seen. What could come about is not known from outside."
+        return "No deadlock is found. From outside, potential deadlocks are not known."
     if index.dormant or not snapshot.complete:
-        return "No deadlock is seen, but not all that is held is known: see the notes (?)."
-    return "There is no deadlock. None is seen that could come about."
+        return "No deadlock is found, but not every held lock is known: see the notes (?)."
+    return "There is no deadlock. No potential deadlock is found."
 
 
 def _title(deadlocks: Sequence[Deadlock]) -> Line:

@@ -30,10 +30,10 @@ def headline(index: SnapshotIndex, width: int) -> Line:
         )  # fmt: skip
         return next((line for line in tries if cell_len(line_text(line)) <= width), brief)
     if index.snapshot.ended:
-        return make_line((" The process has ended; this is the last that was seen of it.", "dim"))
+        return make_line((" The process has ended; this is its last snapshot.", "dim"))
     if index.dormant:
         return make_line(
-            (" The library is dormant: what happens here is not known; ", "dim"),
+            (" The library is dormant and observes nothing; ", "dim"),
             ("L", "key"),
             (" sets another level.", "dim"),
         )
@@ -44,7 +44,7 @@ def headline(index: SnapshotIndex, width: int) -> Line:
     if busiest is None:
         return make_line((_calm_text(index), "dim"))
     # The library does not observe a wait that began while the library was dormant.
-    none = "No thread waits" if index.snapshot.complete else "No wait is seen"
+    none = "No thread waits" if index.snapshot.complete else "No wait is observed"
     name = index.lock_name(busiest.id)
     full = _busiest_line(f" {none} for a lock now. Most waited for lately: ", name, busiest)
     if cell_len(line_text(full)) <= width:
@@ -64,7 +64,7 @@ def _unobserved_line(index: SnapshotIndex) -> Line:
     return make_line(
         (f" {who} for ", "waiting"),
         (longest.type or "a futex", "strong"),
-        "; who holds it is not known: the library does not see it",
+        "; its holder is not known: the library does not observe it",
     )
 
 
@@ -75,7 +75,7 @@ def _busiest_line(begin: str, name: str, lock: Lock) -> Line:
 def _calm_text(index: SnapshotIndex) -> str:
     """The message that no thread waits for a lock. The owners of semaphores are not known."""
     if not index.snapshot.complete:
-        return " No wait for a lock is seen; one begun while the library was dormant is not."
+        return " No wait for a lock is observed, but earlier waits are not known."
     waits = (thread.waiting_for for thread in index.snapshot.threads if thread.alive)
     on_semaphores = [w.duration_s for w in waits if w is not None and w.kind is Kind.SEM]
     if not on_semaphores:
@@ -161,7 +161,7 @@ def _holder_spans(index: SnapshotIndex, lock: Lock, waiter: Thread) -> list[Span
     wait = waiter.waiting_for
     holders = lock.holders or (wait.holders if wait is not None else ())
     if not holders:
-        return [("; who holds it is not known", "dim")]
+        return [("; its holder is not known", "dim")]
     holder = holders[0]
     held = index.held(holder, lock.id)
     spans: list[Span | str] = ["; held by ", (index.holders(holders, lock.id), "holder")]

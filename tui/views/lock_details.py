@@ -35,7 +35,7 @@ def lock_details(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
     now = lock.holder_activity
     if now is not None and now.stack:
         if now.stack_age_s:
-            yield labelled("", (f"seen asleep {duration(now.stack_age_s)} ago:", "dim"))
+            yield labelled("", (f"observed asleep {duration(now.stack_age_s)} ago:", "dim"))
         yield from stack_of(index, now.stack, 0)
     yield from _waiters(index, lock)
     yield from figures(index, lock, {lock.id})
@@ -160,11 +160,11 @@ def _estimator(lock: LockRow) -> Iterator[Line]:
     """The figures of a lock of a sampled process."""
     error_s = lock.wait_error_s if isinstance(lock, Lock) else 0.0
     error = f" +-{duration(error_s)}" if error_s else ""
-    yield labelled("acquired", ("how often is not known from outside", "dim"))
+    yield labelled("acquired", ("the number is not known from outside", "dim"))
     yield labelled(
         "waited",
         f"{duration(lock.wait_s)}{error} in all, {duration(lock.wait_max_s)} at most",
-        (f"  {exact(lock.contended)} waits met by samples", "dim"),
+        (f"  {exact(lock.contended)} waits in samples", "dim"),
     )
     yield labelled("a second", f"{duration(lock.rates.wait)} waited")
 
@@ -199,8 +199,8 @@ def _misused(index: SnapshotIndex, lock: int) -> Iterator[Line]:
         if misuse.lock != lock:
             continue
         yield blank()
-        spans = misuse_sentence(misuse, index.thread_name, index.lock_name)
-        yield make_line(("Against the rules: ", "waiting"), spans)
+        sentence = misuse_sentence(misuse, index.thread_name, index.lock_name)
+        yield make_line(("Against the rules: ", "waiting"), sentence)
         yield from stack_of(index, misuse.stack, 0)
 
 
@@ -243,7 +243,7 @@ def waited_here(index: SnapshotIndex, stacks: Sequence[WaitStack]) -> Iterator[L
 def _wait_stack_title(number: int, stack: WaitStack, total: float, of: int) -> Line:
     share = percent(stack.wait_s / total) if total > 0 else "-"
     which = f"{number + 1} of {of}: " if of > 1 else ""
-    waits = f" in {exact(stack.count)} waits" if stack.count else ", still waiting"
+    waits = f" in {exact(stack.count)} waits" if stack.count else ", still in progress"
     work = ", for work" if stack.idle else ""
     return heading(
         "Waited here  ", f"{which}{share} of the wait, {duration(stack.wait_s)}{waits}{work}"

@@ -73,7 +73,7 @@ def _unobserved_wait(index: SnapshotIndex, wait: UnobservedWait) -> Iterator[Lin
     since = f" for at least {duration(wait.duration_s)}" if wait.duration_s else ""
     yield labelled("waits for", (unobserved_waits.what([wait]), "strong"), (since, "waiting"))
     yield labelled(
-        "", (f"the library does not see this wait; {unobserved_waits.verdict(wait)}", "dim")
+        "", (f"the library does not observe this wait; {unobserved_waits.verdict(wait)}", "dim")
     )
     yield from stack_of(index, wait.stack, 0)
 
@@ -144,7 +144,7 @@ def _marks(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
 def _figures(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
     waited = [f"{kind.value} {duration(s)}" for kind, s in thread.wait_s.items() if s > 0]
     sampled = index.snapshot.is_sampled
-    yield labelled("waited", ", ".join(waited) or ("never seen to" if sampled else "never"))
+    yield labelled("waited", ", ".join(waited) or ("never observed" if sampled else "never"))
     if not sampled:  # a sampled process has no such counters
         counts = f"{exact(thread.acquisitions)}, contended {exact(thread.contended)}"
         yield labelled("acquired", counts)

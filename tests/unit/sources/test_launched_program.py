@@ -13,7 +13,7 @@ import pytest
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.sources.launched_program import EndedEarlyError, LaunchedProgram
-from locktop.tui.commands.run import tell_end
+from locktop.tui.commands.run import report_end
 
 
 def started(*arguments: str, **options: object) -> LaunchedProgram:
@@ -29,7 +29,7 @@ def test_a_program_that_ended_at_once_is_told_with_its_last_words(
         program._process.wait(60)
         with pytest.raises(EndedEarlyError, match=r"status 7 before .*: no config") as ended:
             program.source()
-    assert tell_end(program, ended.value) == 7
+    assert report_end(program, ended.value) == 7
     assert capsys.readouterr().err.endswith(f"\nlocktop: its output is in {log}\n")
     assert log.read_text() == "no config\n"
 
