@@ -9,6 +9,7 @@ from functools import cached_property
 from msgspec.structs import replace
 
 from locktop.collector.analysis import deadlock_report, lock_classes, thread_groups
+from locktop.collector.format.source_location import short_location
 from locktop.collector.model import (
     Blame,
     DeadlockReport,
@@ -191,7 +192,7 @@ class SnapshotIndex:
         if not address:
             return ""
         frame = self.snapshot.sites.get(address)
-        return place(frame) if frame is not None else f"{address:#x}"
+        return short_location(frame) if frame is not None else f"{address:#x}"
 
     def held_site(self, tid: int, lock_id: int) -> str:
         """Where the thread took the lock, "" if that is not known."""
@@ -205,7 +206,7 @@ class SnapshotIndex:
     def stack_top(self, stack_id: int) -> str:
         """The source location of the innermost frame that is no lock function."""
         frame = self.top_frame(stack_id)
-        return place(frame) if frame is not None else ""
+        return short_location(frame) if frame is not None else ""
 
     def top_frame(self, stack_id: int) -> Frame | None:
         """The innermost frame of a stack that is no lock function."""
@@ -270,26 +271,6 @@ def is_stuck_waiting(thread: Thread) -> bool:
 def is_contention(lock: Lock | LockClass) -> bool:
     """Whether waiting for this lock is contention, not waiting for work."""
     return not lock.idle
-
-
-def place(frame: Frame) -> str:
-    """``function file:line``, or ``module+0xoffset`` where there is no symbol."""
-    if not frame.function:
-        return f"{frame.module}+{frame.offset:#x}" if frame.module else f"{frame.address:#x}"
-    return f"{frame.function} {source_line(frame)}".rstrip()
-
-
-def short_place(frame: Frame) -> str:
-    """``function:line``, for where there is little room."""
-    return f"{frame.function}:{frame.line}" if frame.function and frame.line else place(frame)
-
-
-def source_line(frame: Frame) -> str:
-    """``file:line`` with the bare name of the file, else the module."""
-    if frame.file:
-        name = frame.file.rsplit("/", 1)[-1]
-        return f"{name}:{frame.line}" if frame.line else name
-    return f"[{frame.module}]" if frame.module else ""
 
 
 def _waited(thread: Thread) -> float:

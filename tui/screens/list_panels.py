@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from locktop.collector.format.snapshot_index import SnapshotIndex, is_contention, place
+from locktop.collector.format.snapshot_index import SnapshotIndex, is_contention
+from locktop.collector.format.source_location import short_location
 from locktop.collector.model import Lock, LockClass, Thread, ThreadGroup
 from locktop.tui.views import lock_list, thread_list
 from locktop.tui.views.class_details import class_details
@@ -359,7 +360,7 @@ class ThreadPanel(Panel[ThreadRow]):
         tid = "" if isinstance(row, ThreadGroup) else str(row.tid)
         words = [row.name, tid, thread_list.state_word(index, thread)]
         frame = index.wait_frame(thread)
-        words += [place(frame)] if frame is not None else []
+        words += [short_location(frame)] if frame is not None else []
         if thread.waiting_for is not None:
             words.append(index.lock_name(thread.waiting_for.lock))
             words += [index.thread_name(tid) for tid in thread.waiting_for.holders]

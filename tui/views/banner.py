@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from rich.cells import cell_len
 
 from locktop.collector.format.deadlock import SHORTLY, who_for_whom
-from locktop.collector.format.snapshot_index import SnapshotIndex, place, short_place
+from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.collector.format.source_location import short_location, shortest_location
 from locktop.collector.model import BlockReason, Deadlock, DeadlockEdge, Frame
 from locktop.tui.views.cells import lasting
 from locktop.tui.views.shorten import middle, place_in
@@ -77,7 +78,7 @@ def _title(deadlocks: Sequence[Deadlock]) -> Line:
 
 def _edges(index: SnapshotIndex, edges: Sequence[DeadlockEdge], width: int) -> list[Line]:
     """A line for each edge, all in one wording: the longest that fits."""
-    for format_place in (place, short_place):
+    for format_place in (short_location, shortest_location):
         texts = [_in_full(index, edge, format_place) for edge in edges]
         if all(cell_len(text) <= width for text in texts):
             return [make_line((text, "alarm")) for text in texts]
@@ -124,5 +125,5 @@ def _places(frame: Frame | None, site: Frame | None, room: int) -> str:
         return f", at {place_in(frame, room)}"
     room -= len(" ()")
     # Each location has half of the room, and what the other one does not need.
-    at = place_in(frame, max(room - cell_len(short_place(site)), (room + 1) // 2))
+    at = place_in(frame, max(room - cell_len(shortest_location(site)), (room + 1) // 2))
     return f", at {at} ({place_in(site, room - cell_len(at))})"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Lock, LockClass
-from locktop.tui.views.cells import bar, duration, exact, percent, threads
+from locktop.tui.views.cells import bar, counted, duration, exact, percent
 from locktop.tui.views.detail_parts import blank, heading, labelled, latest_events
 from locktop.tui.views.lock_details import blamed, figures, has_holder, waited_here
 from locktop.tui.views.styled_line import Line, Span, make_line
@@ -56,7 +56,7 @@ def _these(
     if not tids:
         yield ("not known" if hidden else "none", "dim")
         return
-    yield f"{threads(len(tids))} at {exact(at)} of the locks: "
+    yield f"{counted(len(tids), 'thread')} at {exact(at)} of the locks: "
     for number, tid in enumerate(tids[:_MAX_NAMED]):
         yield ", " if number else ""
         yield index.thread_name(tid), style

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from locktop.collector.format.snapshot_index import SnapshotIndex, place, source_line
+from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.collector.format.source_location import file_and_line, short_location
 from locktop.collector.model import Event, Frame
 from locktop.tui.views.cells import duration
 from locktop.tui.views.styled_line import Line, Span, make_line
@@ -44,12 +45,12 @@ def stack_of(index: SnapshotIndex, stack_id: int, site: int) -> Iterator[Line]:
 def _frame(number: int, frame: Frame) -> Line:
     before = (f"{number:>5} ", "dim")
     if not frame.function:
-        return make_line(before, (place(frame), "dim"))
+        return make_line(before, (short_location(frame), "dim"))
     function = frame.function
     if len(function) < _FUNCTION_WIDTH:
         function = function.ljust(_FUNCTION_WIDTH)
     inlined = (" (inlined)", "dim") if frame.inlined else ""
-    return make_line(before, function, (" " + source_line(frame), "where"), inlined)
+    return make_line(before, function, (" " + file_and_line(frame), "where"), inlined)
 
 
 def latest_events(index: SnapshotIndex, events: Sequence[Event], show_lock: bool) -> Iterator[Line]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from locktop.collector.format.snapshot_index import SnapshotIndex, short_place
+from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.collector.format.source_location import shortest_location
 from locktop.collector.model import Kind, Lock, Thread
 from locktop.tui.views.cells import duration, lasting
 from locktop.tui.views.lock_list import holder_activity_span
@@ -75,7 +76,7 @@ def _busiest_line(begin: str, name: str, lock: Lock) -> Line:
 def _calm_text(index: SnapshotIndex) -> str:
     """The message that no thread waits for a lock. The owners of semaphores are not known."""
     if not index.snapshot.complete:
-        return " No wait for a lock is observed, but earlier waits are not known."
+        return " No wait for a lock is observed; one begun while the library was dormant is not."
     waits = (thread.waiting_for for thread in index.snapshot.threads if thread.alive)
     on_semaphores = [w.duration_s for w in waits if w is not None and w.kind is Kind.SEM]
     if not on_semaphores:
@@ -146,7 +147,7 @@ def _short_stuck_line(index: SnapshotIndex, lock: Lock) -> tuple[Line, list[Span
         if held is not None and held.duration_s is not None:
             spans.append(f" {duration(held.duration_s)}")
         if frame is not None:
-            spans += [" at ", (short_place(frame), "where")]
+            spans += [" at ", (shortest_location(frame), "where")]
     if not holders:
         return make_line(*spans), [("; holder not known", "dim")]
     return make_line(*spans), _root_spans(index, holders[0])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.cells import cell_len, set_cell_size
 
-from locktop.collector.format.snapshot_index import place, short_place
+from locktop.collector.format.source_location import short_location, shortest_location
 from locktop.collector.model import Frame
 from locktop.tui.views.cells import plain
 
@@ -59,9 +59,13 @@ def without_arguments(function: str) -> str:
 
 def place_in(frame: Frame, room: int) -> str:
     """``function:line`` in at most ``room`` cells, with as much of the name as fits."""
-    text = short_place(frame)
+    text = shortest_location(frame)
     if cell_len(text) <= room or not frame.function:
         return middle(text, room)
     line = f":{frame.line}" if frame.line else ""
     name = without_arguments(frame.function)
-    return middle(name, room - len(line)) + line if room > len(line) else middle(place(frame), room)
+    return (
+        middle(name, room - len(line)) + line
+        if room > len(line)
+        else middle(short_location(frame), room)
+    )

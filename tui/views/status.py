@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from locktop.collector.format import lock_order
 from locktop.collector.model import Pattern, Snapshot
-from locktop.tui.views.cells import clock, exact, size, threads
+from locktop.tui.views.cells import clock, counted, exact, size
 from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line, merge
 
 #: Cells between the left and the right.
@@ -64,7 +64,7 @@ def _process(snapshot: Snapshot) -> list[Span | str]:
     return [
         (f" {process.comm}", "strong"),
         f" {process.pid}",
-        f"  {threads(alive)}",
+        f"  {counted(alive, 'thread')}",
         (f", {waiting} waiting" if waiting else "", "waiting"),
         *((f"  {pattern.name.words}: ?", "waiting") for pattern in _of_no_lock(snapshot)),
         (f"  level {snapshot.level}", "waiting" if snapshot.level == "dormant" else "text"),

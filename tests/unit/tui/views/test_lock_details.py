@@ -63,7 +63,7 @@ def test_a_thread_that_waits_where_the_library_does_not_see_it() -> None:
     quiet = replace(seen, threads=(replace(sleeper, waiting_for=None),))
     assert line_text(headline(SnapshotIndex(quiet), 120)) == (
         f" {sleeper.name} waits for OpenMP lock; its holder is not known: the library does not"
-        " see it"
+        " observe it"
     )
 
 

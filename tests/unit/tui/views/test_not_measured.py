@@ -61,7 +61,7 @@ def test_no_deadlock_is_seen_is_not_that_there_is_none() -> None:
         "No deadlock is found. From outside, potential deadlocks are not known."
     )
     dormant = replace(scenarios.normal(), threads=(), complete=False)
-    assert "not all that is held is known" in no_deadlock(SnapshotIndex(dormant))
+    assert "not every held lock is known" in no_deadlock(SnapshotIndex(dormant))
 
 
 async def test_the_key_says_so() -> None:
@@ -124,7 +124,7 @@ def test_threads_that_wait_for_what_nobody_owns_have_waited(sampled: bool) -> No
 
 
 def test_the_first_line_has_room_for_it() -> None:
-    assert line_text(headline(SnapshotIndex(of_python(1)), 76)).endswith("; holder not known")
+    assert line_text(headline(SnapshotIndex(of_python(1)), 75)).endswith("; holder not known")
     assert line_text(headline(SnapshotIndex(of_python(1)), 120)).endswith("its holder is not known")
 
 
