@@ -251,7 +251,7 @@ async def test_a_snapshot_that_cannot_be_saved_is_told(
 async def test_help_lists_every_key_and_closes() -> None:
     async with opened(size=(100, 60)) as screen:
         await screen.keys("question_mark")
-        for says in ("hold the picture still", "save the picture as JSON", "next theme", "WAIT/s"):
+        for says in ("hold the screen still", "save the snapshot as JSON", "next theme", "WAIT/s"):
             assert says in screen.text
         await screen.keys("escape")
         assert "Keys" not in screen.text
