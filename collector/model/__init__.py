@@ -5,6 +5,16 @@ are seconds (float). Addresses and ids are ints. ``None`` means "not measured". 
 changes, so threads may share a snapshot.
 """
 
+from locktop.collector.model.deadlock_report import (
+    Avoidance,
+    DeadlockReport,
+    Follower,
+    LockingStep,
+    LockName,
+    Member,
+    Remedy,
+    Taken,
+)
 from locktop.collector.model.findings import (
     Deadlock,
     DeadlockEdge,
@@ -15,6 +25,7 @@ from locktop.collector.model.findings import (
     OrderEdge,
     Pattern,
 )
+from locktop.collector.model.groups import LockClass, ThreadGroup
 from locktop.collector.model.kinds import (
     CONTENTION_KINDS,
     SIGNALLED_KINDS,
@@ -46,21 +57,28 @@ __all__ = [
     "CONTENTION_KINDS",
     "SIGNALLED_KINDS",
     "ActivityState",
+    "Avoidance",
     "Blame",
     "BlockReason",
     "Confidence",
     "Contents",
     "Deadlock",
     "DeadlockEdge",
+    "DeadlockReport",
     "Draft",
     "Event",
+    "Follower",
     "Frame",
     "Held",
     "Kind",
     "Lock",
+    "LockClass",
+    "LockName",
     "LockRates",
     "LockUse",
+    "LockingStep",
     "Mark",
+    "Member",
     "Misuse",
     "MisuseKind",
     "OrderCycle",
@@ -70,10 +88,13 @@ __all__ = [
     "PerfCounter",
     "PerfCounters",
     "Process",
+    "Remedy",
     "Snapshot",
     "Switches",
+    "Taken",
     "Thread",
     "ThreadActivity",
+    "ThreadGroup",
     "ThreadState",
     "TimeSplit",
     "UnobservedWait",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from locktop.collector.model.kinds import BlockReason, Confidence, Kind, MisuseKind, PatternName
 
@@ -15,13 +15,14 @@ class DeadlockEdge(Struct, frozen=True, gc=False):
     held_by: int  # tid; 0: no thread is left that could end the wait
     stack: int  # id of the stack of this thread's wait
     site: int  # return address of the call in which ``held_by`` took the lock; 0: unknown
-    how: BlockReason = BlockReason.HELD  # why ``held_by`` blocks this thread
+    #: Why ``held_by`` blocks this thread. The JSON key is "how".
+    reason: BlockReason = field(default=BlockReason.HELD, name="how")
     pid: int = 0  # process of ``tid``; 0: the watched process
 
     @property
     def behind(self) -> bool:
         """Whether ``held_by`` does not hold the lock yet: it waits to write and goes first."""
-        return self.how is BlockReason.BEHIND
+        return self.reason is BlockReason.BEHIND
 
 
 class Deadlock(Struct, frozen=True, gc=False):

@@ -91,3 +91,8 @@ class Lock(Struct, frozen=True, gc=False):
         None  # activity of a holder, if threads wait and a holder is known
     )
     type: str = ""  # futex: the type by the functions of its waiters, as "Rust Mutex"
+
+    @property
+    def counted_wait_s(self) -> float:
+        """The seconds that count: waits in contention, or without any the waits for work."""
+        return self.wait_s if self.idle else self.wait_s - self.idle_s

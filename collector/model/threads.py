@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -81,6 +81,22 @@ class TimeSplit(Struct, frozen=True, gc=False):
     other: float = 0.0  # asleep for another reason, stopped, or unknown
     #: Names of the shares that are not fully known; the missing time is part of ``other``.
     unknown: tuple[str, ...] = ()
+
+    @staticmethod
+    def mean(times: Sequence[TimeSplit]) -> TimeSplit | None:
+        """Return the mean of ``times``, None of none."""
+        if len(times) < 2:
+            return times[0] if times else None
+        count = len(times)
+        return TimeSplit(
+            cpu=sum([time.cpu for time in times]) / count,
+            runnable=sum([time.runnable for time in times]) / count,
+            contended=sum([time.contended for time in times]) / count,
+            idle=sum([time.idle for time in times]) / count,
+            disk=sum([time.disk for time in times]) / count,
+            other=sum([time.other for time in times]) / count,
+            unknown=tuple(dict.fromkeys(name for time in times for name in time.unknown)),
+        )
 
 
 class Switches(Struct, frozen=True, gc=False):

@@ -10,6 +10,8 @@ from locktop.collector.sources.base import Source
 if TYPE_CHECKING:
     from locktop.collector.analysis.idle.rules import Rules
 
+__all__ = ["Source", "attach"]
+
 #: Seconds: a process younger than the first may still load the library; the pause between tries.
 _YOUNG_S, _AGAIN_S = 0.5, 0.02
 

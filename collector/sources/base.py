@@ -77,7 +77,7 @@ class Source(Protocol):
         scan.
 
         Args:
-            name: one of launch.LEVELS.
+            name: one of levels.NAMES.
 
         Returns:
             the level before.

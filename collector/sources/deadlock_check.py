@@ -5,29 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Set
 
 from locktop.collector.analysis import deadlocks, wait_for_graph
-from locktop.collector.analysis.wait_for_graph import Waits
+from locktop.collector.analysis.wait_for_graph import WaitForGraph
 from locktop.collector.model import Deadlock
 
 #: Queries the kernel about the suspects and the deadlocks of the first reading. Returns the
 #: remaining suspects. Also returns the ids of awake threads, and of living threads that should have
 #: ended.
-KernelQuery = Callable[[Waits, Sequence[Deadlock]], tuple[Waits, Set[int]]]
+KernelQuery = Callable[[WaitForGraph, Sequence[Deadlock]], tuple[WaitForGraph, Set[int]]]
 
 
 def check(
-    first: Waits, query_kernel: KernelQuery, read_again: Callable[[Waits], Waits], doubt: str = ""
+    first: WaitForGraph,
+    query_kernel: KernelQuery,
+    read_again: Callable[[WaitForGraph], WaitForGraph],
+    doubt: str = "",
 ) -> tuple[Deadlock, ...]:
     """Return the deadlocks that two readings show alike, the oldest first.
 
     Args:
-        first: the waits of the first reading.
+        first: the graph of the first reading.
         query_kernel: called between the readings, only if the first reading shows a deadlock.
-        read_again: given the suspects, returns the waits of the second reading.
+        read_again: given the suspects, returns the graph of the second reading.
         doubt: why no deadlock of this process is certain; "" without such a reason.
     """
-    found = deadlocks.found(first)
-    suspects = wait_for_graph.of(first, found)
-    if not suspects.stops:
+    found = deadlocks.find(first)
+    suspects = wait_for_graph.related_to(first, found)
+    if not suspects.blocked:
         return ()
     suspects, awake = query_kernel(suspects, found)
-    return deadlocks.confirmed(suspects, read_again(suspects), awake, doubt)
+    return deadlocks.find_confirmed(suspects, read_again(suspects), awake, doubt)

@@ -7,8 +7,7 @@ import shutil
 from pathlib import Path
 
 from locktop.collector.errors import LocktopError
-
-LEVELS = ("dormant", "counting", "contended", "blocks", "all")
+from locktop.collector.sources import levels
 
 
 def library(flavour: str = "") -> Path:
@@ -45,7 +44,7 @@ def preload_environment(level: str | None = None) -> dict[str, str]:
     The present content of LD_PRELOAD is kept.
 
     Args:
-        level: one of LEVELS; None: the library's default.
+        level: one of levels.NAMES; None: the library's default.
 
     Raises:
         LocktopError: there is no such level, or LD_PRELOAD cannot hold the library's path.
@@ -58,8 +57,8 @@ def preload_environment(level: str | None = None) -> dict[str, str]:
     others = os.environ.get("LD_PRELOAD", "").replace(":", " ").split()
     environment = {"LD_PRELOAD": ":".join([path, *(name for name in others if name != path)])}
     if level is not None:
-        if level not in LEVELS:
-            raise LocktopError(f"no such level: {level}; it is one of {', '.join(LEVELS)}")
+        if level not in levels.NAMES:
+            raise LocktopError(f"no such level: {level}; it is one of {', '.join(levels.NAMES)}")
         environment["LOCKTOP_LEVEL"] = level
     return environment
 

@@ -39,7 +39,7 @@ class LaunchedProgram:
         """Args:
         program: the file to run.
         command: its arguments, beginning with the name.
-        level: one of launch.LEVELS; None: the library's default.
+        level: one of levels.NAMES; None: the library's default.
         output: path of a new file, os.devnull, or None for a temporary file.
         keep: whether the program goes on after ``with``.
         """

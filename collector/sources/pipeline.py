@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from locktop.collector.analysis.contention_patterns import patterns
+from locktop.collector.analysis import contention_patterns
 from locktop.collector.analysis.idle.classifier import Classifier
+from locktop.collector.format import patterns
 from locktop.collector.model import Draft, Frame, Snapshot
 from locktop.collector.sources.probes.holder_activity import HolderProbe
 from locktop.collector.sources.probes.native_stacks import NativeStacks
@@ -228,7 +229,7 @@ class Scan(ABC):
     def find_patterns(self) -> None:
         """Fill in the patterns of contention."""
         if not self.is_stopped and not self.draft.is_sampled:
-            self.draft.patterns = patterns(self.draft)
+            self.draft.patterns = patterns.described(contention_patterns.find(self.draft))
 
     # ---- the whole scan ----
 

@@ -196,12 +196,12 @@ def test_a_socket_does_not_speak_for_another(tmp_path: Path) -> None:
 # ---- memory ----
 
 
-def identified(name: str, memory: bytes) -> nptl_objects.Object | None:
+def identified(name: str, memory: bytes) -> nptl_objects.SyncObject | None:
     address, value, plain, *_ = OBJECTS[name]
     wait = FutexWait(
         0x1000 + address, value, private=True, plain=plain, inherits=False, timed=False
     )
-    return nptl_objects.told(wait, memory, TIDS, 36)
+    return nptl_objects.recognised(wait, memory, TIDS, 36)
 
 
 def memory_around(name: str) -> bytes:

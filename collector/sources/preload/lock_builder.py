@@ -20,7 +20,7 @@ from locktop.collector.model import (
 )
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.kinds import KIND_SHIFT, KINDS
-from locktop.collector.shm.layout import LockRow, Site
+from locktop.collector.shm.layout import LockRow, SiteSum
 from locktop.collector.shm.lock_names import ProgramLockNames
 from locktop.collector.shm.reader import Reading
 from locktop.collector.sources.preload import blame
@@ -174,7 +174,7 @@ class LockBuilder:
         )
 
     def _wait_stacks(
-        self, sites: list[Site] | tuple[()], state: LockState, idle: bool
+        self, sites: list[SiteSum] | tuple[()], state: LockState, idle: bool
     ) -> tuple[WaitStack, ...]:
         if not sites and not state.waiters:
             return ()
@@ -259,7 +259,7 @@ def _unheld_s(blame: Sequence[Blame]) -> float:
     return sum([one.wait_s for one in blame if not one.tid and not one.site])
 
 
-def _largest_mean(sites: list[Site] | tuple[()]) -> int:
+def _largest_mean(sites: list[SiteSum] | tuple[()]) -> int:
     """Return the largest mean wait of a call stack, in ticks.
 
     A sum may be read before its maximum. No mean is longer than the longest wait, so the mean is a

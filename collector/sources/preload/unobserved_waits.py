@@ -14,7 +14,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from locktop.collector.analysis.idle.classifier import Classifier
-from locktop.collector.analysis.idle.rules import Rule
+from locktop.collector.analysis.idle.rules import IdleRule
 from locktop.collector.linux import futex
 from locktop.collector.linux.threads import Task, Tasks
 from locktop.collector.model import Draft, Frame, Thread, ThreadState, UnobservedWait
@@ -129,7 +129,7 @@ class UnobservedWaitProbe:
         self._sleeps: dict[int, _Sleep] = {}  # by tid
         self._waits: list[UnobservedWait] = []
         #: By stack and name of the thread: the named frames, and the type and rule that they imply.
-        self._verdicts: dict[tuple[int, str], tuple[tuple[Frame, ...], str, Rule | None]] = {}
+        self._verdicts: dict[tuple[int, str], tuple[tuple[Frame, ...], str, IdleRule | None]] = {}
 
     def query(self, runs: Mapping[int, int]) -> None:
         """Query the kernel about threads in unobserved waits.
