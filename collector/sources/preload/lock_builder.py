@@ -94,26 +94,23 @@ class LockBuilder:
         if kind is None or (row.lock == 0 and not row.acquisitions):
             return None
         before = self._ongoing.get(row.lock)
-        if state is None and before is None:
-            known = self._locks.get(row.lock)
-            if known and known[0] == row and known[1] == self._names_version:
-                return known[2]  # the lock is unchanged
+        if state is None and before is None and (unchanged := self._unchanged(row)) is not None:
+            return unchanged
         state = state or NO_STATE
         waits = [ticks for ticks, _, _ in state.waiters]
-        waiting, longest, holding = sum(waits), max(waits, default=0), state.hold_ticks
+        waiting, longest, seconds = sum(waits), max(waits, default=0), self._clock.seconds
         # The counters count every acquisition as ended and estimate its hold. Correct that.
-        holding = max(0, holding - state.holds_timed * row.hold_mean)
+        holding = max(0, state.hold_ticks - state.holds_timed * row.hold_mean)
         if waiting or holding:
             ongoing[row.lock] = (waiting, holding)
         wait_before, hold_before = before or (0, 0)
         sites = reading.sites.get(row.lock, ())
         holders = state.holders or presumed(state.published, longest, self._clock)
-        # By the kind alone; collector/analysis/idle/classifier.py refines the result.
-        idle = kind not in CONTENTION_KINDS
+        idle = kind not in CONTENTION_KINDS  # analysis/idle/classifier.py refines this
         stacks = self._wait_stacks(sites, state, idle)
-        seconds = self._clock.seconds
         held = state.held or [(tid, 0, 0) for tid in holders]
         blamed = self._blame(row, kind, reading, waiting, held, frames)
+        grown = waiting - wait_before, holding - hold_before
         return Lock(
             id=row.lock,
             address=row.address,
@@ -134,9 +131,7 @@ class LockBuilder:
             wait_stacks=stacks,
             blame=blamed,
             destroyed=bool(row.destroyed),
-            rates=self._rates(
-                row, state, waiting - wait_before, holding - hold_before, blamed, interval_s
-            ),
+            rates=self._rates(row, state, grown, blamed, interval_s),
             recursive=kind is Kind.MUTEX and row.type & _TYPE_MASK == _RECURSIVE,
             writers_first=kind is Kind.RWLOCK and row.type == _WRITERS_FIRST,
             foreign_releases=bool(row.foreign_releases),
@@ -147,19 +142,24 @@ class LockBuilder:
             idle_s=wait_s if idle else 0.0,
         )
 
+    def _unchanged(self, row: LockRow) -> Lock | None:
+        known = self._locks.get(row.lock)
+        is_same = known and known[0] == row and known[1] == self._names_version
+        return known[2] if known and is_same else None
+
     def _rates(
         self,
         row: LockRow,
         state: LockState,
-        waiting: int,
-        holding: int,
+        grown: tuple[int, int],
         blamed: Sequence[Blame],
         interval_s: float,
     ) -> LockRates:
-        """``waiting``, ``holding``: ticks by which the waits and holds that go on grew."""
+        """``grown``: ticks by which the waits, and the holds, that go on have grown."""
         if not interval_s:
             return LockRates()
         seconds, last = self._clock.seconds, self._locks.get(row.lock)
+        waiting, holding = grown
         held_s = seconds(row.changed_hold_ticks + holding)
         if state.held and not row.changed_acquisitions and not row.foreign_releases:
             held_s = interval_s * len(state.held)  # its holders held it all the while

@@ -145,15 +145,8 @@ class ThreadBuilder:
         if counted.raw is not raw:
             counted = self._counted(raw)
         wait = self._wait(raw, context) if raw and task else None
-        wait_s, contention_s, idle_s = counted.wait_s, counted.contention_s, counted.idle_s
-        if wait is not None:
-            wait_s = {**wait_s, wait.kind: wait_s.get(wait.kind, 0.0) + wait.duration_s}
-            if wait.kind in CONTENTION_KINDS:
-                contention_s += wait.duration_s
-            else:
-                idle_s += wait.duration_s
+        wait_s, contention_s, idle_s = _with_current(counted, wait)
         spin_s = wait_s.get(Kind.SPIN, 0.0)
-        cpu_s = task.cpu_s if task else before.thread.cpu_s if before else 0.0
         now = raw.now if raw else 0
         contended = idle = asleep = 0.0
         if before:
@@ -172,7 +165,7 @@ class ThreadBuilder:
             waiting_for=wait,
             holds=self._holds(raw),
             wait_s=wait_s,
-            cpu_s=cpu_s,
+            cpu_s=task.cpu_s if task else before.thread.cpu_s if before else 0.0,
             acquisitions=counted.acquisitions,
             contended=counted.contended,
             wait_share=contended,
@@ -344,6 +337,20 @@ class ThreadBuilder:
             depth=entry.depth,
             shared=bool(entry.flags & _HELD_SHARED),
         )
+
+
+def _with_current(
+    counted: _ThreadCounters, wait: Wait | None
+) -> tuple[Mapping[Kind, float], float, float]:
+    """Return seconds of waits by kind, of contention and of idle waits, with the current wait."""
+    wait_s, contention_s, idle_s = counted.wait_s, counted.contention_s, counted.idle_s
+    if wait is not None:
+        wait_s = {**wait_s, wait.kind: wait_s.get(wait.kind, 0.0) + wait.duration_s}
+        if wait.kind in CONTENTION_KINDS:
+            contention_s += wait.duration_s
+        else:
+            idle_s += wait.duration_s
+    return wait_s, contention_s, idle_s
 
 
 def _uses(
