@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Collection
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from locktop.collector.linux.futex import FutexWait
 from locktop.collector.model import Kind
@@ -45,8 +46,8 @@ _MAX_WAITERS = 1 << 22
 _LEFT_BEHIND = 64
 
 
-class SyncObject(NamedTuple):  # each sample makes some for each thread that moves
-    """The object that a thread waits for."""
+class SyncObject(Struct, frozen=True, gc=False):
+    """The object that a thread waits for. A sample makes one for each thread that moves."""
 
     kind: Kind
     address: int

@@ -10,7 +10,9 @@ import functools
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from locktop.collector.linux import procfs, syscalls
 from locktop.collector.linux.syscalls import Call
@@ -30,7 +32,7 @@ _clean = functools.lru_cache(maxsize=4096)(clean)
 _SAMPLES_KEPT, _SLACK_S = 4, 0.05
 
 
-class Sample(NamedTuple):  # each sample makes one for each thread that moves
+class Sample(Struct, frozen=True, gc=False):
     """The state of one thread in one sample.
 
     While a thread sleeps under the same name, its sample stays the same object.
@@ -115,7 +117,7 @@ class Sampler:
             return None
         if before is not None and raw.known & _SLEPT and raw.known & _ASLEEP:
             same = (state, name) == (before.state, before.name)
-            return before if same else before._replace(state=state, name=name)
+            return before if same else replace(before, state=state, name=name)
         if before is not None and raw.ran_ns / 1e9 < before.cpu_s:
             before = None  # another thread with this id: its files could not be kept open
         try:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Set
-from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from locktop.collector.linux import futex, process_memory
 from locktop.collector.linux.futex import FutexWait
@@ -20,8 +22,8 @@ _OVER = frozenset({Kind.FUTEX, Kind.BARRIER, Kind.JOIN, Kind.MUTEX})
 _MAX_KEPT = 4096  # number of mutexes
 
 
-class SampledWait(NamedTuple):  # each sample makes one for each thread that moves
-    """A thread that sleeps in a futex call."""
+class SampledWait(Struct, frozen=True, gc=False):
+    """A thread that sleeps in a futex call. A sample makes one for each thread that moves."""
 
     tid: int
     life: int  # of the thread, see Sample
@@ -196,7 +198,7 @@ class SampledWaitReader:
         tid, seq = self.runners[sync_object.address]
         sample = samples.get(tid)
         asleep = sample is not None and sample.seq == seq
-        return sync_object._replace(owner=tid) if asleep else sync_object
+        return replace(sync_object, owner=tid) if asleep else sync_object
 
     def _note_left_by(self, newcomers: Set[int]) -> None:
         """Note the objects whose former owners had these tids."""
@@ -226,15 +228,15 @@ class SampledWaitReader:
         for wait, sync_object in objects.items():
             owner, _ = self._left_by_ended.get(wait.address, (0, None))
             if owner and sync_object.owner == owner:
-                objects[wait] = sync_object._replace(owner=0)
+                objects[wait] = replace(sync_object, owner=0)
 
     def _as_before(self, wait: FutexWait, context: bytes) -> SyncObject:
         """Between two owners a lock does not match its layout: then keep what is known of it."""
         mutex, known = self._mutexes.get(wait.address), self._last_objects.get(wait.address)
         if mutex is not None and nptl_objects.is_between_owners(mutex, wait, context):
-            return mutex._replace(owner=0)
+            return replace(mutex, owner=0)
         if known is not None and known.kind not in _OVER:
-            return known._replace(owner=0, readers=0)
+            return replace(known, owner=0, readers=0)
         unknown = SyncObject(kind=Kind.FUTEX, address=wait.address, shared=not wait.private)
         # keep the same object as long as nothing changes
         return known if known == unknown else unknown

@@ -8,6 +8,7 @@ import random
 import struct
 
 import pytest
+from msgspec.structs import replace
 
 from locktop.collector.linux import futex, process_memory, syscalls
 from locktop.collector.linux.futex import FutexWait
@@ -224,7 +225,7 @@ def test_a_mutex_is_known_between_two_owners() -> None:
         ctypes.memmove(address, data, len(data))
         call = Call(sleep_key, (address, 128, 2, 0, 0, 0), 0, 0)
         sample = Sample(100, 100, 1, "a", "S", 0.0, 0.0, call, seq, 0.0)
-        other = sample._replace(tid=101, life=2, call=None)
+        other = replace(sample, tid=101, life=2, call=None)
         (wait,) = waits.of({100: sample, 101: other}, lambda _: True).values()
         return wait.sync_object.kind, wait.sync_object.owner
 
@@ -332,7 +333,7 @@ def test_a_thread_that_waits_on_differs_in_its_times_alone() -> None:
         again, _ = builder.threads(samples, waits, {}, now + 0.01, 0.5, is_recheck=True)
         assert again.waiting_for is not None
         assert again.waiting_for.stack == 0
-    moved = asleep._replace(cpu_s=0.35, seq=2)
+    moved = replace(asleep, cpu_s=0.35, seq=2)
     sampled.add(12.5, {})
     waiter, other = builder.threads({100: moved, 101: holder}, {}, {}, 12.5, 0.5)
     assert waiter.time is not None
