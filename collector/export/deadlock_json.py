@@ -6,7 +6,7 @@ from typing import Any
 
 from locktop.collector.export import activity_json
 from locktop.collector.format import deadlock as words
-from locktop.collector.format.source_location import place
+from locktop.collector.format.source_location import full_location
 from locktop.collector.model import (
     DeadlockReport,
     Follower,
@@ -94,4 +94,4 @@ def _lock(lock: LockName) -> dict[str, Any]:
 
 
 def _place(frame: Frame | None) -> str | None:
-    return place(frame) if frame is not None else None
+    return full_location(frame) if frame is not None else None

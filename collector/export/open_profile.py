@@ -27,7 +27,7 @@ def open_profile(path: str, rules: Rules | None = None) -> Profile:
     with open(path, "rb") as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
-        raise LocktopError(f"{path} is larger than {units.bytes_(MAX_BYTES)}")
+        raise LocktopError(f"{path} is larger than {units.size(MAX_BYTES)}")
     if snapshot_reader.is_one(data):
         return SnapshotProfile(snapshot_reader.parse(data, path, rules))
     return ReportProfile(vsperf_report.parse(data, path), path)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from locktop.collector.analysis.thread_groups import common_name, family
 from locktop.collector.format import activity
-from locktop.collector.format.source_location import place
-from locktop.collector.format.units import duration, lasting
+from locktop.collector.format.source_location import full_location
+from locktop.collector.format.units import counted, duration, lasting
 from locktop.collector.model import (
     ActivityState,
     BlockReason,
@@ -74,11 +74,6 @@ def _whom(cycle: Sequence[DeadlockEdge], selves: str) -> str:
     return selves if len(cycle) == 1 else _OTHERS
 
 
-def counted_threads(count: int) -> str:
-    """``1 thread``, ``2 threads``."""
-    return f"{count} thread{'s' * (count != 1)}"
-
-
 def headline(report: DeadlockReport) -> str:
     """Return what it is, of how many threads, since when."""
     what = "DEADLOCK" if report.certain else "POSSIBLE DEADLOCK"
@@ -88,7 +83,9 @@ def headline(report: DeadlockReport) -> str:
     lasts = lasting(report.since_s, report.is_lower_bound)
     duration_s = f"for {lasts}{'' if report.ended or report.is_lower_bound else ' already'}"
     since = f" (since {report.since})" if report.since else ""
-    return f"{what}: {counted_threads(count)} {verb} for {whom}, {duration_s}{since}{_more(report)}"
+    return (
+        f"{what}: {counted(count, 'thread')} {verb} for {whom}, {duration_s}{since}{_more(report)}"
+    )
 
 
 def _more(report: DeadlockReport) -> str:
@@ -99,7 +96,7 @@ def _more(report: DeadlockReport) -> str:
     if count > 1:
         be = "were" if report.ended else "are"
     whom = "it" if len(report.circle) == 1 else "them"
-    return f"; {counted_threads(count)} more {be} stuck behind {whom}"
+    return f"; {counted(count, 'thread')} more {be} stuck behind {whom}"
 
 
 def circle(report: DeadlockReport, arrow: str = " -> ") -> str:
@@ -154,7 +151,7 @@ def alike(report: DeadlockReport) -> tuple[tuple[Follower, ...], ...]:
     lock together: of these the longest wait first."""
     found: dict[object, list[Follower]] = {}
     for one in report.behind:
-        at = place(one.at) if one.at is not None else ""
+        at = full_location(one.at) if one.at is not None else ""
         found.setdefault((one.waits_for, at, family(one.name)), []).append(one)
     return tuple(map(tuple, found.values()))
 
@@ -168,9 +165,8 @@ def followers(report: DeadlockReport, group: Sequence[Follower]) -> tuple[str, s
         return thread(report, first.tid), f"waits for {what}", f"for {lasts}"
     tids = ", ".join(str(one.tid) for one in group[:_MAX_TIDS])
     more = f" and {len(group) - _MAX_TIDS} more" if len(group) > _MAX_TIDS else ""
-    who = (
-        f"{counted_threads(len(group))} ({common_name([one.name for one in group])}: {tids}{more})"
-    )
+    name = common_name([one.name for one in group])
+    who = f"{counted(len(group), 'thread')} ({name}: {tids}{more})"
     return who, f"wait for {what}", f"for {lasts if first.is_lower_bound else f'up to {lasts}'}"
 
 
@@ -195,7 +191,7 @@ def _self(member: Member) -> bool:
 
 def taken_at(member: Member) -> str:
     """Return where the holder took it, with the words before it, "" if that is not known."""
-    return f"taken in {place(member.taken_at)}" if member.taken_at is not None else ""
+    return f"taken in {full_location(member.taken_at)}" if member.taken_at is not None else ""
 
 
 def holder_activity(report: DeadlockReport, member: Member) -> str:
@@ -210,14 +206,17 @@ def holder_activity(report: DeadlockReport, member: Member) -> str:
 
 
 def has(
-    report: DeadlockReport, taken: Taken, of: Member, say_place: Callable[[Frame], str] = place
+    report: DeadlockReport,
+    taken: Taken,
+    of: Member,
+    location: Callable[[Frame], str] = full_location,
 ) -> str:
     """Return what a thread has, for how long, from where, and who wants it."""
     parts = [f"has {lock(taken.lock)}{' (to read)' * taken.shared}"]
     if taken.duration_s is not None:
         parts.append(f" for {duration(taken.duration_s)}")
     if taken.at is not None:
-        parts.append(f", taken in {say_place(taken.at)}")
+        parts.append(f", taken in {location(taken.at)}")
     wanted = [tid for tid in taken.wanted_by if tid != of.tid]
     # Those of the circle first: it is because of them that they are told.
     wanted.sort(key=lambda tid: all(member.tid != tid for member in report.circle))
@@ -321,7 +320,9 @@ def _reason(report: DeadlockReport) -> str:
     count = report.avoidance.elsewhere
     if count:
         verb = "takes" if count == 1 else "take"
-        return f"{counted_threads(count)} beside the circle {verb} these two in that order as well."
+        return (
+            f"{counted(count, 'thread')} beside the circle {verb} these two in that order as well."
+        )
     return (
         "Nothing else tells which order was meant. This thread's wait closed the circle; any other"
         " one's order could be turned instead."
@@ -343,7 +344,7 @@ def _lock_of(report: DeadlockReport, id_: int) -> str:
 
 
 def _at(frame: Frame | None) -> str:
-    return f" (in {place(frame)})" if frame is not None else ""
+    return f" (in {full_location(frame)})" if frame is not None else ""
 
 
 def to_do(report: DeadlockReport) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from locktop.collector.analysis import lock_classes
 from locktop.collector.format import verdict
-from locktop.collector.format.source_location import place
+from locktop.collector.format.source_location import full_location
 from locktop.collector.format.units import lasting
 from locktop.collector.model import Lock, Snapshot, Thread
 from locktop.collector.model.frames import whose
@@ -68,7 +68,7 @@ def _at(alert: Alert, threads: Mapping[int, Thread], snapshot: Snapshot) -> str:
     if wait is None or (alert.tid, wait.seq, wait.lock) not in alert.waits:
         return ", which is over"
     frame = whose(snapshot.stacks.get(wait.stack, ())) or snapshot.sites.get(wait.site)
-    return f", in {place(frame)}" if frame is not None else ""
+    return f", in {full_location(frame)}" if frame is not None else ""
 
 
 def _others(alert: Alert) -> str:

@@ -1,12 +1,15 @@
-"""Everything about the deadlocks, as a page to read and to scroll: each thread of a circle, who is
-stuck behind it, what would have avoided it, what to do."""
+"""The details of all deadlocks, to read and to scroll.
+
+They have each thread of a cycle, the threads stuck behind, what would avoid it, and what to do.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
 from locktop.collector.format import deadlock as words
-from locktop.collector.format.snapshot_index import SnapshotIndex, place
+from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.collector.format.source_location import short_location
 from locktop.collector.format.units import lasting
 from locktop.collector.model import DeadlockReport, Member
 from locktop.tui.views.detail_parts import blank, heading, labelled, stack_of
@@ -58,21 +61,21 @@ def _member(index: SnapshotIndex, report: DeadlockReport, member: Member) -> Ite
             "", (whose, "holder"), *_taken_at(member), (f", {now}" if now else "", "dim")
         )
     for taken in member.has:
-        label, _, rest = words.has(report, taken, member, place).partition(" ")
+        label, _, rest = words.has(report, taken, member, short_location).partition(" ")
         yield labelled(label, rest)
     yield from stack_of(index, member.stack_id, wait.site if wait is not None else 0)
 
 
 def _taken_at(member: Member) -> Iterator[str | tuple[str, str]]:
     if member.taken_at is not None:
-        yield from (", taken in ", (place(member.taken_at), "where"))
+        yield from (", taken in ", (short_location(member.taken_at), "where"))
 
 
 def _followers(report: DeadlockReport) -> Iterator[Line]:
     groups = words.alike(report)
     for group in groups[:_MAX_BEHIND]:
         (who, waits, lasts), at = words.followers(report, group), group[0].at
-        where = (", in ", (place(at), "where")) if at is not None else ()
+        where = (", in ", (short_location(at), "where")) if at is not None else ()
         yield make_line("  ", (who, "stuck"), f" {waits}", (f" {lasts}", "waiting"), *where)
     left = sum(map(len, groups[_MAX_BEHIND:]))
     if left:

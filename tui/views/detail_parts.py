@@ -1,10 +1,11 @@
-"""Pieces that the details of locks, threads and deadlocks share."""
+"""Lines that the details of locks, threads and deadlocks share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from locktop.collector.format.snapshot_index import SnapshotIndex, place, source_line
+from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.collector.format.source_location import file_and_line, short_location
 from locktop.collector.model import Event, Frame
 from locktop.tui.views.cells import duration
 from locktop.tui.views.styled_line import Line, Span, make_line
@@ -15,12 +16,12 @@ _MAX_EVENTS = 12
 
 
 def labelled(label: str, *spans: Span | str) -> Line:
-    """A figure with its name before it, in a column."""
+    """A line with a label in its first column."""
     return make_line((f" {label}".ljust(LABEL_WIDTH), "label"), *spans)
 
 
 def heading(text: str, *more: Span | str) -> Line:
-    """The title of a part."""
+    """The title of a section."""
     return make_line((f" {text}", "title"), *more)
 
 
@@ -44,19 +45,19 @@ def stack_of(index: SnapshotIndex, stack_id: int, site: int) -> Iterator[Line]:
 def _frame(number: int, frame: Frame) -> Line:
     before = (f"{number:>5} ", "dim")
     if not frame.function:
-        return make_line(before, (place(frame), "dim"))
+        return make_line(before, (short_location(frame), "dim"))
     function = frame.function
     if len(function) < _FUNCTION_WIDTH:
         function = function.ljust(_FUNCTION_WIDTH)
     inlined = (" (inlined)", "dim") if frame.inlined else ""
-    return make_line(before, function, (" " + source_line(frame), "where"), inlined)
+    return make_line(before, function, (" " + file_and_line(frame), "where"), inlined)
 
 
 def latest_events(index: SnapshotIndex, events: Sequence[Event], show_lock: bool) -> Iterator[Line]:
-    """What was recorded, one line each: of a lock, or with ``show_lock`` a thread. What was over
-    last comes first, and how long ago that was.
+    """The latest events of a lock, or with ``show_lock`` of a thread, one line each.
 
-    Waits that ended, and at the levels that record them holds without a wait.
+    An event is a wait that ended, or at some levels a hold without a wait. A line begins with the
+    time since the event ended. The last to end comes first.
     """
     if not events:
         return

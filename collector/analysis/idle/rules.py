@@ -269,7 +269,10 @@ def choose(candidates: Sequence[IdleRule], lock: str, thread: str | None, held: 
 _FALLBACKS = (
     IdleRule(False, "held", "another thread holds the lock", CONTENTION_KINDS),
     IdleRule(
-        True, "signalled", "no thread holds it: another thread signals", frozenset(Kind) - CONTENTION_KINDS
+        True,
+        "signalled",
+        "no thread holds it: another thread signals",
+        frozenset(Kind) - CONTENTION_KINDS,
     ),
 )
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from locktop.collector.format import deadlock as words
-from locktop.collector.format.source_location import place
+from locktop.collector.format.source_location import full_location
 from locktop.collector.format.units import lasting
 from locktop.collector.model import BlockReason, DeadlockReport, LockName, Member
 from locktop.collector.sanitize import clean
@@ -90,7 +90,7 @@ def _lock(lock: LockName) -> Node:
 
 def _arrows(member: Member) -> tuple[Arrow, ...]:
     thread, lock = f"thread_{member.tid}", f"lock_{member.waits_for.id}"
-    at = place(member.at) if member.at is not None else ""
+    at = full_location(member.at) if member.at is not None else ""
     taken = words.taken_at(member)
     waits = Arrow(
         thread, lock, _lines(f"waits {lasting(member.duration_s, member.is_lower_bound)}", at)

@@ -40,16 +40,6 @@ def figure(value: float, weight: Weight) -> str:
     return f"{value:,.0f}" if value >= 1000 or value == int(value) else f"{value:.2f}"
 
 
-def share(value: float, whole: float) -> str:
-    """Return a part of the whole; a little is never 0 %, not quite all never 100 %."""
-    if value <= 0 or whole <= 0:
-        return "0 %"
-    part = 100 * value / whole
-    if part < 0.1:
-        return "<0.1 %"
-    return f"{part if part >= 100 else min(part, 99.9):.1f} %"
-
-
 class _Page:
     def __init__(self, profile: Profile, weight: Weight, idle: bool, width: int) -> None:
         self._profile = profile
@@ -138,7 +128,11 @@ class _Page:
         mark: str = "",
     ) -> str:
         of_idle = node.value <= 0
-        part = "idle" if of_idle else share(node.value, self._whole)
+        part = (
+            "idle"
+            if of_idle
+            else units.percent(node.value / self._whole if self._whole > 0 else 0.0)
+        )
         value = f"({self._figure(node.idle)})" if of_idle else self._figure(node.value)
         mine = own_idle if of_idle else own
         mine = None if node.step.kind is StepKind.LOCK else mine

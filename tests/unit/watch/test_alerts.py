@@ -56,7 +56,7 @@ def test_a_deadlock_is_due_until_it_is_reported_and_then_never() -> None:
     assert alerts.missed[AlertKind.DEADLOCK] == 0
 
 
-def test_a_possible_deadlock_is_no_alarm() -> None:
+def test_a_possible_deadlock_is_no_alert() -> None:
     ring = scenarios.deadlock()
     doubted = replace(ring.deadlocks[0], certain=False, doubt="who knows")
     assert Alerts(None).due(replace(ring, deadlocks=(doubted,))) == []

@@ -38,7 +38,7 @@ def waiting(**by_name: Wait) -> Snapshot:
     return replace(scenarios.normal(), threads=threads)
 
 
-class Looks:
+class Scans:
     """A scan policy that is queried each half second."""
 
     def __init__(self, wait_s: float | None = None) -> None:
@@ -54,14 +54,14 @@ HOLDING = {1: now(True, duration_s=0.1)}
 
 
 def test_the_first_scan_is_due_and_then_one_after_some_time() -> None:
-    scans = Looks()
+    scans = Scans()
     assert scans.at({})
     assert [scans.at({}) for _ in range(20)] == [False] * 19 + [True]
     assert scans.at(None), "only a scan can decide"
 
 
 def test_a_wait_that_goes_on_while_a_lock_is_held_needs_one_scan() -> None:
-    scans = Looks()
+    scans = Scans()
     scans.at({})
     assert [scans.at(HOLDING) for _ in range(4)] == [False, True, False, False]
     changing = [{1: now(True, seq, duration_s=0.1)} for seq in range(10, 14)]
@@ -69,7 +69,7 @@ def test_a_wait_that_goes_on_while_a_lock_is_held_needs_one_scan() -> None:
 
 
 def test_waiters_that_hold_nothing_are_in_no_circle() -> None:
-    scans = Looks()
+    scans = Scans()
     scans.at({})
     nothing = {2: now(False)}
     assert not any(scans.at(nothing) for _ in range(4))
@@ -80,7 +80,7 @@ def test_waiters_that_hold_nothing_are_in_no_circle() -> None:
 
 def test_a_thread_joined_by_one_that_holds_a_lock_is_waited_for() -> None:
     joins = {1: now(True, kind=Kind.JOIN, duration_s=0.1)}
-    scans = Looks()
+    scans = Scans()
     scans.at(joins)
     assert [scans.at(joins) for _ in range(2)] == [True, False]
     nothing = {2: now(False)}
@@ -89,14 +89,14 @@ def test_a_thread_joined_by_one_that_holds_a_lock_is_waited_for() -> None:
 
 @pytest.mark.parametrize("kind", [Kind.RWLOCK, Kind.JOIN, Kind.ONCE, Kind.BARRIER])
 def test_some_waits_keep_others_without_a_lock(kind: Kind) -> None:
-    scans = Looks()
+    scans = Scans()
     scans.at({})
     waits = {1: now(False, kind=kind)}
     assert [scans.at(waits) for _ in range(3)] == [False, True, False]
 
 
 def test_a_wait_that_gets_too_long_needs_one_scan() -> None:
-    scans = Looks(wait_s=5.0)
+    scans = Scans(wait_s=5.0)
     scans.at({})
     short = {2: now(False, duration_s=4.9)}
     assert [scans.at(short) for _ in range(3)] == [False] * 3
@@ -130,7 +130,7 @@ def test_what_turns_out_to_be_for_work_is_due_no_more_and_was_not_missed() -> No
 
 
 def test_a_long_wait_that_only_names_classify_needs_one_scan_with_names() -> None:
-    scans = Looks(wait_s=5.0)
+    scans = Scans(wait_s=5.0)
     scans.at({})
     unknown = dataclasses.replace(now(False, kind=Kind.COND), idle=None)
     short = dataclasses.replace(unknown, duration_s=1.0)
@@ -145,7 +145,7 @@ def test_a_long_wait_that_only_names_classify_needs_one_scan_with_names() -> Non
 
 
 def test_without_a_time_for_waits_no_names_are_needed() -> None:
-    scans = Looks()
+    scans = Scans()
     scans.at({})
     assert not scans.at({1: dataclasses.replace(now(False, kind=Kind.COND), idle=None)})
     assert not scans.policy.needs_names
