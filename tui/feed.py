@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from locktop.collector.model import Snapshot
 
 if TYPE_CHECKING:
-    from locktop.collector.config.suppressions import Rule
+    from locktop.collector.config.suppressions import Suppression
     from locktop.collector.sources.attach import Source
     from locktop.collector.sources.poller import Poller
 
@@ -53,7 +53,7 @@ class PollerFeed:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self.suppressions: Sequence[Rule] = ()  # of potential deadlocks
+        self.suppressions: Sequence[Suppression] = ()  # of potential deadlocks
         self._poller: Poller | None = None
         self._scans = 0
 
@@ -97,7 +97,7 @@ class PollerFeed:
             return snapshot
         from locktop.collector.config import suppressions
 
-        return suppressions.applied(snapshot, self.suppressions)
+        return suppressions.apply(snapshot, self.suppressions)
 
 
 class Slot:

@@ -67,7 +67,7 @@ def execute(arguments: argparse.Namespace) -> int:
     form = _form(arguments)
     path = destination(arguments)
     left_out = suppressions.load(arguments.suppressions) if arguments.potential else ()
-    snapshot = suppressions.applied(_scanned(arguments), left_out)
+    snapshot = suppressions.apply(_scanned(arguments), left_out)
     if path is not None:
         report(form, path)
     if not arguments.quiet:

@@ -54,7 +54,7 @@ def execute(arguments: argparse.Namespace) -> int:
         before = source.scan() if arguments.duration else None
         if arguments.duration:
             time.sleep(arguments.duration)
-        snapshot = suppressions.applied(source.scan(resolve=True), left_out)
+        snapshot = suppressions.apply(source.scan(resolve=True), left_out)
     finally:
         source.close()
     page = files.render(snapshot, arguments.format, before, text_width(), arguments.idle)

@@ -89,7 +89,7 @@ def test_where_the_first_thread_has_ended(how: str, request: pytest.FixtureReque
     assert seen.process.rss_bytes > 0
 
 
-def test_one_look_knows_the_names(start_target: StartTarget) -> None:
+def test_one_scan_knows_the_names(start_target: StartTarget) -> None:
     target, _ = begun(start_target, "sleeps")
     seen = tool.snapshot(target.pid)
     lock = tool.lock_named(seen, "g_lock")

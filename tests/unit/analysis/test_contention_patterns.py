@@ -292,7 +292,7 @@ def test_a_hold_whose_begin_is_not_known_has_lasted_where_nobody_took_the_lock()
     assert "held for at least 500 ms" in found.evidence
 
 
-def test_of_a_first_look_the_rates_are_those_of_the_whole_time() -> None:
+def test_of_a_first_scan_the_rates_are_those_of_the_whole_time() -> None:
     whole = with_lock(
         convoy(), rates=LockRates(), acquisitions=2000, contended=1000, wait_s=4.0, hold_s=0.18,
         blame=(Blame(0, 0, 1.6), Blame(HOLDER, 0x401100, 2.4)),

@@ -186,7 +186,7 @@ def test_what_nobody_holds_says_how_often_it_was_signalled() -> None:
     assert "980ms held" in text
 
 
-def test_the_first_look_says_nothing_of_what_takes_two() -> None:
+def test_the_first_scan_says_nothing_of_what_takes_two() -> None:
     first = SnapshotIndex(replace(scenarios.normal(), interval_s=0.0))
     lock, thread = first.locks[1], first.threads[4712]
     in_list = {column.title: column.cell(lock)[0] for column in lock_list.columns(first)} | {

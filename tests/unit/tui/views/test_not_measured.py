@@ -93,7 +93,7 @@ def test_who_holds_the_locks_of_a_class() -> None:
     assert "held by" not in "\n".join(map(line_text, class_details(index, of)))
 
 
-def test_a_thread_seen_from_outside() -> None:
+def test_a_thread_seen_by_sampling() -> None:
     seen = native_stacks()
     thread = replace(seen.threads[0], holds=(), wait_s={}, waiting_for=None)
     seen = replace(seen, threads=(thread, *seen.threads[1:]))
