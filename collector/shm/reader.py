@@ -14,7 +14,14 @@ from locktop.collector import native
 from locktop.collector.native import ffi, lib
 from locktop.collector.shm import layout
 from locktop.collector.shm.clock import Clock
-from locktop.collector.shm.layout import HeldEntry, LockRow, SiteSum, ThreadBlock, Use, WaitBlock
+from locktop.collector.shm.layout import (
+    HeldEntry,
+    LockRow,
+    SiteSum,
+    ThreadBlock,
+    UseRecord,
+    WaitBlock,
+)
 from locktop.collector.shm.segment import GrowingArray, SharedMemory
 
 #: Rows handed to Python; locks that nobody waited for are left out first.
@@ -54,12 +61,12 @@ class RawThread:
     use_count: int  # more than LT_USES: not all are there
     use_bytes: bytes  # of struct lt_use
 
-    def uses(self) -> list[Use]:
+    def uses(self) -> list[UseRecord]:
         """Return what it did at locks that nobody owns."""
         return layout.USE.each(self.use_bytes)
 
     @property
-    def uses_are_whole(self) -> bool:
+    def uses_are_complete(self) -> bool:
         """Whether ``uses`` leaves none out."""
         return self.use_count <= _MAX_USES
 
@@ -142,7 +149,7 @@ class Reader:
             return frozenset()
         return frozenset(entry.lock for entry in self._held(block, thread.offset, data))
 
-    def got(self, asked: Iterable[tuple[int, int]]) -> set[int]:
+    def owned_semaphores(self, asked: Iterable[tuple[int, int]]) -> set[int]:
         """Of threads and semaphores, by tid and id, return the semaphores that the thread has got
         once more than it has posted them, as it is read now."""
         threads = self.read_threads()
@@ -413,7 +420,7 @@ class _Cycle:
         self.args = ffi.new("struct lt_thread_read *")
         self.args.fd, self.args.clock = memory.fd, clock.kind
         self.args.long_wait = clock.ticks(_LONG_WAIT_S)
-        self.args.scratch_most = memory.most
+        self.args.scratch_most = memory.max_bytes
         self.args.sums, self.args.sum_count = self.sums_pointer, sum_count
         self.block = ffi.buffer(ffi.addressof(self.args, "block"))
         self._waits = ffi.addressof(self.args, "block", "wait")

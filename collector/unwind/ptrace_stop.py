@@ -12,7 +12,7 @@ import threading
 import time
 
 from locktop.collector.linux import process_memory, procfs, syscalls
-from locktop.collector.linux.syscalls import Call
+from locktop.collector.linux.syscalls import SystemCall
 from locktop.collector.unwind.arch import Machine
 from locktop.collector.unwind.stack_memory import Copy
 
@@ -68,7 +68,7 @@ def copy(pid: int, tid: int, machine: Machine) -> Copy | None:
     return found[0] if found else None
 
 
-def _goes_on(pid: int, call: Call) -> bool:
+def _goes_on(pid: int, call: SystemCall) -> bool:
     """Whether a system call goes on as if nothing had been."""
     name = syscalls.name(call.number)
     if name in _NOT_RESTARTED:

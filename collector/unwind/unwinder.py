@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from locktop.collector.linux import process_memory, procfs, syscalls
-from locktop.collector.linux.syscalls import Call
+from locktop.collector.linux.syscalls import SystemCall
 from locktop.collector.unwind import perf_sample, ptrace_stop
 from locktop.collector.unwind.arch import Machine, machine
 from locktop.collector.unwind.code_map import CodeMap
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class _Stop(NamedTuple):
     """What was seen of a thread in a system call, when it was stopped there."""
 
-    call: Call
+    call: SystemCall
     stack: bytes  # as far as it was followed
     unwound: Unwound
 
@@ -62,7 +62,7 @@ class Unwinder:
         except (OSError, ValueError):
             return None
 
-    def asleep(self, call: Call, still_sleeps: Callable[[], bool]) -> Unwound | None:
+    def asleep(self, call: SystemCall, still_sleeps: Callable[[], bool]) -> Unwound | None:
         """Return the stack of a thread that sleeps in this call, if it does so all the while."""
         try:
             found = self._of(call)
@@ -70,7 +70,7 @@ class Unwinder:
         except (OSError, ValueError):
             return None
 
-    def again(self, calls: Iterable[Call]) -> dict[Call, Unwound]:
+    def again(self, calls: Iterable[SystemCall]) -> dict[SystemCall, Unwound]:
         """Return the stacks that threads have in these calls as far as such walks were made before:
         the stacks are read all at once. Each is so if its thread sleeps all the while."""
         try:
@@ -86,15 +86,17 @@ class Unwinder:
         if self._version != self._code.version:
             self._walks, self._version = Walks(), self._code.version
 
-    def _again(self, calls: Iterable[Call]) -> dict[Call, Unwound]:
-        found: dict[Call, Unwound] = {}
+    def _again(self, calls: Iterable[SystemCall]) -> dict[SystemCall, Unwound]:
+        found: dict[SystemCall, Unwound] = {}
         wanted = [
             (call, size, size)
             for call in calls
             if call.pc in self._walks and (size := rest_of_page(call.sp))
         ]
         while wanted:
-            read = process_memory.words(self._pid, [(call.sp, size) for call, _, size in wanted])
+            read = process_memory.read_many(
+                self._pid, [(call.sp, size) for call, _, size in wanted]
+            )
             further = []
             for (call, least, size), stack in zip(wanted, read, strict=True):
                 if not stack:
@@ -110,7 +112,7 @@ class Unwinder:
             wanted = further
         return found
 
-    def _of(self, call: Call) -> Unwound:
+    def _of(self, call: SystemCall) -> Unwound:
         """What led the way once leads the same way again: threads come back to where they were, or
         to where others have been."""
         self._refresh()
@@ -150,7 +152,7 @@ class Unwinder:
             pass
         return None
 
-    def _sleeps(self, tid: int) -> tuple[Call, int] | None:
+    def _sleeps(self, tid: int) -> tuple[SystemCall, int] | None:
         """Where a thread sleeps, and how often it was put on a CPU before."""
         runs = procfs.thread_runs(self._pid, tid)
         call = syscalls.parse(procfs.thread_syscall(self._pid, tid))
@@ -200,13 +202,13 @@ class Unwinder:
         """Let go of what is kept of all other threads."""
         self._stops = {tid: stop for tid, stop in self._stops.items() if tid in tids}
 
-    def _call(self, tid: int) -> Call | None:
+    def _call(self, tid: int) -> SystemCall | None:
         try:
             return syscalls.parse(procfs.thread_syscall(self._pid, tid))
         except (OSError, ValueError):
             return None
 
-    def _is_there_still(self, stop: _Stop, call: Call) -> bool:
+    def _is_there_still(self, stop: _Stop, call: SystemCall) -> bool:
         """Whether a thread is in the same call from the same callers: the stack is as it was, all
         the way. A call that has begun anew may have another number (restart_syscall(2))."""
         if (call.arguments, call.pc, call.sp) != (stop.call.arguments, stop.call.pc, stop.call.sp):
