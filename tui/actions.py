@@ -9,9 +9,9 @@ from dataclasses import dataclass
 class Action:
     """One thing that can be done."""
 
-    call: str  # the action that Textual runs
-    says: str  # for the help
-    short: str = ""  # for the line of keys, "" = not there
+    textual_action: str  # the name by which Textual runs it
+    help: str  # what the help says
+    label: str = ""  # in the line of keys, "" = not there
 
 
 ACTIONS: dict[str, Action] = {
@@ -43,8 +43,8 @@ ACTIONS: dict[str, Action] = {
     "start": Action("start", "to the first one, and stay on whatever is first"),
     "end": Action("end", "to the last one"),
     "walk": Action("walk", "callers and callees of this one; there: walk on", "function"),
-    "unfold": Action("open", "open what is alike and folded (▸), or go into it", "unfold"),
-    "fold": Action("close", "close it (▾), or go out of it"),
+    "expand": Action("open", "open a group of rows (▸), or go into it", "expand"),
+    "collapse": Action("close", "close the group (▾), or go out of it"),
     "open": Action("open", "open the branch, or go into it", "open"),
     "close": Action("close", "close the branch, or go out of it", "close"),
     "weight": Action("weight", "weigh by time, count or blame", "weight"),

@@ -19,7 +19,7 @@ from locktop.tui.feed import SnapshotFeed
 from locktop.tui.frame_pacer import Pacer
 from locktop.tui.screens.monitor import MonitorScreen
 from locktop.tui.terminal.driver import Meter, metered_driver
-from locktop.tui.views.styled_line import Line, cut, say
+from locktop.tui.views.styled_line import Line, cut, make_line
 from locktop.tui.widgets.list_screen import ListScreen
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class ThemedApp(App[Result]):
         And look for garbage again, but not among what was made so far.
         """
         if self._wrong:
-            self._list_screen().tell(*self._wrong, style="waiting", seconds=15)
+            self._list_screen().show_message(*self._wrong, style="waiting", seconds=15)
         gc.freeze()
         gc.enable()
 
@@ -93,11 +93,11 @@ class ThemedApp(App[Result]):
     def action_next_theme(self) -> None:
         """Take the next theme by name."""
         if self._colourless:
-            self._list_screen().tell("NO_COLOR is set: there is one theme.")
+            self._list_screen().show_message("NO_COLOR is set: there is one theme.")
             return
         names = sorted(self._themes)
         self.theme = names[(names.index(self.theme) + 1) % len(names)]
-        self._list_screen().tell(f"Theme {self.theme}", seconds=2)
+        self._list_screen().show_message(f"Theme {self.theme}", seconds=2)
 
 
 class LocktopApp(ThemedApp[int]):
@@ -111,7 +111,7 @@ class LocktopApp(ThemedApp[int]):
         theme: str | None = None,
         *,
         rate: float = 2.0,
-        callers: tuple[str, bool] | None = None,
+        call_tree: tuple[str, bool] | None = None,
         environ: Mapping[str, str] = os.environ,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -122,7 +122,7 @@ class LocktopApp(ThemedApp[int]):
         without; ``now``: a monotonic clock in seconds, which tests replace.
         """
         super().__init__(theme, Meter(), environ)
-        self._monitor = MonitorScreen(feed, self.meter, Pacer(rate), now, callers)
+        self._monitor = MonitorScreen(feed, self.meter, Pacer(rate), now, call_tree)
 
     def get_default_screen(self) -> MonitorScreen:
         """The monitor is the first screen and the last."""
@@ -149,14 +149,14 @@ class CallTreeApp(ThemedApp[int]):
         from locktop.tui.screens.call_tree import CallTreeScreen
 
         def title(width: int) -> Line:
-            return cut(say((f" {profile.title}", "strong")), width)
+            return cut(make_line((f" {profile.title}", "strong")), width)
 
         super().__init__(theme, Meter(), environ)
-        self._callers = CallTreeScreen(profile, title, weight=weight, idle=idle, now=now)
+        self._call_tree = CallTreeScreen(profile, title, weight=weight, idle=idle, now=now)
 
     def get_default_screen(self) -> CallTreeScreen:
         """The first screen and the last."""
-        return self._callers
+        return self._call_tree
 
 
 def run_app(app: ThemedApp[Any], environ: Mapping[str, str] = os.environ) -> int:

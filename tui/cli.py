@@ -108,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.filename is None:
             _forget(sys.stdout)
-        return _complain(_said(error))
+        return _complain(_os_error_text(error))
     except Exception as error:
         from locktop.collector.errors import LocktopError
 
@@ -147,7 +147,7 @@ def _run(argv: Sequence[str] | None) -> int:
     return status
 
 
-def _said(error: OSError) -> str:
+def _os_error_text(error: OSError) -> str:
     from locktop.collector.export.files import words
 
     # What has no name is the standard output.

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 from locktop.collector.model import Snapshot
 
 if TYPE_CHECKING:
-    from locktop.collector.config.suppressions import Rule
-    from locktop.collector.sources.base import Source
+    from locktop.collector.config.suppressions import Suppression
+    from locktop.collector.sources.attach import Source
     from locktop.collector.sources.poller import Poller
 
 Publish = Callable[[Snapshot], None]
@@ -51,8 +51,8 @@ class PollerFeed:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self.suppressions: Sequence[Rule] = ()  # what says which potential deadlocks to leave out
-        self._worker: Poller | None = None
+        self.suppressions: Sequence[Suppression] = ()
+        self._poller: Poller | None = None
         self._scans = 0
 
     def start(self, publish: Publish, interval_s: float) -> None:
@@ -61,14 +61,14 @@ class PollerFeed:
 
         self._publish = publish
         self._interval_s = interval_s
-        self._worker = Poller(self._source, _FIRST_SCANS_S, self._pass_on)
-        self._worker.start()
+        self._poller = Poller(self._source, _FIRST_SCANS_S, self._pass_on)
+        self._poller.start()
 
     def set_interval(self, interval_s: float) -> None:
         """See SnapshotFeed."""
         self._interval_s = interval_s
-        if self._worker is not None:
-            self._worker.interval_s = interval_s
+        if self._poller is not None:
+            self._poller.interval_s = interval_s
 
     def follow(self, tid: int, locks: Collection[int]) -> None:
         """See SnapshotFeed."""
@@ -80,8 +80,8 @@ class PollerFeed:
 
     def stop(self) -> None:
         """See SnapshotFeed."""
-        if self._worker is not None:
-            self._worker.stop()
+        if self._poller is not None:
+            self._poller.stop()
         self._source.close()
 
     def _pass_on(self, snapshot: Snapshot) -> None:
@@ -95,7 +95,7 @@ class PollerFeed:
             return snapshot
         from locktop.collector.config import suppressions
 
-        return suppressions.applied(snapshot, self.suppressions)
+        return suppressions.apply(snapshot, self.suppressions)
 
 
 class Slot:

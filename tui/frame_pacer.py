@@ -16,25 +16,25 @@ class Pacer:
     """Decides for each picture whether to draw it; lowers the rate of a slow terminal."""
 
     def __init__(self, rate: float = DEFAULT_RATE) -> None:
-        self._asked = _nearest(rate)
-        self._now = self._asked
+        self._target = _nearest(rate)
+        self._actual = self._target
         self._skipped = 0
         self._drawn = 0
 
     @property
     def pace(self) -> Pace:
         """What was asked for and what is done."""
-        return Pace(RATES[self._asked], RATES[self._now])
+        return Pace(RATES[self._target], RATES[self._actual])
 
     @property
     def interval_s(self) -> float:
         """Seconds from one picture to the next."""
-        return 1.0 / RATES[self._now]
+        return 1.0 / RATES[self._actual]
 
     def step(self, steps: int) -> None:
         """Ask for a higher (positive) or a lower rate."""
-        self._asked = max(0, min(len(RATES) - 1, self._asked + steps))
-        self._now = self._asked
+        self._target = max(0, min(len(RATES) - 1, self._target + steps))
+        self._actual = self._target
         self._skipped = self._drawn = 0
 
     def may_draw(self, drained: bool) -> bool:
@@ -42,14 +42,14 @@ class Pacer:
         if not drained:
             self._drawn = 0
             self._skipped += 1
-            if self._skipped >= SKIPS_TO_LOWER and self._now > 0:
-                self._now -= 1
+            if self._skipped >= SKIPS_TO_LOWER and self._actual > 0:
+                self._actual -= 1
                 self._skipped = 0
             return False
         self._skipped = 0
         self._drawn += 1
-        if self._drawn >= DRAWN_TO_RAISE and self._now < self._asked:
-            self._now += 1
+        if self._drawn >= DRAWN_TO_RAISE and self._actual < self._target:
+            self._actual += 1
             self._drawn = 0
         return True
 

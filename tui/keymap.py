@@ -11,7 +11,7 @@ class Keys:
 
     action: str  # a name in actions.ACTIONS
     keys: tuple[str, ...]  # as Textual names them
-    shown: str  # as people name them
+    label: str  # as people name them
 
 
 KEYMAP: tuple[Keys, ...] = (
@@ -40,12 +40,12 @@ KEYMAP: tuple[Keys, ...] = (
     Keys("page_down", ("pagedown", "ctrl+f"), "PgDn"),
     Keys("start", ("home", "g"), "Home g"),
     Keys("end", ("end", "G"), "End G"),
-    Keys("unfold", ("right", "l"), "Right l"),
-    Keys("fold", ("left", "h"), "Left h"),
+    Keys("expand", ("right", "l"), "Right l"),
+    Keys("collapse", ("left", "h"), "Left h"),
 )
 
 #: Keys of the view of callers alone.
-CALLERS_KEYMAP: tuple[Keys, ...] = (
+CALL_TREE_KEYMAP: tuple[Keys, ...] = (
     Keys("walk", ("enter",), "Enter"),
     Keys("open", ("right", "l"), "Right l"),
     Keys("close", ("left", "h"), "Left h"),
@@ -53,7 +53,7 @@ CALLERS_KEYMAP: tuple[Keys, ...] = (
 )
 
 #: What can be done in the view of callers.
-CALLERS_ACTIONS: tuple[str, ...] = (
+CALL_TREE_ACTIONS: tuple[str, ...] = (
     "help",
     "quit",
     "next_panel",
@@ -71,9 +71,9 @@ CALLERS_ACTIONS: tuple[str, ...] = (
     "page_down",
     "start",
     "end",
-    *(keys.action for keys in CALLERS_KEYMAP),
+    *(keys.action for keys in CALL_TREE_KEYMAP),
 )
-CALLERS_FOOTER: tuple[str, ...] = (
+CALL_TREE_FOOTER: tuple[str, ...] = (
     "help",
     "quit",
     "walk",
@@ -105,5 +105,5 @@ FOOTER: tuple[str, ...] = (
     "callers",
     "reverse",
     "theme",
-    "unfold",
+    "expand",
 )

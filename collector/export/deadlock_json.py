@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from locktop.collector.analysis.deadlock_report import (
+from locktop.collector.export import activity_json
+from locktop.collector.format import deadlock as words
+from locktop.collector.format.source_location import full_location
+from locktop.collector.model import (
     DeadlockReport,
     Follower,
+    Frame,
+    LockingStep,
     LockName,
     Member,
     Taken,
 )
-from locktop.collector.analysis.lock_ordering_advice import Step
-from locktop.collector.export import activity_json
-from locktop.collector.format import deadlock as words
-from locktop.collector.format.source_location import place
-from locktop.collector.model import Frame
 
 
 def document(report: DeadlockReport) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def _member(member: Member) -> dict[str, Any]:
         "at": _place(member.at),
         "stack": member.stack_id,
         "held_by": member.held_by,
-        "how": str(member.how),
+        "how": str(member.reason),
         "taken_at": _place(member.taken_at),
         "holder_now": activity_json.document(member.now) if member.now is not None else None,
         "has": [_taken(taken) for taken in member.has],
@@ -78,7 +78,7 @@ def _follower(follower: Follower) -> dict[str, Any]:
     }
 
 
-def _step(step: Step) -> dict[str, Any]:
+def _step(step: LockingStep) -> dict[str, Any]:
     return {
         "tid": step.tid,
         "has": step.has,
@@ -94,4 +94,4 @@ def _lock(lock: LockName) -> dict[str, Any]:
 
 
 def _place(frame: Frame | None) -> str | None:
-    return place(frame) if frame is not None else None
+    return full_location(frame) if frame is not None else None

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from locktop.collector.analysis.deadlock_report import (
-    DeadlockReport,
-    Follower,
-    LockName,
-    Member,
-    Taken,
-)
-from locktop.collector.analysis.lock_ordering_advice import Means, Step
 from locktop.collector.analysis.thread_groups import common_name, family
 from locktop.collector.format import activity
-from locktop.collector.format.source_location import place
-from locktop.collector.format.units import duration, lasting
-from locktop.collector.model import ActivityState, BlockReason, Deadlock, DeadlockEdge, Frame, Kind
+from locktop.collector.format.source_location import full_location
+from locktop.collector.format.units import counted, duration, lasting
+from locktop.collector.model import (
+    ActivityState,
+    BlockReason,
+    Deadlock,
+    DeadlockEdge,
+    DeadlockReport,
+    Follower,
+    Frame,
+    Kind,
+    LockingStep,
+    LockName,
+    Member,
+    Remedy,
+    Taken,
+)
 
 #: Of threads that are told together.
 _MAX_TIDS = 8
@@ -68,11 +74,6 @@ def _whom(cycle: Sequence[DeadlockEdge], selves: str) -> str:
     return selves if len(cycle) == 1 else _OTHERS
 
 
-def counted_threads(count: int) -> str:
-    """``1 thread``, ``2 threads``."""
-    return f"{count} thread{'s' * (count != 1)}"
-
-
 def headline(report: DeadlockReport) -> str:
     """Return what it is, of how many threads, since when."""
     what = "DEADLOCK" if report.certain else "POSSIBLE DEADLOCK"
@@ -82,7 +83,9 @@ def headline(report: DeadlockReport) -> str:
     lasts = lasting(report.since_s, report.is_lower_bound)
     duration_s = f"for {lasts}{'' if report.ended or report.is_lower_bound else ' already'}"
     since = f" (since {report.since})" if report.since else ""
-    return f"{what}: {counted_threads(count)} {verb} for {whom}, {duration_s}{since}{_more(report)}"
+    return (
+        f"{what}: {counted(count, 'thread')} {verb} for {whom}, {duration_s}{since}{_more(report)}"
+    )
 
 
 def _more(report: DeadlockReport) -> str:
@@ -93,7 +96,7 @@ def _more(report: DeadlockReport) -> str:
     if count > 1:
         be = "were" if report.ended else "are"
     whom = "it" if len(report.circle) == 1 else "them"
-    return f"; {counted_threads(count)} more {be} stuck behind {whom}"
+    return f"; {counted(count, 'thread')} more {be} stuck behind {whom}"
 
 
 def circle(report: DeadlockReport, arrow: str = " -> ") -> str:
@@ -113,7 +116,7 @@ def _holder(report: DeadlockReport, member: Member) -> str:
 
 def _gone(member: Member) -> str:
     """Where it still lists the lock it has ended; else it may be in the parent of this process."""
-    if member.how is not BlockReason.ABANDONED:
+    if member.reason is not BlockReason.ABANDONED:
         return ""
     return ", which has ended" if member.taken_at else ", which is gone"
 
@@ -138,7 +141,7 @@ def waits_for(report: DeadlockReport, member: Member | Follower) -> str:
     if isinstance(member, Follower):
         is_join = member.waits_for.kind is Kind.JOIN
         return "the end of a thread" if is_join else lock(member.waits_for)
-    if member.how is BlockReason.LIVES and member.held_by:
+    if member.reason is BlockReason.LIVES and member.held_by:
         return f"the end of {'itself' if _self(member) else thread(report, member.held_by)}"
     return lock(member.waits_for) + reading(member)
 
@@ -148,7 +151,7 @@ def alike(report: DeadlockReport) -> tuple[tuple[Follower, ...], ...]:
     lock together: of these the longest wait first."""
     found: dict[object, list[Follower]] = {}
     for one in report.behind:
-        at = place(one.at) if one.at is not None else ""
+        at = full_location(one.at) if one.at is not None else ""
         found.setdefault((one.waits_for, at, family(one.name)), []).append(one)
     return tuple(map(tuple, found.values()))
 
@@ -162,9 +165,8 @@ def followers(report: DeadlockReport, group: Sequence[Follower]) -> tuple[str, s
         return thread(report, first.tid), f"waits for {what}", f"for {lasts}"
     tids = ", ".join(str(one.tid) for one in group[:_MAX_TIDS])
     more = f" and {len(group) - _MAX_TIDS} more" if len(group) > _MAX_TIDS else ""
-    who = (
-        f"{counted_threads(len(group))} ({common_name([one.name for one in group])}: {tids}{more})"
-    )
+    name = common_name([one.name for one in group])
+    who = f"{counted(len(group), 'thread')} ({name}: {tids}{more})"
     return who, f"wait for {what}", f"for {lasts if first.is_lower_bound else f'up to {lasts}'}"
 
 
@@ -180,7 +182,7 @@ def whose(report: DeadlockReport, member: Member) -> str:
     if not member.held_by:
         return "and nobody is left who could end that wait"
     holder = "itself" if _self(member) else thread(report, member.held_by)
-    return _WHOSE[member.how].format(holder) + _gone(member)
+    return _WHOSE[member.reason].format(holder) + _gone(member)
 
 
 def _self(member: Member) -> bool:
@@ -189,7 +191,7 @@ def _self(member: Member) -> bool:
 
 def taken_at(member: Member) -> str:
     """Return where the holder took it, with the words before it, "" if that is not known."""
-    return f"taken in {place(member.taken_at)}" if member.taken_at is not None else ""
+    return f"taken in {full_location(member.taken_at)}" if member.taken_at is not None else ""
 
 
 def holder_activity(report: DeadlockReport, member: Member) -> str:
@@ -204,14 +206,17 @@ def holder_activity(report: DeadlockReport, member: Member) -> str:
 
 
 def has(
-    report: DeadlockReport, taken: Taken, of: Member, say_place: Callable[[Frame], str] = place
+    report: DeadlockReport,
+    taken: Taken,
+    of: Member,
+    location: Callable[[Frame], str] = full_location,
 ) -> str:
     """Return what a thread has, for how long, from where, and who wants it."""
     parts = [f"has {lock(taken.lock)}{' (to read)' * taken.shared}"]
     if taken.duration_s is not None:
         parts.append(f" for {duration(taken.duration_s)}")
     if taken.at is not None:
-        parts.append(f", taken in {say_place(taken.at)}")
+        parts.append(f", taken in {location(taken.at)}")
     wanted = [tid for tid in taken.wanted_by if tid != of.tid]
     # Those of the circle first: it is because of them that they are told.
     wanted.sort(key=lambda tid: all(member.tid != tid for member in report.circle))
@@ -232,24 +237,24 @@ def threads(report: DeadlockReport, tids: Sequence[int]) -> str:
 def avoiding(report: DeadlockReport) -> Iterator[str]:
     """Yield what would have avoided it: the order of the locks, then what to change for it."""
     found = report.avoidance
-    if found.means is Means.GIVE_BACK:
+    if found.remedy is Remedy.GIVE_BACK:
         yield _given_back(report)
         return
-    if found.means is Means.NONE or (found.change is None and not found.order):
+    if found.remedy is Remedy.NONE or (found.change is None and not found.order):
         yield "No order of locks would: it is not locks alone that these threads wait for."
         return
     order = ", then ".join(_lock_of(report, id_) for id_ in found.order)
-    if found.means is Means.ONE_PLACE:
+    if found.remedy is Remedy.ONE_PLACE:
         yield f"{_ONE_PLACE}: {order}."
-    elif found.means is Means.ORDER:
+    elif found.remedy is Remedy.ORDER:
         yield f"Take {order}."
     if found.change is not None:
-        yield _CHANGES[found.means](report, found.change)
-    if found.means is Means.ORDER:
+        yield _CHANGES[found.remedy](report, found.change)
+    if found.remedy is Remedy.ORDER:
         yield _reason(report)
 
 
-def _reordered(report: DeadlockReport, step: Step) -> str:
+def _reordered(report: DeadlockReport, step: LockingStep) -> str:
     first, second = _lock_of(report, step.has), _lock_of(report, step.wants)
     kept = threads(report, report.avoidance.others)
     does = "does" if len(report.avoidance.others) == 1 else "do"
@@ -260,11 +265,11 @@ def _reordered(report: DeadlockReport, step: Step) -> str:
     )
 
 
-def _ruled(report: DeadlockReport, step: Step) -> str:
+def _ruled(report: DeadlockReport, step: LockingStep) -> str:
     return f"Each has its first{_at(step.has_at)} and wants its second{_at(step.wants_at)}."
 
 
-def _once(report: DeadlockReport, step: Step) -> str:
+def _once(report: DeadlockReport, step: LockingStep) -> str:
     name = _lock_of(report, step.has)
     return (
         f"{thread(report, step.tid)} took {name}{_at(step.has_at)} and wants it"
@@ -273,7 +278,7 @@ def _once(report: DeadlockReport, step: Step) -> str:
     )
 
 
-def _released(report: DeadlockReport, step: Step) -> str:
+def _released(report: DeadlockReport, step: LockingStep) -> str:
     found = report.locks.get(step.has)
     name = _lock_of(report, step.has)
     if found is not None and found.kind is Kind.ONCE:
@@ -303,10 +308,10 @@ def _given_back(report: DeadlockReport) -> str:
 
 
 _CHANGES = {
-    Means.ORDER: _reordered,
-    Means.ONE_PLACE: _ruled,
-    Means.ONCE_ONLY: _once,
-    Means.RELEASE: _released,
+    Remedy.ORDER: _reordered,
+    Remedy.ONE_PLACE: _ruled,
+    Remedy.ONCE_ONLY: _once,
+    Remedy.RELEASE: _released,
 }
 
 
@@ -315,7 +320,9 @@ def _reason(report: DeadlockReport) -> str:
     count = report.avoidance.elsewhere
     if count:
         verb = "takes" if count == 1 else "take"
-        return f"{counted_threads(count)} beside the circle {verb} these two in that order as well."
+        return (
+            f"{counted(count, 'thread')} beside the circle {verb} these two in that order as well."
+        )
     return (
         "Nothing else tells which order was meant. This thread's wait closed the circle; any other"
         " one's order could be turned instead."
@@ -337,7 +344,7 @@ def _lock_of(report: DeadlockReport, id_: int) -> str:
 
 
 def _at(frame: Frame | None) -> str:
-    return f" (in {place(frame)})" if frame is not None else ""
+    return f" (in {full_location(frame)})" if frame is not None else ""
 
 
 def to_do(report: DeadlockReport) -> Iterator[str]:
@@ -361,6 +368,6 @@ def _scan_first(report: DeadlockReport) -> str:
     change = report.avoidance.change
     if change is None:
         return f"Look first at {thread(report, report.circle[0].tid)}."
-    if report.avoidance.means is Means.ONE_PLACE:
+    if report.avoidance.remedy is Remedy.ONE_PLACE:
         return f"Look first at {thread(report, change.tid)}; the others are in the same place."
     return f"Look first at {thread(report, change.tid)}: what it does would have to change."

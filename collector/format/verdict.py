@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from locktop.collector.analysis.deadlock_report import DeadlockReport, reports
+from locktop.collector.analysis.deadlock_report import reports
 from locktop.collector.format import deadlock as words
-from locktop.collector.format.units import lasting
-from locktop.collector.model import Deadlock, Snapshot, ThreadState
+from locktop.collector.format.units import counted, lasting
+from locktop.collector.model import Deadlock, DeadlockReport, Snapshot, ThreadState
 from locktop.collector.sanitize import clean
 
 _LONGEST = 1000
@@ -42,7 +42,7 @@ def _stuck(who: str, deadlocks: Sequence[Deadlock], ended: bool) -> str:
     count, whom = words.who_for_whom(deadlocks)
     verb = "waited" if ended else "waits" if count == 1 else "wait"
     then = " when it ended" if ended else ""
-    return f"{words.counted_threads(count)} of {who} {verb} for {whom}{then}"
+    return f"{counted(count, 'thread')} of {who} {verb} for {whom}{then}"
 
 
 def _of(oldest: DeadlockReport, count: int) -> str:
@@ -65,7 +65,7 @@ def _not_certain(snapshot: Snapshot, who: str) -> str:
     hidden = sum(not wait.idle and not wait.holders for wait in waits)
     unobserved_waits = len(snapshot.unobserved_waiters)
     return (
-        f"no deadlock found{maybe}: {who}, {words.counted_threads(alive)},"
+        f"no deadlock found{maybe}: {who}, {counted(alive, 'thread')},"
         f" {waiting} waiting for a lock"
         + (f" ({hidden} for one whose holder is not known)" if hidden else "")
         + (f", {unobserved_waits} for something that is not seen" if unobserved_waits else "")

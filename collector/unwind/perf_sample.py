@@ -1,7 +1,7 @@
-"""Registers and stacks of threads that run, one sample of each (perf_event_open(2)).
+"""Registers and stacks of running threads, one sample of each (perf_event_open(2)).
 
-The kernel takes it where its clock interrupts the thread, which goes on at once: a copy of at most
-32 KiB is all that it costs. A clock of the kernel's own does, so it works in virtual machines too.
+The kernel takes a sample where its clock interrupts the thread. The thread goes on at once: a
+sample costs a copy of at most 32 KiB. A software clock is enough, so virtual machines work too.
 """
 
 from __future__ import annotations
@@ -16,27 +16,40 @@ from contextlib import ExitStack
 
 from locktop.collector.linux.perf_counters import no_right
 from locktop.collector.native import ffi, lib
-from locktop.collector.unwind.arch import Machine
-from locktop.collector.unwind.stack_memory import Copy
+from locktop.collector.unwind.arch import Architecture
+from locktop.collector.unwind.stack_memory import StackCopy
 
-#: Of a thread's processor time, to the sample.
+#: Processor time of a thread until its sample.
 _PERIOD_NS = 100_000
-#: Room for one sample, a power of two; a page more is mapped before it.
+#: Bytes for one sample, a power of two; one more page is mapped before them.
 _RING = max(2 * lib.LT_SAMPLE_STACK, mmap.PAGESIZE)
-#: At once: a user without rights may map so many rings (kernel.perf_event_mlock_kb).
-MAX = 4
+#: Threads at once: a user without rights may map so many rings (kernel.perf_event_mlock_kb).
+MAX_SAMPLED = 4
 
 
 class RefusedError(Exception):
-    """The kernel does not let us; says why in a few words."""
+    """The kernel refuses samples; the message is a few words for the user."""
 
 
-def copies(tids: Iterable[int], machine: Machine, patience_s: float) -> dict[int, Copy]:
-    """Return copies by tid, of those threads that ran within ``patience_s``. Ids are those of our
-    own pid namespace; no more than MOST. Raises RefusedError."""
-    registers = sum(1 << number for number, known in enumerate(machine.perf) if known >= 0)
+def copies(
+    tids: Iterable[int], architecture: Architecture, patience_s: float
+) -> dict[int, StackCopy]:
+    """Return copies of the threads that ran within some time.
+
+    Args:
+        tids: At most MAX_SAMPLED thread ids, of our own pid namespace.
+        architecture: The processor.
+        patience_s: How long to wait for the samples.
+
+    Returns:
+        The copies by tid.
+
+    Raises:
+        RefusedError: The kernel lets us take no samples.
+    """
+    registers = sum(1 << number for number, known in enumerate(architecture.perf) if known >= 0)
     with ExitStack() as stack:
-        samplers: dict[int, _Sampler] = {}
+        samplers: dict[int, _SampleRing] = {}
         for tid in tids:
             fd = _opened(tid, registers)
             if fd >= 0:
@@ -45,31 +58,31 @@ def copies(tids: Iterable[int], machine: Machine, patience_s: float) -> dict[int
                     ring = stack.enter_context(mmap.mmap(fd, mmap.PAGESIZE + _RING))
                 except OSError as error:  # no more memory may be locked
                     raise RefusedError(os.strerror(error.errno or errno.EPERM)) from None
-                samplers[fd] = _Sampler(tid, ring)
-        return _taken(samplers, registers, machine, time.monotonic() + patience_s)
+                samplers[fd] = _SampleRing(tid, ring)
+        return _taken(samplers, registers, architecture, time.monotonic() + patience_s)
 
 
-class _Sampler:
-    """Of one thread."""
+class _SampleRing:
+    """The ring of one thread."""
 
     def __init__(self, tid: int, ring: mmap.mmap) -> None:
         self.tid = tid
         self._ring = ring
 
-    def read(self, registers: int, machine: Machine) -> Copy | None:
-        """Return what was sampled, if anything was."""
+    def read(self, registers: int, architecture: Architecture) -> StackCopy | None:
+        """Return the sample; None if there is none."""
         sample = ffi.new("struct lt_sample *")
         mapped = ffi.from_buffer(self._ring)
         if not lib.lt_read_sample(mapped, mmap.PAGESIZE, _RING, registers, sample):
             return None
-        values = {number: sample.registers[number] for number in range(len(machine.perf))}
-        found = machine.of_perf(values)
+        values = {number: sample.registers[number] for number in range(len(architecture.perf))}
+        found = architecture.of_perf(values)
         stack = bytes(ffi.buffer(sample.stack, sample.stack_size))
-        return Copy(found, stack, found[machine.sp])
+        return StackCopy(found, stack, found[architecture.sp])
 
 
 def _opened(tid: int, registers: int) -> int:
-    """A descriptor; -1 where the thread has ended."""
+    """Return a descriptor; -1 if the thread has ended."""
     fd = int(lib.lt_open_sampler(tid, _PERIOD_NS, registers, False))
     if -fd in (errno.EACCES, errno.EPERM):
         fd = int(lib.lt_open_sampler(tid, _PERIOD_NS, registers, True))
@@ -81,20 +94,20 @@ def _opened(tid: int, registers: int) -> int:
 
 
 def _taken(
-    samplers: dict[int, _Sampler], registers: int, machine: Machine, until: float
-) -> dict[int, Copy]:
+    samplers: dict[int, _SampleRing], registers: int, architecture: Architecture, until: float
+) -> dict[int, StackCopy]:
     poll = select.poll()
     waited: set[int] = set()
     for fd in samplers:
         if not lib.lt_take_sample(fd):
             poll.register(fd, select.POLLIN)
             waited.add(fd)
-    found: dict[int, Copy] = {}
+    found: dict[int, StackCopy] = {}
     while waited and (left_s := until - time.monotonic()) > 0:
         for fd, _ in poll.poll(1000 * left_s):
             poll.unregister(fd)
             waited.discard(fd)
-            copy = samplers[fd].read(registers, machine)
+            copy = samplers[fd].read(registers, architecture)
             if copy is not None:
                 found[samplers[fd].tid] = copy
     return found

@@ -7,7 +7,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from locktop.collector.symbols.elf.file import ElfFile, InMemory
+from locktop.collector.symbols.elf.bounded_file import InMemory
+from locktop.collector.symbols.elf.file import ElfFile
 
 SOURCE = """\
 #include <stdio.h>

@@ -14,7 +14,7 @@ import pytest
 
 from fuzz import elf_files
 from fuzz.mutate import damaged
-from locktop.collector.symbols.dwarf.unit_index import Place
+from locktop.collector.symbols.dwarf.unit_index import SourceLocation
 from locktop.collector.symbols.elf.symbol_table import Symbol
 from locktop.collector.symbols.modules import Module
 from locktop.collector.symbols.safe_open import open_regular
@@ -49,8 +49,8 @@ def query_all(path: Path, addresses: list[int]) -> bool:
             part = module.part(data, data.address + offset) if data is not None else None
             assert part is None or all(isinstance(text, str) for text in part)
             parts |= bool(part and part[1])
-        for places in (module.kept_places(address), module.places(address)):
-            assert all(isinstance(place, Place) and place.line >= 0 for place in places)
+        for places in (module.stored_locations(address), module.locations(address)):
+            assert all(isinstance(place, SourceLocation) and place.line >= 0 for place in places)
         named |= function is not None
     try:
         assert isinstance(module.elf.function_named("main"), int | None)

@@ -18,12 +18,14 @@ import pytest
 
 from fuzz.mutate import damaged
 from locktop.collector.linux import procfs
-from locktop.collector.symbols.elf.file import ElfFile, InMemory
+from locktop.collector.symbols.elf.bounded_file import InMemory
+from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.memory_map import parse
 from locktop.collector.unwind import dwarf_expression
-from locktop.collector.unwind.cfi_program import Common, Row, row
+from locktop.collector.unwind.cfi_program import UnwindRow, row
 from locktop.collector.unwind.eh_frame import FrameTable
-from locktop.collector.unwind.truncation import Cut
+from locktop.collector.unwind.fde import FrameEntries, FrameSection
+from locktop.collector.unwind.stack_memory import StackCut
 from locktop.collector.unwind.unwinder import Unwinder
 from locktop.collector.unwind.x86_64 import frame_offset
 
@@ -81,7 +83,7 @@ def rows(data: bytes, addresses: list[int]) -> int:
             one = table.row(address)
         except ValueError:
             continue
-        assert one is None or isinstance(one, Row)
+        assert one is None or isinstance(one, UnwindRow)
         found += one is not None
     return found
 
@@ -111,13 +113,24 @@ def test_instructions_of_nonsense(seed: int) -> None:
     # Most programs end at once; instructions that remember, set and advance last longer.
     bytes_of_work = bytes([0x0A, 0x0B, 0x41, 0x86, 0x02, 0x10, 0x04, 0x00, 0x0C, 0x07, 0x08, 0xC6])
     with timed(seed):
-        for size in (10, 1000, 256 << 10):
+        for size in (10, 1000, (256 << 10) - 100):
             code = bytes(chance.choices(chance.choice((range(256), bytes_of_work)), k=size))
-            common = Common(chance.choice((0, 1, 4)), -8, 16, 0, False, False, code[:20], 0)
+            entries = section_of(code, chance.choice((0, 1, 4)), chance.choice((b"", code[:20])))
             try:
-                assert isinstance(row(common, 0x1000, 0x2000, code, 0, 1 << 62), Row)
-            except (ValueError, IndexError):
+                found = entries.function(next(at for _, at in entries.starts()))
+                assert isinstance(row(found, 1 << 62), UnwindRow)
+            except (ValueError, StopIteration):
                 pass
+
+
+def section_of(instructions: bytes, code_factor: int, common: bytes) -> FrameEntries:
+    """A section like .debug_frame: a CIE with the instructions ``common``, and one FDE."""
+    head = struct.pack("<IBxBbB", 0xFFFF_FFFF, 1, code_factor, -8 & 0x7F, 16) + common
+    body = struct.pack("<IQQ", 0, 0x1000, 0x1000) + instructions
+    data = b"".join(struct.pack("<I", len(part)) + part for part in (head, body))
+    return FrameEntries(
+        FrameSection(lambda at, size: data[at : at + size], 0, len(data), is_loaded=False)
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -133,7 +146,7 @@ def test_expressions_of_nonsense(seed: int) -> None:
                     code, {7: 1 << 40}, lambda at, size: at ^ size, (5,)
                 )
                 assert 0 <= value < 1 << 64
-            except (ValueError, Cut):
+            except (ValueError, StackCut):
                 pass
 
 
@@ -149,8 +162,8 @@ def test_code_of_nonsense(seed: int) -> None:
     with timed(seed):
         for is_return in (False, True):
             at = 0x1000 + chance.randrange(len(code))
-            found = frame_offset.distance(code, 0x1000, at, 6, is_return=is_return)
-            assert found is None or isinstance(found, frame_offset.Distance)
+            found = frame_offset.frame_offset(code, 0x1000, at, 6, is_return=is_return)
+            assert found is None or isinstance(found, frame_offset.FrameOffset)
         assert isinstance(frame_offset.jumps_out(code, 0x1000), bool)
 
 

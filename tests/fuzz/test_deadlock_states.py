@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from locktop.collector.analysis import deadlocks, wait_for_graph
+from locktop.collector.analysis import deadlocks
+from locktop.collector.analysis.wait_requests import build_graph
 from locktop.collector.model import Held, Kind, Lock, Thread, ThreadState, Use, Wait
 
 ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "60").partition(":")
@@ -181,7 +182,7 @@ def stuck_by_rules(state: State, now: int) -> set[int]:
         )
         for id_, thing in THINGS.items()
     }  # fmt: skip
-    found = deadlocks.found(wait_for_graph.waits(threads, locks))
+    found = deadlocks.find(build_graph(threads, locks))
     assert all(one.certain for one in found if not one.doubt)
     stuck: set[int] = set()
     for one in found:

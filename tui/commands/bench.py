@@ -52,7 +52,7 @@ def execute(arguments: argparse.Namespace) -> int:
     effort = report.FULL if arguments.full else report.QUICK if arguments.quick else report.USUAL
     if arguments.rounds:
         effort = dataclasses.replace(effort, rounds=arguments.rounds)
-    found = report.measure(effort, arguments.only, _tell if sys.stderr.isatty() else None)
+    found = report.measure(effort, arguments.only, _show_progress if sys.stderr.isatty() else None)
     if arguments.json:
         import json
 
@@ -62,7 +62,7 @@ def execute(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _tell(done: int, of: int) -> None:
+def _show_progress(done: int, of: int) -> None:
     """One line on the terminal that is written over, and gone at the end."""
     text = f"measuring {done} of {of}" if done < of else ""
     print(f"\r{text:<40}\r", end="", file=sys.stderr, flush=True)

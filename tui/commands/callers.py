@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import shutil
-import sys
 from typing import TYPE_CHECKING
 
 from locktop.tui.commands.options import (
-    add_looking,
     add_pid_or,
+    add_scan_options,
     add_screen,
     attached,
     has_terminal,
     rules,
 )
-from locktop.tui.commands.output import add_output, destination, write
+from locktop.tui.commands.output import add_output, destination, text_width, write
 
 if TYPE_CHECKING:
     from locktop.collector.profile.profile import Profile
@@ -53,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=FORMATS,
         help="text (the default), json, or csv: a caller/callee summary report",
     )
-    add_looking(parser)
+    add_scan_options(parser)
     add_output(parser)
     add_screen(parser)
 
@@ -71,6 +69,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace) -> int:
+    from locktop.collector.export.open_profile import open_profile
     from locktop.collector.profile import profile
 
     if arguments.file is None:
@@ -78,7 +77,7 @@ def _show(arguments: argparse.Namespace) -> int:
 
         weight = profile.weight_of(profile.SNAPSHOT_WEIGHTS, arguments.weight)
         return watch(attached(arguments.pid, arguments), arguments, (weight.name, arguments.idle))
-    found = profile.read(arguments.file, rules(arguments))
+    found = open_profile(arguments.file, rules(arguments))
     weight = profile.weight_of(found.weights, arguments.weight)
     from locktop.tui.app import CallTreeApp, run_app
 
@@ -92,10 +91,11 @@ def _write(arguments: argparse.Namespace) -> int:
 
 
 def _profile(arguments: argparse.Namespace) -> Profile:
+    from locktop.collector.export.open_profile import open_profile
     from locktop.collector.profile import profile
 
     if arguments.file is not None:
-        return profile.read(arguments.file, rules(arguments))
+        return open_profile(arguments.file, rules(arguments))
 
     source = attached(arguments.pid, arguments)
     try:
@@ -121,9 +121,4 @@ def _rendered(found: Profile, arguments: argparse.Namespace) -> bytes:
 
         return files.encoded(vsperf_csv.render(found, weight, arguments.idle))
     form = arguments.format or "text"
-    return files.call_tree_file(found, weight, arguments.idle, step, form, _width())
-
-
-def _width() -> int:
-    """Of text: the terminal's, or enough for a ticket."""
-    return max(60, shutil.get_terminal_size().columns) if sys.stdout.isatty() else 100
+    return files.call_tree_file(found, weight, arguments.idle, step, form, text_width())

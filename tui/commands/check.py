@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import shutil
-import sys
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from locktop.tui.commands.options import add_looking, add_pid, add_suppressions, attached
-from locktop.tui.commands.output import add_output, destination, write
+from locktop.tui.commands.options import add_pid, add_scan_options, add_suppressions, attached
+from locktop.tui.commands.output import add_output, destination, text_width, write
 
 if TYPE_CHECKING:
     from locktop.collector.errors import LocktopError
@@ -30,8 +29,6 @@ nothing hangs because of it."""
 
 FORMATS = ("text", "line", "json", "dot", "mermaid")
 
-#: Of a snapshot, with --potential.
-_ORDER_KEYS = ("lock_order", "lock_order_suppressed", "lock_order_unproven")
 #: Between the two looks that must show the same waits.
 _BETWEEN_S = 0.25
 
@@ -39,7 +36,7 @@ _BETWEEN_S = 0.25
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_pid(parser)
-    add_looking(parser)
+    add_scan_options(parser)
     parser.add_argument(
         "--format",
         choices=FORMATS,
@@ -58,19 +55,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Look, say, exit."""
+    """Scan the process twice, report the finding, and return the exit status."""
     from locktop.collector.config import suppressions
+    from locktop.collector.export import check_report
+
+    def report(form: str, path: Path | None) -> None:
+        data = check_report.render(snapshot, form, arguments.potential, text_width())
+        write(data, path, arguments)
 
     form = _form(arguments)
     path = destination(arguments)
     left_out = suppressions.load(arguments.suppressions) if arguments.potential else ()
-    snapshot = suppressions.applied(_scanned(arguments), left_out)
+    snapshot = suppressions.apply(_scanned(arguments), left_out)
     if path is not None:
-        write(rendered(snapshot, form, arguments.potential), path, arguments)
-        if not arguments.quiet:
-            write(rendered(snapshot, "line", arguments.potential), None, arguments)
-    elif not arguments.quiet:
-        write(rendered(snapshot, form, arguments.potential), None, arguments)
+        report(form, path)
+    if not arguments.quiet:
+        report("line" if path is not None else form, None)
     return exit_status(snapshot, arguments.potential)
 
 
@@ -131,90 +131,3 @@ def exit_status(snapshot: Snapshot, potential: bool = False) -> int:
     if verdict.is_deadlocked(snapshot) or (potential and lock_order.likely(snapshot)):
         return 1
     return 0 if verdict.is_complete(snapshot) else 2
-
-
-def rendered(snapshot: Snapshot, form: str, potential: bool = False) -> bytes:
-    """The finding in one of FORMATS."""
-    from locktop.collector.export import files
-
-    if form == "json":
-        import json
-
-        return files.encoded(json.dumps(as_document(snapshot, potential), indent=1) + "\n")
-    if form in ("text", "line"):
-        lines = as_lines(snapshot, potential)[: 1 if form == "line" else None]
-        return files.encoded("".join(f"{line}\n" for line in lines))
-    from locktop.collector.analysis.deadlock_report import reports
-    from locktop.collector.export.graph import dot, mermaid
-
-    render = dot.render if form == "dot" else mermaid.render
-    return files.encoded(render(reports(snapshot)))
-
-
-def as_document(snapshot: Snapshot, potential: bool = False) -> dict[str, Any]:
-    """The finding, with the deadlocks and what they refer to as in a snapshot, and "reports": one
-    for each deadlock. With ``potential`` also _ORDER_KEYS, as in a snapshot."""
-    from locktop.collector.analysis.deadlock_report import reports
-    from locktop.collector.export import deadlock_json
-    from locktop.collector.export.snapshot_writer import document
-    from locktop.collector.format import verdict
-
-    whole = document(snapshot)
-    tids = {edge.tid for deadlock in snapshot.deadlocks for edge in deadlock.cycle}
-    locks = set(snapshot.deadlocked)
-    stacks = {str(edge.stack) for deadlock in snapshot.deadlocks for edge in deadlock.cycle}
-    stacks |= {
-        str(lock.holder_activity.stack)
-        for lock in snapshot.locks
-        if lock.id in locks and lock.holder_activity is not None
-    }
-    orders = snapshot.lock_order if potential else ()
-    locks |= {lock for cycle in orders for lock in cycle.locks}
-    stacks |= {str(edge.stack) for cycle in orders for edge in cycle.edges}
-    return {
-        "format": "locktop.check",
-        "version": 1,
-        "taken_at": whole["taken_at"],
-        "host": whole["host"],
-        "process": whole["process"],
-        "deadlocked": verdict.is_deadlocked(snapshot),
-        "complete": verdict.is_complete(snapshot),
-        "finding": _finding(snapshot, potential),
-        "deadlocks": whole["deadlocks"],
-        **({key: whole[key] for key in _ORDER_KEYS} if potential else {}),
-        "reports": [deadlock_json.document(report) for report in reports(snapshot)],
-        "threads": [thread for thread in whole["threads"] if thread["tid"] in tids],
-        "locks": [lock for lock in whole["locks"] if lock["id"] in locks],
-        "stacks": {key: stack for key, stack in whole["stacks"].items() if str(key) in stacks},
-    }
-
-
-def _finding(snapshot: Snapshot, potential: bool) -> str:
-    from locktop.collector.export.text import lock_order
-    from locktop.collector.format import verdict
-
-    if potential and lock_order.likely(snapshot) and not verdict.is_deadlocked(snapshot):
-        return lock_order.headline(snapshot)
-    return verdict.line(snapshot)
-
-
-def as_lines(snapshot: Snapshot, potential: bool = False) -> list[str]:
-    """The finding in one line, and below it the report of each deadlock, with ``potential`` also
-    of those that could be."""
-    from locktop.collector.analysis.deadlock_report import reports
-    from locktop.collector.export.text import deadlock, lock_order
-    from locktop.collector.format.wrap import wrapped
-
-    lines = [_finding(snapshot, potential)]
-    for report in reports(snapshot):
-        told = deadlock.lines(report)
-        lines += ["", *(part for line in told for part in wrapped(line, _width()))]
-    orders = list(lock_order.lines(snapshot)) if potential else []
-    if orders:
-        lines += ["", *(part for line in orders for part in wrapped(line, _width()))]
-    return lines
-
-
-def _width() -> int:
-    """Of text: the terminal's, or enough for a ticket."""
-    return max(60, shutil.get_terminal_size().columns) if sys.stdout.isatty() else 100

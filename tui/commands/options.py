@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from locktop.tui import levels
+from locktop.collector.sources import levels
 
 if TYPE_CHECKING:
-    from locktop.collector.analysis.idle.rules import Rules
-    from locktop.collector.sources.base import Source
+    from locktop.collector.config.idle_rules_file import Rules
+    from locktop.collector.sources.attach import Source
 
 _NO_TERMINAL = ("dumb", "unknown")
 
@@ -137,7 +137,7 @@ def add_idle_matching(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_looking(parser: argparse.ArgumentParser) -> None:
+def add_scan_options(parser: argparse.ArgumentParser) -> None:
     """How a process that runs already is looked at; attached() does so."""
     add_idle_matching(parser)
     parser.add_argument(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from pathlib import Path
 
@@ -43,3 +44,8 @@ def write(data: bytes, path: Path | None, arguments: argparse.Namespace) -> None
         files.write_file(path, data, replace=arguments.force)
     except files.NotWrittenError as error:
         raise LocktopError(str(error)) from None
+
+
+def text_width() -> int:
+    """Return the columns of text: those of the terminal, 100 for a file or a pipe."""
+    return max(60, shutil.get_terminal_size().columns) if sys.stdout.isatty() else 100

@@ -77,10 +77,10 @@ def watch_started(program: str, command: list[str], arguments: argparse.Namespac
             watch(started.source(told_apart), arguments)
         except LocktopError as error:
             failure = error
-    return tell_end(started, failure)
+    return report_end(started, failure)
 
 
-def tell_end(started: LaunchedProgram, failure: LocktopError | None) -> int:
+def report_end(started: LaunchedProgram, failure: LocktopError | None) -> int:
     """Say how it ended and where its output is; gives the exit status.
 
     ``unseen``: why it could not be watched.

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import time
 
-from locktop.tui.commands.options import add_looking, add_pid, add_suppressions, attached, seconds
-from locktop.tui.commands.output import add_output, destination, write
+from locktop.tui.commands.options import (
+    add_pid,
+    add_scan_options,
+    add_suppressions,
+    attached,
+    seconds,
+)
+from locktop.tui.commands.output import add_output, destination, text_width, write
 
 NAME = "snapshot"
 HELP = "one look at a process, as JSON, msgpack or text"
@@ -25,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-d", "--duration", type=seconds, metavar="SECONDS", help="look again after so long"
     )
-    add_looking(parser)
+    add_scan_options(parser)
     add_output(parser)
     add_suppressions(parser)
     parser.add_argument("--format", choices=FORMATS, default="json", help="default json")
@@ -49,14 +54,9 @@ def execute(arguments: argparse.Namespace) -> int:
         before = source.scan() if arguments.duration else None
         if arguments.duration:
             time.sleep(arguments.duration)
-        snapshot = suppressions.applied(source.scan(resolve=True), left_out)
+        snapshot = suppressions.apply(source.scan(resolve=True), left_out)
     finally:
         source.close()
-    page = files.render(snapshot, arguments.format, before, _width(), arguments.idle)
+    page = files.render(snapshot, arguments.format, before, text_width(), arguments.idle)
     write(page, path, arguments)
     return 0
-
-
-def _width() -> int:
-    """Of text: the terminal's, or enough for a ticket."""
-    return max(60, shutil.get_terminal_size().columns) if sys.stdout.isatty() else 100

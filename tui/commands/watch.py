@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from locktop.tui.commands.options import add_looking, add_pid, attached, duration
+from locktop.tui.commands.options import add_pid, add_scan_options, attached, duration
 
 if TYPE_CHECKING:
-    from locktop.collector.sources.base import Source
+    from locktop.collector.sources.attach import Source
     from locktop.collector.watch.watcher import Watcher
 
 NAME = "watch"
@@ -67,7 +67,7 @@ def _number(text: str) -> int:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_pid(parser)
-    add_looking(parser)
+    add_scan_options(parser)
     parser.add_argument("--on-deadlock", metavar="CMD", help="run it at a certain deadlock")
     parser.add_argument(
         "--on-wait",

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
-from textual import events, on, work
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
 from textual.timer import Timer
 
-from locktop.collector.export.files import NotWrittenError, call_tree_file, call_tree_name, save_new
+from locktop.collector.export.files import call_tree_file, call_tree_name, save_new
 from locktop.collector.model import Snapshot
 from locktop.collector.profile.call_tree import Butterfly, Node, Step
 from locktop.collector.profile.profile import Profile, SnapshotProfile, Weight
 from locktop.tui.bindings import bindings, footer_line
-from locktop.tui.keymap import CALLERS_ACTIONS, CALLERS_FOOTER
+from locktop.tui.keymap import CALL_TREE_ACTIONS, CALL_TREE_FOOTER
 from locktop.tui.views.call_tree import Branches, Row
 from locktop.tui.views.call_tree_rows import (
     WingRow,
-    callers_headline,
+    call_tree_headline,
     figure,
     tree_columns,
     wing_columns,
     wing_rows,
 )
 from locktop.tui.views.cells import percent
-from locktop.tui.views.shorten import path_in
 from locktop.tui.views.styled_line import Line
 from locktop.tui.views.table import lay_out
 from locktop.tui.widgets.fixed_lines import FixedLines
@@ -40,7 +39,6 @@ from locktop.tui.widgets.scroll_panel import ScrollPanel
 
 #: From this size the butterfly is beside the tree.
 WIDE = (140, 20)
-_SAVED_S = 15.0
 #: How much longer than it took to add a tree up no other one is.
 _RARER = 19.0
 
@@ -50,7 +48,7 @@ StatusLine = Callable[[int], Line]
 class CallTreeScreen(ListScreen):
     """Shows a profile, and the next one when it is given one."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*CALLERS_ACTIONS)]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*CALL_TREE_ACTIONS)]
 
     def __init__(
         self,
@@ -87,10 +85,10 @@ class CallTreeScreen(ListScreen):
         self._choose_shape(self.app.size.width, self.app.size.height)
         yield FixedLines(id="status")
         yield FixedLines(id="headline")
-        with Container(id="callers-body"):
+        with Container(id="call-tree-body"):
             yield ItemList(id="tree")
             yield ItemList(id="wings")
-        yield from self.compose_foot()
+        yield from self.compose_footer()
 
     def on_mount(self) -> None:
         """Everything is there."""
@@ -123,21 +121,23 @@ class CallTreeScreen(ListScreen):
             self._root = self._profile.tree(self._weight.name)
             ended = self._now()
             self._next_at = ended + _RARER * (ended - began)
-        headline = callers_headline(self._profile, self._weight, self._root, self._show_idle, width)
+        headline = call_tree_headline(
+            self._profile, self._weight, self._root, self._show_idle, width
+        )
         self.query_one("#headline", FixedLines).show((headline,))
         self._draw_tree(self._root)
         self._draw_wings(self._root)
 
     def _draw_tree(self, root: Node) -> None:
-        rows = self._branches.rows(root, self._show_idle, self.wanted, self._now())
+        rows = self._branches.rows(root, self._show_idle, self.filter_words, self._now())
         self._rows = {self._branches.id_of(row.path): row for row in rows}
         table = lay_out(tree_columns(self._weight, root.value), self._tree_list.size.width)
-        self._tree_list.set_heads("Callers", self._said(), table.heading("SHARE"))
+        self._tree_list.set_heads("Callers", self._caption(), table.heading("SHARE"))
         found = self._rows
         self._tree_list.show(list(found), lambda id_: table.line(found[id_]))
 
-    def _said(self) -> str:
-        found = f", with “{self.wanted}”" if self.wanted else ""
+    def _caption(self) -> str:
+        found = f", with “{self.filter_words}”" if self.filter_words else ""
         estimate = ", estimated" if self._profile.estimate else ""
         return f"by {self._weight.says}{estimate}{found}"
 
@@ -189,7 +189,7 @@ class CallTreeScreen(ListScreen):
         self.set_class(wide, "both")
 
     def _redraw(self) -> None:
-        self.foot.set_keys(footer_line(self.size.width, CALLERS_FOOTER))
+        self.footer.set_keys(footer_line(self.size.width, CALL_TREE_FOOTER))
         self._draw()
 
     @on(events.ScreenResume)
@@ -201,17 +201,17 @@ class CallTreeScreen(ListScreen):
         if event.source is self._tree_list and self._root is not None and not self._walked:
             self._draw_wings(self._root)
 
-    def list_in_use(self) -> ItemList:
+    def active_list(self) -> ItemList:
         """See ListScreen."""
         return self._wing_list if self.has_class("on-wings") else self._tree_list
 
-    def sheet_in_use(self) -> ScrollPanel:
+    def focused_panel(self) -> ScrollPanel:
         """See ListScreen."""
-        return self.list_in_use()
+        return self.active_list()
 
-    def filtered(self) -> None:
+    def apply_filter(self) -> None:
         """See ListScreen."""
-        self._branches.upset()
+        self._branches.sort_now()
         self._draw()
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
@@ -224,9 +224,9 @@ class CallTreeScreen(ListScreen):
     def _use(self, wings: bool) -> None:
         self.set_class(wings, "on-wings")
         self.set_class(not wings, "on-tree")
-        if self.focused is not self.list_in_use():
+        if self.focused is not self.active_list():
             # It may have been out of sight until now.
-            self.call_after_refresh(self.list_in_use().focus)
+            self.call_after_refresh(self.active_list().focus)
         if not wings:
             self._walked = []
         self.call_after_refresh(self._draw)
@@ -284,7 +284,7 @@ class CallTreeScreen(ListScreen):
                 self._to_the_middle()
             else:
                 self._use(False)
-        elif self.wanted:
+        elif self.filter_words:
             self.filter.value = ""
         elif self._pause is not None:
             self.dismiss()
@@ -325,35 +325,25 @@ class CallTreeScreen(ListScreen):
         """Weigh by the next weight."""
         weights = self._profile.weights
         if len(weights) == 1:
-            self.tell(f"There is one weight: {weights[0].says}.")
+            self.show_message(f"There is one weight: {weights[0].says}.")
             return
         names = [weight.name for weight in weights]
         self._weight = weights[(names.index(self._weight.name) + 1) % len(names)]
         self._root = None
-        self._branches.upset()
+        self._branches.sort_now()
         self._draw()
 
     def action_idle(self) -> None:
         """Hide or show waits for work."""
         self._show_idle = not self._show_idle
-        self.filtered()
+        self.apply_filter()
 
     def action_save(self, form: str) -> None:
-        """Save what is seen: the tree, or the butterfly that was walked to."""
+        """Save what is on the screen: the tree, or the butterfly of one function."""
         step = self._walked[-1] if self._walked else None
-        self._save(call_tree_file(self._profile, self._weight, self._show_idle, step, form), form)
-
-    @work(exclusive=True, group="save")
-    async def _save(self, data: bytes, form: str) -> None:
+        data = call_tree_file(self._profile, self._weight, self._show_idle, step, form)
         suffix = ".json" if form == "json" else ".txt"
-        try:
-            path = await asyncio.to_thread(save_new, call_tree_name(self._profile), suffix, data)
-        except (NotWrittenError, OSError) as error:
-            reason = getattr(error, "strerror", None) or error
-            self.tell(f"Not saved: {reason}", style="stuck")
-            return
-        said = "Saved "
-        self.tell(said + path_in(path, self.size.width - len(said) - 1), seconds=_SAVED_S)
+        self.save(partial(save_new, call_tree_name(self._profile), suffix, data))
 
     def action_pause(self) -> None:
         """Hold the picture; the collection goes on."""

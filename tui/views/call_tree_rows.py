@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from locktop.collector.profile.call_tree import Butterfly, Node, Part, Place, Step, Wing
-from locktop.collector.profile.profile import Profile, Unit, Weight
+from locktop.collector.profile.call_tree import Butterfly, Node, SourceLine, Step, StepKind, Wing
+from locktop.collector.profile.profile import Profile, Weight, WeightUnit
 from locktop.tui.views.call_tree import HOT, Row
 from locktop.tui.views.cells import bar, count, duration, fit_right, percent
 from locktop.tui.views.shorten import fit_middle, without_arguments
-from locktop.tui.views.styled_line import Line, Run, cut, say
+from locktop.tui.views.styled_line import Line, Span, cut, make_line
 from locktop.tui.views.table import Cell, Column
 
 _BAR = 8
@@ -25,14 +25,14 @@ _MARKS = ("▸", "▾")  # closed, open
 
 def figure(value: float, weight: Weight) -> str:
     """A value as at most 6 characters."""
-    return duration(value) if weight.unit is Unit.SECONDS else count(value)
+    return duration(value) if weight.unit is WeightUnit.SECONDS else count(value)
 
 
-def place_of(step: Step, place: Place | None) -> str:
+def place_of(step: Step, place: SourceLine | None) -> str:
     """``function file:line``, with its module where the line is not known."""
-    if step.part is Part.THREAD:
+    if step.kind is StepKind.THREAD:
         return f"held by {step.name}"
-    if step.part is not Part.FUNCTION:
+    if step.kind is not StepKind.FUNCTION:
         return step.name
     name = without_arguments(step.name)
     if place is not None:
@@ -44,7 +44,7 @@ def place_of(step: Step, place: Place | None) -> str:
 
 def _marked(node: Node | Wing) -> str:
     inlined = " (inlined)" if node.inlined else ""
-    return place_of(node.step, node.place) + inlined
+    return place_of(node.step, node.location) + inlined
 
 
 # ---- the tree ----
@@ -61,16 +61,16 @@ def tree_columns(weight: Weight, whole: float) -> tuple[Column[Row], ...]:
 
     def own(row: Row) -> Cell:
         node = row.node
-        if node.step.part is Part.LOCK:
+        if node.step.kind is StepKind.LOCK:
             return "", "text"
         mine, style = (node.own, "text") if node.value > 0 else (node.own_idle, "dim")
         return (figure(mine, weight), style) if mine > 0 else ("-", "dim")
 
     return (
         Column("SHARE", _BAR + 5, share),
-        Column("IN ALL", _FIGURE, value, place=fit_right),
-        Column("ITSELF", _FIGURE, own, place=fit_right),
-        Column("FUNCTION", 20, lambda row: _chain(row, whole), place=fit_chain, grow=1),
+        Column("IN ALL", _FIGURE, value, fitting=fit_right),
+        Column("ITSELF", _FIGURE, own, fitting=fit_right),
+        Column("FUNCTION", 20, lambda row: _chain(row, whole), fitting=fit_chain, grow=1),
     )
 
 
@@ -110,7 +110,7 @@ def fit_chain(text: str, width: int) -> str:
 
 
 def _short(step: Step) -> str:
-    return without_arguments(step.name) if step.part is Part.FUNCTION else place_of(step, None)
+    return without_arguments(step.name) if step.kind is StepKind.FUNCTION else place_of(step, None)
 
 
 # ---- the butterfly ----
@@ -128,12 +128,12 @@ class WingRow:
 def wing_rows(found: Butterfly, idle: bool) -> list[WingRow]:
     """The rows from the top: callers, the function, callees."""
 
-    def shown(side: str, wings: Sequence[Wing]) -> list[WingRow]:
+    def visible(side: str, wings: Sequence[Wing]) -> list[WingRow]:
         return [WingRow(side, wing) for wing in wings if wing.value > 0 or (idle and wing.idle > 0)]
 
-    callers = shown("caller", found.callers)
-    callees = shown("callee", found.callees)
-    itself = Wing(found.step, found.value, found.idle, found.place)
+    callers = visible("caller", found.callers)
+    callees = visible("callee", found.callees)
+    itself = Wing(found.step, found.value, found.idle, found.location)
     return [
         WingRow("title", title="called by" if callers else "no caller: a thread begins there"),
         *callers,
@@ -154,8 +154,8 @@ def wing_columns(found: Butterfly, weight: Weight) -> tuple[Column[WingRow], ...
 
     return (
         Column("OF IT", _BAR + 5, share),
-        Column("IN ALL", _FIGURE, value, place=fit_right),
-        Column("FUNCTION", 20, _wing_name, place=fit_middle, grow=1),
+        Column("IN ALL", _FIGURE, value, fitting=fit_right),
+        Column("FUNCTION", 20, _wing_name, fitting=fit_middle, grow=1),
     )
 
 
@@ -170,19 +170,21 @@ def _wing_name(row: WingRow) -> Cell:
 # ---- above both ----
 
 
-def callers_headline(profile: Profile, weight: Weight, root: Node, idle: bool, width: int) -> Line:
+def call_tree_headline(
+    profile: Profile, weight: Weight, root: Node, idle: bool, width: int
+) -> Line:
     """What is counted, how much of it there is, and what is not shown."""
-    said: list[Run | str] = [(" By ", "label"), (weight.says, "strong"), f" {_all(root, weight)}"]
+    spans: list[Span | str] = [(" By ", "label"), (weight.says, "strong"), f" {_all(root, weight)}"]
     if profile.estimate:
-        said.append((" an estimate: no whole stacks ", "flag"))
+        spans.append((" an estimate: no whole stacks ", "flag"))
     if root.idle > 0:
-        shown = "shown, not added" if idle else "hidden"
-        said.append((f"  for work {figure(root.idle, weight)}, {shown}", "dim"))
+        visible = "shown, not added" if idle else "hidden"
+        spans.append((f"  for work {figure(root.idle, weight)}, {visible}", "dim"))
     notes = profile.notes(weight.name)
     if notes:
         more = f" (and {len(notes) - 1} more: ?)" if len(notes) > 1 else ""
-        said.append((f"  {notes[0]}{more}", "waiting"))
-    return cut(say(*said), width)
+        spans.append((f"  {notes[0]}{more}", "waiting"))
+    return cut(make_line(*spans), width)
 
 
 def _all(root: Node, weight: Weight) -> str:

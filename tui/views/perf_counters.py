@@ -12,10 +12,10 @@ from locktop.tui.views.styled_line import Line
 
 def switches_line(switches: Switches) -> Line:
     """How often it lost its CPU."""
-    said = [f"{exact(switches.voluntary)} to sleep", f"{exact(switches.involuntary)} put off"]
+    parts = [f"{exact(switches.voluntary)} to sleep", f"{exact(switches.involuntary)} put off"]
     if switches.migrations is not None:
-        said.append(f"{exact(switches.migrations)} to another cpu")
-    return labelled("switches", ", ".join(said))
+        parts.append(f"{exact(switches.migrations)} to another cpu")
+    return labelled("switches", ", ".join(parts))
 
 
 def counter_lines(counted: Counters) -> Iterator[Line]:

@@ -9,8 +9,8 @@ from rich.cells import cell_len
 
 from locktop.tui.views.cells import fit
 from locktop.tui.views.shorten import fit_middle, middle
-from locktop.tui.views.sorting import Ordering
-from locktop.tui.views.styled_line import Line, say
+from locktop.tui.views.sorting import StableSorter
+from locktop.tui.views.styled_line import Line, make_line
 
 #: So many of a fold have rows of their own, the worst.
 MAX_INSIDE = 50
@@ -28,10 +28,10 @@ class More:
 
     def line(self) -> Line:
         """The row that says so."""
-        return say((f"   and {self.count} more", "dim"))
+        return make_line((f"   and {self.count} more", "dim"))
 
 
-class Folds:
+class RowGroups:
     """What is open and in which order, kept from one picture to the next; by a key for each."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Folds:
         self._numbers: dict[Hashable, int] = {}
         self._opened: set[Hashable] = set()
         self._found: dict[Hashable, Sequence[int]] = {}  # what a filter found inside
-        self._orders: dict[Hashable, Ordering] = {}
+        self._sorters: dict[Hashable, StableSorter] = {}
 
     def id_of(self, key: Hashable) -> int:
         """A number for a fold that stays its own, below those of things."""
@@ -69,7 +69,7 @@ class Folds:
         """Called before each picture; ``sort``: the order may change in it."""
         self._found.clear()
         if sort:
-            self._orders.clear()
+            self._sorters.clear()
 
     def open_for(self, key: Hashable, found: Sequence[int]) -> None:
         """Open it in this picture, for the ids that a filter found in it."""
@@ -84,7 +84,7 @@ class Folds:
         self, key: Hashable, ids: Sequence[int], sort: Callable[[], list[int]]
     ) -> list[int]:
         """``ids`` in order: sorted again when all are."""
-        order = self._orders.setdefault(key, Ordering(float("inf")))
+        order = self._sorters.setdefault(key, StableSorter(float("inf")))
         return order.arrange(ids, 0.0, sort)
 
 

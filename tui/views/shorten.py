@@ -7,9 +7,9 @@ from pathlib import Path
 
 from rich.cells import cell_len, set_cell_size
 
+from locktop.collector.format.source_location import short_location, shortest_location
 from locktop.collector.model import Frame
 from locktop.tui.views.cells import plain
-from locktop.tui.views.snapshot_index import place, short_place
 
 #: As in ``index_[abi:cxx11]``: says which C++ library it was built for, and nothing of what it is.
 _ABI_TAG = re.compile(r"\[abi:\w+\]")
@@ -59,9 +59,13 @@ def without_arguments(function: str) -> str:
 
 def place_in(frame: Frame, room: int) -> str:
     """``function:line`` in at most ``room`` cells; of the name as much as there is room for."""
-    text = short_place(frame)
+    text = shortest_location(frame)
     if cell_len(text) <= room or not frame.function:
         return middle(text, room)
     line = f":{frame.line}" if frame.line else ""
     name = without_arguments(frame.function)
-    return middle(name, room - len(line)) + line if room > len(line) else middle(place(frame), room)
+    return (
+        middle(name, room - len(line)) + line
+        if room > len(line)
+        else middle(short_location(frame), room)
+    )

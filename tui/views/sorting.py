@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Order(Generic[T]):
+class SortKey(Generic[T]):
     """One way to sort: ``key`` gives a tuple, the least comes first."""
 
     name: str
@@ -18,24 +18,24 @@ class Order(Generic[T]):
     key: Callable[[T], tuple[Any, ...]]
 
 
-def next_order(orders: Sequence[Order[Any]], name: str) -> str:
+def next_sort_key(sort_keys: Sequence[SortKey[Any]], name: str) -> str:
     """The name of the order after ``name``."""
-    names = [order.name for order in orders]
+    names = [order.name for order in sort_keys]
     return names[(names.index(name) + 1) % len(names)]
 
 
-def named(orders: Sequence[Order[T]], name: str) -> Order[T]:
+def sort_key_named(sort_keys: Sequence[SortKey[T]], name: str) -> SortKey[T]:
     """The order called ``name``."""
-    return next(order for order in orders if order.name == name)
+    return next(order for order in sort_keys if order.name == name)
 
 
 def matches(text: str, wanted: str) -> bool:
     """Whether every word of ``wanted`` is somewhere in ``text``, in any case of letters."""
-    folded = text.casefold()
-    return all(word in folded for word in wanted.casefold().split())
+    text = text.casefold()
+    return all(word in text for word in wanted.casefold().split())
 
 
-class Ordering:
+class StableSorter:
     """Keeps a list in order without letting it jump: sorted again at most once in ``every_s``.
 
     In between, what is gone leaves and what is new comes last.
@@ -46,17 +46,17 @@ class Ordering:
         self._sorted_at = float("-inf")
         self._ids: list[int] = []
 
-    def due(self, now: float) -> bool:
+    def is_due(self, now: float) -> bool:
         """Whether enough seconds have passed on the clock ``now`` was read from."""
         return now - self._sorted_at >= self._every_s
 
-    def upset(self) -> None:
+    def sort_now(self) -> None:
         """Sort again at the next chance: a key was pressed."""
         self._sorted_at = float("-inf")
 
     def arrange(self, ids: Sequence[int], now: float, sort: Callable[[], list[int]]) -> list[int]:
         """``ids`` in order; ``sort`` gives them sorted and is called only when that is due."""
-        if self.due(now):
+        if self.is_due(now):
             self._sorted_at = now
             self._ids = sort()
             return self._ids

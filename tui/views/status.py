@@ -8,8 +8,8 @@ from rich.cells import cell_len
 
 from locktop.collector.format import lock_order
 from locktop.collector.model import Pattern, Snapshot
-from locktop.tui.views.cells import clock, exact, size, threads
-from locktop.tui.views.styled_line import Line, Run, cut, line_text, merge, say
+from locktop.tui.views.cells import clock, counted, exact, size
+from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line, merge
 
 #: Cells between the left and the right.
 _GAP = 2
@@ -19,15 +19,15 @@ _GAP = 2
 class Pace:
     """How often the picture changes."""
 
-    asked: float  # pictures a second
-    now: float  # less than asked where the terminal cannot keep up
+    target: float  # pictures a second
+    actual: float  # less than asked where the terminal cannot keep up
 
     @property
     def text(self) -> str:
         """In words, as short as can be."""
-        if self.now < self.asked:
-            return f"{self.now:g}/s, slow terminal"
-        return f"{self.asked:g}/s"
+        if self.actual < self.target:
+            return f"{self.actual:g}/s, slow terminal"
+        return f"{self.target:g}/s"
 
 
 def status_line(snapshot: Snapshot, pace: Pace, paused: bool, width: int) -> Line:
@@ -35,13 +35,13 @@ def status_line(snapshot: Snapshot, pace: Pace, paused: bool, width: int) -> Lin
     right = _flags(snapshot, pace, paused)
     space = width - cell_len(line_text(right))
     room = space - _GAP
-    left: list[Run | str] = []
+    left: list[Span | str] = []
     for part in _process(snapshot):
         # Nothing comes after the first that does not fit, so that each keeps its place.
-        if left and cell_len(line_text(say(*left, part))) > room:
+        if left and cell_len(line_text(make_line(*left, part))) > room:
             break
         left.append(part)
-    line = cut(say(*left), room)
+    line = cut(make_line(*left), room)
     return merge((*line, (" " * (space - cell_len(line_text(line))), "text"), *right))
 
 
@@ -56,7 +56,7 @@ def _of_no_lock(snapshot: Snapshot) -> list[Pattern]:
     return [pattern for pattern in snapshot.patterns if not pattern.lock]
 
 
-def _process(snapshot: Snapshot) -> list[Run | str]:
+def _process(snapshot: Snapshot) -> list[Span | str]:
     """The parts at the left, the least important last."""
     process = snapshot.process
     alive = sum(thread.alive or snapshot.ended for thread in snapshot.threads)
@@ -64,7 +64,7 @@ def _process(snapshot: Snapshot) -> list[Run | str]:
     return [
         (f" {process.comm}", "strong"),
         f" {process.pid}",
-        f"  {threads(alive)}",
+        f"  {counted(alive, 'thread')}",
         (f", {waiting} waiting" if waiting else "", "waiting"),
         *((f"  {pattern.name.words}: ?", "waiting") for pattern in _of_no_lock(snapshot)),
         (f"  level {snapshot.level}", "waiting" if snapshot.level == "dormant" else "text"),
@@ -79,7 +79,7 @@ def _process(snapshot: Snapshot) -> list[Run | str]:
 
 
 def _flags(snapshot: Snapshot, pace: Pace, paused: bool) -> Line:
-    flags: list[Run | str] = []
+    flags: list[Span | str] = []
     if snapshot.ended:
         flags += [(" ENDED ", "flag"), " "]
     if paused:
@@ -90,4 +90,4 @@ def _flags(snapshot: Snapshot, pace: Pace, paused: bool) -> Line:
     if snapshot.notes:
         many = f"{len(snapshot.notes)} notes" if len(snapshot.notes) > 1 else "1 note"
         flags.append((f"{many}: ?  ", "waiting"))
-    return say(*flags, (pace.text + " ", "dim"))
+    return make_line(*flags, (pace.text + " ", "dim"))

@@ -31,8 +31,8 @@ STYLES: dict[str, str] = {
     "flag": "a state of the screen: paused, ended",
 }
 
-Run = tuple[str, str]
-Line = tuple[Run, ...]
+Span = tuple[str, str]
+Line = tuple[Span, ...]
 
 
 def line_text(line: Line) -> str:
@@ -40,10 +40,10 @@ def line_text(line: Line) -> str:
     return "".join(text for text, _ in line)
 
 
-def merge(runs: Iterable[Run]) -> Line:
+def merge(spans: Iterable[Span]) -> Line:
     """Join neighbours of one style and drop empty runs; blanks take the style before them."""
-    merged: list[Run] = []
-    for text, style in runs:
+    merged: list[Span] = []
+    for text, style in spans:
         if not text:
             continue
         if merged and (merged[-1][1] == style or text.isspace()):
@@ -53,16 +53,16 @@ def merge(runs: Iterable[Run]) -> Line:
     return tuple(merged)
 
 
-def say(*runs: Run | str) -> Line:
+def make_line(*spans: Span | str) -> Line:
     """A line of free text; a bare string is in style ``text``; unprintable characters go."""
     return merge(
-        (plain(run), "text") if isinstance(run, str) else (plain(run[0]), run[1]) for run in runs
+        (plain(run), "text") if isinstance(run, str) else (plain(run[0]), run[1]) for run in spans
     )
 
 
 def cut(line: Line, width: int) -> Line:
     """``line`` in at most ``width`` cells, with an ellipsis where it was cut."""
-    kept: list[Run] = []
+    kept: list[Span] = []
     room = width
     for text, style in line:
         cells = cell_len(text)
@@ -89,14 +89,14 @@ def changed_cells(new: Line, old: Line, width: int) -> int:
     return sum(cell_len(text) for text, _ in left)
 
 
-def _filled(line: Line, width: int) -> list[Run]:
+def _filled(line: Line, width: int) -> list[Span]:
     """The runs of a line; blanks after it have the style of its end."""
-    runs = [run for run in line if run[0]]
+    spans = [run for run in line if run[0]]
     blanks = " " * (width - cell_len(line_text(line)))
     if blanks:
-        text, style = runs.pop() if runs else ("", "text")
-        runs.append((text + blanks, style))
-    return runs
+        text, style = spans.pop() if spans else ("", "text")
+        spans.append((text + blanks, style))
+    return spans
 
 
 def _same_at_the_end(text: str, other: str) -> int:
@@ -114,7 +114,7 @@ def wrap(line: Line, width: int, indent: int) -> list[Line]:
     if width <= indent or cell_len(line_text(line)) <= width:
         return [cut(line, max(1, width))]
     pieces: list[Line] = []
-    current: list[Run] = []
+    current: list[Span] = []
     room = width
     for word in _words(line):
         if cell_len(line_text(word)) > room and current:
@@ -137,7 +137,7 @@ def wrap(line: Line, width: int, indent: int) -> list[Line]:
 
 def _words(line: Line) -> Iterator[Line]:
     """The words of a line, each with the blanks before it; one may be of several styles."""
-    word: list[Run] = []
+    word: list[Span] = []
     for text, style in line:
         for blanks, letters in re.findall(r"(\s*)(\S*)", text):
             if blanks and any(not part.isspace() for part, _ in word):

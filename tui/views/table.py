@@ -20,13 +20,13 @@ class Column(Generic[T]):
     title: str
     width: int  # cells; of a flexible column the least
     cell: Callable[[T], Cell]
-    place: Callable[[str, int], str] = fit  # puts text into so many cells
+    fitting: Callable[[str, int], str] = fit  # puts text into so many cells
     grow: int = 0  # share of the room left over
     limit: int = 0  # a flexible column grows no further, 0 = no limit
     from_width: int = 0  # shown where the list is at least this wide
     below_width: int = 0  # and narrower than this, 0 = no matter how wide
     #: Several runs of so many cells, where a cell of one style is not enough.
-    runs: Callable[[T, int], Line] | None = None
+    spans: Callable[[T, int], Line] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,24 +42,24 @@ class Table(Generic[T]):
 
     def heading(self, marked: str = "") -> Line:
         """The titles; the column titled ``marked`` is what the list is sorted by."""
-        runs: list[Cell] = [(" ", "label")]
+        spans: list[Cell] = [(" ", "label")]
         for column, width in zip(self.columns, self.widths, strict=True):
-            place = fit_right if column.place is fit_right else fit
+            fitting = fit_right if column.fitting is fit_right else fit
             style = "title" if column.title == marked else "label"
-            runs += [(place(column.title, width), style), (" ", "label")]
-        return merge(runs)
+            spans += [(fitting(column.title, width), style), (" ", "label")]
+        return merge(spans)
 
     def line(self, item: T, mark: Cell = (" ", "text")) -> Line:
         """``item`` as a line; ``mark`` is the one character before it."""
-        runs: list[Cell] = [mark]
+        spans: list[Cell] = [mark]
         for column, width in zip(self.columns, self.widths, strict=True):
-            if column.runs is not None:
-                runs += (*column.runs(item, width), (" ", "text"))
+            if column.spans is not None:
+                spans += (*column.spans(item, width), (" ", "text"))
                 continue
             text, style = column.cell(item)
             # A blank takes the style of the run before it: no run of its own.
-            runs.append((column.place(text, width) + " ", style))
-        return merge(runs)
+            spans.append((column.fitting(text, width) + " ", style))
+        return merge(spans)
 
 
 def lay_out(columns: Sequence[Column[T]], width: int) -> Table[T]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from locktop.collector.export.text.time_split import PARTS
 from locktop.collector.model import TimeSplit
 from locktop.tui.views.cells import percent
-from locktop.tui.views.styled_line import Line, Run, merge
+from locktop.tui.views.styled_line import Line, Span, merge
 
 #: The parts of TimeSplit from the left, each with its sign and its style. What a monitor of locks
 #: is looked at for comes first; neighbours of one style make one run.
@@ -44,7 +44,7 @@ def _cells(shares: list[float], width: int) -> list[int]:
     return cells
 
 
-def time_words(time: TimeSplit) -> Iterator[Run | str]:
+def time_words(time: TimeSplit) -> Iterator[Span | str]:
     """The parts in words, those that are some, and those of which nothing is known."""
     comma = ""
     for part, sign, style in SIGNS:

@@ -23,7 +23,7 @@ class Filter(Input):
         )
         self.cursor_blink = False
         self._back_to = back_to
-        self._want = want
+        self._set_filter_words = want
 
     @property
     def is_open(self) -> bool:
@@ -42,7 +42,7 @@ class Filter(Input):
         self.screen.remove_class("filtering")
         self.display = False
         self.screen.set_focus(self._back_to())
-        self._want(self.value)
+        self._set_filter_words(self.value)
 
     async def on_key(self, event: events.Key) -> None:
         """Do at once what Textual would do after the keys that are waiting already."""

@@ -14,7 +14,7 @@ class Footer(FixedLines):
     def __init__(self) -> None:
         super().__init__(id="keys")
         self._keys: Line = ()
-        self._told: tuple[Line, ...] = ()
+        self._messages: tuple[Line, ...] = ()
         self._until: Timer | None = None
 
     def set_keys(self, keys: Line) -> None:
@@ -22,20 +22,20 @@ class Footer(FixedLines):
         self._keys = keys
         self._draw()
 
-    def tell(self, lines: tuple[Line, ...], seconds: float) -> None:
+    def show_message(self, lines: tuple[Line, ...], seconds: float) -> None:
         """Show ``lines``, wrapped, in place of what was told before."""
         if self._until is not None:
             self._until.stop()
-        self._told = lines
+        self._messages = lines
         self._draw()
         self._until = self.set_timer(seconds, self.clear)
 
     def clear(self) -> None:
         """Show the keys again."""
-        self._told = ()
+        self._messages = ()
         self._draw()
 
     def _draw(self) -> None:
         width = self.size.width or 80
-        told = tuple(piece for line in self._told for piece in wrap(line, width, 1))
+        told = tuple(piece for line in self._messages for piece in wrap(line, width, 1))
         self.show(told or (self._keys,))

@@ -12,7 +12,7 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from locktop.tui.bindings import callers_help_lines, help_lines
+from locktop.tui.bindings import call_tree_help_lines, help_lines
 from locktop.tui.views.cells import plain
 
 #: What a line may take where the terminal has 80 columns.
@@ -74,7 +74,7 @@ def help_text(notes: Sequence[str]) -> Text:
         text.append(f"  {keys:<10}", style="bold")
         text.append(f" {says}\n")
     text.append("\nIn the view of callers\n", style="bold")
-    for keys, says in callers_help_lines():
+    for keys, says in call_tree_help_lines():
         text.append(f"  {keys:<10}", style="bold")
         text.append(f" {says}\n")
     text.append("\nColumns\n", style="bold")

@@ -11,10 +11,10 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 
 from locktop.collector.model import Process
+from locktop.collector.sources.levels import LEVELS, NAMES, Level
 from locktop.tui.bindings import bindings
-from locktop.tui.levels import LEVELS, NAMES, Level
 from locktop.tui.views.cells import fit_right
-from locktop.tui.views.styled_line import say
+from locktop.tui.views.styled_line import make_line
 from locktop.tui.views.table import Column, lay_out
 from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.item_list import ItemList
@@ -22,14 +22,16 @@ from locktop.tui.widgets.item_list import ItemList
 _COLUMNS: tuple[Column[Level], ...] = (
     Column("LEVEL", 9, lambda level: (level.name, "strong")),
     Column("WHAT IT DOES", 20, lambda level: (level.does, "text"), grow=1),
-    Column("COST", 5, lambda level: (level.costs, "text"), place=fit_right),
+    Column("COST", 5, lambda level: (level.costs, "text"), fitting=fit_right),
 )
 _NOTES = (
-    say(
+    make_line(
         (" COST of an uncontended lock and unlock, times bare; see ", "dim"),
         "locktop bench",
     ),
-    say((" Enter", "key"), (" set it ", "label"), (" Esc", "key"), (" leave it as it is", "label")),
+    make_line(
+        (" Enter", "key"), (" set it ", "label"), (" Esc", "key"), (" leave it as it is", "label")
+    ),
 )
 
 

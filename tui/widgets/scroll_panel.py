@@ -6,7 +6,7 @@ from rich.cells import cell_len
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
 
-from locktop.tui.views.styled_line import Line, cut, line_text, merge, say
+from locktop.tui.views.styled_line import Line, cut, line_text, make_line, merge
 from locktop.tui.widgets.strip_cache import PLAIN, StripCache
 
 #: The height that scrolls grows in steps of so many lines.
@@ -98,7 +98,7 @@ class ScrollPanel(StripCache, ScrollView, can_focus=True, inherit_bindings=False
         used = self.has_focus
         place = self._place()
         width = self.size.width - 1
-        left = say(
+        left = make_line(
             ("▶ " if used else "─ ", "title" if used else "rule"),
             (title, "title" if used else "strong"),
             (f" {detail} " if detail else " ", "label"),

@@ -9,11 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from locktop.collector.analysis.deadlock_report import DeadlockReport, LockName, Member
 from locktop.collector.format import deadlock as words
-from locktop.collector.format.source_location import place
+from locktop.collector.format.source_location import full_location
 from locktop.collector.format.units import lasting
-from locktop.collector.model import BlockReason
+from locktop.collector.model import BlockReason, DeadlockReport, LockName, Member
 from locktop.collector.sanitize import clean
 
 #: More threads behind one circle make no drawing that anybody reads.
@@ -67,7 +66,7 @@ def graph(reports: Iterable[DeadlockReport]) -> Graph:
             _add(nodes, _thread(member.tid, member.name, Part.CIRCLE))
         for member in report.circle:
             _add(nodes, _lock(member.waits_for))
-            if member.how is BlockReason.ABANDONED and member.held_by:
+            if member.reason is BlockReason.ABANDONED and member.held_by:
                 name = report.names.get(member.held_by, "")
                 _add(nodes, _thread(member.held_by, name, Part.BEHIND, "has ended"))
             arrows |= dict.fromkeys(_arrows(member))
@@ -91,12 +90,12 @@ def _lock(lock: LockName) -> Node:
 
 def _arrows(member: Member) -> tuple[Arrow, ...]:
     thread, lock = f"thread_{member.tid}", f"lock_{member.waits_for.id}"
-    at = place(member.at) if member.at is not None else ""
+    at = full_location(member.at) if member.at is not None else ""
     taken = words.taken_at(member)
     waits = Arrow(
         thread, lock, _lines(f"waits {lasting(member.duration_s, member.is_lower_bound)}", at)
     )
-    has = Arrow(lock, f"thread_{member.held_by}", _lines(words.SHORTLY[member.how], taken))
+    has = Arrow(lock, f"thread_{member.held_by}", _lines(words.SHORTLY[member.reason], taken))
     return (waits, has) if member.held_by else (waits,)
 
 

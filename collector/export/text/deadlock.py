@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from locktop.collector.analysis.deadlock_report import DeadlockReport, Member
 from locktop.collector.format import deadlock as words
-from locktop.collector.format.source_location import place
+from locktop.collector.format.source_location import full_location
 from locktop.collector.format.units import lasting
+from locktop.collector.model import DeadlockReport, Member
 
 _MAX_BEHIND = 20
 _MAX_FRAMES = 30
@@ -32,7 +32,7 @@ def lines(report: DeadlockReport) -> Iterator[str]:
 
 
 def _member(report: DeadlockReport, member: Member) -> Iterator[str]:
-    at = f", in {place(member.at)}" if member.at is not None else ""
+    at = f", in {full_location(member.at)}" if member.at is not None else ""
     duration_s = (
         f" for {lasting(member.duration_s, member.is_lower_bound)}" if member.duration_s else ""
     )
@@ -55,7 +55,7 @@ def _member(report: DeadlockReport, member: Member) -> Iterator[str]:
 
 def _stack(member: Member) -> Iterator[str]:
     for number, frame in enumerate(member.stack[:_MAX_FRAMES]):
-        yield f"      {number} {place(frame)}{' (inlined)' * frame.inlined}"
+        yield f"      {number} {full_location(frame)}{' (inlined)' * frame.inlined}"
     if len(member.stack) > _MAX_FRAMES:
         yield f"      and {len(member.stack) - _MAX_FRAMES} frames more"
 
@@ -63,7 +63,7 @@ def _stack(member: Member) -> Iterator[str]:
 def _followers(report: DeadlockReport) -> Iterator[str]:
     groups = words.alike(report)
     for group in groups[:_MAX_BEHIND]:
-        at = f", in {place(group[0].at)}" if group[0].at is not None else ""
+        at = f", in {full_location(group[0].at)}" if group[0].at is not None else ""
         yield f"    {' '.join(words.followers(report, group))}{at}"
     left = sum(map(len, groups[_MAX_BEHIND:]))
     if left:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from locktop.collector.analysis import lock_classes
 from locktop.collector.format import lock_order
-from locktop.collector.format.source_location import place
+from locktop.collector.format.source_location import full_location
 from locktop.collector.model import Confidence, OrderCycle, OrderEdge, Snapshot
 from locktop.collector.sanitize import clean
 
@@ -53,18 +53,18 @@ def _cycle(snapshot: Snapshot, names: _Names, cycle: OrderCycle) -> Iterator[str
         yield f"    {names.edge(edge)}"
         frames = snapshot.stacks.get(edge.stack, ())
         for frame in frames[:_MAX_FRAMES]:
-            yield f"        {place(frame)}{' (inlined)' * frame.inlined}"
+            yield f"        {full_location(frame)}{' (inlined)' * frame.inlined}"
         if len(frames) > _MAX_FRAMES:
             yield f"        and {len(frames) - _MAX_FRAMES} frames more"
         if edge.site in snapshot.sites:
-            where = place(snapshot.sites[edge.site])
+            where = full_location(snapshot.sites[edge.site])
             yield f"      {names.lock(edge.from_)} was taken in {where}"
 
 
 class _Names:
     def __init__(self, snapshot: Snapshot) -> None:
         self._locks = {lock.id: lock for lock in snapshot.locks}
-        self._class_of = lock_classes.by_lock(lock_classes.fold(snapshot.locks))
+        self._class_of = lock_classes.by_lock(lock_classes.find(snapshot.locks))
         self._threads = {thread.tid: thread.name for thread in snapshot.threads if thread.name}
 
     def lock(self, id_: int) -> str:

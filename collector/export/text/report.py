@@ -9,14 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from locktop.collector.analysis import blame_chains, deadlock_report, lock_classes, thread_groups
-from locktop.collector.analysis.lock_classes import LockClass
-from locktop.collector.analysis.thread_groups import ThreadGroup
 from locktop.collector.export import snapshot_writer
 from locktop.collector.export.text import activity as activity_text
 from locktop.collector.export.text import deadlock, lock_order, time_split
 from locktop.collector.format import activity, units, unobserved_waits
 from locktop.collector.format.misuse import misuse_sentence
-from locktop.collector.format.source_location import place, spot
+from locktop.collector.format.source_location import full_location, function_name, path_and_line
 from locktop.collector.format.wrap import wrapped
 from locktop.collector.model import (
     SIGNALLED_KINDS,
@@ -24,8 +22,10 @@ from locktop.collector.model import (
     Frame,
     Kind,
     Lock,
+    LockClass,
     Snapshot,
     Thread,
+    ThreadGroup,
     Wait,
 )
 
@@ -73,8 +73,8 @@ class _Page:
         self._span_s = snapshot.duration_s - (before.duration_s if before else 0.0)
         self._threads = {thread.tid: thread for thread in snapshot.threads}
         self._locks = {lock.id: lock for lock in snapshot.locks}
-        self._class_of = lock_classes.by_lock(lock_classes.fold(snapshot.locks))
-        self._groups = thread_groups.fold(snapshot.threads, self._locks, self._class_of)
+        self._class_of = lock_classes.by_lock(lock_classes.find(snapshot.locks))
+        self._groups = thread_groups.find(snapshot.threads, self._locks, self._class_of)
 
     def lines(self) -> Iterator[str]:
         yield from self._head()
@@ -108,7 +108,7 @@ class _Page:
         yield f"locktop {snapshot.taken_at} on {snapshot.host}, source {snapshot.source}"
         yield f"process {process.pid} {process.comm}: {' '.join(process.cmdline) or process.exe}"
         yield (
-            f"started {process.started_at}, {units.bytes_(process.rss_bytes)} resident,"
+            f"started {process.started_at}, {units.size(process.rss_bytes)} resident,"
             f" {'counting' if counts else 'looked at'} for"
             f" {units.duration(self._span_s)}"
         )
@@ -126,13 +126,15 @@ class _Page:
         doing = "" if ended else f" ({listed})"
         left_out = self._snapshot.locks_left_out
         return (
-            f"{_counted(len(counted), 'thread')}{doing},"
-            f" {_counted(len(self._locks) + left_out, 'lock')}{self._lost()}"
+            f"{units.counted(len(counted), 'thread')}{doing},"
+            f" {units.counted(len(self._locks) + left_out, 'lock')}{self._lost()}"
         )
 
     def _lost(self) -> str:
         lost = self._snapshot.lost_events
-        return f", {_counted(lost, 'record')} overwritten (counted all the same)" if lost else ""
+        return (
+            f", {units.counted(lost, 'record')} overwritten (counted all the same)" if lost else ""
+        )
 
     def _unseen(self) -> str:
         waiters = self._snapshot.unobserved_waiters
@@ -248,7 +250,7 @@ class _Page:
     def _of_class(self, of: LockClass, with_waiters: bool) -> Iterator[str]:
         """How many there are, and which is the worst."""
         destroyed = f" ({of.destroyed} destroyed)" if of.destroyed else ""
-        yield f"{_counted(len(of.locks), 'lock')}{destroyed}"
+        yield f"{units.counted(len(of.locks), 'lock')}{destroyed}"
         if with_waiters and of.waiters:
             yield _waiting(of)
         worst = max(self._members(of), key=self._contention_s)
@@ -276,7 +278,7 @@ class _Page:
                 share = int(100 * min(wait_s / whole, 1.0)) if whole else 0
                 yield (
                     f"  {self._named(lock)}, {share} % of its wait:"
-                    f" {units.duration(wait_s)} in {_counted(count, 'wait')}"
+                    f" {units.duration(wait_s)} in {units.counted(count, 'wait')}"
                 )
                 yield from self._stack(stack, "      ")
             if headed:
@@ -293,7 +295,7 @@ class _Page:
             yield (
                 f"      {blame.nameless or self._thread(blame.tid)},"
                 f" {int(100 * wait_s / whole)} %: {units.duration(wait_s)}"
-                + (f", taken in {place(taken)}" if taken else "")
+                + (f", taken in {full_location(taken)}" if taken else "")
                 + (f", while it waited for {self._lock(blame.through)}" if blame.through else "")
             )
         if blamed:
@@ -327,7 +329,8 @@ class _Page:
             yield (
                 f"      {who.nameless or self._thread(root.tid)},"
                 f" {int(100 * root.wait_s / row.wait_s)} %: {units.duration(root.wait_s)},"
-                f" with {self._lock(root.lock)}" + (f", taken in {place(taken)}" if taken else "")
+                f" with {self._lock(root.lock)}"
+                + (f", taken in {full_location(taken)}" if taken else "")
             )
 
     def _blame_of(self, row: _Row) -> list[tuple[Blame, float]]:
@@ -417,7 +420,7 @@ class _Page:
         threads = (self._threads.get(tid) for tid in lock.waiters)
         waits = [thread.waiting_for for thread in threads if thread and thread.waiting_for]
         longest = max(waits, key=lambda wait: wait.duration_s, default=None)
-        count = f", {_counted(len(lock.locks), 'lock')}" if isinstance(lock, LockClass) else ""
+        count = f", {units.counted(len(lock.locks), 'lock')}" if isinstance(lock, LockClass) else ""
         since_start = () if self._before is None else (str(lock.signals),)
         return (
             str(len(lock.waiters)),
@@ -507,7 +510,9 @@ class _Page:
             return named
         since = f" for {units.duration(taken.duration_s)}" if taken.duration_s is not None else ""
         frame = self._snapshot.sites.get(taken.site)
-        where = f", taken at {spot(frame)}" if frame else ""
+        where = (
+            f", taken at {function_name(frame)} {path_and_line(frame)}".rstrip() if frame else ""
+        )
         own = holder.waiting_for if holder else None
         itself = ""
         if own is not None:
@@ -522,7 +527,7 @@ class _Page:
         self, frames: Sequence[Frame], indent: str = "      ", most: int = _MAX_FRAMES
     ) -> Iterator[str]:
         for frame in frames[:most]:
-            yield indent + place(frame) + (" (inlined)" if frame.inlined else "")
+            yield indent + full_location(frame) + (" (inlined)" if frame.inlined else "")
         if len(frames) > most > 1:
             yield f"{indent}and {len(frames) - most} frames more"
 
@@ -553,7 +558,7 @@ class _Page:
     def _named(self, row: _Row) -> str:
         if not isinstance(row, LockClass):
             return self._lock(row.id)
-        return f"{_with_kind(row, row.name)}, {_counted(len(row.locks), 'lock')}"
+        return f"{_with_kind(row, row.name)}, {units.counted(len(row.locks), 'lock')}"
 
 
 def _with_type(lock: Lock, name: str) -> str:
@@ -568,10 +573,6 @@ def _with_kind(row: _Row, name: str) -> str:
 def _with_kind_of(kind: Kind, name: str) -> str:
     """A name made from the kind begins with it."""
     return name if name.startswith(kind) else f"{kind} {name}"
-
-
-def _counted(number: int, thing: str) -> str:
-    return f"{number} {thing}{'s' * (number != 1)}"
 
 
 def _waiting(lock: _Row) -> str:

@@ -123,7 +123,7 @@ def between_the_scans(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], Non
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]])
-def test_a_target_killed_between_two_looks_cannot_be_judged(
+def test_a_target_killed_between_two_scans_cannot_be_judged(
     form: list[str],
     start_target: StartTarget,
     monkeypatch: pytest.MonkeyPatch,

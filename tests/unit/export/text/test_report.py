@@ -14,7 +14,6 @@ from unit.builders.records import PID
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.export import snapshot_writer
 from locktop.collector.export.text import report
-from locktop.collector.format import units
 from locktop.collector.model import (
     BlockReason,
     Deadlock,
@@ -62,7 +61,7 @@ def test_nothing_harmful_is_left_of_any_character() -> None:
             assert character not in "\u2028\u2029"
 
 
-told = Classifier().told
+told = Classifier().classify
 
 
 def snapshot(contended: int = 7, wait_s: float = 0.8, duration_s: float = 10.0) -> Snapshot:
@@ -302,7 +301,7 @@ def test_the_page_of_an_interval_says_both_how_often_it_was_signalled_then_and_e
     assert lines[at + 2].split() == ["1", "1.20", "s", "0", "31", "cond", "g_ready"]
 
 
-def test_the_page_says_who_waits_unseen() -> None:
+def test_the_page_says_who_waits_unobserved() -> None:
     page = report.render(replace(snapshot(), unobserved_waiters=(PID,)))
     assert f"thread {PID} (main) waits for something that is not seen" in page
     assert "not seen" not in report.render(snapshot())
@@ -355,7 +354,7 @@ def test_an_interval_on_the_page() -> None:
     assert "max wait" not in page
 
 
-def test_the_page_of_one_look_says_since_when_it_counts() -> None:
+def test_the_page_of_one_scan_says_since_when_it_counts() -> None:
     page = report.render(snapshot())
     assert "counting for 10.0 s" in page
     assert "max wait" in page
@@ -380,14 +379,6 @@ def test_the_page_of_an_ended_process_tells_its_threads() -> None:
     page = report.render(replace(seen, threads=dead, ended=True))
     assert "2 threads, " in page
     assert "THREADS WAITING AT THE END" in page
-
-
-def test_units() -> None:
-    shown = [units.duration(s) for s in (0, 8.5e-7, 1.234e-3, 0.9999, 12.34, 700, 11100)]
-    assert shown == ["0", "850 ns", "1.23 ms", "1.00 s", "12.3 s", "11 min 40 s", "3 h 05 min"]
-    assert [units.bytes_(n) for n in (0, 512, 1259, 5 << 30)] == [
-        "0 B", "512 B", "1.23 KiB", "5.00 GiB",
-    ]  # fmt: skip
 
 
 def test_a_class_of_locks_is_one_line_with_its_worst() -> None:

@@ -9,13 +9,13 @@ from unit.builders import records, scenarios
 
 from locktop.collector.export.text import report
 from locktop.collector.format import verdict
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Held, Kind, Snapshot, Thread, ThreadState, WaitStack
 from locktop.tui.views.banner import no_deadlock
 from locktop.tui.views.class_details import class_details
 from locktop.tui.views.group_details import group_details
 from locktop.tui.views.headline import headline
 from locktop.tui.views.shorten import middle
-from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.styled_line import line_text
 from locktop.tui.views.thread_details import thread_details
 
@@ -81,19 +81,19 @@ def test_the_probe_says_of_how_many_the_holder_is_not_known() -> None:
 
 
 def test_who_holds_the_locks_of_a_class() -> None:
-    picture = SnapshotIndex(of_python())
-    (of,) = picture.classes.values()
-    said = "\n".join(map(line_text, class_details(picture, of)))
+    index = SnapshotIndex(of_python())
+    (of,) = index.classes.values()
+    said = "\n".join(map(line_text, class_details(index, of)))
     assert "held by   not known" in said
     free = replace(
         of_python(), threads=(), locks=tuple(replace(one, waiters=()) for one in of_python().locks)
     )
-    picture = SnapshotIndex(free)
-    (of,) = picture.classes.values()
-    assert "held by" not in "\n".join(map(line_text, class_details(picture, of)))
+    index = SnapshotIndex(free)
+    (of,) = index.classes.values()
+    assert "held by" not in "\n".join(map(line_text, class_details(index, of)))
 
 
-def test_a_thread_seen_from_outside() -> None:
+def test_a_thread_seen_by_sampling() -> None:
     seen = native_stacks()
     thread = replace(seen.threads[0], holds=(), wait_s={}, waiting_for=None)
     seen = replace(seen, threads=(thread, *seen.threads[1:]))
@@ -116,9 +116,9 @@ def test_threads_that_wait_for_what_nobody_owns_have_waited(sampled: bool) -> No
     )
     if not sampled:
         seen = replace(seen, source="preload", level="contended")
-    picture = SnapshotIndex(replace(seen, threads=same))
-    (group,) = picture.groups.values()
-    said = "\n".join(map(line_text, group_details(picture, group)))
+    index = SnapshotIndex(replace(seen, threads=same))
+    (group,) = index.groups.values()
+    said = "\n".join(map(line_text, group_details(index, group)))
     assert "waited    28.0s for locks, all together" in said
     assert ("acquired" in said) is not sampled
 

@@ -8,10 +8,22 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
-from locktop.collector.analysis import lock_classes, thread_groups
-from locktop.collector.analysis.lock_classes import LockClass
-from locktop.collector.analysis.thread_groups import ThreadGroup
-from locktop.collector.model import Frame, Held, Kind, Lock, Snapshot, Thread, ThreadState
+from locktop.collector.analysis import deadlock_report, lock_classes, thread_groups
+from locktop.collector.format.source_location import short_location
+from locktop.collector.model import (
+    Blame,
+    DeadlockReport,
+    Frame,
+    Held,
+    Kind,
+    Lock,
+    LockClass,
+    Snapshot,
+    Thread,
+    ThreadGroup,
+    ThreadState,
+    WaitStack,
+)
 from locktop.collector.model.frames import whose
 
 #: Characters kept of a name that several threads have, so that the tid after it has room.
@@ -40,7 +52,7 @@ class SnapshotIndex:
         """The classes of locks, by kind and name."""
         return {
             (found.kind, found.name): found
-            for found in lock_classes.fold(tuple(self.locks.values()))
+            for found in lock_classes.find(tuple(self.locks.values()))
         }
 
     @cached_property
@@ -52,7 +64,7 @@ class SnapshotIndex:
     def groups(self) -> dict[Hashable, ThreadGroup]:
         """The groups of threads that have one row, by their keys. Who is stuck is in none."""
         restless = {thread.tid for thread in self.snapshot.threads if _is_restless(thread)}
-        folded = thread_groups.fold(
+        folded = thread_groups.find(
             self.snapshot.threads, self.locks, self.class_of, self.stuck_threads, restless
         )
         return {
@@ -136,6 +148,23 @@ class SnapshotIndex:
             return f"lock {lock_id}"
         return lock_classes.single_name(lock, self.class_of.get(lock_id))
 
+    def name_in_class(self, lock: Lock, of: LockClass) -> str:
+        """The part of a lock's name that no other lock of its class has."""
+        return lock_classes.within(lock, of)
+
+    def class_blame(self, of: LockClass) -> tuple[Blame, ...]:
+        """The wait time of a class by holder, the longest first."""
+        return lock_classes.blame(self.members(of))
+
+    def class_wait_stacks(self, of: LockClass) -> tuple[WaitStack, ...]:
+        """Where the waits for a class came from, the longest first."""
+        return lock_classes.wait_stacks(self.members(of))
+
+    @cached_property
+    def deadlock_reports(self) -> tuple[DeadlockReport, ...]:
+        """A report for each deadlock, in the order of ``snapshot.deadlocks``."""
+        return deadlock_report.reports(self.snapshot)
+
     def members(self, of: LockClass) -> list[Lock]:
         """The locks of a class."""
         return [self.locks[lock_id] for lock_id in of.locks]
@@ -164,7 +193,7 @@ class SnapshotIndex:
         if not address:
             return ""
         frame = self.snapshot.sites.get(address)
-        return place(frame) if frame is not None else f"{address:#x}"
+        return short_location(frame) if frame is not None else f"{address:#x}"
 
     def held_site(self, tid: int, lock_id: int) -> str:
         """Where the thread took the lock, "" if that is not known."""
@@ -178,7 +207,7 @@ class SnapshotIndex:
     def stack_top(self, stack_id: int) -> str:
         """The innermost place of a stack that is not the lock function itself."""
         frame = self.top_frame(stack_id)
-        return place(frame) if frame is not None else ""
+        return short_location(frame) if frame is not None else ""
 
     def top_frame(self, stack_id: int) -> Frame | None:
         """The innermost frame of a stack that is not the lock function itself."""
@@ -243,26 +272,6 @@ def is_stuck_waiting(thread: Thread) -> bool:
 def is_contention(lock: Lock | LockClass) -> bool:
     """Whether waiting for this lock is contention, not waiting for work."""
     return not lock.idle
-
-
-def place(frame: Frame) -> str:
-    """``function file:line``, or ``module+0xoffset`` where there is no symbol."""
-    if not frame.function:
-        return f"{frame.module}+{frame.offset:#x}" if frame.module else f"{frame.address:#x}"
-    return f"{frame.function} {source_line(frame)}".rstrip()
-
-
-def short_place(frame: Frame) -> str:
-    """``function:line``, for where there is little room."""
-    return f"{frame.function}:{frame.line}" if frame.function and frame.line else place(frame)
-
-
-def source_line(frame: Frame) -> str:
-    """``file:line`` with the bare name of the file, else the module."""
-    if frame.file:
-        name = frame.file.rsplit("/", 1)[-1]
-        return f"{name}:{frame.line}" if frame.line else name
-    return f"[{frame.module}]" if frame.module else ""
 
 
 def _waited(thread: Thread) -> float:
