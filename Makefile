@@ -5,12 +5,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 
-C_FILES = $(shell find native -name '*.[ch]')
+C_FILES = $(shell find native tests/targets -name '*.[ch]' -o -name '*.cc')
 NATIVE := $(shell find native -type f) CMakeLists.txt
 TYPECHECK := build/typecheck/locktop
 
 .PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench bench-table programs \
-  pytest-screen pytest-programs programs-bench symbols-bench stacks-bench outside-bench soak alarms fuzz \
+  pytest-screen pytest-programs programs-bench symbols-bench readers-bench stacks-bench outside-bench \
+  soak false-alarms fuzz \
   glibc-tests sizes wheel-test clean
 
 setup: .venv/.built
@@ -45,27 +46,31 @@ $(MODULES): list-modules
 demo: setup
 	$(BIN)/locktop demo
 
-# The table in docs/overhead.md.
+# The table of real programs in docs/overhead.md.
 ROUNDS ?= 20
 programs-bench: setup
 	PYTHONPATH=tests $(BIN)/python bench/programs.py $(ROUNDS)
 
-# A short one is among the tests.
+# The tests include a short run.
 MINUTES ?= 10
 soak: setup
 	LOCKTOP_SOAK_MINUTES=$(MINUTES) $(BIN)/pytest tests/soak -s
 
-# Healthy programs under load, one after the other: whatever is told of them is a false alarm. A few are
-# among the tests. SEED repeats the choice of a run; snapshots of alarms go to build/alarms.
+# Healthy programs under load: every finding about them is a false alarm. The tests run a few of them.
+# SEED repeats the choice of a run; snapshots of false alarms go to build/false-alarms.
 RUNS ?= 1000
-alarms: setup
-	PYTHONPATH=tests $(BIN)/python -m alarms --runs $(RUNS) $(if $(SEED),--seed $(SEED))
+false-alarms: setup
+	PYTHONPATH=tests $(BIN)/python -m false_alarms --runs $(RUNS) $(if $(SEED),--seed $(SEED))
 
 # Names in a large program, made for it in MEGABYTES of build/big (docs/overhead.md).
 MEGABYTES ?= 200
 symbols-bench: setup
 	@mkdir -p build/big
 	$(BIN)/python bench/symbols.py $(MEGABYTES) 10 build/big
+
+# Our own readers beside pyelftools (docs/internals/adr).
+readers-bench: setup
+	$(BIN)/python bench/own_readers.py
 
 # Stacks of threads that sleep, taken from outside (docs/overhead.md).
 stacks-bench: setup
@@ -80,7 +85,7 @@ outside-bench: setup
 bench: setup
 	$(BIN)/locktop bench
 
-# What docs/overhead.md shows; some ten minutes, on a machine that has nothing else to do.
+# The table of docs/overhead.md; some minutes, on a machine that has nothing else to do.
 bench-table: setup
 	$(BIN)/python bench/overhead_table.py docs/overhead.md
 
@@ -98,7 +103,7 @@ lint: setup $(TYPECHECK)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy -p locktop
 	$(BIN)/mypy tests/conftest.py tests/support tests/unit/builders tests/integration tests/glibc \
-	  tests/programs tests/soak tests/fuzz tests/alarms
+	  tests/programs tests/soak tests/fuzz tests/false_alarms
 	$(BIN)/clang-format --dry-run -Werror $(C_FILES)
 	$(BIN)/lint-imports --no-logo
 
@@ -130,7 +135,7 @@ pytest-screen:
 pytest-programs:
 	$(BIN)/pytest $(foreach part,$(ALONE),--ignore=$(part))
 
-# glibc's own thread tests (package glibc-source), bare and with the library at LEVEL, LOCKTOP_ORDER as
+# glibc's own thread tests (package glibc-source), with the library at LEVEL and without, LOCKTOP_ORDER as
 # ORDER says: the same must come of each. Takes some minutes.
 LEVEL ?= contended
 ORDER ?= 1

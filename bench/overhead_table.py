@@ -2,17 +2,21 @@
 
 python bench/overhead_table.py docs/overhead.md [ARGUMENT of `locktop bench` ...]
 
-What stands between the two marks is replaced. It takes some ten minutes; other work on the machine
-is in the figures.
+The text between the two marks is replaced. A run takes some minutes. Other
+work on the machine is in the figures.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 BEGIN, END = "<!-- the table begins -->\n", "<!-- the table ends -->\n"
+#: The operations of the page. A page with all of them would be too long to read.
+OPERATIONS = ("mutex", "read", "spin", "sem", "custom", "deep-wait", "deep-timeout", "trace")
+COLUMNS = 100
 
 
 def replaced(page: str, table: str) -> str:
@@ -24,13 +28,21 @@ def replaced(page: str, table: str) -> str:
     return f"{before}{begin}\n{table.strip()}\n\n{end}{after}"
 
 
+def wrapped(table: str) -> str:
+    """Return the table with its lines of prose cut to the width of a document."""
+    return "\n".join(
+        line if line.startswith("|") else textwrap.fill(line, COLUMNS, break_on_hyphens=False)
+        for line in table.splitlines()
+    )
+
+
 def main(path: Path, arguments: list[str]) -> None:
     """Measure, then write."""
-    replaced(path.read_text(), "")  # says what is missing before ten minutes are spent
+    replaced(path.read_text(), "")  # finds a missing mark before minutes are spent
     command = [sys.executable, "-m", "locktop.tui", "bench", "--markdown", *arguments]
     table = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
-    path.write_text(replaced(path.read_text(), table))
+    path.write_text(replaced(path.read_text(), wrapped(table)))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:] or ["--full"])
+    main(Path(sys.argv[1]), sys.argv[2:] or ["--rounds", "11", "--only", *OPERATIONS])

@@ -2,9 +2,9 @@
 
     make programs-bench ROUNDS=40
 
-Two servers of each kind run side by side, one bare and one with the library at its default; the
-load goes to one after the other, in turns, and ratios are taken within a round. The client runs on
-the same processors, so throughput shows less than the server's own processor time for a request.
+Two servers of each kind run side by side, one unprepared and one with the library at its default
+level. The load goes to one server after the other, and each ratio is of one round. The client runs
+on the same processors, so throughput shows less than the server's own CPU time for a request.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from support import servers
 from support.targets import Compiler, Target
 
 SECONDS = 1
-#: Puts load on a server for so long; gives requests (or transactions) and the seconds they took.
+#: Puts load on a server for SECONDS; returns the requests (or transactions) and their seconds.
 Load = Callable[[], tuple[float, float]]
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One server under load once."""
+    """One server in one turn under load."""
 
     rate: float  # requests a second
-    cpu_us: float  # of the server's processors, for each request
+    cpu_us: float  # CPU time of the server for each request
 
 
 def need(command: str, package: str = "") -> Path:
@@ -51,7 +51,7 @@ def take_turn(server: Target, load: Load) -> Turn:
 
 
 def cpu_ns(pid: int) -> int:
-    """Return the processor time of a process's living threads; finer than /proc/PID/stat has it."""
+    """Return the CPU time of a process's living threads, more exactly than /proc/PID/stat."""
     tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
     return sum(int(task.read_text().split()[0]) for task in tasks)
 
@@ -74,8 +74,11 @@ def memcached(
 
 
 def mariadb(level: str | None, stack: ExitStack, directory: Path) -> tuple[Target, Load]:
-    database = servers.MariaDB(directory / (level or "bare"), need)
-    command = [*database.command, "--innodb-flush-log-at-trx-commit=0"]  # no disk in the figures
+    database = servers.MariaDB(directory / (level or "unprepared"), need)
+    command = [
+        *database.command,
+        "--innodb-flush-log-at-trx-commit=0",
+    ]  # keeps the disk out of the figures
     server = stack.enter_context(servers.running(command, level, database.answers))
     database.ask("create database sbtest")
     database.sysbench("--table-size=10000", "prepare")
@@ -91,13 +94,19 @@ def mariadb(level: str | None, stack: ExitStack, directory: Path) -> tuple[Targe
 
 
 def row(name: str, unit: str, turns: Sequence[tuple[Turn, Turn]]) -> str:
-    """A line of the table: each ratio with its quartiles, and that of the best turns of each, which
-    a busy machine disturbs least."""
-    cells = [name, f"{statistics.median(bare.rate for bare, _ in turns):,.0f} {unit}"]
-    rates = [watched.rate / bare.rate for bare, watched in turns]
-    costs = [watched.cpu_us / bare.cpu_us for bare, watched in turns]
-    best_rate = max(watched.rate for _, watched in turns) / max(bare.rate for bare, _ in turns)
-    least = min(watched.cpu_us for _, watched in turns) / min(bare.cpu_us for bare, _ in turns)
+    """Return a line of the table: each ratio with its quartiles, and the ratio of the best turns.
+
+    A busy machine disturbs the best turns least.
+    """
+    cells = [name, f"{statistics.median(unprepared.rate for unprepared, _ in turns):,.0f} {unit}"]
+    rates = [watched.rate / unprepared.rate for unprepared, watched in turns]
+    costs = [watched.cpu_us / unprepared.cpu_us for unprepared, watched in turns]
+    best_rate = max(watched.rate for _, watched in turns) / max(
+        unprepared.rate for unprepared, _ in turns
+    )
+    least = min(watched.cpu_us for _, watched in turns) / min(
+        unprepared.cpu_us for unprepared, _ in turns
+    )
     for ratios, best in ((rates, best_rate), (costs, least)):
         low, middle, high = statistics.quantiles(ratios, n=4)
         cells += [f"{middle:.3f}", f"{low:.3f}-{high:.3f}", f"{best:.3f}"]
@@ -107,9 +116,9 @@ def row(name: str, unit: str, turns: Sequence[tuple[Turn, Turn]]) -> str:
 def measure(name: str, unit: str, rounds: int, pair: Sequence[tuple[Target, Load]]) -> str:
     turns = []
     for number in range(rounds + 1):
-        first = number % 2  # who begins changes from round to round
+        first = number % 2  # the first server changes from round to round
         taken = {i: take_turn(*pair[i]) for i in (first, 1 - first)}
-        if number:  # the first one fills caches
+        if number:  # the first round fills caches
             turns.append((taken[0], taken[1]))
     return row(name, unit, turns)
 

@@ -1,6 +1,6 @@
-# C unit tests: one program for each file of tests/. The library's own sources are in an archive, from
-# which a test gets those that it uses. The hooks stay out: in a test program they would replace the
-# real functions.
+# C unit tests: one program for each file of tests/. The library's own sources are in an archive,
+# from which a test gets those that it uses. The hooks stay out: a test program would call them
+# instead of the real functions.
 set(LOCKTOP_UNIT_SOURCES ${LOCKTOP_SOURCES})
 list(FILTER LOCKTOP_UNIT_SOURCES EXCLUDE REGEX "/src/interpose/")
 foreach(source annotate fast_mutex process real)

@@ -19,7 +19,7 @@ from locktop.collector.sources.launch import preload_environment
 
 @pytest.fixture(scope="session", autouse=True)
 def signals_that_end() -> None:
-    """A shell in the background ignores them, and so would every program of the tests."""
+    """Restore signals that a shell in the background ignores; the tests' programs inherit them."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
@@ -27,7 +27,7 @@ def signals_that_end() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def nothing_kept_from_run_to_run() -> None:
-    """Nor anything left in the user's cache."""
+    """Use no cache, so that no run depends on another one."""
     os.environ["LOCKTOP_CACHE"] = "none"
 
 
@@ -52,8 +52,8 @@ def start_unprepared(compiler: Compiler) -> Iterator[StartTarget]:
 def start_target(compiler: Compiler) -> Iterator[StartTarget]:
     """Starts a target with the library: ``start_target(name, *arguments, level=None)``.
 
-    ``environment`` adds variables, ``flags`` the compiler's. Whatever the test did, the target is
-    gone afterwards.
+    ``environment`` adds variables, and ``flags`` adds compiler flags. The target is always gone
+    after the test.
     """
     with ExitStack() as stack:
 
@@ -76,14 +76,16 @@ def start_target(compiler: Compiler) -> Iterator[StartTarget]:
 def compare_with_unprepared(
     start_unprepared: StartTarget, start_target: StartTarget
 ) -> CompareWithUnprepared:
-    """Checks that a target that checks itself finds the same with the library as without."""
+    """Checks that a self-checking target has the same result with the library as without."""
     return comparison_with(start_unprepared, start_target)
 
 
 @pytest.fixture
 def need() -> Callable[..., Path]:
-    """Returns a program from outside: ``need(command, package=command)``. A test that needs one
-    fails in CI when it is missing."""
+    """Returns the path of an installed program: ``need(command, package=command)``.
+
+    A test is skipped if its program is missing; in CI it fails.
+    """
 
     def find(command: str, package: str = "") -> Path:
         path = shutil.which(command, path=f"{os.environ.get('PATH', '')}:/usr/sbin")
@@ -99,7 +101,7 @@ def need() -> Callable[..., Path]:
 
 @pytest.fixture
 def tmpfs(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
-    """An empty file system of so many bytes; asked for again it is another size."""
+    """Makes an empty file system of a number of bytes; another call changes the size."""
     if os.geteuid() != 0:
         pytest.skip("only root may mount")
     directory = tmp_path / "tmpfs"

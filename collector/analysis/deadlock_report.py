@@ -60,7 +60,7 @@ class Member:
     stack_id: int
     stack: tuple[Frame, ...]  # innermost first
     held_by: int  # tid, 0 nobody
-    how: BlockReason  # held_by stands in its way
+    reason: BlockReason  # why held_by blocks this thread
     taken_at: Frame | None  # where held_by took it
     now: ThreadActivity | None  # what held_by does, where that was asked
     has: tuple[Taken, ...]  # the lock that was taken first first
@@ -116,7 +116,7 @@ class _Known:
         self._names = {thread.tid: thread.name for thread in snapshot.threads if thread.name}
         self._locks: dict[int, Lock] = {lock.id: lock for lock in snapshot.locks}
         self._class_of: dict[int, LockClass] = lock_classes.by_lock(
-            lock_classes.fold(snapshot.locks)
+            lock_classes.find(snapshot.locks)
         )
 
     def report(self, deadlock: Deadlock) -> DeadlockReport:
@@ -162,7 +162,7 @@ class _Known:
             stack_id=edge.stack,
             stack=self._snapshot.stacks.get(edge.stack, ()),
             held_by=edge.held_by,
-            how=edge.how,
+            reason=edge.reason,
             taken_at=self._snapshot.sites.get(edge.site),
             now=self._now(edge),
             has=self._taken(thread),

@@ -47,7 +47,7 @@ class LockClass:
     idle_s: float
 
 
-def fold(locks: Sequence[Lock]) -> tuple[LockClass, ...]:
+def find(locks: Sequence[Lock]) -> tuple[LockClass, ...]:
     """Return the classes among ``locks``, in the order of their first locks."""
     # Done in every look, and most locks may be in no class.
     keys = list(map(_key, map(_name, locks), map(_kind, locks)))

@@ -1,11 +1,17 @@
-"""Potential deadlocks: cycles in the order in which locks were taken (after iGoodlock, Joshi 2009).
+"""Potential deadlocks: cycles in the order in which threads took locks.
 
-An ``Order`` says that a lock was asked for while others were held. A cycle of them can come about
-only if each is another thread's, if these threads could have been there at once (none was created
-after or joined before another one's part), if no two of them held one lock besides, which would
-have kept them apart, and if each waits for what the next one's hold denies it. Whatever is not
-known lowers the confidence, and is said; where something tells against a cycle, it is none. Nor is
-one told, only counted, of which it is not known that its locks are the same ones throughout.
+The algorithm follows iGoodlock (Joshi, Park, Sen and Naik, "A randomized dynamic program analysis
+technique for detecting real deadlocks", PLDI 2009). An ``ObservedOrder`` says that a thread
+requested a lock while it held other locks. A cycle of them can become a deadlock only if
+
+- each order is of another thread,
+- the threads could run at the same time, see ``happens_before.py``,
+- no two threads held one common lock, which would exclude them from each other, and
+- each thread waits for a lock in a mode that the hold of the next thread denies.
+
+Facts that are not known lower the confidence, and ``OrderCycle.why`` names them. A fact against a
+cycle removes the cycle. A cycle is only counted, not reported, if it is not known that its locks
+are the same locks throughout.
 """
 
 from __future__ import annotations
@@ -15,128 +21,127 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeVar
 
+from locktop.collector.analysis.happens_before import HappensBefore, ThreadLife
+from locktop.collector.analysis.strong_components import strong_components
 from locktop.collector.model import Confidence, OrderCycle, OrderEdge
 
 _MAX_CYCLES = 32
-_MAX_OF_CLASSES = 16
-#: Shorter ones are all looked for; of longer ones the shortest through each lock.
+_MAX_CLASS_CYCLES = 16
+#: The search finds all cycles up to this length, and a shortest longer cycle through each lock.
 _SHORT = 4
-#: What a look may take, in steps of a search.
+#: The limit of one search.
 _MAX_STEPS = 100_000
-#: Ways to make one cycle of locks out of orders.
-_MAX_WAYS = 500
+#: How many combinations of orders the search tries for one cycle of locks.
+_MAX_COMBINATIONS = 500
 
-#: A lock in one of its lives.
+#: A lock id and a generation: the lock between two initialisations.
 Instance = tuple[int, int]
 _Node = Hashable
-T = TypeVar("T")
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
-class HeldThen:
-    """A lock that was held when another one was asked for."""
+class HeldLock:
+    """A lock that a thread held when it requested another lock."""
 
     lock: int  # id
-    life: int
+    generation: int
     shared: bool  # for reading
-    site: int  # where it had been taken: return address
-    marked: bool = False  # whatever has its id and life is this lock
+    site: int  # the call site that took the lock
+    is_identified: bool = False  # no other lock has this id and generation
 
     @property
     def instance(self) -> Instance:
-        """The lock in this life."""
-        return self.lock, self.life
+        """The lock in this generation."""
+        return self.lock, self.generation
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """A lock was asked for while others were held."""
+class ObservedOrder:
+    """A thread requested a lock while it held other locks."""
 
-    epoch: int  # joins may be unknown between two
-    lock: int  # id
-    life: int
-    shared: bool  # wanted for reading
-    cut: bool  # more were held than are named
+    epoch: int  # the joins between two epochs may be unknown
+    lock: int  # id of the requested lock
+    generation: int
+    shared: bool  # requested for reading
+    is_truncated: bool  # the thread held more locks than ``held`` has
     stack: int
-    held: tuple[HeldThen, ...]
-    seen: tuple[tuple[int, int], ...]  # by whom, when: a thread's birth, a segment of its life
-    marked: bool = False  # as HeldThen.marked, of the lock that was asked for
+    held: tuple[HeldLock, ...]
+    #: Which threads did so, and when: the serial number of a thread and a segment of its life.
+    observed_in: tuple[tuple[int, int], ...]
+    is_identified: bool = False  # as HeldLock.is_identified, of the requested lock
 
     @property
     def instance(self) -> Instance:
-        """The lock that was asked for, in this life."""
-        return self.lock, self.life
+        """The requested lock in this generation."""
+        return self.lock, self.generation
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
-    """A thread's beginning and end. Threads are named by their birth, 0 unknown."""
+class LockFacts:
+    """Facts facts a lock that its orders do not have."""
 
-    tid: int
-    creator: int
-    created_in: int  # the creator's segment that ended with it
-    joiner: int
-    joined_in: int  # the joiner's segment that began with it
-
-
-@dataclass(frozen=True, slots=True)
-class About:
-    """What is known of a lock besides."""
-
-    lasts: bool = True  # nothing else can have lain at its address in this life
-    writers_first: bool = False  # readers queue behind a writer that waits
-    handed_over: bool = False  # given back by threads that do not hold it: who has it is not known
-    class_name: str = ""  # of the class that it is in, see lock_classes.py
+    has_own_address: bool = True  # no other lock had its address in this generation
+    writers_first: bool = False  # readers queue behind a waiting writer
+    handed_over: bool = False  # other threads release it, so its holder is not known
+    class_name: str = ""  # the name of its class, see lock_classes.py; "" without a class
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The potential deadlocks among some orders."""
+class PotentialDeadlocks:
+    """The potential deadlocks in a set of orders."""
 
-    cycles: tuple[OrderCycle, ...] = ()  # the surest first, of these the shortest
-    unproven: int = 0  # how many more there are if what has one address is one lock
+    cycles: tuple[OrderCycle, ...] = ()  # by confidence, then by length
+    unproven: int = 0  # how many more cycles there are if one address always is one lock
 
 
-def find(orders: Sequence[Order], lives: Mapping[int, Life], about: Mapping[int, About]) -> Found:
-    """Return the potential deadlocks. ``lives`` is by birth, ``about`` by lock id; a lock that is
-    not in it counts for nothing."""
-    search = _Search(lives, about)
+def find(
+    orders: Sequence[ObservedOrder], lives: Mapping[int, ThreadLife], facts: Mapping[int, LockFacts]
+) -> PotentialDeadlocks:
+    """Return the potential deadlocks in a set of orders.
+
+    Args:
+        orders: The observed orders.
+        lives: The lives of the threads by serial number.
+        facts: By lock id; orders with a lock without facts are ignored.
+    """
+    search = _Search(lives, facts)
     usable = [order for order in orders if search.is_usable(order)]
     links = [_Link(order, held) for order in usable for held in order.held]
     proven = [link for link in links if search.is_proven(link)]
     found = list(islice(search.cycles(proven), _MAX_CYCLES))
-    if any(one.class_name for one in about.values()):
+    if any(one.class_name for one in facts.values()):
         of_classes = [link for link in links if search.is_proven(link, by_class=True)]
-        found += islice(search.cycles(of_classes, by_class=True), _MAX_OF_CLASSES)
+        found += islice(search.cycles(of_classes, by_class=True), _MAX_CLASS_CYCLES)
     rank = list(Confidence)
     found.sort(key=lambda cycle: (rank.index(cycle.confidence), len(cycle.edges)))
     more = islice(search.cycles(links), _MAX_CYCLES) if len(proven) < len(links) else ()
-    return Found(tuple(found), sum(1 for _ in more))
+    return PotentialDeadlocks(tuple(found), sum(1 for _ in more))
 
 
-def in_cycles(orders: Sequence[Order]) -> frozenset[int]:
-    """Return the ids of the locks that are part of any cycle, possible or not."""
+def in_cycles(orders: Sequence[ObservedOrder]) -> frozenset[int]:
+    """Return the ids of the locks that are part of a cycle, whether it could happen or not."""
     links: dict[_Node, set[_Node]] = {}
     for order in orders:
         for held in order.held:
             links.setdefault((order.epoch, held.instance), set()).add((order.epoch, order.instance))
-    return frozenset(node[1][0] for part in _components(links) for node in part)  # type: ignore[index]
+    return frozenset(node[1][0] for component in strong_components(links) for node in component)  # type: ignore[index]
 
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """One order, and which of the locks held then is meant."""
+    """One order with one of its held locks: an edge of the graph of locks."""
 
-    order: Order
-    held: HeldThen
+    order: ObservedOrder
+    held: HeldLock
 
 
 @dataclass(slots=True)
-class _Way:
-    """A cycle made of certain orders, by certain threads."""
+class _Combination:
+    """A cycle of certain orders, by certain threads."""
 
     links: tuple[_Link, ...]
-    births: tuple[int, ...]
+    serials: tuple[int, ...]
     doubts: dict[str, Confidence] = field(default_factory=dict)
 
     @property
@@ -147,31 +152,37 @@ class _Way:
 
 
 class _Search:
-    def __init__(self, lives: Mapping[int, Life], about: Mapping[int, About]) -> None:
-        self._happens_before = _Lineage(lives)
+    def __init__(self, lives: Mapping[int, ThreadLife], facts: Mapping[int, LockFacts]) -> None:
+        self._happens_before = HappensBefore(lives)
         self._lives = lives
-        self._about = about
+        self._facts = facts
         self._steps = 0
-        self._told: set[Hashable] = set()
+        self._reported: set[Hashable] = set()
 
-    def is_usable(self, order: Order) -> bool:
-        """Whether all its locks are known, and held by whom they are said to be."""
+    def is_usable(self, order: ObservedOrder) -> bool:
+        """Return whether all locks of an order are known and have reliable holders."""
         locks = [order.lock, *(held.lock for held in order.held)]
-        return all(lock in self._about and not self._about[lock].handed_over for lock in locks)
+        return all(lock in self._facts and not self._facts[lock].handed_over for lock in locks)
 
     def is_proven(self, link: _Link, by_class: bool = False) -> bool:
-        """Whether it is known which locks these are; ``by_class``: or of which class."""
+        """Return whether the locks of a link are known to be the same locks throughout.
+        ``by_class``: or locks of the same class."""
         order, held = link.order, link.held
         return all(
-            marked or self._about[lock].lasts or (by_class and self._about[lock].class_name)
-            for lock, marked in ((order.lock, order.marked), (held.lock, held.marked))
+            identified
+            or self._facts[lock].has_own_address
+            or (by_class and self._facts[lock].class_name)
+            for lock, identified in (
+                (order.lock, order.is_identified),
+                (held.lock, held.is_identified),
+            )
         )
 
     # ---- cycles of locks ----
 
     def cycles(self, links: Iterable[_Link], by_class: bool = False) -> Iterator[OrderCycle]:
-        """Return those that were not returned yet, the shortest first. ``by_class``: of locks of
-        which one stands for all of its class, as far as they are no cycles of locks."""
+        """Yield the cycles that were not yielded before, the shortest first. ``by_class``: one node
+        stands for all locks of a class; cycles that exist without classes are not yielded."""
         graph: dict[_Node, dict[_Node, list[_Link]]] = {}
         for link in links:
             from_ = self._node(link.order.epoch, link.held.instance, by_class)
@@ -179,86 +190,95 @@ class _Search:
             if from_ != to:
                 graph.setdefault(from_, {}).setdefault(to, []).append(link)
         self._steps = 0
-        for nodes in self._rings(graph):
-            way = self._best_way([graph[a][b] for a, b in _pairs(nodes)], by_class)
-            if way is not None and (sign := self._sign(way)) not in self._told:
-                self._told.add(sign)
-                yield self._cycle(way, by_class)
+        for nodes in self._node_cycles(graph):
+            best = self._best_combination([graph[a][b] for a, b in _pairs(nodes)], by_class)
+            if best is not None and (signature := self._signature(best)) not in self._reported:
+                self._reported.add(signature)
+                yield self._cycle(best, by_class)
 
     def _node(self, epoch: int, instance: Instance, by_class: bool) -> _Node:
-        name = self._about[instance[0]].class_name if by_class else ""
+        name = self._facts[instance[0]].class_name if by_class else ""
         return (epoch, name) if name else (epoch, instance)
 
-    def _rings(self, graph: Mapping[_Node, Mapping[_Node, object]]) -> Iterator[Sequence[_Node]]:
-        parts = _components(graph)
+    def _node_cycles(
+        self, graph: Mapping[_Node, Mapping[_Node, object]]
+    ) -> Iterator[Sequence[_Node]]:
+        components = strong_components(graph)
         for length in range(2, _SHORT + 1):
-            for part in parts:
-                yield from self._of_length(graph, part, length)
-        longer = (self._shortest(graph, part, at) for part in parts for at in range(len(part)))
-        yield from sorted((ring for ring in longer if len(ring) > _SHORT), key=len)
+            for component in components:
+                yield from self._of_length(graph, component, length)
+        longer = (
+            self._shortest(graph, component, at)
+            for component in components
+            for at in range(len(component))
+        )
+        yield from sorted((cycle for cycle in longer if len(cycle) > _SHORT), key=len)
 
     def _of_length(
-        self, graph: Mapping[_Node, Mapping[_Node, object]], part: Sequence[_Node], length: int
+        self, graph: Mapping[_Node, Mapping[_Node, object]], component: Sequence[_Node], length: int
     ) -> Iterator[Sequence[_Node]]:
-        """Each once: from the node of it that stands first in ``part``."""
-        place = {node: at for at, node in enumerate(part)}
-        for first in part:
-            ways: list[list[_Node]] = [[first]]
-            while ways:
-                way = ways.pop()
+        """Yield each cycle of a length once: from its node that comes first in ``component``."""
+        position = {node: at for at, node in enumerate(component)}
+        for first in component:
+            paths: list[list[_Node]] = [[first]]
+            while paths:
+                path = paths.pop()
                 self._steps += 1
                 if self._steps > _MAX_STEPS:
                     return
-                following = graph[way[-1]]
-                if len(way) == length:
-                    if first in following:
-                        yield way
+                successors = graph[path[-1]]
+                if len(path) == length:
+                    if first in successors:
+                        yield path
                     continue
-                ways += (
-                    [*way, node]
-                    for node in following
-                    if place.get(node, -1) > place[first] and node not in way
+                paths += (
+                    [*path, node]
+                    for node in successors
+                    if position.get(node, -1) > position[first] and node not in path
                 )
 
     def _shortest(
-        self, graph: Mapping[_Node, Mapping[_Node, object]], part: Sequence[_Node], at: int
+        self, graph: Mapping[_Node, Mapping[_Node, object]], component: Sequence[_Node], at: int
     ) -> Sequence[_Node]:
-        """Through one node, and none that stands before it; () if there is none."""
-        first, allowed = part[at], set(part[at:])
-        came: dict[_Node, _Node] = {}
-        row: list[_Node] = [first]
-        while row and self._steps <= _MAX_STEPS:
-            following: list[_Node] = []
-            for node in row:
+        """Return a shortest cycle through the node at a position of ``component``, without
+        the nodes before that position; () if there is none."""
+        first, allowed = component[at], set(component[at:])
+        came_from: dict[_Node, _Node] = {}
+        level: list[_Node] = [first]
+        while level and self._steps <= _MAX_STEPS:
+            next_level: list[_Node] = []
+            for node in level:
                 self._steps += 1
                 if first in graph[node]:
-                    return _path(came, first, node)
+                    return _path(came_from, first, node)
                 for other in graph[node]:
-                    if other in allowed and other not in came:
-                        came[other] = node
-                        following.append(other)
-            row = following
+                    if other in allowed and other not in came_from:
+                        came_from[other] = node
+                        next_level.append(other)
+            level = next_level
         return ()
 
-    # ---- ways to make one of them ----
+    # ---- combinations of orders for one cycle of locks ----
 
-    def _best_way(self, links: Sequence[Sequence[_Link]], by_class: bool) -> _Way | None:
-        best: _Way | None = None
+    def _best_combination(
+        self, links: Sequence[Sequence[_Link]], by_class: bool
+    ) -> _Combination | None:
+        best: _Combination | None = None
         rank = list(Confidence)
-        for chosen in islice(self._ways(links, ()), _MAX_WAYS):
+        for chosen in islice(self._combinations(links, ()), _MAX_COMBINATIONS):
             if by_class and not (_is_mixed(chosen) and self._are_of_different_classes(chosen)):
                 continue
-            births = self._threads(chosen, (), ())
-            if births is None:
+            serials = self._threads(chosen, (), ())
+            if serials is None:
                 continue
-            way = _Way(chosen, births, self._doubts(chosen, births, by_class))
-            if best is None or rank.index(way.confidence) < rank.index(best.confidence):
-                best = way
+            found = _Combination(chosen, serials, self._doubts(chosen, serials, by_class))
+            if best is None or rank.index(found.confidence) < rank.index(best.confidence):
+                best = found
             if best.confidence is Confidence.HIGH:
                 break
         return best
 
-    def _ways(
+    def _combinations(
         self, links: Sequence[Sequence[_Link]], chosen: tuple[_Link, ...]
     ) -> Iterator[tuple[_Link, ...]]:
         if len(chosen) == len(links):
@@ -271,91 +291,96 @@ class _Search:
                 return
             if chosen and not self._blocks(chosen[-1], link):
                 continue
-            if not any(_are_kept_apart(link.order, other.order) for other in chosen):
-                yield from self._ways(links, (*chosen, link))
+            if not any(_exclude_each_other(link.order, other.order) for other in chosen):
+                yield from self._combinations(links, (*chosen, link))
 
     def _blocks(self, waiter: _Link, holder: _Link) -> bool:
-        """Readers do not wait for readers, but perhaps for a writer between them."""
+        """Return whether a hold may block a request. A reader waits for a reader only if a writer
+        waits between them."""
         both_read = waiter.order.shared and holder.held.shared
-        return not both_read or self._about[holder.held.lock].writers_first
+        return not both_read or self._facts[holder.held.lock].writers_first
 
     def _are_of_different_classes(self, links: Sequence[_Link]) -> bool:
-        """Whether no two hold locks of one class: one of them could keep the threads apart."""
+        """Return whether no two threads hold locks of one class. Such a lock could be common to
+        both threads and exclude them from each other."""
         names = [
-            {self._about[held.lock].class_name for held in link.order.held} - {""} for link in links
+            {self._facts[held.lock].class_name for held in link.order.held} - {""} for link in links
         ]
         return sum(map(len, names)) == len(set().union(*names))
 
     def _threads(
-        self, links: Sequence[_Link], chosen: tuple[tuple[int, int], ...], births: tuple[int, ...]
+        self, links: Sequence[_Link], chosen: tuple[tuple[int, int], ...], serials: tuple[int, ...]
     ) -> tuple[int, ...] | None:
-        """Return a thread for each, all different, that could have been there at once."""
+        """Return the serial number of a thread for each link; all threads could run at the same
+        time. None if there are no such threads."""
         if len(chosen) == len(links):
-            return births
-        for who in links[len(chosen)].order.seen:
+            return serials
+        for point in links[len(chosen)].order.observed_in:
             self._steps += 1
-            if not all(self._happens_before.at_once(who, one) for one in chosen):
+            if not all(self._happens_before.are_concurrent(point, one) for one in chosen):
                 continue
-            found = self._threads(links, (*chosen, who), (*births, who[0]))
+            found = self._threads(links, (*chosen, point), (*serials, point[0]))
             if found is not None or self._steps > _MAX_STEPS:
                 return found
         return None
 
-    # ---- what is not known ----
+    # ---- doubts ----
 
     def _doubts(
-        self, links: Sequence[_Link], births: Sequence[int], by_class: bool
+        self, links: Sequence[_Link], serials: Sequence[int], by_class: bool
     ) -> dict[str, Confidence]:
         doubts: dict[str, Confidence] = {}
         if by_class:
-            doubts["of different locks of these classes, not of the same ones"] = Confidence.LOW
+            doubts["the cycle has different locks of these classes, not the same locks"] = (
+                Confidence.LOW
+            )
         for waiter, holder in _pairs(links):
             if waiter.order.shared and holder.held.shared:
-                doubts["a reader waits for another one only while a writer waits too"] = (
+                doubts["a reader waits for another reader only while a writer waits"] = (
                     Confidence.MEDIUM
                 )
-        if any(link.order.cut for link in links):
-            doubts["more locks were held than are kept: one of them may keep the threads apart"] = (
+        if any(link.order.is_truncated for link in links):
+            doubts["a thread held more locks than are recorded: one may exclude the others"] = (
                 Confidence.MEDIUM
             )
-        if any(birth not in self._lives for birth in births):
-            doubts["when a thread was created and joined is not known"] = Confidence.LOW
+        if any(serial not in self._lives for serial in serials):
+            doubts["it is not known when a thread was created and joined"] = Confidence.LOW
         return doubts
 
-    # ---- what is told ----
+    # ---- results ----
 
-    def _sign(self, way: _Way) -> Hashable:
-        """The same for cycles of other locks that come of the same code."""
-        signs = [
-            (self._about[link.held.lock].class_name or link.held.lock, link.order.stack)
-            for link in way.links
+    def _signature(self, found: _Combination) -> Hashable:
+        """Return a value that is the same for cycles of other locks by the same code."""
+        parts = [
+            (self._facts[link.held.lock].class_name or link.held.lock, link.order.stack)
+            for link in found.links
         ]
-        return frozenset(signs)
+        return frozenset(parts)
 
-    def _cycle(self, way: _Way, by_class: bool) -> OrderCycle:
-        classes = [self._about[link.held.lock].class_name for link in way.links]
+    def _cycle(self, found: _Combination, by_class: bool) -> OrderCycle:
+        classes = [self._facts[link.held.lock].class_name for link in found.links]
         return OrderCycle(
-            locks=tuple(link.held.lock for link in way.links),
+            locks=tuple(link.held.lock for link in found.links),
             edges=tuple(
                 OrderEdge(
                     from_=link.held.lock,
                     to=link.order.lock,
-                    tid=self._lives[birth].tid if birth in self._lives else 0,
+                    tid=self._lives[serial].tid if serial in self._lives else 0,
                     stack=link.order.stack,
                     site=link.held.site,
                     shared=link.order.shared,
                     from_shared=link.held.shared,
                 )
-                for link, birth in zip(way.links, way.births, strict=True)
+                for link, serial in zip(found.links, found.serials, strict=True)
             ),
-            confidence=way.confidence,
-            why="; ".join(way.doubts),
+            confidence=found.confidence,
+            why="; ".join(found.doubts),
             classes=tuple(classes) if by_class else (),
         )
 
 
-def _are_kept_apart(one: Order, other: Order) -> bool:
-    """Whether both hold one lock, so that they cannot both be there."""
+def _exclude_each_other(one: ObservedOrder, other: ObservedOrder) -> bool:
+    """Return whether two threads hold a common lock, so that they cannot both do so."""
     return any(
         mine.instance == theirs.instance and not (mine.shared and theirs.shared)
         for mine in one.held
@@ -364,101 +389,17 @@ def _are_kept_apart(one: Order, other: Order) -> bool:
 
 
 def _is_mixed(links: Sequence[_Link]) -> bool:
-    """Whether a lock that is waited for is another one than the one of its class that is held."""
+    """Return whether a requested lock differs from the held lock of the same class."""
     return any(one.order.instance != other.held.instance for one, other in _pairs(links))
 
 
-def _pairs(ring: Sequence[T]) -> Iterator[tuple[T, T]]:
-    """Each with the next one, the last with the first."""
-    return zip(ring, (*ring[1:], ring[0]), strict=True)
+def _pairs(cycle: Sequence[Item]) -> Iterator[tuple[Item, Item]]:
+    """Yield each item with the next one, and the last with the first."""
+    return zip(cycle, (*cycle[1:], cycle[0]), strict=True)
 
 
-def _path(came: Mapping[_Node, _Node], first: _Node, last: _Node) -> Sequence[_Node]:
+def _path(came_from: Mapping[_Node, _Node], first: _Node, last: _Node) -> Sequence[_Node]:
     path = [last]
     while path[-1] != first:
-        path.append(came[path[-1]])
+        path.append(came_from[path[-1]])
     return path[::-1]
-
-
-class _Lineage:
-    """What happened before what, as far as threads were created and joined."""
-
-    def __init__(self, lives: Mapping[int, Life]) -> None:
-        self._lives = lives
-        self._children: dict[int, list[tuple[int, int]]] = {}
-        for birth, life in lives.items():
-            self._children.setdefault(life.creator, []).append((life.created_in, birth))
-        self._reached: dict[tuple[int, int], dict[int, int]] = {}
-
-    def at_once(self, one: tuple[int, int], other: tuple[int, int]) -> bool:
-        """Whether two threads did something, each in a segment of its life, that was not one after
-        the other; what one thread alone does is."""
-        return not self._before(one, other) and not self._before(other, one)
-
-    def _before(self, one: tuple[int, int], other: tuple[int, int]) -> bool:
-        reached = self._reached.get(one)
-        if reached is None:
-            reached = self._reached[one] = self._reach(one)
-        birth, segment = other
-        return birth in reached and reached[birth] <= segment
-
-    def _reach(self, start: tuple[int, int]) -> dict[int, int]:
-        """Return by thread the first segment that comes after ``start``."""
-        reached: dict[int, int] = {}
-        ahead = [start]
-        while ahead:
-            birth, segment = ahead.pop()
-            if reached.get(birth, segment + 1) <= segment:
-                continue
-            reached[birth] = segment
-            ahead += (
-                (child, 0) for last, child in self._children.get(birth, ()) if last >= segment
-            )
-            life = self._lives.get(birth)
-            if life is not None and life.joiner:
-                ahead.append((life.joiner, life.joined_in))
-        return reached
-
-
-def _components(graph: Mapping[_Node, Iterable[_Node]]) -> list[list[_Node]]:
-    """Return the strongly connected parts of more than one node (Tarjan 1972)."""
-    index: dict[_Node, int] = {}
-    low: dict[_Node, int] = {}
-    stack: list[_Node] = []
-    on_stack: set[_Node] = set()
-    found: list[list[_Node]] = []
-    for root in graph:
-        if root in index:
-            continue
-        index[root] = low[root] = len(index)
-        stack.append(root)
-        on_stack.add(root)
-        work: list[tuple[_Node, Iterator[_Node]]] = [(root, iter(graph[root]))]
-        while work:
-            node, following = work[-1]
-            for other in following:
-                if other not in index:
-                    index[other] = low[other] = len(index)
-                    stack.append(other)
-                    on_stack.add(other)
-                    work.append((other, iter(graph.get(other, ()))))
-                    break
-                if other in on_stack:
-                    low[node] = min(low[node], index[other])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == index[node]:
-                    part = _taken(stack, on_stack, node)
-                    if len(part) > 1:
-                        found.append(part)
-    return found
-
-
-def _taken(stack: list[_Node], on_stack: set[_Node], down_to: _Node) -> list[_Node]:
-    part: list[_Node] = []
-    while not part or part[-1] != down_to:
-        part.append(stack.pop())
-        on_stack.discard(part[-1])
-    return part[::-1]

@@ -72,7 +72,7 @@ class Avoidance:
 def avoidance(snapshot: Snapshot, deadlock: Deadlock) -> Avoidance:
     """Return what would have avoided ``deadlock``, which is one of ``snapshot``."""
     if deadlock.cycle[-1].held_by != deadlock.cycle[0].tid:
-        abandoned = deadlock.cycle[0].how is BlockReason.ABANDONED
+        abandoned = deadlock.cycle[0].reason is BlockReason.ABANDONED
         return Avoidance(Means.GIVE_BACK if abandoned else Means.NONE)
     locks = {lock.id: lock for lock in snapshot.locks}
     steps = list(_steps(snapshot, deadlock))

@@ -75,7 +75,7 @@ class ThreadGroup:
         return tuple(dict.fromkeys(tid for wait in waits if wait for tid in wait.holders))
 
 
-def fold(
+def find(
     threads: Iterable[Thread],
     locks: Mapping[int, Lock],
     class_of: Mapping[int, LockClass],

@@ -44,11 +44,8 @@ _WAITED = (
     "reads the counter twice ({read:.0f} ns each), compares 13 frames and their frame pointers,"
     " writes a record"
 )
-_SLEPT = _WAITED + "; after a sleep little of that is in the nearest cache"
-_WHOLE = (
-    "runs are recorded whole, with each wait the hold that was waited for:"
-    " of 5 % that wait that is 10 % of all"
-)
+_SLEPT = _WAITED + ". After a sleep little of that is in the nearest cache."
+_WHOLE = "each wait is recorded with the hold that it waited for: 5 % that wait make 10 % of all"
 #: Two threads that fight may lose a twentieth of their rate.
 _FIGHT = 1 / 0.95
 

@@ -1,4 +1,4 @@
-"""The user's own rules for idle waits: of the command line first, then of a file."""
+"""The user's own rules for idle waits: those of the command line, then those of a file."""
 
 from __future__ import annotations
 
@@ -7,54 +7,64 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from locktop.collector.analysis.idle import rules
-from locktop.collector.analysis.idle.rules import Rule, Rules
+from locktop.collector.analysis.idle.rules import IdleRule, Rules
 from locktop.collector.errors import LocktopError
 
-#: Far more than anybody writes.
-_LARGEST = 1 << 20
+#: In bytes; no user writes so many rules.
+_MAX_BYTES = 1 << 20
 
 
 def path() -> Path:
-    """Where the user's file is looked for."""
+    """Return the path of the user's file, which need not exist."""
     import platformdirs
 
-    told = platformdirs.user_config_dir("locktop", appauthor=False)
-    return Path(told) / "idle.rules"
+    directory = platformdirs.user_config_dir("locktop", appauthor=False)
+    return Path(directory) / "idle.rules"
 
 
 def load(matching: Sequence[str] = ()) -> Rules:
-    """Return the rules to go by; ``matching`` is what was given as ``--idle-matching``.
+    """Return the user's rules, followed by the shipped rules.
 
-    Raises LocktopError where a rule is malformed or the file cannot be read.
+    Args:
+        matching: The values of the option ``--idle-matching``.
+
+    Raises:
+        LocktopError: A rule is malformed, or the file cannot be read.
     """
-    return Rules((*map(rules.matching, matching), *_of_file(path())))
+    try:
+        return Rules((*map(rules.matching, matching), *_of_file(path())))
+    except ValueError as error:
+        raise LocktopError(str(error)) from None
 
 
-def _of_file(path: Path) -> tuple[Rule, ...]:
+def _of_file(path: Path) -> tuple[IdleRule, ...]:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return ()
     except OSError as error:
-        if not _is_there(path):
+        if not _exists(path):
             return ()
         raise LocktopError(f"cannot read {path}: {error.strerror}") from None
     try:
         with os.fdopen(descriptor, "rb") as file:
-            data = file.read(_LARGEST + 1)
+            data = file.read(_MAX_BYTES + 1)
             text = (data or b"").decode("utf-8-sig")
     except OSError as error:
         raise LocktopError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise LocktopError(f"{path} is not text in UTF-8") from None
-    if len(text) > _LARGEST:
-        raise LocktopError(f"{path} is larger than {_LARGEST >> 20} MB")
+    if len(text) > _MAX_BYTES:
+        raise LocktopError(f"{path} is larger than {_MAX_BYTES >> 20} MB")
     return rules.parse(text, str(path))
 
 
-def _is_there(path: Path) -> bool:
-    """Not where its directory may not be entered: that is another user's, as HOME may be after a
-    change of user, and so would the rules be."""
+def _exists(path: Path) -> bool:
+    """Return whether the file exists, as far as this user may know.
+
+    A directory that may not be entered is another user's. HOME may name such a directory after a
+    change of user; its rules are not this user's rules.
+    """
     try:
         path.lstat()
     except OSError:

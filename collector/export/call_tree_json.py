@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from locktop.collector.profile.call_tree import Butterfly, Node, Place, Step, Wing
+from locktop.collector.profile.call_tree import Butterfly, Node, SourceLine, Step, Wing
 from locktop.collector.profile.profile import Profile, Weight
 
 FORMAT = "locktop.callers"
@@ -81,13 +81,13 @@ def _figures(node: Node | Wing | Butterfly, whole: float) -> dict[str, Any]:
     return {
         "function": node.step.name,
         "module": node.step.module,
-        "part": str(node.step.part),
-        "place": _place(node.place),
+        "part": str(node.step.kind),
+        "place": _place(node.location),
         "value": node.value,
         "share": node.value / whole if whole > 0 else 0.0,
         "idle": node.idle,
     }
 
 
-def _place(place: Place | None) -> dict[str, Any] | None:
+def _place(place: SourceLine | None) -> dict[str, Any] | None:
     return {"file": place.file, "line": place.line} if place is not None else None

@@ -50,7 +50,7 @@ def _member(member: Member) -> dict[str, Any]:
         "at": _place(member.at),
         "stack": member.stack_id,
         "held_by": member.held_by,
-        "how": str(member.how),
+        "how": str(member.reason),
         "taken_at": _place(member.taken_at),
         "holder_now": activity_json.document(member.now) if member.now is not None else None,
         "has": [_taken(taken) for taken in member.has],

@@ -61,7 +61,7 @@ def parse(data: bytes, name: str, rules: Rules | None = None) -> Snapshot:
     """Return the snapshot in ``data``, its waits told apart by ``rules``, without them by those
     that come with locktop. Raises LocktopError, which calls the file ``name``."""
     try:
-        return Classifier(rules).told(_snapshot(_Fields(_document(data), "")))
+        return Classifier(rules).classify(_snapshot(_Fields(_document(data), "")))
     except _WrongError as error:
         raise LocktopError(f"{name} is no snapshot of locktop: {error}") from None
 

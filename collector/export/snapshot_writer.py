@@ -61,7 +61,7 @@ def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, An
     one; "lock" is null where they wait for none, or for several of the class "lock_name".
     """
     taken_before = _Before(before) if before is not None else None
-    classes = lock_classes.fold(snapshot.locks)
+    classes = lock_classes.find(snapshot.locks)
     class_of = lock_classes.by_lock(classes)
     by_id = {lock.id: lock for lock in snapshot.locks}
     whole = {
@@ -85,7 +85,7 @@ def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, An
             for thread in snapshot.threads
         ],
         "thread_groups": [
-            _thread_group(group) for group in thread_groups.fold(snapshot.threads, by_id, class_of)
+            _thread_group(group) for group in thread_groups.find(snapshot.threads, by_id, class_of)
         ],
         "locks": [
             _lock(lock, class_of.get(lock.id), taken_before, by_id) for lock in snapshot.locks
@@ -430,7 +430,7 @@ def _deadlock(deadlock: Deadlock) -> dict[str, Any]:
                 "stack": edge.stack,
                 "site": hex(edge.site),
                 "behind": edge.behind,
-                "how": str(edge.how),
+                "how": str(edge.reason),
                 "pid": edge.pid,
             }
             for edge in deadlock.cycle

@@ -10,8 +10,15 @@ import csv
 import io
 from collections.abc import Iterator
 
-from locktop.collector.profile.call_tree import Butterfly, Part, Place, Step, Wing, most_first
-from locktop.collector.profile.profile import Profile, Unit, Weight
+from locktop.collector.profile.call_tree import (
+    Butterfly,
+    SourceLine,
+    Step,
+    StepKind,
+    Wing,
+    most_first,
+)
+from locktop.collector.profile.profile import Profile, Weight, WeightUnit
 from locktop.collector.profile.vsperf_report import LOCK_MODULE
 
 _BEHIND = (
@@ -31,7 +38,7 @@ def render(profile: Profile, weight: Weight, idle: bool) -> str:
     """Return the report of a snapshot; with ``idle`` waits for work are added to it."""
     out = io.StringIO()
     writer = csv.writer(out, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\r\n")
-    titles = _TIMES if weight.unit is Unit.SECONDS else _SAMPLES
+    titles = _TIMES if weight.unit is WeightUnit.SECONDS else _SAMPLES
     # Its reports end every line with a comma, that of the titles too.
     out.write(",".join(["Type", "Function Name", *titles, *_BEHIND, ""]) + "\r\n")
     for row in _Rows(profile, weight, idle).rows():
@@ -43,7 +50,7 @@ class _Rows:
     def __init__(self, profile: Profile, weight: Weight, idle: bool) -> None:
         self._profile = profile
         self._idle = idle
-        self._factor = 1000.0 if weight.unit is Unit.SECONDS else 1.0
+        self._factor = 1000.0 if weight.unit is WeightUnit.SECONDS else 1.0
         self._groups = profile.butterflies(weight.name)
         root = profile.tree(weight.name)
         self._whole = root.value + (root.idle if idle else 0.0)
@@ -73,11 +80,11 @@ class _Rows:
     def _row(
         self, kind: str, root: Step, one: Butterfly | Wing, value: float, own: float
     ) -> list[str | float]:
-        place = one.place or Place("", 0)
+        line = one.location or SourceLine("", 0)
         process = self._profile.process
         return [
-            kind, one.step.name, *self._figures(value, own), place.file, place.line,
-            LOCK_MODULE if one.step.part is Part.LOCK else one.step.module, "",
+            kind, one.step.name, *self._figures(value, own), line.file, line.line,
+            LOCK_MODULE if one.step.kind is StepKind.LOCK else one.step.module, "",
             f"{one.step.number:#x}", root.name, process.comm, process.pid,
         ]  # fmt: skip
 
@@ -89,7 +96,7 @@ class _Rows:
 
 
 def _is_end(step: Step) -> bool:
-    return step.part is Part.LOCK
+    return step.kind is StepKind.LOCK
 
 
 def _group_order(found: Butterfly) -> tuple[float, float, Step]:

@@ -110,7 +110,7 @@ def _holder(report: DeadlockReport, member: Member) -> str:
 
 def _gone(member: Member) -> str:
     """Where it still lists the lock it has ended; else it may be in the parent of this process."""
-    if member.how is not BlockReason.ABANDONED:
+    if member.reason is not BlockReason.ABANDONED:
         return ""
     return ", which has ended" if member.taken_at else ", which is gone"
 
@@ -135,7 +135,7 @@ def waits_for(report: DeadlockReport, member: Member | Follower) -> str:
     if isinstance(member, Follower):
         is_join = member.waits_for.kind is Kind.JOIN
         return "the end of a thread" if is_join else lock(member.waits_for)
-    if member.how is BlockReason.LIVES and member.held_by:
+    if member.reason is BlockReason.LIVES and member.held_by:
         return f"the end of {'itself' if _self(member) else thread(report, member.held_by)}"
     return lock(member.waits_for) + reading(member)
 
@@ -176,7 +176,7 @@ def whose(report: DeadlockReport, member: Member) -> str:
     if not member.held_by:
         return "and nobody is left who could end that wait"
     holder = "itself" if _self(member) else thread(report, member.held_by)
-    return _WHOSE[member.how].format(holder) + _gone(member)
+    return _WHOSE[member.reason].format(holder) + _gone(member)
 
 
 def _self(member: Member) -> bool:

@@ -55,7 +55,7 @@ class TaskFiles:
         self._table.directory = -1
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         limited = soft != resource.RLIM_INFINITY
-        self._table.most = min(int(soft * share), _MAX_KEPT) if limited else _MAX_KEPT
+        self._table.max_kept = min(int(soft * share), _MAX_KEPT) if limited else _MAX_KEPT
 
     def tids(self) -> list[int]:
         """Return the ids of the process's threads. Raises OSError when it is gone."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from locktop.collector.model.kinds import BlockReason, Confidence, Kind, MisuseKind, PatternName
 
@@ -15,13 +15,14 @@ class DeadlockEdge(Struct, frozen=True, gc=False):
     held_by: int  # tid; 0 where nobody is left who could end the wait
     stack: int  # of this thread's wait
     site: int  # where held_by took the lock: return address, 0 unknown
-    how: BlockReason = BlockReason.HELD  # held_by stands in its way
+    #: Why ``held_by`` blocks this thread. The JSON key is "how".
+    reason: BlockReason = field(default=BlockReason.HELD, name="how")
     pid: int = 0  # that tid belongs to, 0: the process looked at
 
     @property
     def behind(self) -> bool:
         """Whether ``held_by`` does not hold it yet: it waits to write and goes first."""
-        return self.how is BlockReason.BEHIND
+        return self.reason is BlockReason.BEHIND
 
 
 class Deadlock(Struct, frozen=True, gc=False):

@@ -1,8 +1,8 @@
-"""Where the waiting comes from: a tree from the entries of the threads down to the locks waited
-for, and a butterfly of the callers and callees of one function.
+"""Call trees of waiting: from the entry functions of the threads down to the awaited locks.
 
-Both are sums over whole stacks, so every value belongs to its own branch. Frames of one function
-are one node, whichever its lines; a function that calls itself is a node for each depth.
+A butterfly shows one function with its callers and its callees. Trees and butterflies are sums over
+whole stacks, so each value belongs to its own branch. All frames of one function are one node,
+whatever their lines are. A recursive function has one node for each depth.
 """
 
 from __future__ import annotations
@@ -16,70 +16,71 @@ from locktop.collector.analysis import lock_classes
 from locktop.collector.model import Frame, Kind, Lock, Snapshot, WaitStack
 from locktop.collector.symbols.python.merge_stacks import PYTHON
 
-#: What a snapshot can be weighed by: seconds waited, waits, seconds that holders let others wait.
+#: The weights of a snapshot: seconds waited, number of waits, seconds that other threads waited
+#: for a holder.
 WAIT, COUNT, BLAME = "wait", "count", "blame"
 
-#: A class of more locks than these ends a branch as one: which of them it was tells little.
-_MANY = 8
-#: Counters are read one after the other: what differs by less has a stack.
-_CLEARLY = 0.01
+#: A class of more locks is one end of a branch: which lock it was says little.
+_MAX_SEPARATE_LOCKS = 8
+#: The counters are read one after the other. A smaller part of a wait without a stack is no wait.
+_MIN_WITHOUT_STACK = 0.01
 
 
-class Part(StrEnum):
-    """What a node stands for."""
+class StepKind(StrEnum):
+    """What a step stands for; the value is the word in JSON."""
 
     FUNCTION = "function"
-    LOCK = "lock"  # what was waited for: the end of a branch
-    THREAD = "thread"  # whose hold it was
+    LOCK = "lock"  # the lock that was waited for: the end of a branch
+    THREAD = "thread"  # the thread that held the lock
     UNKNOWN = "unknown"  # waits without a stack
 
-    # Enum's own is written in Python, and steps are looked up for each frame of each stack.
+    # The hash of Enum is written in Python, and each frame of each stack needs the hash of a step.
     __hash__ = str.__hash__
 
 
 class Step(NamedTuple):
-    """A function, a lock or a thread, as the key by which nodes are told apart."""
+    """A function, a lock or a thread: the key of a node."""
 
     name: str
     module: str = ""
-    part: Part = Part.FUNCTION
-    #: Lock id or tid, 0 for a class of locks; of a function without a name its address.
+    kind: StepKind = StepKind.FUNCTION
+    #: Lock id or tid, 0 for a class of locks; for a function without a name, its address.
     number: int = 0
 
 
-NO_STACK = Step("no stack known", part=Part.UNKNOWN)
+NO_STACK = Step("no stack known", kind=StepKind.UNKNOWN)
 
 
-class Place(NamedTuple):
+class SourceLine(NamedTuple):
     """A line of the source."""
 
     file: str
     line: int
 
 
-class Call(NamedTuple):
+class StackCall(NamedTuple):
     """One frame of a branch."""
 
     step: Step
-    place: Place | None = None
+    location: SourceLine | None = None
     inlined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One stack with its weight: the entry first, the lock last."""
+    """One stack with its weight: the entry function first, the lock last."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[StackCall, ...]
     value: float
-    #: Waits for work: never added to contention.
+    #: The waits were idle: they are never added to contention.
     idle: bool = False
 
 
 class Node(NamedTuple):
-    """A function in one context, with all that was waited below it.
+    """A function in one context, with the sum of the waits below it.
 
-    ``own`` is the part of ``value`` that was waited in the function itself, for the locks that are
-    its children; ``idle`` and ``own_idle`` are the same of waits for work, apart.
+    ``own`` is the part of ``value`` that the function itself waited, for the locks that are its
+    children. ``idle`` and ``own_idle`` are the same sums over idle waits.
     """
 
     step: Step
@@ -87,41 +88,48 @@ class Node(NamedTuple):
     own: float = 0.0
     idle: float = 0.0
     own_idle: float = 0.0
-    place: Place | None = None  # its line with the most of the value
+    location: SourceLine | None = None  # the line with the most of the value
     inlined: bool = False
-    children: tuple[Node, ...] = ()  # the most first
-    again: bool = False  # of an estimate: is on its own path already, so not followed
+    children: tuple[Node, ...] = ()  # the largest value first
+    again: bool = (
+        False  # in an estimate: the function is on the path already, so it has no children
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Wing:
-    """A caller or a callee: what of its function's value went through it."""
+    """A caller or a callee, with the part of its function's value that went through it."""
 
     step: Step
     value: float
     idle: float = 0.0
-    place: Place | None = None  # of a caller its calling line, of a callee its own
+    location: SourceLine | None = None  # the calling line of a caller, the own line of a callee
     inlined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Butterfly:
-    """A function with its callers and callees; each stack counts once for each of them."""
+    """A function with its callers and callees. Each stack counts once for each of them."""
 
     step: Step
     value: float
     own: float = 0.0
     idle: float = 0.0
     own_idle: float = 0.0
-    place: Place | None = None
-    callers: tuple[Wing, ...] = ()  # the most first
+    location: SourceLine | None = None
+    callers: tuple[Wing, ...] = ()  # the largest value first
     callees: tuple[Wing, ...] = ()
 
 
 def branches(snapshot: Snapshot, weight: str) -> Iterator[Branch]:
-    """Yield what was waited with the stack that it was waited in; ``weight``: WAIT, COUNT, BLAME.
+    """Return the waits of a snapshot with their stacks.
 
-    Raises ValueError for another weight.
+    Args:
+        snapshot: A classified snapshot.
+        weight: WAIT, COUNT or BLAME.
+
+    Raises:
+        ValueError: There is no such weight.
     """
     if weight == BLAME:
         return _blamed(snapshot)
@@ -131,23 +139,24 @@ def branches(snapshot: Snapshot, weight: str) -> Iterator[Branch]:
 
 
 def tree(found: Iterable[Branch]) -> Node:
-    """Return a node without a function of its own, whose children are the entries."""
-    root = _Growing(Step(""))
+    """Return the root of a tree: a node without a function, whose children are the entry functions
+    of the threads."""
+    root = _NodeSum(Step(""))
     for branch in found:
         node, above = root, root
         node.add(branch.value, branch.idle)
         for call in branch.calls:
             node, above = node.child(call.step), node
             node.add(branch.value, branch.idle)
-            node.seen_at(call, branch.value)
-        if node.step.part is Part.LOCK:
+            node.add_location(call, branch.value)
+        if node.step.kind is StepKind.LOCK:
             above.add_own(branch.value, branch.idle)
     return root.frozen()
 
 
 def butterfly(found: Iterable[Branch], step: Step) -> Butterfly:
     """Return ``step`` with its callers and callees."""
-    sums = _Flutter(step)
+    sums = _ButterflySum(step)
     for branch in found:
         sums.add(branch)
     return sums.frozen()
@@ -155,21 +164,21 @@ def butterfly(found: Iterable[Branch], step: Step) -> Butterfly:
 
 def butterflies(found: Iterable[Branch]) -> dict[Step, Butterfly]:
     """Return the butterfly of every function, lock and thread."""
-    sums: dict[Step, _Flutter] = {}
+    sums: dict[Step, _ButterflySum] = {}
     for branch in found:
         for step in dict.fromkeys(call.step for call in branch.calls):
-            sums.setdefault(step, _Flutter(step)).add(branch)
+            sums.setdefault(step, _ButterflySum(step)).add(branch)
     return {step: one.frozen() for step, one in sums.items()}
 
 
 def steps(root: Node) -> set[Step]:
     """Return every function, lock and thread of a tree."""
     found: set[Step] = set()
-    line = list(root.children)
-    while line:
-        node = line.pop()
+    pending = list(root.children)
+    while pending:
+        node = pending.pop()
         found.add(node.step)
-        line += node.children
+        pending += node.children
     return found
 
 
@@ -177,8 +186,8 @@ def steps(root: Node) -> set[Step]:
 
 
 def _waited(snapshot: Snapshot, weight: str) -> Iterator[Branch]:
-    calls: dict[int, tuple[Call, ...]] = {}
-    known: dict[int, Call] = {}
+    calls: dict[int, tuple[StackCall, ...]] = {}
+    known: dict[int, StackCall] = {}
     ends = _ends(snapshot)
     for lock in snapshot.locks:
         end = ends[lock.id]
@@ -190,55 +199,58 @@ def _waited(snapshot: Snapshot, weight: str) -> Iterator[Branch]:
                 yield Branch((*calls[entry.stack], end), value, entry.idle)
         left = _without_stack(lock, lock.wait_stacks, weight)
         if left > 0:
-            yield Branch((Call(NO_STACK), end), left, lock.idle)
+            yield Branch((StackCall(NO_STACK), end), left, lock.idle)
 
 
 def _without_stack(lock: Lock, known: Iterable[WaitStack], weight: str) -> float:
-    """What was waited, says the lock, but in no stack that is known."""
+    """Return the part of a lock's wait that has no known stack."""
     if weight == WAIT:
         whole, found = lock.wait_s, sum(entry.wait_s for entry in known)
     else:
         whole, found = float(lock.contended), float(sum(entry.count for entry in known))
-    return whole - found if whole - found > whole * _CLEARLY else 0.0
+    return whole - found if whole - found > whole * _MIN_WITHOUT_STACK else 0.0
 
 
 def _blamed(snapshot: Snapshot) -> Iterator[Branch]:
-    """A hold is known by one frame only, where the lock was taken, and by what it waited for."""
+    """Yield the blame of the locks. Of a hold, only the frame that took the lock is known, and the
+    lock that its holder waited for."""
     names = {thread.tid: thread.name for thread in snapshot.threads}
-    own = {lock.id: lock.name for lock in snapshot.locks}
+    lock_names = {lock.id: lock.name for lock in snapshot.locks}
     ends = _ends(snapshot)
     for lock in snapshot.locks:
         end = ends[lock.id]
         for blame in lock.blame:
             name = blame.nameless or names.get(blame.tid, "") or f"thread {blame.tid}"
-            holder = Call(Step(name, part=Part.THREAD, number=blame.tid))
+            holder = StackCall(Step(name, kind=StepKind.THREAD, number=blame.tid))
             frame = snapshot.sites.get(blame.site)
             site = (_call(frame),) if frame is not None else ()
-            own_wait = (_own_wait(own[blame.through]),) if blame.through in own else ()
+            through = lock_names.get(blame.through)
+            own_wait = (_own_wait(through),) if through is not None else ()
             if blame.wait_s > 0:
                 yield Branch((holder, *site, *own_wait, end), blame.wait_s, lock.idle)
 
 
-def _calls(frames: tuple[Frame, ...], known: dict[int, Call]) -> tuple[Call, ...]:
-    """The frames of a stack; ``known`` has those of others, by identity: most share theirs."""
+def _calls(frames: tuple[Frame, ...], known: dict[int, StackCall]) -> tuple[StackCall, ...]:
+    """Return the frames of a stack, the outermost first. ``known``: the frames of other stacks by
+    their identity, because stacks share most of their frames."""
     calls = []
     for frame in reversed(frames):
         call = known.get(id(frame))
         if call is None:
             call = known[id(frame)] = _call(frame)
         calls.append(call)
-    return tuple(calls) or (Call(NO_STACK),)
+    return tuple(calls) or (StackCall(NO_STACK),)
 
 
-def _call(frame: Frame) -> Call:
-    place = Place(frame.file, frame.line or 0) if frame.file else None
-    return Call(function(frame), place, frame.inlined)
+def _call(frame: Frame) -> StackCall:
+    location = SourceLine(frame.file, frame.line or 0) if frame.file else None
+    return StackCall(function(frame), location, frame.inlined)
 
 
 def function(frame: Frame) -> Step:
-    """Return the key of a frame's function: its address where it has no name.
+    """Return the step of a frame. A function without a name has its address as its name.
 
-    Python's functions are of a file, as others are of a module.
+    The module of a Python function is its file.
     """
     if frame.function:
         return Step(frame.function, (frame.module == PYTHON and frame.file) or frame.module)
@@ -246,30 +258,30 @@ def function(frame: Frame) -> Step:
     return Step(name, frame.module, number=frame.address)
 
 
-def _own_wait(lock: str) -> Call:
-    return Call(Step(f"while it waited for {lock}", part=Part.UNKNOWN))
+def _own_wait(lock: str) -> StackCall:
+    return StackCall(Step(f"while it waited for {lock}", kind=StepKind.UNKNOWN))
 
 
-def _ends(snapshot: Snapshot) -> dict[int, Call]:
-    """What a branch to each lock ends with: the lock, or its class where many are like it."""
+def _ends(snapshot: Snapshot) -> dict[int, StackCall]:
+    """Return the end of the branches to each lock: the lock, or its class if that is large."""
     ends = {lock.id: _end(lock.name, lock.kind, number=lock.id) for lock in snapshot.locks}
-    for of in lock_classes.fold(snapshot.locks):
-        if len(of.locks) > _MANY:
-            ends.update(dict.fromkeys(of.locks, _end(f"{of.name}, many locks", of.kind)))
+    for group in lock_classes.find(snapshot.locks):
+        if len(group.locks) > _MAX_SEPARATE_LOCKS:
+            ends.update(dict.fromkeys(group.locks, _end(f"{group.name}, many locks", group.kind)))
     return ends
 
 
-def _end(name: str, kind: Kind, number: int = 0) -> Call:
+def _end(name: str, kind: Kind, number: int = 0) -> StackCall:
     name = name if name.startswith(kind) else f"{kind} {name}"
-    return Call(Step(name, part=Part.LOCK, number=number))
+    return StackCall(Step(name, kind=StepKind.LOCK, number=number))
 
 
 # ---- sums ----
 
 
 @dataclass(slots=True)
-class _Growing:
-    """A node while it is added up."""
+class _NodeSum:
+    """The sums of a node while branches are added."""
 
     step: Step
     value: float = 0.0
@@ -277,8 +289,8 @@ class _Growing:
     idle: float = 0.0
     own_idle: float = 0.0
     inlined: bool = True
-    places: dict[Place, float] = field(default_factory=dict)
-    children: dict[Step, _Growing] = field(default_factory=dict)
+    locations: dict[SourceLine, float] = field(default_factory=dict)
+    children: dict[Step, _NodeSum] = field(default_factory=dict)
 
     def add(self, value: float, idle: bool) -> None:
         if idle:
@@ -292,24 +304,25 @@ class _Growing:
         else:
             self.own += value
 
-    def seen_at(self, call: Call, value: float) -> None:
+    def add_location(self, call: StackCall, value: float) -> None:
         self.inlined = self.inlined and call.inlined
-        if call.place is not None:
-            self.places[call.place] = self.places.get(call.place, 0.0) + value
+        if call.location is not None:
+            self.locations[call.location] = self.locations.get(call.location, 0.0) + value
 
-    def child(self, step: Step) -> _Growing:
+    def child(self, step: Step) -> _NodeSum:
         found = self.children.get(step)
         if found is None:
-            found = self.children[step] = _Growing(step)
+            found = self.children[step] = _NodeSum(step)
         return found
 
-    def place(self) -> Place | None:
-        if len(self.places) < 2:
-            return next(iter(self.places), None)
-        return max(self.places, key=lambda at: self.places[at])
+    def location(self) -> SourceLine | None:
+        """Return the line with the most of the value."""
+        if len(self.locations) < 2:
+            return next(iter(self.locations), None)
+        return max(self.locations, key=lambda line: self.locations[line])
 
     def frozen(self) -> Node:
-        """Without recursion: a stack read from a file may be of any depth."""
+        """Return the node, without recursion: a stack from a file may have any depth."""
         order = [self]
         for node in order:
             if node.children:
@@ -320,33 +333,34 @@ class _Growing:
             if len(children) > 1:
                 children.sort(key=most_first)
             done[id(node)] = Node(
-                node.step,
-                node.value,
-                node.own,
-                node.idle,
-                node.own_idle,
-                node.place(),
-                node.inlined,
-                tuple(children),
+                step=node.step,
+                value=node.value,
+                own=node.own,
+                idle=node.idle,
+                own_idle=node.own_idle,
+                location=node.location(),
+                inlined=node.inlined,
+                children=tuple(children),
             )
         return done[id(self)]
 
 
 def most_first(item: Node | Wing) -> tuple[float, float, Step]:
-    """The order of nodes and of wings; of equals by name, so that it stays the same."""
+    """Return the sort key of nodes and wings. Equal values are in the order of their names, so that
+    the order stays the same."""
     return -item.value, -item.idle, item.step
 
 
-class _Flutter:
-    """A butterfly while it is added up."""
+class _ButterflySum:
+    """The sums of a butterfly while branches are added."""
 
     def __init__(self, step: Step) -> None:
-        self._middle = _Growing(step)
-        self._callers: dict[Step, _Growing] = {}
-        self._callees: dict[Step, _Growing] = {}
+        self._middle = _NodeSum(step)
+        self._callers: dict[Step, _NodeSum] = {}
+        self._callees: dict[Step, _NodeSum] = {}
 
     def add(self, branch: Branch) -> None:
-        """Add one stack, once for each caller and each callee that it has in it."""
+        """Add one stack, once for each caller and each callee in the stack."""
         step, calls = self._middle.step, branch.calls
         mine = [at for at, call in enumerate(calls) if call.step == step]
         if not mine:
@@ -354,30 +368,32 @@ class _Flutter:
         above = {calls[at - 1].step: calls[at - 1] for at in mine if at}
         below = {calls[at + 1].step: calls[at + 1] for at in mine if at + 1 < len(calls)}
         self._middle.add(branch.value, branch.idle)
-        self._middle.seen_at(calls[mine[-1]], branch.value)
-        if any(other.part is Part.LOCK for other in below):
+        self._middle.add_location(calls[mine[-1]], branch.value)
+        if any(other.kind is StepKind.LOCK for other in below):
             self._middle.add_own(branch.value, branch.idle)
         for sums, found in ((self._callers, above), (self._callees, below)):
             for other, call in found.items():
-                wing = sums.setdefault(other, _Growing(other))
+                wing = sums.setdefault(other, _NodeSum(other))
                 wing.add(branch.value, branch.idle)
-                wing.seen_at(call, branch.value)
+                wing.add_location(call, branch.value)
 
     def frozen(self) -> Butterfly:
-        """Return the sums."""
+        """Return the butterfly."""
         middle = self._middle
         return Butterfly(
-            middle.step,
-            middle.value,
-            middle.own,
-            middle.idle,
-            middle.own_idle,
-            middle.place(),
-            _wings(self._callers),
-            _wings(self._callees),
+            step=middle.step,
+            value=middle.value,
+            own=middle.own,
+            idle=middle.idle,
+            own_idle=middle.own_idle,
+            location=middle.location(),
+            callers=_wings(self._callers),
+            callees=_wings(self._callees),
         )
 
 
-def _wings(sums: Mapping[Step, _Growing]) -> tuple[Wing, ...]:
-    wings = [Wing(one.step, one.value, one.idle, one.place(), one.inlined) for one in sums.values()]
+def _wings(sums: Mapping[Step, _NodeSum]) -> tuple[Wing, ...]:
+    wings = [
+        Wing(one.step, one.value, one.idle, one.location(), one.inlined) for one in sums.values()
+    ]
     return tuple(sorted(wings, key=most_first))

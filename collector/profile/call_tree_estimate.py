@@ -1,7 +1,8 @@
-"""A tree of calls out of caller/callee sums, which know of each function only its neighbours.
+"""Estimates a call tree from caller/callee sums.
 
-Whole stacks are not in such sums: what a callee had from this caller is known, but not from which
-of the caller's own callers that came. So it is shared out as the caller's own value was:
+Such sums have no whole stacks. They say which value a callee had from this caller, but not from
+which of the caller's own callers that value came. So the value is divided as the caller's own value
+is divided between its branches:
 
     value of a branch = the callee's value in its caller's group
                         x (value of the branch so far / the caller's own value)
@@ -13,40 +14,52 @@ import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from locktop.collector.profile.call_tree import Butterfly, Node, Part, Place, Step, Wing, most_first
+from locktop.collector.profile.call_tree import (
+    Butterfly,
+    Node,
+    SourceLine,
+    Step,
+    StepKind,
+    Wing,
+    most_first,
+)
 
-#: The largest branches are followed first; a report of a few thousand functions has more branches
-#: than anybody could look at.
+#: The largest branches are followed first. A report of a few thousand functions has more branches
+#: than a person can read.
 MAX_NODES = 20_000
-_DEEPEST = 200
+_MAX_DEPTH = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A function in the group of another one, or its own row there."""
+class FunctionRow:
+    """A function as a caller or callee in the group of another function, or as itself."""
 
     step: Step
-    value: float  # with all below it
+    value: float  # with all that the function calls
     own: float
-    place: Place | None = None
+    location: SourceLine | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """One function: its own row, what each caller had from it, what it had from each callee."""
+class FunctionGroup:
+    """One function: its own row, a row for the part of each caller, and a row for each callee."""
 
-    row: Row
-    callers: tuple[Row, ...] = ()
-    callees: tuple[Row, ...] = ()
-
-
-Groups = Mapping[Step, Group]
+    row: FunctionRow
+    callers: tuple[FunctionRow, ...] = ()
+    callees: tuple[FunctionRow, ...] = ()
 
 
-def tree(groups: Groups) -> tuple[Node, tuple[str, ...]]:
-    """Return the tree as callers.tree does, and what there is to know of it, one line each.
+FunctionGroups = Mapping[Step, FunctionGroup]
 
-    The entries are the functions that nobody calls but they themselves; without any, the largest.
+
+def tree(groups: FunctionGroups) -> tuple[Node, tuple[str, ...]]:
+    """Estimate a tree.
+
+    The entries are the functions that no other function calls. If there is none, the entry is the
+    function with the largest value.
+
+    Returns:
+        The root, as ``call_tree.tree`` returns it, and notes about the estimate, one line each.
     """
     called = {
         row.step for step, group in groups.items() for row in group.callees if row.step != step
@@ -60,14 +73,14 @@ def tree(groups: Groups) -> tuple[Node, tuple[str, ...]]:
     if not entries and groups:
         entries = [max((group.row for group in groups.values()), key=lambda row: row.value)]
         notes.append("every function has a caller: the largest is taken for the entry")
-    root = _Estimated(Row(Step(""), 0.0, 0.0), sum(row.value for row in entries), 0.0, None)
+    root = _Estimated(FunctionRow(Step(""), 0.0, 0.0), sum(row.value for row in entries), 0.0, None)
     root.children = [_Estimated(row, row.value, row.own, root) for row in entries]
     notes += _follow(root, groups)
     return root.frozen(), tuple(notes)
 
 
-def butterfly(groups: Groups, step: Step) -> Butterfly:
-    """Return the group of ``step``: no estimate."""
+def butterfly(groups: FunctionGroups, step: Step) -> Butterfly:
+    """Return ``step`` with its callers and callees. These values are not estimates."""
     group = groups.get(step)
     if group is None:
         return Butterfly(step, 0.0)
@@ -76,29 +89,30 @@ def butterfly(groups: Groups, step: Step) -> Butterfly:
         step,
         row.value,
         _own(step, row.own, callees),
-        place=row.place,
+        location=row.location,
         callers=_wings(group.callers),
         callees=callees,
     )
 
 
-def _wings(rows: Sequence[Row]) -> tuple[Wing, ...]:
-    wings = [Wing(row.step, row.value, place=row.place) for row in rows]
+def _wings(rows: Sequence[FunctionRow]) -> tuple[Wing, ...]:
+    wings = [Wing(row.step, row.value, location=row.location) for row in rows]
     return tuple(sorted(wings, key=most_first))
 
 
-def _follow(root: _Estimated, groups: Groups) -> Iterator[str]:
-    """Give the largest branch its children, until all have theirs or there are too many."""
+def _follow(root: _Estimated, groups: FunctionGroups) -> Iterator[str]:
+    """Give the largest branch its children, again and again, until all branches have their children
+    or the tree is too large. Yield notes."""
     count = len(root.children)
-    waiting = [(-node.value, n, node) for n, node in enumerate(root.children)]
-    heapq.heapify(waiting)
+    pending = [(-node.value, n, node) for n, node in enumerate(root.children)]
+    heapq.heapify(pending)
     too_deep = False
-    while waiting:
-        _, _, node = heapq.heappop(waiting)
+    while pending:
+        _, _, node = heapq.heappop(pending)
         group = groups.get(node.row.step)
         if group is None or not group.callees or node.value <= 0:
             continue
-        if node.depth >= _DEEPEST:
+        if node.depth >= _MAX_DEPTH:
             too_deep = True
             continue
         if count + len(group.callees) > MAX_NODES:
@@ -108,16 +122,16 @@ def _follow(root: _Estimated, groups: Groups) -> Iterator[str]:
             count += 1
             child = node.follow(row, group.row.value)
             if not child.again:
-                heapq.heappush(waiting, (-child.value, count, child))
+                heapq.heappush(pending, (-child.value, count, child))
     if too_deep:
-        yield f"branches of more than {_DEEPEST} calls are not followed further"
+        yield f"branches of more than {_MAX_DEPTH} calls are not followed further"
 
 
 @dataclass(slots=True, eq=False)
 class _Estimated:
     """A node while the tree grows."""
 
-    row: Row
+    row: FunctionRow
     value: float
     own: float
     parent: _Estimated | None
@@ -134,8 +148,13 @@ class _Estimated:
             yield node
             node = node.parent
 
-    def follow(self, row: Row, whole: float) -> _Estimated:
-        """Add what ``row`` says of a callee, of whose caller's ``whole`` this branch has a part."""
+    def follow(self, row: FunctionRow, whole: float) -> _Estimated:
+        """Add a callee of this branch.
+
+        Args:
+            row: The callee in the group of its caller.
+            whole: The value of the caller, of which this branch has a part.
+        """
         share = self.value / whole if whole > 0 else 0.0
         again = any(node.row.step == row.step for node in self._path())
         child = _Estimated(row, row.value * share, row.own * share, self, again)
@@ -148,13 +167,13 @@ class _Estimated:
             self.row.step,
             self.value,
             _own(self.row.step, self.own, children),
-            place=self.row.place,
+            location=self.row.location,
             children=children,
             again=self.again,
         )
 
 
 def _own(step: Step, own: float, callees: Sequence[Node | Wing]) -> float:
-    """As in a tree of whole stacks: what a lock was waited for, its caller waited itself."""
-    locks = sum(callee.value for callee in callees if callee.step.part is Part.LOCK)
-    return 0.0 if step.part is Part.LOCK else own + locks
+    """Return the own value of a node: the caller of a lock waited for the lock itself."""
+    locks = sum(callee.value for callee in callees if callee.step.kind is StepKind.LOCK)
+    return 0.0 if step.kind is StepKind.LOCK else own + locks

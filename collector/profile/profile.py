@@ -1,4 +1,7 @@
-"""What can be shown by callers: a snapshot, or a report of another profiler, behind one face."""
+"""Profiles: sources of call trees. A profile is a snapshot or a report of another profiler.
+
+``export/open_profile.py`` opens a file as a profile.
+"""
 
 from __future__ import annotations
 
@@ -7,80 +10,75 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.errors import LocktopError
-from locktop.collector.export import snapshot_reader
-from locktop.collector.format import units
 from locktop.collector.model import Process, Snapshot
-from locktop.collector.profile import call_tree, call_tree_estimate, vsperf_report
+from locktop.collector.profile import call_tree, call_tree_estimate
 from locktop.collector.profile.call_tree import Butterfly, Node, Step
-from locktop.collector.profile.vsperf_report import Report
+from locktop.collector.profile.vsperf_report import CallerCalleeReport, Measure
 
-#: Bytes of a file that is read as a whole.
-LARGEST = 1 << 30
 _MAX_NAMED = 5
 _WITHOUT_STACKS = ("dormant", "counting")
 
 
-class Unit(StrEnum):
-    """What a value counts."""
+class WeightUnit(StrEnum):
+    """The unit of a value."""
 
     SECONDS = "s"
     COUNT = "count"
-    #: As the report has it, which does not say.
+    #: The unit of the report, which does not name its unit.
     REPORT = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """What the branches are weighed by."""
+    """A measure that gives the branches their values."""
 
     name: str  # as --weight takes it
     says: str
-    unit: Unit
+    unit: WeightUnit
 
 
 class Profile(Protocol):
-    """Something with a tree of calls and a butterfly of each function."""
+    """A source of call trees and butterflies."""
 
     @property
     def title(self) -> str:
-        """What it is of, in one line."""
+        """Names the source, in one line."""
 
     @property
     def process(self) -> Process:
-        """The process it is of, as far as known."""
+        """The process of the profile, as far as known."""
 
     @property
     def weights(self) -> tuple[Weight, ...]:
-        """Those there are, what it shows first first."""
+        """The weights of the profile; the first is the default."""
 
     @property
     def estimate(self) -> bool:
-        """Whether the values of the tree are estimated; those of a butterfly never are."""
+        """Whether the values of the tree are estimates. The values of a butterfly never are."""
 
     def tree(self, weight: str) -> Node:
-        """The tree, see callers.tree; ``weight`` is the name of one of ``weights``."""
+        """Return the tree, see ``call_tree.tree``. ``weight``: the name of one of ``weights``."""
 
     def butterfly(self, weight: str, step: Step) -> Butterfly:
-        """``step`` with its callers and callees; of nothing where it is not there."""
+        """Return ``step`` with its callers and callees, which may be none."""
 
     def butterflies(self, weight: str) -> Mapping[Step, Butterfly]:
-        """All of them."""
+        """Return the butterflies of all steps."""
 
     def notes(self, weight: str) -> tuple[str, ...]:
-        """One line each, what there is to know."""
+        """Return notes for the user, one line each."""
 
 
 SNAPSHOT_WEIGHTS = (
-    Weight(call_tree.WAIT, "time waited", Unit.SECONDS),
-    Weight(call_tree.COUNT, "waits", Unit.COUNT),
-    Weight(call_tree.BLAME, "time others waited for a holder", Unit.SECONDS),
+    Weight(call_tree.WAIT, "time waited", WeightUnit.SECONDS),
+    Weight(call_tree.COUNT, "waits", WeightUnit.COUNT),
+    Weight(call_tree.BLAME, "time others waited for a holder", WeightUnit.SECONDS),
 )
 
 
 class SnapshotProfile:
-    """The waits of one snapshot, with their whole stacks."""
+    """The waits of one snapshot, with whole stacks."""
 
     weights = SNAPSHOT_WEIGHTS
     estimate = False
@@ -110,7 +108,7 @@ class SnapshotProfile:
     def notes(self, weight: str) -> tuple[str, ...]:
         """See Profile."""
         blamed = any(lock.blame for lock in self.snapshot.locks)
-        said = []
+        notes = []
         stuck = {
             edge.tid
             for deadlock in self.snapshot.deadlocks
@@ -118,12 +116,12 @@ class SnapshotProfile:
             for edge in deadlock.cycle
         }
         if stuck:
-            said.append(f"{len(stuck)} thread{'s' * (len(stuck) > 1)} deadlocked")
+            notes.append(f"{len(stuck)} thread{'s' * (len(stuck) > 1)} deadlocked")
         if weight == call_tree.BLAME and not blamed:
-            said.append("this snapshot has no blame")
+            notes.append("this snapshot has no blame")
         if self.snapshot.level in _WITHOUT_STACKS:
-            said.append(f"no stacks are taken at level {self.snapshot.level}")
-        return (*said, *self.snapshot.notes)
+            notes.append(f"no stacks are taken at level {self.snapshot.level}")
+        return (*notes, *self.snapshot.notes)
 
 
 class ReportProfile:
@@ -131,19 +129,11 @@ class ReportProfile:
 
     estimate = True
 
-    def __init__(self, report: Report, name: str) -> None:
-        """``name``: of its file."""
+    def __init__(self, report: CallerCalleeReport, name: str) -> None:
+        """``name``: the name of the file."""
         self._report = report
         self._name = name
-        units = {"samples": Unit.COUNT, "contentions": Unit.COUNT}
-        self.weights = tuple(
-            Weight(
-                one.name,
-                one.says,
-                Unit.REPORT if one.says.startswith("%") else units.get(one.name, Unit.REPORT),
-            )
-            for one in report.measures
-        )
+        self.weights = tuple(Weight(one.name, one.says, _unit(one)) for one in report.measures)
         self.process = Process(0, "", (), "", "")
         self._trees: dict[str, tuple[Node, tuple[str, ...]]] = {}
 
@@ -176,23 +166,17 @@ class ReportProfile:
         return (*self._tree(weight)[1], *self._report.notes)
 
 
-def read(path: str, rules: Rules | None = None) -> Profile:
-    """Return what a file has: a snapshot, as JSON or msgpack, or a caller/callee report. ``rules``
-    tell the waits of a snapshot apart, without them those that come with locktop.
-
-    Raises LocktopError when it has neither, OSError when it cannot be read.
-    """
-    with open(path, "rb") as file:
-        data = file.read(LARGEST + 1)
-    if len(data) > LARGEST:
-        raise LocktopError(f"{path} is larger than {units.size(LARGEST)}")
-    if snapshot_reader.is_one(data):
-        return SnapshotProfile(snapshot_reader.parse(data, path, rules))
-    return ReportProfile(vsperf_report.parse(data, path), path)
+def _unit(measure: Measure) -> WeightUnit:
+    is_count = measure.name in ("samples", "contentions") and not measure.says.startswith("%")
+    return WeightUnit.COUNT if is_count else WeightUnit.REPORT
 
 
 def weight_of(weights: Sequence[Weight], name: str | None) -> Weight:
-    """Return the weight of that name, the first without one. Raises LocktopError."""
+    """Return the weight with this name, or the first weight for None.
+
+    Raises:
+        LocktopError: There is no such weight.
+    """
     for weight in weights:
         if name is None or weight.name == name:
             return weight
@@ -201,8 +185,11 @@ def weight_of(weights: Sequence[Weight], name: str | None) -> Weight:
 
 
 def step_named(root: Node, name: str) -> Step:
-    """Return the function, lock or thread of a tree that is called so, or the only one that has
-    ``name`` in its name. Raises LocktopError."""
+    """Return the function, lock or thread with this name, or the only one whose name contains it.
+
+    Raises:
+        LocktopError: No step matches, or more than one.
+    """
     found = call_tree.steps(root)
     fitting = sorted(step for step in found if step.name == name)
     fitting = fitting or sorted(step for step in found if name in step.name)

@@ -1,9 +1,9 @@
-"""Reads caller/callee summary reports of Visual Studio's profiler (``VSPerfReport
-/Summary:CallerCallee``, a CSV file): of sampling, of tracing, with whatever columns and marks.
+"""Reads the caller/callee summary reports of Visual Studio's profiler.
 
-A report has a group of rows for each function: the function itself (``Root``), its callers and its
-callees. Columns are found by their titles, which differ in number and order between editions and
-from report to report.
+``VSPerfReport /Summary:CallerCallee`` writes such a report as a CSV file. The report has a group of
+rows for each function: the function itself (``Root``), its callers and its callees. The columns are
+found by their titles, because their number and order differ between editions and reports. Decimal
+marks and encodings differ too.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.profile.call_tree import Part, Place, Step
-from locktop.collector.profile.call_tree_estimate import Group, Row
+from locktop.collector.profile.call_tree import SourceLine, Step, StepKind
+from locktop.collector.profile.call_tree_estimate import FunctionGroup, FunctionRow
 from locktop.collector.sanitize import clean
 
-#: What we write as module of a lock (vsperf_csv.py), so that it is one when it is read again.
+#: ``export/vsperf_csv.py`` writes this as the module of a lock, so that it is read as a lock again.
 LOCK_MODULE = "[lock]"
 
 _SEPARATORS = ("\t", ";", ",")
@@ -34,20 +34,20 @@ _THOUSANDS = " '\u00a0\u2009\u202f\u2019"
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A pair of columns: what was measured, with and without all below."""
+    """A pair of columns: one measure, with and without the called functions."""
 
-    name: str  # as --weight takes it
-    says: str
+    name: str  # the value of --weight
+    says: str  # the name for a person
     inclusive: tuple[str, ...]  # titles of the column, any of them
     exclusive: tuple[str, ...]
 
 
 def _times(kind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    with_all, alone = f"{kind} inclusive time", f"{kind} exclusive time"
-    return (with_all, f"total {with_all}"), (alone, f"total {alone}")
+    inclusive, exclusive = f"{kind} inclusive time", f"{kind} exclusive time"
+    return (inclusive, f"total {inclusive}"), (exclusive, f"total {exclusive}")
 
 
-#: Those of percentages count where the report has no others.
+#: A report without any of these may have the percentages of ``_SHARES``.
 MEASURES = (
     Measure("samples", "samples", ("inclusive samples",), ("exclusive samples",)),
     Measure("elapsed", "elapsed time", *_times("elapsed")),
@@ -72,18 +72,26 @@ _SHARES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """What a report says: groups by function for each measure that it has."""
+class CallerCalleeReport:
+    """A parsed report: the groups by function, for each measure of the report."""
 
     measures: tuple[Measure, ...]
-    groups: Mapping[str, Mapping[Step, Group]]  # by the measure's name
+    groups: Mapping[str, Mapping[Step, FunctionGroup]]  # by the measure's name
     processes: tuple[str, ...]  # "name (pid)"
-    notes: tuple[str, ...]  # rows that were left out, and why: one line each
+    notes: tuple[str, ...]  # one line for each ignored row, with the reason
 
 
-def parse(data: bytes, name: str) -> Report:
-    """Read a report. Raises LocktopError, in one line with ``name``, when it is none."""
-    lines = _LINE_END.split(decoded(data))  # no other character ends a line, or is counted as one
+def parse(data: bytes, name: str) -> CallerCalleeReport:
+    """Parse a report.
+
+    Args:
+        data: The contents of the file.
+        name: The name of the file, for messages.
+
+    Raises:
+        LocktopError: The file is not such a report; the message is one line with ``name``.
+    """
+    lines = _LINE_END.split(decoded(data))  # no other character ends a line
     columns = _header(lines)
     if columns is None:
         raise LocktopError(
@@ -93,16 +101,16 @@ def parse(data: bytes, name: str) -> Report:
         raise LocktopError(f"{name} has no inclusive and exclusive columns that are known")
     notes = _Notes()
     cells = list(_cells(lines, columns, notes))
-    marks = _Marks(cells, columns)
-    rows = [row for number, line in cells for row in _row(number, line, columns, marks, notes)]
+    numbers = _NumberFormat(cells, columns)
+    rows = [row for number, line in cells for row in _row(number, line, columns, numbers, notes)]
     if not any(row.type == 0 for row in rows):
-        reason = notes.told()[0] if notes.told() else "there is no row of a function itself"
+        reason = (*notes.all(), "there is no row of a function itself")[0]
         raise LocktopError(f"{name} cannot be used: {reason}")
     return _report(rows, columns, notes)
 
 
 def decoded(data: bytes) -> str:
-    """Return the text of a file that says, or not, in which encoding it is."""
+    """Return the text of a file, which may or may not begin with a mark of its encoding."""
     for bom, encoding in (
         (codecs.BOM_UTF8, "utf-8"),
         (codecs.BOM_UTF16_LE, "utf-16-le"),
@@ -119,39 +127,38 @@ def decoded(data: bytes) -> str:
 
 
 class _Notes:
-    """What is wrong, line by line, but not without end."""
+    """Notes about ignored lines, up to a number."""
 
     def __init__(self) -> None:
-        self._said: list[str] = []
+        self._notes: list[str] = []
         self._more = 0
 
-    def say(self, line: int, what: str) -> None:
-        if len(self._said) < _MAX_NOTES:
-            self._said.append(clean(f"line {line} is left out: {what}"))
+    def add(self, line: int, reason: str) -> None:
+        if len(self._notes) < _MAX_NOTES:
+            self._notes.append(clean(f"line {line} is left out: {reason}"))
         else:
             self._more += 1
 
-    def told(self) -> tuple[str, ...]:
+    def all(self) -> tuple[str, ...]:
         more = (f"and {self._more} lines more are left out",) if self._more else ()
-        return (*self._said, *more)
+        return (*self._notes, *more)
 
 
 # ---- columns ----
 
 
 class _Columns:
-    """Where in a row what stands."""
+    """The positions of the columns in a row."""
 
     def __init__(self, line: int, separator: str, titles: list[str]) -> None:
-        """``line``: the number of that which has the titles."""
+        """``line``: the number of the line with the titles."""
         self.line = line
         self.separator = separator
         self.at = {title: n for n, title in reversed(list(enumerate(titles))) if title}
         pairs = self._pairs(MEASURES) or self._pairs(_SHARES)
         self.measures = tuple(measure for measure, _ in pairs)
         self.pairs = tuple(pair for _, pair in pairs)
-        #: How many cells a row has at least.
-        self.needed = 1 + max([self.at["type"], self.at["function name"], *map(max, self.pairs)])
+        self.min_cells = 1 + max([self.at["type"], self.at["function name"], *map(max, self.pairs)])
 
     def _pairs(self, measures: Iterable[Measure]) -> list[tuple[Measure, tuple[int, int]]]:
         found = []
@@ -186,13 +193,14 @@ def _split(line: str, separator: str) -> list[str]:
 
 
 def _cells(lines: list[str], columns: _Columns, notes: _Notes) -> Iterator[tuple[int, list[str]]]:
-    """Line by line, so that a quotation mark too few costs one line and not all that follow."""
+    """Yield the cells of each line. Each line is parsed alone: a missing quotation mark loses one
+    line, not all lines after it."""
     for number, line in enumerate(lines[columns.line :], columns.line + 1):
         if not line.strip():
             continue
         cells = _split(line, columns.separator)
-        if len(cells) < columns.needed:
-            notes.say(number, f"it has {len(cells)} cells, {columns.needed} are needed")
+        if len(cells) < columns.min_cells:
+            notes.add(number, f"it has {len(cells)} cells, {columns.min_cells} are needed")
         else:
             yield number, cells
 
@@ -200,17 +208,17 @@ def _cells(lines: list[str], columns: _Columns, notes: _Notes) -> Iterator[tuple
 # ---- numbers ----
 
 
-class _Marks:
-    """Which of point and comma parts whole from decimals; the other one parts thousands."""
+class _NumberFormat:
+    """The decimal mark of a report, point or comma; the other one separates thousands."""
 
     def __init__(self, cells: list[tuple[int, list[str]]], columns: _Columns) -> None:
         figures = [at for pair in columns.pairs for at in pair]
-        # Percentages always have decimals, and never thousands.
+        # Percentages always have decimals and never thousands.
         figures += [at for title, at in columns.at.items() if title.endswith("%")]
-        told = Counter(filter(None, map(_decimal_mark, _texts(cells, figures))))
-        # Where nothing tells: where the comma parts columns, the point is for decimals.
-        otherwise = "," if columns.separator == ";" else "."
-        self.decimal = told.most_common(1)[0][0] if told else otherwise
+        marks = Counter(filter(None, map(_decimal_mark, _texts(cells, figures))))
+        # A comma that separates columns is not the decimal mark.
+        default = "," if columns.separator == ";" else "."
+        self.decimal = marks.most_common(1)[0][0] if marks else default
         thousands = _THOUSANDS + _other(self.decimal)
         self._groups = str.maketrans("", "", thousands)
         self._number = re.compile(
@@ -219,8 +227,8 @@ class _Marks:
         )
 
     def number(self, text: str) -> float | None:
-        """Return the number that a cell says, None where it says none that could be."""
-        text = _bare(text)
+        """Return the number in a cell, None if there is no valid number."""
+        text = _without_percent(text)
         if not self._number.fullmatch(text):
             return None
         value = float(text.translate(self._groups).replace(self.decimal, "."))
@@ -231,7 +239,7 @@ def _other(mark: str) -> str:
     return "," if mark == "." else "."
 
 
-def _bare(text: str) -> str:
+def _without_percent(text: str) -> str:
     return text.strip().rstrip("%").strip()
 
 
@@ -239,12 +247,12 @@ def _texts(cells: list[tuple[int, list[str]]], at: list[int]) -> Iterator[str]:
     for _, row in cells:
         for n in at:
             if n < len(row):
-                yield _bare(row[n])
+                yield _without_percent(row[n])
 
 
 def _decimal_mark(text: str) -> str:
-    """The mark that parts decimals if this text alone tells, else "": of thousands there would be
-    three digits behind it, and of decimals it is the only one of its kind."""
+    """Return the decimal mark if this text alone shows it, else "". Three digits follow a mark of
+    thousands, and a text has at most one decimal mark."""
     mark = max(".,", key=text.rfind)
     at = text.rfind(mark)
     if at < 0:
@@ -258,7 +266,7 @@ def _decimal_mark(text: str) -> str:
 
 
 @dataclass(slots=True)
-class _Row:
+class _ParsedRow:
     line: int
     type: int
     name: str
@@ -266,52 +274,57 @@ class _Row:
     address: str
     root: str
     process: str
-    place: Place | None
+    location: SourceLine | None
     values: dict[str, tuple[float, float]] = field(default_factory=dict)
 
 
 def _row(
-    number: int, cells: list[str], columns: _Columns, marks: _Marks, notes: _Notes
-) -> Iterator[_Row]:
+    number: int, cells: list[str], columns: _Columns, numbers: _NumberFormat, notes: _Notes
+) -> Iterator[_ParsedRow]:
     kind = _TYPES.get(columns.cell(cells, "type").casefold())
     name = clean(columns.cell(cells, "function name"))
     if kind is None:
-        notes.say(number, f"type {columns.cell(cells, 'type')!r} is none of Root, Caller, Callee")
+        notes.add(number, f"type {columns.cell(cells, 'type')!r} is none of Root, Caller, Callee")
         return
     if not name:
-        notes.say(number, "it names no function")
+        notes.add(number, "it names no function")
         return
     values = {}
     for measure, (first, second) in zip(columns.measures, columns.pairs, strict=True):
-        inclusive, exclusive = marks.number(cells[first]), marks.number(cells[second])
+        inclusive, exclusive = numbers.number(cells[first]), numbers.number(cells[second])
         if inclusive is None or exclusive is None:
             wrong = cells[first] if inclusive is None else cells[second]
-            notes.say(number, f"{wrong.strip()!r} is not a number of {measure.says}")
+            notes.add(number, f"{wrong.strip()!r} is not a number of {measure.says}")
             return
         values[measure.name] = (inclusive, exclusive)
-    module = clean(columns.cell(cells, "module name"))
     process = " ".join(
         filter(None, (columns.cell(cells, "process name"), columns.cell(cells, "process id")))
     )
-    yield _Row(
-        number, kind, name, module, columns.cell(cells, "function address"),
-        clean(columns.cell(cells, "root function name")), clean(process), _place(cells, columns),
-        values,
-    )  # fmt: skip
+    yield _ParsedRow(
+        line=number,
+        type=kind,
+        name=name,
+        module=clean(columns.cell(cells, "module name")),
+        address=columns.cell(cells, "function address"),
+        root=clean(columns.cell(cells, "root function name")),
+        process=clean(process),
+        location=_location(cells, columns),
+        values=values,
+    )
 
 
-def _place(cells: list[str], columns: _Columns) -> Place | None:
+def _location(cells: list[str], columns: _Columns) -> SourceLine | None:
     file = clean(columns.cell(cells, "source file"))
     line = columns.cell(cells, "function line number")
     if not file:
         return None
-    return Place(file, int(line) if line.isdecimal() and len(line) < 10 else 0)
+    return SourceLine(file, int(line) if line.isdecimal() and len(line) < 10 else 0)
 
 
 # ---- groups ----
 
 
-def _report(rows: list[_Row], columns: _Columns, notes: _Notes) -> Report:
+def _report(rows: list[_ParsedRow], columns: _Columns, notes: _Notes) -> CallerCalleeReport:
     steps = _Steps(rows)
     names = [measure.name for measure in columns.measures]
     sums: dict[Step, _Sums] = {}
@@ -327,21 +340,21 @@ def _report(rows: list[_Row], columns: _Columns, notes: _Notes) -> Report:
             current = by_name.get(row.root)
         if current is None:
             of = f"of {row.root}" if row.root else "before it"
-            notes.say(row.line, f"{_TYPE_NAMES[row.type]} without a Root row {of}")
+            notes.add(row.line, f"{_TYPE_NAMES[row.type]} without a Root row {of}")
             continue
         sums[current].add(row.type, steps.of(row), row)
-    return Report(
+    return CallerCalleeReport(
         columns.measures,
         {name: {step: one.group(name) for step, one in sums.items()} for name in names},
         tuple(dict.fromkeys(row.process for row in rows if row.process)),
-        notes.told(),
+        notes.all(),
     )
 
 
 class _Steps:
-    """Keys of functions: name and module, and the address where that names several."""
+    """The steps of functions: name and module, and the address if several functions share these."""
 
-    def __init__(self, rows: list[_Row]) -> None:
+    def __init__(self, rows: list[_ParsedRow]) -> None:
         addresses: dict[tuple[str, str, str], set[str]] = defaultdict(set)
         for row in rows:
             if row.type == 0:
@@ -349,11 +362,11 @@ class _Steps:
         self._shared = {key for key, found in addresses.items() if len(found) > 1}
         self._processes = len({row.process for row in rows}) > 1
 
-    def of(self, row: _Row) -> Step:
+    def of(self, row: _ParsedRow) -> Step:
         shared = (row.process, row.module, row.name) in self._shared
         number = _address(row.address) if shared else 0
         if row.module == LOCK_MODULE:
-            return Step(row.name, part=Part.LOCK, number=number)
+            return Step(row.name, kind=StepKind.LOCK, number=number)
         module = row.module
         if self._processes and row.process:
             module = f"{module} of {row.process}".strip()
@@ -368,23 +381,27 @@ def _address(text: str) -> int:
 
 
 class _Sums:
-    """The rows of one group; rows of one function add up."""
+    """The rows of one group. Several rows of one function are added up."""
 
     def __init__(self) -> None:
-        self._rows: tuple[dict[Step, list[_Row]], ...] = ({}, {}, {})
+        self._rows: tuple[dict[Step, list[_ParsedRow]], ...] = ({}, {}, {})
 
-    def add(self, kind: int, step: Step, row: _Row) -> None:
+    def add(self, kind: int, step: Step, row: _ParsedRow) -> None:
         self._rows[kind].setdefault(step, []).append(row)
 
-    def group(self, measure: str) -> Group:
+    def group(self, measure: str) -> FunctionGroup:
         own, callers, callees = (
             tuple(_summed(step, found, measure) for step, found in rows.items())
             for rows in self._rows
         )
-        return Group(own[0], callers, callees)
+        return FunctionGroup(own[0], callers, callees)
 
 
-def _summed(step: Step, rows: list[_Row], measure: str) -> Row:
+def _summed(step: Step, rows: list[_ParsedRow], measure: str) -> FunctionRow:
     values = [row.values[measure] for row in rows]
-    place = next((row.place for row in rows if row.place is not None), None)
-    return Row(step, sum(one for one, _ in values), sum(one for _, one in values), place)
+    return FunctionRow(
+        step=step,
+        value=sum(inclusive for inclusive, _ in values),
+        own=sum(exclusive for _, exclusive in values),
+        location=next((row.location for row in rows if row.location is not None), None),
+    )

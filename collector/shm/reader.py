@@ -404,7 +404,7 @@ class _Cycle:
         self.args = ffi.new("struct lt_thread_read *")
         self.args.fd, self.args.clock = memory.fd, clock.kind
         self.args.long_wait = clock.ticks(_LONG_WAIT_S)
-        self.args.scratch_most = memory.most
+        self.args.scratch_max = memory.most
         self.args.sums, self.args.sum_count = self.sums_pointer, sum_count
         self.block = ffi.buffer(ffi.addressof(self.args, "block"))
         self._waits = ffi.addressof(self.args, "block", "wait")

@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from locktop.collector.analysis.contention_patterns import patterns
+from locktop.collector.analysis import contention_patterns
 from locktop.collector.analysis.idle.classifier import Classifier
+from locktop.collector.format import patterns
 from locktop.collector.model import Draft, Frame, Snapshot
 from locktop.collector.sources.probes.holder_activity import Holders
 from locktop.collector.sources.probes.native_stacks import NativeStacks
@@ -225,7 +226,7 @@ class Scan(ABC):
     def find_patterns(self) -> None:
         """Fill in the shapes of contention that have a name."""
         if not self.is_stopped and not self.draft.is_sampled:
-            self.draft.patterns = patterns(self.draft)
+            self.draft.patterns = patterns.described(contention_patterns.find(self.draft))
 
     # ---- the whole ----
 

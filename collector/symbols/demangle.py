@@ -1,4 +1,4 @@
-"""C++ and Rust names as their authors wrote them."""
+"""C++ and Rust names in the form of the source code."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _RUST_ESCAPES = {
     "SP": "@", "BP": "*", "RF": "&", "LT": "<", "GT": ">", "LP": "(", "RP": ")", "C": ",",
 }  # fmt: skip
 _RUST_ESCAPE = re.compile(r"\$(?:([A-Z]{1,2})|u([0-9a-f]{1,6}))\$")
-_LENGTH = re.compile(r"[1-9][0-9]{0,4}")  # of the part of a name that follows
-_MAX = 16_384  # characters of a mangled name worth the work
+_LENGTH = re.compile(r"[1-9][0-9]{0,4}")  # of the part that follows
+_MAX_SYMBOL = 16_384  # characters of a mangled name that is demangled
 
-# What compilers add where they split a function, or make a further one of it.
-_PIECES = frozenset(
+# Suffixes of compilers for a part of a function, or for a copy of it.
+_SUFFIXES = frozenset(
     ("cold", "part", "constprop", "isra", "lto_priv", "localalias", "llvm", "__uniq", "warm", "hot")
 )
-_UNKNOWN_PIECE = re.compile(r" \(\.[^()]*\)$")  # as the demangler shows others
+_UNKNOWN_SUFFIX = re.compile(r" \(\.[^()]*\)$")  # the demangler's form of other suffixes
 _QUALIFIERS = (" const", " volatile", " noexcept", " &", " &&")
 _OPERATOR = re.compile(r"(?<!\w)operator(?!\w)")
-_WHAT_FOR = re.compile(r"^[-\w #]+? (?:for|to) ")  # "vtable for ", "virtual thunk to "
+_PURPOSE = re.compile(r"^[-\w #]+? (?:for|to) ")  # "vtable for ", "virtual thunk to "
 _REQUIRES = re.compile(r"(?<=\)) (?:const )?requires ")
 _STRING = re.compile(
     r"std::(?:__cxx11|__1)::basic_string<char, std::(?:__1::)?char_traits<char>, "
@@ -32,9 +32,12 @@ _STRING = re.compile(
 
 @lru_cache(maxsize=16_384)
 def demangle(symbol: str) -> str:
-    """Return the readable name, without return type, parameters, and marks of a piece of a
-    function; a symbol that is not mangled loses the marks alone."""
-    if len(symbol) > _MAX:
+    """Return the readable name of a symbol.
+
+    Return type, parameters and compilers' suffixes are left out. A symbol that is not mangled
+    loses its suffixes alone.
+    """
+    if len(symbol) > _MAX_SYMBOL:
         return symbol
     symbol = _whole(symbol)
     if not symbol.startswith(("_Z", "_R", "__Z")):
@@ -50,11 +53,11 @@ def demangle(symbol: str) -> str:
 
 
 def _whole(symbol: str) -> str:
-    """``put`` for ``put.part.0.cold``; a number alone tells one static variable from another."""
+    """Return ``put`` for ``put.part.0.cold``. A number alone distinguishes static variables."""
     end = at = len(symbol)
     while (dot := symbol.rfind(".", 0, at)) > 0:
         mark = symbol[dot + 1 : at]
-        if mark in _PIECES:
+        if mark in _SUFFIXES:
             end = dot
         elif not mark.isdigit():
             break
@@ -63,7 +66,7 @@ def _whole(symbol: str) -> str:
 
 
 def _conversion(symbol: str) -> str:
-    """``Name::operator …``: LLVM cannot read some conversions to types that are templates."""
+    """Return ``Name::operator …``: LLVM cannot read some conversions to template types."""
     parts, at = [], len("_ZNK" if symbol.startswith("_ZNK") else "_ZN")
     while length := _LENGTH.match(symbol, at):
         at = length.end() + int(length[0])
@@ -72,7 +75,7 @@ def _conversion(symbol: str) -> str:
 
 
 def _legacy_rust(name: str) -> str:
-    """Rust before its own mangling wrote C++ names with escapes and a hash at the end."""
+    """Convert a name of Rust's older mangling: a C++ name with escapes and a hash at the end."""
     name = _RUST_HASH.sub("", name)
     # Each part begins with a letter or, before an escape, with an underscore.
     name = re.sub(r"(^|::)_(?=\$)", r"\1", name)
@@ -87,15 +90,17 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 
 def without_parameters(name: str) -> str:
-    """Cut return type and parameters off a C++ function's name: ``put<int>`` for
-    ``bool put<int>(int, char) const``. What else is demangled, stays."""
-    before = _WHAT_FOR.match(name)
+    """Return a C++ function's name without return type and parameters.
+
+    The result is ``put<int>`` for ``bool put<int>(int, char) const``. Names of other things stay.
+    """
+    before = _PURPOSE.match(name)
     start = before.end() if before else 0
     return name[:start] + _function(name[start:])
 
 
 def _function(name: str) -> str:
-    name = _UNKNOWN_PIECE.sub("", name)
+    name = _UNKNOWN_SUFFIX.sub("", name)
     requires = _REQUIRES.search(name)
     if requires is not None:
         name = name[: requires.start()]
@@ -113,7 +118,7 @@ def _function(name: str) -> str:
 
 
 def _last_group(name: str) -> int | None:
-    """Return where the parentheses open that close at the end of the name."""
+    """Return the index of the parenthesis that the end of a name closes; None for none."""
     if not name.endswith(")") or name.endswith("(anonymous namespace)"):
         return None
     depth = 0
@@ -125,11 +130,11 @@ def _last_group(name: str) -> int | None:
 
 
 def _without_return_type(name: str) -> str:
-    """A template function's name begins with its return type."""
+    """Cut off the return type that the name of a template function begins with."""
     start, open_ones = 0, [""]
     for at, character in enumerate(name):
         if len(open_ones) == 1 and _OPERATOR.match(name, at):
-            break  # its brackets are no brackets, and it may have blanks
+            break  # an operator contains brackets and blanks of its own
         if character in "<(":
             open_ones.append(character)
         elif character == ")" or (character == ">" and open_ones[-1] == "<"):

@@ -1,6 +1,6 @@
-"""What was worked out of large files, kept on disk for the next run; bounded, and never needed.
+"""Results from large files, stored on disk for the next run; bounded, and never required.
 
-A file that is damaged, cut off, or not our own user's is as good as none. Nothing here raises.
+A file that is damaged, cut off, or of another user is ignored. Nothing here raises.
 """
 
 from __future__ import annotations
@@ -13,40 +13,47 @@ import stat
 import time
 from pathlib import Path
 
-_MAX = 256 << 20  # bytes of all files together; what was used longest ago goes first
-_MAX_OF_ONE = 64 << 20
-_LEFT = 0.8  # of that, when some had to go
+_MAX_TOTAL = 256 << 20  # bytes of all files; the least recently used go first
+_MAX_FILE = 64 << 20  # bytes
+_REMAINING = 0.8  # the share of the limit that is left when files had to go
 _MAGIC = b"locktop cache 1\n"
-_CHECK = 16  # bytes of a checksum
-_TOUCHED_S = 3600.0  # how exact the time of the last use is kept
-_ABANDONED_S = 3600.0  # a file that is still being written after that belongs to nobody
+_CHECKSUM = 16  # bytes
+_TOUCHED_S = 3600.0  # the precision of the time of last use
+_ABANDONED_S = 3600.0  # an unfinished file that is older belongs to no process
 _UNFINISHED = ".new"
 
 
 def usual_directory() -> Path | None:
-    """Return where LOCKTOP_CACHE says that files are kept, or else where a user's caches are; None
-    for nowhere."""
-    told = os.environ.get("LOCKTOP_CACHE", "")
-    if told == "none":
+    """Return the directory of the cache; None for no cache.
+
+    The directory is that of LOCKTOP_CACHE, else it is in the user's cache directory.
+    """
+    setting = os.environ.get("LOCKTOP_CACHE", "")
+    if setting == "none":
         return None
-    if not told:
+    if not setting:
         import platformdirs
 
-        told = platformdirs.user_cache_dir("locktop", appauthor=False)
-    # Without a home there is no absolute path to be had.
-    return Path(told) if os.path.isabs(told) else None
+        setting = platformdirs.user_cache_dir("locktop", appauthor=False)
+    # Without a home directory the path is not absolute.
+    return Path(setting) if os.path.isabs(setting) else None
 
 
 class DiskCache:
-    """Bytes by key, in files of one directory, which is made when there is something to keep."""
+    """Bytes by key, in files of one directory, which is made when it is needed.
 
-    def __init__(self, directory: Path | None, most: int = _MAX) -> None:
+    Args:
+        directory: The directory; None to store nothing.
+        max_total: Bytes of all files.
+    """
+
+    def __init__(self, directory: Path | None, max_total: int = _MAX_TOTAL) -> None:
         self._directory = directory
-        self._most = most
+        self._max_total = max_total
         self._used: int | None = None  # bytes, nearly
 
     def get(self, key: str) -> bytes | None:
-        """Return what was kept under the key; None if there is nothing sound."""
+        """Return the bytes of a key; None if there are none, or if they are damaged."""
         if self._directory is None:
             return None
         path = self._directory / _name(key)
@@ -54,35 +61,35 @@ class DiskCache:
             data = _read(path)
         except OSError:
             return None
-        start = len(_MAGIC) + _CHECK
+        start = len(_MAGIC) + _CHECKSUM
         if data[:start] != _MAGIC + _check(key, data[start:]):
             return None
         return data[start:]
 
     def put(self, key: str, data: bytes) -> None:
-        """Keep bytes under the key, where there is room and right to."""
+        """Store bytes under a key, if there is room and the right to."""
         directory = self._directory
-        if directory is None or len(data) > min(_MAX_OF_ONE, self._most):
+        if directory is None or len(data) > min(_MAX_FILE, self._max_total):
             return
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # Somebody else's, as with sudo: what we write there could be led astray.
+            # Another user's, as with sudo: that user could redirect what we write.
             if directory.stat().st_uid != os.geteuid():
                 self._directory = None
                 return
             _write(directory / _name(key), _MAGIC + _check(key, data) + data)
             self._make_room(directory, len(data))
         except OSError:
-            self._directory = None  # it will not be better for the next
+            self._directory = None  # the next attempt would fail, too
 
     def _make_room(self, directory: Path, more: int) -> None:
-        if self._used is not None and self._used + more <= self._most:
+        if self._used is not None and self._used + more <= self._max_total:
             self._used += more
             return
-        files = sorted(_files(directory), reverse=True)  # the latest used first
-        used, limit = sum(size for _, size, _ in files), self._most
+        files = sorted(_files(directory), reverse=True)  # the most recently used first
+        used, limit = sum(size for _, size, _ in files), self._max_total
         if used > limit:
-            limit = int(limit * _LEFT)
+            limit = int(limit * _REMAINING)
         while files and used > limit:
             _, size, path = files.pop()
             os.unlink(path)
@@ -95,7 +102,7 @@ def _name(key: str) -> str:
 
 
 def _check(key: str, data: bytes) -> bytes:
-    check = hashlib.blake2b(data, digest_size=_CHECK)
+    check = hashlib.blake2b(data, digest_size=_CHECKSUM)
     check.update(key.encode("utf-8", "surrogateescape"))
     return check.digest()
 
@@ -105,7 +112,7 @@ def _read(path: Path) -> bytes:
     with os.fdopen(fd, "rb") as file:
         about = os.fstat(fd)
         sound = stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid()
-        if not sound or about.st_size > 2 * _MAX_OF_ONE:
+        if not sound or about.st_size > 2 * _MAX_FILE:
             return b""
         if time.time() - about.st_mtime > _TOUCHED_S:
             with contextlib.suppress(OSError):
@@ -114,7 +121,7 @@ def _read(path: Path) -> bytes:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Put a whole file in place, or nothing."""
+    """Write a whole file, or none."""
     unfinished = path.with_name(f"{path.name}.{secrets.token_hex(4)}{_UNFINISHED}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
@@ -128,7 +135,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _files(directory: Path) -> list[tuple[float, int, str]]:
-    """Return the time of use, the size and the path of each file of ours."""
+    """Return time of last use, size and path of each file of the cache."""
     found = []
     with os.scandir(directory) as entries:
         for entry in entries:

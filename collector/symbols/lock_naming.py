@@ -1,4 +1,4 @@
-"""What to call a lock: its data symbol, else where it was made, else where it is waited for."""
+"""The name of a lock: its data symbol, else where it was made, else where threads wait for it."""
 
 from __future__ import annotations
 
@@ -10,23 +10,27 @@ from locktop.collector.model.frames import whose
 from locktop.collector.symbols.python.merge_stacks import PYTHON
 from locktop.collector.symbols.resolver import Resolver
 
-#: Functions that make locks for others (uv_mutex_init, PyThread_allocate_lock): whose it is they do
-#: not tell.
+#: Functions that make locks for their callers (uv_mutex_init, PyThread_allocate_lock): they do not
+#: say whose the lock is.
 _FACTORY = re.compile(
     r"(?=.*(?:mutex|lock|sem|cond|monitor|crit|barrier))(?=.*(?:init|alloc|creat|new|make))",
     re.IGNORECASE,
 )
-#: Every lock of Python's is taken here: whose it is the Python functions tell,
+#: Every lock of Python is taken here; the Python functions say whose the lock is,
 _PYTHON_LOCK = "PyThread_acquire_lock"
-#: those of its own library not.
+#: but not those of its own library.
 _PYTHON_WRAPPERS = ("threading.py", "queue.py")
 
 
 class LockNames:
-    """Gives a lock a name, and keeps it: a row that changes its name cannot be followed."""
+    """Gives a lock a name, and keeps the name: a row that changes its name cannot be followed.
+
+    Args:
+        resolver: Names addresses.
+        generations: Whether `name()` gets another generation when another lock has the address.
+    """
 
     def __init__(self, resolver: Resolver, generations: bool = True) -> None:
-        """``generations``: name() is told when another lock lies where one was."""
         self._resolver = resolver
         self._generations = generations
         self._settled: dict[tuple[int, int], str] = {}
@@ -41,9 +45,19 @@ class LockNames:
         stack: Callable[[], Sequence[Frame]],
         waiter: Callable[[], Sequence[Frame]] = tuple,
     ) -> str:
-        """Return the best name so far. ``made_at`` gives the frame that initialised it, if that was
-        seen, ``stack`` the frames with most wait, ``waiter`` those of somebody who waits now with
-        Python's functions, if they are known; all only when needed."""
+        """Return the best name so far.
+
+        Args:
+            lock: The number of the lock.
+            generation: Which of the locks with that number.
+            kind: The kind of lock.
+            address: The address of the lock.
+            made_at: Returns the frames of the initialisation, if it was observed.
+            stack: Returns the frames with most waiting time.
+            waiter: Returns the frames of a thread that waits now, with known Python functions.
+
+        The three functions are called only if their frames decide the name.
+        """
         known = self._settled.get((lock, generation))
         if known is not None:
             return known
@@ -56,21 +70,21 @@ class LockNames:
         made = _maker(made_at())
         frame, settles = made or whose(stack()), True
         if frame is not None and frame.function.startswith(_PYTHON_LOCK):
-            waiting = waiter()  # they may still come
+            waiting = waiter()  # Python functions may still come
             frame, settles = (
-                _whose_python(waiting),
+                _python_owner(waiting),
                 self._generations or not _is_made_for_a_wait(waiting),
             )
         if frame is None:
             return plain
         where = "made in" if made else "in"
-        if not frame.function:  # as in a stripped program, unless the name may still come
+        if not frame.function:  # stripped, or not named yet
             nameless = f"{kind} {where} {frame.module}+{frame.offset:#x}"
             settled = self._resolver.is_nameless(frame.address)
             return self._settle(lock, generation, nameless) if settled else plain
         name = f"{kind} {where} {frame.function}"
         if frame.file is None:
-            return name  # the line may still come
+            return name  # the line is not known yet
         name = f"{name} ({frame.file}:{frame.line})"
         return self._settle(lock, generation, name) if settles else name
 
@@ -79,19 +93,19 @@ class LockNames:
         return name
 
 
-def _whose_python(frames: Sequence[Frame]) -> Frame | None:
+def _python_owner(frames: Sequence[Frame]) -> Frame | None:
     own = (f for f in frames if f.module == PYTHON and f.file not in _PYTHON_WRAPPERS)
     return next(own, None)
 
 
 def _is_made_for_a_wait(frames: Sequence[Frame]) -> bool:
-    """Each wait for a threading.Condition, and what is made of it, makes a lock; the next one's may
-    lie where this one was."""
+    """Tell whether a lock was made for one wait, as threading.Condition does: the lock of the next
+    wait may have the same address."""
     first = next((f for f in frames if f.module == PYTHON), None)
     return first is not None and (first.function, first.file) == ("wait", "threading.py")
 
 
 def _maker(frames: Sequence[Frame]) -> Frame | None:
-    """The frame, if it tells something: a library's function that makes locks for all does not."""
+    """Return the frame that made a lock; None for a function that makes locks for its callers."""
     frame = whose(frames)
     return None if frame is None or _FACTORY.search(frame.function) else frame

@@ -1,4 +1,4 @@
-"""The very file that a process has mapped, whatever became of its name meanwhile."""
+"""The file that a process has mapped, even if the file's name is gone or leads elsewhere now."""
 
 from __future__ import annotations
 
@@ -11,26 +11,30 @@ from locktop.collector.linux import procfs
 from locktop.collector.symbols.memory_map import Mapping, parse
 from locktop.collector.symbols.safe_open import OpenFile, open_regular
 
-#: Memory that the kernel calls a deleted file, and that never was one with a name.
+#: Memory that the kernel calls a deleted file, but that never had a name.
 _NAMELESS = ("/memfd:", "/SYSV", "/dev/zero", "/anon_hugepage")
-_MAX_TOLD = 1024
-# What is told of mappings of ours, by device, inode and change time.
-_told: dict[tuple[int, int, int], tuple[str, int] | None] = {}
+_MAX_IDENTITIES = 1024
+# Device and inode in the memory map, by device, inode and change time of the file.
+_identities: dict[tuple[int, int, int], tuple[str, int] | None] = {}
 
 
 class NotMapped(ValueError):
-    """A mapped file cannot be opened; the message says what became of it, if that is known."""
+    """A mapped file cannot be opened; the message says why, if that is known."""
 
 
 def open_mapped(pid: int, mapping: Mapping) -> OpenFile:
-    """Open the file that is mapped; NotMapped where only another one, or none, is to be had."""
+    """Open the file of a mapping.
+
+    Raises:
+        NotMapped: Only another file has its name, or none has.
+    """
     directory, another = procfs.shared(pid), False
-    for path in _ways(directory, mapping):
+    for path in _paths(directory, mapping):
         file = open_regular(path)
         if file is not None and _is_mapped(file, mapping):
             return file
         another |= file is not None
-    file = open_regular(f"{directory}/exe")  # the program itself can be had whatever became of it
+    file = open_regular(f"{directory}/exe")  # the program itself, even if it was deleted
     if file is not None and _is_mapped(file, mapping):
         return file
     if another:
@@ -40,15 +44,15 @@ def open_mapped(pid: int, mapping: Mapping) -> OpenFile:
 
 
 def roots(pid: int) -> tuple[str, str]:
-    """Return what to put before a path: to find it as the process does, and as we do."""
+    """Return prefixes for a path: as the process finds it, and as we do."""
     return f"{procfs.shared(pid)}/root", ""
 
 
-def _ways(directory: str, mapping: Mapping) -> Iterator[str]:
-    yield f"{directory}/map_files/{mapping.start:x}-{mapping.end:x}"  # for root only, but exact
+def _paths(directory: str, mapping: Mapping) -> Iterator[str]:
+    yield f"{directory}/map_files/{mapping.start:x}-{mapping.end:x}"  # exact, but for root only
     for root in (f"{directory}/root", ""):
         yield root + mapping.path
-    # The kernel tells paths as we would walk them; a process in a chroot walks from further down.
+    # The kernel gives paths from our root; a process in a chroot has a root further down.
     try:
         root = os.readlink(f"{directory}/root")
     except OSError:
@@ -62,21 +66,24 @@ def _is_mapped(file: OpenFile, mapping: Mapping) -> bool:
     device = f"{os.major(about.st_dev):02x}:{os.minor(about.st_dev):02x}"
     if (device, about.st_ino) == (mapping.device, mapping.inode):
         return True
-    # On overlayfs and btrfs the kernel tells one thing of a file and another of its mappings.
-    return _mapped_by_us(file) == (mapping.device, mapping.inode)
+    # On overlayfs and btrfs stat(2) and the memory map differ about the same file.
+    return identity_in_maps(file) == (mapping.device, mapping.inode)
 
 
-def _mapped_by_us(file: OpenFile) -> tuple[str, int] | None:
-    """Map the file, without ever touching that memory, and return device and inode as told then."""
+def identity_in_maps(file: OpenFile) -> tuple[str, int] | None:
+    """Return device and inode that the memory map shows for a file; None for an empty file.
+
+    The file is mapped once, and its memory is not read.
+    """
     key = file.about.st_dev, file.about.st_ino, file.about.st_ctime_ns
-    if key not in _told:
-        if len(_told) >= _MAX_TOLD:
-            _told.clear()
-        _told[key] = _tell(file)
-    return _told[key]
+    if key not in _identities:
+        if len(_identities) >= _MAX_IDENTITIES:
+            _identities.clear()
+        _identities[key] = _map(file)
+    return _identities[key]
 
 
-def _tell(file: OpenFile) -> tuple[str, int] | None:
+def _map(file: OpenFile) -> tuple[str, int] | None:
     try:
         memory = mmap.mmap(file.fd, 1, access=mmap.ACCESS_COPY)
     except (OSError, ValueError):  # an empty file

@@ -1,4 +1,4 @@
-"""A process's memory map: which file lies at an address."""
+"""The memory map of a process: the file of an address."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ESCAPE = re.compile(rb"\\([0-7]{3})")
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """One line of /proc/PID/maps. ``path`` is raw text of a stranger's; "" for anonymous memory."""
+    """One line of /proc/PID/maps. ``path`` is foreign text; "" for anonymous memory."""
 
     start: int
     end: int
@@ -25,17 +25,17 @@ class Mapping:
     inode: int
     path: str
     deleted: bool
-    shared: bool = False  # what is written there others see
+    shared: bool = False  # other processes see what is written there
     writable: bool = False
 
     @property
     def file(self) -> tuple[str, int, str]:
-        """What tells the file from all others."""
+        """The identity of the file: device, inode, path."""
         return self.device, self.inode, self.path
 
     @property
     def rights(self) -> tuple[bool, bool]:
-        """What tells the parts of a module from each other."""
+        """The rights that differ between the parts of a module: executable, writable."""
         return self.executable, self.writable
 
     @property
@@ -45,18 +45,17 @@ class Mapping:
 
     @property
     def is_of_the_kernel(self) -> bool:
-        """Whether the kernel put code there: [vdso], where the clock is read, say."""
+        """Whether the kernel put code there, such as [vdso], which reads the clock."""
         return self.path in _OF_THE_KERNEL
 
     @property
     def is_code_of_a_file(self) -> bool:
-        """Whether a symbol table could name what lies there: a memfd is a file, too, but one where
-        a compiler puts its code."""
+        """Whether the file may have symbols: in a memfd a JIT compiler puts its code."""
         return self.is_file and not self.path.startswith("/memfd:")
 
 
 def parse(data: bytes) -> list[Mapping]:
-    """Parse /proc/PID/maps; lines that are none are passed over."""
+    """Return the mappings of /proc/PID/maps, by address; damaged lines are skipped."""
     found = (_parse_line(line) for line in data.splitlines())
     return sorted((m for m in found if m), key=lambda m: m.start)
 
@@ -92,25 +91,25 @@ class AddressSpace:
     def __init__(self, mappings: list[Mapping]) -> None:
         self.mappings = mappings
         self._starts = [mapping.start for mapping in mappings]
-        # Ten thousand stacks are as many mappings: no question walks over them.
+        # Ten thousand stacks are as many mappings: no query walks over them.
         self._files = [mapping for mapping in mappings if mapping.is_file]
         self._file_starts = [mapping.start for mapping in self._files]
         self._with_code = frozenset(file.path for file in self._files if file.executable)
         self._files_before = _files_before(mappings)
 
     def find(self, address: int) -> Mapping | None:
-        """Return the mapping that holds the address."""
+        """Return the mapping of an address; None if there is none."""
         at = bisect_right(self._starts, address) - 1
         if at >= 0 and address < self.mappings[at].end:
             return self.mappings[at]
         return None
 
     def base(self, mapping: Mapping) -> Mapping:
-        """Return the mapping of the same file's beginning: where the module lies.
+        """Return the first mapping of the module that a mapping belongs to.
 
-        Offsets grow with addresses. Two parts of a small program may begin in its first page; of
-        two that begin there the lower one, if it is larger or may be used for the same, is none of
-        the module: the file was mapped to be read, as some do with themselves to name functions.
+        Offsets grow with addresses. Two parts of a small program may begin in its first page. If
+        the lower one of them is larger than a page, or has equal rights, it is not of the module:
+        the program mapped its own file to read it, as some do to name functions.
         """
         at = bisect_left(self._file_starts, mapping.start) - 1
         lowest = mapping
@@ -127,18 +126,20 @@ class AddressSpace:
         return lowest
 
     def has_code(self, path: str) -> bool:
-        """Tell whether code of the file is mapped: data files lie between modules too."""
+        """Tell whether code of a file is mapped: data files lie between modules, too."""
         return path in self._with_code
 
     def file_before(self, address: int) -> Mapping | None:
-        """Return the file mapping that the address follows without a gap: a module's zeroed data
-        (.bss) is anonymous memory right behind its initialised data."""
+        """Return the file mapping before an address, if there is no gap between them.
+
+        The zeroed data of a module (.bss) is anonymous memory behind its initialised data.
+        """
         at = bisect_right(self._starts, address) - 1
         return self._files_before[at] if at >= 0 else None
 
 
 def _files_before(mappings: list[Mapping]) -> list[Mapping | None]:
-    """For each mapping the file mapping that it is, or follows without a gap."""
+    """Return for each mapping the file mapping that it is, or that it follows without a gap."""
     found: list[Mapping | None] = []
     file, end = None, -1
     for mapping in mappings:

@@ -1,4 +1,4 @@
-"""The files that a process has mapped, each opened once, with their debug files."""
+"""The mapped files of processes, each opened once, with their debug files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgpack
 from locktop.collector.symbols.disk_cache import DiskCache, usual_directory
 from locktop.collector.symbols.dwarf.reader import Dwarf
 from locktop.collector.symbols.dwarf.split import SplitFiles
-from locktop.collector.symbols.dwarf.unit_index import Place
+from locktop.collector.symbols.dwarf.unit_index import SourceLocation
 from locktop.collector.symbols.elf import debug_files
 from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.elf.symbol_table import Symbol, Symbols
@@ -21,51 +21,59 @@ from locktop.collector.symbols.mapped_file import NotMapped, open_mapped, roots
 from locktop.collector.symbols.memory_map import Mapping
 from locktop.collector.symbols.safe_open import OpenFile
 
-#: Modules kept open, for all processes; each has up to three descriptors of often 1024.
+#: Modules kept open for all processes. Each has up to three descriptors, of often 1024.
 _MAX_MODULES = 128
-#: Bytes; glibc's reader-writer lock and C++'s around it are the largest.
-_LARGEST_LOCK = 64
-#: A hash ends Rust's older names, or they begin with _R. Members of its locks say nothing.
+#: Bytes: the size of C++'s lock with glibc's reader-writer lock in it.
+_MAX_LOCK = 64
+#: Rust's names end with a hash or begin with _R. The members of its locks name nothing.
 _RUST = re.compile(r"^_R|17h[0-9a-f]{16}E")
-#: Names of functions without lines kept on disk, for a file.
+#: Names of functions without lines on disk, for one file.
 _MAX_SYMBOLS = 4096
 
 _Kind = Literal["functions", "objects"]
 
 
 class NoSymbols(Exception):
-    """Why the functions of a file cannot be named, as a line for the user."""
+    """The functions of a file cannot be named; the message is a line for the user."""
 
 
 class Module:
-    """One ELF file with, where there is one, its separate debug file.
+    """One ELF file with its separate debug file, if there is one.
 
-    ``path`` is where it lies in the first of ``roots``, where debug files are looked for. The
-    constructor raises ValueError when it is no sound ELF file.
+    Args:
+        file: The file.
+        path: Its path in the first of ``roots``.
+        roots: Directories where debug files are searched.
+
+    Attributes:
+        note: A line for the user if something about the file is wrong, else "".
+
+    Raises:
+        ValueError: The constructor raises it if the file is no sound ELF file.
     """
 
     def __init__(self, file: OpenFile, path: str, roots: Sequence[str]) -> None:
         self.elf = ElfFile(file)
-        self.note = ""  # a line for the user, if something about the file is not as it should be
+        self.note = ""
         self._path = path
         self._roots = roots
-        self._without: set[tuple[str, _Kind]] = set()  # where there are no symbols
+        self._without: set[tuple[str, _Kind]] = set()  # tables that do not exist
         self._debug = self.elf
-        self._shift = 0  # from an address in the file to that in its debug file
+        self._shift = 0  # to be added to an address for the debug file
         found = debug_files.find(self.elf, path, roots)
         if isinstance(found, str):
             self.note = found
         elif found is not None:
             self._debug, file = found.elf, found.file
-            self._shift = _first_address(self._debug) - _first_address(self.elf)
+            self._shift = self._debug.first_address() - self.elf.first_address()
         self._supplement = debug_files.supplement(self._debug, file, roots)
         self._new_symbols = False
-        # A copy of the file, in a container, is the same build; without a build id nothing tells.
+        # A copy of the file, in a container, is the same build. Without a build id that is unknown.
         about = file.about
-        place = (about.st_dev, about.st_ino, about.st_mtime_ns)
+        identity = (about.st_dev, about.st_ino, about.st_mtime_ns)
         files = [self.elf, self._debug, *filter(None, [self._supplement])]
         builds = [(elf.build_id, elf.shape) for elf in files]
-        self._kept = _Kept(repr(builds if all(b for b, _ in builds) else (place, builds)))
+        self._cache = _BuildCache(repr(builds if all(b for b, _ in builds) else (identity, builds)))
 
     def function(self, address: int) -> Symbol | None:
         """Return the function at a link-time address."""
@@ -73,20 +81,26 @@ class Module:
 
     def data(self, address: int) -> Symbol | None:
         """Return the data object at a link-time address."""
-        return self._find(address, "objects") if self.elf.loaded(address) else None
+        return self._find(address, "objects") if self.elf.is_loaded(address) else None
 
     def part(self, symbol: Symbol, address: int) -> tuple[str, str] | None:
-        """Return the source file of a data object, and what of it lies at a link-time address:
-        ".member[3]". None where that is not known, or the object is no larger than a lock."""
-        whole = address == symbol.address and symbol.size <= _LARGEST_LOCK
+        """Return the source file of a data object, and which part lies at a link-time address.
+
+        Returns:
+            The file and the part, as ".member[3]"; None if that is not known, or if the object is
+            no larger than a lock.
+        """
+        whole = address == symbol.address and symbol.size <= _MAX_LOCK
         if whole or _RUST.search(symbol.name):
             return None
         variable = symbol.address + self._shift_of_dwarf
         return self._dwarf.part_at(variable, address - symbol.address)
 
-    def places(self, address: int) -> tuple[Place, ...]:
-        """Return the places in the source of a link-time address, innermost first: functions that
-        were inlined, then the one that the code belongs to. () where nothing is known."""
+    def locations(self, address: int) -> tuple[SourceLocation, ...]:
+        """Return the source locations of a link-time address, innermost first; () if unknown.
+
+        Inlined functions come first, then the function that the code belongs to.
+        """
         found = self._dwarf.find(address + self._shift_of_dwarf)
         if self._dwarf.damaged:
             self.note = self.note or (
@@ -99,33 +113,33 @@ class Module:
                 f" ({self._dwarf.missing}): inlined functions may be missing"
             )
         elif not found:
-            self._keep_symbol(address)
+            self._store_symbol(address)
         return found
 
-    def kept_places(self, address: int) -> tuple[Place, ...]:
-        """As ``places()``, but () where that would take long."""
-        found = self._dwarf.find_kept(address + self._shift_of_dwarf)
-        name = "" if found else self._kept_symbols.get(address, "")
-        return (Place(name, "", 0),) if name else found
+    def stored_locations(self, address: int) -> tuple[SourceLocation, ...]:
+        """As `locations()`, but () if that would take long."""
+        found = self._dwarf.find_stored(address + self._shift_of_dwarf)
+        name = "" if found else self._stored_symbols.get(address, "")
+        return (SourceLocation(name, "", 0),) if name else found
 
-    def rest(self) -> None:
-        """Let go of memory that is needed only while names are looked for, and keep what is new."""
-        self._dwarf.rest()
+    def release_memory(self) -> None:
+        """Release memory that only the search for names needs, and store new names."""
+        self._dwarf.release_memory()
         if self._new_symbols:
             self._new_symbols = False
-            self._kept.put("symbols", msgpack.packb(self._kept_symbols))
+            self._cache.put("symbols", msgpack.packb(self._stored_symbols))
 
-    def _keep_symbol(self, address: int) -> None:
-        """A symbol table may take long to read, for the one function that has no lines."""
+    def _store_symbol(self, address: int) -> None:
+        """Store a name: to read a symbol table takes long, for one function without lines."""
         symbol = self.function(address)
-        if symbol is not None and len(self._kept_symbols) < _MAX_SYMBOLS:
-            self._kept_symbols[address] = symbol.name
+        if symbol is not None and len(self._stored_symbols) < _MAX_SYMBOLS:
+            self._stored_symbols[address] = symbol.name
             self._new_symbols = True
 
     @cached_property
-    def _kept_symbols(self) -> dict[int, str]:
+    def _stored_symbols(self) -> dict[int, str]:
         try:
-            found = msgpack.unpackb(self._kept.get("symbols") or b"", strict_map_key=False)
+            found = msgpack.unpackb(self._cache.get("symbols") or b"", strict_map_key=False)
             return {int(address): str(name) for address, name in found.items()}
         except Exception:
             return {}
@@ -134,7 +148,7 @@ class Module:
     def _dwarf(self) -> Dwarf:
         file = self._debug if self._debug.has_dwarf() else self.elf
         split = SplitFiles(self._path, self._roots)
-        return Dwarf(file, self._symbol_at, self._supplement, self._kept, split)
+        return Dwarf(file, self._symbol_at, self._supplement, self._cache, split)
 
     @cached_property
     def _shift_of_dwarf(self) -> int:
@@ -146,8 +160,8 @@ class Module:
         symbol = self.function(address)
         return symbol.name if symbol is not None and symbol.address == address else ""
 
-    def release(self) -> None:
-        """Let go of what refers back to us, so that the last who uses us closes the files."""
+    def detach(self) -> None:
+        """Break the reference cycle, so that the last user of the module closes the files."""
         self.__dict__.pop("_dwarf", None)
 
     def _find(self, address: int, kind: _Kind) -> Symbol | None:
@@ -163,35 +177,35 @@ class Module:
 
     def _tables(self, kind: _Kind) -> Iterator[tuple[Symbols, int]]:
         """The symbol tables, the fullest first, each with the shift of its addresses."""
-        for place in ("debug", "elf", "mini"):
-            if (place, kind) in self._without or (place == "debug" and self._debug is self.elf):
+        for origin in ("debug", "elf", "mini"):
+            if (origin, kind) in self._without or (origin == "debug" and self._debug is self.elf):
                 continue
             symbols = None
             try:
-                elf = self._debug if place == "debug" else self.elf
-                source = elf.mini if place == "mini" else elf
+                elf = self._debug if origin == "debug" else self.elf
+                source = elf.mini if origin == "mini" else elf
                 if source is not None:
                     symbols = source.functions if kind == "functions" else source.objects
             except ValueError as error:
                 self.note = self.note or f"not all symbols from {self._path}: {error}"
             if symbols is None:
-                self._without.add((place, kind))  # what is damaged takes as long each time
+                self._without.add((origin, kind))  # a damaged table takes as long each time
             else:
-                yield symbols, self._shift if place == "debug" else 0
+                yield symbols, self._shift if origin == "debug" else 0
 
 
-class _Kept:
-    """What is kept on disk about one build of a file."""
+class _BuildCache:
+    """The results on disk about one build of a file."""
 
     def __init__(self, identity: str) -> None:
         self._identity = identity
 
     def get(self, key: str) -> bytes | None:
-        """Return what is kept, None for nothing."""
+        """Return a result; None if there is none."""
         return _cache().get(f"{self._identity}/{key}")
 
     def put(self, key: str, data: bytes) -> None:
-        """Keep it."""
+        """Store a result."""
         _cache().put(f"{self._identity}/{key}", data)
 
 
@@ -200,24 +214,23 @@ def _cache() -> DiskCache:
     return DiskCache(usual_directory())
 
 
-def _first_address(elf: ElfFile) -> int:
-    """Return where a file begins: prelink moves a library, and leaves its debug file as it was."""
-    return min((segment.address for segment in elf.segments), default=0)
-
-
-# Kept for all processes looked at; a file that was replaced has another key.
+# The modules of all processes; a file that was replaced has another key.
 _modules: OrderedDict[tuple[int, int, int, int], Module | str] = OrderedDict()
 
 
-def rest() -> None:
-    """Let go of memory that is needed only while names are looked for."""
-    for module in tuple(_modules.values()):  # other processes' names are looked for meanwhile
+def release_memory() -> None:
+    """Release memory that only the search for names needs."""
+    for module in tuple(_modules.values()):  # another thread may add one meanwhile
         if isinstance(module, Module):
-            module.rest()
+            module.release_memory()
 
 
 def load(pid: int, mapping: Mapping) -> Module:
-    """Return the module behind a mapping; NoSymbols where it cannot be read or is no ELF file."""
+    """Return the module of a mapping.
+
+    Raises:
+        NoSymbols: The file cannot be read, or is no ELF file.
+    """
     try:
         file = open_mapped(pid, mapping)
     except NotMapped as why:
@@ -238,7 +251,7 @@ def load(pid: int, mapping: Mapping) -> Module:
         if len(_modules) > _MAX_MODULES:
             _, oldest = _modules.popitem(last=False)
             if isinstance(oldest, Module):
-                oldest.release()
+                oldest.detach()
     _modules.move_to_end(key)
     if isinstance(module, str):
         raise NoSymbols(module)

@@ -1,7 +1,7 @@
-"""Names for addresses, worked out in a thread of its own: a look never waits for them.
+"""Names for addresses, resolved by a thread of its own: a scan never waits for them.
 
-``frames()`` and ``data()`` answer at once with what is known. What is not known yet is put in line;
-functions come first, source lines, which take longer, after them.
+`frames()` and `data()` return at once what is known. Other addresses are queued: functions first,
+then source lines and parts of variables, which take longer.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
@@ -25,21 +25,37 @@ from locktop.collector.symbols.jit.jit_code import JitCode
 from locktop.collector.symbols.memory_map import AddressSpace, Mapping, parse
 
 if TYPE_CHECKING:
-    from locktop.collector.symbols.dwarf.unit_index import Place
+    from locktop.collector.symbols.dwarf.unit_index import SourceLocation
     from locktop.collector.symbols.elf.symbol_table import Symbol
     from locktop.collector.symbols.modules import Module
 
-#: Where a thread's or a program's own calls end: what the unwinder saw beyond is not real.
+#: The outermost functions of a thread or a program: frames beyond them are not real.
 _OUTERMOST = frozenset({"clone", "__clone", "clone3", "__clone3", "_start", "__clone_internal"})
 _LIBRARY = "liblocktop"
-_LONGEST_NOTE = 1000  # characters; a path alone may have more than most names
-_TRIES = 6  # for a name of code in no file, after 1, 2, 4, ... seconds
-_HURRY_S = 0.1  # so soon hurry() is heard
-_MAPS_AGE_S = 1.0  # a library loaded later is noticed this much later at most
+_MAX_NOTE = 1000  # characters; a path may be longer than most names
+_TRIES = 6  # for the name of compiled code, after 1, 2, 4, ... seconds
+_HURRY_S = 0.1  # how soon hurry() is noticed
+_MAPS_AGE_S = 1.0  # the longest delay until a new library is noticed
+
+
+class _CodeTry(NamedTuple):
+    """The attempts to name compiled code."""
+
+    tries: int
+    next_at: float  # on the monotonic clock
+
+
+class _Work(NamedTuple):
+    run: Callable[[int], None]
+    address: int
 
 
 class Resolver:
-    """Names for one process."""
+    """Names for one process.
+
+    Attributes:
+        version: Grows with every name that is found.
+    """
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -49,97 +65,101 @@ class Resolver:
         self._named: set[int] = set()  # addresses that need no further work
         self._data: dict[int, str] = {}
         self._stacks: dict[int, tuple[Frame, ...]] = {}
-        self._without: set[Mapping] = set()  # files without symbols
-        self._notes: dict[Mapping, str] = {}  # why, or what is damaged in others
+        self._without_symbols: set[Mapping] = set()
+        self._notes: dict[Mapping, str] = {}  # lines for the user about a file
         self._jit = JitCode(pid)
-        self._unnamed_code: dict[int, tuple[int, float]] = {}  # how often tried, when again
-        self._asked: set[tuple[str, int]] = set()
-        self._soon: deque[tuple[Callable[[int], None], int]] = deque()
-        self._later: deque[tuple[Callable[[int], None], int]] = deque()
-        self._last: deque[tuple[Callable[[int], None], int]] = deque()  # what takes longest
+        self._unnamed_code: dict[int, _CodeTry] = {}
+        self._requested: set[tuple[str, int]] = set()
+        self._functions: deque[_Work] = deque()
+        self._lines: deque[_Work] = deque()
+        self._parts: deque[_Work] = deque()  # of variables; they take longest
         self._changed = threading.Condition()
-        self.version = 0  # grows with every name found
+        self.version = 0
         self._busy = False
         self._closed = False
-        self._hurried = False
+        self._is_hurried = False
         self._keeps_maps = False
         self._thread: threading.Thread | None = None
         self._read_maps()
 
-    # ---- what looks call ----
+    # ---- for scans ----
 
     def frames(self, address: int) -> tuple[Frame, ...]:
-        """Return a return address's frames as far as they are known, innermost first: those of
-        functions that were inlined, then the one of the function that the call lies in."""
+        """Return the known frames of a return address, innermost first.
+
+        Frames of inlined functions come before the frame of the function with the call.
+        """
         found = self._frames.get(address)
         if found is None and address >> lib.LT_UNLOADED_BIT:
             found = self._frames[address] = (_unloaded(address),)
             self._named.add(address)
-        if found is None or self._is_to_be_tried_again(address):
+        if found is None or self._is_due(address):
             found = self._frames[address] = (self._unnamed(address),)
-            self._ask("frame", self._name_frame, address)
+            self._request("frame", self._name_frame, address)
         return found
 
-    def _is_to_be_tried_again(self, address: int) -> bool:
-        if address not in self._unnamed_code or ("frame", address) in self._asked:
+    def _is_due(self, address: int) -> bool:
+        if address not in self._unnamed_code or ("frame", address) in self._requested:
             return False
-        return time.monotonic() >= self._unnamed_code[address][1]
+        return time.monotonic() >= self._unnamed_code[address].next_at
 
     def frame(self, address: int) -> Frame:
-        """Return a return address's innermost frame as far as it is known."""
+        """Return the innermost known frame of a return address."""
         return self.frames(address)[0]
 
     def site(self, address: int) -> Frame:
-        """Return the frame that tells whose call this is: the innermost that is no wrapper."""
+        """Return the frame that says whose call this is: the innermost that is no wrapper."""
         frames = self.frames(address)
         return whose(frames) or frames[-1]
 
     def is_nameless(self, address: int) -> bool:
-        """Tell whether it is known that no function's name will be found for a return address."""
+        """Tell whether a return address is known to have no function's name."""
         return address in self._named and not self.frame(address).function
 
     def data(self, address: int) -> str | None:
-        """Return the name of the data at the address, "" if it has none, None if not known yet."""
+        """Return the name of the data at an address; "" if it has none, None if not known yet."""
         found = self._data.get(address)
         if found is None:
             if self._mapping_of_data(address) is None and self._maps_are_fresh():
-                return ""  # heap or stack: no file could name it
-            self._ask("data", self._name_data, address)
+                return ""  # heap or stack: no file names it
+            self._request("data", self._name_data, address)
         return found
 
     def is_of_a_file(self, address: int) -> bool:
-        """Tell whether the address belongs to the data of a file, as far as is known: what lies
-        there stays as long as the file is mapped."""
+        """Tell whether an address belongs to the data of a file, as far as is known.
+
+        Such data stays as long as the file is mapped.
+        """
         mapping = self._space.find(address)
         if mapping is None or mapping.is_file:
             return mapping is not None
-        # Zeroed data, or memory that happens to follow it.
+        # Zeroed data, or memory that follows it by chance.
         return self._mapping_of_data(address) is not None and self.data(address) != ""
 
     def stack(self, stack: int, addresses: Iterable[int]) -> tuple[Frame, ...]:
-        """Return a stack's frames, innermost first, without the library's own."""
+        """Return a stack's frames, innermost first, without those of the preload library."""
         known = self._stacks.get(stack)
         if known is not None:
             return known
-        # Asked before: what is named in between is not in the frames yet.
+        # Checked first: the frames may lack a name that is found in between.
         named = all(address in self._named for address in addresses if address)
         every = [frame for address in addresses if address for frame in self.frames(address)]
-        frames = as_the_program_knows_it(every)
+        frames = program_frames(every)
         if named:
             self._stacks[stack] = frames
         return frames
 
     def forget(self, stack: int) -> None:
-        """Keep a stack's frames no longer: nobody asks for them again."""
+        """Release the frames of a stack that is not used any more."""
         self._stacks.pop(stack, None)
 
     def wait(self, timeout_s: float = 30.0) -> bool:
-        """Wait until everything asked for is worked out; return whether it was in time."""
+        """Wait until all requests are resolved; return whether they were in time."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
             while not self._done():
                 left = deadline - time.monotonic()
-                if left <= 0 or self._hurried:
+                if left <= 0 or self._is_hurried:
                     return False
                 self._changed.wait_for(self._done, min(left, _HURRY_S))
             return True
@@ -148,46 +168,46 @@ class Resolver:
         return not self._has_work() or self._closed
 
     def hurry(self) -> None:
-        """Let nobody wait any more; names still come. For a handler of signals: takes no lock."""
-        self._hurried = True
+        """End all calls of wait(); names still come. For a signal handler: takes no lock."""
+        self._is_hurried = True
 
     def notes(self) -> list[str]:
         """Return a line for each file whose symbols cannot be read."""
         notes = [*self._notes.values(), *self._jit.notes()]
-        return [clean(note, _LONGEST_NOTE) for note in dict.fromkeys(notes) if note]
+        return [clean(note, _MAX_NOTE) for note in dict.fromkeys(notes) if note]
 
     def read_anew(self) -> None:
-        """Forget what lies where: a library was unloaded, and another may be in its place.
+        """Read the memory map anew: a library was unloaded, and another may have its addresses.
 
-        The stacks that were named before keep their names: they are of that time.
+        Stacks that have names keep them: the names are of that time.
         """
         with self._changed:
-            self._soon.clear()
-            self._later.clear()
-            self._last.clear()
-            self._asked.clear()
+            self._functions.clear()
+            self._lines.clear()
+            self._parts.clear()
+            self._requested.clear()
             self._frames, self._named, self._data = {}, set(), {}
             self._read_maps()
 
     def keep_maps(self) -> None:
-        """Read the maps no more: the process has ended, and another may come to its id."""
+        """Read the memory map no more: the process has ended, and another one may get its id."""
         self._keeps_maps = True
         self._jit.read_no_more()
 
     def close(self) -> None:
-        """Stop the thread; names found stay."""
+        """Stop the thread; known names stay."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
-    # ---- the line ----
+    # ---- the queue ----
 
-    def _ask(self, what: str, work: Callable[[int], None], address: int) -> None:
-        if (what, address) in self._asked or self._closed:
+    def _request(self, what: str, work: Callable[[int], None], address: int) -> None:
+        if (what, address) in self._requested or self._closed:
             return
-        self._asked.add((what, address))
+        self._requested.add((what, address))
         with self._changed:
-            self._soon.append((work, address))
+            self._functions.append(_Work(work, address))
             self._changed.notify_all()
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="names", daemon=True)
@@ -196,8 +216,8 @@ class Resolver:
     def _has_work(self) -> bool:
         return bool(self._waiting() or self._busy)
 
-    def _waiting(self) -> deque[tuple[Callable[[int], None], int]]:
-        return self._soon or self._later or self._last
+    def _waiting(self) -> deque[_Work]:
+        return self._functions or self._lines or self._parts
 
     def _run(self) -> None:
         while True:
@@ -209,14 +229,14 @@ class Resolver:
                     self._jit.close()
                     return
                 self._busy = True
-                work, address = self._waiting().popleft()
+                work = self._waiting().popleft()
             try:
-                work(address)
-            except Exception:  # one address without a name must not cost all others theirs
-                self._named.add(address)
+                work.run(work.address)
+            except Exception:  # an error at one address must not stop the others
+                self._named.add(work.address)
             self.version += 1
             if not self._waiting():
-                _rest()
+                _release_memory()
 
     # ---- the work ----
 
@@ -231,38 +251,38 @@ class Resolver:
         located = self._locate(mapping, address - 1)
         if located is not None:
             module, link_address = located
-            places = module.kept_places(link_address)
-            if places and places[-1].function:
-                self._frames[address] = _placed(
-                    self._unnamed(address, "", link_address + 1), places
+            locations = module.stored_locations(link_address)
+            if locations and locations[-1].function:
+                self._frames[address] = _located_frames(
+                    self._unnamed(address, "", link_address + 1), locations
                 )
                 self._named.add(address)
                 return
             symbol = module.function(link_address)
             name = clean(demangle(symbol.name)) if symbol else ""
             self._frames[address] = (self._unnamed(address, name, link_address + 1),)
-        self._later.append((self._add_places, address))
+        self._lines.append(_Work(self._add_locations, address))
 
     def _name_jitted(self, address: int) -> None:
         frame = self._jit.frame(address, self._space.mappings)
-        tries, _ = self._unnamed_code.pop(address, (0, 0.0))
+        tries = self._unnamed_code.pop(address, _CodeTry(0, 0.0)).tries
         if frame is not None:
             self._frames[address] = (frame,)
-        elif tries < _TRIES:  # what a compiler says about its code may come later
-            self._asked.discard(("frame", address))
-            self._unnamed_code[address] = tries + 1, time.monotonic() + 2**tries
+        elif tries < _TRIES:  # a compiler may name its code later
+            self._requested.discard(("frame", address))
+            self._unnamed_code[address] = _CodeTry(tries + 1, time.monotonic() + 2**tries)
             return
         self._named.add(address)
 
-    def _add_places(self, address: int) -> None:
+    def _add_locations(self, address: int) -> None:
         mapping = self._mapping(address)
         located = self._locate(mapping, address - 1) if mapping and mapping.is_file else None
         if mapping is not None and located is not None:
             module, link_address = located
-            places = module.places(link_address)
+            locations = module.locations(link_address)
             self._note(self._space.base(mapping), module)
-            if places:
-                self._frames[address] = _placed(self._frames[address][-1], places)
+            if locations:
+                self._frames[address] = _located_frames(self._frames[address][-1], locations)
         self._named.add(address)
 
     def _name_data(self, address: int) -> None:
@@ -275,7 +295,9 @@ class Resolver:
         if symbol is None or located is None:
             self._data[address] = ""
         else:
-            self._last.append((partial(self._name_part, *located, symbol), address))
+            module, link_address = located
+            name_part = partial(self._name_part, module, link_address, symbol)
+            self._parts.append(_Work(name_part, address))
 
     def _name_part(self, module: Module, link_address: int, symbol: Symbol, address: int) -> None:
         name = clean(demangle(symbol.name))
@@ -287,18 +309,18 @@ class Resolver:
         self._data[address] = name
 
     def _locate(self, mapping: Mapping, address: int) -> tuple[Module, int] | None:
-        """Return the module and the link-time address."""
-        # Here, in the thread: what reads files takes a third of the time to import to the picture.
+        """Return the module of a mapping and the link-time address; None if there is none."""
+        # Here, in the thread: this import takes a third of the time until the first screen.
         from locktop.collector.symbols import modules
 
         base = self._space.base(mapping)
-        if base in self._without:
+        if base in self._without_symbols:
             return None
         try:
             module = modules.load(self._pid, base)
         except modules.NoSymbols as why:
-            self._without.add(base)
-            if self._space.has_code(base.path):  # else there were no symbols to be had
+            self._without_symbols.add(base)
+            if self._space.has_code(base.path):  # else the file has no code
                 self._notes[base] = str(why)
             return None
         self._note(base, module)
@@ -349,14 +371,14 @@ class Resolver:
             mappings = parse(procfs.maps(self._pid))
         except OSError:
             return
-        if mappings:  # of a process that is exiting there are none: the old ones serve longer
+        if mappings:  # an exiting process has none: the old ones stay
             self._space = AddressSpace(mappings)
 
 
-def _rest() -> None:
+def _release_memory() -> None:
     from locktop.collector.symbols import modules
 
-    modules.rest()
+    modules.release_memory()
 
 
 def _unloaded(address: int) -> Frame:
@@ -364,23 +386,24 @@ def _unloaded(address: int) -> Frame:
     return Frame(was_at, "", None, None, "unloaded library", was_at)
 
 
-def _placed(frame: Frame, places: tuple[Place, ...]) -> tuple[Frame, ...]:
-    """Return the frames that a frame is made of, each at its place."""
-    last = len(places) - 1
+def _located_frames(frame: Frame, locations: tuple[SourceLocation, ...]) -> tuple[Frame, ...]:
+    """Return the frames of one address, each with its source location."""
+    last = len(locations) - 1
     return tuple(
         replace(
             frame,
-            function=clean(demangle(place.function)) or (frame.function if number == last else ""),
-            file=clean(place.file) if place.line else None,
-            line=place.line or None,
+            function=clean(demangle(location.function))
+            or (frame.function if number == last else ""),
+            file=clean(location.file) if location.line else None,
+            line=location.line or None,
             inlined=number < last,
         )
-        for number, place in enumerate(places)
+        for number, location in enumerate(locations)
     )
 
 
-def as_the_program_knows_it(frames: list[Frame]) -> tuple[Frame, ...]:
-    """Return a stack without the frames of the library and those beyond the thread's start."""
+def program_frames(frames: list[Frame]) -> tuple[Frame, ...]:
+    """Return a stack without frames of the preload library and beyond the thread's start."""
     kept: list[Frame] = []
     for frame in frames:
         if frame.module.startswith(_LIBRARY):

@@ -1,4 +1,4 @@
-"""Files that a stranger names: opened only if they are regular, read without mapping them."""
+"""Files with foreign names: opened only if they are regular, and read without a mapping."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class OpenFile:
-    """A regular file, open for reading; closed when nobody refers to it any more."""
+    """A regular file, open for reading; closed with the last reference to it."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
@@ -17,7 +17,7 @@ class OpenFile:
         self.size = self.about.st_size
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """Return up to ``size`` bytes; fewer where the file ends. Raises OSError."""
+        """Return up to ``size`` bytes at an offset; fewer where the file ends. Raises OSError."""
         parts = []
         while size > 0 and (part := os.pread(self.fd, min(size, 1 << 30), offset)):
             parts.append(part)
@@ -26,7 +26,7 @@ class OpenFile:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def directory(self) -> str:
-        """Return the directory where the file really lies. Raises OSError."""
+        """Return the directory of the file, without symbolic links. Raises OSError."""
         return os.path.dirname(os.readlink(f"/proc/self/fd/{self.fd}"))
 
     def __del__(self) -> None:
@@ -35,10 +35,10 @@ class OpenFile:
 
 
 def open_regular(path: str | Path) -> OpenFile | None:
-    """Open a regular file; None for anything else, and where it cannot be opened.
+    """Open a regular file; None for anything else, or if it cannot be opened.
 
-    What the path leads to is looked at before it is opened: opening a FIFO may wait for ever, and
-    opening a device may do something.
+    The type is checked before: to open a FIFO may wait for ever, and to open a device may have an
+    effect.
     """
     try:
         found = os.open(path, os.O_PATH | os.O_CLOEXEC)

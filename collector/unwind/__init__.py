@@ -1,1 +1,1 @@
-"""Call stacks of another process's threads, taken from outside."""
+"""Call stacks of another process's threads."""

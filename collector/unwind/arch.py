@@ -1,7 +1,8 @@
-"""What differs between processors: registers by their DWARF numbers, and where the kernel has them.
+"""Differences between processors: DWARF's numbers of registers, and the kernel's order of them.
 
-Numbers as in the System V ABI for AMD64 (figure 3.36) and in DWARF for the Arm 64-bit Architecture
-(4.1); order of perf's as in the kernel's asm/perf_regs.h, of ptrace's as in sys/user.h.
+DWARF's numbers are in the System V ABI for AMD64 (figure 3.36) and in DWARF for the Arm 64-bit
+Architecture (4.1). The order of perf is in the kernel's asm/perf_regs.h, that of ptrace in
+sys/user.h.
 """
 
 from __future__ import annotations
@@ -15,24 +16,24 @@ from dataclasses import dataclass
 class Machine:
     """One kind of processor."""
 
-    name: str  # as uname tells it
-    elf: int  # e_machine
+    name: str  # as uname prints it
+    elf: str  # pyelftools's name of e_machine
     sp: int
     pc: int
-    kept: frozenset[int]  # what a function leaves as it was
-    perf: tuple[int, ...]  # by the number that perf gives a register; -1: none of ours
-    ptrace: tuple[int, ...]  # in the order of NT_PRSTATUS; -1: none of ours
-    signed_bits: int = 64  # of a signed return address, those that are the address
+    kept: frozenset[int]  # registers that a function preserves
+    perf: tuple[int, ...]  # by perf's number; -1: not used here
+    ptrace: tuple[int, ...]  # in the order of NT_PRSTATUS; -1: not used here
+    signed_bits: int = 64  # the bits of a signed return address that are the address
 
     def of_perf(self, values: Mapping[int, int]) -> dict[int, int]:
-        """Return the registers of a perf sample, given by perf's numbers, by those of DWARF."""
+        """Return the registers of a perf sample by DWARF's numbers; ``values`` are by perf's."""
         known = ((self.perf[n], value) for n, value in values.items() if n < len(self.perf))
         return {register: value for register, value in known if register >= 0}
 
 
 _X86_64 = Machine(
     name="x86_64",
-    elf=62,
+    elf="EM_X86_64",
     sp=7,
     pc=16,
     kept=frozenset({3, 6, 12, 13, 14, 15}),  # rbx, rbp, r12 to r15
@@ -41,7 +42,7 @@ _X86_64 = Machine(
 )
 _AARCH64 = Machine(
     name="aarch64",
-    elf=183,
+    elf="EM_AARCH64",
     sp=31,
     pc=32,
     kept=frozenset(range(19, 30)),
@@ -53,5 +54,5 @@ _MACHINES = {machine.name: machine for machine in (_X86_64, _AARCH64)}
 
 
 def machine(name: str = "") -> Machine | None:
-    """Return the machine of that name, or this one; None for one that is not known."""
+    """Return the machine of that name, or this one; None if its processor is not known."""
     return _MACHINES.get(name or platform.machine())

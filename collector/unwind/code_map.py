@@ -1,4 +1,4 @@
-"""Where a process's code comes from, and what is told of its frames there."""
+"""The code of a process: the file of an address, and the frame information that the file has."""
 
 from __future__ import annotations
 
@@ -13,44 +13,48 @@ from locktop.collector.symbols.mapped_file import NotMapped, open_mapped, roots
 from locktop.collector.symbols.memory_map import AddressSpace, Mapping, parse
 from locktop.collector.symbols.safe_open import OpenFile
 from locktop.collector.unwind.arch import Machine
-from locktop.collector.unwind.cfi_program import Row
+from locktop.collector.unwind.cfi_program import UnwindRow
 from locktop.collector.unwind.eh_frame import FrameTable
 from locktop.collector.unwind.memory_elf import MappedImage
-from locktop.collector.unwind.truncation import Cut
+from locktop.collector.unwind.stack_memory import StackCut
 
 _VDSO = "[vdso]"
-#: The share of the time that may go into reading the map: that of 10,000 threads has 20,000 lines.
-_MAX_OF_THE_TIME = 0.05
+#: The share of time for reading the map: that of 10,000 threads has 20,000 lines.
+_MAX_SHARE = 0.05
 _MAX_FILES = 128  # kept open
 #: Lines of the map with code, or of a file: not those of threads' stacks.
-_TELLING = re.compile(rb"^\S+ (?:..x|\S+ \S+ \S+ [1-9]).*", re.MULTILINE)
+_RELEVANT = re.compile(rb"^\S+ (?:..x|\S+ \S+ \S+ [1-9]).*", re.MULTILINE)
 
 
-class Place(NamedTuple):
-    """What is known of an address in the program."""
+class CodeFrame(NamedTuple):
+    """The frame information for one instruction of the program."""
 
-    row: Row
+    row: UnwindRow
     table: FrameTable
     bias: int  # what to add to the addresses of the row
 
     @property
     def start(self) -> int:
-        """Where the function begins, in the program."""
+        """The address where the function begins, in the program."""
         return self.row.start + self.bias
 
-    def code(self, most: int) -> bytes:
-        """Return the function's machine code, up to so many bytes of it. Raises Cut."""
+    def code(self, max_size: int) -> bytes:
+        """Return up to ``max_size`` bytes of the function's machine code. Raises StackCut."""
         try:
-            return self.table.code(self.row.start, min(self.row.end - self.row.start, most))
+            return self.table.code(self.row.start, min(self.row.end - self.row.start, max_size))
         except ValueError as error:
-            raise Cut(str(error)) from None
+            raise StackCut(str(error)) from None
 
     def function_named(self, name: str) -> int | None:
-        """Return where in the program a function of the same file is. Raises Cut."""
+        """Return the address of a function of the same file; None if there is none.
+
+        Raises:
+            StackCut: The symbol table is damaged.
+        """
         try:
             found = self.table.function_named(name)
         except ValueError as error:
-            raise Cut(str(error)) from None
+            raise StackCut(str(error)) from None
         return None if found is None else found + self.bias
 
 
@@ -61,26 +65,29 @@ class CodeMap:
         self._pid = pid
         self._machine = machine
         self._raw = b""
-        self._telling: list[bytes] = []
+        self._relevant: list[bytes] = []
         self._space = AddressSpace([])
         self._again_at = 0.0
         self._tables: dict[Mapping, tuple[FrameTable, int] | str] = {}
-        self.version = 0  # another one whenever code or a file lies elsewhere
+        self.version = 0  # changes whenever code or a file lies elsewhere
 
     def refresh(self) -> None:
-        """Read what lies where, unless that was just done. Raises OSError where it may not be
-        seen."""
+        """Read the memory map, unless that was just done.
+
+        Raises:
+            OSError: The map may not be read.
+        """
         began = time.monotonic()
         if began < self._again_at:
             return
         raw = procfs.maps(self._pid)
         if raw != self._raw:
-            self._raw, telling = raw, _TELLING.findall(raw)
-            if telling != self._telling:
-                self._telling = telling
+            self._raw, relevant = raw, _RELEVANT.findall(raw)
+            if relevant != self._relevant:
+                self._relevant = relevant
                 self._learn(parse(raw))
         now = time.monotonic()
-        self._again_at = now + (now - began) / _MAX_OF_THE_TIME
+        self._again_at = now + (now - began) / _MAX_SHARE
 
     def _learn(self, mappings: list[Mapping]) -> None:
         self._space = AddressSpace(mappings)
@@ -89,28 +96,31 @@ class CodeMap:
         self._tables = {base: table for base, table in self._tables.items() if base in kept}
 
     def is_code(self, address: int) -> bool:
-        """Tell whether a program may run what lies at an address."""
+        """Tell whether an address belongs to executable memory."""
         mapping = self._space.find(address)
         return mapping is not None and mapping.executable
 
     def file(self, address: int) -> tuple[str, int, str] | None:
-        """Return what tells the file from others whose code lies at an address; None if none
-        does."""
+        """Return the identity of the file whose code lies at an address; None if none does."""
         mapping = self._space.find(address)
         executable = mapping is not None and mapping.executable and mapping.is_file
         return mapping.file if mapping is not None and executable else None
 
     def read(self, address: int, size: int) -> bytes:
-        """Return what the program has at an address, b"" where it has nothing."""
+        """Return up to ``size`` bytes of the program's memory; b"" if they cannot be read."""
         return process_memory.read(self._pid, address, size)
 
-    def place(self, address: int) -> Place:
-        """Return what is told of an instruction's frame. Raises Cut where nothing is."""
+    def frame_at(self, address: int) -> CodeFrame:
+        """Return the frame information for an instruction.
+
+        Raises:
+            StackCut: There is none.
+        """
         mapping = self._space.find(address)
         if mapping is None or not mapping.executable:
-            raise Cut("the stack leads where no code is")
+            raise StackCut("the stack leads where no code is")
         if not mapping.is_file and mapping.path != _VDSO:
-            raise Cut("code that is in no file")
+            raise StackCut("code that is in no file")
         base = self._space.base(mapping) if mapping.is_file else mapping
         known = self._tables.get(base)
         if known is None:
@@ -118,24 +128,24 @@ class CodeMap:
             if len(self._tables) > _MAX_FILES:
                 del self._tables[next(iter(self._tables))]
         if isinstance(known, str):
-            raise Cut(known)
+            raise StackCut(known)
         table, bias = known
         try:
             row = table.row(address - bias)
         except ValueError as error:
-            raise Cut(str(error)) from None
+            raise StackCut(str(error)) from None
         if row is None:
-            raise Cut("code without call frame information")
-        return Place(row, table, bias)
+            raise StackCut("code without call frame information")
+        return CodeFrame(row, table, bias)
 
     def _load(self, base: Mapping) -> tuple[FrameTable, int] | str:
-        """The table, and where it is loaded; else why there is none."""
+        """Return the table and its bias, or the reason why there is none."""
         file = None
         if base.is_file:
             try:
                 file = open_mapped(self._pid, base)
             except NotMapped:
-                pass  # it is still in the program's memory
+                pass  # the file is still in the program's memory
         try:
             elf = ElfFile(file or MappedImage(self.read, self._parts(base)))
         except ValueError:
@@ -157,9 +167,4 @@ class CodeMap:
         found = debug_files.find(elf, base.path, roots(self._pid)) if file is not None else None
         if not isinstance(found, debug_files.DebugFile):
             return None
-        return found.elf, _first(found.elf) - _first(elf)
-
-
-def _first(elf: ElfFile) -> int:
-    """Where a file begins: prelink moves a library, and leaves its debug file as it was."""
-    return min((segment.address for segment in elf.segments), default=0)
+        return found.elf, found.elf.first_address() - elf.first_address()

@@ -1,8 +1,9 @@
-"""From frame to frame: each row tells where the caller's registers are.
+"""From frame to frame: each row of call frame information says where the caller's registers are.
 
-A thread that sleeps tells two of its registers. The others become known where a frame has saved
-them; until then they are not in the dictionary, and nothing is guessed of them. One that was saved
-is read when it is needed: what is not read does not matter to where the walk leads (walks.py).
+The kernel gives two registers of a sleeping thread. The others become known where a frame has
+saved them. Until then the dictionary lacks them, and nothing is guessed. A saved register is read
+when a frame needs it: a word that is not read does not decide where the walk leads
+(walk_cache.py).
 """
 
 from __future__ import annotations
@@ -12,16 +13,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from locktop.collector.unwind.arch import Machine
-from locktop.collector.unwind.cfi_program import Cfa, How, Row, Rule
-from locktop.collector.unwind.code_map import CodeMap, Place
+from locktop.collector.unwind.cfi_program import CfaRule, RegisterRule, RuleKind, UnwindRow
+from locktop.collector.unwind.code_map import CodeFrame, CodeMap
 from locktop.collector.unwind.dwarf_expression import evaluate
-from locktop.collector.unwind.stack_memory import Stack
-from locktop.collector.unwind.truncation import Cut, UnknownRegister
+from locktop.collector.unwind.stack_memory import StackCut, StackMemory, UnknownRegister
 from locktop.collector.unwind.x86_64.register_recovery import FrameRegisters
 
-#: Frames; a stack that has more is cut.
+#: Frames of a stack; a deeper stack is cut.
 MAX_FRAMES = 2048
-_SCANNED_AHEAD = 8  # frames
+_CHECKED_AHEAD = 8  # frames
 _MASK = (1 << 64) - 1
 
 
@@ -29,36 +29,36 @@ _MASK = (1 << 64) - 1
 class Unwound:
     """A call stack."""
 
-    addresses: tuple[int, ...]  # innermost first: where it is, then return addresses
+    addresses: tuple[int, ...]  # innermost first: the program counter, then return addresses
     complete: bool  # up to where the thread began
     reason: str  # why not; "" if complete
-    #: Which of the addresses are no return addresses: the instruction itself would be next.
+    #: Indexes of the addresses that are no return addresses: that instruction would be next.
     exact: tuple[int, ...] = (0,)
-    #: By how many bytes the stack pointer is higher at each of them than at the first; behind a
-    #: call, once it has returned.
+    #: By how many bytes the stack pointer is higher at each address than at the first one; at a
+    #: return address, after the return.
     heights: tuple[int, ...] = (0,)
 
 
-class _Saved(NamedTuple):
-    """A register's value that lies in memory."""
+class _SavedRegister(NamedTuple):
+    """A register whose value lies in memory."""
 
     address: int
 
 
-#: Those that are known, by DWARF's numbers. All numbers but the program counter count from the
-#: stack pointer, where no more than these two were known at first.
-_Registers = dict[int, int | _Saved]
+#: The known registers, by DWARF's numbers. If at first only the program counter and the stack
+#: pointer were known, all others count from the stack pointer.
+_Registers = dict[int, int | _SavedRegister]
 
 
 class Walk:
-    """One stack on its way."""
+    """The walk along one stack."""
 
     def __init__(
         self,
         machine: Machine,
         code: CodeMap,
         frames: FrameRegisters,
-        stack: Stack,
+        stack: StackMemory,
         registers: Mapping[int, int],
     ) -> None:
         self._machine = machine
@@ -72,14 +72,14 @@ class Walk:
         self._heights = [0]
 
     def unwound(self) -> Unwound:
-        """Follow it as far as it is known."""
+        """Return the stack as far as it can be followed."""
         complete, reason = False, "too many frames"
         try:
             while len(self._addresses) < MAX_FRAMES:
                 if not self._step():
                     complete, reason = True, ""
                     break
-        except Cut as cut:
+        except StackCut as cut:
             reason = str(cut)
         except ValueError as error:
             reason = str(error)
@@ -90,23 +90,23 @@ class Walk:
 
     def _step(self) -> bool:
         """Go to the caller; False if there is none."""
-        pc, sp = self._place(self._registers)
+        pc, sp = self._position(self._registers)
         is_exact = self._exact[-1] == len(self._addresses) - 1
-        place = self._code.place(pc if is_exact else pc - 1)
-        row = place.row
-        if row.rules.get(row.returns, _KEPT).how is How.UNDEFINED:
+        frame = self._code.frame_at(pc if is_exact else pc - 1)
+        row = frame.row
+        if row.rules.get(row.return_register, _KEPT).kind is RuleKind.UNDEFINED:
             return False
         try:
             cfa, caller = self._caller(row, self._registers)
         except UnknownRegister as unknown:
-            cfa, caller = self._recovered(place, unknown, is_exact)
+            cfa, caller = self._recovered(frame, unknown, is_exact)
         if not row.is_signal and cfa < sp:
-            raise Cut("frames that lie on each other")
-        returns, height = self._place(caller)
+            raise StackCut("frames that lie on each other")
+        returns, height = self._position(caller)
         if not self._code.is_code(returns):
-            raise Cut("the stack leads where no code is")
+            raise StackCut("the stack leads where no code is")
         if (returns, cfa) == (pc, sp):
-            raise Cut("a frame that is its own caller")
+            raise StackCut("a frame that is its own caller")
         if row.is_signal:
             self._exact.append(len(self._addresses))
         self._addresses.append(returns)
@@ -115,66 +115,66 @@ class Walk:
         return True
 
     def _recovered(
-        self, place: Place, unknown: UnknownRegister, is_exact: bool
+        self, frame: CodeFrame, unknown: UnknownRegister, is_exact: bool
     ) -> tuple[int, _Registers]:
-        """CFA and caller of a frame whose register is found by its function's code: the only ones
-        that are possible."""
+        """Return the only CFA and caller that the function's machine code allows."""
         frames, known = self._frames, self._registers
-        pc, sp = self._place(known)
-        values = frames.candidates(place, pc, sp, unknown.register, is_return=not is_exact)
-        if values is not None and len(values) != 1:  # a frame that is aligned
+        pc, sp = self._position(known)
+        values = frames.candidates(frame, pc, sp, unknown.register, is_return=not is_exact)
+        if values is not None and len(values) != 1:  # an aligned frame
             self._stack.pin()
         fitting = []
         for value in values or ():
             try:
-                cfa, caller = self._caller(place.row, {**known, unknown.register: value})
-            except (Cut, ValueError):
+                cfa, caller = self._caller(frame.row, {**known, unknown.register: value})
+            except (StackCut, ValueError):
                 continue
-            if frames.may_return_to(self._place(caller)[0]):
+            if frames.may_return_to(self._position(caller)[0]):
                 fitting.append((cfa, caller))
         if len(fitting) > 1:
             fitting = [
                 (cfa, caller)
                 for cfa, caller in fitting
-                if frames.may_call(self._place(caller)[0], place) and not self._contradicted(caller)
+                if frames.may_call(self._position(caller)[0], frame)
+                and not self._contradicted(caller)
             ]
         if len(fitting) != 1:
             raise unknown
         return fitting[0]
 
     def _contradicted(self, registers: _Registers) -> bool:
-        """Whether a caller cannot be one: its frame, or one above, is not as large as its code
-        makes it, or returns to what called nothing."""
+        """Tell whether a caller is impossible: its frame, or a frame above, has not the size that
+        its code gives, or returns to code that called nothing."""
         machine, frames = self._machine, self._frames
-        for _ in range(_SCANNED_AHEAD):
-            pc, sp = self._place(registers)
+        for _ in range(_CHECKED_AHEAD):
+            pc, sp = self._position(registers)
             try:
-                place = self._code.place(pc - 1)
-                cfa = place.row.cfa
+                frame = self._code.frame_at(pc - 1)
+                cfa = frame.row.cfa
                 if cfa is not None and not cfa.code and cfa.register != machine.sp:
-                    values = frames.candidates(place, pc, sp, cfa.register, is_return=True)
+                    values = frames.candidates(frame, pc, sp, cfa.register, is_return=True)
                     if values is not None and self._known(cfa.register, registers) not in values:
                         return True
-                _, registers = self._caller(place.row, registers)
-            except (Cut, ValueError):
+                _, registers = self._caller(frame.row, registers)
+            except (StackCut, ValueError):
                 return False  # nothing is known against it
-            if place.row.is_signal:
+            if frame.row.is_signal:
                 return False
-            if not frames.may_return_to(self._place(registers)[0]):
+            if not frames.may_return_to(self._position(registers)[0]):
                 return True
         return False
 
-    def _caller(self, row: Row, registers: _Registers) -> tuple[int, _Registers]:
-        """The CFA, and the caller's registers, those that are known."""
+    def _caller(self, row: UnwindRow, registers: _Registers) -> tuple[int, _Registers]:
+        """Return the CFA and the caller's known registers."""
         machine = self._machine
         cfa = self._frame_address(row.cfa, registers)
-        if row.is_signal:  # the kernel saved them all
+        if row.is_signal:  # the kernel saved all registers
             caller = dict(registers)
         else:
             caller = {one: registers[one] for one in machine.kept if one in registers}
         caller[machine.sp] = cfa
         for register, rule in row.rules.items():
-            if register != row.returns:
+            if register != row.return_register:
                 self._apply(register, rule, registers, cfa, caller)
         caller[machine.sp] = self._number(machine.sp, caller)
         address = self._returns(row, registers, cfa)
@@ -183,64 +183,66 @@ class Walk:
         caller[machine.pc] = address
         return cfa, caller
 
-    def _frame_address(self, cfa: Cfa | None, registers: _Registers) -> int:
+    def _frame_address(self, cfa: CfaRule | None, registers: _Registers) -> int:
         if cfa is None:
-            raise Cut("call frame information without a frame")
+            raise StackCut("call frame information without a frame")
         if cfa.code:
             return self._evaluated(cfa.code, registers)
         return self._number(cfa.register, registers) + cfa.distance & _MASK
 
-    def _returns(self, row: Row, registers: _Registers, cfa: int) -> int:
-        """The return address."""
-        rule = row.rules.get(row.returns, _KEPT)
-        value = self._value(row.returns, rule, registers, cfa)
-        if isinstance(value, _Saved):
+    def _returns(self, row: UnwindRow, registers: _Registers, cfa: int) -> int:
+        """Read the return address."""
+        rule = row.rules.get(row.return_register, _KEPT)
+        value = self._value(row.return_register, rule, registers, cfa)
+        if isinstance(value, _SavedRegister):
             return self._stack.load(value.address)
         self._stack.pin()
         return value
 
     def _apply(
-        self, register: int, rule: Rule, registers: _Registers, cfa: int, caller: _Registers
+        self, register: int, rule: RegisterRule, registers: _Registers, cfa: int, caller: _Registers
     ) -> None:
         caller.pop(register, None)
         try:
             caller[register] = self._value(register, rule, registers, cfa)
-        except Cut:
-            pass  # not known: perhaps nobody asks for it
+        except StackCut:
+            pass  # not known: perhaps no frame needs it
 
-    def _value(self, register: int, rule: Rule, registers: _Registers, cfa: int) -> int | _Saved:
-        how, number, code = rule
-        if how is How.AT:
-            return _Saved(cfa + number & _MASK)
-        if how is How.IS:
+    def _value(
+        self, register: int, rule: RegisterRule, registers: _Registers, cfa: int
+    ) -> int | _SavedRegister:
+        kind, number, code = rule
+        if kind is RuleKind.AT_CFA:
+            return _SavedRegister(cfa + number & _MASK)
+        if kind is RuleKind.CFA_PLUS:
             return cfa + number & _MASK
-        if how is How.AT_EXPRESSION:
-            return _Saved(self._evaluated(code, registers, cfa))
-        if how is How.IS_EXPRESSION:
+        if kind is RuleKind.AT_EXPRESSION:
+            return _SavedRegister(self._evaluated(code, registers, cfa))
+        if kind is RuleKind.EXPRESSION:
             return self._evaluated(code, registers, cfa)
-        source = number if how is How.IN else register
-        if how is How.UNDEFINED or source not in registers:
+        source = number if kind is RuleKind.REGISTER else register
+        if kind is RuleKind.UNDEFINED or source not in registers:
             raise UnknownRegister(source)
         if source == self._machine.pc:
             self._stack.pin()
         return registers[source]
 
     def _evaluated(self, code: bytes, registers: _Registers, *first: int) -> int:
-        """What an expression results in. It may do anything with what it is told."""
+        """Evaluate an expression. It may do anything with the address of the stack."""
         self._stack.pin()
         known = {one: self._known(one, registers) for one in registers}
         numbers = {one: number for one, number in known.items() if number is not None}
         return evaluate(code, numbers, self._stack.load, first)
 
-    def _place(self, registers: _Registers) -> tuple[int, int]:
-        """Where a frame is, and its stack pointer: these two are always known."""
+    def _position(self, registers: _Registers) -> tuple[int, int]:
+        """Return program counter and stack pointer of a frame: both are always known."""
         pc, sp = registers[self._machine.pc], registers[self._machine.sp]
         assert isinstance(pc, int)
         assert isinstance(sp, int)
         return pc, sp
 
     def _number(self, register: int, registers: _Registers) -> int:
-        """What counts from the stack pointer."""
+        """Return a number that counts from the stack pointer."""
         number = self._known(register, registers)
         if number is None:
             raise UnknownRegister(register)
@@ -250,12 +252,12 @@ class Walk:
 
     def _known(self, register: int, registers: _Registers) -> int | None:
         value = registers.get(register)
-        if not isinstance(value, _Saved):
+        if not isinstance(value, _SavedRegister):
             return value
         try:
             return self._stack.frame(value.address)
-        except Cut:
+        except StackCut:
             return None
 
 
-_KEPT = Rule(How.SAME)
+_KEPT = RegisterRule(RuleKind.SAME)

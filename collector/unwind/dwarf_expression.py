@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from locktop.collector.symbols.dwarf.abbrevs import leb, sleb
-from locktop.collector.unwind.truncation import UnknownRegister
+from locktop.collector.unwind.stack_memory import UnknownRegister
 
-#: Operations that one may take; a loop ends here.
+#: Operations of one evaluation; a loop ends here.
 _MAX_STEPS = 1000
-_DEEPEST = 64
+_MAX_DEPTH = 64
 _MASK = (1 << 64) - 1
 
 _DEREF, _DEREF_SIZE = 0x06, 0x94
@@ -62,18 +62,25 @@ def evaluate(
     load: Callable[[int, int], int],
     first: Sequence[int] = (),
 ) -> int:
-    """Return what is on top at the end; ``first`` is on the stack at the beginning, and ``load``
-    returns the number at (address, size).
+    """Return the top of the stack after an expression.
 
-    Raises UnknownRegister, whatever ``load`` raises, and ValueError where the code is damaged.
+    Args:
+        code: The expression.
+        registers: The known registers, by DWARF's numbers.
+        load: Returns the number at (address, size).
+        first: What is on the stack at the beginning.
+
+    Raises:
+        UnknownRegister: The expression uses a register that is not known.
+        ValueError: The expression is damaged. Exceptions of ``load`` pass through.
     """
     try:
-        return _Run(code, registers, load, first).result()
+        return _StackMachine(code, registers, load, first).result()
     except (IndexError, ZeroDivisionError) as error:
         raise ValueError(f"a damaged expression: {error}") from None
 
 
-class _Run:
+class _StackMachine:
     def __init__(
         self,
         code: bytes,
@@ -94,7 +101,7 @@ class _Run:
             operation = self._code[self._at]
             self._at += 1
             self._step(operation)
-            if len(self._stack) > _DEEPEST:
+            if len(self._stack) > _MAX_DEPTH:
                 break
         raise ValueError("an expression does not end")
 
@@ -126,7 +133,7 @@ class _Run:
             self._rearrange(operation)
 
     def _constant(self, operation: int) -> bool:
-        if operation in _CONSTANTS:  # of 1, 2, 4 and 8 bytes, each without and with a sign
+        if operation in _CONSTANTS:  # of 1, 2, 4 and 8 bytes, each unsigned and signed
             kind = operation - _CONSTANTS.start
             self._push(self._fixed(1 << kind // 2, signed=bool(kind % 2)))
         elif operation == _ADDR:

@@ -1,175 +1,214 @@
-"""Entries of .eh_frame and .debug_frame: which function, and where its instructions are.
+"""Entries of .eh_frame and .debug_frame, each parsed when its function is on a stack.
 
-pyelftools makes objects of all entries of a section before it tells of one; here an entry is read
-when it is asked for, straight from its bytes.
+An entry is a CIE (what many functions have in common) or an FDE (one function). pyelftools parses
+an entry from a stream that holds the entry alone: a forged length or pointer leads nowhere else.
+The scan of a section without a table reads only what it needs (docs/internals/adr/0002).
 """
 
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from locktop.collector.symbols.dwarf.abbrevs import leb, sleb
+from elftools.common.exceptions import DWARFError, ELFError
+from elftools.construct import ConstructError
+from elftools.dwarf.callframe import CIE, FDE, CallFrameInfo, CallFrameInstruction
+from elftools.dwarf.structs import DWARFStructs
+
 from locktop.collector.unwind import pointer_encodings
-from locktop.collector.unwind.cfi_program import Common
 
-#: Bytes; those of the largest real functions have some tens of thousands.
-_LONGEST = 256 << 10
-#: Of a section in which each must be looked at.
+if TYPE_CHECKING:
+    from elftools.dwarf.callframe import CFIEntry
+
+#: Bytes of one entry; those of the largest real functions have some tens of thousands.
+_MAX_ENTRY = 256 << 10
+#: pyelftools reads numbers of any length, in time that grows with the square of it.
+_TOO_LONG_NUMBER = re.compile(rb"[\x80-\xff]{1024}")
+#: Entries of a section that is scanned.
 _MAX_ENTRIES = 1 << 20
-_READ_AT_ONCE = 256  # most entries are shorter
-_PERSONALITY, _LSDA, _ENCODING, _SIGNAL = b"PLRS"
-_NOTHING_ELSE = b"BG"  # aarch64: signed with the other key; tagged stack
+_READ_SIZE = 256  # most entries are shorter
+_VERSIONS = (1, 3, 4)
+_KNOWN_AUGMENTATIONS = frozenset(b"zPLRSBG")  # B, G: of aarch64, without data
+_ENCODING_KEY = "FDE_encoding"
+_STRUCTS = DWARFStructs(little_endian=True, dwarf_format=32, address_size=8)
 
 
-class Frames(NamedTuple):
-    """A section. Places in it are its own addresses where it is loaded, else offsets."""
+class FrameSection(NamedTuple):
+    """A section of entries. Positions are addresses if it is loaded, else offsets."""
 
-    read: Callable[[int, int], bytes]  # up to so many bytes at a place
+    read: Callable[[int, int], bytes]  # up to so many bytes at a position
     begin: int
     end: int
     is_loaded: bool  # .eh_frame, not .debug_frame: the two count differently
 
 
-class Function(NamedTuple):
-    """An FDE: the addresses that it is of, and what is to be run for them."""
+class CommonEntry(NamedTuple):
+    """A CIE."""
 
-    common: Common
+    code_factor: int
+    data_factor: int
+    return_register: int  # it holds the return address
+    encoding: int  # of addresses in its FDEs (DW_EH_PE_*)
+    is_signal: bool  # of frames that the kernel makes
+    instructions: list[CallFrameInstruction]
+    parsed: CIE
+
+
+class FunctionEntry(NamedTuple):
+    """An FDE: a range of addresses and the instructions for them."""
+
+    common: CommonEntry
     start: int
     end: int
-    instructions: bytes
-    place: int
+    instructions: list[CallFrameInstruction]
 
 
-class _Raw(NamedTuple):
-    data: bytes  # behind the length
-    place: int  # of data[0]
-    common: int | None  # where its CIE is; None: it is one
-    content: int  # where in data what both have in common ends
-    offset_size: int
+class _RawEntry(NamedTuple):
+    data: bytes  # with the length
+    position: int
+    common: int | None  # the position of its CIE; None: the entry is a CIE
+    content: int  # where in data the fields of a CIE or of an FDE begin
 
 
-class Entries:
-    """Reads entries of one section; what many refer to is kept."""
+class FrameEntries:
+    """Reads the entries of one section; CIEs are kept."""
 
-    def __init__(self, frames: Frames) -> None:
-        self._frames = frames
-        self._commons: dict[int, Common] = {}
+    def __init__(self, section: FrameSection) -> None:
+        self._section = section
+        self._commons: dict[int, CommonEntry] = {}
 
-    def function(self, place: int) -> Function:
-        """Return the FDE at a place; ValueError where there is none, or a damaged one."""
-        raw, _ = self._raw(place)
+    def function(self, position: int) -> FunctionEntry:
+        """Return the FDE at a position.
+
+        Raises:
+            ValueError: There is none, or it is damaged.
+        """
+        raw, _ = self._raw(position)
         if raw is None or raw.common is None:
             raise ValueError("no function's entry")
-        return self._function(raw, raw.common)
+        common = self._common(raw.common)
+        with _checked():
+            parsed = self._parsed(raw, common.parsed)
+            start = int(parsed["initial_location"]) % pointer_encodings.ADDRESS_LIMIT
+            size = int(parsed["address_range"])
+            return FunctionEntry(common, start, start + size, parsed.instructions)
 
-    def all(self) -> Iterator[tuple[int, int]]:
-        """Give each FDE's first address and place, as far as they are sound."""
-        place = self._frames.begin
+    def starts(self) -> Iterator[tuple[int, int]]:
+        """Yield the first address and the position of each FDE, up to a damaged entry."""
+        position = self._section.begin
         for _ in range(_MAX_ENTRIES):
-            if place >= self._frames.end:
+            if position >= self._section.end:
                 return
             try:
-                raw, after = self._raw(place)
+                raw, after = self._raw(position)
                 if raw is not None and raw.common is not None:
-                    yield self._function(raw, raw.common).start, place
+                    encoding = self._common(raw.common).encoding
+                    start, _ = pointer_encodings.pointer(
+                        raw.data, raw.content, encoding, raw.position
+                    )
+                    yield start, position
             except (ValueError, IndexError):
                 return
-            place = after
+            position = after
 
-    def _raw(self, place: int) -> tuple[_Raw | None, int]:
-        """An entry, None for the mark at the end of a part, and where the next one is."""
-        head = self._read(place, _READ_AT_ONCE)
-        size, at, offset_size = int.from_bytes(head[:4], "little"), 4, 4
-        if size == 0xFFFF_FFFF:
-            size, at, offset_size = int.from_bytes(head[4:12], "little"), 12, 8
-        if len(head) < at or size > _LONGEST:
-            raise ValueError("an entry is cut off or longer than is sane")
-        if not size:
-            return None, place + at
-        body = head[at : at + size]
-        if len(body) < size:
-            body = self._read(place + at, size)
-        if len(body) < max(size, offset_size):
-            raise ValueError("an entry is cut off")
-        if self._frames.is_loaded:
-            offset_size = 4
-        value = int.from_bytes(body[:offset_size], "little")
-        if self._frames.is_loaded:
-            common = place + at - value if value else None
-        else:
-            common = None if value == (1 << 8 * offset_size) - 1 else self._frames.begin + value
-        return _Raw(body, place + at, common, offset_size, offset_size), place + at + size
-
-    def _read(self, place: int, size: int) -> bytes:
-        if not self._frames.begin <= place < self._frames.end:
-            raise ValueError("an entry lies outside of its section")
-        return self._frames.read(place, min(size, self._frames.end - place))
-
-    def _function(self, raw: _Raw, place: int) -> Function:
-        common = self._common(place)
-        data, at = raw.data, raw.content
-        start, at = pointer_encodings.pointer(data, at, common.encoding, raw.place)
-        length, at = pointer_encodings.size(data, at, common.encoding)
-        if common.augmented:
-            length_of_data, at = leb(data, at)
-            at += length_of_data
-        if at > len(data):
-            raise ValueError("an entry is cut off")
-        return Function(common, start, start + length, data[at:], raw.place + at)
-
-    def _common(self, place: int) -> Common:
-        common = self._commons.get(place)
+    def _common(self, position: int) -> CommonEntry:
+        common = self._commons.get(position)
         if common is None:
-            raw, _ = self._raw(place)
+            raw, _ = self._raw(position)
             if raw is None or raw.common is not None:
                 raise ValueError("an entry refers to one of another kind")
-            try:
-                common = self._commons[place] = _common(raw)
-            except IndexError:
-                raise ValueError("an entry is cut off") from None
+            with _checked():
+                common = _common_entry(self._parsed(raw), is_loaded=self._section.is_loaded)
+            self._commons[position] = common
         return common
 
+    def _parsed(self, raw: _RawEntry, common: CIE | None = None) -> CFIEntry:
+        (entry,) = _OneEntry(raw, common, is_loaded=self._section.is_loaded).get_entries()
+        assert isinstance(entry, FDE if common is not None else CIE)
+        return entry
 
-def _common(raw: _Raw) -> Common:
-    data, at = raw.data, raw.content
-    version = data[at]
-    if version not in (1, 3, 4):
-        raise ValueError(f"version {version} of call frame information is not known")
-    end = data.index(0, at + 1)
-    augmentation, at = data[at + 1 : end], end + 1
-    if version == 4:
-        if data[at] != 8 or data[at + 1]:
-            raise ValueError("addresses of another size, or in segments")
-        at += 2
-    code_step, at = leb(data, at)
-    data_step, at = sleb(data, at)
-    returns, at = (data[at], at + 1) if version == 1 else leb(data, at)
-    encoding, augmented = 0, augmentation[:1] == b"z"
-    if augmented:
-        size, at = leb(data, at)
-        encoding = _augmentation(augmentation[1:], data[: at + size], at, raw.place)
-        at += size
-    elif augmentation:
+    def _raw(self, position: int) -> tuple[_RawEntry | None, int]:
+        """Return an entry, None for the mark at the end of a part, and the next position."""
+        data = self._read(position, _READ_SIZE)
+        size, content = int.from_bytes(data[:4], "little"), 4
+        is_wide = size == 0xFFFF_FFFF
+        if is_wide:
+            size, content = int.from_bytes(data[4:12], "little"), 12
+        if len(data) < content or size > _MAX_ENTRY:
+            raise ValueError("an entry is cut off or longer than is sane")
+        if not size:
+            return None, position + content
+        if is_wide and self._section.is_loaded:
+            raise ValueError("a 64-bit entry of .eh_frame is not known")
+        end = content + size
+        data = data[:end] if len(data) >= end else self._read(position, end)
+        pointer_size = 8 if is_wide else 4
+        if len(data) < max(end, content + pointer_size):
+            raise ValueError("an entry is cut off")
+        if _TOO_LONG_NUMBER.search(data):
+            raise ValueError("a number is too long")
+        value = int.from_bytes(data[content : content + pointer_size], "little")
+        if self._section.is_loaded:
+            common = position + content - value if value else None
+        else:
+            is_common = value == (1 << 8 * pointer_size) - 1
+            common = None if is_common else self._section.begin + value
+        return _RawEntry(data, position, common, content + pointer_size), position + end
+
+    def _read(self, position: int, size: int) -> bytes:
+        if not self._section.begin <= position < self._section.end:
+            raise ValueError("an entry lies outside of its section")
+        return self._section.read(position, min(size, self._section.end - position))
+
+
+class _OneEntry(CallFrameInfo):
+    """pyelftools's reader over one entry, with the CIE that was parsed before."""
+
+    def __init__(self, raw: _RawEntry, common: CIE | None, *, is_loaded: bool) -> None:
+        stream = io.BytesIO(raw.data)
+        super().__init__(stream, len(raw.data), raw.position, _STRUCTS, is_loaded)
+        self._common = common
+
+    def _parse_cie_for_fde(self, *_: Any) -> CIE:
+        assert self._common is not None
+        return self._common
+
+
+def _common_entry(parsed: CFIEntry, *, is_loaded: bool) -> CommonEntry:
+    assert isinstance(parsed, CIE)
+    header, augmentation = parsed.header, parsed.header["augmentation"]
+    if header["version"] not in _VERSIONS:
+        raise ValueError(f"version {header['version']} of call frame information is not known")
+    if header["version"] == 4 and (header["address_size"] != 8 or header["segment_size"]):
+        raise ValueError("addresses of another size, or in segments")
+    # pyelftools expects the length of augmentation data in each entry of .eh_frame, in no other.
+    if augmentation[:1] != (b"z" if is_loaded else b"") or set(augmentation) - _KNOWN_AUGMENTATIONS:
         raise ValueError("an augmentation that is not known")
-    if at > len(data):
-        raise ValueError("an entry is cut off")
-    is_signal = _SIGNAL in augmentation
-    return Common(
-        code_step, data_step, returns, encoding, is_signal, augmented, data[at:], raw.place + at
+    encoding = parsed.augmentation_dict.setdefault(_ENCODING_KEY, pointer_encodings.ABSOLUTE)
+    assert isinstance(encoding, int)
+    if encoding & 0xF0 not in (pointer_encodings.ABSOLUTE, pointer_encodings.FROM_HERE):
+        raise ValueError(f"pointers of encoding {encoding:#x} are not known")
+    return CommonEntry(
+        code_factor=header["code_alignment_factor"],
+        data_factor=header["data_alignment_factor"],
+        return_register=header["return_address_register"],
+        encoding=encoding,
+        is_signal=b"S" in augmentation,
+        instructions=parsed.instructions,
+        parsed=parsed,
     )
 
 
-def _augmentation(letters: bytes, data: bytes, at: int, place: int) -> int:
-    """Return how addresses are encoded."""
-    encoding = 0
-    for letter in letters:
-        if letter == _ENCODING:
-            encoding, at = data[at], at + 1
-        elif letter == _LSDA:
-            at += 1
-        elif letter == _PERSONALITY:
-            at = pointer_encodings.skipped(data, at + 1, data[at], place)
-        elif letter != _SIGNAL and letter not in _NOTHING_ELSE:
-            raise ValueError("an augmentation that is not known")
-    return encoding
+@contextmanager
+def _checked() -> Iterator[None]:
+    """Turn what pyelftools raises for damaged bytes into ValueError."""
+    try:
+        yield
+    except (
+        ELFError, DWARFError, ConstructError, AssertionError, AttributeError, LookupError,
+        OverflowError, TypeError,
+    ) as error:  # fmt: skip
+        raise ValueError(f"a damaged entry: {error}") from None

@@ -1,7 +1,7 @@
-"""An ELF file as a process has it in memory: where the file itself is not to be had.
+"""An ELF file in the memory of a process, for files that cannot be opened.
 
-The kernel's vdso is in no file, and a library that was replaced by an update is still what the
-process runs. Only what is loaded can be read, so there are no sections.
+The kernel's vdso is in no file. A library that an update has replaced still runs in the process.
+Only loaded parts can be read, so there are no sections.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from locktop.collector.symbols.memory_map import Mapping
 
 
 class MappedImage:
-    """A source for ElfFile: the mappings of one file, or of what is like one."""
+    """A source for ElfFile: the mappings of one file, or of the vdso."""
 
     def __init__(self, read: Callable[[int, int], bytes], mappings: Sequence[Mapping]) -> None:
         self._read = read

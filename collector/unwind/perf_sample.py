@@ -1,7 +1,7 @@
-"""Registers and stacks of threads that run, one sample of each (perf_event_open(2)).
+"""Registers and stacks of running threads, one sample of each (perf_event_open(2)).
 
-The kernel takes it where its clock interrupts the thread, which goes on at once: a copy of at most
-32 KiB is all that it costs. A clock of the kernel's own does, so it works in virtual machines too.
+The kernel takes a sample where its clock interrupts the thread. The thread goes on at once: a
+sample costs a copy of at most 32 KiB. A software clock is enough, so virtual machines work too.
 """
 
 from __future__ import annotations
@@ -17,23 +17,34 @@ from contextlib import ExitStack
 from locktop.collector.linux.perf_counters import no_right
 from locktop.collector.native import ffi, lib
 from locktop.collector.unwind.arch import Machine
-from locktop.collector.unwind.stack_memory import Copy
+from locktop.collector.unwind.stack_memory import StackCopy
 
-#: Of a thread's processor time, to the sample.
+#: Processor time of a thread until its sample.
 _PERIOD_NS = 100_000
-#: Room for one sample, a power of two; a page more is mapped before it.
+#: Bytes for one sample, a power of two; one more page is mapped before them.
 _RING = max(2 * lib.LT_SAMPLE_STACK, mmap.PAGESIZE)
-#: At once: a user without rights may map so many rings (kernel.perf_event_mlock_kb).
-MAX = 4
+#: Threads at once: a user without rights may map so many rings (kernel.perf_event_mlock_kb).
+MAX_SAMPLED = 4
 
 
 class RefusedError(Exception):
-    """The kernel does not let us; says why in a few words."""
+    """The kernel refuses samples; the message is a few words for the user."""
 
 
-def copies(tids: Iterable[int], machine: Machine, patience_s: float) -> dict[int, Copy]:
-    """Return copies by tid, of those threads that ran within ``patience_s``. Ids are those of our
-    own pid namespace; no more than MOST. Raises RefusedError."""
+def copies(tids: Iterable[int], machine: Machine, patience_s: float) -> dict[int, StackCopy]:
+    """Return copies of the threads that ran within some time.
+
+    Args:
+        tids: At most MAX_SAMPLED thread ids, of our own pid namespace.
+        machine: The processor.
+        patience_s: How long to wait for the samples.
+
+    Returns:
+        The copies by tid.
+
+    Raises:
+        RefusedError: The kernel lets us take no samples.
+    """
     registers = sum(1 << number for number, known in enumerate(machine.perf) if known >= 0)
     with ExitStack() as stack:
         samplers: dict[int, _Sampler] = {}
@@ -50,14 +61,14 @@ def copies(tids: Iterable[int], machine: Machine, patience_s: float) -> dict[int
 
 
 class _Sampler:
-    """Of one thread."""
+    """The ring of one thread."""
 
     def __init__(self, tid: int, ring: mmap.mmap) -> None:
         self.tid = tid
         self._ring = ring
 
-    def read(self, registers: int, machine: Machine) -> Copy | None:
-        """Return what was sampled, if anything was."""
+    def read(self, registers: int, machine: Machine) -> StackCopy | None:
+        """Return the sample; None if there is none."""
         sample = ffi.new("struct lt_sample *")
         mapped = ffi.from_buffer(self._ring)
         if not lib.lt_read_sample(mapped, mmap.PAGESIZE, _RING, registers, sample):
@@ -65,11 +76,11 @@ class _Sampler:
         values = {number: sample.registers[number] for number in range(len(machine.perf))}
         found = machine.of_perf(values)
         stack = bytes(ffi.buffer(sample.stack, sample.stack_size))
-        return Copy(found, stack, found[machine.sp])
+        return StackCopy(found, stack, found[machine.sp])
 
 
 def _opened(tid: int, registers: int) -> int:
-    """A descriptor; -1 where the thread has ended."""
+    """Return a descriptor; -1 if the thread has ended."""
     fd = int(lib.lt_open_sampler(tid, _PERIOD_NS, registers, False))
     if -fd in (errno.EACCES, errno.EPERM):
         fd = int(lib.lt_open_sampler(tid, _PERIOD_NS, registers, True))
@@ -82,14 +93,14 @@ def _opened(tid: int, registers: int) -> int:
 
 def _taken(
     samplers: dict[int, _Sampler], registers: int, machine: Machine, until: float
-) -> dict[int, Copy]:
+) -> dict[int, StackCopy]:
     poll = select.poll()
     waited: set[int] = set()
     for fd in samplers:
         if not lib.lt_take_sample(fd):
             poll.register(fd, select.POLLIN)
             waited.add(fd)
-    found: dict[int, Copy] = {}
+    found: dict[int, StackCopy] = {}
     while waited and (left_s := until - time.monotonic()) > 0:
         for fd, _ in poll.poll(1000 * left_s):
             poll.unregister(fd)

@@ -5,63 +5,43 @@ from __future__ import annotations
 from locktop.collector.symbols.dwarf.abbrevs import leb, sleb
 
 OMITTED = 0xFF
-#: What the linker's table is of: pairs of signed 32-bit distances from the table's section.
+#: The linker's table has pairs of signed 32-bit distances from the table's section.
 TABLE = 0x3B
-_ABSOLUTE, _FROM_HERE, _FROM_DATA, _ALIGNED, _INDIRECT = 0x00, 0x10, 0x30, 0x50, 0x80
+ABSOLUTE, FROM_HERE, _FROM_DATA = 0x00, 0x10, 0x30
 _SIZES = {0x00: 8, 0x02: 2, 0x03: 4, 0x04: 8, 0x0A: 2, 0x0B: 4, 0x0C: 8}
-_ULEB, _SLEB = 0x01, 0x09
-_ADDRESSES = 1 << 64
+_ULEB, _SLEB, _FIRST_SIGNED = 0x01, 0x09, 0x0A
+ADDRESS_LIMIT = 1 << 64
 
 
-def pointer(data: bytes, at: int, encoding: int, place: int, base: int = 0) -> tuple[int, int]:
-    """Return a pointer and where it ends. ``place`` is the address of data[0], ``base`` of the
-    section that others count from.
+def pointer(data: bytes, at: int, encoding: int, address: int, base: int = 0) -> tuple[int, int]:
+    """Return a pointer and the offset behind it.
 
-    Raises ValueError for an encoding that has no meaning here, IndexError where data ends.
+    Args:
+        data: The bytes around the pointer.
+        at: The offset of the pointer in ``data``.
+        encoding: One of DW_EH_PE_*.
+        address: The address of ``data[0]``.
+        base: The address that pointers "from the data" count from.
+
+    Raises:
+        ValueError: The encoding has no meaning here.
+        IndexError: ``data`` ends before the pointer does.
     """
-    if encoding == _ALIGNED:
-        at += -(place + at) % 8
-        return _fixed(data, at, 8, signed=False), at + 8
-    here = place + at
-    value, at = _plain(data, at, encoding & 0x0F)
-    if encoding & _INDIRECT:
-        raise ValueError("a pointer lies elsewhere")
-    applied = encoding & 0x70
-    if applied == _FROM_HERE:
+    form, applied, here = encoding & 0x0F, encoding & 0xF0, address + at
+    if form in (_ULEB, _SLEB):
+        value, at = (leb if form == _ULEB else sleb)(data, at)
+    elif form in _SIZES:
+        end = at + _SIZES[form]
+        if end > len(data):
+            raise IndexError("a pointer is cut off")
+        value = int.from_bytes(data[at:end], "little", signed=form >= _FIRST_SIGNED)
+        at = end
+    else:
+        raise ValueError(f"pointers of form {form:#x} are not known")
+    if applied == FROM_HERE:
         value += here
     elif applied == _FROM_DATA:
         value += base
-    elif applied != _ABSOLUTE:
+    elif applied != ABSOLUTE:  # an indirect or an aligned pointer
         raise ValueError(f"pointers of encoding {encoding:#x} are not known")
-    return value % _ADDRESSES, at
-
-
-def size(data: bytes, at: int, encoding: int) -> tuple[int, int]:
-    """Return a length that is told like a pointer, and where it ends."""
-    return _plain(data, at, encoding & 0x0F, unsigned=True)
-
-
-def skipped(data: bytes, at: int, encoding: int, place: int) -> int:
-    """Return where a pointer ends that nobody wants to know."""
-    if encoding == OMITTED:
-        return at
-    if encoding == _ALIGNED:
-        return at + -(place + at) % 8 + 8
-    return _plain(data, at, encoding & 0x0F)[1]
-
-
-def _plain(data: bytes, at: int, form: int, *, unsigned: bool = False) -> tuple[int, int]:
-    if form == _ULEB:
-        return leb(data, at)
-    if form == _SLEB:
-        return sleb(data, at)
-    length = _SIZES.get(form)
-    if length is None:
-        raise ValueError(f"pointers of form {form:#x} are not known")
-    return _fixed(data, at, length, signed=form >= 0x0A and not unsigned), at + length
-
-
-def _fixed(data: bytes, at: int, length: int, *, signed: bool) -> int:
-    if at + length > len(data):
-        raise IndexError("a pointer is cut off")
-    return int.from_bytes(data[at : at + length], "little", signed=signed)
+    return value % ADDRESS_LIMIT, at

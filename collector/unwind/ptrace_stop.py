@@ -1,7 +1,7 @@
-"""A thread's registers and stack, copied while it is stopped (ptrace(2)).
+"""A thread's registers and stack, copied while the thread is stopped (ptrace(2)).
 
-Only where the user asked for it. It is stopped without a signal, and let go by the same thread of
-ours; were that to end in between, the kernel would let it go.
+Used only if the user allows it. The thread is stopped without a signal, and the same thread of
+ours resumes it. If ours ended in between, the kernel would resume it.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ import time
 from locktop.collector.linux import process_memory, procfs, syscalls
 from locktop.collector.linux.syscalls import Call
 from locktop.collector.unwind.arch import Machine
-from locktop.collector.unwind.stack_memory import Copy
+from locktop.collector.unwind.stack_memory import StackCopy
 
-#: Bytes of a stack; deeper ones are cut.
+#: Bytes of a stack; a deeper stack is cut.
 _MAX_STACK = 128 << 10
-#: How long a thread may take to stop: one that the kernel holds fast does not.
+#: How long a thread may take to stop: one in an uninterruptible call does not stop.
 _PATIENCE_S = 0.02
 
 _DETACH, _GETREGSET, _SEIZE, _INTERRUPT = 17, 0x4204, 0x4206, 0x4207
 _PRSTATUS = 1
 _WALL = 0x40000000
-#: Calls that end with EINTR when a thread was stopped in them, though no signal came (signal(7)).
+#: Calls that end with EINTR if the thread is stopped in them, without a signal (signal(7)).
 _NOT_RESTARTED = frozenset({
     "epoll_wait", "epoll_pwait", "epoll_pwait2", "semop", "semtimedop", "msgrcv", "msgsnd",
     "rt_sigtimedwait", "io_getevents", "io_pgetevents", "io_uring_enter",
 })  # fmt: skip
-#: The same of sockets with a timeout, and of inotify: which it is tells the file.
+#: Calls that do so on sockets with a timeout and on inotify, but not on other files.
 _BY_FILE = frozenset({
     "read", "readv", "recvfrom", "recvmsg", "recvmmsg", "accept", "accept4", "connect", "sendto",
     "sendmsg", "sendmmsg", "write", "writev",
@@ -42,7 +42,7 @@ class _Piece(ctypes.Structure):
     _fields_ = (("address", ctypes.c_void_p), ("size", ctypes.c_size_t))
 
 
-# Calls that keep the interpreter: who waits for it has it for 5 ms, and a thread stands still.
+# PyDLL keeps the GIL: another thread of ours would have it for 5 ms, while the target is stopped.
 _libc = ctypes.PyDLL(None, use_errno=True)
 _ptrace = _libc.ptrace
 _ptrace.restype = ctypes.c_long
@@ -51,25 +51,28 @@ _waitpid = _libc.waitpid
 _waitpid.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
 
 
-def copy(pid: int, tid: int, machine: Machine) -> Copy | None:
-    """Stop a thread, copy what it has, let it go on. None where that may not be, or where its
-    system call would end early."""
+def copy(pid: int, tid: int, machine: Machine) -> StackCopy | None:
+    """Stop a thread, copy its registers and its stack, and resume it.
+
+    Returns:
+        The copy; None if that is not permitted, or if the system call would end early.
+    """
     try:
         call = syscalls.parse(procfs.thread_syscall(pid, tid))
     except (OSError, ValueError):
         return None
-    if call is not None and not _goes_on(pid, call):
+    if call is not None and not _is_resumed(pid, call):
         return None
-    found: list[Copy] = []
-    # A thread of ours that ends lets go whatever it still holds, also what did not stop in time.
+    found: list[StackCopy] = []
+    # When our thread ends, the kernel resumes what it still traces: a thread that stopped late.
     one = threading.Thread(target=lambda: found.extend(_copies(pid, tid, machine)), name="stop")
     one.start()
     one.join()
     return found[0] if found else None
 
 
-def _goes_on(pid: int, call: Call) -> bool:
-    """Whether a system call goes on as if nothing had been."""
+def _is_resumed(pid: int, call: Call) -> bool:
+    """Tell whether a system call goes on after a stop as if nothing had happened."""
     name = syscalls.name(call.number)
     if name in _NOT_RESTARTED:
         return False
@@ -82,7 +85,7 @@ def _goes_on(pid: int, call: Call) -> bool:
     return not file.startswith(("socket:", "anon_inode:"))
 
 
-def _copies(pid: int, tid: int, machine: Machine) -> list[Copy]:
+def _copies(pid: int, tid: int, machine: Machine) -> list[StackCopy]:
     if _ptrace(_SEIZE, tid, None, None) != 0:
         return []
     pending = 0
@@ -92,17 +95,17 @@ def _copies(pid: int, tid: int, machine: Machine) -> list[Copy]:
         status = _stopped(tid)
         if status is None:
             return []
-        if not status >> 16:  # a signal came first: it is handed over when the thread goes on
+        if not status >> 16:  # a signal came first: it is delivered when the thread resumes
             pending = os.WSTOPSIG(status)
         registers = _registers(tid, machine)
         sp = registers.get(machine.sp, 0)
-        return [Copy(registers, process_memory.read(tid, sp, _MAX_STACK, at_once=True), sp)]
+        return [StackCopy(registers, process_memory.read(tid, sp, _MAX_STACK, at_once=True), sp)]
     finally:
         _ptrace(_DETACH, tid, None, pending)
 
 
 def _stopped(tid: int) -> int | None:
-    """Wait until a thread stands still; None if it does not, or has ended."""
+    """Return the wait status of a thread that has stopped; None if it does not, or has ended."""
     status = ctypes.c_int()
     deadline = time.monotonic() + _PATIENCE_S
     while True:
@@ -121,5 +124,5 @@ def _registers(tid: int, machine: Machine) -> dict[int, int]:
     piece = _Piece(ctypes.addressof(words), ctypes.sizeof(words))
     if _ptrace(_GETREGSET, tid, _PRSTATUS, ctypes.byref(piece)) != 0:
         return {}
-    told = zip(machine.ptrace, words[: piece.size // 8], strict=False)
-    return {register: value for register, value in told if register >= 0}
+    values = zip(machine.ptrace, words[: piece.size // 8], strict=False)
+    return {register: value for register, value in values if register >= 0}

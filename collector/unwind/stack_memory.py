@@ -1,91 +1,112 @@
-"""A thread's stack: read in a few large pieces, asked for in words."""
+"""A thread's stack: read in a few large pieces, queried word by word; and why a stack is cut."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from locktop.collector.unwind.truncation import Cut
-
-_PAGE = 4096  # no processor's are smaller
-_FIRST, _LATER = 4 * _PAGE, 16 * _PAGE
-_WIDEST = 16 * _PAGE
+_PAGE = 4096  # no processor has smaller pages
+_FIRST_READ, _LATER_READ = 4 * _PAGE, 16 * _PAGE
+_MAX_DISTANCE = 16 * _PAGE
 _WORD = 8
 
-#: Returns the bytes at an address, at most so many; fewer where there are no more.
+
+class StackCut(Exception):
+    """Why a stack cannot be followed further, in words for the user."""
+
+
+class UnknownRegister(StackCut):
+    """A frame depends on a register whose value is not known."""
+
+    def __init__(self, register: int) -> None:
+        super().__init__(f"a frame counts from a register that is not known ({register})")
+        self.register = register
+
+
+#: Returns up to so many bytes at an address; fewer where no more can be read.
 Read = Callable[[int, int], bytes]
 
 
-class Asked(NamedTuple):
-    """What a walk asked for."""
+class StackQuery(NamedTuple):
+    """What a walk reads of a stack."""
 
-    #: How far the word lies from where the stack pointer was at first; None: asked was where that
-    #: is.
+    #: The distance in bytes of a word from the first stack pointer; None: the query is for the
+    #: address of the stack itself.
     distance: int | None
-    #: Of the answer only how far it is from there leads the way.
+    #: Whether only the word's own distance from the first stack pointer matters.
     is_frame: bool
 
 
-#: All of it with the answers, each as a number.
-Told = list[tuple[Asked, int]]
+#: All queries of a walk, in order, each with the answer as a number.
+StackAnswers = list[tuple[StackQuery, int]]
 
 
 def rest_of_page(address: int) -> int:
-    """Return how many bytes from an address on can be read if the first one can."""
+    """Return how many bytes from an address on can be read if the first byte can."""
     return _PAGE - address % _PAGE
 
 
-class Copy(NamedTuple):
-    """What a thread had at one moment."""
+class StackCopy(NamedTuple):
+    """Registers and stack of a thread at one moment."""
 
     registers: dict[int, int]  # by DWARF's numbers
     stack: bytes  # from the stack pointer on
     sp: int
 
 
-class Stack:
-    """What was read once stays as it was then."""
+class StackMemory:
+    """The words of one stack; each part is read once, and stays as it was then.
+
+    Attributes:
+        answers: What the walk depends on so far; None if that is more than some words.
+        end: The address behind the last byte that was queried; 0 if there was no query.
+    """
 
     def __init__(self, sp: int, read: Read) -> None:
         self._sp = sp
         self._read = read
         self._pieces: list[tuple[int, bytes]] = []
-        #: What all that was told until now depends on; None where that is more than some words.
-        self.told: Told | None = []
-        #: Of all that was asked for; 0 where nothing was.
+        self.answers: StackAnswers | None = []
         self.end = 0
 
     @classmethod
-    def copied(cls, begin: int, copy: bytes) -> Stack:
-        """Return the stack of which there is a copy and no more."""
+    def copied(cls, begin: int, copy: bytes) -> StackMemory:
+        """Return the stack of which a copy exists, and nothing else can be read."""
         stack = cls(begin, lambda address, size: b"")
         stack._pieces.append((begin, copy))
         return stack
 
     def load(self, address: int, size: int = _WORD) -> int:
-        """Return the number at an address; raises Cut where it cannot be read."""
+        """Return the number of ``size`` bytes at an address.
+
+        Raises:
+            StackCut: The address cannot be read.
+        """
         word = self._loaded(address, size)
         self._note(address, size, word, is_frame=False)
         return word
 
     def frame(self, address: int) -> int:
-        """Return the word at an address, of which nothing matters but how far it is from the stack
-        pointer; raises Cut where it cannot be read."""
+        """Return the word at an address, if only its distance from the stack pointer matters.
+
+        Raises:
+            StackCut: The address cannot be read.
+        """
         word = self._loaded(address, _WORD)
         self._note(address, _WORD, word - self._sp, is_frame=True)
         return word
 
     def pin(self) -> None:
-        """From here on it matters where the stack is."""
-        if self.told is not None:
-            self.told.append((Asked(None, is_frame=False), self._sp))
+        """Note that the walk depends on where the stack is."""
+        if self.answers is not None:
+            self.answers.append((StackQuery(None, is_frame=False), self._sp))
 
     def _note(self, address: int, size: int, answer: int, *, is_frame: bool) -> None:
         distance = address - self._sp
-        if size != _WORD or not 0 <= distance <= _WIDEST - _WORD:
-            self.told = None
-        elif self.told is not None:
-            self.told.append((Asked(distance, is_frame), answer))
+        if size != _WORD or not 0 <= distance <= _MAX_DISTANCE - _WORD:
+            self.answers = None
+        elif self.answers is not None:
+            self.answers.append((StackQuery(distance, is_frame), answer))
 
     def _loaded(self, address: int, size: int) -> int:
         self.end = max(self.end, address + size)
@@ -94,10 +115,10 @@ class Stack:
             if inside >= 0 and inside + size <= len(piece):
                 return int.from_bytes(piece[inside : inside + size], "little")
         begin = address - address % _PAGE
-        piece = self._read(begin, _LATER if self._pieces else _FIRST)
+        piece = self._read(begin, _LATER_READ if self._pieces else _FIRST_READ)
         inside = address - begin
         if inside + size > len(piece):
-            self.told = None
-            raise Cut("memory that cannot be read")
+            self.answers = None
+            raise StackCut("memory that cannot be read")
         self._pieces.append((begin, piece))
         return int.from_bytes(piece[inside : inside + size], "little")

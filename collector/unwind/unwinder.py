@@ -1,6 +1,6 @@
-"""The call stacks of one process's threads, from outside.
+"""The call stacks of a process's threads, read from another process.
 
-Whatever is not known for certain cuts a stack short: what is shown of it is so.
+A stack is cut where its callers are not certain: the frames that remain are right.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from locktop.collector.unwind import perf_sample, ptrace_stop
 from locktop.collector.unwind.arch import Machine, machine
 from locktop.collector.unwind.code_map import CodeMap
 from locktop.collector.unwind.cursor import Unwound, Walk
-from locktop.collector.unwind.stack_memory import Copy, Stack, rest_of_page
-from locktop.collector.unwind.truncation import Cut
-from locktop.collector.unwind.walk_cache import Walks
+from locktop.collector.unwind.stack_memory import StackCopy, StackCut, StackMemory, rest_of_page
+from locktop.collector.unwind.walk_cache import WalkCache
 from locktop.collector.unwind.x86_64.call_target import entered
 from locktop.collector.unwind.x86_64.register_recovery import FrameRegisters
 
@@ -24,18 +23,19 @@ if TYPE_CHECKING:
     from locktop.collector.unwind.x86_64.pthread_once import OnceCode
 
 
-class _Stop(NamedTuple):
-    """What was seen of a thread in a system call, when it was stopped there."""
+class _StoppedThread(NamedTuple):
+    """A thread that was stopped in a system call."""
 
     call: Call
-    stack: bytes  # as far as it was followed
+    stack: bytes  # the part that the walk read
     unwound: Unwound
 
 
 class Unwinder:
-    """Of one process. Ids are those of our own pid namespace.
+    """Follows the stacks of one process. Ids are those of our own pid namespace.
 
-    Raises LookupError where the processor is not one that is known.
+    Raises:
+        LookupError: The constructor raises it if the processor is not supported.
     """
 
     def __init__(self, pid: int, processor: Machine | None = None) -> None:
@@ -46,13 +46,16 @@ class Unwinder:
         self._pid = pid
         self._code = CodeMap(pid, found)
         self._frames = FrameRegisters(found, self._code)
-        self._walks = Walks()
-        self._version = 0  # of the code map, for which they are
-        self._stops: dict[int, _Stop] = {}
+        self._walks = WalkCache()
+        self._version = 0  # of the code map that the walks are for
+        self._stops: dict[int, _StoppedThread] = {}
 
     def blocked(self, tid: int) -> Unwound | None:
-        """Return the stack of a thread that sleeps in the kernel; None if it runs, ran meanwhile,
-        has ended, or may not be looked at. The thread notices nothing."""
+        """Return the stack of a thread that sleeps in the kernel. The thread notices nothing.
+
+        Returns:
+            The stack; None if the thread runs, ran meanwhile, has ended, or may not be read.
+        """
         try:
             before = self._sleeps(tid)
             if before is None:
@@ -63,7 +66,7 @@ class Unwinder:
             return None
 
     def asleep(self, call: Call, still_sleeps: Callable[[], bool]) -> Unwound | None:
-        """Return the stack of a thread that sleeps in this call, if it does so all the while."""
+        """Return the stack of a thread that sleeps in a call, if it sleeps all the while."""
         try:
             found = self._of(call)
             return found if still_sleeps() else None
@@ -71,8 +74,10 @@ class Unwinder:
             return None
 
     def again(self, calls: Iterable[Call]) -> dict[Call, Unwound]:
-        """Return the stacks that threads have in these calls as far as such walks were made before:
-        the stacks are read all at once. Each is so if its thread sleeps all the while."""
+        """Return the stacks of threads that sleep in calls, as far as the cache has such walks.
+
+        All stacks are read at once. A stack is right if its thread sleeps all the while.
+        """
         try:
             self._refresh()
         except OSError:
@@ -80,11 +85,10 @@ class Unwinder:
         return self._again(calls)
 
     def _refresh(self) -> None:
-        """Let go of walks through code that lies elsewhere now. Raises OSError where that may not
-        be seen."""
+        """Drop walks if code lies elsewhere now. Raises OSError if the map may not be read."""
         self._code.refresh()
         if self._version != self._code.version:
-            self._walks, self._version = Walks(), self._code.version
+            self._walks, self._version = WalkCache(), self._code.version
 
     def _again(self, calls: Iterable[Call]) -> dict[Call, Unwound]:
         found: dict[Call, Unwound] = {}
@@ -104,88 +108,100 @@ class Unwinder:
                 one = self._walks.find(call.pc, call.sp, stack)
                 if isinstance(one, Unwound):
                     found[call] = one
-                elif one is not None:  # each time twice as much: else a deep one takes for ever
+                elif one is not None:  # twice as much each time: a deep stack takes few reads
                     least = one + rest_of_page(call.sp + one)
                     further.append((call, least, max(least, 2 * size)))
             wanted = further
         return found
 
     def _of(self, call: Call) -> Unwound:
-        """What led the way once leads the same way again: threads come back to where they were, or
-        to where others have been."""
+        """Return the stack of a thread in a call: from the cache, else by a walk."""
         self._refresh()
         if known := self._again([call]).get(call):
             return known
-        stack = Stack(call.sp, self._code.read)
+        stack = StackMemory(call.sp, self._code.read)
         found = self._unwound(stack, {self._machine.pc: call.pc, self._machine.sp: call.sp})
-        if stack.told is not None:
-            self._walks.keep(call.pc, stack.told, found)
+        if stack.answers is not None:
+            self._walks.keep(call.pc, stack.answers, found)
         return found
 
     def entered(self, addresses: Sequence[int]) -> list[tuple[int, int]]:
-        """Return the functions of a stack that have no frame (call_target.py)."""
+        """Return the functions of a stack without a frame, as call_target.entered() does."""
         return entered(self._code, addresses) if self._machine.name == "x86_64" else []
 
     def once(self, pc: int) -> OnceCode | None:
-        """Return what is told of the function that a thread sleeps in, if it is the one where
-        glibc's pthread_once waits."""
-        # Here: few programs need it, and it is for x86 alone.
+        """Return what the code of glibc's pthread_once says, if a thread sleeps in it at ``pc``."""
+        # Here: few programs need the module, and it is for x86 alone.
         from locktop.collector.unwind.x86_64 import pthread_once
 
         if self._machine.name != "x86_64":
             return None
         try:
             self._refresh()
-            place = self._code.place(pc - 1)  # behind the instruction that calls the kernel
+            frame = self._code.frame_at(pc - 1)  # pc is behind the system call
             for name in pthread_once.NAMES:
-                entry = place.function_named(name)
+                entry = frame.function_named(name)
                 if entry is None:
                     continue
-                leads_there = entry == place.start or pthread_once.is_left_for(
-                    self._code.place(entry).code(pthread_once.MAX_CODE), entry, place.start
+                leads_there = entry == frame.start or pthread_once.is_left_for(
+                    self._code.frame_at(entry).code(pthread_once.MAX_CODE), entry, frame.start
                 )
                 if leads_there:
-                    return pthread_once.once_code(place.code(pthread_once.MAX_CODE), place.start)
-        except (Cut, OSError):
+                    return pthread_once.once_code(frame.code(pthread_once.MAX_CODE), frame.start)
+        except (StackCut, OSError):
             pass
         return None
 
     def _sleeps(self, tid: int) -> tuple[Call, int] | None:
-        """Where a thread sleeps, and how often it was put on a CPU before."""
+        """Return the call that a thread sleeps in, and how often the thread ran before."""
         runs = procfs.thread_runs(self._pid, tid)
         call = syscalls.parse(procfs.thread_syscall(self._pid, tid))
         return None if call is None or not runs else (call, runs)
 
     def sampled(self, registers: Mapping[int, int], stack: bytes, sp: int) -> Unwound:
-        """Return the stack of which a copy from ``sp`` on was made together with the registers, by
-        DWARF's numbers (`Machine.of_perf`)."""
-        return self._followed(Copy(dict(registers), stack, sp))[0]
+        """Return the stack of a copy.
 
-    def _followed(self, copy: Copy) -> tuple[Unwound, bytes]:
-        """The stack, and as much of its copy as that took."""
+        Args:
+            registers: By DWARF's numbers (`Machine.of_perf`).
+            stack: The bytes from ``sp`` on, copied together with the registers.
+            sp: The stack pointer.
+        """
+        return self._followed(StackCopy(dict(registers), stack, sp))[0]
+
+    def _followed(self, copy: StackCopy) -> tuple[Unwound, bytes]:
+        """Return the stack of a copy, and the part of the copy that the walk read."""
         try:
             self._refresh()
         except OSError:
-            pass  # it has ended: as it was last
+            pass  # the process has ended: the last map holds
         if not {self._machine.pc, self._machine.sp} <= copy.registers.keys():
             return Unwound((), complete=False, reason="no registers"), b""
-        stack = Stack.copied(copy.sp, copy.stack)
+        stack = StackMemory.copied(copy.sp, copy.stack)
         found = self._unwound(stack, dict(copy.registers))
         return found, copy.stack[: max(stack.end - copy.sp, 0)]
 
     def running(self, tids: Iterable[int], patience_s: float) -> dict[int, Unwound]:
-        """Return by tid the stacks of threads that run, of those that are on a CPU within so long.
-        Raises perf_sample.RefusedError."""
+        """Return the stacks by tid of the threads that run within ``patience_s``.
+
+        Raises:
+            perf_sample.RefusedError: The kernel lets us take no samples.
+        """
         copies = perf_sample.copies(tids, self._machine, patience_s)
-        return {tid: self.sampled(*copy) for tid, copy in copies.items()}
+        return {
+            tid: self.sampled(copy.registers, copy.stack, copy.sp) for tid, copy in copies.items()
+        }
 
     def stopped(self, tid: int) -> Unwound | None:
-        """Return the stack of a thread that is stopped for as long as it takes to copy its
-        registers and its stack; None if it cannot be. One that has not moved since is not stopped
-        again: each time its system call would begin anew."""
+        """Stop a thread while its registers and its stack are copied, and return its stack.
+
+        A thread that has not moved since is not stopped again: its system call would begin anew.
+
+        Returns:
+            The stack; None if the thread cannot be stopped.
+        """
         call = self._call(tid)
         before = self._stops.get(tid)
-        if before is not None and call is not None and self._is_there_still(before, call):
+        if before is not None and call is not None and self._is_unchanged(before, call):
             return before.unwound
         copy = ptrace_stop.copy(self._pid, tid, self._machine)
         if copy is None:
@@ -193,11 +209,11 @@ class Unwinder:
         found, followed = self._followed(copy)
         self._stops.pop(tid, None)
         if call is not None and call.sp == copy.sp:
-            self._stops[tid] = _Stop(call, followed, found)
+            self._stops[tid] = _StoppedThread(call, followed, found)
         return found
 
     def keep_only(self, tids: Collection[int]) -> None:
-        """Let go of what is kept of all other threads."""
+        """Forget all other threads."""
         self._stops = {tid: stop for tid, stop in self._stops.items() if tid in tids}
 
     def _call(self, tid: int) -> Call | None:
@@ -206,12 +222,14 @@ class Unwinder:
         except (OSError, ValueError):
             return None
 
-    def _is_there_still(self, stop: _Stop, call: Call) -> bool:
-        """Whether a thread is in the same call from the same callers: the stack is as it was, all
-        the way. A call that has begun anew may have another number (restart_syscall(2))."""
+    def _is_unchanged(self, stop: _StoppedThread, call: Call) -> bool:
+        """Tell whether a thread is in the same call, with the same stack.
+
+        A call that has begun anew may have another number (restart_syscall(2)).
+        """
         if (call.arguments, call.pc, call.sp) != (stop.call.arguments, stop.call.pc, stop.call.sp):
             return False
         return process_memory.read(self._pid, call.sp, len(stop.stack)) == stop.stack
 
-    def _unwound(self, stack: Stack, registers: dict[int, int]) -> Unwound:
+    def _unwound(self, stack: StackMemory, registers: dict[int, int]) -> Unwound:
         return Walk(self._machine, self._code, self._frames, stack, registers).unwound()

@@ -1,8 +1,8 @@
-"""Walks that were made before, known again by what led their way.
+"""Earlier walks, found again by what they read of the stack.
 
-A walk depends on where it begins and on what it is told on its way, and on nothing else: one that
-is told the same goes the same way. Where the stack itself lies does not matter, unless it was asked
-for, so what was found for one thread of a pool holds for the others.
+A walk depends on its first program counter and on the words that it reads, and on nothing else:
+the same words lead to the same callers. The address of the stack does not matter unless the walk
+queried it, so a walk of one thread of a pool serves the others.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import struct
 from typing import NamedTuple
 
 from locktop.collector.unwind.cursor import Unwound
-from locktop.collector.unwind.stack_memory import Told
+from locktop.collector.unwind.stack_memory import StackAnswers, StackQuery
 
 _WORD = struct.Struct("=Q")
 _word_at = _WORD.unpack_from
@@ -20,46 +20,48 @@ _MAX_KEPT = 1 << 17
 
 
 class _Fork(NamedTuple):
-    """Where the way depends on what is told."""
+    """A query, and for each answer what comes next."""
 
-    distance: int | None  # as in Asked
-    is_frame: bool
-    ways: dict[int, _Fork | Unwound]  # by the answer
+    query: StackQuery
+    ways: dict[int, _Fork | Unwound]
 
 
-class Walks:
-    """Of one process, as long as its code lies where it does."""
+class WalkCache:
+    """The walks of one process, valid while its code lies where it does."""
 
     def __init__(self) -> None:
         self._first: dict[int, _Fork | Unwound] = {}  # by pc
         self._kept = 0
 
     def __contains__(self, pc: int) -> bool:
-        """Tell whether a walk was made that began there."""
+        """Tell whether a walk is kept that begins at ``pc``."""
         return pc in self._first
 
-    def keep(self, pc: int, told: Told, found: Unwound) -> None:
-        """Remember where a walk led that began at ``pc`` and was told this."""
+    def keep(self, pc: int, answers: StackAnswers, found: Unwound) -> None:
+        """Keep the result of a walk that began at ``pc`` and got these answers."""
         if self._kept >= _MAX_KEPT:
             self._first, self._kept = {}, 0
         ways, answer = self._first, pc
-        for asked, next_answer in told:
+        for query, next_answer in answers:
             fork = ways.get(answer)
-            if not isinstance(fork, _Fork) or fork[:2] != asked:
-                fork = ways[answer] = _Fork(*asked, {})
+            if not isinstance(fork, _Fork) or fork.query != query:
+                fork = ways[answer] = _Fork(query, {})
                 self._kept += 1
             ways, answer = fork.ways, next_answer
         self._kept += len(found.addresses)
         ways[answer] = found
 
     def find(self, pc: int, sp: int, stack: bytes) -> Unwound | int | None:
-        """Return where a walk leads that begins at ``pc``, on a stack that has these bytes from
-        ``sp`` on; where they are too few to tell, how many it takes at least; None where none was
-        made that was told the same."""
+        """Return the walk that leads from ``pc`` over a stack with these bytes from ``sp`` on.
+
+        Returns:
+            The walk; the least number of bytes to decide, if ``stack`` is too short;
+            None if no walk with these words is kept.
+        """
         way = self._first.get(pc)
         last = len(stack) - _WORD.size
         while isinstance(way, _Fork):
-            distance, is_frame, ways = way
+            (distance, is_frame), ways = way
             if distance is None:
                 way = ways.get(sp)
             elif distance > last:

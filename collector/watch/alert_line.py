@@ -36,7 +36,7 @@ def lock_name(lock: int, snapshot: Snapshot) -> str:
     found = next((one for one in snapshot.locks if one.id == lock), None)
     if found is None:
         return f"lock {lock}"
-    of = lock_classes.by_lock(lock_classes.fold(snapshot.locks)).get(lock)
+    of = lock_classes.by_lock(lock_classes.find(snapshot.locks)).get(lock)
     name = lock_classes.single_name(found, of)
     return name if name.startswith(found.kind) else f"{found.kind} {name}"
 

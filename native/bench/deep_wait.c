@@ -23,7 +23,7 @@ static void wait_until(uint64_t ticks)
 /* Looks at the mutex once, so as not to take its cache line from the waiter again and again. If a
  * thread waited, the next look is earlier, else later. So the delay comes to the moment by which
  * half of all waiters wait. */
-static void look_once(uint64_t called, uint64_t *delay)
+static void check_once(uint64_t called, uint64_t *delay)
 {
     wait_until(called + *delay);
     if (!somebody_waits_for(&mutex))
@@ -46,7 +46,7 @@ static void *hold(void *argument)
         if (next == called)
             break;
         called = next;
-        look_once(called, &delay);
+        check_once(called, &delay);
         while (!somebody_waits_for(&mutex))
             wait_a_little();
         work(0, HOLD_STEPS);

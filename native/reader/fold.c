@@ -5,9 +5,9 @@
 #include <string.h>
 
 enum { ROBUST = 16 }; /* a bit of a mutex's __kind (glibc, nptl/pthreadP.h) */
-enum { AHEAD = 16 * sizeof(struct lt_slot) };
+enum { AHEAD = 16 * sizeof(struct lt_lock_counters) };
 
-static uint64_t most(uint64_t a, uint64_t b)
+static uint64_t larger(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
@@ -29,7 +29,7 @@ static void add_untimed(struct lt_lock_sum *sum, const struct lt_counts *counts,
         return;
     }
     if (counts->hold_sampled)
-        uncontended = most(uncontended, counts->hold_sampled);
+        uncontended = larger(uncontended, counts->hold_sampled);
     if (uncontended == timed) {
         sum->hold_scaled_ticks += ticks;
         return;
@@ -50,7 +50,7 @@ static void add_hold(struct lt_lock_sum *sum, const struct lt_counts *counts,
     sum->hold_sampled_ticks += counts->hold_sampled_ticks;
     sum->hold_contended += waits->hold_contended;
     sum->hold_contended_ticks += waits->hold_contended_ticks;
-    sum->hold_max = most(sum->hold_max, counts->hold_max);
+    sum->hold_max = larger(sum->hold_max, counts->hold_max);
     add_untimed(sum, counts, waits, uncontended);
 }
 
@@ -61,7 +61,7 @@ static void add_counts(struct lt_lock_sum *sum, uint64_t kind, const struct lt_c
     sum->contended += waits->contended;
     sum->trylock_failed += waits->trylock_failed;
     sum->wait_ticks += waits->wait_ticks;
-    sum->wait_max = most(sum->wait_max, waits->wait_max);
+    sum->wait_max = larger(sum->wait_max, waits->wait_max);
     if (kind == LT_KIND_SEM || kind == LT_KIND_COND) {
         sum->signals += counts->signals;
         sum->unheard += counts->unheard;
@@ -70,65 +70,70 @@ static void add_counts(struct lt_lock_sum *sum, uint64_t kind, const struct lt_c
     }
 }
 
-static void add_use(struct lt_thread_sum *thread, uint64_t kind, const struct lt_slot *slot)
+static void add_use(struct lt_thread_sum *thread, uint64_t kind,
+                    const struct lt_lock_counters *counters)
 {
     if (kind != LT_KIND_SEM && kind != LT_KIND_COND && kind != LT_KIND_BARRIER)
         return;
     if (thread->use_count < LT_USES)
         thread->uses[thread->use_count] = (struct lt_use){
-            .lock = slot->lock,
+            .lock = counters->lock,
             .kind = (uint32_t)kind,
-            .acquisitions = slot->counts.acquisitions,
-            .signals = kind == LT_KIND_BARRIER ? 0 : slot->counts.signals,
+            .acquisitions = counters->counts.acquisitions,
+            .signals = kind == LT_KIND_BARRIER ? 0 : counters->counts.signals,
         };
     thread->use_count += thread->use_count <= LT_USES;
 }
 
-static uint32_t add_slot(const struct lt_slot *slot, const struct lt_waits *waits,
-                         struct lt_lock_sum *sums, uint32_t sum_count, struct lt_thread_sum *thread)
+static uint32_t add_counters(const struct lt_lock_counters *counters, const struct lt_waits *waits,
+                             struct lt_lock_sum *sums, uint32_t sum_count,
+                             struct lt_thread_sum *thread)
 {
-    uint64_t kind = slot->key >> LT_KIND_SHIFT;
+    uint64_t kind = counters->key >> LT_KIND_SHIFT;
 
-    if (kind == LT_KIND_NONE || kind > LT_KIND_CUSTOM || slot->lock >= sum_count)
+    if (kind == LT_KIND_NONE || kind > LT_KIND_CUSTOM || counters->lock >= sum_count)
         return 1;
-    add_counts(&sums[slot->lock], kind, &slot->counts, waits);
-    thread->acquisitions[kind] += slot->counts.acquisitions;
+    add_counts(&sums[counters->lock], kind, &counters->counts, waits);
+    thread->acquisitions[kind] += counters->counts.acquisitions;
     thread->contended[kind] += waits->contended;
     thread->wait_ticks[kind] += waits->wait_ticks;
-    add_use(thread, kind, slot);
+    add_use(thread, kind, counters);
     return 0;
 }
 
 /* The counters lie in the order of a hash, so each sum is elsewhere in memory. */
-static void fetch_sum_of(const uint8_t *slot, const struct lt_lock_sum *sums, uint32_t sum_count)
+static void fetch_sum_of(const uint8_t *counters, const struct lt_lock_sum *sums,
+                         uint32_t sum_count)
 {
     uint32_t lock;
 
-    memcpy(&lock, slot + offsetof(struct lt_slot, lock), sizeof lock);
+    memcpy(&lock, counters + offsetof(struct lt_lock_counters, lock), sizeof lock);
     if (lock < sum_count)
         __builtin_prefetch(&sums[lock], 1);
 }
 
-uint32_t lt_fold_slots(const void *slots, uint64_t size, const void *waits, uint32_t wait_count,
-                       struct lt_lock_sum *sums, uint32_t sum_count, struct lt_thread_sum *thread)
+uint32_t lt_fold_counters(const void *counters, uint64_t size, const void *waits,
+                          uint32_t wait_count, struct lt_lock_sum *sums, uint32_t sum_count,
+                          struct lt_thread_sum *thread)
 {
-    const uint8_t *bytes = slots, *wait_bytes = waits;
+    const uint8_t *bytes = counters, *wait_bytes = waits;
     uint32_t refused = 0;
 
-    for (uint64_t at = 0; at + sizeof(struct lt_slot) <= size; at += sizeof(struct lt_slot)) {
-        struct lt_slot slot;
-        struct lt_waits of_slot = {0};
+    for (uint64_t at = 0; at + sizeof(struct lt_lock_counters) <= size;
+         at += sizeof(struct lt_lock_counters)) {
+        struct lt_lock_counters counters;
+        struct lt_waits of_lock = {0};
 
-        if (at + AHEAD + sizeof slot <= size)
+        if (at + AHEAD + sizeof counters <= size)
             fetch_sum_of(bytes + at + AHEAD, sums, sum_count);
-        memcpy(&slot.key, bytes + at, sizeof slot.key);
-        if (slot.key == 0)
+        memcpy(&counters.key, bytes + at, sizeof counters.key);
+        if (counters.key == 0)
             continue;
-        memcpy(&slot, bytes + at, sizeof slot);
-        if (slot.waits && slot.waits <= wait_count) /* else made while they were copied */
-            memcpy(&of_slot, wait_bytes + (uint64_t)(slot.waits - 1) * sizeof of_slot,
-                   sizeof of_slot);
-        refused += add_slot(&slot, &of_slot, sums, sum_count, thread);
+        memcpy(&counters, bytes + at, sizeof counters);
+        if (counters.waits && counters.waits <= wait_count) /* else made while they were copied */
+            memcpy(&of_lock, wait_bytes + (uint64_t)(counters.waits - 1) * sizeof of_lock,
+                   sizeof of_lock);
+        refused += add_counters(&counters, &of_lock, sums, sum_count, thread);
     }
     return refused;
 }
@@ -136,14 +141,14 @@ uint32_t lt_fold_slots(const void *slots, uint64_t size, const void *waits, uint
 void lt_fold_other(const struct lt_thread *block, struct lt_lock_sum *sums, uint32_t sum_count,
                    struct lt_thread_sum *thread)
 {
-    struct lt_slot other = block->other;
+    struct lt_lock_counters other = block->other;
     const struct lt_waits *waits = &block->other_waits;
 
     /* "Other locks" have no key of their own. */
     other.key = (uint64_t)LT_KIND_MUTEX << LT_KIND_SHIFT;
     other.lock = 0;
     if (other.counts.acquisitions | waits->wait_ticks | waits->trylock_failed)
-        add_slot(&other, waits, sums, sum_count, thread);
+        add_counters(&other, waits, sums, sum_count, thread);
 }
 
 uint32_t lt_fold_retired(const void *retired, uint64_t size, struct lt_lock_sum *sums,

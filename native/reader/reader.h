@@ -105,11 +105,12 @@ uint64_t lt_reader_ticks(uint32_t clock);
  * readings may be, in nanoseconds. */
 uint64_t lt_reader_clock_pair(uint32_t clock, uint64_t *ticks, uint64_t *ns);
 
-/* Adds the lock counters of one thread in `size` bytes, with their `wait_count` struct lt_waits, to
- * `sums` (by lock id) and to `thread`. Returns how many entries it left out because their lock or
- * their kind does not exist. */
-uint32_t lt_fold_slots(const void *slots, uint64_t size, const void *waits, uint32_t wait_count,
-                       struct lt_lock_sum *sums, uint32_t sum_count, struct lt_thread_sum *thread);
+/* Adds the lock counters of one thread, in `size` bytes, to `sums` (by lock id) and to `thread`.
+ * `waits` are their `wait_count` struct lt_waits. Returns how many entries it left out because
+ * their lock or their kind does not exist. */
+uint32_t lt_fold_counters(const void *counters, uint64_t size, const void *waits,
+                          uint32_t wait_count, struct lt_lock_sum *sums, uint32_t sum_count,
+                          struct lt_thread_sum *thread);
 
 /* Adds what a thread counts as "other locks". */
 void lt_fold_other(const struct lt_thread *block, struct lt_lock_sum *sums, uint32_t sum_count,
@@ -154,7 +155,7 @@ struct lt_thread_read {
     uint64_t long_wait; /* ticks: if a longer wait ends meanwhile, the thread is read again */
     uint8_t *scratch;
     uint64_t scratch_size;
-    uint64_t scratch_most; /* bytes: tables cannot be larger */
+    uint64_t scratch_max; /* bytes: tables cannot be larger */
     struct lt_lock_sum *sums;
     struct lt_site_sum *sites; /* as for lt_fold_sites */
     uint32_t sum_count;
@@ -238,8 +239,8 @@ struct lt_task_files {
 struct lt_task_table {
     int32_t directory; /* /proc/PID/task, open */
     uint32_t count;
-    uint32_t kept; /* descriptors that are kept open */
-    uint32_t most; /* how many descriptors may be kept open */
+    uint32_t kept;     /* descriptors that are kept open */
+    uint32_t max_kept; /* descriptors that may be kept open */
     struct lt_task_files *files;
     struct lt_task *tasks;
 };
@@ -252,16 +253,16 @@ void lt_forget_task(struct lt_task_table *table, uint32_t index);
 
 /* Reads the schedstat and the stat of the threads at `indexes`, and with `calls` the syscall file.
  * That a thread sleeps (LT_TASK_ASLEEP) is certain only if lt_still_sleeps() confirms it
- * afterwards. Returns 0 or a negative errno. The errno is that of a lack of descriptors or memory,
- * or -EPERM or -EACCES if a thread's call may not be seen. A lack is returned only after all kept
- * descriptors have been closed. */
+ * afterwards. Returns 0 or a negative errno. The errno is that of a lack of descriptors or memory.
+ * It is -EPERM or -EACCES if a thread's call may not be seen. A lack is returned only after all
+ * kept descriptors have been closed. */
 int lt_read_tasks(struct lt_task_table *table, const uint32_t *indexes, uint32_t count, int calls);
 
-/* Reads the schedstat of all threads, and the rest of the threads that did not sleep all the time
+/* Reads the schedstat of all threads. Reads the rest of the threads that did not sleep all the time
  * since the sample before. In some rounds it also reads the rest of a sleeping thread, whose name
- * may have changed. Writes to `read`, which has room for all, the indexes of the threads that it
- * read and of those that ended (without LT_TASK_THERE). Returns their number, or a negative errno
- * as above; then nothing in the table counts. */
+ * may have changed. Writes the indexes of the threads that it read, and of those that ended
+ * (without LT_TASK_THERE), to `read`. `read` has room for all. Returns their number, or a negative
+ * errno as above; then nothing in the table counts. */
 int lt_sample_tasks(struct lt_task_table *table, uint32_t round, uint32_t *read);
 
 /* Whether a thread slept when it was read or sampled, and has been on no processor since. */

@@ -128,7 +128,7 @@ static int open_or_make_room(struct lt_task_table *table, int32_t tid, const cha
 
     if (fd >= 0 || !is_lack(errno) || table->kept == 0)
         return fd;
-    table->most = table->kept / 2;
+    table->max_kept = table->kept / 2;
     for (uint32_t i = 0; i < table->count; i++)
         if (table->files[i].tid != 0)
             give_back_those_of(table, &table->files[i]);
@@ -150,7 +150,7 @@ static int read_file(struct lt_task_table *table, int32_t tid, const char *name,
     error = got < 0 ? errno : got == 0 ? ESRCH : 0;
     if (error && *kept >= 0) {
         give_back(table, kept); /* the id may come back with another thread */
-    } else if (*kept < 0 && wanted && !error && table->kept < table->most) {
+    } else if (*kept < 0 && wanted && !error && table->kept < table->max_kept) {
         *kept = fd;
         table->kept++;
     } else if (*kept < 0) {

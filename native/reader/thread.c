@@ -27,9 +27,9 @@ static int living(const struct lt_thread *block)
     return block->tid && (block->state == LT_THREAD_LIVE || block->state == LT_THREAD_EXITING);
 }
 
-static uint64_t slot_bytes(const struct lt_thread *block)
+static uint64_t counters_bytes(const struct lt_thread *block)
 {
-    return block->slots ? block->slot_capacity * sizeof(struct lt_slot) : 0;
+    return block->counters ? block->counters_capacity * sizeof(struct lt_lock_counters) : 0;
 }
 
 static uint64_t site_bytes(const struct lt_thread *block)
@@ -64,16 +64,16 @@ static int copy_waits(int fd, uint8_t *to, const struct lt_array *waits)
 /* Copies the waits first: then no lock has more contended acquisitions than acquisitions. */
 static int copy_tables(struct lt_thread_read *read, const struct lt_thread *block)
 {
-    uint64_t slots = slot_bytes(block), sites = site_bytes(block), waits = wait_bytes(block);
+    uint64_t counters = counters_bytes(block), sites = site_bytes(block), waits = wait_bytes(block);
 
-    read->scratch_needed = slots + sites + waits;
-    if (read->scratch_needed > read->scratch_most)
+    read->scratch_needed = counters + sites + waits;
+    if (read->scratch_needed > read->scratch_max)
         return LT_READ_DAMAGED;
     if (read->scratch_needed > read->scratch_size)
         return LT_READ_MORE_SCRATCH;
-    if (!copy_waits(read->fd, read->scratch + slots + sites, &block->waits) ||
-        !copy(read->fd, read->scratch, slots, block->slots) ||
-        !copy(read->fd, read->scratch + slots, sites, block->sites))
+    if (!copy_waits(read->fd, read->scratch + counters + sites, &block->waits) ||
+        !copy(read->fd, read->scratch, counters, block->counters) ||
+        !copy(read->fd, read->scratch + counters, sites, block->sites))
         return LT_READ_DAMAGED;
     return LT_READ_DONE;
 }
@@ -125,14 +125,14 @@ static int gone(const struct lt_thread *now, const struct lt_thread *first)
 
 static int fold(struct lt_thread_read *read, const struct lt_thread *tables)
 {
-    uint64_t slots = slot_bytes(tables), sites = site_bytes(tables);
+    uint64_t counters = counters_bytes(tables), sites = site_bytes(tables);
 
-    if (!lt_fold_sites(read->scratch + slots, sites, read->block.tid, read->sites,
+    if (!lt_fold_sites(read->scratch + counters, sites, read->block.tid, read->sites,
                        read->site_capacity, &read->site_used))
         return LT_READ_MORE_SITES;
     memset(&read->sum, 0, offsetof(struct lt_thread_sum, uses));
-    read->refused += lt_fold_slots(read->scratch, slots, read->scratch + slots + sites,
-                                   tables->waits.count, read->sums, read->sum_count, &read->sum);
+    read->refused += lt_fold_counters(read->scratch, counters, read->scratch + counters + sites,
+                                      tables->waits.count, read->sums, read->sum_count, &read->sum);
     lt_fold_other(&read->block, read->sums, read->sum_count, &read->sum);
     return LT_READ_DONE;
 }

@@ -106,8 +106,8 @@ static void too_many_are_not_counted(void)
     uint64_t counted = 0;
     for (uint64_t n = 0; n < 70000; n++)
         counted += blame_wait_begins(lock, at(10));
-    CHECK_EQUAL(counted, WAITS_MOST);
-    take(12, 0, 2 * WAITS_MOST);
+    CHECK_EQUAL(counted, WAITS_MAX);
+    take(12, 0, 2 * WAITS_MAX);
     for (uint64_t n = 0; n < counted; n++)
         blame_wait_ends(lock, at(12));
     CHECK_EQUAL(lock->waits, 0);
@@ -168,7 +168,7 @@ static void a_wait_that_was_left_is_forgotten(void)
     CHECK_EQUAL(lock->waits & WAITS_MASK, 0);
 }
 
-static void charges_add_up_by_place(void)
+static void charges_add_up_by_site(void)
 {
     struct lt_thread *t = watched();
     fresh_lock(9);
@@ -199,6 +199,6 @@ int main(void)
     too_many_are_not_counted();
     sums_are_exact_among_threads();
     a_wait_that_was_left_is_forgotten();
-    charges_add_up_by_place();
+    charges_add_up_by_site();
     return 0;
 }

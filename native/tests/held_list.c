@@ -59,8 +59,8 @@ static void any_order(struct lt_thread *t)
     CHECK_EQUAL(held_count(t), 0);
 }
 
-/* As when a signal handler forks between the two steps of a release, and the child, which shares
- * the list, removes the entry first. */
+/* As when a signal handler forks between the two steps of a release. The child, which shares the
+ * list, removes the entry first. */
 static void removed_twice(struct lt_thread *t)
 {
     acquired(t, key_number(0), 0, NULL, 0);
@@ -86,22 +86,22 @@ static void grows(struct lt_thread *t)
     CHECK_EQUAL(t->held_lost, 0);
 }
 
-/* As in a program that locks all of a large table and releases in the same order, or from within,
- * again and again in the same room. */
+/* As in a program that locks all of a large table and releases in the same order, or from within.
+ * The program does so again and again in the same room. */
 /* Another thread may still read a list that was outgrown, to find out who holds a lock. If the
  * list's pages had gone back, the read would take new ones, and without free pages that is a
  * SIGBUS. */
 static void an_outgrown_list_can_be_read(struct lt_thread *t)
 {
-    uint64_t n = 0, place = t->held;
+    uint64_t n = 0, offset = t->held;
     do {
-        const struct lt_held *list = shm_ptr(place);
+        const struct lt_held *list = shm_ptr(offset);
         uint32_t size = t->held_size;
-        while (t->held == place)
+        while (t->held == offset)
             acquired(t, key_number(n++), 0, NULL, 0);
         for (uint32_t i = 0; i < size / sizeof *list; i++)
             CHECK(list[i].key == key_number(i));
-        place = t->held;
+        offset = t->held;
     } while (t->held_size < 4 * LT_PAGE);
     while (n-- > 0)
         give_back(t, key_number(n), true);
@@ -248,7 +248,7 @@ static void a_missed_sample_is_made_up_for(struct lt_thread *t)
     uint64_t key = key_number(1002);
     acquired(t, key, 0, NULL, 0);
     give_back(t, key, true);
-    struct lt_slot *counters = counters_of(t, key, 0);
+    struct lt_lock_counters *counters = counters_of(t, key, 0);
     counters->counts.acquisitions = counters->sample_at;
     acquired(t, key, 0, NULL, 0);
     CHECK(held_find(t, key)->flags & LT_HELD_TIMED);

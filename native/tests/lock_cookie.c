@@ -35,7 +35,7 @@ static void known_again(void)
     for (size_t i = 0; i < 2; i++) {
         for (int again = 0; again < 3; again++)
             cookie_check(locks[i]);
-        CHECK_EQUAL(locks[i]->marked, 1);
+        CHECK_EQUAL(locks[i]->cookies, 1);
     }
     CHECK(word_of_mutex(&m) && l.__data.__pad2);
     /* The mutexes work as before. */
@@ -54,13 +54,13 @@ static void made_anew(void)
         m = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
         cookie_check(lock);
         cookie_check(lock);
-        CHECK_EQUAL(lock->marked, life);
+        CHECK_EQUAL(lock->cookies, life);
         CHECK_EQUAL(*order_life_of(lock->key), lives + life);
     }
-    lock->marked = UINT16_MAX;
+    lock->cookies = UINT16_MAX;
     m = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     cookie_check(lock);
-    CHECK_EQUAL(lock->marked, 1); /* 0 means no cookie */
+    CHECK_EQUAL(lock->cookies, 1); /* 0 means no cookie */
 }
 
 /* As realloc() copies, or as a fork does whose child counts anew. */
@@ -72,7 +72,7 @@ static void copied(void)
     cookie_check(to);
     memcpy(&m[1], &m[0], sizeof *m);
     cookie_check(to);
-    CHECK_EQUAL(to->marked, 2);
+    CHECK_EQUAL(to->cookies, 2);
 }
 
 static pthread_mutex_t made(int robust, int shared)
@@ -95,9 +95,9 @@ static void not_ours_to_write_to(void)
     for (size_t i = 0; i < 3; i++) {
         pthread_mutex_t before = m[i];
         struct lt_lock *lock = lock_of(LT_KIND_MUTEX, &m[i]);
-        lock->marked = 7; /* as for a lock that lay there before */
+        lock->cookies = 7; /* as for a lock that lay there before */
         cookie_check(lock);
-        CHECK_EQUAL(lock->marked, 0);
+        CHECK_EQUAL(lock->cookies, 0);
         CHECK(memcmp(&before, &m[i], sizeof before) == 0);
     }
     pthread_rwlockattr_t attributes;

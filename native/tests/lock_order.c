@@ -155,7 +155,7 @@ static void a_long_list_is_cut(struct lt_thread *t)
 }
 
 /* Of many locks that are taken at one call site a few are enough. */
-static void locks_without_number(struct lt_thread *t)
+static void very_many_locks(struct lt_thread *t)
 {
     uint32_t before = count();
     for (uint64_t n = 0; n < 5000; n++) {
@@ -197,7 +197,7 @@ static const struct lt_life *life_of(uint64_t birth)
 }
 
 /* Of very many threads the first and the latest stay. */
-static void by_whom(struct lt_thread *t)
+static void its_threads(struct lt_thread *t)
 {
     uint64_t first = 0, birth = 0;
     for (int i = 0; i < 3 * LT_ORDER_SEEN; i++) {
@@ -298,10 +298,10 @@ int main(void)
     a_list_that_may_be_stale_proves_nothing(t);
     a_new_life_is_another_lock(t);
     a_long_list_is_cut(t);
-    by_whom(t);
+    its_threads(t);
     in_which_segments(t);
     not_where_it_is_not_wanted(t);
     by_many_at_once();
-    locks_without_number(t);
+    very_many_locks(t);
     return 0;
 }

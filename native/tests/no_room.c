@@ -19,7 +19,7 @@
 #include "tables/stack_table.h"
 #include "tables/thread_table.h"
 
-enum { LAST_SLOTS = 8, LAST_LOCKS = 64, LAST_THREADS = 8, FIRST_SLOTS = 16 };
+enum { LAST_COUNTERS = 8, LAST_LOCKS = 64, LAST_THREADS = 8, FIRST_COUNTERS = 16 };
 
 static uint64_t key_number(enum lt_kind kind, uint64_t n)
 {
@@ -52,10 +52,10 @@ static void lock(struct lt_thread *t, uint64_t key)
 
 static void others_are_counted_together(struct lt_thread *t)
 {
-    uint32_t known = t->slot_count;
+    uint32_t known = t->counters_count;
     for (uint64_t n = 0; n < 100; n++)
         lock(t, mutex(1000 + n));
-    CHECK_EQUAL(t->slot_count, known);
+    CHECK_EQUAL(t->counters_count, known);
     CHECK_EQUAL(t->other.counts.acquisitions, 100);
     CHECK(lt_shm->notes & LT_NOTE_LOCKS_FOLDED);
     CHECK(counters_of_waited(t, key_number(LT_KIND_COND, 1), 0) == &t->other);
@@ -64,11 +64,11 @@ static void others_are_counted_together(struct lt_thread *t)
 
 /* A lock that was counted with the others begins anew, and each further acquisition is counted
  * once. */
-static void what_is_waited_for_has_a_place(struct lt_thread *t)
+static void what_is_waited_for_has_counters(struct lt_thread *t)
 {
-    uint32_t known = t->slot_count;
-    for (uint64_t n = 0; n < LAST_SLOTS; n++) {
-        struct lt_slot *counters = counters_of_waited(t, mutex(1000 + n), 7);
+    uint32_t known = t->counters_count;
+    for (uint64_t n = 0; n < LAST_COUNTERS; n++) {
+        struct lt_lock_counters *counters = counters_of_waited(t, mutex(1000 + n), 7);
         CHECK(counters != &t->other);
         CHECK(counters->key == mutex(1000 + n) && counters->lock && counters->lock <= LAST_LOCKS);
         CHECK_EQUAL(counters->counts.acquisitions, 0);
@@ -82,19 +82,19 @@ static void what_is_waited_for_has_a_place(struct lt_thread *t)
         lock(t, mutex(1000 + n));
         CHECK_EQUAL(counters->counts.acquisitions, 1);
     }
-    CHECK_EQUAL(t->slot_count, known + LAST_SLOTS);
+    CHECK_EQUAL(t->counters_count, known + LAST_COUNTERS);
     CHECK_EQUAL(t->other.counts.acquisitions, 100);
     CHECK_EQUAL(t->other_waits.contended, 0);
-    CHECK(counters_of_waited(t, mutex(1000 + LAST_SLOTS), 0) == &t->other);
+    CHECK(counters_of_waited(t, mutex(1000 + LAST_COUNTERS), 0) == &t->other);
 }
 
 /* If the thread's own table has no room, the wait is at least published. */
-static void who_waits_is_shown(struct lt_thread *t)
+static void a_wait_is_published(struct lt_thread *t)
 {
     struct waiting waiting;
-    wait_begin(t, &waiting, &(struct wait_for){.key = mutex(1000 + LAST_SLOTS)}, FRAME());
+    wait_begin(t, &waiting, &(struct wait_for){.key = mutex(1000 + LAST_COUNTERS)}, FRAME());
     CHECK(t->wait.lock);
-    CHECK_EQUAL(t->wait.lock, lock_id(mutex(1000 + LAST_SLOTS), 0));
+    CHECK_EQUAL(t->wait.lock, lock_id(mutex(1000 + LAST_COUNTERS), 0));
     wait_end_refused(&waiting);
     wait_begin(t, &waiting, &(struct wait_for){.key = key_number(LT_KIND_COND, 1)}, FRAME());
     CHECK_EQUAL(t->wait.lock, 0);
@@ -104,7 +104,7 @@ static void who_waits_is_shown(struct lt_thread *t)
 static void there_are_so_many_entries(void)
 {
     uint32_t last = 0;
-    for (uint64_t n = 0; n < LAST_LOCKS - LAST_SLOTS - 1; n++) {
+    for (uint64_t n = 0; n < LAST_LOCKS - LAST_COUNTERS - 1; n++) {
         uint32_t id = lock_id_of_waited(mutex(2000 + n), 0);
         CHECK(id && id != last);
         CHECK_EQUAL(lock_id(mutex(2000 + n), 0), id);
@@ -134,7 +134,8 @@ static const struct lt_retired *retired_of(uint32_t id)
 
 static void what_ended_threads_counted_stays(struct lt_thread *t)
 {
-    struct lt_slot *waited = counters_of(t, mutex(1000), 0), *other = counters_of(t, mutex(0), 0);
+    struct lt_lock_counters *waited = counters_of(t, mutex(1000), 0),
+                            *other = counters_of(t, mutex(0), 0);
     CHECK(other != &t->other);
     waits_of(t, waited)->wait_ticks = 5;
     lock_retire_counters(waited);
@@ -151,7 +152,7 @@ static void some_threads_begin(void)
     struct lt_thread *block[LAST_THREADS];
     for (int i = 0; i < LAST_THREADS; i++) {
         block[i] = thread_reserve();
-        CHECK(block[i] && block[i]->slot_capacity);
+        CHECK(block[i] && block[i]->counters_capacity);
     }
     CHECK(!thread_reserve());
     CHECK(lt_shm->notes & LT_NOTE_NO_THREAD_BLOCK);
@@ -183,11 +184,11 @@ static void threads_come_and_go(void)
 static void room_comes_back(struct lt_thread *t)
 {
     lt_shm->limit = 1 << 30;
-    uint32_t known = t->slot_count;
+    uint32_t known = t->counters_count;
     for (uint64_t n = 0; n < 100; n++)
         lock(t, mutex(4000 + n));
-    CHECK_EQUAL(t->slot_count, known + 100);
-    for (uint64_t n = 0; n < LAST_SLOTS; n++)
+    CHECK_EQUAL(t->counters_count, known + 100);
+    for (uint64_t n = 0; n < LAST_COUNTERS; n++)
         CHECK_EQUAL(waits_of(t, counters_of(t, mutex(1000 + n), 0))->contended, 1);
 }
 
@@ -195,12 +196,12 @@ int main(void)
 {
     struct lt_thread *t = watched();
     CHECK(t);
-    for (uint64_t n = 0; n < FIRST_SLOTS; n++)
+    for (uint64_t n = 0; n < FIRST_COUNTERS; n++)
         lock(t, mutex(n));
     fill();
     others_are_counted_together(t);
-    what_is_waited_for_has_a_place(t);
-    who_waits_is_shown(t);
+    what_is_waited_for_has_counters(t);
+    a_wait_is_published(t);
     there_are_so_many_entries();
     where_it_came_from_is_known(t);
     what_ended_threads_counted_stays(t);

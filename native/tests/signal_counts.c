@@ -37,7 +37,7 @@ static struct lt_counts *signal_now(uint64_t key)
 
 static uint64_t in_table(uint64_t key)
 {
-    const struct lt_slot *counters = counters_find(lt_own.block, key);
+    const struct lt_lock_counters *counters = counters_find(lt_own.block, key);
     return counters ? counters->counts.signals : 0;
 }
 
@@ -93,13 +93,13 @@ static void at_another_level(void)
 /* The table does not move. */
 static void of_many(struct lt_thread *t)
 {
-    uint32_t capacity = t->slot_capacity;
+    uint32_t capacity = t->counters_capacity;
     for (uint64_t round = 0; round < 2; round++)
         for (uint64_t n = 0; n < MANY; n++)
             signal_now(key_number(10 + n));
-    CHECK_EQUAL(t->slot_capacity, capacity);
+    CHECK_EQUAL(t->counters_capacity, capacity);
     /* the rest of the table is for locks that are waited for */
-    CHECK(t->slot_count <= capacity / 2);
+    CHECK(t->counters_count <= capacity / 2);
     for (uint64_t n = 0; n < MANY; n++)
         CHECK_EQUAL(in_table(key_number(10 + n)) + beside(key_number(10 + n)), 2);
     CHECK(in_table(key_number(10)) && beside(key_number(9 + MANY)));
@@ -121,7 +121,7 @@ static void *by_a_stranger(void *argument)
 }
 
 /* Threads without a block of their own, several at once. */
-static void by_strangers(void)
+static void by_threads_without_a_block(void)
 {
     pthread_t threads[4];
     for (int i = 0; i < 4; i++)
@@ -173,7 +173,7 @@ int main(void)
     in_the_midst(t);
     at_another_level();
     of_many(t);
-    by_strangers();
+    by_threads_without_a_block();
     not_held(t);
     of_an_ended_thread(t);
     return 0;

@@ -1,5 +1,5 @@
-/* Tests of the stack cache: it gives what a fresh unwinding gives, also for the same call site at
- * the same depth of stack, reached through other callers. And it saves unwindings. */
+/* Tests of the stack cache: it gives what a fresh unwinding gives. It does so also for the same
+ * call site at the same depth, reached through other callers. And it saves unwindings. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -124,7 +124,7 @@ struct trip {
 };
 typedef uint32_t step(struct trip *trip);
 uint32_t clobber(struct trip *trip, step *next);
-static step land, land_bare;
+static step land, land_without_frame_pointer;
 
 static uint32_t draw(struct trip *trip, uint32_t below)
 {
@@ -211,7 +211,7 @@ static step *next_of(struct trip *trip)
     static step *const kinds[] = {flat,    flat_too,        busy,      with_record, growing,
                                   aligned, aligned_growing, clobbering};
     if (!trip->left)
-        return draw(trip, 2) ? land : land_bare;
+        return draw(trip, 2) ? land : land_without_frame_pointer;
     trip->left--;
     return kinds[draw(trip, sizeof kinds / sizeof *kinds)];
 }
@@ -235,7 +235,7 @@ static OPAQUE OMIT uint32_t land(struct trip *trip)
     return id;
 }
 
-static OPAQUE OMIT uint32_t land_bare(struct trip *trip)
+static OPAQUE OMIT uint32_t land_without_frame_pointer(struct trip *trip)
 {
     __asm__ volatile("" : : "r"(ROOM(trip)));
     uint32_t id = hook();

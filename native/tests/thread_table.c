@@ -21,7 +21,7 @@ static uint64_t key_number(uint64_t n)
     return lock_key(LT_KIND_MUTEX, (void *)(0x10000 + n * 40));
 }
 
-static void slots_count_exactly(void)
+static void counters_are_exact(void)
 {
     struct lt_thread *t = watched();
     CHECK(t);
@@ -36,9 +36,9 @@ static void slots_count_exactly(void)
                     release_end(t, &release);
                 }
             }
-    const struct lt_slot *table = shm_ptr(t->slots);
+    const struct lt_lock_counters *table = shm_ptr(t->counters);
     uint64_t used = 0, total = 0;
-    for (uint32_t i = 0; i < t->slot_capacity; i++)
+    for (uint32_t i = 0; i < t->counters_capacity; i++)
         if (table[i].key) {
             used++;
             total += table[i].counts.acquisitions;
@@ -46,7 +46,7 @@ static void slots_count_exactly(void)
             CHECK_EQUAL(lock->key, table[i].key);
         }
     CHECK_EQUAL(used, LOCKS);
-    CHECK_EQUAL(t->slot_count, LOCKS);
+    CHECK_EQUAL(t->counters_count, LOCKS);
     for (uint64_t n = 0; n < LOCKS; n++)
         CHECK_EQUAL(counters_of(t, key_number(n), 0)->counts.acquisitions, 3 * (n % 3 + 1));
     CHECK_EQUAL(t->other.counts.acquisitions, 0);
@@ -84,7 +84,7 @@ static void waits_lie_apart(void)
     }
     CHECK_EQUAL(t->waits.count, LOCKS / 10);
     for (uint64_t n = 0; n < LOCKS; n++) {
-        const struct lt_slot *counters = counters_of(t, key_number(n), 0);
+        const struct lt_lock_counters *counters = counters_of(t, key_number(n), 0);
         CHECK_EQUAL(counters->waits != 0, n % 10 == 0);
         if (!counters->waits)
             continue;
@@ -109,19 +109,20 @@ static bool is_zero(const void *bytes, uint64_t size)
 static void a_block_serves_again(void)
 {
     struct lt_thread *t = watched();
-    uint64_t table = t->slots, sites = t->sites, used = lt_shm->used;
-    uint32_t slot_capacity = t->slot_capacity, site_capacity = t->site_capacity;
+    uint64_t table = t->counters, sites = t->sites, used = lt_shm->used;
+    uint32_t counters_capacity = t->counters_capacity, site_capacity = t->site_capacity;
     for (int round = 0; round < 3; round++) {
         thread_table_clear(t);
-        CHECK_EQUAL(t->slot_count + t->site_count + t->waits.count, 0);
-        CHECK(t->slot_capacity < slot_capacity && t->site_capacity < site_capacity);
-        CHECK(is_zero(shm_ptr(t->slots), t->slot_capacity * sizeof(struct lt_slot)));
+        CHECK_EQUAL(t->counters_count + t->site_count + t->waits.count, 0);
+        CHECK(t->counters_capacity < counters_capacity && t->site_capacity < site_capacity);
+        CHECK(
+            is_zero(shm_ptr(t->counters), t->counters_capacity * sizeof(struct lt_lock_counters)));
         CHECK(is_zero(shm_ptr(t->sites), t->site_capacity * sizeof(struct lt_site)));
         CHECK(is_zero(shm_ptr(t->waits.chunk[0]), t->waits.first * sizeof(struct lt_waits)));
-        slots_count_exactly();
+        counters_are_exact();
         sites_count_exactly();
         waits_lie_apart();
-        CHECK(t->slots == table && t->slot_capacity == slot_capacity);
+        CHECK(t->counters == table && t->counters_capacity == counters_capacity);
         CHECK(t->sites == sites && t->site_capacity == site_capacity);
         CHECK_EQUAL(lt_shm->used, used);
     }
@@ -176,7 +177,7 @@ static void lives_are_counted(void)
 
 int main(void)
 {
-    slots_count_exactly();
+    counters_are_exact();
     sites_count_exactly();
     waits_lie_apart();
     a_block_serves_again();

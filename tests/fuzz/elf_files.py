@@ -1,4 +1,4 @@
-"""Sound ELF files of each kind to damage, and where in them damage tells."""
+"""Sound ELF files of each kind, and the parts of them that are worth damaging."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from locktop.collector.symbols.elf.file import ElfFile, InMemory
+from locktop.collector.symbols.elf.bounded_file import InMemory
+from locktop.collector.symbols.elf.file import ElfFile
 
 SOURCE = """\
 #include <stdio.h>
@@ -51,16 +52,16 @@ _DWARF = (
 
 @dataclass(frozen=True)
 class Sound:
-    """One file: its bytes, the parts worth damaging, addresses to ask for."""
+    """One file: its bytes, the parts worth damaging (offset, size), and addresses for queries."""
 
     name: str
     data: bytes
-    places: list[tuple[int, int]]
+    ranges: list[tuple[int, int]]
     addresses: list[int]
 
 
 def build(directory: Path) -> list[Sound]:
-    """Compile a program and make a file of each kind of it."""
+    """Compile a program and make a file of each kind from it."""
 
     def run(*command: str) -> str:
         done = subprocess.run(command, cwd=directory, check=True, capture_output=True, text=True)
@@ -74,11 +75,11 @@ def build(directory: Path) -> list[Sound]:
     run("objcopy", "--only-keep-debug", "dwarf5", "stripped.debug")
     run("objcopy", "-S", "--keep-symbol=in_a_file_of_its_own", "dwarf5", "small")
     (directory / "small.xz").write_bytes(lzma.compress((directory / "small").read_bytes()))
-    run("strip", "-o", "bare", "dwarf5")
-    run("objcopy", "--add-section=.gnu_debugdata=small.xz", "bare", "mini")
-    run("objcopy", "--add-gnu-debuglink=stripped.debug", "bare", "stripped")
-    told = (line.split() for line in run("nm", "dwarf5").splitlines())
-    addresses = [int(words[0], 16) for words in told if len(words) == 3]
+    run("strip", "-o", "no-symbols", "dwarf5")
+    run("objcopy", "--add-section=.gnu_debugdata=small.xz", "no-symbols", "mini")
+    run("objcopy", "--add-gnu-debuglink=stripped.debug", "no-symbols", "stripped")
+    symbols = (line.split() for line in run("nm", "dwarf5").splitlines())
+    addresses = [int(words[0], 16) for words in symbols if len(words) == 3]
     names = ("dwarf4", "dwarf5", "zlib", "zlib-gnu", "zstd", "mini", "stripped", "stripped.debug")
     return [_sound(directory / name, addresses) for name in names]
 
@@ -91,6 +92,6 @@ def _sound(path: Path, addresses: list[int]) -> Sound:
     named += [".gnu_debugdata", ".gnu_debuglink", ".gnu_debugaltlink"]
     named += [f".{z}debug_{part}" for z in ("", "z") for part in _DWARF]
     sections = [s for s in map(file.section, named) if s is not None]
-    places = [(0, 64), (64, 13 * 56), (table, len(data) - table)]
-    places += [(section.offset, section.size) for section in sections]
-    return Sound(path.name, data, places, addresses)
+    ranges = [(0, 64), (64, 13 * 56), (table, len(data) - table)]
+    ranges += [(section.offset, section.size) for section in sections]
+    return Sound(path.name, data, ranges, addresses)

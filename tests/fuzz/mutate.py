@@ -1,4 +1,4 @@
-"""Damaging files on purpose: the same seed does the same damage again."""
+"""Damage to files on purpose: the same seed does the same damage again."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from collections.abc import Sequence
 _EDGES = (0, 1, 0x7F, 0xFF, 0xFFFF, 0x7FFF_FFFF, 0xFFFF_FFFF, 1 << 40, (1 << 63) - 1, (1 << 64) - 1)
 
 
-def damaged(data: bytes, seed: int, places: Sequence[tuple[int, int]] = ()) -> bytes:
-    """Return ``data`` with a few things wrong: bytes, numbers at their limits, parts that are cut
-    off, doubled or swapped. Most of it within ``places`` (offset, size), if there are any."""
+def damaged(data: bytes, seed: int, ranges: Sequence[tuple[int, int]] = ()) -> bytes:
+    """Return ``data`` with some damage.
+
+    Bytes change, numbers are at their limits, and parts are cut off, doubled or swapped. Most of
+    the damage is within ``ranges`` (offset, size), if there are any.
+    """
     chance = random.Random(seed)
     damaged = bytearray(data)
     for _ in range(chance.choice((1, 1, 2, 4, 16))):
-        start, size = chance.choice(places) if places and chance.random() < 0.9 else (0, len(data))
+        start, size = chance.choice(ranges) if ranges and chance.random() < 0.9 else (0, len(data))
         if start < len(damaged) and size > 0:
             at = start + chance.randrange(min(size, len(damaged) - start))
             _damage(damaged, at, chance)
@@ -28,7 +31,7 @@ def _damage(data: bytearray, at: int, chance: random.Random) -> None:
         data[at] = chance.randrange(256)
     elif kind < 5:
         data[at] ^= 1 << chance.randrange(8)
-    elif kind < 9:  # a number; those of ELF lie at multiples of their size
+    elif kind < 9:  # a number; numbers of ELF lie at multiples of their size
         at -= at % width
         value = chance.choice(
             (*_EDGES, len(data), chance.getrandbits(64), _number(data, at, width) + 1)
@@ -58,8 +61,11 @@ _STRANGE = (
 
 
 def garbled(text: bytes, seed: int) -> bytes:
-    """Return a line of /proc with a few things wrong: words that are no numbers, too large, doubled
-    or left out; characters of any sort; an end that is missing."""
+    """Return a line of /proc with some damage.
+
+    Words are no numbers, too large, doubled or left out; characters are of any sort; the end is
+    missing.
+    """
     chance = random.Random(seed)
     words = text.split(b" ")
     for _ in range(chance.choice((1, 1, 2, 4))):

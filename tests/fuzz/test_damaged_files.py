@@ -1,7 +1,7 @@
-"""Damaged ELF files and DWARF: an address or a name, at most one note for a file, never an error.
+"""Damaged ELF files and DWARF give an address or a name, at most one note, and never an error.
 
-`make fuzz` does the same for longer (LOCKTOP_FUZZ: how many files of each kind, and from which seed
-on: "5000" or "5000:1234").
+`make fuzz` takes longer. LOCKTOP_FUZZ has the number of files of each kind and the first seed:
+"5000" or "5000:1234".
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import pytest
 
 from fuzz import elf_files
 from fuzz.mutate import damaged
-from locktop.collector.symbols.dwarf.unit_index import Place
+from locktop.collector.symbols.dwarf.unit_index import SourceLocation
 from locktop.collector.symbols.elf.symbol_table import Symbol
 from locktop.collector.symbols.modules import Module
 from locktop.collector.symbols.safe_open import open_regular
 
 ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "60").partition(":")
-#: Of processor time for one file with all its questions; a sound one takes 5 ms.
+#: The CPU time for all queries to one file; a sound file takes 5 ms.
 MAX_S = 5.0
 MAX_MEMORY = 200 << 20
 
@@ -31,8 +31,8 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, elf_files.Sound
     return {file.name: file for file in elf_files.build(directory)}
 
 
-def ask(path: Path, addresses: list[int]) -> bool:
-    """Ask for everything there is; return whether there were names."""
+def query_all(path: Path, addresses: list[int]) -> bool:
+    """Make every query to a file; return whether there were names."""
     file = open_regular(path)
     assert file is not None
     try:
@@ -49,8 +49,8 @@ def ask(path: Path, addresses: list[int]) -> bool:
             part = module.part(data, data.address + offset) if data is not None else None
             assert part is None or all(isinstance(text, str) for text in part)
             parts |= bool(part and part[1])
-        for places in (module.kept_places(address), module.places(address)):
-            assert all(isinstance(place, Place) and place.line >= 0 for place in places)
+        for places in (module.stored_locations(address), module.locations(address)):
+            assert all(isinstance(place, SourceLocation) and place.line >= 0 for place in places)
         named |= function is not None
     try:
         assert isinstance(module.elf.function_named("main"), int | None)
@@ -64,14 +64,14 @@ def ask(path: Path, addresses: list[int]) -> bool:
 
 
 def peak() -> int:
-    """The most memory that this process has had since `forget_peak()`."""
+    """Return the peak memory of this process in bytes since `reset_peak()`."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) << 10
     raise AssertionError("no VmHWM")
 
 
-def forget_peak() -> int:
+def reset_peak() -> int:
     Path("/proc/self/clear_refs").write_text("5")
     return peak()
 
@@ -85,18 +85,18 @@ def test_damaged_files(kind: str, sound: dict[str, elf_files.Sound], tmp_path: P
     beside = {name: file.data for name, file in sound.items() if name.startswith("stripped")}
     for name, data in {kind: original.data, **beside}.items():
         (tmp_path / name).write_bytes(data)
-    # The debug file is found through the program that it belongs to.
+    # The program leads to its debug file.
     path = tmp_path / ("stripped" if kind == "stripped.debug" else kind)
-    assert ask(path, original.addresses), "the sound one has names"
+    assert query_all(path, original.addresses), "the sound file has names"
     named = 0
-    before = forget_peak()
+    before = reset_peak()
     for seed in range(int(FIRST or 0), int(FIRST or 0) + int(ROUNDS)):
-        (tmp_path / kind).write_bytes(damaged(original.data, seed, original.places))
+        (tmp_path / kind).write_bytes(damaged(original.data, seed, original.ranges))
         began = time.thread_time()
         try:
-            named += ask(path, original.addresses)
+            named += query_all(path, original.addresses)
         except Exception as error:
             raise AssertionError(f"{kind}, damaged with seed {seed}") from error
         assert time.thread_time() - began < MAX_S, f"{kind}, damaged with seed {seed}"
         assert peak() - before < MAX_MEMORY, f"{kind}, damaged with seed {seed}"
-    assert named, "all of them were refused: nothing was tried"
+    assert named, "every file was refused, so nothing was tested"

@@ -1,7 +1,7 @@
-"""Damaged call frame information, and stacks of nonsense: a row, none, or ValueError; a stack that
-is cut short. Never another error, and never for long.
+"""Damaged call frame information, and random stacks.
 
-`make fuzz` does the same for longer (LOCKTOP_FUZZ, see test_damaged_files.py).
+The result is a row, no row, or a ValueError, and a stack that is cut short. There is never another
+error, and no query takes long. `make fuzz` takes longer (LOCKTOP_FUZZ, see test_damaged_files.py).
 """
 
 from __future__ import annotations
@@ -18,18 +18,20 @@ import pytest
 
 from fuzz.mutate import damaged
 from locktop.collector.linux import procfs
-from locktop.collector.symbols.elf.file import ElfFile, InMemory
+from locktop.collector.symbols.elf.bounded_file import InMemory
+from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.memory_map import parse
 from locktop.collector.unwind import dwarf_expression
-from locktop.collector.unwind.cfi_program import Common, Row, row
+from locktop.collector.unwind.cfi_program import UnwindRow, row
 from locktop.collector.unwind.eh_frame import FrameTable
-from locktop.collector.unwind.truncation import Cut
+from locktop.collector.unwind.fde import FrameEntries, FrameSection
+from locktop.collector.unwind.stack_memory import StackCut
 from locktop.collector.unwind.unwinder import Unwinder
 from locktop.collector.unwind.x86_64 import frame_offset
 
 ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "60").partition(":")
 SEEDS = range(int(FIRST or 0), int(FIRST or 0) + int(ROUNDS))
-#: Of processor time for one file, stack or program of instructions; sound ones take 1 ms.
+#: The CPU time for one file, stack or program of instructions; sound ones take 1 ms.
 MAX_S = 5.0
 SOURCE = """\
 #include <stdio.h>
@@ -69,7 +71,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 
 def rows(data: bytes, addresses: list[int]) -> int:
-    """Ask for the rows of all addresses; return how many there are."""
+    """Query the rows of all addresses; return the number of rows."""
     try:
         elf = ElfFile(InMemory(data))
     except ValueError:
@@ -81,7 +83,7 @@ def rows(data: bytes, addresses: list[int]) -> int:
             one = table.row(address)
         except ValueError:
             continue
-        assert one is None or isinstance(one, Row)
+        assert one is None or isinstance(one, UnwindRow)
         found += one is not None
     return found
 
@@ -96,28 +98,39 @@ def test_damaged_files(kind: str, sound: dict[str, bytes]) -> None:
     assert rows(data, addresses)
     sections = [elf.section(name) for name in (".eh_frame_hdr", ".eh_frame", ".debug_frame")]
     table = int.from_bytes(data[40:48], "little")
-    places = [(s.offset, s.size) for s in sections if s is not None]
-    places += [*places, *places, (64, 13 * 56), (table, len(data) - table)]
+    ranges = [(s.offset, s.size) for s in sections if s is not None]
+    ranges += [*ranges, *ranges, (64, 13 * 56), (table, len(data) - table)]
     found = 0
     for seed in SEEDS:
         with timed(seed):
-            found += rows(damaged(data, seed, places), addresses)
-    assert found, "all of them were refused: nothing was tried"
+            found += rows(damaged(data, seed, ranges), addresses)
+    assert found, "every file was refused, so nothing was tested"
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_instructions_of_nonsense(seed: int) -> None:
     chance = random.Random(seed)
-    # Most are cut off at once; those that remember, set and go on are kept longer.
+    # Most programs end at once; instructions that remember, set and advance last longer.
     bytes_of_work = bytes([0x0A, 0x0B, 0x41, 0x86, 0x02, 0x10, 0x04, 0x00, 0x0C, 0x07, 0x08, 0xC6])
     with timed(seed):
-        for size in (10, 1000, 256 << 10):
+        for size in (10, 1000, (256 << 10) - 100):
             code = bytes(chance.choices(chance.choice((range(256), bytes_of_work)), k=size))
-            common = Common(chance.choice((0, 1, 4)), -8, 16, 0, False, False, code[:20], 0)
+            entries = section_of(code, chance.choice((0, 1, 4)), chance.choice((b"", code[:20])))
             try:
-                assert isinstance(row(common, 0x1000, 0x2000, code, 0, 1 << 62), Row)
-            except (ValueError, IndexError):
+                found = entries.function(next(at for _, at in entries.starts()))
+                assert isinstance(row(found, 1 << 62), UnwindRow)
+            except (ValueError, StopIteration):
                 pass
+
+
+def section_of(instructions: bytes, code_factor: int, common: bytes) -> FrameEntries:
+    """A section like .debug_frame: a CIE with the instructions ``common``, and one FDE."""
+    head = struct.pack("<IBxBbB", 0xFFFF_FFFF, 1, code_factor, -8 & 0x7F, 16) + common
+    body = struct.pack("<IQQ", 0, 0x1000, 0x1000) + instructions
+    data = b"".join(struct.pack("<I", len(part)) + part for part in (head, body))
+    return FrameEntries(
+        FrameSection(lambda at, size: data[at : at + size], 0, len(data), is_loaded=False)
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -125,7 +138,7 @@ def test_expressions_of_nonsense(seed: int) -> None:
     chance = random.Random(seed)
     with timed(seed):
         for _ in range(500):
-            # Those that are known, mostly: an unknown one ends it.
+            # Mostly known operations: an unknown one ends the expression.
             known = [*range(0x10, 0x60), 0x77, 0x06, 0x08, 0x09, 0x0A, 0x96]
             code = bytes(chance.choices(known, k=chance.randrange(1, 60)))
             try:
@@ -133,7 +146,7 @@ def test_expressions_of_nonsense(seed: int) -> None:
                     code, {7: 1 << 40}, lambda at, size: at ^ size, (5,)
                 )
                 assert 0 <= value < 1 << 64
-            except (ValueError, Cut):
+            except (ValueError, StackCut):
                 pass
 
 
@@ -149,13 +162,13 @@ def test_code_of_nonsense(seed: int) -> None:
     with timed(seed):
         for is_return in (False, True):
             at = 0x1000 + chance.randrange(len(code))
-            found = frame_offset.distance(code, 0x1000, at, 6, is_return=is_return)
-            assert found is None or isinstance(found, frame_offset.Distance)
+            found = frame_offset.frame_offset(code, 0x1000, at, 6, is_return=is_return)
+            assert found is None or isinstance(found, frame_offset.FrameOffset)
         assert isinstance(frame_offset.jumps_out(code, 0x1000), bool)
 
 
 def test_stacks_of_nonsense() -> None:
-    """With the code of this very process: most lead nowhere, and none for long."""
+    """Stacks over the code of this process: most end at once, and none takes long."""
     unwinder = Unwinder(os.getpid())
     mappings = parse(procfs.maps(os.getpid()))
     code = [(m.start, m.end) for m in mappings if m.executable and m.is_file]

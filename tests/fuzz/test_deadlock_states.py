@@ -1,9 +1,9 @@
-"""Deadlocks by the collector's rules and by trying everything: the same threads are stuck.
+"""The collector's deadlock rules against an exhaustive search: the same threads are stuck.
 
-Threads take, release, wait and end at random; what they are in then is looked at by both. The
-exact checker tries all that could happen next: a thread that runs may give back what it has, or
-end; one that waits may get what it waits for as soon as it is to be had. Who gets on in none of
-these ways is stuck. `make fuzz` does it for longer.
+Threads take, release, wait and end at random, and both checkers judge the resulting state. The
+exhaustive checker tries every possible next step. A running thread may release all that it holds,
+or end. A waiting thread may get what it waits for as soon as that is available. A thread that
+continues in none of these ways is stuck. `make fuzz` takes longer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from locktop.collector.analysis import deadlocks, wait_for_graph
+from locktop.collector.analysis import deadlocks
+from locktop.collector.analysis.wait_requests import build_graph
 from locktop.collector.model import Held, Kind, Lock, Thread, ThreadState, Use, Wait
 
 ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "60").partition(":")
@@ -26,10 +27,10 @@ MAIN = 1  # the first tid
 
 @dataclass(frozen=True)
 class Thing:
-    """What can be waited for; its number is its lock's id."""
+    """An object that threads can wait for; its number is the id of its lock."""
 
     kind: Kind
-    units: int = 1  # that can be had at a time
+    units: int = 1  # available at a time
     writers_first: bool = False
 
 
@@ -60,7 +61,7 @@ class Want:
 
 @dataclass(frozen=True)
 class One:
-    """A thread: what it has (thing, shared), what it waits for."""
+    """A thread: its held things as (thing, shared), and its wait."""
 
     has: tuple[tuple[int, bool], ...] = ()
     want: Want | None = None
@@ -80,12 +81,12 @@ def changed(state: State, tid: int, **to: object) -> State:
     return (*state[: tid - MAIN], One(**fields), *state[tid - MAIN + 1 :])  # type: ignore[arg-type]
 
 
-def is_to_be_had(state: State, want: Want) -> bool:
+def is_available(state: State, want: Want) -> bool:
     thing = THINGS[want.thing]
     if thing.kind is Kind.JOIN:
         return state[want.awaits - MAIN].ended
     if thing.kind is Kind.BARRIER:
-        # Who runs may start as many threads as it takes.
+        # A running thread may start as many threads as the barrier needs.
         here = sum(one.want is not None and one.want.thing == want.thing for one in state)
         return here >= PARTIES or any(one.runs for one in state)
     had = [shared for one in state for what, shared in one.has if what == want.thing]
@@ -104,7 +105,7 @@ def is_to_be_had(state: State, want: Want) -> bool:
 
 
 def got(state: State, tid: int) -> State:
-    """What a wait that ends well leaves behind."""
+    """Return the state after a successful wait."""
     one = state[tid - MAIN]
     assert one.want is not None
     kept = THINGS[one.want.thing].kind not in (Kind.JOIN, Kind.BARRIER)
@@ -118,7 +119,7 @@ def next_states(state: State) -> Iterator[State]:
             yield changed(state, tid, has=())
         elif one.runs:
             yield changed(state, tid, ended=True)
-        elif one.want is not None and is_to_be_had(state, one.want):
+        elif one.want is not None and is_available(state, one.want):
             yield got(state, tid)
         elif one.want is not None and one.want.timed:
             yield changed(state, tid, want=None)
@@ -136,7 +137,7 @@ def stuck_exactly(state: State) -> set[int]:
     return stuck
 
 
-# ---- what the collector makes of it ----
+# ---- the collector's result ----
 
 
 def held(one: One) -> tuple[Held, ...]:
@@ -145,7 +146,7 @@ def held(one: One) -> tuple[Held, ...]:
 
 
 def uses(one: One) -> tuple[Use, ...]:
-    """Who has a semaphore has had it before, and given it back."""
+    """Return the semaphore counts of a thread: each holder has taken and released it before."""
     units = {what: 0 for what, _ in one.has if THINGS[what].kind is Kind.SEM}
     for what, _ in one.has:
         if what in units:
@@ -181,19 +182,19 @@ def stuck_by_rules(state: State, now: int) -> set[int]:
         )
         for id_, thing in THINGS.items()
     }  # fmt: skip
-    found = deadlocks.found(wait_for_graph.waits(threads, locks))
+    found = deadlocks.find(build_graph(threads, locks))
     assert all(one.certain for one in found if not one.doubt)
-    told: set[int] = set()
+    stuck: set[int] = set()
     for one in found:
         if one.certain:
-            told.update(one.stuck, (edge.tid for edge in one.cycle))
+            stuck.update(one.stuck, (edge.tid for edge in one.cycle))
             ends = [edge.held_by for edge in one.cycle]
             assert ends == [*[edge.tid for edge in one.cycle[1:]], ends[-1]]
             assert len(one.cycle) == 1 or ends[-1] == one.cycle[0].tid
-    return told
+    return stuck
 
 
-# ---- what threads do at random ----
+# ---- random actions of threads ----
 
 
 @dataclass
@@ -206,7 +207,7 @@ class World:
         self.now += 1
         tid = self.chance.randint(MAIN, len(self.state))
         one = self.state[tid - MAIN]
-        if one.want is not None and is_to_be_had(self.state, one.want):
+        if one.want is not None and is_available(self.state, one.want):
             self.state = got(self.state, tid)
         elif one.runs:
             self.act(tid, one)
@@ -224,8 +225,11 @@ class World:
             self.take(tid, self.chance.choice(list(THINGS)))
 
     def may_end(self, tid: int, one: One) -> bool:
-        """A semaphore of a thread that ended is known only as long as its block is; and an owner
-        that ended only to those that came when it had the lock."""
+        """Return whether the thread may end without making the state ambiguous.
+
+        The collector knows a semaphore of an ended thread only as long as the thread's block
+        exists. Only waiters that came while an ended owner had the lock know that owner.
+        """
         mine = {what for what, _ in one.has}
         came_before = any(
             other.want is not None and other.want.thing in mine and other.want.saw != tid
@@ -237,7 +241,7 @@ class World:
         thing, chance = THINGS[id_], self.chance
         others = [n for n in range(MAIN, len(self.state) + 1) if n != tid]
         if thing.kind in (Kind.JOIN, Kind.BARRIER) and chance.random() < 0.5:
-            return  # they would be all that happens
+            return  # otherwise joins and barriers would be the only steps
         owner = next((n for n, one in enumerate(self.state, MAIN) if (id_, False) in one.has), 0)
         want = Want(
             id_,
@@ -248,7 +252,7 @@ class World:
             saw=owner if thing.kind in (Kind.MUTEX, Kind.RWLOCK) else 0,
         )
         waiting = changed(self.state, tid, want=want)
-        at_once = thing.kind is not Kind.BARRIER and is_to_be_had(waiting, want)
+        at_once = thing.kind is not Kind.BARRIER and is_available(waiting, want)
         self.state = got(waiting, tid) if at_once else waiting
 
 
@@ -263,7 +267,7 @@ def test_the_same_threads_are_stuck(seed: int) -> None:
 
 
 def test_the_states_are_of_both_sorts() -> None:
-    """Else they would show nothing."""
+    """Only a mix of deadlocked and live states tests the rules."""
     chance, deadlocked = random.Random(1), 0
     for _ in range(300):
         world = World(chance, state=tuple(One() for _ in range(chance.randint(2, 5))))

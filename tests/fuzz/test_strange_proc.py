@@ -1,7 +1,7 @@
-"""What /proc says, with a few things wrong, and memory that changes while it is read: what comes of
-it is so, or nothing, or the error that is promised.
+"""Damaged lines of /proc, and memory that changes during a read.
 
-`make fuzz` does the same for longer (LOCKTOP_FUZZ, see test_damaged_files.py).
+The result is right, or nothing, or the documented error. `make fuzz` takes longer (LOCKTOP_FUZZ,
+see test_damaged_files.py).
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ STAT = b"4711 (%s) S 1 4711 4711 0 -1 4194304 105 0 2 0 17 4 0 0 20 0 3 0 8123 2
 SCHEDSTAT = b"170000000 5000000 42\n"
 CALL = b"202 0x7f00c0ffee00 0x80 0x2 0x0 0x0 0x0 0x7ffd00001000 0x7f00c0de0000\n"
 TIDS = {100, 101, 102}
-#: Where the word lies, its value, if the wait is a plain one; what lies before, and from it on.
+#: The offset of the futex word, its value, whether the wait is plain, and the bytes before and from
+#: the object on.
 OBJECTS = {
     "mutex": (0, 2, True, b"", struct.pack("=IIIIi4xQQ", 2, 0, 101, 1, 0, 0, 0)),
     "recursive": (0, 2, True, b"", struct.pack("=IIIIi4xQQ", 2, 3, 101, 1, 1, 0, 0)),
@@ -53,7 +54,7 @@ OBJECTS = {
 
 
 def decimal(word: bytes) -> int | None:
-    """As the kernel writes it, 64 bits at most; a line may end there."""
+    """Return a decimal number of at most 64 bits, as the kernel writes it; a line may end there."""
     word = word.partition(b"\n")[0]
     value = int(word) if re.fullmatch(rb"[0-9]{1,400}", word) else -1
     return value if 0 <= value < 1 << 64 else None
@@ -67,9 +68,9 @@ def test_lines_of_threads() -> None:
     for seed in SEEDS:
         line = garbled(STAT, seed)
         with suppress(ValueError):
-            told = procfs.parse_stat(line)
-            assert len(told.state) == 1
-            assert told.comm == clean(told.comm), line
+            stat = procfs.parse_stat(line)
+            assert len(stat.state) == 1
+            assert stat.comm == clean(stat.comm), line
             taken += 1
     assert procfs.parse_stat(STAT).comm == NAME.decode()
     assert taken > len(SEEDS) // 10
@@ -137,13 +138,13 @@ def read_task(stat: bytes, schedstat: bytes) -> RawTask:
         files = ffi.new("struct lt_task_files *", (nobody, *own, -1))
         table = ffi.new("struct lt_task_table *", (-1, 1, 2, 2, files, task))
         lib.lt_read_tasks(table, ffi.new("uint32_t[]", [0]), 1, 0)
-        lib.lt_forget_task(table, 0)  # closes what it has not closed yet
+        lib.lt_forget_task(table, 0)  # closes the files that are still open
     said = {name: getattr(task, name) for name in RawTask._fields}
     return RawTask(**{**said, "name": bytes(task.name), "call": bytes(task.call)})
 
 
 def test_lines_read_in_c() -> None:
-    """By the same fields, or not at all."""
+    """The reader in C reads the same fields, or none."""
     there = counted = 0
     for seed in SEEDS:
         stat, schedstat = garbled(STAT, seed), garbled(SCHEDSTAT, seed)
@@ -183,7 +184,7 @@ def test_a_socket_has_all_of_its_path(path: str, tmp_path: Path) -> None:
 
 
 def test_a_socket_does_not_speak_for_another(tmp_path: Path) -> None:
-    """The kernel writes the names of sockets as they are, with line ends."""
+    """The kernel writes names of sockets unchanged, with line ends."""
     with socket.socket(socket.AF_UNIX) as own, socket.socket(socket.AF_UNIX) as other:
         inode = os.fstat(own.fileno()).st_ino
         os.chdir(tmp_path)
@@ -195,7 +196,7 @@ def test_a_socket_does_not_speak_for_another(tmp_path: Path) -> None:
 # ---- memory ----
 
 
-def told(name: str, memory: bytes) -> nptl_objects.Object | None:
+def identified(name: str, memory: bytes) -> nptl_objects.Object | None:
     address, value, plain, *_ = OBJECTS[name]
     wait = FutexWait(
         0x1000 + address, value, private=True, plain=plain, inherits=False, timed=False
@@ -203,20 +204,20 @@ def told(name: str, memory: bytes) -> nptl_objects.Object | None:
     return nptl_objects.told(wait, memory, TIDS, 36)
 
 
-def context(name: str) -> bytes:
+def memory_around(name: str) -> bytes:
     *_, before, after = OBJECTS[name]
     return before.rjust(BEFORE, b"\0") + after.ljust(AFTER, b"\0")
 
 
 @pytest.mark.parametrize("name", OBJECTS)
 def test_damaged_objects(name: str) -> None:
-    """An owner is told only of what was a lock, where a thread's id stands as one."""
-    sound = told(name, context(name))
+    """Only a lock has an owner, and only if its owner field has a thread id."""
+    sound = identified(name, memory_around(name))
     assert sound is not None
     known = 0
     for seed in SEEDS:
-        memory = damaged(context(name), seed, [(BEFORE - 48, 96)])
-        found = told(name, memory)
+        memory = damaged(memory_around(name), seed, [(BEFORE - 48, 96)])
+        found = identified(name, memory)
         if found is None:
             continue
         known += 1
@@ -225,11 +226,11 @@ def test_damaged_objects(name: str) -> None:
         assert found.owner == 0 or found.owner in {word & 0x3FFFFFFF for word in words}
         assert found.parties < 1 << 22
         assert found.readers < 1 << 22
-    assert known, "all of them were refused: nothing was tried"
+    assert known, "every object was refused, so nothing was tested"
 
 
 def test_a_mutex_that_changes_while_it_is_read() -> None:
-    """Whatever of one state and whatever of the next is read: its owner is that of one of them."""
+    """A read may mix two states of a mutex; the owner is the owner of one of the two."""
     states = [
         (struct.pack("=IIIIi4xQQ", *words), owner)
         for words, owner in (
@@ -247,7 +248,7 @@ def test_a_mutex_that_changes_while_it_is_read() -> None:
         for new, next_owner in states:
             for at in range(0, 40, 4):
                 memory = bytes(BEFORE) + (old[:at] + new[at:]).ljust(AFTER, b"\0")
-                found = told("mutex", memory)
+                found = identified("mutex", memory)
                 if found is not None:
                     assert found.owner in (its_owner, next_owner) or not found.owner
                     wanted += 1
@@ -259,7 +260,7 @@ def test_a_mutex_that_changes_while_it_is_read() -> None:
 
 @pytest.mark.parametrize("seed", range(0, len(SEEDS), 50))
 def test_times_of_nonsense_add_up(seed: int) -> None:
-    """Counters that shrink are another thread's; one thread's time is all of it, and no more."""
+    """Counters that shrink belong to another thread. The parts of a thread's time add up to 1."""
     chance = random.Random(seed)
     times = ThreadTimes()
     for scan in range(30):

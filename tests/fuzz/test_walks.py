@@ -1,5 +1,6 @@
-"""Walks that are known again, beside such as are made anew: on stacks of chance, with functions of
-chance, what was found for one stack is found for another one only where it is so there too.
+"""Cached walks against fresh walks, on random stacks with random functions.
+
+A walk that the cache returns for another stack must be the true walk of that stack.
 """
 
 from __future__ import annotations
@@ -14,12 +15,11 @@ from typing import cast
 import pytest
 
 from locktop.collector.unwind.arch import machine
-from locktop.collector.unwind.cfi_program import Cfa, How, Row, Rule
+from locktop.collector.unwind.cfi_program import CfaRule, RegisterRule, RuleKind, UnwindRow
 from locktop.collector.unwind.code_map import CodeMap
 from locktop.collector.unwind.cursor import Unwound, Walk
-from locktop.collector.unwind.stack_memory import Stack
-from locktop.collector.unwind.truncation import Cut
-from locktop.collector.unwind.walk_cache import Walks
+from locktop.collector.unwind.stack_memory import StackCut, StackMemory
+from locktop.collector.unwind.walk_cache import WalkCache
 from locktop.collector.unwind.x86_64.register_recovery import FrameRegisters
 
 ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "60").partition(":")
@@ -27,11 +27,11 @@ SEEDS = range(int(FIRST or 0), int(FIRST or 0) + int(ROUNDS))
 SP, PC, RBX, RBP, R12 = 7, 16, 3, 6, 12
 WORDS = 128
 BEGIN = 0x7000_0000
-#: It lies in the middle of the stack: what is taken for a frame by mistake can be read.
+#: The code lies in the middle of the stack, so that a false frame can be read.
 FUNCTIONS, CODE, SIZE = 8, BEGIN + 0x180, 0x20
 SHIFTS = (0, *range(8, 0x100, 8), 0x1000, 0x12340)
-#: rsp plus a number; what is there; rbp plus a number; rsp aligned, by 32 and by 128; rip plus a
-#: number. Numbers below 64 are LEB128 as they are.
+#: rsp plus a number; the word there; rbp plus a number; rsp aligned to 32 and to 128; rip plus a
+#: number. A number below 64 is its own LEB128.
 EXPRESSIONS = (
     b"\x77\x10", b"\x77\x18\x06", b"\x76\x20", b"\x77\x3f\x09\xe0\x1a",
     b"\x77\x3f\x09\x80\x1a", b"\x80\x10",
@@ -39,8 +39,8 @@ EXPRESSIONS = (
 
 
 @dataclass
-class Place:
-    row: Row
+class Frame:
+    row: UnwindRow
 
     @property
     def start(self) -> int:
@@ -48,24 +48,24 @@ class Place:
 
 
 class Functions:
-    """Code of chance: as much of a CodeMap and of FrameRegisters as a walk asks for."""
+    """Random code: the parts of a CodeMap and of FrameRegisters that a walk queries."""
 
     def __init__(self, chance: random.Random) -> None:
-        self._rows = [some_row(chance, number) for number in range(FUNCTIONS)]
-        self._sizes = [chance.choice((None, 1, 1, 1, 4, 8)) for _ in self._rows]
+        self.rows = [some_row(chance, number) for number in range(FUNCTIONS)]
+        self._sizes = [chance.choice((None, 1, 1, 1, 4, 8)) for _ in self.rows]
 
     def is_code(self, address: int) -> bool:
         return 0 <= address - CODE < FUNCTIONS * SIZE
 
-    def place(self, address: int) -> Place:
+    def frame_at(self, address: int) -> Frame:
         if not self.is_code(address):
-            raise Cut("the stack leads where no code is")
-        return Place(self._rows[(address - CODE) // SIZE])
+            raise StackCut("the stack leads where no code is")
+        return Frame(self.rows[(address - CODE) // SIZE])
 
     def candidates(
-        self, place: Place, pc: int, sp: int, register: int, *, is_return: bool
+        self, frame: Frame, pc: int, sp: int, register: int, *, is_return: bool
     ) -> Sequence[int] | None:
-        several = self._sizes[(place.start - CODE) // SIZE]
+        several = self._sizes[(frame.start - CODE) // SIZE]
         if several is None or register != RBP:
             return None
         if several > 1 and (sp + 8) % (8 * several):
@@ -75,41 +75,44 @@ class Functions:
     def may_return_to(self, address: int) -> bool:
         return self.is_code(address)
 
-    def may_call(self, returns: int, callee: Place) -> bool:
+    def may_call(self, returns: int, callee: Frame) -> bool:
         return returns % 3 > 0
 
 
-def some_row(chance: random.Random, number: int) -> Row:
+def some_row(chance: random.Random, number: int) -> UnwindRow:
     start = CODE + number * SIZE
     cfa = chance.choices(
         (
-            Cfa(SP, 8 * chance.randrange(1, 5)), Cfa(RBP, 16), Cfa(PC, 8 * chance.randrange(8)),
-            Cfa(-1, 0, chance.choice(EXPRESSIONS)), None,
+            CfaRule(SP, 8 * chance.randrange(1, 5)), CfaRule(RBP, 16),
+            CfaRule(PC, 8 * chance.randrange(8)), CfaRule(-1, 0, chance.choice(EXPRESSIONS)), None,
         ),
         (20, 10, 2, 4, 0.2),
     )[0]  # fmt: skip
-    rules = {PC: Rule(How.AT, -8)}
+    rules = {PC: RegisterRule(RuleKind.AT_CFA, -8)}
     if chance.random() < 0.1:
-        rules[PC] = Rule(How.IS, chance.randrange(0, 0x280, 8))
+        rules[PC] = RegisterRule(RuleKind.CFA_PLUS, chance.randrange(0, 0x280, 8))
     if chance.random() < 0.7:
-        rules[RBP] = Rule(How.AT, -16)
+        rules[RBP] = RegisterRule(RuleKind.AT_CFA, -16)
     if chance.random() < 0.3:
-        rules[RBX] = Rule(How.AT, -24)
+        rules[RBX] = RegisterRule(RuleKind.AT_CFA, -24)
     if chance.random() < 0.3:
         register = chance.choice((SP, RBX, RBP, RBP, RBP, R12))
         rules[register] = chance.choice((
-            Rule(How.UNDEFINED), Rule(How.SAME), Rule(How.IS, 32), Rule(How.AT, 8),
-            Rule(How.IN, chance.choice((RBX, RBP, R12, SP))), Rule(How.IN, PC),
-            Rule(How.AT_EXPRESSION, code=chance.choice(EXPRESSIONS)),
-            Rule(How.IS_EXPRESSION, code=chance.choice(EXPRESSIONS)),
+            RegisterRule(RuleKind.UNDEFINED), RegisterRule(RuleKind.SAME),
+            RegisterRule(RuleKind.CFA_PLUS, 32),
+            RegisterRule(RuleKind.AT_CFA, 8),
+            RegisterRule(RuleKind.REGISTER, chance.choice((RBX, RBP, R12, SP))),
+            RegisterRule(RuleKind.REGISTER, PC),
+            RegisterRule(RuleKind.AT_EXPRESSION, code=chance.choice(EXPRESSIONS)),
+            RegisterRule(RuleKind.EXPRESSION, code=chance.choice(EXPRESSIONS)),
         ))  # fmt: skip
-    return Row(start, start + SIZE, cfa, rules, PC, chance.random() < 0.1, False)
+    return UnwindRow(start, start + SIZE, cfa, rules, PC, chance.random() < 0.1, False)
 
 
 @dataclass(frozen=True)
 class Word:
     value: int
-    of_the_stack: bool  # it counts from where that begins
+    of_the_stack: bool  # relative to the start of the stack
 
     def at(self, begin: int) -> int:
         return (self.value + begin * self.of_the_stack) % (1 << 64)
@@ -128,7 +131,7 @@ def some_word(chance: random.Random) -> Word:
 
 
 class Memory:
-    """A stack that lies somewhere."""
+    """A stack at some address."""
 
     def __init__(self, begin: int, words: Sequence[Word]) -> None:
         self.begin = begin
@@ -136,24 +139,24 @@ class Memory:
 
     def read(self, address: int, size: int) -> bytes:
         at = address - self.begin
-        if at < 0:  # what comes before it in its page
+        if at < 0:  # the bytes before the stack in its page
             return bytes(min(-at, size)) + self.data[: max(size + at, 0)]
         return self.data[at : at + size]
 
 
-def walked(functions: Functions, memory: Memory, pc: int) -> tuple[Unwound, Stack]:
+def walked(functions: Functions, memory: Memory, pc: int) -> tuple[Unwound, StackMemory]:
     found = machine("x86_64")
     assert found is not None
-    stack = Stack(memory.begin, memory.read)
+    stack = StackMemory(memory.begin, memory.read)
     code, frames = cast("CodeMap", functions), cast("FrameRegisters", functions)
     return Walk(found, code, frames, stack, {PC: pc, SP: memory.begin}).unwound(), stack
 
 
-def test_what_is_known_again_is_so() -> None:
-    known_again = elsewhere = 0
+def test_a_cached_walk_is_the_true_walk() -> None:
+    from_cache = elsewhere = 0
     for seed in SEEDS:
         chance = random.Random(seed)
-        functions, walks = Functions(chance), Walks()
+        functions, walks = Functions(chance), WalkCache()
         pc = CODE + chance.randrange(FUNCTIONS * SIZE)
         words = [some_word(chance) for _ in range(WORDS)]
         for _ in range(60):
@@ -164,27 +167,31 @@ def test_what_is_known_again_is_so() -> None:
             memory = Memory(begin, changed)
             truth, stack = walked(functions, memory, pc)
             again = walks.find(pc, begin, memory.data)
-            assert not isinstance(again, int), f"seed {seed}: what is there was asked for"
+            assert not isinstance(again, int), (
+                f"seed {seed}: the cache asked for memory that it had"
+            )
             assert again in (None, truth), f"seed {seed}"
             if again is not None:
-                known_again += 1
+                from_cache += 1
                 elsewhere += len(truth.addresses) > 2 and begin != BEGIN
-            elif stack.told is not None:
-                walks.keep(pc, stack.told, truth)
+            elif stack.answers is not None:
+                walks.keep(pc, stack.answers, truth)
                 assert walks.find(pc, begin, memory.data) == truth, f"seed {seed}"
-    assert known_again > len(SEEDS)
+    assert from_cache > len(SEEDS)
     assert elsewhere > len(SEEDS)
 
 
-@pytest.mark.parametrize("rule", [Rule(How.UNDEFINED), Rule(How.AT, 1 << 20)])
-def test_a_frame_that_leaves_no_stack_pointer(rule: Rule) -> None:
+@pytest.mark.parametrize(
+    "rule", [RegisterRule(RuleKind.UNDEFINED), RegisterRule(RuleKind.AT_CFA, 1 << 20)]
+)
+def test_a_frame_that_leaves_no_stack_pointer(rule: RegisterRule) -> None:
     functions = Functions(random.Random(0))
-    functions._rows = [
-        Row(
+    functions.rows = [
+        UnwindRow(
             CODE,
             CODE + FUNCTIONS * SIZE,
-            Cfa(SP, 16),
-            {SP: rule, PC: Rule(How.AT, -8)},
+            CfaRule(SP, 16),
+            {SP: rule, PC: RegisterRule(RuleKind.AT_CFA, -8)},
             PC,
             *[False] * 2,
         )

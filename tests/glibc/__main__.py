@@ -1,6 +1,6 @@
-"""All of glibc's thread tests, bare and with the library: the same must come of each.
+"""All of glibc's thread tests, with the library and without: each result must be the same.
 
-Exit status 1 when a test does with the library what it never does without.
+The exit status is 1 if a test has a result with the library that it never has without.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ from glibc.build import CompilerError, NoSourceError, build
 from glibc.run import Comparison, Runner, library_environment
 from locktop.collector.sources.launch import LEVELS
 
-#: A run with the library that takes so much longer, and a second more, is shown.
+#: The report lists a run with the library that takes this many times as long plus one second.
 SLOWER = 1.5
 
 
 def main() -> int:
     """Return the exit status."""
     arguments = _arguments()
-    for number in (signal.SIGINT, signal.SIGTERM):  # a shell's "&" ignores SIGINT for all of us
+    for number in (
+        signal.SIGINT,
+        signal.SIGTERM,
+    ):  # a shell's "&" makes its processes ignore SIGINT
         signal.signal(number, signal.default_int_handler)
     try:
         built = build(arguments.names or None)
@@ -49,7 +52,7 @@ def _arguments() -> argparse.Namespace:
 def _compare_all(
     runner: Runner, names: list[str], arguments: argparse.Namespace
 ) -> list[Comparison]:
-    """Run many at once, for most of them sleep; those that differ again alone."""
+    """Run many tests at once, since most of them sleep; run those that differ again alone."""
     pool = ThreadPoolExecutor(arguments.jobs)
     found = []
     try:
@@ -57,16 +60,16 @@ def _compare_all(
             found.append(run.result())
             _show(found[-1])
         return [runner.again(run) if run.differs else run for run in found]
-    finally:  # also when told to end early
+    finally:  # also after a signal
         pool.shutdown(wait=False, cancel_futures=True)
         runner.stop()
 
 
 def _show(run: Comparison) -> None:
-    for bare, watched in zip(run.bare, run.watched, strict=True):
-        mark = "" if bare.result == watched.result else "  <- differs"
+    for unprepared, watched in zip(run.unprepared, run.watched, strict=True):
+        mark = "" if unprepared.result == watched.result else "  <- differs"
         print(
-            f"{run.name:34} {bare.result:16} {bare.seconds:6.1f} s    "
+            f"{run.name:34} {unprepared.result:16} {unprepared.seconds:6.1f} s    "
             f"{watched.result:16} {watched.seconds:6.1f} s{mark}",
             flush=True,
         )
@@ -77,9 +80,9 @@ def _report(level: str, comparisons: list[Comparison]) -> int:
         run
         for run in comparisons
         if min(outcome.seconds for outcome in run.watched)
-        > SLOWER * max(outcome.seconds for outcome in run.bare) + 1
+        > SLOWER * max(outcome.seconds for outcome in run.unprepared) + 1
     ]
-    again = [run for run in comparisons if len(run.bare) > 1]
+    again = [run for run in comparisons if len(run.unprepared) > 1]
     differ = [run for run in comparisons if run.differs]
     for title, runs in (
         ("took longer with the library, in this one run", slower),
@@ -88,8 +91,8 @@ def _report(level: str, comparisons: list[Comparison]) -> int:
         print(f"\n{title}: {len(runs) or 'none'}")
         for run in runs:
             _show(run)
-    results = Counter(run.bare[0].result for run in comparisons)
-    print(f"\n{len(comparisons)} tests, bare: {dict(results.most_common())}")
+    results = Counter(run.unprepared[0].result for run in comparisons)
+    print(f"\n{len(comparisons)} tests, without the library: {dict(results.most_common())}")
     print(
         f"with the library ({level}) another result: {', '.join(r.name for r in differ) or 'none'}"
     )

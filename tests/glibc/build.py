@@ -1,7 +1,8 @@
 """glibc's own thread tests, compiled against the installed glibc.
 
-Debian's package glibc-source has them. They are written to be built inside glibc: here its support
-library is built first, and thin headers (stand_in/) stand in for what only glibc itself has.
+Debian's package glibc-source has them. The tests expect a build inside glibc. So this
+module first builds glibc's support library, and thin headers (stand_in/) replace the headers that
+only glibc itself has.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ STAND_IN = HERE / "stand_in"
 BUILD = HERE.parents[1] / "build" / "glibc"
 BIN = BUILD / "bin"
 
-#: Where the tests that use threads lie in glibc's source; of two with one name the later is meant.
+#: The directories of thread tests in glibc's source; the later one wins for equal names.
 DIRECTORIES = ("rt", "nptl", "sysdeps/nptl", "sysdeps/pthread")
-#: What else of the source is included, after the system's own headers.
+#: Further include directories of the source, searched after the system's own headers.
 INCLUDED = (
     *DIRECTORIES,
     "include",
@@ -38,7 +39,7 @@ INCLUDED = (
     "support",
     "",
 )
-#: The parts of the source that all those lie in.
+#: The parts of the source that contain all these directories.
 UNPACKED = {
     *("nptl", "rt", "include", "sysdeps", "support", "posix", "malloc", "elf", "locale"),
     "argp",
@@ -47,14 +48,14 @@ UNPACKED = {
 
 #: A shared library that a test opens.
 MODULE = re.compile(r"mod[0-9a-z]*$")
-#: A module, a part of a test, or static: such a program never loads a preloaded library.
+#: A module, a part of a test, or a static program, which never loads a preloaded library.
 NO_TEST = re.compile(rf"{MODULE.pattern}|aux$|-common$|-static$")
-#: Of the support library: programs, and what only time_t of 32 bits needs.
+#: Files of the support library that are programs or serve a time_t of 32 bits only.
 NO_SUPPORT = re.compile(
     r"^(?!support_test_main$).*main$|^test-|^tst-|container$|^links-|path_support"
 )
 
-#: Where things are installed, as glibc's build tells its support library.
+#: The installation paths that glibc's build passes to its support library.
 PATHS = {
     "OBJDIR": "/tmp",
     "SRCDIR": "/tmp",
@@ -76,21 +77,24 @@ class NoSourceError(Exception):
 
 
 class CompilerError(Exception):
-    """What the compiler said first."""
+    """The compiler failed; the message is its first error."""
 
 
 @dataclass(frozen=True)
 class Built:
-    """What came of compiling."""
+    """The result of a build."""
 
     programs: dict[str, Path]
     errors: dict[str, str]
-    """For each test that does not compile, what the compiler said first."""
+    """The compiler's first error for each test that does not compile."""
 
 
 def build(names: Iterable[str] | None = None) -> Built:
-    """Compile the tests of these names, or all. Raises NoSourceError and, for what all of them
-    need, CompilerError.
+    """Compile the tests ``names``, or all tests.
+
+    Raises:
+        NoSourceError: the package glibc-source is not installed.
+        CompilerError: a part that all tests need does not compile.
     """
     source = unpacked()
     files = sources(source)
@@ -107,9 +111,12 @@ def build(names: Iterable[str] | None = None) -> Built:
 
 
 def unpacked() -> Path:
-    """Return the directory of glibc's source, unpacked. Raises NoSourceError.
+    """Unpack glibc's source, and return its directory.
 
-    Removes what was compiled from another source, or by other rules than today's.
+    Removes programs that another source or other rules of this package made.
+
+    Raises:
+        NoSourceError: the package glibc-source is not installed.
     """
     archives = sorted(PACKAGE.glob("glibc-*.tar.*"))
     if not archives:
@@ -129,7 +136,7 @@ def unpacked() -> Path:
 
 
 def sources(source: Path) -> dict[str, Path]:
-    """Return the file of each test, module and part of one, by its name."""
+    """Return the source file of each test, module and part of a test, by name."""
     return {
         path.stem: path
         for directory in DIRECTORIES
@@ -138,7 +145,7 @@ def sources(source: Path) -> dict[str, Path]:
 
 
 class Compiler:
-    """Compiles what is not compiled yet."""
+    """Compiles all programs and libraries that do not exist yet."""
 
     def __init__(self, source: Path, files: dict[str, Path]) -> None:
         self.source = source
@@ -151,7 +158,7 @@ class Compiler:
         ]
 
     def support_library(self, pool: ThreadPoolExecutor) -> None:
-        """Build what every test is linked with. Raises CompilerError."""
+        """Build the library that every test is linked with. Raises CompilerError."""
         files = (self.source / "support").glob("*.c")
         objects = pool.map(
             self._support, (file for file in sorted(files) if not NO_SUPPORT.search(file.stem))
@@ -168,7 +175,7 @@ class Compiler:
 
     def modules(self) -> None:
         """Build the shared libraries that tests open. Raises CompilerError."""
-        for name in sorted(filter(MODULE.search, self.files)):  # a later one needs an earlier one
+        for name in sorted(filter(MODULE.search, self.files)):  # later modules need earlier ones
             output = BIN / f"{name}.so"
             if not output.exists():
                 flags = ("-shared", "-fPIC", f"-Wl,-soname,{name}.so", *flags_of(name))
@@ -177,7 +184,7 @@ class Compiler:
                     shutil.copyfile(output, BIN / copy)
 
     def program(self, name: str) -> Path | str:
-        """Return the program of a test, or why there is none."""
+        """Return the program of a test, or the compiler's error."""
         output = BIN / name
         try:
             if not output.exists():

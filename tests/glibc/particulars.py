@@ -1,24 +1,24 @@
-"""What single tests need beyond the usual, as glibc's makefiles give it to them."""
+"""The special needs of single tests, as glibc's makefiles provide them."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
 
-#: Seconds until a test counts as hung. The slowest common ones take 50 on a busy machine.
+#: Seconds until a test counts as hung. The slowest tests take 50 s on a busy machine.
 LIMIT_S = 120
 
 
 @dataclass(frozen=True)
 class Particular:
-    """How one test, or one of the shared libraries that tests open, is built and run."""
+    """How to build and run one test, or one shared library that tests open."""
 
     flags: tuple[str, ...] = ()
-    """For the compiler."""
+    """Flags for the compiler."""
     parts: tuple[str, ...] = ()
-    """Other sources linked in: shared libraries where they are modules, else objects."""
+    """Other sources to link: modules as shared libraries, all others as objects."""
     arguments: tuple[str, ...] = ()
-    """``{program}`` is the test's own path, ``{directory}`` the one it runs in."""
+    """``{program}`` is the path of the test, ``{directory}`` its working directory."""
     environment: dict[str, str] = field(default_factory=dict)
     """``{bin}`` is the directory of all programs."""
     limit_s: int = LIMIT_S
@@ -56,19 +56,19 @@ PARTICULARS = {
 
 #: Families that glibc compiles with other flags.
 FAMILIES = (
-    (r"tst-(cancel|cleanup|once)x(?!1$)", "-fexceptions"),  # unwinding runs what they clean up with
+    (r"tst-(cancel|cleanup|once)x(?!1$)", "-fexceptions"),  # unwinding runs their cleanup code
     (r"tst-oncey", "-fno-exceptions -fno-asynchronous-unwind-tables"),
     (r"tst-initializers1-(?P<standard>\w+)", r"-std=\g<standard>"),
 )
 
 
 def particular(name: str) -> Particular:
-    """Return what the test of this name needs; most need nothing."""
+    """Return the special needs of a test; most tests have none."""
     return PARTICULARS.get(name, Particular())
 
 
 def flags_of(name: str) -> list[str]:
-    """Return the flags for the compiler that a test has to itself."""
+    """Return the compiler flags of one test."""
     flags = list(particular(name).flags)
     for pattern, added in FAMILIES:
         if match := re.match(pattern, name):

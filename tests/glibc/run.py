@@ -1,4 +1,4 @@
-"""Runs glibc's tests bare and with the library, and compares what comes of them."""
+"""Runs glibc's tests with the library and without, and compares the results."""
 
 from __future__ import annotations
 
@@ -17,43 +17,43 @@ from glibc.build import BIN, BUILD
 from glibc.particulars import particular
 from locktop.collector.sources.launch import preload_environment
 
-#: How often a test is run again, both ways, before a difference counts.
+#: The further runs of a test, with and without the library, before a difference counts.
 AGAIN = 3
 
 UNSUPPORTED = 77
-"""The exit status of a test that finds what it needs missing."""
+"""The exit status of a test whose requirements are missing."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one run."""
+    """The outcome of one run."""
 
     result: str
-    """"ok", or why not; what must be the same with the library and without."""
+    """"ok" or the reason; must be the same with the library and without."""
     seconds: float
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What came of a test, first bare and with the library; runs beyond the first were alone."""
+    """The outcomes of a test. All runs but the first of each kind were alone on the machine."""
 
     name: str
-    bare: tuple[Outcome, ...]
+    unprepared: tuple[Outcome, ...]
     watched: tuple[Outcome, ...]
 
     @property
     def differs(self) -> bool:
-        """Whether it does with the library, run alone, what it never did without.
+        """Whether a run with the library, alone, has an outcome that no run without it had.
 
-        A test that does now this and now that without the library proves nothing.
+        A test whose outcomes without the library vary proves nothing.
         """
-        bare = {outcome.result for outcome in self.bare}
+        unprepared = {outcome.result for outcome in self.unprepared}
         watched = {outcome.result for outcome in self.watched[1:] or self.watched}
-        return len(bare) == 1 and not watched <= bare
+        return len(unprepared) == 1 and not watched <= unprepared
 
 
 class Runner:
-    """Runs the programs of tests, bare or with the library at one of its levels."""
+    """Runs the programs of tests, without the library or with it at one level."""
 
     def __init__(self, programs: Mapping[str, Path], library: Mapping[str, str]) -> None:
         self._programs = programs
@@ -61,25 +61,28 @@ class Runner:
         self._running: set[subprocess.Popen[bytes]] = set()
 
     def stop(self) -> None:
-        """End what still runs."""
+        """End all processes that still run."""
         for process in list(self._running):
             end_session(process)
 
     def compare(self, name: str) -> Comparison:
-        """Run a test once both ways."""
+        """Run a test once without the library and once with it."""
         return Comparison(name, (self._run(name, {}),), (self._run(name, self._library),))
 
     def again(self, first: Comparison) -> Comparison:
-        """Run a test some times more, both ways in turn, and add what comes of it."""
+        """Run a test AGAIN more times, without and with the library, and add the outcomes."""
         runs = [self.compare(first.name) for _ in range(AGAIN)]
-        bare = sum((run.bare for run in runs), first.bare)
-        return Comparison(first.name, bare, sum((run.watched for run in runs), first.watched))
+        unprepared = sum((run.unprepared for run in runs), first.unprepared)
+        watched = sum((run.watched for run in runs), first.watched)
+        return Comparison(first.name, unprepared, watched)
 
     def _run(self, name: str, library: Mapping[str, str]) -> Outcome:
-        directory = BUILD / "work" / name / ("watched" if library else "bare")
+        directory = BUILD / "work" / name / ("watched" if library else "unprepared")
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
-        (directory / "Makefile").touch()  # some open it, as one is where glibc runs them
+        (
+            directory / "Makefile"
+        ).touch()  # some tests open it, since glibc runs them beside a Makefile
         known = {"program": self._programs[name], "directory": directory, "bin": BIN}
         needs = particular(name)
         own = {variable: value.format(**known) for variable, value in needs.environment.items()}
@@ -88,7 +91,7 @@ class Runner:
             process = subprocess.Popen(
                 command,
                 cwd=directory,
-                env=bare_environment() | own | dict(library),
+                env=unprepared_environment() | own | dict(library),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -112,8 +115,8 @@ def _result(status: int) -> str:
     return {0: "ok", UNSUPPORTED: "unsupported"}.get(status, f"exit {status}")
 
 
-def bare_environment() -> dict[str, str]:
-    """Return our own environment without the library, with the shared libraries of tests."""
+def unprepared_environment() -> dict[str, str]:
+    """Return this process's environment without locktop, with the shared libraries of tests."""
     own = {
         name: value
         for name, value in os.environ.items()
@@ -123,29 +126,34 @@ def bare_environment() -> dict[str, str]:
 
 
 def end_session(leader: subprocess.Popen[bytes]) -> None:
-    """End a process and what it left running: tests start processes in groups of their own."""
+    """End a process and all processes of its session: tests start own process groups."""
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             session = path.read_text().rpartition(")")[2].split()[3]
             if int(session) == leader.pid:
                 os.kill(int(path.parent.name), signal.SIGKILL)
         except (FileNotFoundError, ProcessLookupError):
-            pass  # it ended meanwhile
+            pass  # the process ended meanwhile
     leader.wait()
 
 
 @contextmanager
 def library_environment(level: str | None, order: str = "1") -> Iterator[dict[str, str]]:
-    """Give the variables that load the library into a test, with a directory for its files.
-    ``order``: LOCKTOP_ORDER.
+    """Return the variables that load the library into a test, with a directory for its files.
 
-    Raises AssertionError when a program with them is not watched: then all would look alike.
+    Args:
+        level: the library's level, None for its default.
+        order: the value of LOCKTOP_ORDER.
+
+    Raises:
+        AssertionError: a program with these variables does not load the library. A comparison
+            would then show no difference.
     """
     with tempfile.TemporaryDirectory(prefix="locktop-glibc-", dir="/dev/shm") as directory:
         variables = preload_environment(level) | {"LOCKTOP_DIR": directory, "LOCKTOP_ORDER": order}
         with subprocess.Popen(
             ["cat"],
-            env=bare_environment() | variables,
+            env=unprepared_environment() | variables,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         ) as cat:
@@ -155,5 +163,5 @@ def library_environment(level: str | None, order: str = "1") -> Iterator[dict[st
             cat.stdin.flush()
             cat.stdout.readline()
             files = list(Path(directory).glob(f"*-{cat.pid}-*"))
-        assert files, "a program started with the library is not watched by it"
+        assert files, "a program with the variables does not load the library"
         yield variables

@@ -1,4 +1,4 @@
-"""C++'s own locks: some are libc's, some wait in the futex system call."""
+"""Locks of C++: some are locks of libc, some wait in the futex system call."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def test_locks_of_cplusplus(
     assert (wait["kind"], lock["address"]) == (kind, truth["address"])
     stack = " ".join(tool.functions(found, wait["stack"]))
     assert "add_up" not in stack
-    assert "run<" in stack, "the waiter's own"
+    assert "run<" in stack, "the waiter's function"
     if kind == "futex":
-        assert (wait["holders"], lock["holders"]) == ([], []), "nobody says who has it"
+        assert (wait["holders"], lock["holders"]) == ([], []), "the holder is unknown"
     else:
         assert wait["holders"] == lock["holders"] == [target.pid]
-        assert lock["acquisitions"] == SUM + 1, "the second thread has not got it yet"
+        assert lock["acquisitions"] == SUM + 1, "the second thread does not have the lock yet"
     target.go_on()
     assert target.finish() == (0, ["ok"])

@@ -1,4 +1,4 @@
-"""CPython: its threads, queues and events are semaphores, its interpreter lock a condition."""
+"""CPython: threads, queues and events use semaphores, the interpreter lock uses a condition."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ def test_threads_of_python(level: str) -> None:
     wanted = f"{sum(range(20000))} 20000 {squares}\n"
     assert (without.status, without.output) == (seen.status, seen.output) == (0, wanted)
     assert watched.threads_seen(seen) == 7
-    assert watched.total(seen.last, "wait_s", "cond") > 0, "of the interpreter lock"
-    if sys.version_info < (3, 14):  # later locks do not go through libc
+    assert watched.total(seen.last, "wait_s", "cond") > 0, "waits for the interpreter lock"
+    if sys.version_info < (3, 14):  # later versions do not use locks of libc
         assert watched.total(seen.last, "acquisitions", "sem") >= 3 * 20000

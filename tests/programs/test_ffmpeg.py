@@ -1,4 +1,4 @@
-"""ffmpeg with libx264: frames go through pools of threads; the encoded picture is the same."""
+"""ffmpeg with libx264: pools of threads encode frames, and the result is the same."""
 
 from __future__ import annotations
 

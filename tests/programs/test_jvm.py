@@ -40,7 +40,7 @@ public class Waits {
     }
 }
 """
-#: By thread: the rule that tells what it waits for.
+#: The idle rule of each thread's wait, by thread name.
 WANTED = {
     "enters": "java-monitor-enter",
     "waits": "java-wait",
@@ -49,7 +49,7 @@ WANTED = {
 }
 
 
-#: Threads of JavaLocksCross.java that never go on.
+#: Threads of JavaLocksCross.java that wait for ever.
 PARKED = ("monitor-1", "monitor-2", "lock-1", "lock-2", "parked")
 
 
@@ -82,25 +82,25 @@ def test_what_threads_of_java_wait_for(need: Need, tmp_path: Path) -> None:
                 assert time.monotonic() < deadline, why
 
 
-def test_looked_at_from_outside(need: Need, tmp_path: Path) -> None:
-    """Without the library: its monitors and locks are made of conditions, which nobody owns."""
+def test_scans_without_the_library(need: Need, tmp_path: Path) -> None:
+    """The sampling source sees monitors and locks of Java as conditions, which have no owner."""
     command = [str(need("java", "default-jdk-headless")), str(source_of("JavaLocksCross"))]
     with Target(command) as target:
         target.expect("ready")
-        said, scans = unprepared.scans_while(target.pid, lambda: threads_said(need, target.pid))
-        assert "Found 2 deadlocks" in said, "of Java's, which only the JVM knows"
-        assert not any(found.certain for seen in scans for found in seen.deadlocks)
+        said, snapshots = unprepared.scans_while(target.pid, lambda: threads_said(need, target.pid))
+        assert "Found 2 deadlocks" in said, "deadlocks of Java locks, which only the JVM knows"
+        assert not any(found.certain for seen in snapshots for found in seen.deadlocks)
         target.go_on()
         added, together = target.line(), target.line()
         assert added == together
         kinds = unprepared.beside_gdb(target.pid, need("gdb"), tmp_path)
         assert kinds[Kind.COND] >= len(PARKED)
         assert {Kind.SEM, Kind.JOIN} <= kinds.keys()
-        # One of those that want a monitor looks now and then whether it is free.
+        # A thread that wants a monitor wakes now and then to try the monitor.
         seen = unprepared.scan_until(target.pid, lambda seen: set(PARKED) <= parked(seen).keys())
         for name, wait in parked(seen).items():
             assert (wait.kind, wait.holders) == (Kind.COND, ()), name
-        assert "Found 2 deadlocks" in threads_said(need, target.pid), "it works on"
+        assert "Found 2 deadlocks" in threads_said(need, target.pid), "the JVM continues to work"
 
 
 def parked(seen: Snapshot) -> dict[str, Wait]:
@@ -113,7 +113,7 @@ def parked(seen: Snapshot) -> dict[str, Wait]:
 
 
 def threads_said(need: Need, pid: int) -> str:
-    """What the JVM says of its threads."""
+    """Return the JVM's own list of its threads."""
     jcmd = str(need("jcmd", "default-jdk-headless"))
     command = [jcmd, str(pid), "Thread.print"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -1,4 +1,4 @@
-"""MariaDB under sysbench: mutexes, conditions, rwlocks of libc, and futexes of its own."""
+"""MariaDB under sysbench: mutexes, conditions and rwlocks of libc, and futexes of InnoDB."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_each_query_is_answered(level: str | None, need: Need, tmp_path: Path) -
         after = dict(server.ask("show global status like 'Com_%'"))
         assert figure(said, "transactions") == TRANSACTIONS
         assert int(after["Com_commit"]) - before["Com_commit"] == TRANSACTIONS
-        # Those refused because of a deadlock between transactions were answered too.
+        # The server also answered queries that it refused because of a deadlock of transactions.
         sent = figure(said, "queries") + figure(said, "ignored errors")
         answered = int(after["Com_stmt_execute"]) - before["Com_stmt_execute"]
         assert answered == sent
@@ -55,8 +55,8 @@ def test_each_query_is_answered(level: str | None, need: Need, tmp_path: Path) -
     assert watched.total(document, "wait_s", "cond") > 0
 
 
-#: What sessions ask for one after the other, and what the server then says that they do. The first
-#: has all that the others want.
+#: The queries of the sessions, one after the other, with the state of each in the server. The first
+#: session holds all that the others want.
 HELD = "begin; update t set n = 1 where id = 1; select get_lock('name', 0)"
 WANTED = {
     "update t set n = 2 where id = 1; select 'done'": "Updating",
@@ -66,7 +66,7 @@ WANTED = {
 
 
 def thread_in(server: servers.MariaDB, state: str) -> int:
-    """The thread of the query that is in a state, when it is, as the server says."""
+    """Wait until the server has a query in ``state``; return the tid of its thread."""
     query = f"select tid from information_schema.processlist where state = '{state}'"
     deadline = time.monotonic() + PATIENCE_S
     while not (found := server.ask(query)):
@@ -75,17 +75,17 @@ def thread_in(server: servers.MariaDB, state: str) -> int:
     return int(tid)
 
 
-def test_looked_at_from_outside(need: Need, tmp_path: Path) -> None:
-    """Without the library: under load, and with queries that wait for one another."""
+def test_scans_without_the_library(need: Need, tmp_path: Path) -> None:
+    """The sampling source scans under load, and with queries that wait for each other."""
     server = servers.MariaDB(tmp_path, need)
     with ExitStack() as stack:
         process = stack.enter_context(servers.running(server.command, None, server.answers))
         server.ask("create database sbtest")
         server.sysbench(f"--table-size={ROWS}", "prepare")
         load = [f"--table-size={ROWS}", f"--events={TRANSACTIONS}", "--threads=16", "--time=0"]
-        said, scans = unprepared.scans_while(process.pid, lambda: server.sysbench(*load, "run"))
+        said, snapshots = unprepared.scans_while(process.pid, lambda: server.sysbench(*load, "run"))
         assert figure(said, "transactions") == TRANSACTIONS
-        assert len(scans) > 1
+        assert len(snapshots) > 1
         for table in (1, 2):
             ((_, _, _, verdict),) = server.ask(f"check table sbtest.sbtest{table} extended")
             assert verdict == "OK"

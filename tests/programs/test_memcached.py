@@ -1,4 +1,4 @@
-"""memcached: worker threads and a table full of mutexes; the clients check each answer."""
+"""memcached: worker threads and a table of mutexes; the clients check each answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WORKERS, CLIENTS, BATCHES, BATCH = 4, 8, 60, 50
 
 @dataclass(frozen=True)
 class Answered:
-    """What the clients got; what the server says of itself."""
+    """The clients' results, and the server's own statistics."""
 
     stored: int
     found: int
@@ -44,7 +44,7 @@ def memcached(need: Need, level: str | None) -> Iterator[tuple[Target, int]]:
 
 
 def client(port: int, number: int) -> tuple[int, int]:
-    """Store and fetch; give how many were stored, and how many came back as they were."""
+    """Store and fetch values; return the numbers of stored and of unchanged values."""
     stored = found = 0
     values = random.Random(number)
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as connection:
@@ -97,24 +97,26 @@ def test_each_request_is_answered(level: str | None, need: Need) -> None:
     assert sum("worker" in name for name in names) == WORKERS, names
     assert document["unseen_waiters"] == []
     taken = watched.total(document, "acquisitions", "mutex")
-    assert taken > 2 * sent, "each request takes a lock at least"
+    assert taken > 2 * sent, "each request takes at least one lock"
 
 
-def test_looked_at_from_outside(need: Need, tmp_path: Path) -> None:
-    """Without the library: under load, and then beside gdb."""
+def test_scans_without_the_library(need: Need, tmp_path: Path) -> None:
+    """The sampling source scans under load, and then beside gdb."""
     sent = CLIENTS * BATCHES * BATCH
     with memcached(need, None) as (server, port):
-        answered, scans = unprepared.scans_while(server.pid, lambda: load(port))
+        answered, snapshots = unprepared.scans_while(server.pid, lambda: load(port))
         assert answered == Answered(*[sent] * 6)
-        assert scans, "it was looked at meanwhile"
-        for seen in scans:
+        assert snapshots, "no scan during the load"
+        for seen in snapshots:
             assert sum("worker" in thread.name for thread in seen.threads) == WORKERS
-        # A mutex that is met between two owners before it was ever known is a futex for that look.
-        for earlier, later in pairwise(scans):
+        # A scan may find an unknown mutex between two owners; that snapshot has a futex instead.
+        for earlier, later in pairwise(snapshots):
             assert not {*earlier.unobserved_waiters} & {*later.unobserved_waiters}
         kinds = unprepared.beside_gdb(server.pid, need("gdb"), tmp_path)
-        assert kinds.keys() == {Kind.COND}, "only those that keep house wait for what is no request"
-        assert load(port).found == sent, "it works on"
+        assert kinds.keys() == {Kind.COND}, (
+            "only maintenance threads wait for anything but requests"
+        )
+        assert load(port).found == sent, "the server continues to work"
 
 
 @pytest.mark.parametrize("level", [None, "contended"])

@@ -34,7 +34,7 @@ def test_workers_of_node(level: str, need: Need) -> None:
 
 
 def test_workers_of_node_without_work_are_idle(need: Need) -> None:
-    # With one task each thread of libuv's pool has been started.
+    # One task starts all threads of libuv's pool.
     script = (
         "require('crypto').pbkdf2('a', 'b', 1, 1, 'sha1', () => console.log('ready'));"
         "setInterval(() => {}, 1000)"
@@ -55,7 +55,7 @@ def test_workers_of_node_without_work_are_idle(need: Need) -> None:
 
 
 def test_both_files_of_v8_name_its_code_alike(need: Need, tmp_path: Path) -> None:
-    """The names in its perf map, as this test reads them, and what is found in its jitdump file."""
+    """The perf map, which this test parses, and the jitdump file have the same names."""
     node = str(need("node", "nodejs"))
     script = "setInterval(() => {}, 1000); console.log('ready')"
     command = [node, "--perf-basic-prof", "--perf-prof", f"--logfile={tmp_path}/v8.log", "-e"]
@@ -75,7 +75,7 @@ def test_both_files_of_v8_name_its_code_alike(need: Need, tmp_path: Path) -> Non
         assert mapped == last
         dumped = {start: dump.find(start, mappings) for start in last}
         same = [start for start, found in dumped.items() if found and found[0] == last[start]]
-        # Either file is written when its buffer is full, and the end of one may be missing.
+        # Node.js writes either file when its buffer is full, so the end of one may be missing.
         assert len(same) > 0.8 * len(last)
         others = {start: found for start, found in dumped.items() if found and start not in same}
         assert len(others) < 0.02 * len(last), others

@@ -1,4 +1,4 @@
-"""pbzip2: blocks of a file go through queues of mutexes and conditions, from thread to thread."""
+"""pbzip2: blocks of a file pass from thread to thread in queues of mutexes and conditions."""
 
 from __future__ import annotations
 
@@ -33,4 +33,4 @@ def test_the_compressed_file_is_the_same(need: Need, tmp_path: Path) -> None:
     for seen in (packed, unpacked):
         assert watched.threads_seen(seen) >= THREADS
         assert watched.total(seen.last, "acquisitions", "mutex") > 0
-        assert watched.total(seen.last, "wait_s", "cond") > 0, "the queues are waited for"
+        assert watched.total(seen.last, "wait_s", "cond") > 0, "threads wait for the queues"

@@ -1,4 +1,4 @@
-"""redis with I/O threads, which its main thread keeps waiting with a mutex each, on purpose."""
+"""redis with I/O threads: the main thread makes each of them wait with a mutex, on purpose."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COMMANDS = ("set", "get", "incr", "lpush", "lpop", "sadd")
 
 
 def calls(port: int, need: Need) -> dict[str, tuple[int, int]]:
-    """How often each command was called, and how often it failed, as the server says."""
+    """Return the numbers of calls and failures of each command, as the server counts them."""
     command = [str(need("redis-cli", "redis-tools")), "-p", str(port), "info", "commandstats"]
     said = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S).stdout
     found = re.findall(r"cmdstat_(\w+):calls=(\d+).*failed_calls=(\d+)", said)

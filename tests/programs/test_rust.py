@@ -1,4 +1,4 @@
-"""Rust's own locks, which wait in the futex system call and tell nobody who holds them."""
+"""Locks of Rust, which wait in the futex system call and do not say their holder."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def test_locks_of_rust(
     assert (thread["state"], thread["waiting_for"]["why"]) == (state, why)
     (lock,) = (lock for lock in found["locks"] if lock["id"] == thread["waiting_for"]["lock"])
     assert lock["type"] == type_
-    assert lock["name"].startswith(f"{type_} in ") or primitive == "once", "that is a variable"
+    assert lock["name"].startswith(f"{type_} in ") or primitive == "once", "a once is a variable"
     stack = " ".join(tool.functions(found, thread["waiting_for"]["stack"]))
-    assert "rust::" in stack, "the waiter's own"
+    assert "rust_primitives::" in stack, "the waiter's function"
     target.go_on()
     assert target.finish() == (0, ["ok"])

@@ -1,4 +1,4 @@
-"""stress-ng's stressors of locks: each forks, runs for some seconds and checks itself."""
+"""Lock stressors of stress-ng: each forks, runs for some seconds and checks itself."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ POWERLESS = ["--bounding-set=-all", "--inh-caps=-all"]
 
 
 def without_rights(need: Need) -> list[str]:
-    """As root they would ask for a scheduler that leaves the processors to them alone."""
+    """Return a command prefix; as root the stressors would ask for a real-time scheduler."""
     return [str(need("setpriv", "util-linux")), *POWERLESS] if os.geteuid() == 0 else []
 
 
 def stressor(depth: int) -> Child:
-    """Gives the process that waits, so many generations below the first."""
+    """Return a function that finds the descendant ``depth`` generations below the first process."""
 
     def find(pid: int) -> int | None:
         try:
@@ -38,7 +38,7 @@ def stressor(depth: int) -> Child:
     ("name", "kind", "depth"),
     [
         ("mutex", "mutex", 1),
-        ("futex", "futex", 2),  # the stressor only wakes: its child waits
+        ("futex", "futex", 2),  # the stressor only wakes threads; its child waits
         pytest.param("sem", "sem", 1, marks=pytest.mark.big),
         pytest.param("pthread", "join", 1, marks=pytest.mark.big),
     ],

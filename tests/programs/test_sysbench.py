@@ -1,4 +1,4 @@
-"""sysbench: threads that fight for a few mutexes, with a fixed number of events."""
+"""sysbench: threads fight for a few mutexes, with a fixed number of events."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_sysbench_mutex(level: str, need: Need) -> None:
     assert sum(lock["acquisitions"] for lock in hot) >= THREADS * LOCKS
     assert watched.threads_seen(seen) == THREADS + 1
     stacks = [tool.functions(seen.last, one["stack"]) for one in hot[0]["wait_stacks"]]
-    assert all(len(stack) >= 2 for stack in stacks), "unwound though it has no frame pointers"
+    assert all(len(stack) >= 2 for stack in stacks), "unwound without frame pointers"
 
 
 def test_sysbench_threads(need: Need) -> None:
@@ -41,6 +41,6 @@ def test_sysbench_threads(need: Need) -> None:
     command += ["--events=5000", "--time=0", "run"]
     without, seen = watched.run(command), watched.run(command, "contended")
     assert (seen.status, events(seen)) == (without.status, events(without)) == (0, 5000)
-    # Each event takes and gives one of the locks as often as it yields.
+    # Each event takes and releases one of the locks as often as it yields.
     assert watched.total(seen.last, "acquisitions", "mutex") >= 5000 * 50
     assert watched.total(seen.last, "contended", "mutex") > 0

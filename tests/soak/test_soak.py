@@ -1,6 +1,6 @@
-"""Contention without end, while threads and children come and go: nothing leaks, nothing is lost.
+"""Contention without end, while threads and children come and go, without leaks or losses.
 
-Some seconds among the other tests; `make soak MINUTES=10` for longer.
+The test takes some seconds; `make soak MINUTES=10` takes longer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ EVERY_S = 0.5
 
 @dataclass(frozen=True)
 class Sample:
-    """What the process had at one moment."""
+    """The resources of the process at one moment."""
 
     used: int  # bytes of the shared file
     rss: int  # bytes
@@ -43,7 +43,7 @@ class Sample:
 
 @pytest.fixture
 def directory() -> Iterator[Path]:
-    """Where the shared files of this test alone are."""
+    """Makes a directory for the shared files of this test."""
     path = tempfile.mkdtemp(prefix="soak-", dir="/dev/shm")
     yield Path(path)
     shutil.rmtree(path)
@@ -65,10 +65,12 @@ def scan(source: Source) -> dict[str, Any]:
 
 
 def assert_steady(samples: list[Sample]) -> None:
-    """In the first third tables grow to what the work needs. After that a leak would grow all the
-    time; a single step is a moment at which more threads lived at once than ever before."""
+    """Check that resources do not grow after the first third, in which tables reach their size.
+
+    A leak would grow all the time. A single step is a moment with more threads than ever before.
+    """
     third, last = len(samples) // 3, samples[-1]
-    print(f"{len(samples)} samples: first {samples[0]}, grown {samples[third]}, last {last}")
+    print(f"{len(samples)} samples: first {samples[0]}, third {samples[third]}, last {last}")
     middle, end = samples[third : 2 * third], samples[2 * third :]
     used, used_before = (median(one.used for one in part) for part in (end, middle))
     rss, rss_before = (median(one.rss for one in part) for part in (end, middle))

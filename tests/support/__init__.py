@@ -1,1 +1,1 @@
-"""What tests share: target programs, the command line, programs from outside."""
+"""Helpers that tests share: target programs, the command line, installed programs."""

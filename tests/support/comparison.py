@@ -1,4 +1,4 @@
-"""The same with the library as without: for the targets that check themselves."""
+"""Comparison of a self-checking target with the library and without."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LEVELS = ("dormant", "contended", "all")
 
 
 class CompareWithUnprepared(Protocol):
-    """Runs ``tests/targets/NAME`` with ``arguments``, without the library and with it."""
+    """Runs the target ``name`` with ``arguments``, without the library and with it."""
 
     def __call__(
         self, name: str, *arguments: str, levels: tuple[str, ...] = LEVELS, scan: bool = False
@@ -21,7 +21,10 @@ class CompareWithUnprepared(Protocol):
 def comparison_with(
     start_unprepared: StartTarget, start_target: StartTarget
 ) -> CompareWithUnprepared:
-    """Return the check; with ``look`` a snapshot must show nothing held or waited for."""
+    """Return the check.
+
+    With ``scan`` a snapshot at the end must show no lock that is held or waited for.
+    """
 
     def check(
         name: str, *arguments: str, levels: tuple[str, ...] = LEVELS, scan: bool = False

@@ -16,16 +16,17 @@ from pathlib import Path
 from locktop.collector.sources.launch import library
 from support.targets import Compiler, Target
 
-#: Where programs lie in it, and nowhere else.
+#: The directory of the programs in the container; no such directory exists outside.
 INSIDE = Path("/only/here")
 _LOADED = re.compile(r"(/\S+) \(0x")
 
 
 @contextmanager
 def root_directory(*programs: Path, shm: bool = True) -> Iterator[Path]:
-    """A root that has copies of programs, of the library and of what they load, and little else.
+    """Make a root directory with copies of programs, of the library and of all that they load.
 
-    Every user may enter it; pytest's own directories are closed."""
+    Every user may enter the directory; pytest's own directories are closed.
+    """
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         root.chmod(0o755)
@@ -68,5 +69,5 @@ def contained(
         start: list[str | Path] = [compiler.program("run_in_container"), sort, root, *variables]
         with Target([*start, inside, *arguments]) as target:
             yield target, int(target.line())
-            if not own_root:  # it removes its file where it ends by itself
+            if not own_root:  # a program that ends by itself removes its file
                 target.finish()

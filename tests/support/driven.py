@@ -1,4 +1,4 @@
-"""The screen under test, over snapshots made by hand: what it shows, and its keys."""
+"""The screen under test, over snapshots that a test builds: its text and its keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from support.feed import HandFeed, text_of
 
 @dataclass
 class Screen:
-    """The app under test, with the feed and the clock in the test's hands."""
+    """The app under test; the test controls its feed and its clock."""
 
     app: LocktopApp
     pilot: Pilot[int]
@@ -65,7 +65,7 @@ class Screen:
         return self.app.screen.query_one(Details)
 
     def names(self, title: str) -> list[str]:
-        """The first column of the list under the column title."""
+        """Return the first column of the list with this column title."""
         lines = self.lines
         start = next(i for i, line in enumerate(lines) if line.startswith(f" {title} "))
         names = []

@@ -1,4 +1,4 @@
-"""What gdb says of a process: an unwinder that is not ours."""
+"""Stacks from gdb, whose unwinder is independent of locktop."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-# Frames that are on the stack: not those of inlined functions and of calls that became jumps.
+# Only frames on the stack: no inlined functions, and no calls that became jumps.
 _STACKS = """\
 import gdb, json
 found = {}
@@ -37,14 +37,16 @@ _PATIENCE_S = 120.0
 
 
 def stacks(gdb: Path, pid: int, directory: Path) -> dict[int, list[int]]:
-    """Return the addresses of each thread's frames, innermost first, by tid. The process stands
-    still meanwhile."""
+    """Return the addresses of each thread's frames by tid, innermost first.
+
+    The process is stopped meanwhile.
+    """
     said: dict[str, list[int]] = _said(gdb, pid, directory, _STACKS)
     return {int(tid): frames for tid, frames in said.items()}
 
 
 def functions(gdb: Path, pid: int, directory: Path) -> dict[int, list[str]]:
-    """Return the names of each thread's innermost functions, by tid; "" where one has none."""
+    """Return the names of each thread's innermost functions by tid; "" for a function without."""
     said: dict[str, list[str]] = _said(gdb, pid, directory, _FUNCTIONS)
     return {int(tid): names for tid, names in said.items()}
 

@@ -1,4 +1,4 @@
-"""Looking at processes as somebody without rights would."""
+"""Work as a user without rights."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ NOBODY = 65534
 
 
 def as_nobody(work: Callable[[], Any]) -> Any:
-    """Return what ``work`` returns in a process without root's rights; as we are if we have none.
+    """Run ``work`` in a process of user "nobody", and return its result.
 
-    What it needs must be imported before: nobody may read no file of root's Python.
+    A test that does not run as root calls ``work`` directly. The caller imports all modules that
+    ``work`` needs: "nobody" may not read the files of root's Python.
     """
     if os.geteuid() != 0:
         return work()

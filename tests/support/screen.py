@@ -1,4 +1,4 @@
-"""The real screen in a real terminal: tmux draws it, the test reads what is to be seen."""
+"""The real screen in a real terminal: tmux draws it, and the test reads the text."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Screen:
         height: int = 40,
         errors: Path | None = None,
     ):
-        """``errors``: where the standard error goes instead."""
+        """Start locktop; ``errors`` is a file that receives its standard error."""
         self._directory = tempfile.TemporaryDirectory()
         self._pid = Path(self._directory.name, "pid")
         self._status = Path(self._directory.name, "status")
         self._tmux = [str(tmux), "-S", f"{self._directory.name}/tmux", "-f", "/dev/null", "-u"]
-        # The inner shell becomes the tool, the outer one outlives it. (tmux has a word for a dead
-        # pane's status, but it stays empty now and then.)
+        # The inner shell becomes the tool, and the outer shell outlives it. (tmux has a variable
+        # for the status of a dead pane, but that variable stays empty now and then.)
         tool = f"echo $$ > {self._pid}; exec {shlex.join([COMMAND, *map(str, arguments)])}"
         if errors is not None:
             tool += f" 2> {shlex.quote(str(errors))}"
@@ -39,7 +39,7 @@ class Screen:
         environment = {**os.environ, "TERM": "xterm-256color", "LANG": "C.UTF-8"}
         environment.pop("TMUX", None)
         size = ["-x", str(width), "-y", str(height)]
-        stay = ["set-option", "-g", "remain-on-exit", "on"]  # what was drawn last can be read
+        stay = ["set-option", "-g", "remain-on-exit", "on"]  # keeps the last frame readable
         subprocess.run(
             [*self._tmux, "start-server", ";", *stay, ";", "new-session", "-d", *size, command],
             env=environment,
@@ -66,7 +66,7 @@ class Screen:
 
     @property
     def pid(self) -> int:
-        """The tool's process."""
+        """The process id of the tool."""
         return int(self._pid.read_text())
 
     @property
@@ -80,7 +80,7 @@ class Screen:
         return int(self._status.read_text())
 
     def text(self) -> str:
-        """Return what is to be seen, and what has scrolled away above it."""
+        """Return the visible text, and the text that has scrolled away above it."""
         return self._ask("capture-pane", "-p", "-J", "-S", "-")
 
     def press(self, *keys: str) -> None:
@@ -88,9 +88,9 @@ class Screen:
         self._ask("send-keys", *keys)
 
     def until(self, seen: Callable[[str], bool], what: str) -> str:
-        """Return what is to be seen as soon as it is as it should be."""
+        """Return the text as soon as ``seen`` is true of it; ``what`` is for the error message."""
         deadline = time.monotonic() + PATIENCE_S
         while not seen(text := self.text()):
             assert time.monotonic() < deadline, f"never seen: {what}\n{text}"
-            time.sleep(0.05)  # between two questions to tmux; what counts is the answer
+            time.sleep(0.05)  # only the pause between two reads
         return text

@@ -1,4 +1,4 @@
-"""Real servers: started on a port or a socket of their own, ended in good order."""
+"""Real servers: each on a port or a socket of its own, ended with SIGTERM."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ _LOAD_S = 300.0
 def running(
     command: Sequence[str | Path], level: str | None, answers: Callable[[], bool]
 ) -> Iterator[Target]:
-    """Run a server until the block ends, with the library if there is a level; it is there when it
-    ``answers``, and must end with status 0 when told to."""
+    """Run a server until the block ends, with the library if there is a ``level``.
+
+    The block begins when ``answers`` returns true. The server must end with status 0 at SIGTERM.
+    """
     with Target(command, preload_environment(level) if level else {}) as server:
         started = start_time(server.pid)
         try:
             while not answers():
-                assert server.process.poll() is None, "it did not start"
+                assert server.process.poll() is None, "the server did not start"
             yield server
             server.process.send_signal(signal.SIGTERM)
             assert server.process.wait(PATIENCE_S) == 0
@@ -38,7 +40,7 @@ def running(
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
+    """Return a port on which no process listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -46,7 +48,7 @@ def free_port() -> int:
 
 
 def listens(port: int) -> bool:
-    """Tell whether somebody takes connections on a port."""
+    """Return whether a process accepts connections on a port."""
     try:
         socket.create_connection(("127.0.0.1", port), timeout=1).close()
     except OSError:
@@ -55,7 +57,7 @@ def listens(port: int) -> bool:
 
 
 class MariaDB:
-    """One data directory of MariaDB, and how to talk to the server that works on it."""
+    """A data directory of MariaDB, and the commands for the server that works on it."""
 
     def __init__(self, directory: Path, need: Need) -> None:
         self._need = need
@@ -71,13 +73,13 @@ class MariaDB:
         self.command += [f"--socket={self._socket}", f"--log-error={directory / 'log'}"]
 
     def ask(self, query: str) -> list[list[str]]:
-        """Return the rows of an answer."""
+        """Return the rows of the answer to a query."""
         command = [*self._client(), "-e", query]
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_LOAD_S)
         return [line.split("\t") for line in done.stdout.splitlines()]
 
     def session(self) -> Target:
-        """Start a client that says the rows of each answer at once, and hears queries."""
+        """Start a client that reads queries and writes the rows of each answer at once."""
         return Target([*self._client(), "--unbuffered"])
 
     def _client(self) -> list[str]:
@@ -85,14 +87,14 @@ class MariaDB:
         return [*command, "-BN", f"--socket={self._socket}"]
 
     def answers(self) -> bool:
-        """Tell whether it takes queries."""
+        """Return whether the server accepts queries."""
         try:
             return self.ask("select 1") == [["1"]]
         except subprocess.CalledProcessError:
             return False
 
     def sysbench(self, *arguments: str) -> str:
-        """Run oltp_read_write on two tables; return what it says."""
+        """Run oltp_read_write on two tables; return its output."""
         command = [str(self._need("sysbench")), "oltp_read_write", "--db-driver=mysql"]
         command += [f"--mysql-socket={self._socket}", "--mysql-user=root", "--tables=2"]
         done = subprocess.run(

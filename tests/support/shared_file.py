@@ -1,4 +1,4 @@
-"""Shared memory files made by hand, in the layout of abi.h: sound ones and damaged ones."""
+"""Shared memory files, sound and damaged, that tests build in the layout of abi.h."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _mapped: list[mmap.mmap] = []
 
 
 def key(kind: int, address: int) -> int:
-    """A lock's key."""
+    """Return the key of a lock."""
     return int(kind << lib.LT_KIND_SHIFT | address)
 
 
 def record(**values: int) -> bytes:
-    """One record of the ring, by the drawing in abi.h: every integer in its full width."""
+    """Return one record of the ring, as abi.h draws it: every integer in its full width."""
     out = bytes([0x9B, values.get("type", lib.LT_RECORD_WAIT), values.get("kind", 1)])
     for name in ("tid", "lock", "stack", "holder"):
         out += b"\xce" + values.get(name, 0).to_bytes(4, "big")
@@ -39,7 +39,7 @@ def record(**values: int) -> bytes:
 
 
 def mark(tid: int, start: int, text: bytes) -> bytes:
-    """One mark of the ring."""
+    """Return one mark of the ring."""
     out = bytes([0x95, lib.LT_RECORD_MARK]) + b"\xce" + tid.to_bytes(4, "big")
     out += b"\xcf" + start.to_bytes(8, "big")
     out += bytes([0xD9, lib.LT_MARK_TEXT]) + text.ljust(lib.LT_MARK_TEXT, b"\0") + b"\xc4\0"
@@ -48,7 +48,7 @@ def mark(tid: int, start: int, text: bytes) -> bytes:
 
 
 def _set_counts(counts: Any, waits: Any, values: dict[str, int]) -> bool:
-    """Set figures by name; tell whether one of them was of a wait."""
+    """Set counts by name; return whether one of them was a count of waits."""
     waited = False
     for name, value in values.items():
         of_wait = name in dict(ffi.typeof("struct lt_waits").fields)
@@ -58,7 +58,7 @@ def _set_counts(counts: Any, waits: Any, values: dict[str, int]) -> bool:
 
 
 class SharedFile:
-    """Builds one file; by default that of the process that runs the test."""
+    """Builds one file, by default the file of the process that runs the test."""
 
     def __init__(self, pid: int | None = None) -> None:
         self.pid = pid or os.getpid()
@@ -91,15 +91,17 @@ class SharedFile:
 
     @property
     def name(self) -> str:
-        """The name by which the tool finds it."""
+        """The file name by which the tool finds the file."""
         return f"locktop-{self.pid}-{self.start_time}"
 
     def save(self, directory: Path) -> Path:
-        """Write it where LOCKTOP_DIR points."""
+        """Write the file to ``directory``, which LOCKTOP_DIR names."""
         self.header.used = self._used
         path = directory / self.name
         path.write_bytes(self.data)
-        if self.pid == os.getpid():  # as the library would: a file nobody maps is nobody's
+        if (
+            self.pid == os.getpid()
+        ):  # as the library does: the tool ignores a file that no process maps
             with path.open("rb") as file:
                 _mapped.append(mmap.mmap(file.fileno(), mmap.PAGESIZE, prot=mmap.PROT_READ))
         return path
@@ -107,7 +109,7 @@ class SharedFile:
     # ---- contents ----
 
     def add_lock(self, kind: int, address: int, **fields: int) -> int:
-        """Add a lock; ``retired_NAME`` sets one of its counts of ended threads. Gives its id."""
+        """Add a lock; ``retired_NAME`` sets one of its counts of ended threads. Returns its id."""
         lock, index = self._push(self.header.locks, "struct lt_lock")
         lock.key = key(kind, address) if kind else 0
         retired = {
@@ -124,7 +126,7 @@ class SharedFile:
         return index
 
     def add_name(self, lock_key: int, text: bytes, seq: int = 2) -> Any:
-        """Give a lock a name; gives its entry."""
+        """Give a lock a name; return the entry."""
         entry, _ = self._push(self.header.names, "struct lt_name")
         entry.key, entry.seq = lock_key, seq
         entry.text[0 : len(text)] = list(text)
@@ -132,7 +134,7 @@ class SharedFile:
         return entry
 
     def add_stack(self, frames: Sequence[int]) -> int:
-        """Add a stack; gives its id."""
+        """Add a stack; return its id."""
         at = self._allocate(ffi.sizeof("struct lt_stack") + 8 * len(frames))
         self._at("struct lt_stack", at).depth = len(frames)
         for number, frame in enumerate(frames):
@@ -141,7 +143,7 @@ class SharedFile:
         return at // int(lib.LT_STACK_UNIT)
 
     def add_thread(self, tid: int, **fields: int) -> Any:
-        """Add a living thread without tables; gives its block."""
+        """Add a living thread without tables; return its block."""
         thread, index = self._push(self.header.threads, "struct lt_thread")
         thread.state, thread.tid, thread.birth = lib.LT_THREAD_LIVE, tid, index + 1
         thread.mode = self.control.mode
@@ -153,12 +155,14 @@ class SharedFile:
 
     def give_slots(self, thread: Any, capacity: int, entries: Sequence[dict[str, int]]) -> None:
         """Give a thread a table of figures by lock; in each entry "key", "lock" and counts."""
-        thread.slots, thread.slot_capacity = self._table("struct lt_slot", capacity), capacity
+        thread.counters = self._table("struct lt_lock_counters", capacity)
+        thread.counters_capacity = capacity
         waits = thread.waits
         waits.element_size, waits.first = ffi.sizeof("struct lt_waits"), max(len(entries), 1)
         waits.chunk[0] = self._table("struct lt_waits", waits.first)
         for number, entry in enumerate(entries):
-            slot = self._at("struct lt_slot", thread.slots + number * ffi.sizeof("struct lt_slot"))
+            at = thread.counters + number * ffi.sizeof("struct lt_lock_counters")
+            slot = self._at("struct lt_lock_counters", at)
             slot.key, slot.lock = entry["key"], entry["lock"]
             counts = {name: value for name, value in entry.items() if name not in ("key", "lock")}
             at = waits.chunk[0] + waits.count * ffi.sizeof("struct lt_waits")
@@ -167,7 +171,7 @@ class SharedFile:
                 slot.waits = waits.count
 
     def give_sites(self, thread: Any, capacity: int, entries: Sequence[dict[str, int]]) -> None:
-        """Give a thread a table of waits by lock and stack."""
+        """Give a thread a table of waits by lock and call site."""
         thread.sites, thread.site_capacity = self._table("struct lt_site", capacity), capacity
         for number, entry in enumerate(entries):
             site = self._at("struct lt_site", thread.sites + number * ffi.sizeof("struct lt_site"))
@@ -175,7 +179,7 @@ class SharedFile:
                 setattr(site, name, value)
 
     def give_ring(self, thread: Any, capacity: int, records: Sequence[bytes]) -> None:
-        """Give a thread a ring into which all records were written, one after the other."""
+        """Give a thread a ring, and write all records one after the other."""
         size = lib.LT_RECORD_SIZE
         thread.ring, thread.ring_capacity = self._allocate(capacity * size), capacity
         for number, one in enumerate(records):
@@ -184,25 +188,25 @@ class SharedFile:
         thread.ring_head = len(records)
 
     def make_room_for_held(self, thread: Any, count: int) -> None:
-        """Give a thread a list of its own where its block is too small for so many locks."""
+        """Give a thread a separate list if its block is too small for ``count`` held locks."""
         size = count * ffi.sizeof("struct lt_held")
         if size > thread.held_size:
             thread.held, thread.held_size = self._allocate(size), size
 
     def hold(self, thread: Any, lock: int, lock_key: int, flags: int = 0, since: int = 0) -> None:
-        """Add a lock to those that a thread holds."""
+        """Add a lock to the locks that a thread holds."""
         held = self._at("struct lt_held", thread.held + thread.held_top)
         held.key, held.lock, held.flags, held.since = lock_key, lock, flags, since
         thread.held_top += ffi.sizeof("struct lt_held")
 
     def wait(self, thread: Any, lock: int, lock_key: int, **fields: int) -> None:
-        """Make a thread wait."""
+        """Begin a wait of a thread."""
         thread.wait.seq, thread.wait.key, thread.wait.lock = 2, lock_key, lock
         for name, value in fields.items():
             setattr(thread.wait, name, value)
 
     def add_retired_site(self, lock: int, stack: int, count: int, wait_ticks: int) -> None:
-        """Add a wait of an ended thread to a lock."""
+        """Add waits of ended threads to a lock."""
         at = self._allocate(ffi.sizeof("struct lt_retired_site"))
         site, entry = self._at("struct lt_retired_site", at), self.lock(lock)
         site.stack, site.count, site.wait_ticks = stack, count, wait_ticks
@@ -211,16 +215,16 @@ class SharedFile:
     # ---- where things lie ----
 
     def lock(self, index: int) -> Any:
-        """A lock's entry."""
+        """Return the entry of a lock."""
         return self._at("struct lt_lock", self._element(self.header.locks, index))
 
     def retired(self, index: int) -> Any:
-        """What is counted of a lock beside the threads' tables."""
+        """Return the counts of ended threads for a lock."""
         at = self.lock(index).retired - 1
         return self._at("struct lt_retired", self._element(self.header.retired, at))
 
     def offset_of(self, struct: Any) -> int:
-        """Where a struct that was handed out lies in the file."""
+        """Return the offset in the file of a struct that a method returned."""
         base = int(ffi.cast("uintptr_t", ffi.from_buffer(self.data)))
         return int(ffi.cast("uintptr_t", ffi.addressof(struct))) - base
 

@@ -28,7 +28,7 @@ _COMPILERS = {
 #: A target is a file with one of these suffixes; ``target.h`` and other headers are none.
 SUFFIXES = {*_COMPILERS, ".py", ".java", ".js"}
 
-#: A wait that no working machine needs; what ends it early is an answer, never the clock.
+#: Far longer than any wait takes on a working machine; an answer ends each wait earlier.
 PATIENCE_S = 60.0
 
 
@@ -79,7 +79,7 @@ class Compiler:
 
 
 class Target:
-    """A running program that says lines on stdout and hears lines on stdin."""
+    """A running program that writes lines to stdout and reads lines from stdin."""
 
     def __init__(
         self, command: Sequence[str | Path], environment: Mapping[str, str] | None = None
@@ -109,7 +109,7 @@ class Target:
         self.stop()
 
     def line(self, patience_s: float = PATIENCE_S) -> str:
-        """Return the next line that the program says, "" when it said its last."""
+        """Return the next line of the program, "" after its last line."""
         deadline = time.monotonic() + patience_s
         while b"\n" not in self._buffer and not self._ended:
             self._fill(deadline)
@@ -127,23 +127,23 @@ class Target:
         self._ended = not piece
 
     def expect(self, line: str) -> None:
-        """Read a line, which must be this one."""
+        """Read a line, and check that it is ``line``."""
         said = self.line()
         assert said == line, f"{said!r} instead of {line!r}"
 
     def truth(self) -> dict[str, Any]:
-        """Return the JSON object that the program says next."""
+        """Return the next line of the program, which is a JSON object."""
         said: dict[str, Any] = json.loads(self.line())
         return said
 
     def go_on(self, line: str = "") -> None:
-        """Say a line to the program."""
+        """Write a line to the program."""
         assert self.process.stdin is not None
         self.process.stdin.write(line.encode() + b"\n")
         self.process.stdin.flush()
 
     def finish(self) -> tuple[int, list[str]]:
-        """Close stdin; return the exit status and the lines still said."""
+        """Close stdin; return the exit status and the remaining lines."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         lines = []
@@ -152,12 +152,12 @@ class Target:
         return self.process.wait(PATIENCE_S), lines
 
     def kill(self) -> None:
-        """SIGKILL, and wait for the end."""
+        """Kill the program with SIGKILL, and wait for its end."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait(PATIENCE_S)
 
     def stop(self) -> None:
-        """End the program, however it fares."""
+        """End the program in any state, and close its pipes."""
         if self.process.poll() is None:
             self.kill()
         for pipe in (self.process.stdin, self.process.stdout):
@@ -165,7 +165,7 @@ class Target:
                 try:
                     pipe.close()
                 except BrokenPipeError:
-                    pass  # it was killed with a line of ours unread
+                    pass  # the program was killed before it read a line
 
 
 #: Starts a program of tests/targets by its name.
@@ -173,14 +173,14 @@ StartTarget = Callable[..., Target]
 
 
 def start_time(pid: int) -> int:
-    """Return when a process started, clock ticks since boot: with the pid it is unique."""
+    """Return the start of a process in clock ticks since boot; unique together with the pid."""
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
 
 
 def remove_file_of(pid: int, started: int) -> None:
-    """Remove what a killed process left in /dev/shm: it could not do so itself.
+    """Remove the shared memory that a killed process left in /dev/shm.
 
-    The pid alone may be another's by now.
+    ``started`` is its start time, since another process may have the pid by now.
     """
     for path in Path("/dev/shm").glob(f"locktop-{pid}-{started}*"):
         path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The command line, run as its user runs it: in a process of its own."""
+"""The command `locktop`, in a process of its own, as users run it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 COMMAND = str(Path(sys.executable).with_name("locktop"))
 
-#: Far beyond what any command takes; a hang ends here.
+#: Far longer than any command takes; ends a command that hangs.
 PATIENCE_S = 60.0
 
 
@@ -58,14 +58,14 @@ def snapshot(pid: int, *options: str | int) -> dict[str, Any]:
 
 
 def lock_named(document: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the lock of that name."""
+    """Return the only lock with that name."""
     found: list[dict[str, Any]] = [lock for lock in document["locks"] if lock["name"] == name]
     assert len(found) == 1, [lock["name"] for lock in document["locks"]]
     return found[0]
 
 
 def thread_of(document: Mapping[str, Any], tid: int) -> dict[str, Any]:
-    """Return the thread of that tid."""
+    """Return the only thread with that tid."""
     found: list[dict[str, Any]] = [one for one in document["threads"] if one["tid"] == tid]
     assert len(found) == 1, [one["tid"] for one in document["threads"]]
     return found[0]
@@ -77,7 +77,10 @@ def functions(document: Mapping[str, Any], stack: int) -> list[str]:
 
 
 def scan_until(pid: int, reached: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
-    """Take snapshots until one shows the state; a state comes from a kernel that owes no date."""
+    """Take snapshots until ``reached`` is true of one, and return that one.
+
+    The kernel decides when a state is reached, so no fixed pause would do.
+    """
     deadline = time.monotonic() + PATIENCE_S
     while True:
         document = snapshot(pid)

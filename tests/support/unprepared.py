@@ -1,4 +1,4 @@
-"""Looking at a process that runs without the library, until something is so."""
+"""Scans of processes that run without the library."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 
 
 def scan_until(pid: int, is_so: Callable[[Snapshot], bool]) -> Snapshot:
-    """Return the first look, with names, of which it is so."""
+    """Scan until ``is_so`` returns true; return that snapshot, with names."""
     deadline = time.monotonic() + PATIENCE_S
     with closing(attach(pid)) as source:
         while not is_so(seen := source.scan(resolve=True)):
@@ -31,12 +31,12 @@ def scan_until(pid: int, is_so: Callable[[Snapshot], bool]) -> Snapshot:
 
 
 def wait_of(seen: Snapshot, tid: int) -> Wait | None:
-    """Return what a thread waits for, None where it does not, or is not there."""
+    """Return the wait of a thread; None if it does not wait or does not exist."""
     return next((thread.waiting_for for thread in seen.threads if thread.tid == tid), None)
 
 
 def all_wait(tids: Iterable[int]) -> Callable[[Snapshot], bool]:
-    """Return what tells whether all of these wait, with their stacks."""
+    """Return a condition: all of these threads wait, and their stacks are known."""
     wanted = list(tids)
 
     def is_so(seen: Snapshot) -> bool:
@@ -54,7 +54,7 @@ def functions(seen: Snapshot, tid: int) -> list[str]:
 
 
 def crossed(seen: Snapshot) -> list[set[tuple[int, int]]]:
-    """Return the deadlocks that are certain: who waits for whom."""
+    """Return the certain deadlocks, each as pairs of a waiting thread and the holder."""
     return [
         {(edge.tid, edge.held_by) for edge in found.cycle}
         for found in seen.deadlocks
@@ -63,19 +63,22 @@ def crossed(seen: Snapshot) -> list[set[tuple[int, int]]]:
 
 
 def scans_while(pid: int, work: Callable[[], Result]) -> tuple[Result, list[Snapshot]]:
-    """Return what comes of ``work``, and the looks at the process meanwhile, in which nothing is
-    told that cannot be."""
-    scans: list[Snapshot] = []
+    """Scan a process while ``work`` runs; check that no snapshot contradicts itself.
+
+    Returns:
+        The result of ``work``, and the snapshots.
+    """
+    snapshots: list[Snapshot] = []
     with ThreadPoolExecutor(1) as pool, closing(attach(pid)) as source:
         done = pool.submit(work)
         while not done.done():
-            scans.append(source.scan(resolve=len(scans) % 4 == 3))
-            checked(document(scans[-1]))
-            assert scans[-1].deadlocks == ()
-        return done.result(), scans
+            snapshots.append(source.scan(resolve=len(snapshots) % 4 == 3))
+            checked(document(snapshots[-1]))
+            assert snapshots[-1].deadlocks == ()
+        return done.result(), snapshots
 
 
-#: What a thread waits for, by the function that it has called.
+#: The kind of a wait, by the beginning of the name of the called function.
 _CALLED = {
     "pthread_cond_": Kind.COND,
     "pthread_mutex_": Kind.MUTEX,
@@ -90,9 +93,13 @@ _CALLED = {
 
 
 def beside_gdb(pid: int, gdb_: Path, directory: Path) -> dict[Kind, int]:
-    """Compare what threads wait for with what gdb says that they have called; return how many waits
-    of each kind were the same before and afterwards, as gdb has it. Only for threads that have
-    nothing to do: what others do meanwhile nobody knows."""
+    """Compare the waits of threads with the functions that gdb finds on their stacks.
+
+    Only waits that are the same before and after gdb's visit count, so the threads must be idle.
+
+    Returns:
+        The number of these waits by kind, as gdb sees them.
+    """
     found: Counter[Kind] = Counter()
     with closing(attach(pid)) as source:
         before = source.scan()

@@ -1,4 +1,4 @@
-"""`locktop watch` as its user sees it: what it says, line by line, and what its commands write."""
+"""`locktop watch` as its user sees it: its lines, and the files that its commands write."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 from support import tool
 from support.targets import PATIENCE_S, Target
 
-#: Nothing is held back, and looks are many.
+#: No alert is held back, and scans are frequent.
 EAGER = ("--rate", "1000/1s", "--every", "20ms")
 
 
 @contextmanager
 def watching(pid: int, *options: str | Path) -> Iterator[Target]:
-    """`locktop watch`, which has looked once; its errors are among its lines."""
+    """Start `locktop watch`, and wait for its first scan. Its errors are among its lines."""
     command = shlex.join([tool.COMMAND, "watch", "-p", str(pid), *map(str, options)])
     with Target(["sh", "-c", f"exec {command} 2>&1"]) as watch:
         assert watch.line().startswith("watching ")
@@ -25,7 +25,7 @@ def watching(pid: int, *options: str | Path) -> Iterator[Target]:
 
 
 def line_with(watch: Target, text: str) -> str:
-    """The next line that has ``text``."""
+    """Return the next line that contains ``text``."""
     while line := watch.line():
         if text in line:
             return line
@@ -33,6 +33,7 @@ def line_with(watch: Target, text: str) -> str:
 
 
 def rest_of(watch: Target) -> list[str]:
+    """Return all further lines, until `locktop watch` ends."""
     lines = []
     while line := watch.line():
         lines.append(line)
@@ -40,9 +41,9 @@ def rest_of(watch: Target) -> list[str]:
 
 
 def read_when_there(path: Path) -> str:
-    """What a command writes as its last deed, ended by a line "done"."""
+    """Wait until a file ends with a line "done"; return the text before that line."""
     deadline = time.monotonic() + PATIENCE_S
     while not (path.exists() and path.read_text().endswith("done\n")):
         assert time.monotonic() < deadline, f"{path} is never written"
-        time.sleep(0.01)  # between two questions; what counts is the answer
+        time.sleep(0.01)  # only the pause between two reads
     return path.read_text().removesuffix("done\n")

@@ -1,4 +1,7 @@
-"""A program run to its end under its own load, bare or with the library, and looked at."""
+"""A program that runs to its end under its own load, unprepared or with the library.
+
+With the library, scans go on until the program has ended.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from locktop.collector.sources.launch import preload_environment
 from support.targets import PATIENCE_S
 
 Need = Callable[..., Path]
-#: Gives the descendant that is to be looked at, once it is there, by the pid of the program.
+#: Gets the pid of the program; returns that of the descendant to scan, None until it exists.
 Child = Callable[[int], int | None]
 
 _LONGEST_S = 300.0
@@ -31,7 +34,7 @@ _PIPE = 4096
 
 @dataclass(frozen=True)
 class Result:
-    """What a program left behind."""
+    """The result of a run."""
 
     status: int
     output: str
@@ -39,17 +42,17 @@ class Result:
 
     @property
     def last(self) -> dict[str, Any]:
-        """The look after its end, with the final figures."""
+        """The document after the program's end, with the final figures."""
         return self.scans[-1]
 
 
 def run(
     command: Sequence[str | Path], level: str | None = None, child: Child | None = None
 ) -> Result:
-    """Run ``command``; with a level, under the library and looked at until after its end.
+    """Run ``command``; with a level, run it with the library and scan it until after its end.
 
-    However fast it is, it does not end before it is looked at: to say its first word it has to
-    wait.
+    Even a fast program does not end before the first scan: its output pipe is full, so its first
+    output waits.
     """
     read_end, write_end = _full_pipe()
     process = subprocess.Popen(
@@ -65,7 +68,7 @@ def run(
         with ThreadPoolExecutor(1) as pool:
             said = pool.submit(_read_all, read_end)
             source = _attached(process, child) if child and level else source
-            scans = tuple(_scans(source)) if source else ()
+            scans = tuple(_documents(source)) if source else ()
             status = process.wait(_LONGEST_S)
             return Result(status, said.result()[_PIPE:].decode(errors="replace"), scans)
     finally:
@@ -88,11 +91,11 @@ def _full_pipe() -> tuple[int, int]:
     return read_end, write_end
 
 
-def _scans(source: Source) -> Iterator[dict[str, Any]]:
+def _documents(source: Source) -> Iterator[dict[str, Any]]:
     deadline, ended = time.monotonic() + _LONGEST_S, False
     try:
         while not ended:
-            assert time.monotonic() < deadline, "it does not end"
+            assert time.monotonic() < deadline, "the program does not end"
             snapshot = source.scan()
             yield checked(document(snapshot))
             ended = snapshot.ended
@@ -103,33 +106,37 @@ def _scans(source: Source) -> Iterator[dict[str, Any]]:
 
 
 def _attached(process: subprocess.Popen[bytes], child: Child | None = None) -> Source:
-    """Attach as soon as the library is there."""
+    """Attach as soon as the library has started."""
     deadline, why = time.monotonic() + PATIENCE_S, "no such child"
     while process.poll() is None and time.monotonic() < deadline:
         try:
             pid = child(process.pid) if child else process.pid
             if pid is not None:
                 return attach(pid, only_exact=True)
-        except LocktopError as error:  # it has just begun, or has just executed another program
+        except (
+            LocktopError
+        ) as error:  # the process has just started, or just executed another program
             why = str(error)
         time.sleep(0.01)
-    raise AssertionError(f"it could not be looked at: {why}")
+    raise AssertionError(f"no scan was possible: {why}")
 
 
 def checked(found: dict[str, Any]) -> dict[str, Any]:
-    """Return a document, which is valid JSON and says nothing that cannot be."""
+    """Check that a document is valid JSON and does not contradict itself, and return it."""
     found = json.loads(json.dumps(found, allow_nan=False))
     threads = {thread["tid"] for thread in found["threads"]}
     locks = {lock["id"] for lock in found["locks"]}
     for lock in found["locks"]:
         assert set(lock["waiters"]) <= threads, lock
         assert len(lock["holders"]) <= 1 or lock["kind"] != "mutex", lock
-        if found["ended"]:  # nothing moves any more
+        if found["ended"]:  # nothing changes any more
             assert 0 <= lock["contended"] <= lock["acquisitions"], lock
             assert 0 <= lock["wait_max_s"] <= lock["wait_s"] * 1.001, lock
     for thread in found["threads"]:
         assert not thread["waiting_for"] or thread["waiting_for"]["lock"] in locks, thread
-    assert not any(circle["certain"] for circle in found["deadlocks"]), "it goes on all the same"
+    assert not any(circle["certain"] for circle in found["deadlocks"]), (
+        "the program continues all the same"
+    )
     return found
 
 
@@ -139,5 +146,5 @@ def total(found: dict[str, Any], figure: str, kind: str) -> float:
 
 
 def threads_seen(result: Result) -> int:
-    """Return how many threads the looks showed, all together."""
+    """Return the number of different threads in all scans."""
     return len({thread["tid"] for found in result.scans for thread in found["threads"]})

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define KEPT __attribute__((noinline, unused)) /* a function of its own in every stack */
+#define KEPT __attribute__((noinline, unused)) /* keeps a frame of its own in every stack */
 
 static KEPT double now(void)
 {
@@ -36,7 +36,7 @@ static KEPT int own_tid(void)
     return (int)syscall(SYS_gettid);
 }
 
-/* The kernel's word that a thread of this process sleeps. */
+/* True if the kernel says that a thread of this process sleeps. */
 static KEPT int is_asleep(int tid)
 {
     char path[64], text[512];
@@ -50,7 +50,7 @@ static KEPT int is_asleep(int tid)
     return name_end && name_end[2] == 'S';
 }
 
-/* Without stdio, whose locks would be looked at too. */
+/* Without stdio: a scan would see the locks of stdio too. */
 static KEPT void say(const char *line)
 {
     size_t length = strlen(line);
@@ -83,7 +83,7 @@ static KEPT pthread_t start(void *(*run)(void *), void *argument, const char *na
     return thread;
 }
 
-/* A self-checking target counts what differs from what POSIX and glibc promise. */
+/* A self-checking target counts results that differ from the promises of POSIX and glibc. */
 static int failures;
 
 static KEPT void check_equal(const char *what, long got, long wanted)
@@ -100,8 +100,8 @@ static KEPT int verdict(void)
     return failures != 0;
 }
 
-/* The same, and the process stays to be looked at until stdin says a line or ends. */
-static KEPT int verdict_to_look_at(void)
+/* As verdict(). The process stays for a scan until stdin has a line or ends. */
+static KEPT int verdict_and_stay(void)
 {
     char c = 0;
     int status = verdict();

@@ -71,6 +71,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace) -> int:
+    from locktop.collector.export.open_profile import open_profile
     from locktop.collector.profile import profile
 
     if arguments.file is None:
@@ -78,7 +79,7 @@ def _show(arguments: argparse.Namespace) -> int:
 
         weight = profile.weight_of(profile.SNAPSHOT_WEIGHTS, arguments.weight)
         return watch(attached(arguments.pid, arguments), arguments, (weight.name, arguments.idle))
-    found = profile.read(arguments.file, rules(arguments))
+    found = open_profile(arguments.file, rules(arguments))
     weight = profile.weight_of(found.weights, arguments.weight)
     from locktop.tui.app import CallTreeApp, run_app
 
@@ -92,10 +93,11 @@ def _write(arguments: argparse.Namespace) -> int:
 
 
 def _profile(arguments: argparse.Namespace) -> Profile:
+    from locktop.collector.export.open_profile import open_profile
     from locktop.collector.profile import profile
 
     if arguments.file is not None:
-        return profile.read(arguments.file, rules(arguments))
+        return open_profile(arguments.file, rules(arguments))
 
     source = attached(arguments.pid, arguments)
     try:

@@ -25,19 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Set it, say it."""
-    from locktop.collector.linux.target import find_process
-    from locktop.collector.shm import control
-    from locktop.collector.sources import discover
+    """Set the level, or print it."""
+    from locktop.collector.sources import level_control
 
-    target = find_process(arguments.pid)
-    memory = discover.open_memory(target)
-    try:
-        if arguments.level is None:
-            print(f"{target}: {control.level_name(memory.control())}")
-            return 0
-        before = control.set_level(memory, arguments.level)
-        print(f"{target}: {before} -> {arguments.level}")
-        return 0
-    finally:
-        memory.close()
+    level = level_control.read_or_set(arguments.pid, arguments.level)
+    change = level.now if arguments.level is None else f"{level.before} -> {level.now}"
+    print(f"{level.process}: {change}")
+    return 0

@@ -74,7 +74,7 @@ def _edges(picture: SnapshotIndex, edges: Sequence[DeadlockEdge], width: int) ->
 
 def _in_full(picture: SnapshotIndex, edge: DeadlockEdge, say_place: Callable[[Frame], str]) -> str:
     thread, lock = picture.thread_name(edge.tid), picture.lock_name(edge.waits_for)
-    holder = _holder(picture, edge, SHORTLY[edge.how])
+    holder = _holder(picture, edge, SHORTLY[edge.reason])
     frame, site = _waits_at(picture, edge), picture.snapshot.sites.get(edge.site)
     at = f"; at {say_place(frame)}" if frame else ""
     taken = f", taken at {say_place(site)}" if site else ""
@@ -84,7 +84,7 @@ def _in_full(picture: SnapshotIndex, edge: DeadlockEdge, say_place: Callable[[Fr
 def _in_brief(picture: SnapshotIndex, edge: DeadlockEdge, width: int) -> Line:
     """Thread, lock and holder always; then both places, as much of them as there is room for."""
     thread, lock = picture.thread_name(edge.tid), picture.lock_name(edge.waits_for)
-    holder = _holder(picture, edge, "of" if edge.how is BlockReason.HELD else SHORTLY[edge.how])
+    holder = _holder(picture, edge, "of" if edge.reason is BlockReason.HELD else SHORTLY[edge.reason])
     frame, site = _waits_at(picture, edge), picture.snapshot.sites.get(edge.site)
     room = width - cell_len(f" {thread} wants  {holder}")
     # A long name leaves half of the room to the places: both its ends are still to be seen.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from locktop.collector.profile.call_tree import Node, Part, Step
+from locktop.collector.profile.call_tree import Node, Step, StepKind
 from locktop.tui.views.sorting import Ordering, matches
 
 #: A branch with this share of the whole is open until somebody closes it, and coloured.
@@ -27,7 +27,7 @@ class Row:
     def node(self) -> Node:
         """The one whose figures are shown: the last that is no lock, if there is one."""
         return next(
-            (node for node in reversed(self.nodes) if node.step.part is not Part.LOCK),
+            (node for node in reversed(self.nodes) if node.step.kind is not StepKind.LOCK),
             self.nodes[-1],
         )
 
@@ -139,5 +139,5 @@ def _filtered(root: Node, wanted: str) -> Node:
 def _words(node: Node) -> Iterator[str]:
     yield node.step.name
     yield node.step.module
-    if node.place is not None:
-        yield node.place.file
+    if node.location is not None:
+        yield node.location.file

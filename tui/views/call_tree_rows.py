@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from locktop.collector.profile.call_tree import Butterfly, Node, Part, Place, Step, Wing
-from locktop.collector.profile.profile import Profile, Unit, Weight
+from locktop.collector.profile.call_tree import Butterfly, Node, SourceLine, Step, StepKind, Wing
+from locktop.collector.profile.profile import Profile, Weight, WeightUnit
 from locktop.tui.views.call_tree import HOT, Row
 from locktop.tui.views.cells import bar, count, duration, fit_right, percent
 from locktop.tui.views.shorten import fit_middle, without_arguments
@@ -25,14 +25,14 @@ _MARKS = ("▸", "▾")  # closed, open
 
 def figure(value: float, weight: Weight) -> str:
     """A value as at most 6 characters."""
-    return duration(value) if weight.unit is Unit.SECONDS else count(value)
+    return duration(value) if weight.unit is WeightUnit.SECONDS else count(value)
 
 
-def place_of(step: Step, place: Place | None) -> str:
+def place_of(step: Step, place: SourceLine | None) -> str:
     """``function file:line``, with its module where the line is not known."""
-    if step.part is Part.THREAD:
+    if step.kind is StepKind.THREAD:
         return f"held by {step.name}"
-    if step.part is not Part.FUNCTION:
+    if step.kind is not StepKind.FUNCTION:
         return step.name
     name = without_arguments(step.name)
     if place is not None:
@@ -44,7 +44,7 @@ def place_of(step: Step, place: Place | None) -> str:
 
 def _marked(node: Node | Wing) -> str:
     inlined = " (inlined)" if node.inlined else ""
-    return place_of(node.step, node.place) + inlined
+    return place_of(node.step, node.location) + inlined
 
 
 # ---- the tree ----
@@ -61,7 +61,7 @@ def tree_columns(weight: Weight, whole: float) -> tuple[Column[Row], ...]:
 
     def own(row: Row) -> Cell:
         node = row.node
-        if node.step.part is Part.LOCK:
+        if node.step.kind is StepKind.LOCK:
             return "", "text"
         mine, style = (node.own, "text") if node.value > 0 else (node.own_idle, "dim")
         return (figure(mine, weight), style) if mine > 0 else ("-", "dim")
@@ -110,7 +110,7 @@ def fit_chain(text: str, width: int) -> str:
 
 
 def _short(step: Step) -> str:
-    return without_arguments(step.name) if step.part is Part.FUNCTION else place_of(step, None)
+    return without_arguments(step.name) if step.kind is StepKind.FUNCTION else place_of(step, None)
 
 
 # ---- the butterfly ----
@@ -133,7 +133,7 @@ def wing_rows(found: Butterfly, idle: bool) -> list[WingRow]:
 
     callers = shown("caller", found.callers)
     callees = shown("callee", found.callees)
-    itself = Wing(found.step, found.value, found.idle, found.place)
+    itself = Wing(found.step, found.value, found.idle, found.location)
     return [
         WingRow("title", title="called by" if callers else "no caller: a thread begins there"),
         *callers,

@@ -41,7 +41,7 @@ class SnapshotIndex:
         """The classes of locks, by kind and name."""
         return {
             (found.kind, found.name): found
-            for found in lock_classes.fold(tuple(self.locks.values()))
+            for found in lock_classes.find(tuple(self.locks.values()))
         }
 
     @cached_property
@@ -53,7 +53,7 @@ class SnapshotIndex:
     def groups(self) -> dict[Hashable, ThreadGroup]:
         """The groups of threads that have one row, by their keys. Who is stuck is in none."""
         restless = {thread.tid for thread in self.snapshot.threads if _is_restless(thread)}
-        folded = thread_groups.fold(
+        folded = thread_groups.find(
             self.snapshot.threads, self.locks, self.class_of, self.stuck_threads, restless
         )
         return {

@@ -1,4 +1,4 @@
-"""Waits told apart, for work or in contention, and what a thread does now."""
+"""Classifies waits as idle (for work) or contended, and gives threads and locks their states."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from locktop.collector.analysis import time_split
 from locktop.collector.analysis.idle import rules
 from locktop.collector.analysis.idle.futex_types import FutexTypes
-from locktop.collector.analysis.idle.rules import Rule, Rules
+from locktop.collector.analysis.idle.rules import IdleRule, Rules
 from locktop.collector.analysis.lock_classes import LockClass
-from locktop.collector.analysis.semaphore_uses import SemaphoreUses
+from locktop.collector.analysis.semaphore_ownership import SemaphoreLocks
 from locktop.collector.model import (
     CONTENTION_KINDS,
     BlockReason,
@@ -27,70 +27,77 @@ from locktop.collector.model import (
     WaitStack,
 )
 
-# proc_pid_stat(5). R may mean "wants a CPU" too; telling the two apart costs another file a thread.
+# Letters of proc_pid_stat(5). R may mean "wants a CPU" too: only a second file per thread would
+# show the difference.
 _BY_LETTER = {"R": ThreadState.RUNNING, "S": ThreadState.IDLE}
 
-#: Whatever the rules say: who waits in a circle, or behind one, does not wait for work.
-_DEADLOCKED = Rule(False, "deadlock", "waits in a circle, or for one")
-#: Counters are read one after the other: what differs by less has a stack.
-_CLEARLY = 0.01
+#: A thread that waits in a deadlock, or behind one, is never idle, whatever the rules say.
+_DEADLOCKED = IdleRule(False, "deadlock", "waits in a circle, or for one")
+#: The counters are read one after the other. A smaller part of a wait without a stack is no wait.
+_MIN_WITHOUT_STACK = 0.01
 
 
 def state(waits_for: Kind | None, letter: str) -> ThreadState:
-    """Return the state by the kind alone; ``letter`` is "" where the kernel says nothing."""
+    """Return the state of a thread by the kind of its wait alone.
+
+    Args:
+        waits_for: The kind of the wait, None for a thread that waits for no lock.
+        letter: The state in /proc/PID/stat, "" unknown.
+    """
     if waits_for is not None:
         return ThreadState.WAITING if waits_for in CONTENTION_KINDS else ThreadState.IDLE
     return _BY_LETTER.get(letter, ThreadState.OTHER)
 
 
 def wait_s(lock: Lock | LockClass) -> float:
-    """Return the seconds that count for a lock: those of contention, and only where it has none
-    those of waits for work."""
+    """Return the wait of a lock that counts, in seconds: of a contended lock the contended wait, of
+    an idle lock the idle wait."""
     return lock.wait_s if lock.idle else lock.wait_s - lock.idle_s
 
 
 def most_wait_first(lock: Lock) -> tuple[bool, float, int, int, int]:
-    """The order of locks. Waiting for work is no contention, however long: those come last."""
+    """Return the sort key of the locks of a snapshot: contended locks by wait, then idle locks."""
     return lock.idle, -wait_s(lock), -lock.contended, -lock.acquisitions, lock.id
 
 
 class Classifier:
-    """Applies rules to one look after the other."""
+    """Applies the idle rules to one scan after the other."""
 
     def __init__(self, rules: Rules | None = None) -> None:
-        """Without ``rules`` those that come with locktop."""
+        """``rules``: None for the shipped rules."""
         self._rules = rules or Rules()
         self._types = FutexTypes(self._rules)
-        self._candidates: dict[tuple[Kind, int], tuple[Sequence[Frame], tuple[Rule, ...]]] = {}
-        self._locks: dict[int, tuple[Lock, Lock]] = {}  # as they came, as they left
+        self._candidates: dict[tuple[Kind, int], tuple[Sequence[Frame], tuple[IdleRule, ...]]] = {}
+        self._locks: dict[int, tuple[Lock, Lock]] = {}  # by id: before and after classify()
         self._stacks: Mapping[int, tuple[Frame, ...]] = {}
-        self._use = SemaphoreUses()
+        self._semaphores = SemaphoreLocks()
         self._as_locks: frozenset[int] = frozenset()
 
-    def told(self, snapshot: Snapshot) -> Snapshot:
-        """Return the snapshot with each wait told apart: see ``annotate``."""
+    def classify(self, snapshot: Snapshot) -> Snapshot:
+        """Return the snapshot with all waits classified, see ``annotate``."""
         draft = snapshot.draft()
         self.annotate(draft)
         return draft.snapshot()
 
     def annotate(self, snapshot: Draft) -> None:
-        """Decide for each wait whether it is idle, and what follows for threads and locks.
+        """Classify all waits of a draft.
 
-        An object that does not change stays the same object.
+        The states and shares of the threads, and the idle times of the locks, follow from the
+        waits. A thread or lock that does not change stays the same object.
         """
         self._types.annotate(snapshot)
         self._stacks = snapshot.stacks
-        in_circles = _got(snapshot)
-        as_locks, before = self._use.told(snapshot) | in_circles, self._as_locks
-        if as_locks != before:
+        in_cycles = _semaphores_in_cycles(snapshot)
+        as_locks, known = self._semaphores.observe(snapshot) | in_cycles, self._as_locks
+        if as_locks != known:
             self._as_locks, self._locks = as_locks, {}
         self._candidates = {
-            key: known
-            for key, known in self._candidates.items()
-            if snapshot.stacks.get(key[1]) is known[0]
+            key: cached
+            for key, cached in self._candidates.items()
+            if snapshot.stacks.get(key[1]) is cached[0]
         }
         threads, rules = self._threads(snapshot)
-        as_locks = self._use.learn(snapshot, rules) | in_circles
+        as_locks = self._semaphores.observe_rules(snapshot, rules) | in_cycles
         if as_locks != self._as_locks:
             self._as_locks, self._locks = as_locks, {}
             threads, rules = self._threads(snapshot)
@@ -105,7 +112,7 @@ class Classifier:
         ]
         pairs = list(zip(snapshot.locks, locks, strict=True))
         self._locks = {pair[0].id: pair for pair in pairs}
-        if any(lock.idle is not told.idle for lock, told in pairs):
+        if any(before.idle is not after.idle for before, after in pairs):
             locks.sort(key=most_wait_first)
         stuck = dict.fromkeys(_stuck(snapshot), _DEADLOCKED)
         why = {tid: stuck.get(tid, rule).name for tid, rule in rules.items()}
@@ -113,21 +120,29 @@ class Classifier:
 
     @property
     def asks_for_another_scan(self) -> bool:
-        """Whether the next look may tell what waits of this one are."""
-        return self._use.is_new
+        """Whether the next scan may show more about the waits of this scan."""
+        return self._semaphores.needs_another_scan
 
-    def of_functions(self, frames: Sequence[Frame], thread: str) -> tuple[str, Rule | None]:
-        """Return what is waited for in a futex call, by the functions of its stack ("" if they do
-        not tell), and the rule that it fits; None where only its kind is left to go by."""
+    def of_functions(self, frames: Sequence[Frame], thread: str) -> tuple[str, IdleRule | None]:
+        """Classify a wait in a futex call by the functions of its stack.
+
+        Args:
+            frames: The stack, innermost frame first.
+            thread: The name of the thread.
+
+        Returns:
+            The type of the futex, "" unknown; and the rule that the wait matches, None if no rule
+            matches but a rule of the kind alone.
+        """
         candidates = self._rules.candidates(Kind.FUTEX, frames)
         rule = rules.choose(candidates, "", thread, held=False)
         return self._types.of(frames), rule if rule.functions or rule.thread else None
 
     # ---- threads ----
 
-    def _threads(self, snapshot: Contents) -> tuple[list[Thread], dict[int, Rule]]:
-        """Also returns, by tid, the rules that the waits fit; whoever is stuck is told apart by
-        that."""
+    def _threads(self, snapshot: Contents) -> tuple[list[Thread], dict[int, IdleRule]]:
+        """Return the threads with classified waits, and by tid the rules that the waits match. The
+        wait of a stuck thread is contended, whatever its rule says."""
         stuck = _stuck(snapshot)
         names = {lock.id: lock.name for lock in snapshot.locks}
         threads, rules = [], {}
@@ -137,15 +152,15 @@ class Classifier:
                 rule = self._rule_of(thread, wait, names.get(wait.lock, ""), snapshot)
                 rules[thread.tid] = rule
                 idle = (_DEADLOCKED if thread.tid in stuck else rule).idle
-                thread = _told(thread, wait, idle, snapshot.interval_s)
+                thread = _classified(thread, wait, idle, snapshot.interval_s)
             threads.append(thread)
         return threads, rules
 
-    def _rule_of(self, thread: Thread, wait: Wait, lock: str, snapshot: Contents) -> Rule:
+    def _rule_of(self, thread: Thread, wait: Wait, lock: str, snapshot: Contents) -> IdleRule:
         if not wait.stack and wait.site in snapshot.sites:
             candidates = self._rules.candidates(wait.kind, (snapshot.sites[wait.site],))
         else:
-            candidates = self._fitting(wait.kind, wait.stack)
+            candidates = self._matching(wait.kind, wait.stack)
             if len(candidates) == 1:
                 return candidates[0]
         return rules.choose(candidates, lock, thread.name, self._is_held(wait))
@@ -153,12 +168,12 @@ class Classifier:
     def _is_held(self, wait: Wait) -> bool:
         return bool(wait.holders) or wait.lock in self._as_locks
 
-    def _fitting(self, kind: Kind, stack: int) -> tuple[Rule, ...]:
-        known = self._candidates.get((kind, stack))
-        if known is None:
+    def _matching(self, kind: Kind, stack: int) -> tuple[IdleRule, ...]:
+        cached = self._candidates.get((kind, stack))
+        if cached is None:
             frames = self._stacks.get(stack, ())
-            known = self._candidates[kind, stack] = frames, self._rules.candidates(kind, frames)
-        return known[1]
+            cached = self._candidates[kind, stack] = frames, self._rules.candidates(kind, frames)
+        return cached[1]
 
     # ---- locks ----
 
@@ -169,7 +184,8 @@ class Classifier:
         contended: Container[int],
         interval_s: float,
     ) -> Lock:
-        """``known``: the lock as it came to the last look, and as it left."""
+        """Return a lock with classified waits. ``known``: the lock before and after the last scan;
+        ``contended``: ids of the locks with a contended wait."""
         if known is not None and known[0] is lock and not lock.waiters:
             return known[1]
         stacks = tuple([self._wait_stack(lock, entry) for entry in lock.wait_stacks])
@@ -181,59 +197,63 @@ class Classifier:
             and all(entry.idle for entry in stacks)
         )
         as_lock = lock.id in self._as_locks
-        told = lock
+        classified = lock
         if (idle, idle_s, as_lock, stacks) != (
             lock.idle, lock.idle_s, lock.used_as_lock, lock.wait_stacks,
         ):  # fmt: skip
-            told = replace(lock, idle=idle, idle_s=idle_s, wait_stacks=stacks, used_as_lock=as_lock)
+            classified = replace(
+                lock, idle=idle, idle_s=idle_s, wait_stacks=stacks, used_as_lock=as_lock
+            )
         if known is not None and 0 < idle_s < lock.wait_s:
-            grown = max(0.0, wait_s(told) - wait_s(known[1])) / interval_s if interval_s else 0.0
-            told = replace(told, rates=replace(told.rates, wait=grown))
-        return told
+            grown_s = max(0.0, wait_s(classified) - wait_s(known[1]))
+            rate = grown_s / interval_s if interval_s else 0.0
+            classified = replace(classified, rates=replace(classified.rates, wait=rate))
+        return classified
 
     def _wait_stack(self, lock: Lock, entry: WaitStack) -> WaitStack:
-        candidates = self._fitting(lock.kind, entry.stack)
+        candidates = self._matching(lock.kind, entry.stack)
         idle = rules.choose(candidates, lock.name, None, lock.id in self._as_locks).idle
         return entry if entry.idle is idle else replace(entry, idle=idle)
 
     def _idle_s(self, lock: Lock, stacks: Sequence[WaitStack]) -> float:
-        """What of the lock's wait was for work: all or none of it exactly, where that is so."""
+        """Return the idle part of a lock's wait in seconds. The result is exactly all or nothing if
+        all waits have one class."""
         kinds = {entry.idle for entry in stacks}
         rest = lock.wait_s - sum(entry.wait_s for entry in stacks)
-        if not stacks or rest > lock.wait_s * _CLEARLY:
+        if not stacks or rest > lock.wait_s * _MIN_WITHOUT_STACK:
             kinds.add(self._without_stack(lock).idle)
         if len(kinds) == 1:
             return lock.wait_s if True in kinds else 0.0
         idle_s = sum(entry.wait_s for entry in stacks if entry.idle)
         return min(lock.wait_s, idle_s + (max(rest, 0.0) if self._without_stack(lock).idle else 0))
 
-    def _without_stack(self, lock: Lock) -> Rule:
-        candidates = self._fitting(lock.kind, 0)
+    def _without_stack(self, lock: Lock) -> IdleRule:
+        candidates = self._matching(lock.kind, 0)
         return rules.choose(candidates, lock.name, None, lock.id in self._as_locks)
 
 
-def _got(snapshot: Contents) -> frozenset[int]:
-    """The ids of semaphores that are locks because a circle that is certain goes over them."""
+def _semaphores_in_cycles(snapshot: Contents) -> frozenset[int]:
+    """Return the ids of the semaphores that are locks because they are part of a certain cycle."""
     certain = [found for found in snapshot.deadlocks if found.certain]
     edges = [edge for found in certain for edge in found.cycle]
-    return frozenset(edge.waits_for for edge in edges if edge.how is BlockReason.GOT)
+    return frozenset(edge.waits_for for edge in edges if edge.reason is BlockReason.GOT)
 
 
 def _stuck(snapshot: Contents) -> set[int]:
-    """Tids of those that wait in a circle, or for a certain one."""
+    """Return the tids of the threads that wait in a deadlock, or behind a certain deadlock."""
     stuck = {edge.tid for found in snapshot.deadlocks for edge in found.cycle}
     stuck.update(tid for found in snapshot.deadlocks if found.certain for tid in found.stuck)
     return stuck
 
 
-def _told(thread: Thread, wait: Wait, idle: bool, interval_s: float) -> Thread:
-    """The thread in this wait. What the wait is of the last interval goes from one share to the
-    other; waits that are over stay where their kind puts them."""
-    now = ThreadState.IDLE if idle else ThreadState.WAITING
+def _classified(thread: Thread, wait: Wait, idle: bool, interval_s: float) -> Thread:
+    """Return the thread with its wait classified. The part of the wait in the last interval moves
+    from one share to the other. Waits that have ended stay in the share of their kind."""
+    state = ThreadState.IDLE if idle else ThreadState.WAITING
     if thread.state is not ThreadState.WAITING and thread.state is not ThreadState.IDLE:
-        now = thread.state
+        state = thread.state
     if wait.idle is idle:
-        return thread if now is thread.state else replace(thread, state=now)
+        return thread if state is thread.state else replace(thread, state=state)
     moved = min(wait.duration_s / interval_s, 1.0) if interval_s and thread.alive else 0.0
     share = thread.wait_share if idle else thread.idle_share
     moved = min(moved, share)
@@ -241,7 +261,7 @@ def _told(thread: Thread, wait: Wait, idle: bool, interval_s: float) -> Thread:
     moved = moved if idle else -moved
     return replace(
         thread,
-        state=now,
+        state=state,
         waiting_for=replace(wait, idle=idle),
         wait_share=thread.wait_share - moved,
         idle_share=thread.idle_share + moved,

@@ -1,8 +1,8 @@
-"""What futexes are, by the functions of the threads that wait for them.
+"""The types of futexes, found by the functions of the threads that wait for them.
 
-A futex is a word in memory: what lies there says nothing of whose lock it is. The function that
-waits does. Which functions are known is data (idle.rules, type=); of a function of the C library
-that waits for something of its own, its name is what is known.
+A futex is a word in memory, and its value does not say which lock it belongs to. The functions of
+the waiting thread do. The known functions are data (idle.rules, ``type=``). If a function of the C
+library waits for a lock of the library, the type is the name of that function.
 """
 
 from __future__ import annotations
@@ -16,31 +16,32 @@ from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.model import Draft, Frame, Kind, Lock
 
 _LIBC = ("libc.so.", "libc-2.", "libpthread")
-#: Calls the kernel for whoever asks it to: that says nothing.
+#: A function that calls the kernel for any caller: its name says nothing.
 _SYSCALL = "syscall"
 
 
 class FutexTypes:
-    """Tells them, look after look: what a lock was told to be it is still when nobody waits."""
+    """The types of the futexes of one process, kept from scan to scan: a futex keeps its type when
+    no thread waits for it."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._of_stack: dict[int, tuple[Sequence[Frame], str]] = {}
-        self._known: dict[tuple[int, int], str] = {}  # by id and generation of the lock
-        self._locks: dict[int, tuple[Lock, Lock]] = {}  # as they came, as they left
+        self._types: dict[tuple[int, int], str] = {}  # by id and generation of the lock
+        self._locks: dict[int, tuple[Lock, Lock]] = {}  # by id, before and after
 
     def annotate(self, snapshot: Draft) -> None:
-        """Fill in the types of the futexes, as far as functions tell them.
+        """Fill in the known types of the futexes.
 
-        A lock that is named by its kind alone gets its type as its name.
+        A lock that is named by its kind is named by its type instead.
         """
         if all(lock.kind is not Kind.FUTEX for lock in snapshot.locks):
             return
-        now: dict[int, list[int]] = {}  # stacks by lock
+        waiting: dict[int, list[int]] = {}  # stacks of the present waits, by lock
         for thread in snapshot.threads:
             wait = thread.waiting_for
             if wait is not None and wait.kind is Kind.FUTEX:
-                now.setdefault(wait.lock, []).append(wait.stack)
+                waiting.setdefault(wait.lock, []).append(wait.stack)
         self._of_stack = {
             stack: known
             for stack, known in self._of_stack.items()
@@ -51,41 +52,41 @@ class FutexTypes:
         for lock in snapshot.locks:
             typed = lock
             if lock.kind is Kind.FUTEX:
-                word = self._word(lock, now.get(lock.id, ()), snapshot.stacks)
-                typed = _typed(lock, word, before.get(lock.id))
+                type_ = self._type(lock, waiting.get(lock.id, ()), snapshot.stacks)
+                typed = _with_type(lock, type_, before.get(lock.id))
                 self._locks[lock.id] = lock, typed
             locks.append(typed)
         snapshot.locks = tuple(locks)
 
     def of(self, frames: Sequence[Frame]) -> str:
-        """Return what is waited for in a stack, innermost first; "" where it does not tell."""
+        """Return the type of futex that a stack (innermost frame first) waits for; "" unknown."""
         return _of_libc(frames) or self._rules.type(frames)
 
-    def _word(
-        self, lock: Lock, now: Collection[int], stacks: Mapping[int, tuple[Frame, ...]]
+    def _type(
+        self, lock: Lock, waiting: Collection[int], stacks: Mapping[int, tuple[Frame, ...]]
     ) -> str:
-        """Those that wait now tell it, else those that have waited."""
-        found, key = self._words(now, stacks), (lock.id, lock.generation)
-        if not found and _is_named(now, stacks):
-            self._known.pop(key, None)  # what it was told to be before it is no more
-        elif not found and key not in self._known:
-            found = self._words((entry.stack for entry in lock.wait_stacks), stacks)
-        if found:  # of several it is none: the memory may have been another lock's before
-            self._known[key] = found.pop() if len(found) == 1 else ""
-        return self._known.get(key, lock.type)
+        """Return the type that the present waits show, or else the waits that have ended."""
+        found, key = self._types_of(waiting, stacks), (lock.id, lock.generation)
+        if not found and _has_all_names(waiting, stacks):
+            self._types.pop(key, None)  # the memory has another lock by now
+        elif not found and key not in self._types:
+            found = self._types_of((entry.stack for entry in lock.wait_stacks), stacks)
+        if found:  # several types give none: another lock may have been in that memory before
+            self._types[key] = found.pop() if len(found) == 1 else ""
+        return self._types.get(key, lock.type)
 
-    def _words(self, ids: Iterable[int], stacks: Mapping[int, tuple[Frame, ...]]) -> set[str]:
-        return {word for stack in ids if (word := self._of(stack, stacks.get(stack, ())))}
+    def _types_of(self, ids: Iterable[int], stacks: Mapping[int, tuple[Frame, ...]]) -> set[str]:
+        return {type_ for id_ in ids if (type_ := self._of_cached(id_, stacks.get(id_, ())))}
 
-    def _of(self, stack: int, frames: Sequence[Frame]) -> str:
+    def _of_cached(self, stack: int, frames: Sequence[Frame]) -> str:
         known = self._of_stack.get(stack)
         if known is None or known[0] is not frames:
             known = self._of_stack[stack] = frames, self.of(frames)
         return known[1]
 
 
-def _is_named(ids: Collection[int], stacks: Mapping[int, tuple[Frame, ...]]) -> bool:
-    """Whether all functions of some stacks are known: then what they do not tell is not so."""
+def _has_all_names(ids: Collection[int], stacks: Mapping[int, tuple[Frame, ...]]) -> bool:
+    """Return whether all functions of some stacks have names, so that no type is still hidden."""
     frames = [frame for stack in ids for frame in stacks.get(stack, ())]
     return (
         all(stacks.get(stack) for stack in ids)
@@ -94,18 +95,19 @@ def _is_named(ids: Collection[int], stacks: Mapping[int, tuple[Frame, ...]]) -> 
     )
 
 
-def _typed(lock: Lock, word: str, known: tuple[Lock, Lock] | None) -> Lock:
-    """``known``: the lock as it came to the last look, and as it left."""
-    if known is not None and known[0] is lock and known[1].type == word:
+def _with_type(lock: Lock, type_: str, known: tuple[Lock, Lock] | None) -> Lock:
+    """Return the lock with its type. ``known``: the lock before and after the last scan."""
+    if known is not None and known[0] is lock and known[1].type == type_:
         return known[1]
     name = lock.name
-    if word and name.startswith(f"{lock.kind} "):
-        name = word + name.removeprefix(lock.kind)
-    return lock if lock.type == word else replace(lock, type=word, name=name)
+    if type_ and name.startswith(f"{lock.kind} "):
+        name = type_ + name.removeprefix(lock.kind)
+    return lock if lock.type == type_ else replace(lock, type=type_, name=name)
 
 
 def _of_libc(frames: Sequence[Frame]) -> str:
-    """By the function that its caller called: what that called inside seldom has a name."""
+    """Return the type by the outermost function of the C library. The functions that the library
+    calls inside seldom have names."""
     function = ""
     for frame in takewhile(lambda frame: frame.module.startswith(_LIBC), frames):
         function = frame.function

@@ -1,7 +1,7 @@
-"""Rules that tell waits for work from contention, and what futexes are: data, in order, the first
-that fits counts.
+"""Rules that classify waits as idle or contended, and that name the types of futexes.
 
-docs/idle.md has the format; those that come with locktop are in idle.rules beside this file.
+The rules are data and have an order: the first rule that matches a wait decides. docs/idle.md
+describes the format. The shipped rules are in idle.rules beside this file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from functools import cache, reduce
 from operator import or_
 from pathlib import Path
 
-from locktop.collector.errors import LocktopError
 from locktop.collector.model import CONTENTION_KINDS, Frame, Kind
 
 _SHIPPED = Path(__file__).with_name("idle.rules")
@@ -23,84 +22,104 @@ _NEITHER = "neither"
 _FOR_ALL = "for-all"
 _VERDICTS = {"idle": True, "contended": False, _NEITHER: False}
 _REASON = " -- "
-#: Functions are looked at again when so many are known.
-_MAX_KEPT = 100_000
+#: The cache of functions is emptied when it has so many entries.
+_MAX_CACHED = 100_000
 
-_Found = Callable[[str], object]
+#: Returns something true if a name matches.
+_Matcher = Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """One rule: all that is given has to fit; of several functions one."""
+class IdleRule:
+    """One rule. A wait matches if it meets all conditions, and one of ``functions``."""
 
     idle: bool
     name: str
     reason: str = ""
     kinds: frozenset[Kind] = frozenset(Kind)
     functions: tuple[str, ...] = ()  # globs, each perhaps with @ and a glob of file or module
-    innermost: int = 0  # only so many frames are looked at, 0 = all
+    innermost: int = 0  # how many of the innermost frames count, 0 = all
     thread: str = ""  # a glob, "" = any
     lock: str = ""  # a glob, "" = any
-    held: bool = False  # somebody is known to hold it, or it is a semaphore used as a lock
-    for_all: bool = False  # what it says of one wait for a semaphore goes for the others, too
-    type: str = ""  # what is waited for there, where that is a futex: "Rust Mutex"
-    only_type: bool = False  # it says that and no more: there is no verdict
+    held: bool = False  # the lock has a known holder, or is a semaphore used as a lock
+    for_all: bool = False  # the verdict on one wait for a semaphore holds for its other waits too
+    type: str = ""  # the type of a futex that is waited for there: "Rust Mutex"
+    only_type: bool = False  # the rule names a type and has no verdict
 
     @property
-    def asks_more(self) -> bool:
-        """Whether it asks for more than a stack."""
+    def needs_more_than_stack(self) -> bool:
+        """Whether the rule has conditions that the stack alone does not decide."""
         return bool(self.thread or self.lock or self.held)
 
 
-def parse(text: str, origin: str) -> tuple[Rule, ...]:
-    """Return the rules in a text. Raises LocktopError, which names ``origin`` and the line."""
+def parse(text: str, origin: str) -> tuple[IdleRule, ...]:
+    """Return the rules in a text.
+
+    Raises:
+        ValueError: A rule is malformed; the message names ``origin`` and the line.
+    """
     rules = []
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.lstrip().startswith("#"):
             try:
                 rules.append(_rule(line))
             except ValueError as error:
-                raise LocktopError(f"{origin}, line {number}: {error}") from None
+                raise ValueError(f"{origin}, line {number}: {error}") from None
     return tuple(rules)
 
 
-def matching(glob: str) -> Rule:
-    """Return the rule of ``--idle-matching``: a glob of functions, after a ``!`` of contended
-    ones. Raises LocktopError where it is empty."""
+def matching(glob: str) -> IdleRule:
+    """Return the rule of the option ``--idle-matching``.
+
+    Args:
+        glob: A glob of functions whose waits are idle; after a ``!``, contended.
+
+    Raises:
+        ValueError: The glob is empty.
+    """
     functions = glob.removeprefix("!")
     if not functions.strip():
-        raise LocktopError("--idle-matching needs a function, such as 'pool::*' or '!take_turn'")
-    return Rule(functions == glob, f"--idle-matching {glob}", functions=(functions,))
+        raise ValueError("--idle-matching needs a function, such as 'pool::*' or '!take_turn'")
+    return IdleRule(functions == glob, f"--idle-matching {glob}", functions=(functions,))
 
 
 @cache
-def shipped() -> tuple[Rule, ...]:
-    """Return the rules that come with locktop."""
+def shipped() -> tuple[IdleRule, ...]:
+    """Return the shipped rules."""
     return parse(_SHIPPED.read_text("utf-8"), str(_SHIPPED))
 
 
-def _rule(line: str) -> Rule:
+def _rule(line: str) -> IdleRule:
     line, _, reason = line.partition(_REASON)
     words = shlex.split(line) if "'" in line or '"' in line else line.split()
     if words[0] not in _VERDICTS:
         raise ValueError(f"{words[0]!r} is neither idle nor contended")
     if len(words) < 2 or "=" in words[1]:
         raise ValueError("the rule needs a name after its first word")
-    given = _Given()
+    conditions = _Conditions()
     for word in words[2:]:
-        given.take(word)
-    if not given.type and words[0] == _NEITHER:
+        conditions.add(word)
+    if not conditions.type and words[0] == _NEITHER:
         raise ValueError("a rule that says neither needs type=")
-    return Rule(
-        _VERDICTS[words[0]], words[1], reason.strip(), frozenset(given.kinds or Kind),
-        tuple(given.functions), given.innermost, given.thread, given.lock, given.held,
-        given.for_all, given.type, words[0] == _NEITHER,
-    )  # fmt: skip
+    return IdleRule(
+        idle=_VERDICTS[words[0]],
+        name=words[1],
+        reason=reason.strip(),
+        kinds=frozenset(conditions.kinds or Kind),
+        functions=tuple(conditions.functions),
+        innermost=conditions.innermost,
+        thread=conditions.thread,
+        lock=conditions.lock,
+        held=conditions.held,
+        for_all=conditions.for_all,
+        type=conditions.type,
+        only_type=words[0] == _NEITHER,
+    )
 
 
 @dataclass(slots=True)
-class _Given:
-    """The conditions of a line, word by word."""
+class _Conditions:
+    """The conditions of a rule, collected word by word from its line."""
 
     kinds: list[Kind] = field(default_factory=list)
     functions: list[str] = field(default_factory=list)
@@ -111,7 +130,7 @@ class _Given:
     for_all: bool = False
     type: str = ""
 
-    def take(self, word: str) -> None:
+    def add(self, word: str) -> None:
         key, equals, value = word.partition("=")
         if word == "held":
             self.held = True
@@ -152,44 +171,54 @@ def _count(word: str) -> int:
 
 
 class Rules:
-    """Rules made ready: first those given, then those that come with locktop."""
+    """An ordered set of rules, prepared for fast matching."""
 
-    def __init__(self, own: Iterable[Rule] = ()) -> None:
-        self._globs: dict[str, int] = {}  # of functions, by their bit
-        self._tests: list[tuple[_Found, _Found | None]] = []  # of each of these
+    def __init__(self, own: Iterable[IdleRule] = ()) -> None:
+        """``own``: the user's rules, which come before the shipped rules."""
+        self._globs: dict[str, int] = {}  # globs of functions, with one bit each
+        self._matchers: list[tuple[_Matcher, _Matcher | None]] = []  # of each glob
         self._bits: dict[tuple[str, str | None, str], int] = {}  # by function, file, module
-        self._of_kind: dict[Kind, list[tuple[Rule, int]]] = {kind: [] for kind in Kind}
-        for rule in (*own, *shipped(), *_LAST):
+        self._of_kind: dict[Kind, list[tuple[IdleRule, int]]] = {kind: [] for kind in Kind}
+        for rule in (*own, *shipped(), *_FALLBACKS):
             bits = sum({self._bit(glob) for glob in rule.functions})
             for kind in rule.kinds:
                 self._of_kind[kind].append((rule, bits))
 
-    def candidates(self, kind: Kind, frames: Sequence[Frame]) -> tuple[Rule, ...]:
-        """Return the rules that a wait of this kind in this stack (innermost first) may fit, in
-        order, the last being one that it fits whatever its thread and its lock."""
+    def candidates(self, kind: Kind, frames: Sequence[Frame]) -> tuple[IdleRule, ...]:
+        """Return the rules that a wait may match, in order.
+
+        Args:
+            kind: The kind of the wait.
+            frames: The stack of the wait, innermost first.
+
+        Returns:
+            At least one rule. The last rule matches whatever the thread and the lock are.
+        """
         found = []
-        for rule in self._fitting(kind, frames):
+        for rule in self._matching_stack(kind, frames):
             if rule.only_type:
                 continue
             found.append(rule)
-            if not rule.asks_more:
+            if not rule.needs_more_than_stack:
                 break
         return tuple(found)
 
     def type(self, frames: Sequence[Frame]) -> str:
-        """Return what a futex is, by the functions of one that waits for it; "" where they do not
-        tell. Whatever the verdict: a rule of the user's own may come before the one that tells."""
-        fitting = self._fitting(Kind.FUTEX, frames) if frames else ()
-        return next((rule.type for rule in fitting if rule.type), "")
+        """Return the type of a futex by the stack of a waiter; "" if no rule names a type.
 
-    def _fitting(self, kind: Kind, frames: Sequence[Frame]) -> Iterator[Rule]:
-        """Those whose functions are there, in order."""
-        seen = [self._bits_of(frame) for frame in frames]
-        anywhere = reduce(or_, seen, 0)
+        The verdicts do not matter: a rule of the user may come before the rule with the type.
+        """
+        rules = self._matching_stack(Kind.FUTEX, frames) if frames else ()
+        return next((rule.type for rule in rules if rule.type), "")
+
+    def _matching_stack(self, kind: Kind, frames: Sequence[Frame]) -> Iterator[IdleRule]:
+        """Yield the rules whose functions are in the stack, in order."""
+        bits_of_frames = [self._bits_of(frame) for frame in frames]
+        anywhere = reduce(or_, bits_of_frames, 0)
         for rule, bits in self._of_kind[kind]:
             if bits and not bits & anywhere:
                 continue
-            if rule.innermost and not any(bits & one for one in seen[: rule.innermost]):
+            if rule.innermost and not any(bits & one for one in bits_of_frames[: rule.innermost]):
                 continue
             yield rule
 
@@ -197,63 +226,72 @@ class Rules:
         if glob not in self._globs:
             self._globs[glob] = 1 << len(self._globs)
             function, _, where = glob.partition("@")
-            self._tests.append((_function_test(function), _test(where) if where else None))
+            self._matchers.append(
+                (_function_matcher(function), _glob_matcher(where) if where else None)
+            )
         return self._globs[glob]
 
     def _bits_of(self, frame: Frame) -> int:
         key = frame.function, frame.file, frame.module
         bits = self._bits.get(key)
         if bits is None:
-            if len(self._bits) >= _MAX_KEPT:
+            if len(self._bits) >= _MAX_CACHED:
                 self._bits.clear()
             bits = self._bits[key] = sum(
                 1 << number
-                for number, (function, where) in enumerate(self._tests)
+                for number, (function, where) in enumerate(self._matchers)
                 if function(frame.function) and (where is None or _is_in(frame, where))
             )
         return bits
 
 
-def choose(candidates: Sequence[Rule], lock: str, thread: str | None, held: bool) -> Rule:
-    """Return the first of ``candidates`` that a wait fits, by the name of its lock and of its
-    thread; ``thread`` is None for a sum over the waits of many. ``held``: see Rule."""
+def choose(candidates: Sequence[IdleRule], lock: str, thread: str | None, held: bool) -> IdleRule:
+    """Return the first of ``candidates`` that a wait matches.
+
+    Args:
+        candidates: Rules whose functions match already, see ``Rules.candidates``.
+        lock: The name of the lock.
+        thread: The name of the thread; None for a sum over the waits of many threads.
+        held: See ``IdleRule.held``.
+    """
     for rule in candidates:
         if rule.held and not held:
             continue
-        if rule.lock and not _test(rule.lock)(lock):
+        if rule.lock and not _glob_matcher(rule.lock)(lock):
             continue
-        if rule.thread and (thread is None or not _test(rule.thread)(thread)):
+        if rule.thread and (thread is None or not _glob_matcher(rule.thread)(thread)):
             continue
         return rule
     return candidates[-1]
 
 
-#: Whatever is in a file, each wait fits one of these.
-_LAST = (
-    Rule(False, "held", "somebody holds what is waited for", CONTENTION_KINDS),
-    Rule(
+#: Each wait matches one of these rules, whatever the files have.
+_FALLBACKS = (
+    IdleRule(False, "held", "somebody holds what is waited for", CONTENTION_KINDS),
+    IdleRule(
         True, "signalled", "nobody holds it: somebody signals", frozenset(Kind) - CONTENTION_KINDS
     ),
 )
 
 
 @cache
-def _test(glob: str) -> _Found:
-    """``*`` stands for any text and ``?`` for any character; brackets are what they are, for names
-    have them too."""
+def _glob_matcher(glob: str) -> _Matcher:
+    """Return a matcher for a glob: ``*`` is any text, ``?`` is any character. Brackets stand for
+    themselves, because names of functions have brackets."""
     parts = [{"*": ".*", "?": "."}.get(one, re.escape(one)) for one in glob]
     return re.compile("".join(parts), re.DOTALL).fullmatch
 
 
-def _is_in(frame: Frame, where: _Found) -> bool:
-    """A file fits with and without its directory."""
+def _is_in(frame: Frame, where: _Matcher) -> bool:
+    """Return whether a frame is in a module or file; a file matches with and without directory."""
     file = frame.file or ""
     return any(where(one) for one in (frame.module, file, file.rpartition("/")[2]) if one)
 
 
-def _function_test(glob: str) -> _Found:
-    """A function fits with and without its arguments; without a glob one without a name too."""
+def _function_matcher(glob: str) -> _Matcher:
+    """Return a matcher for functions, which match with and without their arguments. The empty glob
+    matches a function without a name too."""
     if not glob:
         return lambda name: True
-    whole, bare = _test(glob), _test(glob + "(*")
-    return lambda name: bool(name) and (whole(name) or bare(name))
+    matches, matches_call = _glob_matcher(glob), _glob_matcher(glob + "(*")
+    return lambda name: bool(name) and (matches(name) or matches_call(name))

@@ -67,7 +67,7 @@ def graph(reports: Iterable[DeadlockReport]) -> Graph:
             _add(nodes, _thread(member.tid, member.name, Part.CIRCLE))
         for member in report.circle:
             _add(nodes, _lock(member.waits_for))
-            if member.how is BlockReason.ABANDONED and member.held_by:
+            if member.reason is BlockReason.ABANDONED and member.held_by:
                 name = report.names.get(member.held_by, "")
                 _add(nodes, _thread(member.held_by, name, Part.BEHIND, "has ended"))
             arrows |= dict.fromkeys(_arrows(member))
@@ -96,7 +96,7 @@ def _arrows(member: Member) -> tuple[Arrow, ...]:
     waits = Arrow(
         thread, lock, _lines(f"waits {lasting(member.duration_s, member.is_lower_bound)}", at)
     )
-    has = Arrow(lock, f"thread_{member.held_by}", _lines(words.SHORTLY[member.how], taken))
+    has = Arrow(lock, f"thread_{member.held_by}", _lines(words.SHORTLY[member.reason], taken))
     return (waits, has) if member.held_by else (waits,)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from locktop.collector.format import units
 from locktop.collector.format.wrap import wrapped
-from locktop.collector.profile.call_tree import Butterfly, Node, Part, Place, Step, Wing
-from locktop.collector.profile.profile import Profile, Unit, Weight
+from locktop.collector.profile.call_tree import Butterfly, Node, SourceLine, Step, StepKind, Wing
+from locktop.collector.profile.profile import Profile, Weight, WeightUnit
 from locktop.collector.sanitize import clean
 
 #: Of the whole: smaller branches are left out, and said to be.
@@ -35,7 +35,7 @@ def _page(lines: Iterator[str], width: int) -> str:
 
 def figure(value: float, weight: Weight) -> str:
     """Return a value as a person reads it."""
-    if weight.unit is Unit.SECONDS:
+    if weight.unit is WeightUnit.SECONDS:
         return units.duration(value)
     return f"{value:,.0f}" if value >= 1000 or value == int(value) else f"{value:.2f}"
 
@@ -135,7 +135,7 @@ class _Page:
         )
         value = f"({self._figure(node.idle)})" if of_idle else self._figure(node.value)
         mine = own_idle if of_idle else own
-        mine = None if node.step.part is Part.LOCK else mine
+        mine = None if node.step.kind is StepKind.LOCK else mine
         alone = "" if mine is None else f"({self._figure(mine)})" if of_idle else self._figure(mine)
         before = f"{part:>8}{value:>{_FIGURE}}{alone:>{_FIGURE}}  "
         room = max(_MIN_NAME, self._width - len(before) - len(mark))
@@ -144,7 +144,7 @@ class _Page:
         return before + inward + clean(self._said(node), max(_MIN_NAME, room - len(inward)))
 
     def _said(self, node: Node | Wing | Butterfly) -> str:
-        said = named(node.step, node.place)
+        said = named(node.step, node.location)
         if getattr(node, "inlined", False):
             said += " (inlined)"
         return said + " (again)" if getattr(node, "again", False) else said
@@ -158,11 +158,11 @@ class _Page:
             yield from ("", "NOTES", *(f"  {note}" for note in notes))
 
 
-def named(step: Step, place: Place | None) -> str:
+def named(step: Step, place: SourceLine | None) -> str:
     """Return ``function at file:line``, or with its module where the line is not known."""
-    if step.part is Part.THREAD:
+    if step.kind is StepKind.THREAD:
         return f"held by {step.name}"
-    if step.part is not Part.FUNCTION:
+    if step.kind is not StepKind.FUNCTION:
         return step.name
     if place is not None:
         return f"{step.name} at {where(place)}"
@@ -170,7 +170,7 @@ def named(step: Step, place: Place | None) -> str:
     return f"{step.name} in {step.module}" if known else step.name
 
 
-def where(place: Place) -> str:
+def where(place: SourceLine) -> str:
     """Return ``file:line`` with the bare name of the file, of either system."""
     name = place.file.replace("\\", "/").rsplit("/", 1)[-1]
     return f"{name}:{place.line}" if place.line else name

@@ -73,8 +73,8 @@ class _Page:
         self._span_s = snapshot.duration_s - (before.duration_s if before else 0.0)
         self._threads = {thread.tid: thread for thread in snapshot.threads}
         self._locks = {lock.id: lock for lock in snapshot.locks}
-        self._class_of = lock_classes.by_lock(lock_classes.fold(snapshot.locks))
-        self._groups = thread_groups.fold(snapshot.threads, self._locks, self._class_of)
+        self._class_of = lock_classes.by_lock(lock_classes.find(snapshot.locks))
+        self._groups = thread_groups.find(snapshot.threads, self._locks, self._class_of)
 
     def lines(self) -> Iterator[str]:
         yield from self._head()

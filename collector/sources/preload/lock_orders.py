@@ -7,7 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from locktop.collector.analysis import lock_classes, lock_order_cycles
-from locktop.collector.analysis.lock_order_cycles import About, Found, HeldThen, Life, Order
+from locktop.collector.analysis.happens_before import ThreadLife
+from locktop.collector.analysis.lock_order_cycles import (
+    HeldLock,
+    LockFacts,
+    ObservedOrder,
+    PotentialDeadlocks,
+)
 from locktop.collector.model import Lock
 from locktop.collector.native import ffi, lib
 from locktop.collector.shm import layout
@@ -27,11 +33,11 @@ class LockOrders:
         self._resolver = resolver
         self._orders_read = GrowingArray(memory, layout.ORDERS_AT, layout.ORDER_SIZE)
         self._lives_read = GrowingArray(memory, layout.LIVES_AT, layout.LIFE_SIZE)
-        self._orders: tuple[Order, ...] = ()
-        self._lives: dict[int, Life] = {}
+        self._orders: tuple[ObservedOrder, ...] = ()
+        self._lives: dict[int, ThreadLife] = {}
         self._changed = 0
         self._next_reading = self._next_search = 0.0  # not before
-        self._known: tuple[object, Found] = (None, Found())
+        self._known: tuple[object, PotentialDeadlocks] = (None, PotentialDeadlocks())
         #: Ids of the locks that a cycle may consist of.
         self.locks: frozenset[int] = frozenset()
 
@@ -53,26 +59,26 @@ class LockOrders:
 
     def potential(
         self, locks: Sequence[Lock], rows: Mapping[int, LockRow], final: bool = False
-    ) -> Found:
+    ) -> PotentialDeadlocks:
         """Return the potential deadlocks among ``locks``, of which ``rows`` says more: as of now,
         if ``final``, else perhaps as of some looks ago."""
         if not self._orders:
-            return Found()
+            return PotentialDeadlocks()
         known, found = self._known
         handed_over = tuple(lock.id for lock in locks if lock.foreign_releases)
         state = (self._changed, self._resolver.version, handed_over)
         begun = time.monotonic()
         if known != state and (final or begun >= self._next_search):
-            found = lock_order_cycles.find(self._orders, self._lives, self._about(locks, rows))
+            found = lock_order_cycles.find(self._orders, self._lives, self._facts(locks, rows))
             self._known = (state, found)
             self._next_search = _rested(begun)
         return found
 
-    def _about(self, locks: Sequence[Lock], rows: Mapping[int, LockRow]) -> dict[int, About]:
-        class_of = lock_classes.by_lock(lock_classes.fold(locks))
+    def _facts(self, locks: Sequence[Lock], rows: Mapping[int, LockRow]) -> dict[int, LockFacts]:
+        class_of = lock_classes.by_lock(lock_classes.find(locks))
         return {
-            lock.id: About(
-                lasts=self._lasts(rows[lock.id]),
+            lock.id: LockFacts(
+                has_own_address=self._has_own_address(rows[lock.id]),
                 writers_first=lock.writers_first,
                 handed_over=lock.foreign_releases,
                 class_name=class_of[lock.id].name if lock.id in class_of else "",
@@ -81,7 +87,7 @@ class LockOrders:
             if lock.id in rows
         }
 
-    def _lasts(self, row: LockRow) -> bool:
+    def _has_own_address(self, row: LockRow) -> bool:
         """A lock that a call initialised has a life that is known, and a file's data is not freed.
         Of others it is not known when their memory became another lock's."""
         return bool(row.made_at or row.generation) or self._resolver.is_of_a_file(row.address)
@@ -100,29 +106,35 @@ def _read(array: GrowingArray, name: str) -> Iterable[Any]:
     return (entries[i] for i in range(array.count))
 
 
-def _life(entry: Any) -> Life:
-    return Life(entry.tid, entry.creator, entry.created_in, entry.joiner, entry.joined_in)
+def _life(entry: Any) -> ThreadLife:
+    return ThreadLife(
+        tid=entry.tid,
+        creator=entry.creator,
+        created_in=entry.created_in,
+        joiner=entry.joiner,
+        joined_in=entry.joined_in,
+    )
 
 
-def _order(entry: Any) -> Order:
+def _order(entry: Any) -> ObservedOrder:
     count = min(entry.held_count, lib.LT_ORDER_HELD)
-    return Order(
+    return ObservedOrder(
         epoch=entry.epoch,
         lock=entry.lock,
-        life=entry.life,
+        generation=entry.life,
         shared=bool(entry.flags & lib.LT_ORDER_SHARED),
-        cut=bool(entry.flags & lib.LT_ORDER_CUT),
+        is_truncated=bool(entry.flags & lib.LT_ORDER_CUT),
         stack=entry.stack,
         held=tuple(
-            HeldThen(
+            HeldLock(
                 lock=entry.held[i],
-                life=entry.held_life[i],
+                generation=entry.held_life[i],
                 shared=bool(entry.flags >> i & 1),
                 site=entry.site[i],
-                marked=bool(entry.flags & lib.LT_ORDER_KNOWN << i),
+                is_identified=bool(entry.flags & lib.LT_ORDER_KNOWN << i),
             )
             for i in range(count)
         ),
-        seen=tuple((who >> 32, who & 0xFFFFFFFF) for who in entry.seen if who),
-        marked=bool(entry.flags & lib.LT_ORDER_KNOWN << lib.LT_ORDER_HELD),
+        observed_in=tuple((at >> 32, at & 0xFFFFFFFF) for at in entry.seen if at),
+        is_identified=bool(entry.flags & lib.LT_ORDER_KNOWN << lib.LT_ORDER_HELD),
     )

@@ -8,7 +8,8 @@ from functools import partial
 
 from locktop.collector.analysis import semaphore_ownership, wait_for_graph
 from locktop.collector.analysis.deadlocks import HANDED_OVER
-from locktop.collector.analysis.wait_for_graph import Waits as WaitForGraph
+from locktop.collector.analysis.wait_for_graph import WaitForGraph
+from locktop.collector.analysis.wait_requests import build_graph
 from locktop.collector.linux import ptrace_access, syscalls
 from locktop.collector.linux.process_info import iso
 from locktop.collector.linux.target import user_name
@@ -204,7 +205,7 @@ class PreloadScan(Scan):
         draft, by_id = self.draft, {lock.id: lock for lock in self.draft.locks}
         peers = () if self.has_ended else self._peers.threads(draft.threads, by_id)
         handed_over = self._reading.handed_over or self._peers.handed_over
-        first = wait_for_graph.waits((*draft.threads, *peers), by_id, draft.complete)
+        first = build_graph((*draft.threads, *peers), by_id, draft.complete)
 
         def read_again(suspects: WaitForGraph) -> WaitForGraph:
             nonlocal peers
@@ -213,7 +214,7 @@ class PreloadScan(Scan):
             session = self._session
             again = session.threads.waiting_threads(session.reader.read_threads(), self._tasks)
             peers = self._peers.threads(again, by_id)
-            return wait_for_graph.waits((*again, *peers), by_id, draft.complete)
+            return build_graph((*again, *peers), by_id, draft.complete)
 
         doubt = HANDED_OVER if handed_over else ""
         found = deadlock_check.check(first, self._ask_kernel, read_again, doubt)
@@ -224,8 +225,8 @@ class PreloadScan(Scan):
     ) -> tuple[WaitForGraph, Set[int]]:
         """See deadlock_check.AskKernel."""
         session, tasks = self._session, self.watched.tasks
-        waits = {tid: (tid, stop.seq) for tid, stop in suspects.stops.items()}
-        asleep = {tid for tid, stop in suspects.stops.items() if stop.asleep}
+        waits = {tid: (tid, one.seq) for tid, one in suspects.blocked.items()}
+        asleep = {tid for tid, one in suspects.blocked.items() if one.must_be_asleep}
         if self.has_ended:
             return suspects, {tid for tid in asleep if waits[tid] not in session.asleep}
         in_cycles = {edge.tid for one in found for edge in one.cycle}
@@ -300,7 +301,7 @@ class PreloadScan(Scan):
 
     def find_semaphore_owners(self) -> None:
         """Fill in who has a semaphore that is used as a lock."""
-        semaphore_ownership.annotate(self.draft, self._uses)
+        semaphore_ownership.annotate_holders(self.draft, self._uses)
 
     def _uses(self) -> dict[int, list[Use]]:
         threads = self._session.reader.read_threads()

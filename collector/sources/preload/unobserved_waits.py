@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from locktop.collector.analysis.idle.classifier import Classifier
-from locktop.collector.analysis.idle.rules import Rule
+from locktop.collector.analysis.idle.rules import IdleRule
 from locktop.collector.linux import futex
 from locktop.collector.linux.threads import Tasks
 from locktop.collector.model import Draft, Frame, Thread, ThreadState, UnobservedWait
@@ -49,7 +49,7 @@ class UnobservedWaitProbe:
         self._sleeps: dict[int, _Sleep] = {}  # by tid
         self._waits: list[UnobservedWait] = []
         #: By stack and name of the thread: the frames as they were named, and what they tell.
-        self._places: dict[tuple[int, str], tuple[tuple[Frame, ...], str, Rule | None]] = {}
+        self._places: dict[tuple[int, str], tuple[tuple[Frame, ...], str, IdleRule | None]] = {}
 
     def ask(self, runs: Mapping[int, int]) -> None:
         """Ask the kernel about threads that wait unseen. ``runs``: by tid, how often each had been

@@ -144,15 +144,15 @@ class NativeStacks:
         if not tids or not self._is_ready():
             return {}
         assert self._unwinder is not None
-        from locktop.collector.unwind.perf_sample import MAX, RefusedError
+        from locktop.collector.unwind.perf_sample import MAX_SAMPLED, RefusedError
 
         unwound: dict[int, Unwound] = {}
         try:
-            unwound = self._unwinder.running(tids[:MAX], _RUNNING_S)
+            unwound = self._unwinder.running(tids[:MAX_SAMPLED], _RUNNING_S)
             self.refused = ""
         except RefusedError as error:
             if self.may_stop:
-                stopped = {tid: self._unwinder.stopped(tid) for tid in tids[:MAX]}
+                stopped = {tid: self._unwinder.stopped(tid) for tid in tids[:MAX_SAMPLED]}
                 unwound = {tid: one for tid, one in stopped.items() if one is not None}
             else:
                 self.refused = str(error)

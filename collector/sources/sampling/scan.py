@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence, Set
 from functools import partial
 
-from locktop.collector.analysis import wait_for_graph
-from locktop.collector.analysis.wait_for_graph import Waits as WaitForGraph
+from locktop.collector.analysis.wait_for_graph import WaitForGraph
+from locktop.collector.analysis.wait_requests import build_graph
 from locktop.collector.linux import ptrace_access
 from locktop.collector.linux.process_info import iso
 from locktop.collector.linux.syscalls import Call
@@ -140,16 +140,16 @@ class SamplingScan(Scan):
                 draft.interval_s,
                 again=True,
             )
-            return wait_for_graph.waits(again, by_id)
+            return build_graph(again, by_id)
 
-        first = wait_for_graph.waits(draft.threads, by_id)
+        first = build_graph(draft.threads, by_id)
         draft.deadlocks = deadlock_check.check(first, self._ask_kernel, read_again)
 
     def _ask_kernel(
         self, suspects: WaitForGraph, _: Sequence[Deadlock]
     ) -> tuple[WaitForGraph, Set[int]]:
         """See deadlock_check.AskKernel."""
-        asleep = {tid for tid, stop in suspects.stops.items() if stop.asleep}
+        asleep = {tid for tid, one in suspects.blocked.items() if one.must_be_asleep}
         states = self.watched.tasks.states(asleep | suspects.ended)
         awake = {tid for tid in asleep if states[tid] != "S"}
         awake |= {tid for tid in suspects.ended if states[tid]}

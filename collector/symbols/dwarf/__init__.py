@@ -1,1 +1,1 @@
-"""DWARF: units, functions, lines and variables."""
+"""DWARF: compilation units, functions, lines and variables."""

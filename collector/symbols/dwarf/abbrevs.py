@@ -1,7 +1,6 @@
-"""Entries of .debug_info: how each abbreviation lays one out, to read it or to step over it.
+"""Entries of .debug_info: the layout that an abbreviation gives, to read or to skip an entry.
 
-pyelftools makes objects of an entry and of each of its attributes, in some 24 us; a unit has up to
-100,000 entries. Here an entry takes 1.3 us, most of them being stepped over.
+A unit has up to 100,000 entries, of which most are skipped (docs/internals/adr/0001).
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _SIZES = {
 }  # fmt: skip
 _OFFSETS = {FORM_STRP, FORM_LINE_STRP, FORM_SEC_OFFSET, FORM_STRP_SUP, FORM_GNU_REF_ALT,
             FORM_GNU_STRP_ALT, FORM_REF_ADDR}  # fmt: skip
-# Forms whose size is told by their bytes.
+# Forms whose bytes give their size.
 _LEB, _STRING, _BLOCK, _BLOCK1, _BLOCK2, _BLOCK4 = -1, -2, -3, -4, -5, -6
 _VARIABLE = {
     0x0D: _LEB, 0x0F: _LEB, FORM_REF_UDATA: _LEB, FORM_STRX: _LEB, FORM_ADDRX: _LEB, 0x22: _LEB,
@@ -50,16 +49,16 @@ _VARIABLE = {
 
 _MAX_ABBREVIATIONS = 100_000
 
-#: Attribute, form, size as of Layout.size(), implicit value.
+#: Attribute, form, size as Layout.size() returns it, implicit value.
 Field = tuple[int, int, int, int]
-#: By attribute: the form, and the number or, in FORM_STRING, the bytes.
+#: By attribute: the form, and the number or, for FORM_STRING, the bytes.
 Attributes = dict[int, tuple[int, Any]]
-#: An attribute that leads to another entry.
+#: Form and value of an attribute that refers to another entry.
 Reference = tuple[int, int]
 
 
 def leb(data: bytes, at: int) -> tuple[int, int]:
-    """Return an unsigned LEB128 number and where it ends."""
+    """Return an unsigned LEB128 number and the offset behind it."""
     value = data[at]
     at += 1
     if value < 0x80:
@@ -78,14 +77,14 @@ def leb(data: bytes, at: int) -> tuple[int, int]:
 
 
 def sleb(data: bytes, at: int) -> tuple[int, int]:
-    """Return a signed LEB128 number and where it ends."""
+    """Return a signed LEB128 number and the offset behind it."""
     value, end = leb(data, at)
     bits = 7 * (end - at)
     return (value - (1 << bits) if value >> (bits - 1) else value), end
 
 
 class Layout:
-    """Sizes that differ from unit to unit."""
+    """Sizes in bytes that differ from unit to unit."""
 
     __slots__ = ("address_size", "offset_size", "version")
 
@@ -95,7 +94,7 @@ class Layout:
         self.offset_size = offset_size
 
     def size(self, form: int) -> int:
-        """Return the bytes of a form's value; negative if its bytes tell."""
+        """Return the size of a form's value; a negative number if its bytes give the size."""
         if form in _OFFSETS:
             old = form == FORM_REF_ADDR and self.version < 3
             return self.address_size if old else self.offset_size
@@ -108,26 +107,26 @@ class Layout:
 
 
 class Abbreviation:
-    """How the entries of one kind are laid out."""
+    """The layout of the entries of one kind."""
 
     __slots__ = ("_all", "_fields", "_steps", "attributes", "children", "sibling", "size", "tag")
 
     def __init__(self, tag: int, children: bool, fields: list[Field]) -> None:
         self.tag = tag
-        self.children = children  # entries follow that belong to it
+        self.children = children  # whether child entries follow
         self.attributes = frozenset(field[0] for field in fields)
         sizes = [size for _, _, size, _ in fields]
         fixed = not sizes or min(sizes) >= 0
-        self.size = sum(sizes) if fixed else -1  # -1: differs
-        #: Where the offset of the next entry at this depth is, and of how many bytes; (0, 0) where
-        #: there is none, or where it lies differs.
+        self.size = sum(sizes) if fixed else -1  # -1: the sizes of entries differ
+        #: Offset and size of the field with the offset of the next entry at this depth; (0, 0) if
+        #: there is no such field, or if its offset differs.
         self.sibling = _sibling(fields) if fixed else (0, 0)
         self._steps = _steps(sizes)
         self._fields = _read_fields(fields)
         self._all = fields
 
     def skip(self, data: bytes, at: int) -> int:
-        """Return where an entry ends whose attributes begin at ``at``."""
+        """Return the end of an entry whose attributes begin at ``at``."""
         for size, kind in self._steps:
             at += size
             if kind == _BLOCK:
@@ -147,8 +146,7 @@ class Abbreviation:
         return at
 
     def read(self, data: bytes, at: int, whole: bool = False) -> tuple[Attributes, int]:
-        """Return the attributes that lead to names and lines, or the ``whole`` of them, and where
-        the entry ends."""
+        """Return the attributes for names and lines, or all if ``whole``, and the entry's end."""
         found: Attributes = {}
         fields = [(0, *field) for field in self._all] if whole else self._fields
         for before, attribute, form, size, implicit in fields:
@@ -178,8 +176,8 @@ class Abbreviation:
 
 
 def _read_fields(fields: list[Field]) -> list[tuple[int, int, int, int, int]]:
-    """What must be looked at: bytes to step over before it, then as in a field; attribute 0 for
-    what only tells its size."""
+    """Return the fields to read, each with the bytes to skip before it; attribute 0 marks a field
+    that is read for its size only."""
     kept, before = [], 0
     for attribute, form, size, implicit in fields:
         if attribute in _READ or size < 0:
@@ -205,7 +203,7 @@ def _block_end(data: bytes, at: int, kind: int) -> int:
 
 
 def _steps(sizes: list[int]) -> tuple[tuple[int, int], ...]:
-    """Bytes to step over, and then a form whose bytes tell its size, until there is none."""
+    """Return bytes to skip, each time with the form behind them whose bytes give its size."""
     steps, fixed = [], 0
     for size in sizes:
         if size >= 0:
@@ -217,8 +215,12 @@ def _steps(sizes: list[int]) -> tuple[tuple[int, int], ...]:
 
 
 def abbreviations(data: bytes, at: int, layout: Layout, until: int = 0) -> dict[int, Abbreviation]:
-    """Return one table of .debug_abbrev by the codes that entries begin with; only up to the code
-    ``until`` if that is not 0."""
+    """Return one table of .debug_abbrev, by code; only up to the code ``until`` if that is not 0.
+
+    Raises:
+        ValueError: The table is too large, or has an unknown form.
+        IndexError: The data ends before the table does.
+    """
     found: dict[int, Abbreviation] = {}
     while len(found) < _MAX_ABBREVIATIONS:
         code, at = leb(data, at)

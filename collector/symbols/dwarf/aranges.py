@@ -1,4 +1,4 @@
-"""Which compilation unit's code lies at an address."""
+"""Which compilation unit the code at an address belongs to."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ import msgpack
 from locktop.collector.symbols.dwarf.sections import DebugSections
 
 _MAX_LISTED = 256 << 20  # bytes
-_PADDING = 16  # bytes between functions that are nobody's
+_PADDING = 16  # bytes between functions that belong to no unit
 
-Row = tuple[int, int, int]  # low, high, offset of the unit
+#: Lowest address, address behind the last byte, offset of the unit in .debug_info.
+UnitRange = tuple[int, int, int]
 
 
-class UnitRows:
+class UnitRanges:
     """Ranges in order of address, each with the offset of its unit in .debug_info."""
 
     def __init__(self, lows: array[int], highs: array[int], units: array[int]) -> None:
@@ -26,19 +27,19 @@ class UnitRows:
         self.units = units
 
     def find(self, address: int) -> int | None:
-        """Return the offset of the unit whose code the address is."""
+        """Return the offset of the unit that the code at an address belongs to; None if unknown."""
         at = bisect_right(self.lows, address) - 1
         return self.units[at] if at >= 0 and address < self.highs[at] else None
 
     def packed(self) -> bytes:
-        """Return the rows as bytes."""
+        """Return the ranges as bytes."""
         tables = [table.tobytes() for table in (self.lows, self.highs, self.units)]
         data: bytes = msgpack.packb(tables)
         return data
 
     @classmethod
-    def unpacked(cls, data: bytes) -> UnitRows:
-        """Return the rows that ``packed()`` made bytes of; raises ValueError for any others."""
+    def unpacked(cls, data: bytes) -> UnitRanges:
+        """Return the ranges that `packed()` returned as bytes; ValueError for any other bytes."""
         try:
             lows, highs, units = (array("Q", table) for table in msgpack.unpackb(data))
         except Exception:
@@ -48,10 +49,10 @@ class UnitRows:
         return cls(lows, highs, units)
 
 
-def unit_rows(ranges: Iterable[Row]) -> UnitRows:
-    """Put ranges in order; those of one unit that follow each other become one."""
-    rows = UnitRows(array("Q"), array("Q"), array("Q"))
-    lows, highs, units = rows.lows, rows.highs, rows.units
+def unit_ranges(ranges: Iterable[UnitRange]) -> UnitRanges:
+    """Sort ranges, and join adjacent ranges of one unit."""
+    found = UnitRanges(array("Q"), array("Q"), array("Q"))
+    lows, highs, units = found.lows, found.highs, found.units
     for low, high, unit in sorted(ranges):
         if lows and units[-1] == unit and low - highs[-1] < _PADDING:
             highs[-1] = max(high, highs[-1])
@@ -59,11 +60,11 @@ def unit_rows(ranges: Iterable[Row]) -> UnitRows:
             lows.append(low)
             highs.append(high)
             units.append(unit)
-    return rows
+    return found
 
 
-def listed_ranges(sections: DebugSections) -> Iterator[Row]:
-    """The ranges of .debug_aranges, where a compiler wrote one."""
+def listed_ranges(sections: DebugSections) -> Iterator[UnitRange]:
+    """Yield the ranges of .debug_aranges, if a compiler wrote one."""
     size = sections.size("aranges")
     if size > _MAX_LISTED:
         raise ValueError(".debug_aranges is larger than is sane")

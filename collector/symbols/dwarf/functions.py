@@ -1,4 +1,4 @@
-"""The functions of a unit and, within each, the functions that were inlined into it."""
+"""The functions of a unit, and the functions that were inlined into each of them."""
 
 from __future__ import annotations
 
@@ -6,37 +6,38 @@ from dataclasses import dataclass, field
 
 from locktop.collector.symbols.dwarf import abbrevs as dw
 from locktop.collector.symbols.dwarf.abbrevs import Abbreviation, Attributes, Reference, leb
-from locktop.collector.symbols.dwarf.units import Unit
+from locktop.collector.symbols.dwarf.units import CompileUnit
 
 _SUBPROGRAM, _INLINED = 0x2E, 0x1D
-# No code lies in arrays, classes, enumerations, structures, types of functions, unions, interfaces:
-# they are stepped over at once where the compiler says where they end.
+# Arrays, classes, enumerations, structures, types of functions, unions and interfaces contain no
+# code. They are skipped at once if the compiler wrote where they end.
 _WITHOUT_CODE = frozenset({
     0x01, 0x02, 0x04, 0x13, 0x15, 0x17, 0x38,
 })  # fmt: skip
 _MAX_FUNCTIONS = 2_000_000
 _MAX_RANGES = 1_000_000
-_DEEPEST = 2_000
+_MAX_DEPTH = 2_000
 _MAX_HOPS = 16
-_PASS, _STEP_OVER, _FUNCTION = 0, 1, 2
+_PASS, _SKIP, _FUNCTION = 0, 1, 2
 
 
 @dataclass(slots=True)
 class Functions:
-    """Functions in the order of their entries: each after the one that it was inlined into."""
+    """Functions in the order of their entries: an inlined one follows the one around it."""
 
-    origins: list[Reference] = field(default_factory=list)  # to the entry that has the name
-    parents: list[int] = field(default_factory=list)  # inlined into which one, -1 for none
-    call_files: list[int] = field(default_factory=list)  # where the inlined call stood
+    origins: list[Reference] = field(default_factory=list)  # the entry with the name
+    parents: list[int] = field(default_factory=list)  # the function around it, -1 for none
+    call_files: list[int] = field(default_factory=list)  # of an inlined call
     call_lines: list[int] = field(default_factory=list)
     ranges: list[tuple[int, int, int]] = field(default_factory=list)  # low, high, function
     with_code: set[int] = field(default_factory=set)
 
 
-def read_functions(unit: Unit) -> Functions:
+def read_functions(unit: CompileUnit) -> Functions:
     """Walk over a unit's entries.
 
-    Raises ValueError, IndexError or struct.error where they are damaged.
+    Raises:
+        ValueError, IndexError, struct.error: The entries are damaged.
     """
     data, found = unit.data, Functions()
     kinds = {
@@ -44,8 +45,8 @@ def read_functions(unit: Unit) -> Functions:
         for code, a in unit.abbreviations.items()
     }
     at, end, start = unit.first - unit.offset, len(data), unit.offset
-    context = -1  # the function that the entries lie in
-    outer: list[int] = []  # for each entry that is open, what was around it
+    context = -1  # the number of the function around the entries
+    outer: list[int] = []  # of each open entry the function around it
     while at < end:
         entry = at
         code = data[at]
@@ -54,12 +55,12 @@ def read_functions(unit: Unit) -> Functions:
             code, at = leb(data, entry)
         if not code:
             if len(outer) < 2:
-                break  # the unit's own
+                break  # the end of the unit
             context = outer.pop()
             continue
         kind, size, children, sibling, width, abbreviation = kinds[code]
         inside = context
-        if kind == _STEP_OVER:
+        if kind == _SKIP:
             next_at = int.from_bytes(data[at + sibling : at + sibling + width], "little")
             if next_at < at + size:
                 raise ValueError("an entry is followed by an earlier one")
@@ -71,7 +72,7 @@ def read_functions(unit: Unit) -> Functions:
             attributes, at = abbreviation.read(data, at)
             inside = _add(found, unit, abbreviation, attributes, start + entry, context)
             if children and inside not in found.with_code and dw.SIBLING in attributes:
-                # Discarded by the linker, as all but one of a template's functions that are alike.
+                # The linker discards all but one of a template's equal functions.
                 next_at = attributes[dw.SIBLING][1]
                 if next_at < at:
                     raise ValueError("an entry is followed by an earlier one")
@@ -80,7 +81,7 @@ def read_functions(unit: Unit) -> Functions:
         if children:
             outer.append(context)
             context = inside
-            if len(outer) > _DEEPEST:
+            if len(outer) > _MAX_DEPTH:
                 raise ValueError("entries lie too deep")
     return found
 
@@ -89,25 +90,25 @@ def _kind(abbreviation: Abbreviation) -> int:
     attributes, tag = abbreviation.attributes, abbreviation.tag
     if tag in (_SUBPROGRAM, _INLINED) and (dw.LOW_PC in attributes or dw.RANGES in attributes):
         return _FUNCTION
-    # Declarations, and functions as they are written; those that came of one in another unit may
-    # hold lambdas with code.
-    only_said = tag == _SUBPROGRAM and dw.ABSTRACT_ORIGIN not in attributes
-    without_code = tag in _WITHOUT_CODE or only_said
-    told = abbreviation.children and abbreviation.sibling[1]
-    return _STEP_OVER if without_code and told else _PASS
+    # Declarations and abstract functions have no code. A function that refers to another unit may
+    # contain lambdas with code.
+    is_abstract = tag == _SUBPROGRAM and dw.ABSTRACT_ORIGIN not in attributes
+    without_code = tag in _WITHOUT_CODE or is_abstract
+    has_end = abbreviation.children and abbreviation.sibling[1]
+    return _SKIP if without_code and has_end else _PASS
 
 
 def _add(
     found: Functions,
-    unit: Unit,
+    unit: CompileUnit,
     abbreviation: Abbreviation,
     attributes: Attributes,
     entry: int,
     context: int,
 ) -> int:
-    """Enter a function; return its number."""
+    """Add a function and return its number."""
     number, inlined = len(found.origins), abbreviation.tag == _INLINED
-    # Within code that was discarded addresses count from 0, where other code may lie.
+    # In discarded code addresses count from 0, where other code may lie.
     discarded = context >= 0 and context not in found.with_code
     ranges = [] if discarded else unit.ranges(attributes)
     if number >= _MAX_FUNCTIONS or len(found.ranges) + len(ranges) > _MAX_RANGES:
@@ -122,8 +123,8 @@ def _add(
     return number
 
 
-def function_name(unit: Unit, origin: Reference) -> bytes:
-    """Return a function's name, mangled where there is such a one; "" if it has none here."""
+def function_name(unit: CompileUnit, origin: Reference) -> bytes:
+    """Return a function's name, mangled if there is a mangled one; "" if it has none here."""
     plain = b""
     for _ in range(_MAX_HOPS):
         entry = unit.follow(origin)

@@ -1,4 +1,4 @@
-"""The line table of a unit: which line of which file each instruction comes from."""
+"""The line table of a unit: the source line of each instruction (docs/internals/adr/0001)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from locktop.collector.symbols.dwarf.sections import DebugSections
 _MAX_PROGRAM = 64 << 20  # bytes
 _MAX_FILES = 100_000
 _PATH = 1  # DW_LNCT_path
-_DATA16, _BLOCK = 0x1E, 0x09
+_BLOCK = 0x09
+_END_SEQUENCE, _SET_ADDRESS = 1, 2  # DW_LNE_*
 
 
 class Lines(NamedTuple):
-    """Rows in order of address; each holds until the next. Line 0 is no line."""
+    """Rows sorted by address; each holds until the next. Line 0 is no line."""
 
     addresses: array[int]
     files: array[int]  # indexes into names
@@ -37,12 +38,12 @@ class Lines(NamedTuple):
 
 
 class _Header(NamedTuple):
-    at: int  # where the program begins
+    at: int  # offset of the program
     min_instruction: int
     line_base: int
     line_range: int
     opcode_base: int
-    operands: bytes  # of each standard opcode
+    operands: bytes  # their number, by standard opcode
     names: list[str]
     version: int
 
@@ -50,7 +51,8 @@ class _Header(NamedTuple):
 def read_lines(sections: DebugSections, offset: int) -> Lines:
     """Return the table at an offset in .debug_line.
 
-    Raises ValueError, IndexError or struct.error where it is damaged.
+    Raises:
+        ValueError, IndexError, struct.error: The table is damaged.
     """
     size, at = sections.number("line", offset, 4), 4
     offset_size = 4
@@ -60,7 +62,7 @@ def read_lines(sections: DebugSections, offset: int) -> Lines:
         raise ValueError("a line table is larger than is sane")
     data = sections.read("line", offset, at + size)
     header = _header(sections, data, at, offset_size)
-    return _sorted(*_run(data, header), header.names)
+    return _sorted(_run(data, header), header.names)
 
 
 def _header(sections: DebugSections, data: bytes, at: int, offset_size: int) -> _Header:
@@ -75,7 +77,7 @@ def _header(sections: DebugSections, data: bytes, at: int, offset_size: int) -> 
     begins = at + offset_size + int.from_bytes(data[at : at + offset_size], "little")
     at += offset_size
     min_instruction = data[at]
-    at += 2 if version >= 4 else 1  # operations of an instruction: of VLIW machines
+    at += 2 if version >= 4 else 1  # operations of an instruction, for VLIW machines
     line_base = data[at + 1] - 256 if data[at + 1] >= 128 else data[at + 1]
     line_range, opcode_base = data[at + 2], data[at + 3]
     at += 4
@@ -132,7 +134,7 @@ def _table(sections: DebugSections, data: bytes, at: int, layout: Layout) -> tup
 def _value(
     sections: DebugSections, data: bytes, at: int, form: int, layout: Layout
 ) -> tuple[bytes, int]:
-    """Return the text of a value, if it is one, and where it ends."""
+    """Return the text of a value, b"" if it is a number, and the offset behind it."""
     if form == FORM_STRING:
         end = data.index(0, at)
         return data[at:end], end + 1
@@ -152,24 +154,40 @@ def _base_name(path: bytes) -> str:
     return posixpath.basename(path).decode("utf-8", "replace")
 
 
-_Sequence = tuple[int, int, int]  # lowest address, first row, row after its last
+class _Sequence(NamedTuple):
+    low: int  # the lowest address
+    first: int  # the first row
+    end: int  # the row behind the last
 
 
-def _run(  # noqa: C901 - one loop without calls: it runs for each row of a table of maybe 100,000
+class _Rows(NamedTuple):
+    """Rows in columns, in the order of the program."""
+
+    sequences: list[_Sequence]
+    addresses: list[int]
+    files: list[int]
+    lines: list[int]
+
+    def end_sequence(self, first: int, end: int) -> int:
+        """End the sequence from row ``first`` at an address; return the next row."""
+        self.addresses.append(end)
+        self.files.append(0)
+        self.lines.append(0)
+        next_row = len(self.addresses)
+        self.sequences.append(_Sequence(self.addresses[first], first, next_row))
+        return next_row
+
+
+def _run(  # noqa: C901 - one loop without calls: a table has up to 100,000 rows
     data: bytes, header: _Header
-) -> tuple[list[_Sequence], list[int], list[int], list[int]]:
-    """Run the program that makes the table: sequences of rows, each row a place in three lists."""
-    base, width, scale = header.opcode_base, header.line_range, header.min_instruction
-    advances = [(op - base) // width * scale if op >= base else 0 for op in range(256)]
-    deltas = [header.line_base + (op - base) % width if op >= base else 0 for op in range(256)]
-    advance_of_255 = advances[255]
-    addresses: list[int] = []
-    files: list[int] = []
-    lines: list[int] = []
-    sequences: list[_Sequence] = []
+) -> _Rows:
+    """Run the program."""
+    base, scale, operands = header.opcode_base, header.min_instruction, header.operands
+    advances, deltas = _special_opcodes(header)
+    rows = _Rows([], [], [], [])
+    addresses, files, lines = rows.addresses, rows.files, rows.lines
     first, address, file, line = 0, 0, 1, 1
     last_file = last_line = -1
-    operands = header.operands
     at, end = header.at, len(data)
     while at < end:
         op = data[at]
@@ -185,14 +203,9 @@ def _run(  # noqa: C901 - one loop without calls: it runs for each row of a tabl
         elif op == 6 and not operands[6]:  # whether it is a statement
             continue
         elif op == 3:  # advance the line
-            value = data[at]
-            at += 1
-            if value >= 0x40:
-                value, at = sleb(data, at - 1)
+            value, at = (data[at], at + 1) if data[at] < 0x40 else sleb(data, at)
             line += value
             continue
-        elif op == 1:  # copy
-            pass
         elif op == 2:  # advance the address
             value, at = leb(data, at)
             address += value * scale
@@ -200,57 +213,61 @@ def _run(  # noqa: C901 - one loop without calls: it runs for each row of a tabl
         elif op == 4:
             file, at = leb(data, at)
             continue
-        elif op == 8:  # advance the address as opcode 255 would
-            address += advance_of_255
+        elif op == 8:  # advance the address as opcode 255 does
+            address += advances[255]
             continue
         elif op == 9:
             address += int.from_bytes(data[at : at + 2], "little")
             at += 2
             continue
-        elif op:  # of no use here
+        elif not op:
+            kind, value, at = _extended(data, at)
+            if kind == _SET_ADDRESS:
+                address = value
+            elif kind == _END_SEQUENCE:
+                first = rows.end_sequence(first, address)
+                address, file, line, last_line = 0, 1, 1, -1
+            continue
+        elif op != 1:  # 1 is copy; others are not used here
             for _ in range(operands[op]):
                 _, at = leb(data, at)
-            continue
-        else:
-            length, at = leb(data, at)
-            if not length:
-                raise ValueError("a line table is damaged")
-            kind, value_at, at = data[at], at + 1, at + length
-            if kind == 2:  # set the address
-                address = int.from_bytes(data[value_at:at], "little")
-            if kind != 1:  # the end of a sequence
-                continue
-            addresses.append(address)
-            files.append(0)
-            lines.append(0)
-            sequences.append((addresses[first], first, len(addresses)))
-            first, address, file, line = len(addresses), 0, 1, 1
-            last_line = -1
             continue
         if line != last_line or file != last_file:
             addresses.append(address)
             files.append(file)
             lines.append(line)
             last_line, last_file = line, file
-    return sequences, addresses, files, lines
+    return rows
 
 
-def _sorted(
-    sequences: list[_Sequence],
-    addresses: list[int],
-    files: list[int],
-    lines: list[int],
-    names: list[str],
-) -> Lines:
-    """Put the sequences in order, without those of code that was discarded: it lies at 0."""
+def _special_opcodes(header: _Header) -> tuple[list[int], list[int]]:
+    """Return by opcode by how much a special opcode advances the address, and the line."""
+    base, width = header.opcode_base, header.line_range
+    special = [max(0, op - base) for op in range(256)]
+    advances = [number // width * header.min_instruction for number in special]
+    return advances, [header.line_base + number % width for number in special]
+
+
+def _extended(data: bytes, at: int) -> tuple[int, int, int]:
+    """Return kind and operand of an extended opcode, and the offset behind it."""
+    length, at = leb(data, at)
+    if not length:
+        raise ValueError("a line table is damaged")
+    end = at + length
+    return data[at], int.from_bytes(data[at + 1 : at + 9][: length - 1], "little"), end
+
+
+def _sorted(rows: _Rows, names: list[str]) -> Lines:
+    """Sort the sequences, without those of discarded code: it lies at address 0."""
     kept = Lines.none()._replace(names=names)
     end = 0
-    for low, first, last in sorted(sequences):
-        part = addresses[first:last]
-        # They must rise; where they do not this sequence is damaged.
+    for low, first, last in sorted(rows.sequences):
+        part = rows.addresses[first:last]
+        # Addresses rise, else the sequence is damaged.
         if low and low >= end and part[-1] > low and not any(map(int.__gt__, part, part[1:])):
+            files, lines = rows.files[first:last], rows.lines[first:last]
             kept.addresses.fromlist(part)
-            kept.files.fromlist([file if file < len(names) else 0 for file in files[first:last]])
-            kept.lines.fromlist([n if 0 < n < 1 << 31 else 0 for n in lines[first:last]])
+            kept.files.fromlist([file if file < len(names) else 0 for file in files])
+            kept.lines.fromlist([n if 0 < n < 1 << 31 else 0 for n in lines])
             end = part[-1]
     return kept

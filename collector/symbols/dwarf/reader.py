@@ -14,133 +14,153 @@ import msgpack
 from locktop.collector.symbols.dwarf import abbrevs as dw
 from locktop.collector.symbols.dwarf import unit_index
 from locktop.collector.symbols.dwarf.abbrevs import Reference
-from locktop.collector.symbols.dwarf.aranges import Row, UnitRows, listed_ranges, unit_rows
+from locktop.collector.symbols.dwarf.aranges import (
+    UnitRange,
+    UnitRanges,
+    listed_ranges,
+    unit_ranges,
+)
 from locktop.collector.symbols.dwarf.functions import Functions, function_name, read_functions
 from locktop.collector.symbols.dwarf.line_program import Lines, read_lines
 from locktop.collector.symbols.dwarf.sections import DebugSections
 from locktop.collector.symbols.dwarf.split import SplitFiles
-from locktop.collector.symbols.dwarf.unit_index import Place, UnitIndex
-from locktop.collector.symbols.dwarf.units import TYPE_UNITS, Unit, Units
+from locktop.collector.symbols.dwarf.unit_index import SourceLocation, UnitIndex
+from locktop.collector.symbols.dwarf.units import TYPE_UNITS, CompileUnit, Units
 from locktop.collector.symbols.dwarf.variables import Variables, part_at
 from locktop.collector.symbols.elf.file import ElfFile
 
-_MAX_INDEXED = 64 << 20  # bytes of indexes kept in memory for one file
+_MAX_INDEXED = 64 << 20  # bytes of indexes in memory for one file
 
 SymbolAt = Callable[[int], str]
 
 
-class Kept(Protocol):
-    """Bytes about one file, kept by other runs."""
+class StoredResults(Protocol):
+    """Results about one file, stored by other runs."""
 
     def get(self, key: str) -> bytes | None:
-        """Return what is kept, None for nothing."""
+        """Return a result; None if there is none."""
 
     def put(self, key: str, data: bytes) -> None:
-        """Keep it."""
+        """Store a result."""
 
 
 class Dwarf:
-    """The DWARF of one file. Where it is damaged less is known, and ``damaged`` is set."""
+    """The DWARF of one file. Of damaged DWARF less is known.
+
+    Args:
+        file: The file.
+        symbol_at: Returns the name of the function that begins at an address; "" for none.
+        supplement: The file that several debug files share (made by dwz).
+        stored: The results of other runs.
+        split: Finds debug information that was left beside the program.
+
+    Attributes:
+        damaged: Whether a part could not be read.
+        missing: The name of a file with a part of the DWARF, if the file is not here.
+    """
 
     def __init__(
         self,
         file: ElfFile,
         symbol_at: SymbolAt,
         supplement: ElfFile | None = None,
-        kept: Kept | None = None,
+        stored: StoredResults | None = None,
         split: SplitFiles | None = None,
     ) -> None:
-        """``symbol_at`` gives the name of the function that begins at an address, "" for none;
-        ``supplement`` is the file that several programs' debug files share (made by dwz); ``kept``
-        is what other runs found out; ``split`` finds what was left beside the program."""
         shared = Units(DebugSections(supplement)) if supplement is not None else None
         self._units = Units(DebugSections(file), shared)
         self._symbol_at = symbol_at
-        self._kept = kept
+        self._stored = stored
         self._split = split
-        self._rows: UnitRows | None = None
+        self._unit_ranges: UnitRanges | None = None
         self._indexes: OrderedDict[int, UnitIndex] = OrderedDict()
         self._indexed = 0
-        self._lock = (
-            Lock()
-        )  # of two processes that have the file mapped each has a thread for names
+        # Each process that has the file mapped has a thread for names.
+        self._lock = Lock()
         self.damaged = False
-        self.missing = ""  # the name of a file that has a part of it, and is not here
+        self.missing = ""
 
-    def find(self, address: int) -> tuple[Place, ...]:
-        """Return the places of a link-time address, innermost first; () where none is known."""
+    def find(self, address: int) -> tuple[SourceLocation, ...]:
+        """Return the source locations of a link-time address, innermost first; () if unknown."""
         with self._lock, self._bearing_damage():
-            unit = self.rows().find(address)
+            unit = self.unit_ranges().find(address)
             return self._index(unit).find(address) if unit is not None else ()
         return ()
 
-    def find_kept(self, address: int) -> tuple[Place, ...]:
-        """As ``find()``, but () where that would have to read debug information first."""
+    def find_stored(self, address: int) -> tuple[SourceLocation, ...]:
+        """As `find()`, but () if that would have to read debug information first."""
         with self._lock, self._bearing_damage():
-            rows = self._rows = self._rows or self._kept_rows()
-            unit = rows.find(address) if rows is not None else None
-            index = self._kept_index(unit) if unit is not None else None
+            ranges = self._unit_ranges = self._unit_ranges or self._stored_ranges()
+            unit = ranges.find(address) if ranges is not None else None
+            index = self._stored_index(unit) if unit is not None else None
             return index.find(address) if index is not None else ()
         return ()
 
     def part_at(self, variable: int, offset: int) -> tuple[str, str] | None:
-        """Return the source file of the variable that begins at a link-time address, and what of
-        it lies at ``offset``: ".member[3]", "" for the whole; None where that is not known."""
+        """Return the source file of a variable, and which part of it lies at an offset.
+
+        Args:
+            variable: The link-time address where the variable begins.
+            offset: In bytes.
+
+        Returns:
+            The file and the part: ".member[3]", "" for the whole. None if that is not known.
+        """
         key = f"part {variable:x} {offset:x}"
         with self._lock, self._bearing_damage():
-            data = self._kept.get(key) if self._kept is not None else None
+            data = self._stored.get(key) if self._stored is not None else None
             with suppress(Exception):
                 file, part = msgpack.unpackb(data or b"")
                 return (str(file), str(part)) if file or part else None
             found = part_at(self._units, self._variables, variable, offset)
-            self._keep(key, lambda: msgpack.packb(found or ("", "")))
+            self._store(key, lambda: msgpack.packb(found or ("", "")))
             return found
         return None
 
-    def rest(self) -> None:
-        """Let go of what was read, but for the indexes: packed sections may be large."""
+    def release_memory(self) -> None:
+        """Release what was read, except the indexes: packed sections may be large."""
         with self._lock:
-            self._units.rest()
+            self._units.release_memory()
 
     @cached_property
     def _variables(self) -> Variables:
-        data = self._kept.get("variables") if self._kept is not None else None
+        data = self._stored.get("variables") if self._stored is not None else None
         with suppress(ValueError):
             return Variables.unpacked(data) if data is not None else self._search_variables()
         return self._search_variables()
 
     def _search_variables(self) -> Variables:
         found = Variables.search(self._units.sections)
-        self._keep("variables", found.packed)
+        self._store("variables", found.packed)
         return found
 
     # ---- which unit ----
 
-    def rows(self) -> UnitRows:
-        """Return where the units' code lies."""
-        rows = self._rows or self._kept_rows()
-        if rows is None:
-            rows = unit_rows(self._ranges())
-            self._keep("units", rows.packed)
-        self._rows = rows
-        return rows
+    def unit_ranges(self) -> UnitRanges:
+        """Return the address ranges of the units' code."""
+        ranges = self._unit_ranges or self._stored_ranges()
+        if ranges is None:
+            ranges = unit_ranges(self._ranges())
+            self._store("units", ranges.packed)
+        self._unit_ranges = ranges
+        return ranges
 
-    def _kept_rows(self) -> UnitRows | None:
-        data = self._kept.get("units") if self._kept is not None else None
+    def _stored_ranges(self) -> UnitRanges | None:
+        data = self._stored.get("units") if self._stored is not None else None
         with suppress(ValueError):
-            return UnitRows.unpacked(data) if data is not None else None
+            return UnitRanges.unpacked(data) if data is not None else None
         return None
 
-    def _ranges(self) -> list[Row]:
-        rows: list[Row] = []
+    def _ranges(self) -> list[UnitRange]:
+        ranges: list[UnitRange] = []
         with self._bearing_damage():
-            rows += listed_ranges(self._units.sections)
+            ranges += listed_ranges(self._units.sections)
         with self._bearing_damage():
-            rows += self._ranges_of_units({row[2] for row in rows})
-        return rows
+            ranges += self._ranges_of_units({unit for _, _, unit in ranges})
+        return ranges
 
-    def _ranges_of_units(self, listed: set[int]) -> Iterator[Row]:
-        """Of those that are not listed: clang lists none."""
+    def _ranges_of_units(self, listed: set[int]) -> Iterator[UnitRange]:
+        """Yield the ranges of units that .debug_aranges lacks: clang writes none."""
         for unit in self._units:
             if unit.offset not in listed and unit.type not in TYPE_UNITS:
                 with self._bearing_damage():
@@ -149,18 +169,18 @@ class Dwarf:
     # ---- what is in it ----
 
     def _index(self, offset: int) -> UnitIndex:
-        index = self._kept_index(offset)
+        index = self._stored_index(offset)
         if index is None:
             index = self._enter(offset, self._build(offset))
-            self._keep(f"{offset:x}", index.packed)
+            self._store(f"{offset:x}", index.packed)
         return index
 
-    def _kept_index(self, offset: int) -> UnitIndex | None:
+    def _stored_index(self, offset: int) -> UnitIndex | None:
         index = self._indexes.get(offset)
         if index is not None:
             self._indexes.move_to_end(offset)
             return index
-        data = self._kept.get(f"{offset:x}") if self._kept is not None else None
+        data = self._stored.get(f"{offset:x}") if self._stored is not None else None
         with suppress(ValueError):
             return self._enter(offset, unit_index.unpacked(data)) if data is not None else None
         return None
@@ -172,14 +192,14 @@ class Dwarf:
             self._indexed -= self._indexes.popitem(last=False)[1].size
         return index
 
-    def _keep(self, what: str, packed: Callable[[], bytes]) -> None:
-        if self._kept is not None and not self.damaged and not self.missing:
-            self._kept.put(what, packed())
+    def _store(self, what: str, packed: Callable[[], bytes]) -> None:
+        if self._stored is not None and not self.damaged and not self.missing:
+            self._stored.put(what, packed())
 
     def _build(self, offset: int) -> UnitIndex:
         lines, functions, names = Lines.none(), Functions(), list[str]()
         with self._bearing_damage():
-            unit = Unit(self._units, offset)
+            unit = CompileUnit(self._units, offset)
             if dw.STMT_LIST in unit.top:
                 lines = read_lines(unit.sections, int(unit.top[dw.STMT_LIST][1]))
             whole = self._whole(unit)
@@ -188,8 +208,8 @@ class Dwarf:
                 functions, names = found, self._names(whole, found)
         return unit_index.build(lines, functions, names)
 
-    def _whole(self, unit: Unit) -> Unit | None:
-        """Return the unit that holds the entries: itself, or the one that it stands for."""
+    def _whole(self, unit: CompileUnit) -> CompileUnit | None:
+        """Return the unit with the entries: the unit itself, or the one in a split file."""
         if not unit.dwo_name:
             return unit
         found = self._split.find(unit) if self._split is not None else None
@@ -197,8 +217,8 @@ class Dwarf:
             self.missing = unit.dwo_name
         return found
 
-    def _names(self, unit: Unit, functions: Functions) -> list[str]:
-        """What each function is called: as its symbol, or as DWARF says where it was inlined."""
+    def _names(self, unit: CompileUnit, functions: Functions) -> list[str]:
+        """Return the name of each function: its symbol, or DWARF's name if it was inlined."""
         known: dict[Reference, str] = {}
         names = []
         begins = {function: low for low, _, function in reversed(functions.ranges)}
@@ -213,7 +233,7 @@ class Dwarf:
             names.append(name)
         return names
 
-    def _name(self, unit: Unit, origin: Reference) -> str:
+    def _name(self, unit: CompileUnit, origin: Reference) -> str:
         with self._bearing_damage():
             return function_name(unit, origin).decode("utf-8", "replace")
         return ""
@@ -222,5 +242,5 @@ class Dwarf:
     def _bearing_damage(self) -> Iterator[None]:
         try:
             yield
-        except Exception:  # a stranger's file can lead to nearly any
+        except Exception:  # a foreign file can lead to nearly any
             self.damaged = True

@@ -1,20 +1,21 @@
-"""The debug sections of one file, read piece by piece: a large program has hundreds of megabytes.
+"""The debug sections of one file, read in pieces: a large program has hundreds of megabytes.
 
-Numbers are little-endian, as on all machines that the library is for; other files have no sections.
+Numbers are little-endian, as on all supported machines; a big-endian file seems to have no
+sections.
 """
 
 from __future__ import annotations
 
 from locktop.collector.symbols.elf.file import ElfFile, Section
 
-_WINDOW = 64 << 10  # bytes that any one list, table or string may have
-_READ = 1 << 20  # bytes read at a time
+_WINDOW = 64 << 10  # bytes of the longest list, table or string
+_READ_SIZE = 1 << 20
 
 
 class DebugSections:
-    """Bytes of ``.debug_*`` sections, called by their names without that and without ``suffix``.
+    """The bytes of the sections ``.debug_NAME``, or ``.debug_NAME`` plus ``suffix``, by NAME.
 
-    What lies outside a section raises ValueError.
+    An offset outside of a section raises ValueError.
     """
 
     def __init__(self, file: ElfFile, suffix: str = "") -> None:
@@ -26,7 +27,7 @@ class DebugSections:
         self._windows: dict[str, tuple[int, bytes]] = {}
 
     def size(self, name: str) -> int:
-        """Return a section's size in bytes, unpacked; 0 if there is none."""
+        """Return the size of a section's unpacked content in bytes; 0 if there is no section."""
         size = self._sizes.get(name)
         if size is None:
             section = self._section(name)
@@ -48,13 +49,13 @@ class DebugSections:
         return data
 
     def window(self, name: str, offset: int) -> tuple[bytes, int]:
-        """Return bytes, and where in them ``offset`` is; 64 KB follow, if the section has them."""
+        """Return bytes, and the index of ``offset`` in them; 64 KB follow if there are as many."""
         start, data = self._windows.get(name, (0, b""))
         size = self.size(name)
         if not start <= offset <= offset + min(_WINDOW, size - offset) <= start + len(data):
             if not 0 <= offset < size:
                 raise ValueError(f"{offset} is not in .debug_{name}")
-            start, data = offset, self.read(name, offset, min(_READ, size - offset))
+            start, data = offset, self.read(name, offset, min(_READ_SIZE, size - offset))
             self._windows[name] = start, data
         return data, offset - start
 
@@ -70,8 +71,8 @@ class DebugSections:
             raise ValueError(f".debug_{name} is cut off")
         return int.from_bytes(data[at : at + size], "little")
 
-    def rest(self) -> None:
-        """Let go of what was read; it can be read again."""
+    def release_memory(self) -> None:
+        """Release what was read; it can be read again."""
         self._unpacked.clear()
         self._windows.clear()
 

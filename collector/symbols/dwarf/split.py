@@ -1,4 +1,4 @@
-"""Debug information that was left beside the program: .dwo files, or all of them in one .dwp."""
+"""Debug information beside the program: .dwo files, or one .dwp file with all of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from locktop.collector.symbols.dwarf import abbrevs as dw
 from locktop.collector.symbols.dwarf.sections import DebugSections
-from locktop.collector.symbols.dwarf.units import COMPILED, Part, Unit, Units
+from locktop.collector.symbols.dwarf.units import COMPILED, CompileUnit, UnitPart, Units
 from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.safe_open import open_regular
 
@@ -19,9 +19,11 @@ _INFO, _ABBREV, _STR_OFFSETS, _RNGLISTS = 1, 3, 6, 8
 
 
 class SplitFiles:
-    """Finds the units that a program's units stand for.
+    """Finds the split units of a program.
 
-    ``path`` is where the program lies in the first of ``roots``.
+    Args:
+        path: The path of the program in the first of ``roots``.
+        roots: Directories that paths are relative to.
     """
 
     def __init__(self, path: str, roots: Sequence[str]) -> None:
@@ -29,22 +31,22 @@ class SplitFiles:
         self._roots = roots
         self._packages: list[Units] | None = None
 
-    def find(self, skeleton: Unit) -> Unit | None:
-        """Return the unit that holds the entries, None if its file is not here."""
+    def find(self, skeleton: CompileUnit) -> CompileUnit | None:
+        """Return the unit with the entries that a skeleton lacks; None if its file is not here."""
         for path in self._paths(skeleton):
             for units in self._open(path):
                 for unit in units:
                     if unit.type in COMPILED and unit.id == skeleton.id:
-                        return Unit(units, unit.offset, skeleton)
+                        return CompileUnit(units, unit.offset, skeleton)
         if self._packages is None:
             self._packages = list(self._open(f"{self._path}.dwp"))
         for package in self._packages:
             part = _part(package.sections, skeleton.id)
             if part is not None:
-                return Unit(package, part.info, skeleton, part)
+                return CompileUnit(package, part.info, skeleton, part)
         return None
 
-    def _paths(self, skeleton: Unit) -> list[str]:
+    def _paths(self, skeleton: CompileUnit) -> list[str]:
         name, directory = skeleton.dwo_name, ""
         if dw.COMP_DIR in skeleton.top:
             directory = skeleton.string(skeleton.top[dw.COMP_DIR]).decode(
@@ -63,8 +65,8 @@ class SplitFiles:
                     continue
 
 
-def _part(sections: DebugSections, unit_id: int) -> Part | None:
-    """Return where in a .dwp file a unit's parts begin."""
+def _part(sections: DebugSections, unit_id: int) -> UnitPart | None:
+    """Return the offsets of a unit's parts in a .dwp file; None if the unit is not there."""
     data = sections.read("cu_index", 0, sections.size("cu_index"))
     version, columns, units, slots = struct.unpack_from("<IIII", data)
     if version & 0xFFFF not in (2, 5) or columns > _MAX_COLUMNS or max(units, slots) > _MAX_UNITS:
@@ -78,4 +80,6 @@ def _part(sections: DebugSections, unit_id: int) -> Part | None:
         return None
     offsets = struct.unpack_from(f"<{columns}I", data, table + 4 * columns * row)
     at = dict(zip(kinds, offsets, strict=True))
-    return Part(at.get(_INFO, 0), at.get(_ABBREV, 0), at.get(_STR_OFFSETS, 0), at.get(_RNGLISTS, 0))
+    return UnitPart(
+        at.get(_INFO, 0), at.get(_ABBREV, 0), at.get(_STR_OFFSETS, 0), at.get(_RNGLISTS, 0)
+    )

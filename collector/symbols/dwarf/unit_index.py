@@ -1,5 +1,5 @@
-"""What is known of one compilation unit's code, in tables that can be kept: by address the source
-line, the function, and the functions inlined there."""
+"""The index of one compilation unit, in tables that can be stored: by address the source line, the
+function, and the functions inlined there."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import msgpack
 from locktop.collector.symbols.dwarf.functions import Functions
 from locktop.collector.symbols.dwarf.line_program import Lines
 
-#: Raised when what is written changes, or what it means.
+#: The number changes whenever the stored form or its meaning changes.
 _FORMAT = (1, sys.byteorder)
-_DEEPEST = 500  # functions inlined into each other
+_MAX_DEPTH = 500  # functions inlined into each other
 _NOTHING = -1
-# What array.array calls its items, in the order of UnitIndex.
+# Type codes of array.array, in the order of UnitIndex.
 _ADDRESS, _NUMBER, _SIGNED = "Q", "I", "i"
 
 
-class Place(NamedTuple):
-    """A place in the source; "" and 0 where a part of it is not known."""
+class SourceLocation(NamedTuple):
+    """A function and a line; "" and 0 stand for what is not known."""
 
     function: str  # as in the file: mangled
     file: str  # without its directory
@@ -48,25 +48,27 @@ class UnitIndex:
         self._strings = strings
         self.size = sum(len(table) * table.itemsize for table in tables)  # bytes, nearly
 
-    def find(self, address: int) -> tuple[Place, ...]:
-        """Return the places of a link-time address, innermost first: functions that were inlined,
-        then the one that the code belongs to. () where nothing is known."""
+    def find(self, address: int) -> tuple[SourceLocation, ...]:
+        """Return the source locations of a link-time address, innermost first; () if unknown.
+
+        Inlined functions come first, then the function that the code belongs to.
+        """
         try:
-            return tuple(self._places(address))
-        except IndexError:  # kept by somebody else than us
+            return tuple(self._locations(address))
+        except IndexError:  # a damaged index out of the cache
             return ()
 
-    def _places(self, address: int) -> Iterator[Place]:
+    def _locations(self, address: int) -> Iterator[SourceLocation]:
         file, line = self._line(address)
         at = bisect_right(self._functions_at, address) - 1
         function = self._functions[at] if at >= 0 else _NOTHING
         if function < 0 and line:
-            yield Place("", str(self._strings[file]), line)
-        for _ in range(_DEEPEST):
+            yield SourceLocation("", str(self._strings[file]), line)
+        for _ in range(_MAX_DEPTH):
             if function < 0:
                 return
             name = self._strings[self._names[function]]
-            yield Place(str(name), str(self._strings[file]), line)
+            yield SourceLocation(str(name), str(self._strings[file]), line)
             file, line = self._call_files[function], self._call_lines[function]
             function = self._parents[function]
 
@@ -87,7 +89,7 @@ _TYPECODES = (
 
 
 def unpacked(data: bytes) -> UnitIndex:
-    """Return the index that ``packed()`` made bytes of; raises ValueError for any others."""
+    """Return the index that `packed()` returned as bytes; ValueError for any other bytes."""
     try:
         version, order, packed, strings = msgpack.unpackb(data)
         if (version, order) != _FORMAT or len(packed) != len(_TYPECODES):
@@ -108,7 +110,7 @@ def _fit(
     functions: array[int],
     *of_functions: array[int],
 ) -> bool:
-    """Tell whether the tables are of the same lengths; what they say is looked at when asked."""
+    """Tell whether the tables have equal lengths; their content is checked when it is used."""
     return (
         len(lines_at) == len(files) == len(lines)
         and len(functions_at) == len(functions)
@@ -117,7 +119,7 @@ def _fit(
 
 
 def build(lines: Lines, functions: Functions, names: list[str]) -> UnitIndex:
-    """Make the index; ``names`` are the functions'."""
+    """Return the index of a unit; ``names`` are those of its functions."""
     strings = {"": 0}
     files = [_entered(strings, name) for name in lines.names] or [0]
     segments = _segments(functions.ranges)
@@ -140,16 +142,16 @@ def _entered(strings: dict[str, int], text: str) -> int:
 
 
 def _segments(ranges: list[tuple[int, int, int]]) -> list[tuple[int, int]]:
-    """Return from which address on which function is the innermost, for ranges within ranges."""
+    """Return addresses in order, each with the innermost function from there on."""
     found: list[tuple[int, int]] = []
-    context: list[tuple[int, int]] = []  # (end, function) of the ranges that are open
+    context: list[tuple[int, int]] = []  # (end, function) of the open ranges
 
     def close_until(address: int) -> None:
         while context and context[-1][0] <= address:
             end, _ = context.pop()
             found.append((end, context[-1][1] if context else _NOTHING))
 
-    # Of ranges that are alike the one that comes later is the inner one.
+    # Of equal ranges the later one is the inner one.
     for low, high, function in sorted(ranges, key=lambda r: (r[0], -r[1], r[2])):
         close_until(low)
         if context and high > context[-1][0]:

@@ -1,4 +1,4 @@
-"""Compilation units of .debug_info: their headers, their first entries, and what these refer to."""
+"""Compilation units of .debug_info: their headers, first entries, strings and ranges."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ COMPILED = (1, _SPLIT)
 Range = tuple[int, int]  # [low, high) of link-time addresses
 
 
-class Part(NamedTuple):
-    """Where a unit's part of each section begins in a file that holds many split units."""
+class UnitPart(NamedTuple):
+    """The offsets of a unit's sections in a file with many split units."""
 
     info: int
     abbrev: int
@@ -34,17 +34,25 @@ class Part(NamedTuple):
     rnglists: int
 
 
-NO_PART = Part(0, 0, 0, 0)
+NO_PART = UnitPart(0, 0, 0, 0)
 
 
-class Unit:
-    """One unit. Whatever its bytes get wrong raises ValueError, IndexError or struct.error.
+class CompileUnit:
+    """One unit. Damaged bytes raise ValueError, IndexError or struct.error.
 
-    ``skeleton`` is, of a unit in a split file, the one in the program that stands for it.
+    Args:
+        home: The units of the file.
+        offset: Of the unit in .debug_info.
+        skeleton: For a unit of a split file, the unit of the program that refers to it.
+        part: For a unit of a .dwp file, the offsets of its sections.
     """
 
     def __init__(
-        self, home: Units, offset: int, skeleton: Unit | None = None, part: Part = NO_PART
+        self,
+        home: Units,
+        offset: int,
+        skeleton: CompileUnit | None = None,
+        part: UnitPart = NO_PART,
     ) -> None:
         self.sections = sections = home.sections
         self.offset = offset
@@ -79,18 +87,18 @@ class Unit:
             raise ValueError(f"version {version} of DWARF is not known")
         self.layout = Layout(version, address_size, offset_size)
         self._abbreviations = abbreviations + part.abbrev
-        self.first = offset + at  # of its entries
+        self.first = offset + at  # the offset of the first entry
 
     @cached_property
     def data(self) -> bytes:
-        """The unit's bytes, header included."""
+        """The bytes of the unit, with its header."""
         if self.end - self.offset > _MAX_UNIT:
             raise ValueError("a unit is larger than is sane")
         return self.sections.read("info", self.offset, self.end - self.offset)
 
     @cached_property
     def abbreviations(self) -> dict[int, Abbreviation]:
-        """How its entries are laid out, by code."""
+        """The layouts of its entries, by code."""
         data, at = self.sections.window("abbrev", self._abbreviations)
         return dw.abbreviations(data, at, self.layout)
 
@@ -104,7 +112,7 @@ class Unit:
     @cached_property
     def top(self) -> Attributes:
         """The attributes of the unit itself."""
-        # Where units are looked through for an address no more of each is needed.
+        # The search for an address reads no more of each unit.
         data = self.sections.read("info", self.first, min(self.end - self.first, _MAX_TOP))
         code, at = leb(data, 0)
         table, table_at = self.sections.window("abbrev", self._abbreviations)
@@ -112,7 +120,7 @@ class Unit:
 
     @property
     def dwo_name(self) -> str:
-        """The path of the split file that holds the unit's entries, "" if they are here."""
+        """The path of the split file with the unit's entries; "" if they are here."""
         for attribute in (dw.DWO_NAME, dw.GNU_DWO_NAME):
             if attribute in self.top:
                 return self.string(self.top[attribute]).decode("utf-8", "surrogateescape")
@@ -120,25 +128,25 @@ class Unit:
 
     @property
     def id(self) -> int:
-        """What a split file's unit shares with the one that stands for it, 0 if nothing."""
+        """The number that a split unit and its skeleton share; 0 if there is none."""
         return self.dwo_id or int(self.top.get(dw.GNU_DWO_ID, (0, 0))[1])
 
     def string(self, value: tuple[int, object]) -> bytes:
-        """Return what a string attribute says."""
-        form, told = value
-        if isinstance(told, bytes):
-            return told
-        assert isinstance(told, int)
+        """Return the value of a string attribute."""
+        form, number = value
+        if isinstance(number, bytes):
+            return number
+        assert isinstance(number, int)
         if form in dw.STRING_INDEXES:
             size = self.layout.offset_size
-            at = self._string_offsets + told * size
+            at = self._string_offsets + number * size
             return self.sections.string("str", self.sections.number("str_offsets", at, size))
         if form == dw.FORM_STRP:
-            return self.sections.string("str", told)
+            return self.sections.string("str", number)
         if form == dw.FORM_LINE_STRP:
-            return self.sections.string("line_str", told)
+            return self.sections.string("line_str", number)
         other = self._home.supplement
-        return other.sections.string("str", told) if other is not None else b""
+        return other.sections.string("str", number) if other is not None else b""
 
     @cached_property
     def _string_offsets(self) -> int:
@@ -148,14 +156,14 @@ class Unit:
         return self._part.str_offsets + header
 
     def _header_size(self, size: int) -> int:
-        """Of a table in a split file, which has no attribute that says where it begins."""
+        """Return the size of a table's header in a split file, where no attribute gives its end."""
         return size + 8 if self.layout.offset_size == 8 else size
 
     def address(self, value: tuple[int, object]) -> int:
         """Return what an address attribute says."""
-        form, told = value
-        assert isinstance(told, int)
-        return self._indexed_address(told) if form in dw.ADDRESS_INDEXES else told
+        form, number = value
+        assert isinstance(number, int)
+        return self._indexed_address(number) if form in dw.ADDRESS_INDEXES else number
 
     def _indexed_address(self, index: int) -> int:
         unit, size = self._skeleton or self, self.layout.address_size
@@ -164,26 +172,26 @@ class Unit:
 
     @cached_property
     def base_address(self) -> int:
-        """What ranges are relative to."""
+        """The address that ranges are relative to."""
         top = (self._skeleton or self).top
         return (self._skeleton or self).address(top[dw.LOW_PC]) if dw.LOW_PC in top else 0
 
-    def follow(self, value: Reference) -> tuple[Unit, int] | None:
-        """Return the entry that an attribute refers to: its unit, and its offset in .debug_info;
-        None where it lies in a file that is missing."""
-        form, told = value
+    def follow(self, value: Reference) -> tuple[CompileUnit, int] | None:
+        """Return the entry that an attribute refers to: its unit and its offset in .debug_info;
+        None if it is in a file that is missing."""
+        form, offset = value
         if form in dw.UNIT_REFERENCES:
-            return self, self.offset + told
+            return self, self.offset + offset
         if form == dw.FORM_REF_ADDR:
-            inside = self.offset <= told < self.end
-            return (self if inside else self._home.unit_at(told)), told
+            inside = self.offset <= offset < self.end
+            return (self if inside else self._home.unit_at(offset)), offset
         other = self._home.supplement
         if form not in dw.OTHER_FILES or other is None:
             return None
-        return other.unit_at(told), told
+        return other.unit_at(offset), offset
 
     def ranges(self, attributes: Attributes) -> list[Range]:
-        """Return where the code of an entry lies; nothing for code that was discarded."""
+        """Return the address ranges of an entry's code; nothing for discarded code."""
         if dw.RANGES in attributes:
             return [r for r in self._listed(attributes[dw.RANGES]) if 0 < r[0] < r[1]]
         if dw.LOW_PC not in attributes or dw.HIGH_PC not in attributes:
@@ -197,18 +205,18 @@ class Unit:
         return [(low, high)] if 0 < low < high else []
 
     def _listed(self, value: tuple[int, int]) -> list[Range]:
-        form, told = value
+        form, offset = value
         if self.layout.version < 5:
             unit = self._skeleton or self
             if self._skeleton is not None and dw.GNU_RANGES_BASE in unit.top:
-                told += int(unit.top[dw.GNU_RANGES_BASE][1])
-            return list(_old_ranges(unit, told, self.base_address))
+                offset += int(unit.top[dw.GNU_RANGES_BASE][1])
+            return list(_old_ranges(unit, offset, self.base_address))
         if form == dw.FORM_RNGLISTX:
             size = self.layout.offset_size
             in_split_file = self._part.rnglists + self._header_size(12)
             base = self.top.get(dw.RNGLISTS_BASE, (0, in_split_file))[1]
-            told = base + self.sections.number("rnglists", base + told * size, size)
-        return list(self._ranges(told))
+            offset = base + self.sections.number("rnglists", base + offset * size, size)
+        return list(self._ranges(offset))
 
     def _ranges(self, offset: int) -> Iterator[Range]:
         data, at = self.sections.window("rnglists", offset)
@@ -249,8 +257,8 @@ class Unit:
                 raise ValueError(f"kind {kind} of range is not known")
 
 
-def _old_ranges(unit: Unit, offset: int, base: int) -> Iterator[Range]:
-    """As DWARF before version 5 lists them."""
+def _old_ranges(unit: CompileUnit, offset: int, base: int) -> Iterator[Range]:
+    """Yield the ranges of a list as DWARF before version 5 has them."""
     data, at = unit.sections.window("ranges", offset)
     size = unit.layout.address_size
     pair = struct.Struct("<QQ" if size == 8 else "<II")
@@ -267,37 +275,37 @@ def _old_ranges(unit: Unit, offset: int, base: int) -> Iterator[Range]:
 
 
 class Units:
-    """The units of one file. ``supplement`` are those of a file that several programs share."""
+    """The units of one file; ``supplement`` are those of a file that several programs share."""
 
     def __init__(self, sections: DebugSections, supplement: Units | None = None) -> None:
         self.sections = sections
         self.supplement = supplement
-        self._recent: OrderedDict[int, Unit] = OrderedDict()
+        self._recent: OrderedDict[int, CompileUnit] = OrderedDict()
 
-    def rest(self) -> None:
-        """Let go of what was read; it can be read again."""
+    def release_memory(self) -> None:
+        """Release what was read; it can be read again."""
         self._recent.clear()
-        self.sections.rest()
+        self.sections.release_memory()
         if self.supplement is not None:
-            self.supplement.rest()
+            self.supplement.release_memory()
 
-    def __iter__(self) -> Iterator[Unit]:
-        """Walk over them; raises ValueError where one is damaged."""
+    def __iter__(self) -> Iterator[CompileUnit]:
+        """Iterate over the units. Raises ValueError if one is damaged."""
         offset, size = 0, self.sections.size("info")
         for _ in range(_MAX_UNITS):
             if offset >= size:
                 return
-            unit = Unit(self, offset)
+            unit = CompileUnit(self, offset)
             yield unit
             offset = unit.end
 
-    def unit_at(self, offset: int) -> Unit:
-        """Return the unit that an offset in .debug_info lies in."""
+    def unit_at(self, offset: int) -> CompileUnit:
+        """Return the unit that contains an offset in .debug_info."""
         at = bisect_right(self._offsets, offset) - 1
         begin = self._offsets[at] if at >= 0 else 0
         unit = self._recent.get(begin)
         if unit is None:
-            unit = self._recent[begin] = Unit(self, begin)
+            unit = self._recent[begin] = CompileUnit(self, begin)
             if len(self._recent) > _MAX_RECENT:
                 self._recent.popitem(last=False)
         self._recent.move_to_end(begin)

@@ -1,8 +1,8 @@
 """Which part of a variable lies at an address: ``pool.shards[3].mu``, by the variable's type.
 
-No table leads from a variable to its entry, and a large program has millions of entries. But a
-variable's place is written into its entry as ten bytes that hardly occur elsewhere: these are
-looked for.
+No table leads from a variable to its entry, and a large program has millions of entries. But the
+entry contains the variable's address as ten bytes that hardly occur elsewhere. The search is for
+these bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from locktop.collector.symbols.dwarf import abbrevs as dw
 from locktop.collector.symbols.dwarf.abbrevs import Attributes, Reference, leb
 from locktop.collector.symbols.dwarf.sections import DebugSections
-from locktop.collector.symbols.dwarf.units import Unit, Units
+from locktop.collector.symbols.dwarf.units import CompileUnit, Units
 
 _ARRAY, _CLASS, _MEMBER, _POINTER, _STRUCTURE = 0x01, 0x02, 0x0D, 0x0F, 0x13
 _TYPEDEF, _UNION, _INHERITANCE, _SUBRANGE = 0x16, 0x17, 0x1C, 0x21
@@ -32,9 +32,9 @@ _BYTE_SIZE, _UPPER_BOUND, _COUNT, _MEMBER_LOCATION, _EXTERNAL, _TYPE = (
     0x3F,
     0x49,
 )
-_COMPUTED = frozenset({0x03, 0x04, 0x09, 0x0A, 0x18})  # forms of a place that code works out
+_COMPUTED = frozenset({0x03, 0x04, 0x09, 0x0A, 0x18})  # forms of a computed location
 
-_READ = 1 << 20
+_READ_SIZE = 1 << 20
 _MAX_SEARCHED = 1 << 30  # bytes
 _MAX_FOUND = 500_000
 _MAX_ALIKE = 8
@@ -45,45 +45,49 @@ _MAX_CHILDREN = 10_000
 
 
 class Variables:
-    """Where entries of variables lie in .debug_info, by the variables' link-time addresses."""
+    """Offsets in the entries of variables in .debug_info, by the variables' addresses.
 
-    def __init__(self, addresses: array[int], places: array[int]) -> None:
-        """Both are sorted by the addresses."""
+    Args:
+        addresses: Link-time addresses, sorted.
+        offsets: The offset for each address.
+    """
+
+    def __init__(self, addresses: array[int], offsets: array[int]) -> None:
         self._addresses = addresses
-        self._places = places
+        self._offsets = offsets
 
     @staticmethod
     def search(sections: DebugSections) -> Variables:
-        """Look for all of them, once: to look for each would take as long each time."""
+        """Search all variables at once: the search for one takes as long."""
         found = sorted(_locations(sections))
         addresses = array("Q", [address for address, _ in found])
-        return Variables(addresses, array("Q", [place for _, place in found]))
+        return Variables(addresses, array("Q", [offset for _, offset in found]))
 
     @staticmethod
     def unpacked(data: bytes) -> Variables:
-        """Return what ``packed()`` made bytes of; raises ValueError for any others."""
+        """Return what `packed()` returned as bytes; ValueError for any other bytes."""
         half, rest = divmod(len(data), 2)
         if rest:
             raise ValueError("not in pairs")
         return Variables(array("Q", data[:half]), array("Q", data[half:]))
 
     def packed(self) -> bytes:
-        """Return it as bytes."""
-        return self._addresses.tobytes() + self._places.tobytes()
+        """Return addresses and offsets as bytes."""
+        return self._addresses.tobytes() + self._offsets.tobytes()
 
     def find(self, address: int) -> Sequence[int]:
-        """Return the places that may be in the entry of the variable at an address."""
+        """Return the offsets that may lie in the entry of the variable at an address."""
         first = bisect_left(self._addresses, address)
         end = bisect_right(self._addresses, address, first)
-        return self._places[first : min(end, first + _MAX_ALIKE)]
+        return self._offsets[first : min(end, first + _MAX_ALIKE)]
 
 
 def _locations(sections: DebugSections) -> Iterator[tuple[int, int]]:
-    """Address and place of what looks like it: a location of nine bytes that is just an address, in
-    the lower half of memory (DWARF 5, 2.6.1.1.2)."""
+    """Yield address and offset of what looks like the location of a variable: nine bytes with an
+    address in the lower half of memory (DWARF 5, 2.6.1.1.2)."""
     size, found = min(sections.size("info"), _MAX_SEARCHED), 0
-    for begin in range(0, size, _READ):
-        data = sections.read("info", begin, min(_READ + _LOCATION_SIZE - 1, size - begin))
+    for begin in range(0, size, _READ_SIZE):
+        data = sections.read("info", begin, min(_READ_SIZE + _LOCATION_SIZE - 1, size - begin))
         for match in _LOCATION.finditer(data):
             found += 1
             if found > _MAX_FOUND:
@@ -94,15 +98,24 @@ def _locations(sections: DebugSections) -> Iterator[tuple[int, int]]:
 def part_at(
     units: Units, variables: Variables, address: int, offset: int
 ) -> tuple[str, str] | None:
-    """Return the source file of the variable that begins at a link-time address, and what of it
-    lies at ``offset``: "" the whole, ".member", "[3]", "[3].member.member". None where that is not
-    known.
+    """Return the source file of a variable, and which part of it lies at an offset.
 
-    Raises ValueError, IndexError or struct.error where entries are damaged.
+    Args:
+        units: The units of the file.
+        variables: The variables of the file.
+        address: The link-time address where the variable begins.
+        offset: In bytes.
+
+    Returns:
+        The file and the part: "" for the whole, ".member", "[3]", "[3].member.member". None if
+        that is not known.
+
+    Raises:
+        ValueError, IndexError, struct.error: The entries are damaged.
     """
-    for place in variables.find(address):
-        unit = units.unit_at(place)
-        variable = _variable_around(unit, place)
+    for inside in variables.find(address):
+        unit = units.unit_at(inside)
+        variable = _variable_with(unit, inside)
         if variable is not None:
             found = _type_of(unit, variable)
             if found is not None:
@@ -110,41 +123,41 @@ def part_at(
     return None
 
 
-def _variable_around(unit: Unit, place: int) -> Attributes | None:
-    """The attributes of the variable whose entry has the byte at ``place``, if it is one."""
-    data, at, start = unit.data, unit.first - unit.offset, unit.offset
-    place -= start
-    while at <= place:
+def _variable_with(unit: CompileUnit, offset: int) -> Attributes | None:
+    """Return the attributes of the entry with the byte at ``offset``; None if no variable."""
+    data, at = unit.data, unit.first - unit.offset
+    offset -= unit.offset
+    while at <= offset:
         code, after = leb(data, at)
         if not code:
             at = after
             continue
         abbreviation = unit.abbreviations[code]
         end = abbreviation.skip(data, after)
-        if place < end:
+        if offset < end:
             is_variable = abbreviation.tag == _VARIABLE
             return abbreviation.read(data, after, whole=True)[0] if is_variable else None
         sibling, width = abbreviation.sibling
         next_at = int.from_bytes(data[after + sibling : after + sibling + width], "little")
-        at = next_at if width and end < next_at <= place else end
+        at = next_at if width and end < next_at <= offset else end
     return None
 
 
-def _file(unit: Unit) -> str:
+def _file(unit: CompileUnit) -> str:
     name = unit.string(unit.top[dw.NAME]) if dw.NAME in unit.top else b""
     return posixpath.basename(name.decode("utf-8", "replace"))
 
 
 def _cut(path: Iterator[str]) -> Iterator[str]:
-    """Names that begin so are the implementation's (C11, 7.1.3): what is inside a lock."""
+    """Cut a path at a name of the implementation (C11, 7.1.3): the inside of a lock."""
     for step in path:
         if step[1:3] == "__" or (step[1:2] == "_" and step[2:3].isupper()):
             return
         yield step
 
 
-def _type_of(unit: Unit, attributes: Attributes) -> tuple[Unit, int] | None:
-    """The entry of the type that an entry has, or the one that it completes."""
+def _type_of(unit: CompileUnit, attributes: Attributes) -> tuple[CompileUnit, int] | None:
+    """Return the type of an entry, or of the entry that it completes."""
     for _ in range(_MAX_HOPS):
         if _TYPE in attributes:
             return _plain(unit, attributes[_TYPE])
@@ -157,8 +170,8 @@ def _type_of(unit: Unit, attributes: Attributes) -> tuple[Unit, int] | None:
     return None
 
 
-def _plain(unit: Unit, reference: Reference) -> tuple[Unit, int] | None:
-    """Follow a reference to a type through other names for it."""
+def _plain(unit: CompileUnit, reference: Reference) -> tuple[CompileUnit, int] | None:
+    """Return the type that a reference leads to, behind typedefs and qualifiers."""
     for _ in range(_MAX_HOPS):
         entry = unit.follow(reference)
         if entry is None:
@@ -171,8 +184,8 @@ def _plain(unit: Unit, reference: Reference) -> tuple[Unit, int] | None:
     return None
 
 
-def _path(unit: Unit, entry: int, offset: int) -> Iterator[str]:
-    """The steps from a type's beginning to what lies ``offset`` bytes further in."""
+def _path(unit: CompileUnit, entry: int, offset: int) -> Iterator[str]:
+    """Yield the steps from a type to the part that lies ``offset`` bytes further in."""
     for _ in range(_MAX_HOPS):
         tag, _, _ = _entry(unit, entry)
         if tag == _ARRAY:
@@ -188,13 +201,15 @@ def _path(unit: Unit, entry: int, offset: int) -> Iterator[str]:
         unit, entry = inner
 
 
-def _member(unit: Unit, entry: int, offset: int) -> tuple[str, tuple[Unit, int], int] | None:
-    """Of several that share the place, as in a union, one that has parts itself."""
+def _member(
+    unit: CompileUnit, entry: int, offset: int
+) -> tuple[str, tuple[CompileUnit, int], int] | None:
+    """Return the member at an offset; of several, as in a union, one that has parts."""
     best = None
     for tag, attributes in _children(unit, entry):
         if tag not in (_MEMBER, _INHERITANCE) or _TYPE not in attributes:
             continue
-        if _EXTERNAL in attributes:  # a static one, which is elsewhere
+        if _EXTERNAL in attributes:  # a static member, which lies elsewhere
             continue
         form, begin = attributes.get(_MEMBER_LOCATION, (0, 0))
         inner = _plain(unit, attributes[_TYPE])
@@ -210,7 +225,9 @@ def _member(unit: Unit, entry: int, offset: int) -> tuple[str, tuple[Unit, int],
     return best
 
 
-def _element(unit: Unit, entry: int, offset: int) -> tuple[str, tuple[Unit, int], int] | None:
+def _element(
+    unit: CompileUnit, entry: int, offset: int
+) -> tuple[str, tuple[CompileUnit, int], int] | None:
     inner = _plain(unit, _entry(unit, entry)[1][_TYPE])
     size = _size(*inner) if inner is not None else 0
     if inner is None or size <= 0:
@@ -224,8 +241,8 @@ def _element(unit: Unit, entry: int, offset: int) -> tuple[str, tuple[Unit, int]
     return text, inner, offset
 
 
-def _size(unit: Unit, entry: int) -> int:
-    """Bytes; 0 where that is not known."""
+def _size(unit: CompileUnit, entry: int) -> int:
+    """Return the size of a type in bytes; 0 if it is not known."""
     tag, attributes, _ = _entry(unit, entry)
     if _BYTE_SIZE in attributes and isinstance(attributes[_BYTE_SIZE][1], int):
         return int(attributes[_BYTE_SIZE][1])
@@ -240,8 +257,8 @@ def _size(unit: Unit, entry: int) -> int:
     return size
 
 
-def _lengths(unit: Unit, entry: int) -> list[int]:
-    """Of an array's dimensions."""
+def _lengths(unit: CompileUnit, entry: int) -> list[int]:
+    """Return the lengths of an array's dimensions."""
     found = []
     for tag, attributes in _children(unit, entry):
         if tag == _SUBRANGE:
@@ -251,8 +268,8 @@ def _lengths(unit: Unit, entry: int) -> list[int]:
     return found
 
 
-def _entry(unit: Unit, offset: int) -> tuple[int, Attributes, int]:
-    """The tag and all attributes of an entry, and where it ends in the unit's bytes."""
+def _entry(unit: CompileUnit, offset: int) -> tuple[int, Attributes, int]:
+    """Return an entry's tag, its attributes, and the index of its children, -1 for none."""
     if offset < unit.first:
         raise ValueError("there is no entry")
     code, at = leb(unit.data, offset - unit.offset)
@@ -261,8 +278,8 @@ def _entry(unit: Unit, offset: int) -> tuple[int, Attributes, int]:
     return abbreviation.tag, attributes, end if abbreviation.children else -1
 
 
-def _children(unit: Unit, offset: int) -> Iterator[tuple[int, Attributes]]:
-    """The entries that belong to one, without those that belong to them."""
+def _children(unit: CompileUnit, offset: int) -> Iterator[tuple[int, Attributes]]:
+    """Yield the children of an entry, without their children."""
     _, _, at = _entry(unit, offset)
     depth = 0
     for _ in range(_MAX_CHILDREN):

@@ -1,7 +1,8 @@
-"""Separate debug files: where a program's packages, or its builder, put what was stripped off.
+"""Separate debug files: symbols and debug information that were stripped off a program.
 
-Looked for in the target's root and then in ours, where gdb looks too: by build id, then by the name
-in `.gnu_debuglink`. No server is asked (debuginfod): the tool opens no connection.
+The search is in the target's root and then in ours, in the directories that gdb uses: by build id,
+then by the name in `.gnu_debuglink`. No server (debuginfod) is queried: the tool opens no
+connection.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from locktop.collector.symbols.safe_open import OpenFile, open_regular
 
 _DEBUG = "/usr/lib/debug"
 _CHUNK = 1 << 20
-_LONGEST_LINK = 4096
+_MAX_LINK = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +29,19 @@ class DebugFile:
 
 
 def find(elf: ElfFile, path: str, roots: Sequence[str]) -> DebugFile | str | None:
-    """Return the debug file of the program or library that lies at ``path`` in the first of
-    ``roots``; where there is only one of another build a line that says so, else None."""
+    """Return the debug file of a program or library.
+
+    Args:
+        elf: The program or library.
+        path: Its path in the first of ``roots``.
+        roots: Directories that are searched.
+
+    Returns:
+        The debug file; a line for the user if there is only one of another build; None if there
+        is none.
+    """
     refused = None
-    for name, checksum in _places(elf, path):
+    for name, checksum in _candidates(elf, path):
         for root in roots:
             debug = _opened(root + name)
             if debug is None:
@@ -43,31 +53,31 @@ def find(elf: ElfFile, path: str, roots: Sequence[str]) -> DebugFile | str | Non
 
 
 def supplement(elf: ElfFile, file: OpenFile, roots: Sequence[str]) -> ElfFile | None:
-    """Return the file that holds what ``elf``'s DWARF has in common with others' (made by dwz)."""
+    """Return the file with the DWARF that ``elf`` shares (made by dwz); None if there is none."""
     try:
         link = elf.content(".gnu_debugaltlink") or b""
-        name, _, number = link[:_LONGEST_LINK].partition(b"\0")
+        name, _, number = link[:_MAX_LINK].partition(b"\0")
         build_id, path = number.hex(), posixpath.join(file.directory(), name.decode())
     except (OSError, ValueError):
         return None
-    for place in (*_by_build_id(build_id), path):
+    for candidate in (*_by_build_id(build_id), path):
         for root in roots if build_id else ():
-            other = _opened(root + place)
+            other = _opened(root + candidate)
             if other is not None and other.elf.build_id == build_id:
                 return other.elf
     return None
 
 
-def _places(elf: ElfFile, path: str) -> Iterator[tuple[str, int | None]]:
-    """The paths where a debug file may be, each with the checksum that it then must have."""
-    for place in _by_build_id(elf.build_id):
-        yield place, None
+def _candidates(elf: ElfFile, path: str) -> Iterator[tuple[str, int | None]]:
+    """Yield the paths where a debug file may be, each with the checksum that it must have."""
+    for candidate in _by_build_id(elf.build_id):
+        yield candidate, None
     link = _debug_link(elf)
     if link is not None:
         name, checksum = link
         directory = posixpath.dirname(path)
-        for place in (directory, f"{directory}/.debug", _DEBUG + directory):
-            yield f"{place}/{name}", checksum
+        for parent in (directory, f"{directory}/.debug", _DEBUG + directory):
+            yield f"{parent}/{name}", checksum
 
 
 def _by_build_id(build_id: str) -> list[str]:
@@ -76,7 +86,7 @@ def _by_build_id(build_id: str) -> list[str]:
 
 def _debug_link(elf: ElfFile) -> tuple[str, int] | None:
     try:
-        data = (elf.content(".gnu_debuglink") or b"")[:_LONGEST_LINK]
+        data = (elf.content(".gnu_debuglink") or b"")[:_MAX_LINK]
         name = data[: data.index(b"\0")].decode()
         checksum = elf.number(data, len(name.encode()) + 4 & ~3)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Functions and data objects by address, out of an ELF file's symbol tables.
+"""Functions and data objects by address, from an ELF file's symbol tables.
 
-A large program has half a million of them, of which a few are asked for: the table stays in
-columns, and what is done to all of its rows is done by calls into C.
+A large program has half a million symbols, of which a few are queried. The table stays in columns,
+and work on all rows is done by calls into C (docs/internals/adr/0003).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from itertools import compress
 _STT_OBJECT, _STT_FUNC, _STT_COMMON, _STT_GNU_IFUNC = 1, 2, 5, 10
 FUNCTIONS = frozenset({_STT_FUNC, _STT_GNU_IFUNC})
 OBJECTS = frozenset({_STT_OBJECT, _STT_COMMON})
-_ROW = 32  # bits for the number of a symbol in its table
-#: How many symbols before an address are looked at for one that reaches over it.
+_ROW_BITS = 32  # of a key, for the number of the symbol in its table
+#: Symbols before an address that are checked for one that covers the address.
 _MAX_BACK = 64
-#: Symbols and texts of one name that are looked at: each may take a walk over the whole table.
+#: Symbols and texts of one name that are checked: each may take a walk over the whole table.
 _MAX_OF_A_NAME = 32
 #: Bytes of a name; more than any compiler writes.
-_LONGEST_NAME = 64 << 10
+_MAX_NAME = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,14 @@ class Symbol:
 
 
 class SymbolTable:
-    """One symbol table (``entries``, of 64-bit form if ``wide``) with its strings.
+    """One symbol table.
 
-    ``ends`` gives the address behind each section that is loaded, by the section's number.
+    Args:
+        entries: The bytes of the table.
+        strings: The bytes of its string table.
+        ends: The address behind each loaded section, by the section's number.
+        is_64_bit: Whether the entries are of the 64-bit form.
+        little_endian: Whether numbers begin with their lowest byte.
     """
 
     def __init__(
@@ -46,10 +51,10 @@ class SymbolTable:
         strings: bytes,
         ends: Mapping[int, int],
         *,
-        wide: bool,
+        is_64_bit: bool,
         little_endian: bool,
     ) -> None:
-        size = 24 if wide else 16
+        size = 24 if is_64_bit else 16
         entries = entries[: len(entries) - len(entries) % size]
         swapped = little_endian != (sys.byteorder == "little")
 
@@ -60,19 +65,19 @@ class SymbolTable:
             return values[first :: size // values.itemsize]
 
         self._names = column("I", 0)
-        self._infos = entries[4::24] if wide else entries[12::16]
-        self._sections = column("H", 3 if wide else 7)
-        self._starts = column("Q", 1) if wide else column("I", 1)
-        self._sizes = column("Q", 2) if wide else column("I", 2)
+        self._infos = entries[4::24] if is_64_bit else entries[12::16]
+        self._sections = column("H", 3 if is_64_bit else 7)
+        self._starts = column("Q", 1) if is_64_bit else column("I", 1)
+        self._sizes = column("Q", 2) if is_64_bit else column("I", 2)
         self._strings = strings
         self._ends = ends
 
     def address_of(self, name: str) -> int | None:
-        """Return the address of the function of that name; None if there is none here."""
+        """Return the address of the function of that name; None if it is not defined here."""
         wanted = name.encode() + b"\0"
         at = row = -1
         for _ in range(_MAX_OF_A_NAME):
-            # The end of a longer name may be the name of another symbol, too.
+            # The end of a longer name may serve as the name of another symbol.
             if row < 0:
                 at = self._strings.find(wanted, at + 1)
             if at < 0:
@@ -85,16 +90,18 @@ class SymbolTable:
     def select(self, kinds: frozenset[int], reach: bool = False) -> Symbols:
         """Return the defined symbols of some kinds.
 
-        With ``reach`` one without a size (a function written in assembler) reaches to the next.
+        Args:
+            kinds: STT_* numbers.
+            reach: Whether a symbol without a size (assembler) reaches to the next one.
         """
         wanted = self._infos.translate(bytes((info & 0xF) in kinds for info in range(256)))
         starts, rows = compress(self._starts, wanted), compress(range(len(wanted)), wanted)
         return Symbols(
-            self, [start << _ROW | row for start, row in zip(starts, rows, strict=True)], reach
+            self, [start << _ROW_BITS | row for start, row in zip(starts, rows, strict=True)], reach
         )
 
     def is_defined(self, row: int) -> bool:
-        """Tell whether a symbol is in this file, not only wanted from another."""
+        """Tell whether a symbol is in this file, not only imported from another."""
         return self._sections[row] != 0
 
     def start(self, row: int) -> int:
@@ -102,7 +109,7 @@ class SymbolTable:
         return self._starts[row]
 
     def end(self, row: int) -> int:
-        """Return the address behind a symbol, or, without a size, that behind its section."""
+        """Return the address behind a symbol; behind its section if the symbol has no size."""
         size = self._sizes[row]
         start = self._starts[row]
         return start + size if size else self._ends.get(self._sections[row], start)
@@ -112,13 +119,13 @@ class SymbolTable:
         return self._sizes[row]
 
     def is_local(self, row: int) -> bool:
-        """Tell whether a symbol is its source file's own."""
+        """Tell whether a symbol is local to its source file."""
         return self._infos[row] >> 4 == 0
 
     def name(self, row: int) -> str:
-        """Return a symbol's name, without the version that some tables add to it."""
+        """Return a symbol's name, without the version that some tables append."""
         at = self._names[row]
-        most = at + _LONGEST_NAME
+        most = at + _MAX_NAME
         end = self._strings.find(b"\0", at, most)
         name = self._strings[at : end if end >= 0 else most].decode("utf-8", "replace")
         version = name.find("@", 1)
@@ -133,21 +140,27 @@ def _index(values: array[int], value: int, begin: int) -> int:
 
 
 class Symbols:
-    """Some of a table's symbols, by address: ``keys`` are addresses and rows in one number."""
+    """Some of a table's symbols, by address.
+
+    Args:
+        table: The table.
+        keys: The symbols, each as address and row in one number.
+        reach: As in `SymbolTable.select()`.
+    """
 
     def __init__(self, table: SymbolTable, keys: list[int], reach: bool) -> None:
-        keys.sort()  # of numbers: several times as quick as of pairs
+        keys.sort()  # numbers sort several times faster than pairs
         self._table = table
         self._keys = keys
         self._reach = reach
 
     def find(self, address: int) -> Symbol | None:
-        """Return the symbol that covers the address: of several the one that begins last."""
-        behind = bisect_left(self._keys, address + 1 << _ROW)
+        """Return the symbol that covers an address, of several the one that begins last."""
+        behind = bisect_left(self._keys, address + 1 << _ROW_BITS)
         nearest = -1
         found: list[int] = []
         for key in reversed(self._keys[max(0, behind - _MAX_BACK) : behind]):
-            start, row = key >> _ROW, key & (1 << _ROW) - 1
+            start, row = key >> _ROW_BITS, key & (1 << _ROW_BITS) - 1
             if found and start != self._table.start(found[0]):
                 break
             if not self._table.is_defined(row):
@@ -158,7 +171,7 @@ class Symbols:
                 found.append(row)
         if not found:
             return None
-        best = min(found, key=self._worth)
+        best = min(found, key=self._preference)
         return Symbol(self._table.start(best), self._table.size(best), self._table.name(best))
 
     def _covers(self, row: int, address: int, nearest: bool) -> bool:
@@ -167,8 +180,8 @@ class Symbols:
         sized = self._table.size(row) > 0
         return (sized or (self._reach and nearest)) and address < self._table.end(row)
 
-    def _worth(self, row: int) -> tuple[int, bool, int, int, str]:
-        """Of several names for the same place the one that its readers know comes first."""
+    def _preference(self, row: int) -> tuple[int, bool, int, int, str]:
+        """Return a key that sorts the best-known of several names for one address first."""
         name = self._table.name(row)
         underscores = len(name) - len(name.lstrip("_"))
         return -self._table.size(row), self._table.is_local(row), underscores, len(name), name

@@ -1,4 +1,4 @@
-"""Which piece of code lies at an address, where code comes, goes and moves."""
+"""The piece of code at an address, for code that is added, replaced and moved."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from bisect import bisect_right
 
 _ORDER_BITS = 32
 _LAST_ORDER = (1 << _ORDER_BITS) - 1
-#: Pieces that begin before the address and are looked at: where code moved, they overlap.
-_SCANNED_AT = 64
+#: Pieces before an address that are checked: pieces of moved code overlap.
+_CHECKED = 64
 
 
 class CodeIndex:
-    """Pieces of code by address; of those that overlap the one that was added last is there.
+    """Pieces of code by address. Of overlapping pieces the one that was added last is valid.
 
-    Some 60 bytes each: a program that compiles for days has millions.
+    A piece takes some 60 bytes: a program that compiles for days has millions.
     """
 
     def __init__(self) -> None:
-        self._keys: list[int] = []  # start and order in one, sorted when asked
+        self._keys: list[int] = []  # start and order in one number, sorted by find()
         self._sizes = array("Q")
         self._payloads = array("Q")
         self._is_sorted = True
@@ -34,13 +34,13 @@ class CodeIndex:
         self._is_sorted = False
 
     def find(self, address: int) -> int | None:
-        """Return the payload of the code at the address."""
+        """Return the payload of the code at an address; None if there is none."""
         if not self._is_sorted:
             self._keys.sort()
             self._is_sorted = True
         at = bisect_right(self._keys, address << _ORDER_BITS | _LAST_ORDER)
         newest = -1
-        for key in self._keys[max(0, at - _SCANNED_AT) : at]:
+        for key in self._keys[max(0, at - _CHECKED) : at]:
             order = key & _LAST_ORDER
             if order > newest and address < (key >> _ORDER_BITS) + self._sizes[order]:
                 newest = order

@@ -1,4 +1,4 @@
-"""Names for code that was compiled while the program runs, and that lies in no file."""
+"""Names for code that was compiled at run time and lies in no file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from locktop.collector.model import Frame
 from locktop.collector.sanitize import clean
-from locktop.collector.symbols.jit.jitdump import JitDump
+from locktop.collector.symbols.jit.jitdump import JitDump, JitFunction
 from locktop.collector.symbols.jit.perf_map import PerfMap
 from locktop.collector.symbols.memory_map import Mapping
 
@@ -15,31 +15,30 @@ JIT = "jit"
 
 
 class JitCode:
-    """What the compilers in one process say about their code: a jitdump, which has lines, where
-    there is one, else a perf map."""
+    """The code of JIT compilers in one process: from a jitdump with lines, else a perf map."""
 
     def __init__(self, pid: int) -> None:
         self._dump = JitDump(pid)
         self._map = PerfMap(pid)
 
     def frame(self, address: int, mappings: Sequence[Mapping]) -> Frame | None:
-        """Return the frame of a return address; None where nothing is said about it (yet)."""
+        """Return the frame of a return address; None if no file names it (yet)."""
         call = address - 1
         found = self._dump.find(call, mappings)
         if found is None:
             name = self._map.find(call)
-            found = None if name is None else (name, None, None)
+            found = None if name is None else JitFunction(name, None, None)
         if found is None:
             return None
-        function, file, line = found
-        return Frame(address, clean(function), clean(file) if file else None, line, JIT, address)
+        file = clean(found.file) if found.file else None
+        return Frame(address, clean(found.function), file, found.line, JIT, address)
 
     def notes(self) -> list[str]:
-        """Return what is missing."""
+        """Return lines for the user about files that cannot be read."""
         return [note for note in (self._dump.note, self._map.note) if note]
 
     def read_no_more(self) -> None:
-        """Keep what is known: the process has ended."""
+        """Read no file any more: the process has ended."""
         self._dump.read_no_more()
         self._map.read_no_more()
 

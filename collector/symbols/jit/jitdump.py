@@ -1,8 +1,9 @@
-"""Names and lines of compiled code out of a jit-PID.dump file, as perf's own format has it.
+"""Names and lines of compiled code from a jit-PID.dump file, which has perf's format.
 
-A compiler that writes one maps a page of it executable, which tells where the file lies. A record
-is a header (type, size, time) and, by type, code that was made, moved, or the lines of code to
-come; see tools/perf/Documentation/jitdump-specification.txt of the kernel.
+A compiler that writes the file maps a page of it executable, so the memory map has its path. A
+record is a header (type, size, time) and, by type, code that was made, code that was moved, or
+lines of code to come. The format is in tools/perf/Documentation/jitdump-specification.txt of the
+kernel.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import re
 import struct
 import time
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from locktop.collector.symbols.jit import trusted_file
 from locktop.collector.symbols.jit.code_index import CodeIndex
@@ -29,24 +31,36 @@ _MOVED = struct.Struct("=16xIIQQQQQ")  # pid, tid, vma, from, to, size, number
 _LINES = struct.Struct("=16xQQ")  # address, entries
 _LINE = struct.Struct("=QII")  # address, line, discriminator; the file's name follows
 _SAME_FILE = b"\xff"
-_PIECE = 1 << 20
+_READ_SIZE = 1 << 20
 _MAX_ENTRIES = 2_000_000
 _MAX_LINES = 16 << 20  # bytes of the lines of one function
-_LONGEST_NAME = 4096
-_ENDED = 1 << 64  # nothing is read from there on
+_MAX_NAME = 4096
+_UNREADABLE = 1 << 64  # an offset from which nothing is read
 _AGAIN_S = 1.0
 
-#: V8's own names, with a sign for how the code was made. It adds the size of an ELF header to the
-#: addresses in optimized code (* and +), and those in other code are none of machine code.
+#: V8's names, with a sign for the compiler that made the code. V8 adds the size of an ELF header to
+#: the addresses in optimized code (* and +). Addresses in other code are not those of machine code.
 _V8_NAME = re.compile(rb"[A-Z][A-Za-z]*:([~^*+-]?)")
 _V8_OPTIMIZED = (b"*", b"+")
 _V8_SHIFT = 64
 
-Found = tuple[str, str | None, int | None]  # function, source file's base name, line
+
+class JitFunction(NamedTuple):
+    """A function of compiled code."""
+
+    function: str
+    file: str | None  # base name of the source file
+    line: int | None
+
+
+class _CodePiece(NamedTuple):
+    record: int  # offset of the record of the code
+    lines: int  # offset of the record of its lines; 0 for none
+    moved: int  # by how many bytes the code moved
 
 
 class JitDump:
-    """The jitdump file of one process. Damaged ones are read up to the damage."""
+    """The jitdump file of one process; a damaged file is read up to the damage."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -58,26 +72,26 @@ class JitDump:
 
     def _forget(self) -> None:
         self._index = CodeIndex()
-        self._pieces: list[tuple[int, int, int]] = []  # record, that of its lines, how far it moved
+        self._pieces: list[_CodePiece] = []
         self._read = 0
-        self._lines_at = (0, 0)  # an address, the record of lines that came for it
+        self._lines_at = (0, 0)  # an address, and the record of the lines for it
 
-    def find(self, address: int, mappings: Sequence[Mapping]) -> Found | None:
-        """Return what the code at an address is; what was written last is there now."""
+    def find(self, address: int, mappings: Sequence[Mapping]) -> JitFunction | None:
+        """Return the function at an address; the record that was written last is valid."""
         self._read_on(mappings)
         number = self._index.find(address)
         if number is None:
             return None
         record, lines, moved = self._pieces[number]
         with contextlib.suppress(OSError, struct.error, ValueError):
-            head = os.pread(self._fd, _CODE.size + _LONGEST_NAME, record)
+            head = os.pread(self._fd, _CODE.size + _MAX_NAME, record)
             name = head[_CODE.size :].partition(b"\0")[0]
             line = self._line(lines, name, address - moved) if lines else (None, None)
-            return name.decode("utf-8", "replace"), *line
+            return JitFunction(name.decode("utf-8", "replace"), *line)
         return None
 
     def read_no_more(self) -> None:
-        """Keep what is known: the process has ended, and another may come to its id."""
+        """Read the file no more: the process has ended, and another one may get its id."""
         self._next_at = math.inf
 
     def close(self) -> None:
@@ -113,24 +127,24 @@ class JitDump:
         self._forget()
         self._fd, self._inode = fd, mapping.inode
         magic, version, size = _FILE_HEADER.unpack(os.pread(fd, _FILE_HEADER.size, 0))
-        self._read = size if magic == _MAGIC and version and size >= 40 else _ENDED
+        self._read = size if magic == _MAGIC and version and size >= 40 else _UNREADABLE
 
     def _read_records(self, size: int) -> None:
-        piece, at = b"", self._read  # what was read ahead, and where it begins
+        piece, at = b"", self._read  # bytes that were read ahead, and their offset
         while self._read + _RECORD.size <= size:
             if len(self._index) >= _MAX_ENTRIES:
                 self.note = "the jitdump file is too large: its later part is not read"
                 return
             start = self._read - at
             if start + _MOVED.size > len(piece):
-                piece, at, start = os.pread(self._fd, _PIECE, self._read), self._read, 0
+                piece, at, start = os.pread(self._fd, _READ_SIZE, self._read), self._read, 0
             kind, length, _ = _RECORD.unpack_from(piece, start)
             if length < _RECORD.size:
                 self.note = "the jitdump file is damaged: its later part is not read"
-                self._read = _ENDED
+                self._read = _UNREADABLE
                 return
             if self._read + length > size:
-                return  # it is being written
+                return  # the record is being written
             self._take(kind, length, piece[start : start + min(length, _MOVED.size)])
             self._read += length
 
@@ -152,12 +166,12 @@ class JitDump:
 
     def _add(self, address: int, size: int, record: int, lines: int, moved: int) -> None:
         self._index.add(address, size, len(self._pieces))
-        self._pieces.append((record, lines, moved))
+        self._pieces.append(_CodePiece(record, lines, moved))
 
     # ---- lines ----
 
     def _line(self, record: int, name: bytes, address: int) -> tuple[str | None, int | None]:
-        """Return the file and line of an address in the code of a record of lines."""
+        """Return the file and the line of an address, from a record of lines."""
         made = _V8_NAME.match(name)
         if made is not None:
             if made[1] not in _V8_OPTIMIZED:

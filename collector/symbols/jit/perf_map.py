@@ -1,7 +1,7 @@
-"""Names of compiled code out of /tmp/perf-PID.map, which Node.js, JVMs and others write for perf.
+"""Names of compiled code from /tmp/perf-PID.map, which Node.js, JVMs and others write for perf.
 
-Lines "START SIZE name", in hex. The file grows as the program compiles; what was read before is
-not read again.
+The lines are "START SIZE name", in hex. The file grows while the program compiles; each part is
+read once.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from locktop.collector.symbols.jit.code_index import CodeIndex
 _LINE = re.compile(
     rb"^(?:0x)?([0-9a-fA-F]{1,16})[ \t]+(?:0x)?([0-9a-fA-F]{1,16})[ \t]+(\S[^\n]*)", re.MULTILINE
 )
-_PIECE = 1 << 20
-_MAX = 256 << 20  # bytes read of one file
+_READ_SIZE = 1 << 20
+_MAX_FILE = 256 << 20  # bytes read of one file
 _MAX_ENTRIES = 2_000_000
-_LONGEST_LINE = 4096
-_MARK = 64  # bytes that tell whether a file is still the one that was read
+_MAX_LINE = 4096
+_TAIL = 64  # bytes that say whether a file still is the one that was read
 _AGAIN_S = 1.0
 
 
@@ -35,26 +35,25 @@ class PerfMap:
         self._fd = -1
         self._index = CodeIndex()
         self._read = 0
-        self._mark = b""
+        self._tail = b""
         self._next_at = 0.0
         self._name = ""
         self.note = ""
 
     def find(self, address: int) -> str | None:
-        """Return the name of the code at an address, as it is in the file; what was written last is
-        what lies there now."""
+        """Return the name of the code at an address; the line that was written last is valid."""
         self._read_on()
         at = self._index.find(address)
         if at is None:
             return None
         with contextlib.suppress(OSError):
-            line = _LINE.match(os.pread(self._fd, _LONGEST_LINE, at))
+            line = _LINE.match(os.pread(self._fd, _MAX_LINE, at))
             if line is not None and 0 <= address - int(line[1], 16) < int(line[2], 16):
                 return line[3].decode("utf-8", "replace")
-        return None  # written over meanwhile
+        return None  # the file was overwritten meanwhile
 
     def read_no_more(self) -> None:
-        """Keep what is known: the process has ended, and another may come to its id."""
+        """Read the file no more: the process has ended, and another one may get its id."""
         self._next_at = math.inf
 
     def close(self) -> None:
@@ -73,7 +72,7 @@ class PerfMap:
             self._read_lines(os.fstat(self._fd).st_size)
 
     def _open(self) -> None:
-        """Open the file, or find that what is open is still it."""
+        """Open the file, unless it is open already."""
         if not self._name:
             self._name = f"perf-{procfs.status(self._pid).namespace_pids[-1]}.map"
         fd = trusted_file.opened(self._pid, "/tmp", self._name)
@@ -85,31 +84,31 @@ class PerfMap:
             os.close(fd)
             raise FileNotFoundError(self._name)
         self.close()
-        self._fd, self._index, self._read, self._mark = fd, CodeIndex(), 0, b""
+        self._fd, self._index, self._read, self._tail = fd, CodeIndex(), 0, b""
 
     def _is_open(self, about: os.stat_result) -> bool:
-        """Some are written anew, whole, each time that they are asked for."""
+        """Tell whether a file is the open one: some programs write a new file each time."""
         if self._fd < 0 or about.st_size < self._read:
             return False
         known = os.fstat(self._fd)
         same = (about.st_dev, about.st_ino) == (known.st_dev, known.st_ino)
-        return same and self._read_mark() == self._mark
+        return same and self._read_tail() == self._tail
 
-    def _read_mark(self) -> bytes:
-        start = max(0, self._read - _MARK)
+    def _read_tail(self) -> bytes:
+        start = max(0, self._read - _TAIL)
         return os.pread(self._fd, self._read - start, start)
 
     def _read_lines(self, size: int) -> None:
         while self._read < size:
-            if self._read >= _MAX or len(self._index) >= _MAX_ENTRIES:
+            if self._read >= _MAX_FILE or len(self._index) >= _MAX_ENTRIES:
                 self.note = f"/tmp/{self._name} is too large: its later part is not read"
                 break
-            piece = os.pread(self._fd, _PIECE, self._read)
+            piece = os.pread(self._fd, _READ_SIZE, self._read)
             end = piece.rfind(b"\n") + 1
-            if not end and len(piece) < _PIECE:
-                break  # a line that is being written
+            if not end and len(piece) < _READ_SIZE:
+                break  # the line is being written
             for line in _LINE.finditer(piece, 0, end):
                 start, length = int(line[1], 16), int(line[2], 16)
                 self._index.add(start, length, self._read + line.start())
             self._read += end or len(piece)
-        self._mark = self._read_mark()
+        self._tail = self._read_tail()

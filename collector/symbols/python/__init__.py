@@ -1,1 +1,1 @@
-"""The Python functions of a thread, read from outside by a process of their own."""
+"""The Python functions of a thread, read by a process of our own."""

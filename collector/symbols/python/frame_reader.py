@@ -1,37 +1,35 @@
-"""Asks a process of our own for another one's Python frames, and never waits for it unasked."""
+"""Requests the Python frames of a process from a worker, and waits no longer than asked."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import select
-import subprocess
-import sys
 import time
 from typing import Any, NamedTuple
 
 from locktop.collector.sanitize import clean
+from locktop.collector.symbols.bounded_worker import BoundedWorker, WorkerError
 
-#: Longer than any answer takes, even on a machine that has much else to do.
+#: Longer than any answer takes, even on a busy machine.
 _PATIENCE_S = 60.0
-_HURRY_S = 0.1  # so soon hurry() is heard
+_HURRY_S = 0.1  # how soon hurry() is noticed
 _MAX_ANSWER = 64 << 20  # bytes
-#: In a row. Where threads come and go, every second reading meets one that is just gone.
+#: In a row. Where threads come and go, every second reading meets a thread that has just ended.
 _MAX_FAILURES = 10
-_LONGEST = 2_000  # frames of one stack
+_MAX_FRAMES = 2_000  # of one stack
+_ENDED = "ended"
+_FINAL = frozenset({"missing", "forbidden", "elsewhere"})  # the next try would fail, too
 _NOTES = {
     "missing": "Python functions are not shown: pip install pystack",
     "forbidden": "Python functions are not shown: this user may not read the process's memory",
     "elsewhere": "Python functions are not shown: the interpreter's file is not here where the"
     " process has it (in a container, run locktop inside)",
     "unreadable": "Python functions are not shown: the interpreter's data cannot be read",
-    "ended": "Python functions are not shown: what reads them failed again and again",
+    _ENDED: "Python functions are not shown: what reads them failed again and again",
 }
 
 
 class PythonFrame(NamedTuple):
-    """One Python function's frame."""
+    """The frame of one Python function."""
 
     function: str
     file: str  # base name
@@ -44,31 +42,43 @@ Run = tuple[PythonFrame, ...]
 Runs = tuple[Run, ...]
 
 
-class PythonReader:
-    """Reads one process's Python frames. One question at a time; nothing is raised."""
+def new_worker() -> BoundedWorker:
+    """Return a worker that reads Python frames; it starts when it is needed."""
+    module = "locktop.collector.symbols.python.pystack_worker"
+    return BoundedWorker(module, max_answer=_MAX_ANSWER)
 
-    def __init__(self, pid: int) -> None:
+
+class PythonReader:
+    """Reads one process's Python frames. One request at a time; nothing is raised.
+
+    Attributes:
+        asking: Whether a request has no answer yet.
+        gave_up: Whether no request is sent any more.
+        took_s: How long the last answer took, in seconds.
+        note: Why there are no frames; "" if there are.
+    """
+
+    def __init__(self, pid: int, worker: BoundedWorker | None = None) -> None:
         self._pid = pid
-        self._child: subprocess.Popen[bytes] | None = None
-        self._buffer = b""
-        self._asked_at = 0.0
+        self._worker = worker or new_worker()
+        self._sent_at = 0.0
         self._failures = 0
-        self._hurried = False
+        self._is_hurried = False
         self.asking = False
         self.gave_up = False
-        self.took_s = 0.0  # the last answer
-        self.note = ""  # why there are none
+        self.took_s = 0.0
+        self.note = ""
 
     def ask(self) -> None:
-        """Begin to read the stacks of all threads; answer() has them later."""
+        """Begin to read the stacks of all threads; answer() returns them later."""
         if self.asking or self.gave_up:
             return
         try:
-            self._say(b"%d\n" % self._pid)
-        except OSError:
-            self._failed("ended")
+            self._worker.send(b"%d" % self._pid)
+        except WorkerError:
+            self._fail(_ENDED)
             return
-        self.asking, self._asked_at = True, time.monotonic()
+        self.asking, self._sent_at = True, time.monotonic()
 
     def answer(self, timeout_s: float = 0.0) -> dict[int, Runs] | None:
         """Return the stacks by tid as soon as they are there, once; None before that."""
@@ -77,98 +87,64 @@ class PythonReader:
         deadline = time.monotonic() + timeout_s
         while True:
             left = max(0.0, deadline - time.monotonic())
-            if not self._is_readable(min(left, _HURRY_S)):
-                if left > _HURRY_S and not self._hurried:
-                    continue
-                if time.monotonic() - self._asked_at > _PATIENCE_S:
-                    self._failed("ended")
+            try:
+                data = self._worker.receive(min(left, _HURRY_S))
+            except WorkerError:
+                self._fail(_ENDED)
                 return None
-            line = self._line()
-            if line is not None:
-                return self._taken(line)
-            if not self.asking:
-                return None
+            if data is not None:
+                return self._received(data)
+            if left > _HURRY_S and not self._is_hurried:
+                continue
+            if time.monotonic() - self._sent_at > _PATIENCE_S:
+                self._fail(_ENDED)
+            return None
 
     def hurry(self) -> None:
-        """Let answer() wait no longer. For a handler of signals."""
-        self._hurried = True
+        """Let answer() wait no longer. For a signal handler: takes no lock."""
+        self._is_hurried = True
 
     def close(self) -> None:
-        """End the process that reads."""
+        """End the worker."""
         self.asking = False
-        if self._child is None:
-            return
-        self._child.kill()
-        for pipe in (self._child.stdin, self._child.stdout):
-            with contextlib.suppress(OSError):
-                assert pipe is not None
-                pipe.close()
-        self._child.wait()
-        self._child = None
+        self._worker.close()
 
-    def _say(self, question: bytes) -> None:
-        if self._child is None:
-            self._buffer = b""
-            self._child = subprocess.Popen(
-                # -P: nothing is imported from the directory we happen to be in
-                [sys.executable, "-P", "-m", "locktop.collector.symbols.python.pystack_worker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                bufsize=0,
-                start_new_session=True,  # the terminal's signals are for us alone
-            )
-        assert self._child.stdin is not None
-        self._child.stdin.write(question)
-
-    def _is_readable(self, timeout_s: float) -> bool:
-        assert self._child is not None
-        poll = select.poll()  # any number of descriptor
-        poll.register(self._child.stdout, select.POLLIN)  # type: ignore[arg-type]
-        return bool(poll.poll(timeout_s * 1000))
-
-    def _line(self) -> bytes | None:
-        assert self._child is not None
-        assert self._child.stdout is not None
-        piece = os.read(self._child.stdout.fileno(), 1 << 20)
-        self._buffer += piece
-        if not piece or len(self._buffer) > _MAX_ANSWER:
-            self._failed("ended")
-            return None
-        line, end, rest = self._buffer.partition(b"\n")
-        if not end:
-            return None
-        self._buffer = rest
-        return line
-
-    def _taken(self, line: bytes) -> dict[int, Runs] | None:
+    def _received(self, data: bytes) -> dict[int, Runs] | None:
         self.asking = False
-        self.took_s = time.monotonic() - self._asked_at
-        try:
-            said: dict[str, Any] = json.loads(line)
-            if "threads" in said:
-                stacks = {int(tid): _runs(runs) for tid, runs in said["threads"].items()}
-                self._failures, self.note = 0, ""
-                return stacks
-            self._failed(said["failed"])
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            self._failed("ended")
-        return None
+        self.took_s = time.monotonic() - self._sent_at
+        stacks = decoded(data)
+        if isinstance(stacks, str):
+            self._fail(stacks)
+            return None
+        self._failures, self.note = 0, ""
+        return stacks
 
-    def _failed(self, why: str) -> None:
-        """A reading may fail because the process went on; some failures come again each time."""
+    def _fail(self, reason: str) -> None:
+        """Count a failure: a reading may fail because the process went on, or fail each time."""
         self._failures += 1
-        if why == "ended":
-            self.close()
+        if reason == _ENDED:
+            self._worker.close()
         self.asking = False
-        if why in ("missing", "forbidden", "elsewhere") or self._failures >= _MAX_FAILURES:
+        if reason in _FINAL or self._failures >= _MAX_FAILURES:
             self.gave_up = True
-            self.note = _NOTES.get(why, "")
+            self.note = _NOTES.get(reason, "")
+
+
+def decoded(answer: bytes) -> dict[int, Runs] | str:
+    """Return the stacks of an answer by tid, or the reason why there are none."""
+    try:
+        said: dict[str, Any] = json.loads(answer)
+        if "threads" not in said:
+            reason = said["failed"]
+            return reason if isinstance(reason, str) else _ENDED
+        return {int(tid): _runs(runs) for tid, runs in said["threads"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return _ENDED
 
 
 def _runs(runs: list[list[tuple[str, str, int]]]) -> Runs:
     found = tuple(tuple(_frame(*frame) for frame in run) for run in runs)
-    return found if sum(map(len, found)) <= _LONGEST else ()
+    return found if sum(map(len, found)) <= _MAX_FRAMES else ()
 
 
 def _frame(function: str, path: str, line: int) -> PythonFrame:

@@ -1,4 +1,4 @@
-"""One stack out of two: the native one, with Python's functions where the interpreter ran them."""
+"""One stack from two: the native stack, with Python's functions where the interpreter ran them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from locktop.collector.symbols.python.frame_reader import Run, Runs
 #: The module of a frame that is a Python function.
 PYTHON = "python"
 _EVALUATION = "_PyEval_EvalFrameDefault"
-#: How the interpreter gets from one Python function to the next, starts, and takes its own locks:
-#: to be dropped. What is left are the functions that a program calls, such as builtin_sorted, and
-#: what else the interpreter waits in, such as take_gil.
+#: Functions by which the interpreter calls Python functions, starts, and takes its own locks. They
+#: are left out. Functions that a program calls (builtin_sorted) stay, and so do other functions in
+#: which the interpreter waits (take_gil).
 _MACHINERY = re.compile(
     r"_Py|PyEval_|PyObject_|PyVectorcall_|PyFunction_|PyCFunction_|PyRun_|Py_RunMain|Py_BytesMain"
     r"|PyThread_acquire_lock|acquire_timed|lock_PyThread_acquire_lock|rlock_acquire"
@@ -24,16 +24,24 @@ _MACHINERY = re.compile(
 
 
 def runs_python(frames: Sequence[Frame]) -> bool:
-    """Tell whether Python code is executed on a stack."""
+    """Tell whether a stack executes Python code."""
     return any(map(_evaluates, frames))
 
 
 def merged(native: Sequence[Frame], runs: Runs, whole: bool = True) -> tuple[Frame, ...] | None:
-    """Return the stack with each frame of the evaluation function replaced by the Python functions
-    that it executes (innermost first as both are), and without the interpreter's machinery.
+    """Return a stack of Python's functions and the native functions that they call.
 
-    Of a native stack that is not ``whole`` the outermost frames are missing: the Python functions
-    that belong to those come last. None where the two do not belong together.
+    Each frame of the evaluation function is replaced by the Python functions that it executes.
+    Frames of the interpreter's machinery are left out.
+
+    Args:
+        native: The native stack, innermost first.
+        runs: The Python functions, innermost first.
+        whole: Whether the native stack is complete. If it is not, the Python functions of its
+            missing outermost frames come last.
+
+    Returns:
+        The stack; None if the two do not belong together.
     """
     modules = {frame.module for frame in native if _evaluates(frame)}
     missing = len(runs) - sum(map(_evaluates, native))
@@ -44,7 +52,7 @@ def merged(native: Sequence[Frame], runs: Runs, whole: bool = True) -> tuple[Fra
     for frame in native:
         if _evaluates(frame):
             while found and found[-1].inlined and found[-1].address == frame.address:
-                found.pop()  # it is a part of what is replaced
+                found.pop()  # inlined into the replaced frame
             found += _functions(next(left), frame.address)
         elif frame.module not in modules or not _is_machinery(frame.function):
             found.append(frame)
@@ -58,10 +66,10 @@ def _functions(run: Run, address: int) -> list[Frame]:
 
 
 def _evaluates(frame: Frame) -> bool:
-    # A part that the compiler set apart, or a copy of its own, has a suffix: ".cold".
+    # A part that the compiler separated, or a copy, has a suffix: ".cold".
     return frame.function.partition(".")[0] == _EVALUATION
 
 
 def _is_machinery(function: str) -> bool:
-    """A function without a name is one that the interpreter does not export."""
+    """Tell whether a function is the interpreter's; one without a name is not exported by it."""
     return not function or _MACHINERY.match(function) is not None

@@ -1,9 +1,8 @@
-"""Reads the Python frames of a running CPython process: run as a process of its own.
+"""Reads the Python frames of a running CPython process, in a process of its own.
 
-Each line on standard input is a process id; the answer is one line of JSON (see python_reader.py).
-pystack follows pointers in the memory of a process that runs on meanwhile, in C++: if that goes
-wrong it is this process that ends, and nobody's screen. Root's becomes one of the user whose
-process it is, where that is enough.
+A request is a process id in decimal; the answer is JSON (frame_reader.py). pystack, in C++, follows
+pointers in the memory of a process that goes on meanwhile. If that goes wrong, the worker ends and
+not the user's screen. A worker of root becomes the user of the process, where that is enough.
 """
 
 from __future__ import annotations
@@ -12,27 +11,21 @@ import contextlib
 import importlib
 import json
 import os
-import resource
-import sys
 from typing import Any
 
-#: Of one answer. A list that was torn while it was read may lead in a circle.
+from locktop.collector.symbols.bounded_worker import serve
+
+#: For one answer. A list that was torn while it was read may be circular.
 _MAX_CPU_S = 20
 _MAX_MEMORY = 4 << 30
 
 
-def main() -> None:
-    """Answer until standard input ends: with whoever asks."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _limit(resource.RLIMIT_AS, _MAX_MEMORY)
-    for line in sys.stdin:
-        pid = int(line)
-        _import()
-        if os.geteuid() == 0 and _is_enough(pid):
-            _become_user_of(pid)
-        used = resource.getrusage(resource.RUSAGE_SELF)
-        _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + _MAX_CPU_S)
-        print(json.dumps(_answer(pid)), flush=True)
+def _answer(request: bytes) -> bytes:
+    pid = int(request)
+    _import()
+    if os.geteuid() == 0 and _is_enough(pid):
+        _become_user_of(pid)
+    return json.dumps(_read(pid)).encode()
 
 
 def _import() -> None:
@@ -43,8 +36,8 @@ def _import() -> None:
 
 
 def _is_enough(pid: int) -> bool:
-    """Tell whether the process's own user may read its memory: tried by a process, for there is no
-    way back."""
+    """Tell whether the process's own user may read its memory. A child tries: there is no way
+    back."""
     trial = os.fork()
     if trial == 0:
         try:
@@ -63,19 +56,14 @@ def _become_user_of(pid: int) -> None:
     os.setresuid(about.st_uid, about.st_uid, about.st_uid)
 
 
-def _limit(what: int, value: int) -> None:
-    _, hard = resource.getrlimit(what)
-    resource.setrlimit(what, (value if hard < 0 else min(value, hard), hard))
-
-
-def _answer(pid: int) -> dict[str, Any]:
+def _read(pid: int) -> dict[str, Any]:
     try:
         from pystack import engine
     except ImportError:
         return {"failed": "missing"}
     try:
         with open(f"/proc/{pid}/mem", "rb"):
-            pass  # the same right is asked for as by process_vm_readv(2)
+            pass  # process_vm_readv(2) needs the same right
     except PermissionError:
         return {"failed": "forbidden"}
     except OSError:
@@ -85,13 +73,13 @@ def _answer(pid: int) -> dict[str, Any]:
             pid, stop_process=False, native_mode=engine.NativeReportingMode.OFF
         )
         return {"threads": _stacks(threads)}
-    except Exception as error:  # its own, and RuntimeError where memory was not as expected
+    except Exception as error:  # pystack's own, and RuntimeError for unexpected memory
         failed = "unreadable" if _lies_here(pid) else "elsewhere"
         return {"failed": failed, "why": str(error)}
 
 
 def _lies_here(pid: int) -> bool:
-    """Tell whether the interpreter's file is under its name here, too: pystack opens it by that."""
+    """Tell whether the interpreter's file has its name here, too: pystack opens it by name."""
     link = f"/proc/{pid}/exe"
     try:
         return os.path.samefile(os.readlink(link), link)
@@ -100,12 +88,12 @@ def _lies_here(pid: int) -> bool:
 
 
 def _stacks(threads: Any) -> dict[int, list[list[tuple[str, str, int]]]]:
-    """Return by tid the runs of frames, innermost first; a run is what one call of the
-    interpreter's evaluation function executes."""
+    """Return by tid the runs of frames, innermost first; one call of the interpreter's evaluation
+    function executes a run."""
     found: dict[int, list[list[tuple[str, str, int]]]] = {}
     several, torn = set(), set()
     for thread in threads:
-        if thread.tid in found:  # in several interpreters: which called which is not told
+        if thread.tid in found:  # in several interpreters: which called which is not known
             several.add(thread.tid)
         runs = found[thread.tid] = []
         for frame in thread.all_frames:  # the outermost first
@@ -114,7 +102,7 @@ def _stacks(threads: Any) -> dict[int, list[list[tuple[str, str, int]]]]:
             if runs and not frame.is_shim:
                 code = frame.code
                 runs[0].insert(0, (code.scope, code.filename, code.location.lineno))
-                # Of a name that is not ASCII other bytes are read.
+                # pystack reads wrong bytes of a name that is not ASCII.
                 if min(code.scope + code.filename, default="") < " ":
                     torn.add(thread.tid)
     left_out = several | torn
@@ -122,4 +110,4 @@ def _stacks(threads: Any) -> dict[int, list[list[tuple[str, str, int]]]]:
 
 
 if __name__ == "__main__":
-    main()
+    serve(_answer, max_memory=_MAX_MEMORY, max_cpu_s=_MAX_CPU_S)

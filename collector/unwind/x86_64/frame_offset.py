@@ -1,8 +1,9 @@
-"""How far a function's frame register is from its stack pointer, by its machine code (x86-64).
+"""The distance of a frame register from the stack pointer, from the machine code (x86-64).
 
-The kernel tells a sleeping thread's stack pointer and nothing of rbp. Where call frame information
-counts from rbp, the code between the function's first instruction and the call tells how much was
-pushed and reserved since rbp was set: on all ways that lead there, or it is not known.
+The kernel gives the stack pointer of a sleeping thread, but not rbp. Some call frame information
+counts from rbp. The code between the function's first instruction and the call then says how much
+was pushed and reserved since rbp was set. The distance is known only if all paths to the call
+agree (docs/internals/adr/0004).
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from iced_x86 import (
     RegisterExt,
 )
 
-#: Bytes of a function; an instruction takes some 5 us.
+#: Bytes of a function; the analysis takes some 5 us for each instruction.
 MAX_CODE = 64 << 10
-#: Bytes that a pointer to the stack is aligned to at most.
-_MAX_ALIGNED = 128
-_PROBED = 0x1000
+#: Bytes.
+_MAX_ALIGNMENT = 128
+_PROBED_PAGE = 0x1000
 
 #: By DWARF's numbers.
 _REGISTERS = {
@@ -52,33 +53,47 @@ _LEAVE = (Mnemonic.LEAVE, Register.RBP)
 _IMMEDIATE = range(OpKind.IMMEDIATE8, OpKind.IMMEDIATE32TO64 + 1)
 
 
-class Distance(NamedTuple):
-    """The frame register minus the stack pointer: ``size``, and if ``aligned`` is not 0 up to so
-    many bytes more: since the stack pointer was a multiple of it, ``after`` bytes were taken."""
+class FrameOffset(NamedTuple):
+    """The frame register minus the stack pointer.
+
+    Attributes:
+        size: The distance in bytes; if ``alignment`` is not 0, up to ``alignment`` bytes more.
+        alignment: What the code aligned the stack pointer to, in bytes; 0 if it did not.
+        taken_since: Bytes that the code took of the stack after the alignment.
+    """
 
     size: int
-    aligned: int = 0
-    after: int = 0
+    alignment: int = 0
+    taken_since: int = 0
 
 
 class _Unset:
-    """The frame register is the caller's."""
+    """The frame register still has the caller's value."""
 
 
 class _Mixed:
-    """It may be one or the other."""
+    """Paths disagree about the frame register."""
 
 
 _UNSET, _MIXED = _Unset(), _Mixed()
-_State = Distance | _Unset | _Mixed
+_State = FrameOffset | _Unset | _Mixed
 
 
-def distance(
+def frame_offset(
     code: bytes, start: int, address: int, register: int, *, is_return: bool
-) -> Distance | None:
-    """Return how far ``register`` is from the stack pointer before the instruction at ``address``,
-    or where a call returns to it; None where the code does not tell. ``code`` is the function's,
-    which begins at ``start``."""
+) -> FrameOffset | None:
+    """Return the offset of a frame register before the instruction at an address.
+
+    Args:
+        code: The machine code of the function.
+        start: The address of ``code``.
+        address: The address of the instruction.
+        register: DWARF's number of the frame register.
+        is_return: Whether a call returns to ``address``.
+
+    Returns:
+        The offset; None if it is not known.
+    """
     frame = _REGISTERS.get(register)
     if frame is None or len(code) > MAX_CODE:
         return None
@@ -88,7 +103,7 @@ def distance(
 
 
 def jumps_out(code: bytes, start: int) -> bool:
-    """Tell whether a function may go on as another one, by a jump instead of a call."""
+    """Tell whether a function may go on as another function, by a jump instead of a call."""
     if len(code) > MAX_CODE:
         return True
     for one in Decoder(64, code, ip=start):
@@ -100,51 +115,51 @@ def jumps_out(code: bytes, start: int) -> bool:
 
 
 class _Flow:
-    """Follows all ways through a function."""
+    """Follows all paths through a function."""
 
     def __init__(self, instructions: Decoder, frame: int) -> None:
         self._frame = frame
         self._by_address = {one.ip: one for one in instructions}
         self._before: dict[int, _State] = {}
         self._returned: dict[int, _State] = {}  # by the address behind a call
-        self._outside: set[_State] = set()  # at calls, and at jumps to where a table tells
+        self._at_exits: set[_State] = set()  # at calls, and at jumps through a table
 
     def follow_until(self, start: int, wanted: int) -> None:
-        """Go all ways from ``start``, and further until ``wanted`` was come by."""
+        """Follow all paths from ``start``, then further code until ``wanted`` was reached."""
         self._follow(start, _UNSET)
         for address in self._by_address:
             if wanted in self._returned or wanted in self._before:
                 return
             if address not in self._before:
-                # Behind a table of jumps, or a handler of exceptions: no instruction seen leads
-                # there. What holds at all that may lead there holds there.
-                if len(self._outside) != 1:
+                # A target of a jump table, or a handler of exceptions: no instruction leads there.
+                # The state that all exits share holds there.
+                if len(self._at_exits) != 1:
                     return
-                self._follow(address, *self._outside)
+                self._follow(address, *self._at_exits)
 
-    def before(self, address: int) -> Distance | None:
-        """Return what holds before an instruction."""
+    def before(self, address: int) -> FrameOffset | None:
+        """Return the offset before an instruction; None if it is not known."""
         found = self._before.get(address)
-        return found if isinstance(found, Distance) else None
+        return found if isinstance(found, FrameOffset) else None
 
-    def returned(self, address: int) -> Distance | None:
-        """Return what holds where the call before an address returns."""
+    def returned(self, address: int) -> FrameOffset | None:
+        """Return the offset where the call before an address returns; None if it is not known."""
         found = self._returned.get(address)
-        return found if isinstance(found, Distance) else None
+        return found if isinstance(found, FrameOffset) else None
 
     def _follow(self, address: int, state: _State) -> None:
-        ways = [(address, state)]
-        while ways:
-            address, state = ways.pop()
+        paths = [(address, state)]
+        while paths:
+            address, state = paths.pop()
             known = self._before.get(address)
             if known is not None:
                 if known == state or known is _MIXED:
                     continue
                 state = _MIXED
             instruction = self._by_address.get(address)
-            if instruction is not None:  # else another function's
+            if instruction is not None:  # else of another function
                 self._before[address] = state
-                ways.extend(self._next(instruction, state))
+                paths.extend(self._next(instruction, state))
 
     def _next(self, one: Instruction, state: _State) -> Iterator[tuple[int, _State]]:
         after, flow = one.next_ip, one.flow_control
@@ -164,11 +179,14 @@ class _Flow:
 
     def _leave(self, state: _State) -> None:
         if state is not _UNSET:  # a handler is of what was called later
-            self._outside.add(state)
+            self._at_exits.add(state)
 
     def _probed(self, one: Instruction) -> int | None:
-        """Where a loop ends that touches each page of a large frame, if it begins behind this
-        instruction: `lea r11, [rsp - SIZE]` (-fstack-clash-protection)."""
+        """Return the end of a loop that touches each page of a large frame.
+
+        The loop follows the instruction `lea r11, [rsp - SIZE]` (-fstack-clash-protection). None
+        if no such loop follows.
+        """
         end = one.op0_register
         if one.mnemonic != Mnemonic.LEA or one.memory_base != _RSP or end in (_RSP, self._frame):
             return None
@@ -181,7 +199,7 @@ class _Flow:
             return None
         takes, _, compares, again = loop
         is_loop = (
-            (takes.op0_register, _immediate(takes)) == (_RSP, _PROBED)
+            (takes.op0_register, _immediate(takes)) == (_RSP, _PROBED_PAGE)
             and (compares.op0_register, compares.op1_register) == (_RSP, end)
             and again.near_branch_target == takes.ip
         )
@@ -189,7 +207,7 @@ class _Flow:
 
 
 def _effect(one: Instruction, state: _State, frame: int, probed: int | None) -> _State:
-    """What holds after an instruction, or after the loop that it begins."""
+    """Return the state after an instruction, or after the loop that the instruction begins."""
     if probed is not None:
         return _moved(state, -_displacement(one))
     changed = written(one)
@@ -210,9 +228,9 @@ def _mixed(state: _State) -> _State:
 
 def _frame_register(one: Instruction, frame: int) -> _State:
     if one.mnemonic == Mnemonic.MOV and (one.op0_register, one.op1_register) == (frame, _RSP):
-        return Distance(0)
+        return FrameOffset(0)
     if one.mnemonic == Mnemonic.LEA and _counts_from(one, _RSP) and one.op0_register == frame:
-        return Distance(_displacement(one))
+        return FrameOffset(_displacement(one))
     returned = one.mnemonic == Mnemonic.POP or (one.mnemonic, frame) == _LEAVE
     return _UNSET if returned else _MIXED  # the caller's again
 
@@ -223,26 +241,27 @@ def _stack_pointer(one: Instruction, state: _State, frame: int) -> _State:
         return _moved(state, immediate if one.mnemonic == Mnemonic.SUB else -immediate)
     if one.mnemonic == Mnemonic.LEA and _counts_from(one, _RSP):
         return _moved(state, -_displacement(one))
-    if isinstance(state, Distance):
+    if isinstance(state, FrameOffset):
         if one.mnemonic == Mnemonic.MOV and one.op1_register == frame:
-            return Distance(0)
+            return FrameOffset(0)
         if one.mnemonic == Mnemonic.LEA and _counts_from(one, frame):
-            return Distance(-_displacement(one))
-        if one.mnemonic == Mnemonic.AND and immediate is not None and not state.aligned:
-            aligned = -immediate
-            if 8 < aligned <= _MAX_ALIGNED and not aligned & (aligned - 1):
-                return Distance(state.size, aligned)
+            return FrameOffset(-_displacement(one))
+        if one.mnemonic == Mnemonic.AND and immediate is not None and not state.alignment:
+            alignment = -immediate
+            if 8 < alignment <= _MAX_ALIGNMENT and not alignment & (alignment - 1):
+                return FrameOffset(state.size, alignment)
     return _mixed(state)
 
 
 def _moved(state: _State, size: int) -> _State:
-    if not isinstance(state, Distance):
+    if not isinstance(state, FrameOffset):
         return state
-    return Distance(state.size + size, state.aligned, state.after + size if state.aligned else 0)
+    taken_since = state.taken_since + size if state.alignment else 0
+    return FrameOffset(state.size + size, state.alignment, taken_since)
 
 
 def written(one: Instruction) -> set[int]:
-    """Return the registers that an instruction changes, or parts of which it does."""
+    """Return the registers that an instruction changes, wholly or in part."""
     used = _factory().info(one).used_registers()
     return {RegisterExt.full_register(part.register) for part in used if part.access in _WRITES}
 

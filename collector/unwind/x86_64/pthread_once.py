@@ -1,10 +1,10 @@
-"""What the machine code of glibc's pthread_once tells (x86-64): in which function threads wait for
-the routine and where the thread that runs it keeps the address of the control.
+"""The machine code of glibc's pthread_once (x86-64): which function threads wait in, and where the
+thread that runs the routine keeps the address of the control.
 
-The function has no name in a stripped library; pthread_once, which has one, jumps to it. A thread
-runs the routine where its stack returns to behind the call of it. Before that call the control's
-address was put on the stack, for a cancellation to find: into the slot that is read here. Where the
-code is not of that form nothing is told.
+The function has no name in a stripped library, but pthread_once, which has one, jumps to it. A
+thread runs the routine if its stack returns behind the call of the routine. Before that call the
+function stores the address of the control on the stack, for a cancellation. The offset of that
+slot is read here. Code of another form gives no slot.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from iced_x86 import (
 
 from locktop.collector.unwind.x86_64.frame_offset import written
 
-#: What the exported function is called.
+#: Names of the exported function.
 NAMES = ("pthread_once", "__pthread_once")
-#: Bytes of code: the function has some 300; and calls in it that may be the routine's.
+#: Bytes of code: the function has some 300. Calls of it that may be that of the routine.
 MAX_CODE = 1024
 _MAX_CALLS = 4
 _RSP, _RDI = Register.RSP, Register.RDI
@@ -43,11 +43,11 @@ _ENDS = frozenset({
 
 
 class OnceCode(NamedTuple):
-    """The function where threads wait. Addresses are those of the program."""
+    """The function in which threads wait. Addresses are those of the program."""
 
     start: int
-    #: By the address behind the call of the routine: how far above the stack pointer there the
-    #: address of the control lies.
+    #: By the address behind a call of the routine: the distance in bytes from the stack pointer
+    #: to the slot with the address of the control.
     slots: Mapping[int, int]
 
 
@@ -60,9 +60,9 @@ def is_left_for(code: bytes, start: int, other: int) -> bool:
 
 
 def once_code(code: bytes, start: int) -> OnceCode:
-    """Return what the function tells of those that run a routine."""
+    """Return the slots of the function whose machine code is at ``start``."""
     instructions = {one.ip: one for one in Decoder(64, code, ip=start)}
-    # Not those through memory: they are of the handler of a cancellation.
+    # Not calls through memory: the handler of a cancellation makes them.
     calls = (
         one
         for one in instructions.values()
@@ -91,23 +91,23 @@ def _slot(instructions: Mapping[int, Instruction], start: int, call: Instruction
 
 
 def _before(instructions: Mapping[int, Instruction], start: int, call: int) -> set[int]:
-    """The instructions on all ways from the function's beginning to the call."""
+    """Return the instructions on all paths from the function's start to the call."""
     leads_to: dict[int, list[int]] = {}
-    seen, ways = set(), [start]
-    while ways:
-        ip = ways.pop()
+    seen, paths = set(), [start]
+    while paths:
+        ip = paths.pop()
         if ip in seen or ip not in instructions:
             continue
         seen.add(ip)
         for following in _next(instructions[ip]):
             leads_to.setdefault(following, []).append(ip)
-            ways.append(following)
-    found, ways = set(), [call]
-    while ways:
-        ip = ways.pop()
+            paths.append(following)
+    found, paths = set(), [call]
+    while paths:
+        ip = paths.pop()
         if ip in seen and ip not in found:
             found.add(ip)
-            ways.extend(leads_to.get(ip, ()))
+            paths.extend(leads_to.get(ip, ()))
     return found
 
 
@@ -119,8 +119,8 @@ def _next(one: Instruction) -> list[int]:
 def _keeper(
     instructions: Mapping[int, Instruction], start: int, targets: Collection[int]
 ) -> tuple[int, int] | None:
-    """Where the first argument is copied to a register that calls leave alone, before anything else
-    can happen to it; and that register."""
+    """Return the instruction that copies the first argument to a preserved register, and that
+    register; None if the argument may change before."""
     ip = start
     while (one := instructions.get(ip)) is not None and (ip == start or ip not in targets):
         if one.mnemonic == Mnemonic.MOV and one.op1_register == _RDI and one.op0_register in _KEPT:
@@ -134,8 +134,8 @@ def _keeper(
 def _stored(
     instructions: Mapping[int, Instruction], call: int, register: int, targets: Collection[int]
 ) -> int | None:
-    """Where on the stack the register was last stored, in what is run straight to the call."""
-    since: list[range] = []  # what was stored on the stack behind it
+    """Return the slot where the register was last stored, in straight code before the call."""
+    since: list[range] = []  # stack slots that were written later
     for ip in sorted((ip for ip in instructions if ip < call), reverse=True):
         one = instructions[ip]
         if one.flow_control not in (FlowControl.NEXT, FlowControl.CALL) or _RSP in _moved(one):
@@ -153,7 +153,7 @@ def _stored(
 
 
 def _stack_slot(one: Instruction) -> range | None:
-    """Where above the stack pointer it stores something; None where it may store anywhere."""
+    """Return the stack slot that an instruction writes; None if it may write anywhere."""
     if one.op_count == 0 or one.op0_kind != OpKind.MEMORY:
         return range(0)
     if one.memory_base != _RSP or one.memory_index != Register.NONE:
@@ -163,5 +163,5 @@ def _stack_slot(one: Instruction) -> range | None:
 
 
 def _moved(one: Instruction) -> set[int]:
-    """The registers that it leaves changed: a call comes back with the stack as it was."""
+    """Return the registers that stay changed: a call returns with the stack as it was."""
     return set() if one.flow_control == FlowControl.CALL else written(one)

@@ -1,81 +1,105 @@
-"""A frame register that the kernel did not tell: found by what must be so, or not at all."""
+"""A frame register that the kernel does not give, derived from the machine code or not at all."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from locktop.collector.unwind.arch import Machine
-from locktop.collector.unwind.code_map import CodeMap, Place
+from locktop.collector.unwind.code_map import CodeFrame, CodeMap
 from locktop.collector.unwind.eh_frame import FrameTable
-from locktop.collector.unwind.truncation import Cut
-from locktop.collector.unwind.x86_64.frame_offset import MAX_CODE, Distance, distance, jumps_out
+from locktop.collector.unwind.stack_memory import StackCut
+from locktop.collector.unwind.x86_64.calls import DIRECT_CALL, MAX_CALL, is_indirect_call
 
-_LONGEST_CALL = 7  # bytes, but for prefixes
-_CALL = 0xE8
-_INDIRECT, _OF_CALLS = 0xFF, 2  # what its second byte has in the middle
+if TYPE_CHECKING:
+    from locktop.collector.unwind.x86_64.frame_offset import FrameOffset
+
 _MAX_KEPT = 4096
 
 
+class _Key(NamedTuple):
+    table: FrameTable  # other code may lie at the same address later
+    start: int
+    pc: int
+    register: int
+
+
 class FrameRegisters:
-    """Of one process; what the code of a function tells is kept."""
+    """The frame registers of one process; what the code of a function gives is kept."""
 
     def __init__(self, machine: Machine, code: CodeMap) -> None:
-        self._tells = machine.name == "x86_64"
+        self._is_supported = machine.name == "x86_64"
         self._code = code
-        self._known: dict[tuple[FrameTable, int, int, int], Distance | None] = {}
+        self._offsets: dict[_Key, FrameOffset | None] = {}
 
     def candidates(
-        self, place: Place, pc: int, sp: int, register: int, *, is_return: bool
+        self, frame: CodeFrame, pc: int, sp: int, register: int, *, is_return: bool
     ) -> Sequence[int] | None:
-        """Return the values that a register may have in a frame; None where that is not known."""
-        if not self._tells:
+        """Return the values that a register may have in a frame; None if they are not known.
+
+        Args:
+            frame: The frame information for ``pc``.
+            pc: The program counter, or the return address if ``is_return``.
+            sp: The stack pointer there.
+            register: DWARF's number of the register.
+            is_return: Whether ``pc`` follows a call.
+        """
+        if not self._is_supported:
             return None
-        key = place.table, place.start, pc, register  # other code may lie there later on
-        if key not in self._known:
-            if len(self._known) >= _MAX_KEPT:
-                self._known.clear()
-            code = place.code(MAX_CODE + 1)
-            self._known[key] = distance(code, place.start, pc, register, is_return=is_return)
-        found = self._known[key]
-        if found is None:
+        # Here: iced_x86 takes 8 ms to import, and most stacks do without.
+        from locktop.collector.unwind.x86_64 import frame_offset
+
+        key = _Key(frame.table, frame.start, pc, register)
+        if key not in self._offsets:
+            if len(self._offsets) >= _MAX_KEPT:
+                self._offsets.clear()
+            code = frame.code(frame_offset.MAX_CODE + 1)
+            self._offsets[key] = frame_offset.frame_offset(
+                code, frame.start, pc, register, is_return=is_return
+            )
+        offset = self._offsets[key]
+        if offset is None:
             return None
-        if found.aligned and (sp + found.after) % found.aligned:
+        if offset.alignment and (sp + offset.taken_since) % offset.alignment:
             return ()
-        return range(sp + found.size, sp + found.size + max(found.aligned, 1), 8)
+        first = sp + offset.size
+        return range(first, first + max(offset.alignment, 1), 8)
 
     def may_return_to(self, address: int) -> bool:
-        """Tell whether a function may return to an address: behind a call, or to the beginning of
-        what the kernel, or who made the stack, has put there to be returned to."""
+        """Tell whether a function may return to an address.
+
+        The address follows a call, or it is the first of code that the kernel, or the maker of the
+        stack, has put there to be returned to.
+        """
         if not self._code.is_code(address):
             return False
-        before = self._code.read(address - _LONGEST_CALL, _LONGEST_CALL)
-        if len(before) == _LONGEST_CALL and (before[-5] == _CALL or is_indirect(before)):
+        before = self._code.read(address - MAX_CALL, MAX_CALL)
+        if len(before) == MAX_CALL and (before[-5] == DIRECT_CALL or is_indirect_call(before)):
             return True
         try:
-            place = self._code.place(address)
-        except Cut:
+            frame = self._code.frame_at(address)
+        except StackCut:
             return False
-        return place.row.is_signal or place.start == address
+        return frame.row.is_signal or frame.start == address
 
-    def may_call(self, returns: int, callee: Place) -> bool:
-        """Tell whether what returns to an address may have led to a function: not where another
-        one was called that is left by its return alone."""
-        before = self._code.read(returns - _LONGEST_CALL, _LONGEST_CALL)
-        if len(before) < _LONGEST_CALL or before[-5] != _CALL or is_indirect(before):
+    def may_call(self, return_address: int, callee: CodeFrame) -> bool:
+        """Tell whether the call before a return address may have led to a function.
+
+        The answer is no if the call is to another function, which never goes on as a third one.
+        """
+        before = self._code.read(return_address - MAX_CALL, MAX_CALL)
+        if len(before) < MAX_CALL or before[-5] != DIRECT_CALL or is_indirect_call(before):
             return True
-        target = (returns + int.from_bytes(before[-4:], "little", signed=True)) % (1 << 64)
+        distance = int.from_bytes(before[-4:], "little", signed=True)
+        target = (return_address + distance) % (1 << 64)
         if target == callee.start:
             return True
+        from locktop.collector.unwind.x86_64 import frame_offset
+
         try:
-            other = self._code.place(target)
-            return other.start != target or jumps_out(other.code(MAX_CODE + 1), target)
-        except Cut:
+            other = self._code.frame_at(target)
+            return other.start != target or frame_offset.jumps_out(
+                other.code(frame_offset.MAX_CODE + 1), target
+            )
+        except StackCut:
             return True
-
-
-def is_indirect(before: bytes) -> bool:
-    """Tell whether the bytes before a return address may be a call through a register or memory."""
-    return any(
-        before[-size] == _INDIRECT and before[1 - size] >> 3 & 7 == _OF_CALLS
-        for size in range(2, _LONGEST_CALL + 1)
-    )

@@ -1,22 +1,21 @@
-/* The shared memory of one watched process: the layout, once, for the library that
- * writes it and for the tool that reads it.
+/* The layout of the shared memory of one watched process, for the library that writes it and for
+ * the tool that reads it.
  *
- * The tool reads this very file through cffi, so it holds nothing but comments, an
- * include guard, enums with plain numbers and structs of fixed-width integers.
- * Everything is in the byte order of the machine; every structure is naturally aligned.
+ * The tool reads this very file through cffi. So it holds nothing but comments, an include guard,
+ * enums with plain numbers and structs of fixed-width integers. Everything is in the byte order of
+ * the machine; every structure is naturally aligned.
  *
- *   file offset 0      struct lt_header     magic, clock, sizes, where the rest lies
+ *   file offset 0      struct lt_header     magic, clock, sizes, offsets of everything else
  *               4096   struct lt_control    the only page that a reader may write
  *               8192   the arena            arrays, tables, rings and stacks, in order of need
  *
- * Every "offset" below is a byte offset from the start of the file; 0 means "none".
- * "ticks" are of the clock that the header names; "key" is a lock's address with its
- * kind in the top byte (LT_KIND_SHIFT).
+ * Every "offset" below is a byte offset from the start of the file; 0 means "none". "ticks" are of
+ * the clock that the header names. A "key" is a lock's address with its kind in the top byte
+ * (LT_KIND_SHIFT).
  *
- * Who writes what: a thread block, its tables and its ring are written by the thread
- * that owns them and by nobody else. Fields of struct lt_lock are written by many, with
- * atomic operations. A reader copies, checks every offset and count, and trusts nothing.
- */
+ * A thread writes its own block, tables and ring, and no other thread does. Many threads write the
+ * fields of struct lt_lock, with atomic operations. A reader copies, checks every offset and count,
+ * and trusts nothing. */
 #ifndef LOCKTOP_ABI_H
 #define LOCKTOP_ABI_H
 
@@ -33,8 +32,8 @@ enum {
     LT_NAME_MAX = 16,
     LT_HELD_INLINE = 32,
     LT_RECORD_SIZE = 64,
-    LT_STACK_MAX = 256,        /* frames kept of one stack, innermost first */
-    LT_STACK_CUT = 0x40000000, /* in its depth: there were more frames */
+    LT_STACK_MAX = 256,        /* frames that a stack keeps, innermost first */
+    LT_STACK_CUT = 0x40000000, /* in the depth of a stack: there were more frames */
     LT_STACK_UNIT = 16,        /* stack id = file offset / LT_STACK_UNIT */
     LT_UNLOADED_BIT = 63,
     LT_WAITS_BITS = 16,
@@ -60,7 +59,7 @@ enum lt_level {
     LT_LEVEL_DORMANT = 0,   /* hooks call straight through */
     LT_LEVEL_COUNTING = 1,  /* counters and held lists; no stacks, no records */
     LT_LEVEL_CONTENDED = 2, /* the default: also stacks and records of contended waits */
-    LT_LEVEL_BLOCKS = 3,    /* also a record of each hold during which somebody else waited */
+    LT_LEVEL_BLOCKS = 3,    /* also a record of each hold during which another thread waited */
     LT_LEVEL_ALL = 4        /* also a record of every other hold */
 };
 
@@ -71,20 +70,19 @@ enum lt_clock {
 
 enum lt_process_state { LT_STARTING = 0, LT_RUNNING = 1, LT_EXITED = 2 };
 
-/* lt_header.notes: what went wrong in the target, for the tool to tell. */
+/* lt_header.notes: what went wrong in the target. */
 enum lt_note {
     LT_NOTE_NO_ROOM = 1,         /* an allocation failed: details are missing */
-    LT_NOTE_NO_THREAD_BLOCK = 2, /* a thread runs unwatched */
-    LT_NOTE_LOCKS_FOLDED = 4,    /* acquisitions were counted under "other locks" (id 0), posts and
-                                    signals not at all: those of a lock are at least what is
-                                    counted of it */
-    LT_NOTE_CONFINED = 8,        /* the program confined itself: no room beyond what it had then */
-    LT_NOTE_NO_CLOCK = 16        /* it gave up the clock: watching ended there */
+    LT_NOTE_NO_THREAD_BLOCK = 2, /* a thread is not watched */
+    LT_NOTE_LOCKS_FOLDED = 4,    /* a lock's counters are lower bounds: acquisitions were counted
+                                    under "other locks" (id 0), and signals not at all */
+    LT_NOTE_CONFINED = 8,        /* the program confined itself: no more room than it had then */
+    LT_NOTE_NO_CLOCK = 16        /* the program gave up the clock: the watch ended there */
 };
 
-/* An array that grows without moving: chunk k holds (first << k) elements, so element i
- * lies in chunk c = floor(log2(i / first + 1)), at index i - first * (2^c - 1).
- * An element below `count` may still be zero: it is being built. */
+/* An array that grows without moving. Chunk k holds (first << k) elements, so element i lies in
+ * chunk c = floor(log2(i / first + 1)), at index i - first * (2^c - 1). An element below `count`
+ * may still be zero: a thread is making it. */
 struct lt_array {
     uint32_t count;        /* elements handed out */
     uint32_t element_size; /* bytes */
@@ -105,23 +103,22 @@ struct lt_header {
     uint32_t uid;
     uint64_t start_time;      /* field 22 of /proc/PID/stat, clock ticks since boot */
     uint64_t pid_namespace;   /* inode of /proc/self/ns/pid, 0 if unknown */
-    uint64_t created_real_ns; /* CLOCK_REALTIME when watching began */
+    uint64_t created_real_ns; /* CLOCK_REALTIME when the watch began */
     uint32_t clock;           /* enum lt_clock */
     uint32_t wait_shift;      /* lt_lock.waits counts in units of 2^wait_shift ticks */
     uint64_t clock0_ticks;    /* the same moment on both clocks: a reader that takes */
     uint64_t clock0_ns;       /* a second pair gets the rate (CLOCK_MONOTONIC, ns) */
-    uint64_t clock_hz;        /* ticks a second where the hardware says it, else 0 */
+    uint64_t clock_hz;        /* ticks a second if the hardware states it, else 0 */
 
-    uint64_t used;       /* arena: first byte never handed out */
-    uint64_t backed;     /* arena: pages below this are reserved and safe to touch, but for those
-                            of the arrays (lt_array.backed) */
+    uint64_t used;       /* arena: first byte that was never handed out */
+    uint64_t backed;     /* arena: pages below are reserved, but for arrays (lt_array.backed) */
     uint64_t limit;      /* arena: never grows beyond */
-    uint64_t refused;    /* allocations refused for want of room */
+    uint64_t refused;    /* refused requests for room */
     uint64_t retire_seq; /* odd while a dead thread's figures move to the locks */
 
     struct lt_array threads; /* of struct lt_thread */
-    struct lt_array locks;   /* of struct lt_lock; element 0 is "other locks", and the next ones
-                                are kept for locks that are waited for when there is no room */
+    struct lt_array locks;   /* of struct lt_lock; element 0 is "other locks", the next ones are
+                                reserved for locks that are waited for when there is no room */
     struct lt_array retired; /* of struct lt_retired */
 
     uint64_t lock_roots;    /* offset of lock_root_count uint32_t: lock ids, see struct lt_lock */
@@ -129,85 +126,87 @@ struct lt_header {
     uint32_t lock_root_count;
     uint32_t stack_bucket_count;
     uint32_t stack_count;
-    uint32_t threads_unwatched; /* threads for which no block could be had */
-    uint64_t unloads;           /* libraries whose code was marked as gone */
+    uint32_t threads_unwatched; /* threads that got no block */
+    uint64_t unloads;           /* unloaded libraries whose stacks were flagged */
 
     struct lt_array names; /* of struct lt_name */
     uint64_t name_buckets; /* offset of name_bucket_count uint32_t: first name + 1 of a chain */
     uint32_t name_bucket_count;
     uint32_t names_changed; /* grows with each change of a name */
 
-    struct lt_array customs; /* of struct lt_custom: the library's own */
+    struct lt_array customs; /* of struct lt_custom, which only the library uses */
 
     struct lt_array misuses;  /* of struct lt_misuse; at most LT_MISUSES */
-    uint64_t misuses_changed; /* grows with each misuse that was seen, noted or not */
-    uint32_t forked_from; /* pid of the process that forked this one, 0: it executed a program */
+    uint64_t misuses_changed; /* grows with each misuse, noted or not */
+    uint32_t forked_from;     /* pid of the parent; 0: this process executed a program */
     uint32_t misuses_reserved;
     struct lt_array orders;  /* of struct lt_order */
     struct lt_array lives;   /* of struct lt_life */
     uint64_t orders_changed; /* grows with each change of either */
 };
 
-/* The only page a reader writes. `mode` is what the hooks look at:
- * (epoch << 8) | level. A new epoch, which begins where a level is or was "dormant", makes
- * each thread forget its held list, which may have missed a release. A reader that wants more than `base_level` fills the claim,
- * renews claim_ticks at least once a second, and stores a new mode; when the claim is
- * not renewed for LT_CLAIM_SECONDS the library goes back to base_level by itself. */
+/* The only page that a reader writes. The hooks read `mode`: (epoch << 8) | level. A new epoch
+ * begins where a level is or was "dormant". It makes each thread forget its held list, which may
+ * have missed a release. A reader that wants more than `base_level` fills the claim, renews
+ * claim_ticks at least once a second, and stores a new mode. If the claim is not renewed for
+ * LT_CLAIM_SECONDS the library goes back to base_level by itself. */
 enum { LT_CLAIM_SECONDS = 5 };
 
 struct lt_control {
     uint32_t mode;
     uint32_t base_level; /* from LOCKTOP_LEVEL */
-    uint32_t claim_pid;  /* reader's pid, 0 = no claim */
+    uint32_t claim_pid;  /* the reader's pid, 0 = no claim */
     uint32_t claim_level;
-    uint64_t claim_ticks; /* the target's clock when the claim was last renewed */
+    uint64_t claim_ticks; /* the target's clock when the reader last renewed the claim */
 };
 
-/* One lock, for the whole process. The locks are found by the hash of their keys (lock_hash() in
- * locks.h), in a tree that only grows: the hash's highest bits choose a root, and where another lock
- * stands already, the next two bits choose one of its children. */
+/* One lock, for the whole process. A search goes by the hash of the key (lock_hash() in
+ * base/lock_key.h) down a tree that only grows. The highest bits of the hash choose a root. If
+ * another lock stands there, the next two bits choose one of its children, and so on. */
 struct lt_lock {
-    uint64_t key;        /* (kind << LT_KIND_SHIFT) | address; 0 while being built */
+    uint64_t key;        /* (kind << LT_KIND_SHIFT) | address; 0 while a thread makes the entry */
     uint32_t child[4];   /* lock ids */
-    uint32_t generation; /* times this address was initialised again after a destroy */
+    uint32_t generation; /* initialisations of this address after a destroy */
     uint16_t destroyed;  /* 1 between destroy and init */
-    uint16_t marked;     /* with LOCKTOP_ORDER=mark: times that it was given a mark; 0 never */
-    uint32_t type;       /* mutex: type and flags (its __kind); rwlock: who goes first (its
-                            __flags, PTHREAD_RWLOCK_PREFER_*); when first met. custom: index + 1
-                            of its struct lt_custom. sem: its first value + 1, 0 not known */
-    uint32_t retired; /* its index in lt_header.retired, plus 1; 0: nothing is counted there yet */
-    uint32_t foreign_releases; /* releases by a thread that did not list it as held: a held
-                                  list that names this lock may be stale. sem: threads that once
-                                  posted it as lt_counts.unheld says */
-    uint32_t made_at;          /* a stack of one frame, where it was initialised; 0 not known */
-    uint64_t sites;            /* offset of the first struct lt_retired_site */
-    uint64_t waits; /* from level "contended" on: how many wait (n, the lowest LT_WAITS_BITS)
-                                  and S, the rest: what they have waited that no holder is charged with is
-                                  n * t - S at the moment t, in units (lt_header.wait_shift) modulo 2^48 */
+    uint16_t cookies;    /* with LOCKTOP_ORDER=mark: cookies that the lock was given; 0 none */
+    /* mutex: type and flags (its __kind). rwlock: who goes first (its __flags,
+     * PTHREAD_RWLOCK_PREFER_*). Both from the first use. custom: index + 1 of its struct lt_custom.
+     * sem: its first value + 1, 0 not known */
+    uint32_t type;
+    uint32_t retired; /* index + 1 in lt_header.retired; 0: nothing is counted there yet */
+    /* releases by a thread that did not list the lock: a held list that names the lock may be
+     * stale. sem: also threads that lt_counts.unheld counts */
+    uint32_t foreign_releases;
+    uint32_t made_at; /* a stack of one frame: the init site; 0 not known */
+    uint64_t sites;   /* offset of the first struct lt_retired_site */
+    /* from level "contended" on: n, the lowest LT_WAITS_BITS, is how many threads wait. S is the
+     * rest. At the moment t, n * t - S is the waited time that no holder is charged with. It is in
+     * units of lt_header.wait_shift, modulo 2^48. See account/blame.h */
+    uint64_t waits;
 };
 
-/* Exact counters; one writer. Times in ticks. A hold is measured for every contended
- * acquisition and for a sample of the others, kept apart so that scaling is unbiased:
- *   hold = hold_contended_ticks
- *        + hold_sampled_ticks * (acquisitions - hold_contended) / hold_sampled
+/* Exact counters with one writer. Times are ticks. A hold is measured for every contended
+ * acquisition and for a sample of the others, kept apart so that scaling is unbiased. The sum is
  *
- * A lock's figures are those in the slots of the living threads plus its struct lt_retired. The two
- * structs together are what a thread counts of a lock. */
+ *   hold_contended_ticks + hold_sampled_ticks * (acquisitions - hold_contended) / hold_sampled
+ *
+ * A lock's figures are those in the counters of the living threads plus its struct lt_retired.
+ * struct lt_counts and struct lt_waits together are what a thread counts of a lock. */
 struct lt_counts {
-    uint64_t acquisitions; /* successful ones, a mutex taken again by a condition wait too;
-                              cond and join: waits that returned; sem: waits that got it */
+    uint64_t acquisitions; /* successful ones, also of a mutex at the end of a condition wait;
+                              cond, join: waits that returned; sem: waits that got it */
     union {
         uint64_t hold_sampled;
         uint64_t signals; /* sem: posts; cond: signals and broadcasts; neither is ever held */
     };
     union {
         uint64_t hold_sampled_ticks;
-        uint64_t unheard; /* cond: of the signals, those for which nobody waited */
+        uint64_t unheard; /* cond: signals for which no thread waited */
     };
     union {
         uint64_t hold_max;
-        uint64_t unheld; /* sem: 1 once it was posted by a thread that had posted it as often as it
-                            had got it */
+        /* sem: 1 after a post by a thread that had posted as often as it had got the semaphore */
+        uint64_t unheld;
     };
 };
 
@@ -218,13 +217,12 @@ struct lt_waits {
     uint64_t wait_max;
     uint64_t hold_contended;
     uint64_t hold_contended_ticks;
-    uint64_t timing_at; /* at levels above "contended", where lt_slot.sample_at is 0: what it would
-                           be */
-    uint64_t own;       /* the library's own: where struct lt_lock lies */
+    uint64_t timing_at; /* at levels above "contended": what sample_at, which is 0, would be */
+    uint64_t own;       /* the library's own: address of struct lt_lock */
 };
 
-/* The figures of a lock's threads that ended; and, added by many, the posts and signals for which
- * the thread had no place of its own. */
+/* The figures of a lock's ended threads. Many threads add, with atomic operations, the signals for
+ * which they have no counters of their own. */
 struct lt_retired {
     uint32_t lock; /* id */
     uint32_t kind; /* enum lt_kind */
@@ -235,29 +233,29 @@ struct lt_retired {
 enum { LT_MISUSES = 256 };
 
 enum lt_misuse_kind {
-    LT_MISUSE_NONE = 0,            /* being written */
-    LT_MISUSE_RELEASED_OTHERS = 1, /* given back by a thread while `other` had it */
-    LT_MISUSE_RELEASED_FREE = 2,   /* given back while nobody had it */
-    LT_MISUSE_TAKEN_AGAIN = 3,     /* asked for by the thread that has it, and is not recursive */
-    LT_MISUSE_ENDED_HELD = 4,      /* destroyed while `other` had it; 0: somebody */
-    LT_MISUSE_ENDED_WAITED = 5,    /* destroyed while it was waited for */
-    LT_MISUSE_TWO_MUTEXES = 6,     /* waits for a condition with different mutexes at one time */
-    LT_MISUSE_KEPT = 7             /* the thread ended and still had it */
+    LT_MISUSE_NONE = 0,            /* a thread writes the entry */
+    LT_MISUSE_RELEASED_OTHERS = 1, /* released by a thread while `other` had the lock */
+    LT_MISUSE_RELEASED_FREE = 2,   /* released while no thread had the lock */
+    LT_MISUSE_TAKEN_AGAIN = 3,     /* wanted by the thread that has the lock; not recursive */
+    LT_MISUSE_ENDED_HELD = 4,      /* destroyed while `other` had the lock; 0: some thread */
+    LT_MISUSE_ENDED_WAITED = 5,    /* destroyed while a thread waited */
+    LT_MISUSE_TWO_MUTEXES = 6,     /* condition waits with different mutexes at one time */
+    LT_MISUSE_KEPT = 7             /* the thread ended and still had the lock */
 };
 
-/* A rule of pthreads that the program broke: one entry for each lock and place. */
+/* A rule of pthreads that the program broke: one entry for each lock and call site. */
 struct lt_misuse {
     uint32_t kind; /* enum lt_misuse_kind; written last */
     uint32_t lock; /* id */
     uint32_t stack;
-    uint32_t tid;   /* who did it first */
+    uint32_t tid;   /* the thread that did so first */
     uint32_t other; /* tid; for LT_MISUSE_TWO_MUTEXES the id of the other mutex */
     uint32_t count;
     uint64_t first; /* ticks */
 };
 
-/* What the program calls a lock: `key` is its address, with its kind only where the name is of one
- * kind of lock. `seq` is odd while the text changes; an empty text is no name. */
+/* The name that the program gives to a lock. `key` is the lock's address, with a kind only if the
+ * name is for that kind of lock. `seq` is odd while the text changes; an empty text is no name. */
 struct lt_name {
     uint64_t key;
     uint32_t next; /* next name + 1 in the hash chain */
@@ -265,8 +263,8 @@ struct lt_name {
     uint8_t text[112]; /* LT_NAME_TEXT; ends with a zero */
 };
 
-/* Who has a lock of the program's own now, and how often it was taken: the library's own. Each word:
- * epoch (upper 16 bits), acquisitions (24), holders (24). */
+/* Who has a lock of the program's own now, and how often threads took it; only the library uses
+ * this. Each word: epoch (upper 16 bits), acquisitions (24), holders (24). */
 struct lt_custom {
     uint64_t exclusive;
     uint64_t shared;
@@ -282,22 +280,24 @@ struct lt_retired_site {
     uint64_t wait_ticks;
 };
 
-/* One thread's figures for one lock: open addressing in a table of slot_capacity (a power
- * of two), a cache line each. key 0 = empty. What only a lock that was waited for needs lies apart. */
-struct lt_slot {
+/* One thread's counters for one lock, a cache line each: open addressing in a table of
+ * counters_capacity entries (a power of two). key 0 = empty. The figures that only a lock with
+ * waits needs lie apart. */
+struct lt_lock_counters {
     uint64_t key;
     uint32_t lock;      /* id */
-    uint32_t waits;     /* its index in lt_thread.waits, plus 1; 0 none */
+    uint32_t waits;     /* index + 1 in lt_thread.waits; 0 none */
     uint64_t sample_at; /* the acquisition whose hold is timed next */
     struct lt_counts counts;
-    uint64_t own; /* the library's own: where struct lt_waits lies */
+    uint64_t own; /* the library's own: address of struct lt_waits */
 };
 
 enum { LT_SITE_BLAME = 0x40000000 };
 
-/* One thread's waits for one lock with one stack: open addressing, count 0 = empty. With LT_SITE_BLAME
- * in the lock's id: what other threads waited for the lock while this one held it. Then the stack is one
- * frame, where it was taken; or two, the second one the id of a lock: so long this one waited for that. */
+/* One thread's waits for one lock with one stack: open addressing, count 0 = empty. With
+ * LT_SITE_BLAME in the lock's id: the waits of other threads while this one held the lock. The
+ * stack then is the call site that took the lock. A second frame is the id of a lock that this
+ * thread itself waited for meanwhile. */
 struct lt_site {
     uint32_t lock;
     uint32_t stack;
@@ -309,35 +309,35 @@ struct lt_site {
 enum lt_held_flags {
     LT_HELD_SHARED = 1,    /* a reader of an rwlock */
     LT_HELD_TIMED = 2,     /* `since` is set */
-    LT_HELD_CONTENDED = 4, /* had to wait for it: the wait_* fields are set, and it is timed */
-    LT_HELD_DEFERRED = 8,  /* records wait to be written after its release */
+    LT_HELD_CONTENDED = 4, /* after a wait: the wait_* fields are set, and the hold is timed */
+    LT_HELD_DEFERRED = 8,  /* events are deferred until its release */
     LT_HELD_RECORDED = 16, /* taken at a level that may record the hold: `waits` is set */
-    LT_HELD_MET = 32       /* by a reader while a writer waited: `since` is set */
+    LT_HELD_MET = 32       /* taken by a reader while a writer waited: `since` is set */
 };
 
-/* A lock that the thread holds now, in the order of acquisition. */
+/* A lock that the thread holds now. The list is in the order of acquisition. */
 struct lt_held {
     uint64_t key;
-    uint32_t lock;       /* id; 0 if there was no room for the lock when it was taken */
+    uint32_t lock;       /* id; 0 if there was no room for the lock */
     uint16_t depth;      /* recursive acquisitions beyond the first */
     uint16_t flags;      /* enum lt_held_flags */
     uint64_t site;       /* return address of the acquiring call */
     uint64_t since;      /* timed: ticks when taken */
     uint64_t wait_start; /* contended: ticks when the wait began; else the library's own */
-    uint64_t wait_ticks; /* contended: how long it was */
+    uint64_t wait_ticks; /* contended: duration of the wait */
     uint32_t stack;      /* contended: stack of the wait */
-    uint32_t holder;     /* contended: tid that held it when the wait began, 0 unknown */
+    uint32_t holder;     /* contended: tid of the holder when the wait began, 0 unknown */
     uint64_t waits;      /* recorded: lt_lock.waits when taken */
 };
 
 enum lt_wait_flags {
-    LT_WAIT_TIMED = 1,  /* gives up by itself */
+    LT_WAIT_TIMED = 1,  /* ends by itself */
     LT_WAIT_SHARED = 2, /* wants an rwlock for reading */
     LT_WAIT_PSHARED = 4 /* another process may end it */
 };
 
-/* What a thread waits for now. `seq` is odd while the fields change and different for
- * each wait; key 0 = not waiting. join: the address in the key is the pthread_t. */
+/* What a thread waits for now. `seq` is odd while the fields change, and different for each wait.
+ * key 0 = not waiting. join: the address in the key is the pthread_t. */
 struct lt_wait {
     uint32_t seq;
     uint32_t flags; /* enum lt_wait_flags */
@@ -346,19 +346,19 @@ struct lt_wait {
     uint32_t stack;
     uint64_t since;  /* ticks */
     uint64_t site;   /* return address of the waiting call */
-    uint32_t holder; /* tid that held it when the wait began, 0 unknown */
+    uint32_t holder; /* tid of the holder when the wait began, 0 unknown */
     union {
-        uint32_t mutex;   /* cond: id of the mutex that was given up */
-        uint32_t parties; /* barrier: how many it lets go at once */
+        uint32_t mutex;   /* cond: id of the mutex that the wait gave up */
+        uint32_t parties; /* barrier: how many threads it lets go at once */
     };
 };
 
 enum lt_thread_state {
     LT_THREAD_FREE = 0,
-    LT_THREAD_LAUNCHING = 1, /* block taken by the creator, thread not yet running */
+    LT_THREAD_LAUNCHING = 1, /* taken by the creator; the thread does not run yet */
     LT_THREAD_LIVE = 2,
-    LT_THREAD_EXITING = 3, /* its start routine ended; destructors may still lock */
-    LT_THREAD_RETIRING = 4 /* dead; its figures are moving to the locks */
+    LT_THREAD_EXITING = 3, /* the start routine ended; destructors may still lock */
+    LT_THREAD_RETIRING = 4 /* dead; its figures move to the locks */
 };
 
 struct lt_thread {
@@ -371,35 +371,35 @@ struct lt_thread {
     uint64_t created_at; /* return address of pthread_create */
     uint32_t creator;    /* tid of the creating thread, 0 unknown */
     uint32_t mode;       /* the lt_control.mode that its held list belongs to */
-    uint8_t name[16];    /* as set through pthread_setname_np, else empty */
+    uint8_t name[16];    /* set through pthread_setname_np, else empty */
 
     struct lt_wait wait;
 
     uint64_t held;      /* offset of an array of struct lt_held */
-    uint32_t held_size; /* its room, bytes */
-    uint32_t held_top;  /* of it in use, bytes */
+    uint32_t held_size; /* room of the list, bytes */
+    uint32_t held_top;  /* used bytes of the list */
     uint64_t held_lost; /* acquisitions that found no room in the list */
 
-    uint64_t slots; /* offset of slot_capacity struct lt_slot */
-    uint32_t slot_capacity;
-    uint32_t slot_count;
+    uint64_t counters; /* offset of counters_capacity struct lt_lock_counters */
+    uint32_t counters_capacity;
+    uint32_t counters_count;
     uint64_t sites; /* offset of site_capacity struct lt_site */
     uint32_t site_capacity;
     uint32_t site_count;
     uint64_t ring; /* offset of ring_capacity records of LT_RECORD_SIZE */
     uint32_t ring_capacity;
-    uint32_t table_seq; /* odd while slots or sites move to a larger table */
-    uint64_t ring_head; /* records ever written; record n lies in slot n % ring_capacity */
+    uint32_t table_seq; /* odd while counters or sites move to a larger table */
+    uint64_t ring_head; /* records ever written; record n lies at index n % ring_capacity */
 
     struct lt_array waits; /* of struct lt_waits */
 
-    struct lt_slot other; /* what found no room in the tables (lock id 0) */
+    struct lt_lock_counters other; /* locks that found no room in the tables (lock id 0) */
     struct lt_waits other_waits;
 
-    uint64_t own[123]; /* the library's own, meaningless outside the target */
+    uint64_t own[123]; /* the library's own: no meaning outside the target */
 
     struct lt_held held_inline[32]; /* LT_HELD_INLINE of them */
-    uint8_t padding[512];           /* to LT_PAGE: see layout.c */
+    uint8_t padding[512];           /* to LT_PAGE: see shm/layout.c */
 };
 
 /* A call stack, innermost return address first. Its id is its offset / LT_STACK_UNIT. An address in
@@ -413,50 +413,49 @@ struct lt_stack {
 
 enum {
     LT_ORDER_HELD = 8, /* locks of one struct lt_order */
-    LT_ORDER_SEEN = 11 /* threads of one */
+    LT_ORDER_SEEN = 11 /* threads of one struct lt_order */
 };
 
 enum lt_order_flags {
     /* 1 << n: held[n] was held for reading */
-    LT_ORDER_SHARED = 1 << 8, /* and the lock was wanted for reading */
-    LT_ORDER_CUT = 1 << 9,    /* more were held than are named, which are the ones taken last */
-    /* LT_ORDER_KNOWN << n: held[n] is known by its mark (mark.h): while it lives no other lock has its
-     * id and life; LT_ORDER_KNOWN << LT_ORDER_HELD: so is the lock */
+    LT_ORDER_SHARED = 1 << 8, /* the lock was wanted for reading */
+    LT_ORDER_CUT = 1 << 9,    /* more were held than the list names: it has those taken last */
+    /* LT_ORDER_KNOWN << n: held[n] had its cookie (order/lock_cookie.h), so while it lives no other
+     * lock has its id and life. LT_ORDER_KNOWN << LT_ORDER_HELD: the same for the wanted lock. */
     LT_ORDER_KNOWN = 1 << 16
 };
 
-/* A lock was asked for, in a way that may wait without end, while others were held. One entry for
- * each set of these locks, whoever held them. A lock's "life" is made of its generation,
- * destroyed and marked (struct lt_lock): another one, another lock. */
+/* A thread wanted a lock, without a time limit, while it held others. One entry for each set of
+ * these locks, whichever thread held them. A lock's "life" is made of its generation, destroyed and
+ * cookies (struct lt_lock): another life is another lock. */
 struct lt_order {
     uint64_t hash;  /* of epoch to held_life; 0: no entry (yet) */
     uint32_t next;  /* next order + 1 in the hash chain */
-    uint32_t stack; /* of the first who did so, 0 unknown */
-    uint32_t epoch; /* of the mode, see struct lt_control: in another one, joins may have been
-                            missed in between */
-    uint32_t lock;  /* id of the one asked for */
-    uint32_t life;  /* its life then */
+    uint32_t stack; /* of the first thread that did so, 0 unknown */
+    uint32_t epoch; /* see struct lt_control; the hooks may miss joins between epochs */
+    uint32_t lock;  /* id of the wanted lock */
+    uint32_t life;  /* the life of the wanted lock */
     uint32_t flags; /* enum lt_order_flags */
     uint32_t held_count;
     uint32_t reserved;
     uint32_t held[8];      /* ids, in the order in which they had been taken */
-    uint32_t held_life[8]; /* their lives then */
-    uint64_t site[8];      /* where each had been taken: return address */
-    uint64_t seen[11];     /* who did so: (birth << 32) | segment, see struct lt_life; 0 none. The
-                              first ones and the latest */
+    uint32_t held_life[8]; /* the lives of the held locks */
+    uint64_t site[8];      /* return address of the call that took each */
+    /* (birth << 32) | segment, see struct lt_life; 0 none. The first threads and the latest */
+    uint64_t seen[11];
 };
 
-/* What is known of a thread's beginning and end, of threads that took locks while they held others,
- * and of all by whom they were created. A thread's life is a row of segments, counted from 0: each
- * thread that it creates or joins begins a new one. */
+/* The beginning and the end of a thread that took locks while it held others, or that created
+ * threads. A thread's life is a row of segments, counted from 0: each thread that it creates or
+ * joins begins a new one. */
 struct lt_life {
     uint64_t pthread;
     uint32_t birth; /* lt_thread.birth; 0: no entry yet */
     uint32_t tid;
-    uint32_t creator;    /* that one's birth, 0 unknown */
-    uint32_t created_in; /* the creator's segment that ended with it */
-    uint32_t joiner;     /* that one's birth, 0: not joined yet */
-    uint32_t joined_in;  /* the joiner's segment that began with it */
+    uint32_t creator;    /* birth of the creator, 0 unknown */
+    uint32_t created_in; /* the creator's segment that the creation ended */
+    uint32_t joiner;     /* birth of the thread that joined it, 0: not joined yet */
+    uint32_t joined_in;  /* the joiner's segment that the join began */
     uint32_t next;       /* the next life + 1 in a hash chain */
     uint32_t reserved;
 };
@@ -482,7 +481,7 @@ enum lt_record {
     LT_RECORD_WAIT = 1,    /* an acquisition or a wait that had to wait */
     LT_RECORD_TIMEOUT = 2, /* a wait that ended without the lock */
     LT_RECORD_HOLD = 3,    /* an acquisition without a wait; `start` is when it was taken */
-    LT_RECORD_MARK = 4     /* the program's own, laid out differently, below */
+    LT_RECORD_MARK = 4     /* a mark of the user, laid out differently, below */
 };
 
 /* LT_RECORD_MARK:

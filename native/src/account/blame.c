@@ -22,8 +22,8 @@ uint64_t blame_take(uint32_t id, uint64_t now, uint64_t since)
     int64_t due = word ? sum(word, blame_units(now)) : 0;
     if (since) {
         uint64_t count = word & WAITS_MASK;
-        int64_t most = (int64_t)((count ? count : 1) * (blame_units(now) - blame_units(since)));
-        due = due < most ? due : most;
+        int64_t limit = (int64_t)((count ? count : 1) * (blame_units(now) - blame_units(since)));
+        due = due < limit ? due : limit;
     }
     if (due <= 0)
         return 0;
@@ -45,8 +45,8 @@ void blame_charge(struct lt_thread *t, uint32_t id, uint64_t site, uint32_t thro
 
 void blame_charge_held(struct lt_thread *t, uint32_t bytes, uint32_t through, uint64_t now)
 {
-    enum { MOST = 16 };
-    for (int i = 0; i < MOST && bytes; i++) {
+    enum { MAX_LOCKS = 16 };
+    for (int i = 0; i < MAX_LOCKS && bytes; i++) {
         bytes -= (uint32_t)sizeof(struct lt_held);
         const struct lt_held *held = held_at(t, bytes);
         uint64_t due =

@@ -29,7 +29,7 @@ static inline bool blame_has_holders(enum lt_kind kind)
 
 #define WAITS_MASK ((1ull << LT_WAITS_BITS) - 1) /* the bits of n */
 enum {
-    WAITS_MOST = (1 << LT_WAITS_BITS) - 1024
+    WAITS_MAX = (1 << LT_WAITS_BITS) - 1024
 }; /* many waits may begin before one of them sees the others */
 
 /* Units, of which 48 bits have room for weeks in which a thousand threads wait. */
@@ -49,7 +49,7 @@ static inline bool blame_wait_begins(struct lt_lock *lock, uint64_t start)
 {
     uint64_t one = blame_waiter(start);
     uint64_t before = __atomic_fetch_add(&lock->waits, one, __ATOMIC_RELAXED);
-    if (LIKELY((before & WAITS_MASK) < WAITS_MOST))
+    if (LIKELY((before & WAITS_MASK) < WAITS_MAX))
         return true;
     __atomic_fetch_sub(&lock->waits, one, __ATOMIC_RELAXED);
     return false;

@@ -1,5 +1,5 @@
-/* Deferred events: the library does not write the record of a contended wait while the thread holds
- * a lock of the program. */
+/* Deferred events: the library does not write the record of a contended wait while the program
+ * holds the lock. It writes the record after the release of the lock that the thread took last. */
 #ifndef LOCKTOP_DEFERRED_EVENTS_H
 #define LOCKTOP_DEFERRED_EVENTS_H
 

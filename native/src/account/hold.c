@@ -27,7 +27,7 @@ static uint32_t random_next(struct local *local)
 /* Acquisitions until the next timed hold. Timing stays under 2 % of what a lock, its mean hold and
  * an unlock take; at first holds are timed more often. The step is random: a program of the same
  * rhythm would always show the same holds. */
-static uint64_t sample_gap(struct lt_thread *t, const struct lt_slot *counters)
+static uint64_t sample_gap(struct lt_thread *t, const struct lt_lock_counters *counters)
 {
     uint64_t samples = counters->counts.hold_sampled;
     uint64_t mean = counters->counts.hold_sampled_ticks / samples;
@@ -42,7 +42,7 @@ static uint64_t sample_gap(struct lt_thread *t, const struct lt_slot *counters)
 
 /* At levels that may record holds, sample_at is 0, so every acquisition comes here. The hold is
  * timed as often as at other levels, unless all holds are recorded. */
-static void acquired_recorded(struct lt_thread *t, struct lt_slot *counters, uint64_t key,
+static void acquired_recorded(struct lt_thread *t, struct lt_lock_counters *counters, uint64_t key,
                               const void *site, uint16_t flags)
 {
     const struct lt_waits *waits = waits_of(t, counters);
@@ -63,7 +63,7 @@ static void acquired_recorded(struct lt_thread *t, struct lt_slot *counters, uin
     } while (UNLIKELY(held_is_lost(held, key)));
 }
 
-static void acquired_timed(struct lt_thread *t, struct lt_slot *counters, uint64_t key,
+static void acquired_timed(struct lt_thread *t, struct lt_lock_counters *counters, uint64_t key,
                            const void *site, uint16_t flags)
 {
     uint64_t now = lt_now();
@@ -75,7 +75,7 @@ static void acquired_timed(struct lt_thread *t, struct lt_slot *counters, uint64
 }
 
 void acquired_slowly(struct lt_thread *t, uint64_t key, uint32_t type, const void *site,
-                     uint16_t flags, struct lt_slot *counters)
+                     uint16_t flags, struct lt_lock_counters *counters)
 {
     if (UNLIKELY(counters->key != key))
         counters = counters_of(t, key, type);
@@ -110,7 +110,7 @@ void acquired_met(struct lt_thread *t, uint64_t key, uint32_t type, const void *
     __atomic_store_n(&held->flags, LT_HELD_SHARED | LT_HELD_MET, __ATOMIC_RELEASE);
 }
 
-void passed_recorded(struct lt_thread *t, struct lt_slot *counters, const void *site)
+void passed_recorded(struct lt_thread *t, struct lt_lock_counters *counters, const void *site)
 {
     struct lock_event event = {.type = LT_RECORD_HOLD,
                                .kind = (uint32_t)(counters->key >> LT_KIND_SHIFT),
@@ -120,8 +120,8 @@ void passed_recorded(struct lt_thread *t, struct lt_slot *counters, const void *
     event_defer(t, &event);
 }
 
-static ALWAYS_INLINE void hold_add(struct lt_thread *t, struct lt_slot *counters, uint16_t flags,
-                                   uint64_t ticks)
+static ALWAYS_INLINE void hold_add(struct lt_thread *t, struct lt_lock_counters *counters,
+                                   uint16_t flags, uint64_t ticks)
 {
     struct lt_counts *counts = &counters->counts;
     if (ticks > counts->hold_max)

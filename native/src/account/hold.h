@@ -13,7 +13,7 @@
 
 /* `counters`: those of the key, or of another lock if the key is not where the hooks look first. */
 NOINLINE void acquired_slowly(struct lt_thread *t, uint64_t key, uint32_t type, const void *site,
-                              uint16_t flags, struct lt_slot *counters);
+                              uint16_t flags, struct lt_lock_counters *counters);
 
 /* Counts and lists a lock that was free. Each store here must drain before the program's next
  * atomic operation, so there are few stores. The rare cases are one call at the end, so that the
@@ -21,9 +21,9 @@ NOINLINE void acquired_slowly(struct lt_thread *t, uint64_t key, uint32_t type, 
 static inline void acquired(struct lt_thread *t, uint64_t key, uint32_t type, const void *site,
                             uint16_t flags)
 {
-    struct lt_slot *table;
+    struct lt_lock_counters *table;
     uint64_t home = counters_home(local_of(t), key, &table);
-    struct lt_slot *counters = &table[home];
+    struct lt_lock_counters *counters = &table[home];
     if (UNLIKELY(counters->key != key))
         counters = &table[home ^ 1];
     uint64_t acquisitions = counters->counts.acquisitions + 1;
@@ -48,12 +48,13 @@ NOINLINE void acquired_again(struct lt_thread *t, uint64_t key, uint32_t type, c
  * worth a reading of the clock. */
 NOINLINE void acquired_met(struct lt_thread *t, uint64_t key, uint32_t type, const void *site);
 
-NOINLINE void passed_recorded(struct lt_thread *t, struct lt_slot *counters, const void *site);
+NOINLINE void passed_recorded(struct lt_thread *t, struct lt_lock_counters *counters,
+                              const void *site);
 
 /* The thread got what it wanted without a wait, and holds nothing. */
 static inline void passed(struct lt_thread *t, uint64_t key, const void *site)
 {
-    struct lt_slot *counters = counters_of(t, key, 0);
+    struct lt_lock_counters *counters = counters_of(t, key, 0);
     counters->counts.acquisitions++;
     if (UNLIKELY((lt_own.mode & LEVEL_MASK) == LT_LEVEL_ALL))
         passed_recorded(t, counters, site);

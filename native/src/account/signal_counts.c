@@ -34,7 +34,7 @@ struct lt_counts *signal_count_slowly(uint64_t key, uint32_t mode)
     if (mode == MODE_CHILD)
         return NULL;
     struct lt_thread *t = __atomic_load_n(&lt_own.block, __ATOMIC_RELAXED);
-    struct lt_slot *counters = t && !lt_own.busy ? counters_find_or_fit(t, key, 0) : NULL;
+    struct lt_lock_counters *counters = t && !lt_own.busy ? counters_find_or_fit(t, key, 0) : NULL;
     if (!counters)
         return count_beside_tables(key);
     bool unheld = is_unheld(&counters->counts, key);

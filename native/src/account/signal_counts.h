@@ -37,7 +37,7 @@ static inline struct lt_counts *signal_counts_of(uint64_t key, uint32_t mode)
     struct lt_thread *t = ready(mode);
     if (UNLIKELY(!t))
         return NULL;
-    struct lt_slot *table;
+    struct lt_lock_counters *table;
     uint64_t home = counters_home(local_of(t), key, &table);
     return LIKELY(table[home].key == key) ? &table[home].counts : NULL;
 }

@@ -86,7 +86,7 @@ void wait_left(struct lt_thread *t, const uintptr_t *frame)
 }
 
 /* The lock that counts the wait, or NULL: nobody is to blame for locks without an entry. */
-static inline struct lt_lock *counting(struct lt_slot *counters, const struct waiting *w,
+static inline struct lt_lock *counting(struct lt_lock_counters *counters, const struct waiting *w,
                                        uint32_t mode)
 {
     if ((mode & LEVEL_MASK) < LT_LEVEL_CONTENDED || !blame_has_holders(kind_of(w->key)))
@@ -116,7 +116,7 @@ void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *w
     w->held_top = t->held_top;
     if (w->held_top)
         blame_charge_held(t, w->held_top, 0, w->start);
-    struct lt_slot *counters = counters_of_waited(t, what->key, what->type);
+    struct lt_lock_counters *counters = counters_of_waited(t, what->key, what->type);
     uint32_t lock = counters->lock;
     uint32_t mode = thread_busy(t);
     if (UNLIKELY(!lock)) /* not counted apart, but published */
@@ -167,19 +167,19 @@ void wait_forget(struct lt_thread *t)
 
 /* Whether the library became dormant since the wait began: the wait is counted to its end all the
  * same, and nothing after it. */
-static bool rests(void)
+static bool is_dormant_now(void)
 {
     return dormant(current_mode());
 }
 
 static bool is_still_counted(const struct waiting *w)
 {
-    return rests() ? !lt_own.busy && !shm_is_of_parent() : watched() == w->thread;
+    return is_dormant_now() ? !lt_own.busy && !shm_is_of_parent() : watched() == w->thread;
 }
 
 /* Takes the wait back, adds its time and returns the thread's counters; NULL if the watch began
  * anew meanwhile. `alone`: the wait ended with the lock, for this thread alone. */
-static inline struct lt_slot *wait_end(struct waiting *w, uint64_t *waited, bool alone)
+static inline struct lt_lock_counters *wait_end(struct waiting *w, uint64_t *waited, bool alone)
 {
     uint64_t now = lt_now();
     *waited = now > w->start ? now - w->start : 0;
@@ -188,7 +188,7 @@ static inline struct lt_slot *wait_end(struct waiting *w, uint64_t *waited, bool
     take_back(w, w->start + *waited, alone);
     if (!is_still_counted(w) || (w->within && kind_of(w->key) == LT_KIND_FUTEX))
         return NULL;
-    struct lt_slot *counters = counters_of(w->thread, w->key, w->type);
+    struct lt_lock_counters *counters = counters_of(w->thread, w->key, w->type);
     if (w->within)
         return counters;
     uint32_t held_top = w->thread->held_top;
@@ -205,12 +205,12 @@ static inline struct lt_slot *wait_end(struct waiting *w, uint64_t *waited, bool
 void wait_end_holding(struct waiting *w, uint16_t held_flags)
 {
     uint64_t waited;
-    struct lt_slot *counters = wait_end(w, &waited, !(held_flags & LT_HELD_SHARED));
+    struct lt_lock_counters *counters = wait_end(w, &waited, !(held_flags & LT_HELD_SHARED));
     if (!counters)
         return;
     counters->counts.acquisitions++;
     waits_of(w->thread, counters)->contended++;
-    if (rests())
+    if (is_dormant_now())
         return; /* the hooks will not see the release */
     struct lt_held *held = held_push(w->thread, w->key, counters->lock, w->site, w->start + waited,
                                      held_flags | LT_HELD_TIMED | LT_HELD_CONTENDED);
@@ -222,7 +222,7 @@ void wait_end_holding(struct waiting *w, uint16_t held_flags)
     held->holder = w->holder;
 }
 
-static void wait_event(struct waiting *w, uint32_t type, const struct lt_slot *counters,
+static void wait_event(struct waiting *w, uint32_t type, const struct lt_lock_counters *counters,
                        uint64_t waited)
 {
     struct lock_event event = {.type = type,
@@ -239,7 +239,7 @@ static void wait_event(struct waiting *w, uint32_t type, const struct lt_slot *c
 void wait_end_done(struct waiting *w)
 {
     uint64_t waited;
-    struct lt_slot *counters = wait_end(w, &waited, false);
+    struct lt_lock_counters *counters = wait_end(w, &waited, false);
     if (!counters)
         return;
     counters->counts.acquisitions++;
@@ -259,7 +259,7 @@ void wait_end_at_once(struct waiting *w)
 void wait_end_without(struct waiting *w)
 {
     uint64_t waited;
-    struct lt_slot *counters = wait_end(w, &waited, false);
+    struct lt_lock_counters *counters = wait_end(w, &waited, false);
     if (counters && !w->within)
         wait_event(w, LT_RECORD_TIMEOUT, counters, waited);
 }

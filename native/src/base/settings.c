@@ -127,14 +127,14 @@ static const struct {
     bool (*read)(const char *value);
     const char *allowed;
 } variables[] = {
-    {"LOCKTOP_DIR", read_directory, "a path from / on"},
-    {"LOCKTOP_LEVEL", read_level, "dormant, counting, contended, blocks or all"},
-    {"LOCKTOP_RING", read_ring, "16 to 1048576 records"},
-    {"LOCKTOP_MEMORY", read_memory, "bytes, or 64M, or 2G"},
-    {"LOCKTOP_CHILDREN", read_children, "all, none, or names with commas"},
-    {"LOCKTOP_ORDER", read_order, "0, 1 or mark"},
-    {"LOCKTOP_PTRACER", read_ptracer, "any or none"},
-    {"LOCKTOP_QUIET", read_quiet, "0 or 1"},
+    {"LOCKTOP_DIR", read_directory, "use a path that begins with /"},
+    {"LOCKTOP_LEVEL", read_level, "use dormant, counting, contended, blocks or all"},
+    {"LOCKTOP_RING", read_ring, "use 16 to 1048576 records"},
+    {"LOCKTOP_MEMORY", read_memory, "use a number of bytes, as 64M or 2G"},
+    {"LOCKTOP_CHILDREN", read_children, "use all, none, or names with commas between"},
+    {"LOCKTOP_ORDER", read_order, "use 0, 1 or mark"},
+    {"LOCKTOP_PTRACER", read_ptracer, "use any or none"},
+    {"LOCKTOP_QUIET", read_quiet, "use 0 or 1"},
 };
 
 void settings_read(char *const *environ, char *wrong, size_t size)
@@ -143,7 +143,7 @@ void settings_read(char *const *environ, char *wrong, size_t size)
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         const char *value = environment(environ, variables[i].name);
         if (value && !variables[i].read(value))
-            snprintf(wrong, size, "%s=%.60s is ignored: it is %s", variables[i].name, value,
+            snprintf(wrong, size, "%s=%.60s is ignored: %s", variables[i].name, value,
                      variables[i].allowed);
     }
 }

@@ -30,7 +30,7 @@ enum {
 
 /* What only the thread itself needs, in lt_thread.own: pointers instead of offsets. */
 struct local {
-    struct lt_slot *counters;
+    struct lt_lock_counters *counters;
     uint32_t counters_shift; /* 64 - log2(capacity) */
     uint32_t jitter;         /* state of the sampling's pseudo-random numbers */
     struct lt_held *held;

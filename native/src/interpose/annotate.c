@@ -1,4 +1,4 @@
-/* The functions of locktop.h: what a program tells of its own locks. A program announces each
+/* The functions of locktop.h: a program announces its own locks. A program announces each
  * attempt to take such a lock before and after, whether or not it has to wait. An attempt was
  * contended if another thread had the lock meanwhile. */
 #include <stdbool.h>
@@ -59,7 +59,7 @@ static struct pending *pending_find(uint64_t key)
     return NULL;
 }
 
-/* Drops an attempt: the program never told how it ended, and will not do so now. */
+/* Drops an attempt: the program never announced its end, and will not do so now. */
 static void pending_drop(struct pending *which)
 {
     struct pending dropped = *which;
@@ -79,22 +79,22 @@ static struct pending pending_take(struct pending *which)
     return *which;
 }
 
-static struct pending look(struct lt_thread *t, uint64_t key, bool wants_shared)
+static struct pending observe(struct lt_thread *t, uint64_t key, bool wants_shared)
 {
     const struct lt_custom *custom = custom_lock_of(t, counters_of(t, key, 0));
-    struct pending seen = {.custom = custom, .wants_shared = wants_shared};
+    struct pending found = {.custom = custom, .wants_shared = wants_shared};
     if (!custom)
-        return seen;
+        return found;
     uint64_t exclusive = __atomic_load_n(&custom->exclusive, __ATOMIC_ACQUIRE);
     uint64_t shared = __atomic_load_n(&custom->shared, __ATOMIC_ACQUIRE);
     const struct lt_held *held = held_find(t, key); /* the thread's own hold does not count */
     uint32_t own_shared = held && held->flags & LT_HELD_SHARED;
     uint32_t own_exclusive = held && !own_shared;
-    seen.exclusive = custom_lock_acquisitions(exclusive);
-    seen.shared = custom_lock_acquisitions(shared);
-    seen.met = custom_lock_holders(exclusive) > own_exclusive ||
-               (!wants_shared && custom_lock_holders(shared) > own_shared);
-    return seen;
+    found.exclusive = custom_lock_acquisitions(exclusive);
+    found.shared = custom_lock_acquisitions(shared);
+    found.met = custom_lock_holders(exclusive) > own_exclusive ||
+                (!wants_shared && custom_lock_holders(shared) > own_shared);
+    return found;
 }
 
 static void begin(const void *lock, bool wants_shared, const uintptr_t *frame)
@@ -107,7 +107,7 @@ static void begin(const void *lock, bool wants_shared, const uintptr_t *frame)
     if (left || pending_count == PENDING_MAX)
         pending_drop(left ? left : pending);
     order_before(t, key, 0, wants_shared, frame);
-    struct pending now = look(t, key, wants_shared);
+    struct pending now = observe(t, key, wants_shared);
     wait_begin(t, &now.waiting,
                &(struct wait_for){.key = key, .flags = wants_shared ? LT_WAIT_SHARED : 0}, frame);
     /* Further calls of the caller are part of the wait. */
@@ -123,7 +123,7 @@ static bool was_met(struct lt_thread *t, const struct pending *wait)
 {
     if (!wait->custom || wait->met)
         return wait->met;
-    struct pending now = look(t, wait->waiting.key, wait->wants_shared);
+    struct pending now = observe(t, wait->waiting.key, wait->wants_shared);
     return now.exclusive != wait->exclusive || (!wait->wants_shared && now.shared != wait->shared);
 }
 
@@ -141,7 +141,7 @@ static void end_holding(const void *lock, bool shared, const void *site)
     const struct lt_held *held = held_find(t, key);
     bool again = held && !!(held->flags & LT_HELD_SHARED) == shared;
     struct lt_custom *custom = custom_lock_of(t, counters_of(t, key, 0));
-    /* The call site that asked for the lock, as for a contended attempt: one line for both. */
+    /* The call site that wanted the lock, as for a contended attempt: one line for both. */
     const void *from = wait.waiting.thread ? wait.waiting.site : site;
     if (wait.waiting.thread == t && was_met(t, &wait)) {
         wait_end_holding(&wait.waiting, flags);

@@ -18,9 +18,9 @@
  * pthread_mutex_trylock: its counts must stay consistent. */
 extern bool mutex_may_be_tried;
 
-/* Whether mutex_take() does to a mutex what this libc does, found by trying, and no other library
- * stands between this one and libc that must see each call. To be called before there is a second
- * thread. */
+/* Whether mutex_take() does to a mutex what this libc does, found by trying. False if another
+ * library stands between this one and libc and must see each call. To be called before there is a
+ * second thread. */
 bool fast_mutex_works(char *const *environ);
 
 /* The calling thread's tid without a system call, which a sandbox may forbid: libc writes the tid

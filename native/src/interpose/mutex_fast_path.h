@@ -1,5 +1,5 @@
 /* The fast path of mutexes: what happens in nearly every call. The hooks of pthread_mutex_* and of
- * C11's mtx_* share it. glibc's mtx_t is the pthread type, and its functions call the pthread ones
+ * C11's mtx_* share it. glibc's mtx_t is the pthread type. Its functions call the pthread ones
  * inside libc (nptl/mtx_lock.c and so on), where no hook sees the call. */
 #ifndef LOCKTOP_MUTEX_FAST_PATH_H
 #define LOCKTOP_MUTEX_FAST_PATH_H

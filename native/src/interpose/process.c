@@ -14,7 +14,8 @@
 
 /* ThreadSanitizer must see the program's locks as they are, and would report the library's tables,
  * which it does not understand. Linked into the program, it also answers calls of libc functions,
- * of snprintf() for example, and may not be called before its own start, which comes later. */
+ * of snprintf() for example. These calls may not come before the sanitizer's own start, which is
+ * later. */
 extern void __tsan_init(void) __attribute__((weak)); /* a dlsym() that fails allocates */
 
 static bool is_under_thread_sanitizer(void)

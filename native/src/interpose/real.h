@@ -20,8 +20,7 @@
 extern const char *real_single_threaded;
 
 /* Looks up all real functions. The lookup takes the dynamic loader's lock. So it runs once, before
- * the program's own code, and never while a hook is at work (a lazy lookup deadlocks with
- * dlopen). */
+ * the program's own code. A lookup while a hook is at work would deadlock with dlopen. */
 void real_resolve(void);
 
 #pragma GCC visibility pop

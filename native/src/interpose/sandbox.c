@@ -1,6 +1,6 @@
-/* Sandboxes. A program that confines itself (seccomp(2)) is killed from then on for system calls
- * that it does not expect, and those of the library are among them. So the library makes its last
- * system calls before that. */
+/* Sandboxes. A program that confines itself (seccomp(2)) is killed from then on for unexpected
+ * system calls. Those of the library are among them. So the library makes its last system calls
+ * before that. */
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
 #include <stdbool.h>

@@ -91,7 +91,7 @@ struct call {
     const struct timespec *until;
 };
 
-/* All joins count as one "lock": threads come and go, and nobody asks about each one. */
+/* All joins count as one "lock": threads come and go, so figures of each one are of no use. */
 static const uint64_t join_key = (uint64_t)LT_KIND_JOIN << LT_KIND_SHIFT;
 
 static int call_real(pthread_t thread, void **value, const struct call *call)

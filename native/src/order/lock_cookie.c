@@ -49,13 +49,13 @@ static uint64_t cookie_of(uint64_t key, uint32_t generation, uint16_t marked)
 
 static void set(struct lt_lock *lock, uint16_t marked)
 {
-    __atomic_store_n(&lock->marked, marked, __ATOMIC_RELEASE);
+    __atomic_store_n(&lock->cookies, marked, __ATOMIC_RELEASE);
     order_life_changed(lock->key);
 }
 
 static void cookie_removed(struct lt_lock *lock)
 {
-    if (__atomic_load_n(&lock->marked, __ATOMIC_RELAXED))
+    if (__atomic_load_n(&lock->cookies, __ATOMIC_RELAXED))
         set(lock, 0);
 }
 
@@ -67,7 +67,7 @@ void cookie_check(struct lt_lock *lock)
         return;
     }
     uint32_t generation = __atomic_load_n(&lock->generation, __ATOMIC_RELAXED);
-    uint16_t marked = __atomic_load_n(&lock->marked, __ATOMIC_ACQUIRE);
+    uint16_t marked = __atomic_load_n(&lock->cookies, __ATOMIC_ACQUIRE);
     uint64_t found = __atomic_load_n(word, __ATOMIC_RELAXED);
     if (marked && found == cookie_of(lock->key, generation, marked))
         return;

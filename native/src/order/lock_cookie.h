@@ -13,7 +13,7 @@
 #include "base/settings.h"
 #include "locktop/abi.h"
 
-/* Gives the lock a cookie if it has none; a lock that had one begins a new life. lt_lock.cookie is
+/* Gives the lock a cookie if it has none; a lock that had one begins a new life. lt_lock.cookies is
  * 0 if the lock can have no cookie. */
 void cookie_check(struct lt_lock *lock);
 

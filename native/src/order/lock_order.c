@@ -76,35 +76,36 @@ static void changed(void)
     __atomic_fetch_add(&lt_shm->orders_changed, 1, __ATOMIC_RELEASE);
 }
 
-static void see_at(uint64_t *seen, uint64_t who)
+static void store_segment(uint64_t *seen, uint64_t mine)
 {
-    __atomic_store_n(seen, who, __ATOMIC_RELEASE);
+    __atomic_store_n(seen, mine, __ATOMIC_RELEASE);
     changed();
 }
 
 /* Adds a thread's segment. Every entry is true, so writing over one does no harm. */
-static void see(struct lt_order *order, uint32_t birth, uint32_t segment)
+static void add_segment(struct lt_order *order, uint32_t birth, uint32_t segment)
 {
-    uint64_t who = (uint64_t)birth << 32 | segment, *own = NULL;
+    uint64_t mine = (uint64_t)birth << 32 | segment, *own = NULL;
     uint32_t owned = 0;
     for (uint32_t i = 0; i < LT_ORDER_SEEN; i++) {
         uint64_t one = __atomic_load_n(&order->seen[i], __ATOMIC_ACQUIRE);
-        if (one == 0 && __atomic_compare_exchange_n(&order->seen[i], &one, who, false,
+        if (one == 0 && __atomic_compare_exchange_n(&order->seen[i], &one, mine, false,
                                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
             changed();
             return;
         }
-        if (one == who)
+        if (one == mine)
             return;
         if (one >> 32 != birth)
             continue;
         own = &order->seen[i]; /* the latest: the entries are in the order in which they came */
         if (++owned == SEEN_OF_ONE) {
-            see_at(own, who);
+            store_segment(own, mine);
             return;
         }
     }
-    see_at(own ? own : &order->seen[SEEN_FIRST + birth % (LT_ORDER_SEEN - SEEN_FIRST)], who);
+    store_segment(own ? own : &order->seen[SEEN_FIRST + birth % (LT_ORDER_SEEN - SEEN_FIRST)],
+                  mine);
 }
 
 /* ---- the table ---- */
@@ -180,12 +181,12 @@ static uint32_t life_now(const struct lt_lock *lock)
 {
     uint32_t seen = 2 * __atomic_load_n(&lock->generation, __ATOMIC_RELAXED) +
                     __atomic_load_n(&lock->destroyed, __ATOMIC_RELAXED);
-    return seen << 16 ^ __atomic_load_n(&lock->marked, __ATOMIC_RELAXED);
+    return seen << 16 ^ __atomic_load_n(&lock->cookies, __ATOMIC_RELAXED);
 }
 
 static bool has_cookie(struct lt_lock *lock)
 {
-    return lt_settings.order == ORDER_COOKIES && __atomic_load_n(&lock->marked, __ATOMIC_RELAXED);
+    return lt_settings.order == ORDER_COOKIES && __atomic_load_n(&lock->cookies, __ATOMIC_RELAXED);
 }
 
 /* An entry of a lock that other threads release may be stale. */
@@ -242,7 +243,7 @@ static void enter_new(struct lt_thread *t, const struct want *want, uint8_t *cou
     }
     if (order) {
         happens_before_keep(t);
-        see(order, (uint32_t)t->birth, local_of(t)->order.segment);
+        add_segment(order, (uint32_t)t->birth, local_of(t)->order.segment);
     }
 }
 

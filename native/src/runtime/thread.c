@@ -108,7 +108,7 @@ static void retire(struct lt_thread *t)
     wait_forget(t);
     misuse_note_kept(t);
     __atomic_fetch_add(&lt_shm->retire_seq, 1, __ATOMIC_ACQ_REL);
-    for (uint32_t i = 0; i < t->slot_capacity; i++)
+    for (uint32_t i = 0; i < t->counters_capacity; i++)
         if (local->counters[i].key)
             lock_retire_counters(&local->counters[i]);
     lock_retire_counters(&t->other);

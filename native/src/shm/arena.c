@@ -68,10 +68,10 @@ static bool may_try(uint64_t size)
 
 static bool tried(uint64_t size, bool found)
 {
-    uint64_t least = __atomic_load_n(&too_large, __ATOMIC_RELAXED);
-    if (found && size >= least)
+    uint64_t smallest = __atomic_load_n(&too_large, __ATOMIC_RELAXED);
+    if (found && size >= smallest)
         __atomic_store_n(&too_large, UINT64_MAX, __ATOMIC_RELAXED); /* other files gave room back */
-    else if (!found && size < least)
+    else if (!found && size < smallest)
         __atomic_store_n(&too_large, size, __ATOMIC_RELAXED);
     return found;
 }

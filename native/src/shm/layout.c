@@ -15,7 +15,7 @@ SIZE(lt_counts, 32);
 SIZE(lt_waits, 64);
 SIZE(lt_retired, 104);
 SIZE(lt_retired_site, 32);
-SIZE(lt_slot, 64);
+SIZE(lt_lock_counters, 64);
 SIZE(lt_site, 32);
 SIZE(lt_held, 64);
 SIZE(lt_wait, 48);

@@ -221,7 +221,7 @@ static uint32_t cache_find(const struct cached_stack *set, const uintptr_t *fram
 }
 
 /* Where the frames of a walk lie: frame i, into which address i returns, begins above the slot of
- * address i and ends above the slot of address i + 1. */
+ * address i. It ends above the slot of address i + 1. */
 static uintptr_t frame_begin(const struct walk *walk, uint32_t i)
 {
     return walk->slot + walk->distance[i] + sizeof(uintptr_t);
@@ -292,7 +292,7 @@ static bool anchor_saved(struct cached_stack *cached, const struct walk *walk, u
 }
 
 /* Anchors the word from which frame i's frame pointer was restored. The function inside frame i
- * saved it, or, if that function left the register alone, the function inside that one, and so on
+ * saved it. If that function left the register alone, the function inside that one did, and so on
  * down to the hook's caller. */
 static bool anchor_frame_pointer(struct cached_stack *cached, const struct walk *walk, uint32_t i)
 {

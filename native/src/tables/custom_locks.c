@@ -1,4 +1,4 @@
-/* The table of the program's own locks: who holds each lock, and how often threads took it. */
+/* The table of the program's own locks: the holders and the acquisitions of each lock. */
 #include "tables/custom_locks.h"
 
 #include "base/tls.h"
@@ -49,7 +49,7 @@ void custom_lock_change(uint64_t *word, bool taken)
         !__atomic_compare_exchange_n(word, &old, now, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
 }
 
-struct lt_custom *custom_lock_of(struct lt_thread *t, const struct lt_slot *counters)
+struct lt_custom *custom_lock_of(struct lt_thread *t, const struct lt_lock_counters *counters)
 {
     if (!counters->lock)
         return NULL;

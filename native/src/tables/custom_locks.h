@@ -1,5 +1,4 @@
-/* Who has a lock of the program's own, and how often threads took it. The program tells of such
- * locks through locktop.h. */
+/* The holders and the acquisitions of the program's own locks, which it announces by locktop.h. */
 #ifndef LOCKTOP_CUSTOM_LOCKS_H
 #define LOCKTOP_CUSTOM_LOCKS_H
 
@@ -13,7 +12,7 @@ void custom_locks_init(void);
 
 /* The entry of the lock that the thread counts in `counters`, made if there is none. NULL if there
  * is no room. */
-struct lt_custom *custom_lock_of(struct lt_thread *t, const struct lt_slot *counters);
+struct lt_custom *custom_lock_of(struct lt_thread *t, const struct lt_lock_counters *counters);
 
 /* What a word of struct lt_custom says in the present epoch. */
 uint32_t custom_lock_holders(uint64_t word);

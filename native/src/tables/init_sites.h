@@ -1,5 +1,5 @@
 /* Init sites: where a lock was initialised. The table remembers that until the first use of the
- * lock, for only then does the lock get an entry in the lock table. */
+ * lock. Only then does the lock get an entry in the lock table. */
 #ifndef LOCKTOP_INIT_SITES_H
 #define LOCKTOP_INIT_SITES_H
 

@@ -125,7 +125,7 @@ static uint32_t enter(struct search *search, uint32_t type, bool waited)
     __atomic_store_n(&lock->key, search->key, __ATOMIC_RELEASE);
     for (;;) {
         uint32_t theirs = 0;
-        /* Release: whoever finds the id finds the entry complete. */
+        /* Release: a thread that finds the id finds the entry complete. */
         if (__atomic_compare_exchange_n(search->link, &theirs, id, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_ACQUIRE))
             return id;
@@ -230,7 +230,7 @@ static bool counts_signals(uint64_t key)
     return kind == LT_KIND_SEM || kind == LT_KIND_COND;
 }
 
-void lock_retire_counters(const struct lt_slot *counters)
+void lock_retire_counters(const struct lt_lock_counters *counters)
 {
     const struct lt_waits *waits = (const struct lt_waits *)counters->own;
     struct lt_retired *retired =

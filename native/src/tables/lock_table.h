@@ -7,10 +7,10 @@
 
 #include "locktop/abi.h"
 
-/* Whether the table reserves entries for this kind of lock, so that a lock of this kind has an
- * entry when it is waited for. Conditions, barriers and joins are not among these kinds: nobody
- * holds them, so a wait for one is no contention. Locks of the program's own and pthread_once are
- * not either: the program announces each attempt, whether or not it has to wait. */
+/* Whether the table reserves entries for this kind of lock. A lock of this kind then has an entry
+ * when it is waited for. Conditions, barriers and joins are not among these kinds: nobody holds
+ * them, so a wait for one is no contention. Locks of the program's own and pthread_once are not
+ * either: the program announces each attempt, whether or not it has to wait. */
 bool lock_has_reserve(uint64_t key);
 
 /* Makes the table; 0 on success, -1 if there is no room. */
@@ -36,7 +36,7 @@ bool lock_is_distrusted(uint32_t id);
 struct lt_counts *lock_signal_counts(uint64_t key);
 
 /* Adds the figures of a dead thread. One caller at a time. */
-void lock_retire_counters(const struct lt_slot *counters);
+void lock_retire_counters(const struct lt_lock_counters *counters);
 void lock_retire_site(const struct lt_site *site);
 
 #endif

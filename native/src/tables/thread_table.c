@@ -51,10 +51,11 @@ static uint64_t table_room(uint64_t *kept_offset, uint64_t size)
 }
 
 /* The key's counters, or the empty entry where they belong. */
-static struct lt_slot *counters_probe(struct lt_slot *table, uint64_t home, uint64_t key)
+static struct lt_lock_counters *counters_probe(struct lt_lock_counters *table, uint64_t home,
+                                               uint64_t key)
 {
     for (uint64_t i = 0;; i++) { /* ends: one entry is always empty */
-        struct lt_slot *counters = &table[home ^ i];
+        struct lt_lock_counters *counters = &table[home ^ i];
         if (counters->key == key || counters->key == 0)
             return counters;
     }
@@ -65,14 +66,15 @@ static struct lt_slot *counters_probe(struct lt_slot *table, uint64_t home, uint
 static bool counters_grow(struct lt_thread *t)
 {
     struct local *local = local_of(t);
-    const struct lt_slot *old = local->counters;
-    uint32_t old_capacity = t->slot_capacity, shift = local->counters_shift - 1;
-    uint64_t old_offset = t->slots,
+    const struct lt_lock_counters *old = local->counters;
+    uint32_t old_capacity = t->counters_capacity, shift = local->counters_shift - 1;
+    uint64_t old_offset = t->counters,
              *kept_offset = offset_of_size(local->counters_offsets, 2 * old_capacity);
-    uint64_t offset = table_room(kept_offset, 2ull * old_capacity * sizeof(struct lt_slot));
+    uint64_t offset =
+        table_room(kept_offset, 2ull * old_capacity * sizeof(struct lt_lock_counters));
     if (!offset)
         return false;
-    struct lt_slot *table = shm_ptr(offset);
+    struct lt_lock_counters *table = shm_ptr(offset);
     for (uint32_t i = 0; i < old_capacity; i++)
         if (old[i].key)
             *counters_probe(table, lock_hash(old[i].key) >> shift, old[i].key) = old[i];
@@ -80,13 +82,13 @@ static bool counters_grow(struct lt_thread *t)
         return false;
     __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
     __atomic_thread_fence(__ATOMIC_RELEASE); /* odd before the fields below change */
-    t->slots = offset;
-    t->slot_capacity = 2 * old_capacity;
+    t->counters = offset;
+    t->counters_capacity = 2 * old_capacity;
     __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
     __atomic_store_n(&local->counters, table,
                      __ATOMIC_RELAXED); /* in this order: see counters_home() */
     __atomic_store_n(&local->counters_shift, shift, __ATOMIC_RELAXED);
-    shm_give_back(old_offset, (uint64_t)old_capacity * sizeof(struct lt_slot));
+    shm_give_back(old_offset, (uint64_t)old_capacity * sizeof(struct lt_lock_counters));
     return true;
 }
 
@@ -97,42 +99,44 @@ static bool counters_full_for_good(uint32_t count, uint32_t capacity)
     return count >= capacity / 4 * 3;
 }
 
-static struct lt_slot *counters_fit(struct lt_thread *t, uint64_t key, uint32_t type, bool waited)
+static struct lt_lock_counters *counters_fit(struct lt_thread *t, uint64_t key, uint32_t type,
+                                             bool waited)
 {
     uint32_t id = waited ? lock_id_of_waited(key, type) : lock_id(key, type);
     if (!id)
         return NULL;
-    struct lt_slot *table;
+    struct lt_lock_counters *table;
     uint64_t home = counters_home(local_of(t), key, &table);
-    struct lt_slot *counters = counters_probe(table, home, key);
+    struct lt_lock_counters *counters = counters_probe(table, home, key);
     counters->lock = id;
     counters->sample_at = 0; /* the first hold is timed: it tells how often to time the rest */
     __atomic_store_n(&counters->key, key, __ATOMIC_RELEASE);
-    t->slot_count++;
+    t->counters_count++;
     return counters;
 }
 
-static struct lt_slot *counters_insert(struct lt_thread *t, uint64_t key, uint32_t type,
-                                       bool waited)
+static struct lt_lock_counters *counters_insert(struct lt_thread *t, uint64_t key, uint32_t type,
+                                                bool waited)
 {
-    if (counters_full(t->slot_count, t->slot_capacity) && !counters_grow(t) &&
-        (!waited || counters_full_for_good(t->slot_count, t->slot_capacity)))
+    if (counters_full(t->counters_count, t->counters_capacity) && !counters_grow(t) &&
+        (!waited || counters_full_for_good(t->counters_count, t->counters_capacity)))
         return NULL;
     return counters_fit(t, key, type, waited);
 }
 
-struct lt_slot *counters_find(struct lt_thread *t, uint64_t key)
+struct lt_lock_counters *counters_find(struct lt_thread *t, uint64_t key)
 {
-    struct lt_slot *table;
+    struct lt_lock_counters *table;
     uint64_t home = counters_home(local_of(t), key, &table);
-    struct lt_slot *counters = counters_probe(table, home, key);
+    struct lt_lock_counters *counters = counters_probe(table, home, key);
     return counters->key == key ? counters
                                 : NULL; /* a signal handler may have filled the empty one */
 }
 
-static struct lt_slot *search(struct lt_thread *t, uint64_t key, uint32_t type, bool waited)
+static struct lt_lock_counters *search(struct lt_thread *t, uint64_t key, uint32_t type,
+                                       bool waited)
 {
-    struct lt_slot *counters = counters_find(t, key);
+    struct lt_lock_counters *counters = counters_find(t, key);
     if (counters)
         return counters;
     uint32_t mode = thread_busy(t);
@@ -148,15 +152,15 @@ static struct lt_slot *search(struct lt_thread *t, uint64_t key, uint32_t type, 
     return &t->other;
 }
 
-struct lt_slot *counters_search(struct lt_thread *t, uint64_t key, uint32_t type)
+struct lt_lock_counters *counters_search(struct lt_thread *t, uint64_t key, uint32_t type)
 {
     return search(t, key, type, false);
 }
 
-struct lt_slot *counters_find_or_fit(struct lt_thread *t, uint64_t key, uint32_t type)
+struct lt_lock_counters *counters_find_or_fit(struct lt_thread *t, uint64_t key, uint32_t type)
 {
-    struct lt_slot *counters = counters_find(t, key);
-    if (counters || counters_full(t->slot_count, t->slot_capacity))
+    struct lt_lock_counters *counters = counters_find(t, key);
+    if (counters || counters_full(t->counters_count, t->counters_capacity))
         return counters;
     uint32_t mode = thread_busy(t);
     counters = shm_is_of_parent() ? NULL : counters_fit(t, key, type, false);
@@ -166,8 +170,8 @@ struct lt_slot *counters_find_or_fit(struct lt_thread *t, uint64_t key, uint32_t
 
 void counters_time_next_hold(struct lt_thread *t)
 {
-    struct lt_slot *table = local_of(t)->counters;
-    for (uint32_t i = 0; i < t->slot_capacity; i++)
+    struct lt_lock_counters *table = local_of(t)->counters;
+    for (uint32_t i = 0; i < t->counters_capacity; i++)
         if (table[i].key) {
             table[i].sample_at = 0;
             if (table[i].own)
@@ -177,7 +181,7 @@ void counters_time_next_hold(struct lt_thread *t)
 
 /* ---- waits by lock ---- */
 
-static struct lt_waits *make(struct lt_thread *t, struct lt_slot *counters, bool waited)
+static struct lt_waits *make(struct lt_thread *t, struct lt_lock_counters *counters, bool waited)
 {
     uint32_t mode = thread_busy(t), index;
     struct lt_waits *waits =
@@ -194,16 +198,16 @@ static struct lt_waits *make(struct lt_thread *t, struct lt_slot *counters, bool
     return &t->other_waits;
 }
 
-struct lt_waits *waits_make(struct lt_thread *t, struct lt_slot *counters)
+struct lt_waits *waits_make(struct lt_thread *t, struct lt_lock_counters *counters)
 {
     return make(t, counters, false);
 }
 
-struct lt_slot *counters_search_waited(struct lt_thread *t, uint64_t key, uint32_t type)
+struct lt_lock_counters *counters_search_waited(struct lt_thread *t, uint64_t key, uint32_t type)
 {
     if (!lock_has_reserve(key))
         return counters_of(t, key, type);
-    struct lt_slot *counters = search(t, key, type, true);
+    struct lt_lock_counters *counters = search(t, key, type, true);
     if (!counters->own)
         make(t, counters, true);
     return counters;
@@ -274,8 +278,8 @@ void site_add(struct lt_thread *t, uint32_t lock, uint32_t stack, uint64_t wait)
 static void set_counters(struct lt_thread *t, uint64_t offset, uint32_t capacity)
 {
     struct local *local = local_of(t);
-    t->slots = offset;
-    t->slot_capacity = capacity;
+    t->counters = offset;
+    t->counters_capacity = capacity;
     local->counters = shm_ptr(offset);
     local->counters_shift = 64 - (uint32_t)__builtin_ctz(capacity);
 }
@@ -301,7 +305,7 @@ static void other_init(struct lt_thread *t)
 bool thread_table_init(struct lt_thread *t)
 {
     struct local *local = local_of(t);
-    uint64_t offset = shm_alloc(FIRST * sizeof(struct lt_slot));
+    uint64_t offset = shm_alloc(FIRST * sizeof(struct lt_lock_counters));
     if (!offset)
         return false;
     *offset_of_size(local->counters_offsets, FIRST) = offset;
@@ -314,20 +318,20 @@ bool thread_table_init(struct lt_thread *t)
 void thread_table_clear(struct lt_thread *t)
 {
     struct local *local = local_of(t);
-    uint64_t slot_bytes = t->slot_capacity * sizeof(struct lt_slot);
+    uint64_t counters_bytes = t->counters_capacity * sizeof(struct lt_lock_counters);
     uint64_t site_bytes = t->site_capacity * sizeof(struct lt_site);
-    if (slot_bytes > KEPT) {
-        shm_give_back(t->slots, slot_bytes);
+    if (counters_bytes > KEPT) {
+        shm_give_back(t->counters, counters_bytes);
         set_counters(t, *offset_of_size(local->counters_offsets, FIRST), FIRST);
     }
     if (site_bytes > KEPT) {
         shm_give_back(t->sites, site_bytes);
         set_sites(t, *offset_of_size(local->sites_offsets, FIRST), FIRST);
     }
-    memset(local->counters, 0, t->slot_capacity * sizeof(struct lt_slot));
+    memset(local->counters, 0, t->counters_capacity * sizeof(struct lt_lock_counters));
     if (local->sites)
         memset(local->sites, 0, t->site_capacity * sizeof(struct lt_site));
-    t->slot_count = t->site_count = 0;
+    t->counters_count = t->site_count = 0;
     array_clear(&t->waits);
     other_init(t);
 }

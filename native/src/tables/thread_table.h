@@ -10,52 +10,54 @@
 #include "base/lock_key.h"
 #include "base/tls.h"
 
-NOINLINE struct lt_slot *counters_search(struct lt_thread *t, uint64_t key, uint32_t type);
+NOINLINE struct lt_lock_counters *counters_search(struct lt_thread *t, uint64_t key, uint32_t type);
 
 /* Where in `table` the search for a key begins; the search goes on at index ^ 1. The shift is read
  * first: a signal handler between the two reads may have moved the table to a larger one. The old
  * shift is within the bounds of the larger table, but the new shift not within those of the old
  * one. */
 static inline uint64_t counters_home(const struct local *local, uint64_t key,
-                                     struct lt_slot **table)
+                                     struct lt_lock_counters **table)
 {
     uint32_t shift = *(const volatile uint32_t *)&local->counters_shift;
-    *table = *(struct lt_slot *const volatile *)&local->counters;
+    *table = *(struct lt_lock_counters *const volatile *)&local->counters;
     return lock_hash(key) >> shift;
 }
 
-static inline struct lt_slot *counters_of(struct lt_thread *t, uint64_t key, uint32_t type)
+static inline struct lt_lock_counters *counters_of(struct lt_thread *t, uint64_t key, uint32_t type)
 {
-    struct lt_slot *table;
+    struct lt_lock_counters *table;
     uint64_t home = counters_home(local_of(t), key, &table);
-    struct lt_slot *counters = &table[home];
+    struct lt_lock_counters *counters = &table[home];
     return LIKELY(counters->key == key) ? counters : counters_search(t, key, type);
 }
 
 /* The same for a wait that is about to begin, with room for the figures of the wait. If there is no
  * room, the lock gets an entry that the table keeps for such locks. */
-NOINLINE struct lt_slot *counters_search_waited(struct lt_thread *t, uint64_t key, uint32_t type);
+NOINLINE struct lt_lock_counters *counters_search_waited(struct lt_thread *t, uint64_t key,
+                                                         uint32_t type);
 
-static inline struct lt_slot *counters_of_waited(struct lt_thread *t, uint64_t key, uint32_t type)
+static inline struct lt_lock_counters *counters_of_waited(struct lt_thread *t, uint64_t key,
+                                                          uint32_t type)
 {
-    struct lt_slot *table;
+    struct lt_lock_counters *table;
     uint64_t home = counters_home(local_of(t), key, &table);
-    struct lt_slot *counters = &table[home];
+    struct lt_lock_counters *counters = &table[home];
     return LIKELY(counters->key == key && counters->own) ? counters
                                                          : counters_search_waited(t, key, type);
 }
 
 /* The counters if the thread has any for the lock, else NULL. Makes nothing. */
-struct lt_slot *counters_find(struct lt_thread *t, uint64_t key);
+struct lt_lock_counters *counters_find(struct lt_thread *t, uint64_t key);
 
 /* The counters, made if the table has room as it is; else NULL. May interrupt any hook that is not
  * at work in the library: nothing in the table moves. */
-struct lt_slot *counters_find_or_fit(struct lt_thread *t, uint64_t key, uint32_t type);
+struct lt_lock_counters *counters_find_or_fit(struct lt_thread *t, uint64_t key, uint32_t type);
 
 /* What the thread counts of a lock that is waited for. */
-NOINLINE struct lt_waits *waits_make(struct lt_thread *t, struct lt_slot *counters);
+NOINLINE struct lt_waits *waits_make(struct lt_thread *t, struct lt_lock_counters *counters);
 
-static inline struct lt_waits *waits_of(struct lt_thread *t, struct lt_slot *counters)
+static inline struct lt_waits *waits_of(struct lt_thread *t, struct lt_lock_counters *counters)
 {
     struct lt_waits *waits = (struct lt_waits *)(uintptr_t)counters->own;
     return LIKELY(waits) ? waits : waits_make(t, counters);

@@ -1,4 +1,4 @@
-/* glibc's own is written against its machine files; the tests use these of it. */
+/* The part of glibc's own header that the tests use; the original needs glibc's machine files. */
 #ifndef ATOMIC_H
 #define ATOMIC_H
 

@@ -1,1 +1,1 @@
-/* Made by glibc's configure; what the tests ask of it is in prelude.h. */
+/* glibc's configure makes this header; prelude.h has the macros that the tests need. */

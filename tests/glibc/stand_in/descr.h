@@ -1,1 +1,1 @@
-/* glibc's description of a thread, which its build lays out: included, but not used. */
+/* glibc's description of a thread. The tests include this header, but do not use it. */

@@ -1,4 +1,5 @@
-/* What glibc's own build defines on its command line and in config.h; comes before everything. */
+/* The macros that glibc's build defines on its command line and in config.h. Every test includes
+ * this header first. */
 #ifndef PRELUDE_H
 #define PRELUDE_H
 

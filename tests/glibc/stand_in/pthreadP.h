@@ -1,4 +1,4 @@
-/* glibc's view of its own locks; the tests use these of it. */
+/* The part of glibc's internal lock header that the tests use. */
 #ifndef PTHREADP_H
 #define PTHREADP_H
 

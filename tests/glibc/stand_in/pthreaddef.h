@@ -1,2 +1,2 @@
-/* Of a machine: how a thread's control block is aligned, on x86-64. */
+/* The alignment of a thread's control block on x86-64. */
 #define TCB_ALIGNMENT 64

@@ -1,5 +1,5 @@
-/* References to the oldest version of a symbol, under which programs of 2002 know it; on x86-64 there
- * is none before 2.2.5. */
+/* References to the oldest version of a symbol, which programs of 2002 use. On x86-64 the oldest
+ * version is 2.2.5. */
 #ifndef SHLIB_COMPAT_H
 #define SHLIB_COMPAT_H
 

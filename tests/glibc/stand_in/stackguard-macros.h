@@ -1,4 +1,4 @@
-/* Where the thread's guard values lie: glibc's own works the offsets out of tls.h. */
+/* The guard values of a thread. glibc's own header gets their offsets from tls.h. */
 #include <stdint.h>
 
 #define GUARD_AT(offset)                                                                           \

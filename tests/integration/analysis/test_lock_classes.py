@@ -19,7 +19,7 @@ def check(found: dict[str, Any], truth: dict[str, Any], locks: list[dict[str, An
     assert found["instances"] == truth["instances"] == len(locks)
     assert found["acquisitions"] == truth["acquisitions"]
     assert found["contended"] == truth["contended"]
-    assert truth["least_s"] <= found["wait_s"] <= truth["most_s"] * 1.001
+    assert truth["min_s"] <= found["wait_s"] <= truth["max_s"] * 1.001
     for name in SUMMED:
         assert abs(found[name] - sum(lock[name] for lock in locks)) < 1e-6, name
     assert found["wait_max_s"] == max(lock["wait_max_s"] for lock in locks)

@@ -1,6 +1,6 @@
 """Nothing is told of programs in which nothing is wrong, however they fight and whenever one looks.
 
-A few runs; `make alarms RUNS=1000` for as many as one likes.
+A few runs; `make false-alarms RUNS=1000` for as many as one likes.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import random
 from pathlib import Path
 
 import pytest
-from alarms.many import chosen, run_all
-from alarms.programs import MISUSE, POSSIBLE, POTENTIAL, Healthy, all_healthy
-from alarms.run import run
+from false_alarms.many import chosen, run_all
+from false_alarms.programs import MISUSE, POSSIBLE, POTENTIAL, Healthy, all_healthy
+from false_alarms.run import run
 from support.targets import Compiler
 
 RUNS = 40
@@ -22,9 +22,9 @@ def test_no_false_alarm(compiler: Compiler, tmp_path: Path) -> None:
     print(f"seed {seed}")
     programs = all_healthy(compiler)
     del programs["real"]  # they take long, and have tests of their own
-    sums = run_all(chosen(programs, RUNS, seed), seed, tmp_path, print)
-    assert sums.runs.total() == RUNS
-    assert sums.alarmed == []
+    totals = run_all(chosen(programs, RUNS, seed), seed, tmp_path, print)
+    assert totals.runs.total() == RUNS
+    assert totals.with_false_alarms == []
 
 
 #: What must not be told of a healthy program, told of one that is not.
@@ -48,6 +48,6 @@ def test_what_is_wrong_is_an_alarm(
     for lives_s in (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0):  # till it has come to that
         if len(told) < len(alerts):
             wrong = Healthy("wrong", (str(compiler.program(program)), *arguments), lives_s=lives_s)
-            told = run(wrong, "1", tmp_path, "contended").alerts
-    assert sorted(alert.partition(":")[0].partition(" deadlock")[0] for alert in told) == alerts
+            told = run(wrong, "1", tmp_path, "contended").false_alarms
+    assert sorted(alarm.partition(":")[0].partition(" deadlock")[0] for alarm in told) == alerts
     assert list(tmp_path.glob("wrong-1-*.json"))

@@ -94,7 +94,7 @@ class Hands:
             for edge in found.cycle:
                 lock = next(lock for lock in seen.locks if lock.id == edge.waits_for)
                 assert edge.held_by == self.truth["has"][str(lock.address)]
-                assert (edge.how is BlockReason.ABANDONED) is (
+                assert (edge.reason is BlockReason.ABANDONED) is (
                     edge.held_by not in self.truth["tids"]
                 )
         return named

@@ -396,7 +396,7 @@ class Running:
         return [
             (
                 found.certain,
-                {(number[e.tid], str(e.how), number[e.held_by]) for e in found.cycle},
+                {(number[e.tid], str(e.reason), number[e.held_by]) for e in found.cycle},
                 {number[tid] for tid in found.stuck},
             )
             for found in seen.deadlocks
@@ -449,7 +449,7 @@ def test_semaphores_of_certain_circles_are_locks(
     seen = running.scan()
     tids, locks = running.tids(), {lock.id: lock for lock in seen.locks}
     (found,) = seen.deadlocks
-    for edge in (edge for edge in found.cycle if edge.how is BlockReason.GOT):
+    for edge in (edge for edge in found.cycle if edge.reason is BlockReason.GOT):
         lock = locks[edge.waits_for]
         assert lock.used_as_lock
         assert not lock.idle

@@ -127,7 +127,7 @@ def check_met(whole: dict[str, Any], truth: dict[str, Any], before: str, after: 
         return
     if is_lower_bound(before, "blocks") and is_lower_bound(after, "contended"):
         assert kinds(found) == [hold, wait]  # from the first holder on
-        assert 0.99 * truth["held_s"] <= found[0]["hold_s"] <= 1.01 * truth["held_most_s"]
+        assert 0.99 * truth["held_s"] <= found[0]["hold_s"] <= 1.01 * truth["held_max_s"]
     else:
         assert kinds(found) == ([wait] if is_lower_bound(after, "contended") else [])
     has_stacks = is_lower_bound(before, "contended")

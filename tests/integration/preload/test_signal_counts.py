@@ -105,7 +105,7 @@ def test_nothing_is_counted_at_rest_and_all_from_then_on(start_target: StartTarg
 
 @pytest.mark.parametrize("level", ["contended", "all"])
 def test_a_handler_posts_what_its_thread_is_posting(start_target: StartTarget, level: str) -> None:
-    target = start_target("handler_posts_semaphores", "tell", level=level)
+    target = start_target("handler_posts_semaphores", "report", level=level)
     truth = target.truth()
     target.expect("ok")
     found = tool.snapshot(target.pid)

@@ -23,7 +23,7 @@ from locktop.collector.sources.base import Source
 from locktop.collector.sources.probes.native_stacks import CUT
 from locktop.collector.unwind import perf_sample
 from locktop.collector.unwind.arch import machine
-from locktop.collector.unwind.stack_memory import Copy
+from locktop.collector.unwind.stack_memory import StackCopy
 
 BLOCKED = (
     "reads_a_pipe",
@@ -211,7 +211,7 @@ def test_a_user_without_rights_may_sample_what_is_their_own() -> None:
 
     def sampled() -> tuple[str, bool]:
         try:
-            copies: dict[int, Copy] = {}
+            copies: dict[int, StackCopy] = {}
             deadline = time.monotonic() + PATIENCE_S
             while not copies and time.monotonic() < deadline:
                 copies = perf_sample.copies([child.pid], processor, 0.1)

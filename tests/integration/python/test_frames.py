@@ -23,7 +23,8 @@ from support.watched import Need
 from locktop.collector.model import Snapshot
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.launch import preload_environment
-from locktop.collector.symbols.python.frame_reader import PythonReader
+from locktop.collector.symbols.bounded_worker import BoundedWorker
+from locktop.collector.symbols.python.frame_reader import PythonReader, new_worker
 
 #: This one, and the system's: stripped, and with libpython inside.
 PYTHONS = [sys.executable, "/usr/bin/python3"]
@@ -173,15 +174,20 @@ def test_where_threads_come_and_go_a_stack_is_right_or_not_there(
     target = start_python("python_threads_come_and_go")
     tid, wanted = int(target.line()), ("waits", "called", "begins")
     deadline, right = time.monotonic() + 2 * PATIENCE_S, 0
-    with closing(PythonReader(target.pid)) as reader:
+    with closing(new_worker()) as worker:
         while right < 10:
             assert time.monotonic() < deadline
+            reader = PythonReader(target.pid, worker)  # else it would give up after some failures
             reader.ask()
             runs = (reader.answer(PATIENCE_S) or {}).get(tid)
             if runs is not None:
                 assert tuple(frame.function for run in runs for frame in run)[:3] == wanted
                 right += 1
-            reader._failures = 0
+
+
+def send(worker: BoundedWorker, number: signal.Signals) -> None:
+    assert worker.pid is not None
+    os.kill(worker.pid, number)
 
 
 def test_no_right_to_read_the_process_is_said(need: Need) -> None:
@@ -191,12 +197,15 @@ def test_no_right_to_read_the_process_is_said(need: Need) -> None:
     sleeper = subprocess.Popen([*nobody, shutil.which("sleep") or "sleep", "600"])
     try:
         child = [sys.executable, "-P", "-m", "locktop.collector.symbols.python.pystack_worker"]
+        request = str(sleeper.pid).encode()
         while Path(f"/proc/{sleeper.pid}/comm").read_text() != "sleep\n":
             time.sleep(0.01)
         said = subprocess.run(
-            [*powerless, *child], input=f"{sleeper.pid}\n", capture_output=True, text=True
+            [*powerless, *child],
+            input=len(request).to_bytes(4, "little") + request,
+            capture_output=True,
         )
-        assert said.stdout == '{"failed": "forbidden"}\n'
+        assert said.stdout[4:] == b'{"failed": "forbidden"}'
     finally:
         sleeper.kill()
         sleeper.wait()
@@ -213,11 +222,11 @@ def test_what_reads_becomes_the_user_whose_process_it_is(user: int, need: Need) 
     code = "import sys; print('ready', flush=True); sys.stdin.read()"
     with Target([*map(str, as_user), "/usr/bin/python3", "-c", code]) as target:
         target.expect("ready")
-        with closing(PythonReader(target.pid)) as reader:
+        worker = new_worker()
+        with closing(PythonReader(target.pid, worker)) as reader:
             reader.ask()
             assert reader.answer(PATIENCE_S) == {target.pid: ((("<module>", "<string>", 1),),)}
-            assert reader._child is not None
-            status = Path(f"/proc/{reader._child.pid}/status").read_text()
+            status = Path(f"/proc/{worker.pid}/status").read_text()
             (uids,) = re.findall(r"^Uid:(.*)$", status, re.MULTILINE)
             assert uids.split() == [str(user)] * 4
 
@@ -225,10 +234,10 @@ def test_what_reads_becomes_the_user_whose_process_it_is(user: int, need: Need) 
 def test_who_waits_for_an_answer_may_be_hurried(start_python: StartPython) -> None:
     target = start_python("python_known_stacks")
     target.expect("ready")
-    with closing(PythonReader(target.pid)) as reader:
+    worker = new_worker()
+    with closing(PythonReader(target.pid, worker)) as reader:
         reader.ask()
-        assert reader._child is not None
-        reader._child.send_signal(signal.SIGSTOP)  # it may have answered, but for the second time
+        send(worker, signal.SIGSTOP)  # it may have answered, but for the second time
         reader.answer(0.1)
         reader.ask()
         answers: list[object] = []
@@ -244,24 +253,23 @@ def test_a_reader_that_dies_is_started_again_and_in_the_end_given_up(
 ) -> None:
     target = start_python("python_known_stacks")
     target.expect("ready")
-    with closing(PythonReader(target.pid)) as reader:
+    worker = new_worker()
+    with closing(PythonReader(target.pid, worker)) as reader:
         for _ in range(2):
             reader.ask()
-            assert reader._child is not None
-            reader._child.kill()
+            send(worker, signal.SIGKILL)
             assert reader.answer(PATIENCE_S) is None
             assert not reader.gave_up
         reader.ask()
         assert len(reader.answer(PATIENCE_S) or ()) == 6
         for _ in range(10):
             reader.ask()
-            assert reader._child is not None
-            reader._child.kill()
+            send(worker, signal.SIGKILL)
             assert reader.answer(PATIENCE_S) is None
         assert reader.gave_up
         assert "failed again" in reader.note
         reader.ask()
-        assert reader._child is None, "nothing is started any more"
+        assert worker.pid is None, "nothing is started any more"
 
 
 def test_the_reader_ends_with_us() -> None:

@@ -101,7 +101,7 @@ class Bare:
     def cycles(self, seen: Snapshot) -> list[Cycle]:
         number = {tid: number for number, tid in enumerate(self.tids)} | {0: -1}
         return [
-            {(number[edge.tid], str(edge.how), number[edge.held_by]) for edge in found.cycle}
+            {(number[edge.tid], str(edge.reason), number[edge.held_by]) for edge in found.cycle}
             for found in seen.deadlocks
             if found.certain
         ]
@@ -181,7 +181,7 @@ def test_who_has_a_mutex_and_what_it_is_called(start_unprepared: StartTarget) ->
 
 
 def test_wait_times_are_right_within_their_error(start_unprepared: StartTarget) -> None:
-    target = start_unprepared("hold_100ms", "told")
+    target = start_unprepared("hold_100ms", "at_line")
     target.expect("ready")
     with closing(attach(target.pid)) as source:
         target.go_on()

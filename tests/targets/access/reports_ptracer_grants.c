@@ -3,8 +3,8 @@
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <stddef.h>
 #include <signal.h>
+#include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -16,7 +16,7 @@ enum {
               PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL
 };
 
-/* To be seen at that call alone: the others are not slowed down. */
+/* Trace that call only, so that the other calls stay fast. */
 static void be_watched(void)
 {
     struct sock_filter code[] = {
@@ -29,11 +29,12 @@ static void be_watched(void)
     };
     struct sock_fprog filter = {.len = sizeof code / sizeof *code, .filter = code};
     if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) || raise(SIGSTOP) ||
-        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
         must(errno, "cannot be watched");
 }
 
-static void tell(pid_t pid)
+static void report(pid_t pid)
 {
     struct __ptrace_syscall_info info = {0};
     char line[40] = "any";
@@ -61,7 +62,7 @@ int main(int argc, char **argv)
         if (!signal)
             continue;
         if (status >> 8 == (SIGTRAP | PTRACE_EVENT_SECCOMP << 8))
-            tell(pid);
+            report(pid);
         ptrace(PTRACE_CONT, pid, 0, signal == SIGTRAP || signal == SIGSTOP ? 0 : signal);
     }
     return 0;

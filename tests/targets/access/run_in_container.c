@@ -40,7 +40,8 @@ static void become_root_inside(void)
     char line[40];
     must_do(setresgid(OUTSIDE, OUTSIDE, OUTSIDE), "setresgid");
     must_do(setresuid(OUTSIDE, OUTSIDE, OUTSIDE), "setresuid");
-    must_do(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0), "PR_SET_DUMPABLE"); /* /proc/self is ours again */
+    must_do(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0),
+            "PR_SET_DUMPABLE"); /* /proc/self is this process again */
     must_do(unshare(CLONE_NEWUSER), "a user namespace");
     put("/proc/self/setgroups", "deny");
     snprintf(line, sizeof line, "0 %d 1", OUTSIDE);
@@ -74,7 +75,7 @@ static void run(const char *sort, const char *directory, char **command)
         else
             enter(directory);
     }
-    must_do(read(3, &c, 1), "read"); /* its pid is said */
+    must_do(read(3, &c, 1), "read"); /* the child writes its pid */
     close(3);
     while (strchr(*command, '='))
         putenv(*command++);

@@ -19,9 +19,18 @@ struct SpinLock {
         while (taken.exchange(true, std::memory_order_acquire))
             std::this_thread::yield();
     }
-    void unlock() { taken.store(false, std::memory_order_release); }
-    void lock_shared() { readers++; }
-    void unlock_shared() { readers--; }
+    void unlock()
+    {
+        taken.store(false, std::memory_order_release);
+    }
+    void lock_shared()
+    {
+        readers++;
+    }
+    void unlock_shared()
+    {
+        readers--;
+    }
 };
 
 SpinLock g_guarded;

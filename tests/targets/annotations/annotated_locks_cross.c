@@ -8,7 +8,7 @@ struct own_lock {
 static struct own_lock g_left, g_right;
 static pthread_barrier_t both_have_one;
 
-/* A lock that spins: the library sees nothing of it but what it is told. */
+/* A lock that spins: the library knows of the lock only what the program reports. */
 static KEPT void own_take(struct own_lock *lock)
 {
     int none = 0;

@@ -48,7 +48,7 @@ static void meet(void)
     pthread_barrier_wait(&meeting);
 }
 
-/* Only once the other one sleeps on it is the wait what both say it is. */
+/* Both measure the same wait only after the other thread sleeps on the lock. */
 static void until_waited_for(struct own_lock *lock)
 {
     while (__atomic_load_n(&lock->word, __ATOMIC_RELAXED) != 2)
@@ -71,7 +71,7 @@ static KEPT void *waiter(void *unused)
     locktop_acquired_shared(&g_shared);
     meet();
     locktop_released(&g_shared);
-    meet(); /* the one that is looked at */
+    meet(); /* the lock that the scan reads */
     own_take(&g_own);
     own_release(&g_own);
     return unused;

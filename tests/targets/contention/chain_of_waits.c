@@ -1,7 +1,7 @@
 /* A chain of waits: the last thread holds one lock and works. The middle thread holds another lock
  * and waits for the last thread's lock. The first thread waits for the middle thread's lock. Says
- * how long the first and the middle thread waited, and how long the middle thread held its lock
- * before its wait began.
+ * the wait of the first and of the middle thread. Also says how long the middle thread held its
+ * lock before its wait.
  */
 #include <semaphore.h>
 
@@ -10,14 +10,14 @@
 pthread_mutex_t g_near = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t g_far = PTHREAD_MUTEX_INITIALIZER;
 static sem_t far_is_held, near_is_held, first_waits;
-static double first_waited, middle_waited, first_asked, middle_asked;
+static double first_waited, middle_waited, first_requested, middle_requested;
 static int first_tid, middle_tid, last_tid;
 
 static KEPT void take_far(void)
 {
     pthread_mutex_lock(&g_far);
     sem_post(&far_is_held);
-    while (!middle_asked || !is_asleep(middle_tid))
+    while (!middle_requested || !is_asleep(middle_tid))
         pause_ms(1);
     pause_ms(150);
     pthread_mutex_unlock(&g_far);
@@ -31,9 +31,9 @@ static KEPT void take_near(void)
     while (!is_asleep(first_tid))
         pause_ms(1);
     pause_ms(50);
-    middle_asked = now();
+    middle_requested = now();
     pthread_mutex_lock(&g_far);
-    middle_waited = now() - middle_asked;
+    middle_waited = now() - middle_requested;
     pthread_mutex_unlock(&g_far);
     pthread_mutex_unlock(&g_near);
 }
@@ -58,9 +58,9 @@ static void *first(void *unused)
     first_tid = own_tid();
     sem_wait(&near_is_held);
     sem_post(&first_waits);
-    first_asked = now();
+    first_requested = now();
     pthread_mutex_lock(&g_near);
-    first_waited = now() - first_asked;
+    first_waited = now() - first_requested;
     pthread_mutex_unlock(&g_near);
     return unused;
 }
@@ -76,7 +76,8 @@ int main(void)
         pthread_join(threads[i], NULL);
     printf("{\"first_waited\": %.9f, \"middle_waited\": %.9f, \"before\": %.9f, \"first\": %d,"
            " \"middle\": %d, \"last\": %d}\n",
-           first_waited, middle_waited, middle_asked - first_asked, first_tid, middle_tid, last_tid);
+           first_waited, middle_waited, middle_requested - first_requested, first_tid, middle_tid,
+           last_tid);
     fflush(stdout);
     hear();
     return 0;

@@ -37,7 +37,7 @@ int main(void)
     for (int i = 0; i < ROUNDS; i++) {
         pthread_mutex_lock(&g_past_lock);
         pthread_barrier_wait(&taken);
-        while (!is_asleep(wanting)) /* whoever passed the barrier does not sleep there */
+        while (!is_asleep(wanting)) /* a thread that passed the barrier does not sleep there */
             pause_ms(1);
         pause_ms(4);
         pthread_mutex_unlock(&g_past_lock);

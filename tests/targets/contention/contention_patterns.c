@@ -8,7 +8,7 @@
  *   herd             eight threads wake for what one of them takes; not: each thread works
  *   starved          readers that overlap, and a writer; not: a lock that prefers writers
  *   longhold         the holder of a mutex reads from a pipe; not: the holder computes
- *   falseidle        a pool waits for a thread that waits for a mutex; not: another thread posts too
+ *   falseidle        a pool waits for a thread that waits for a mutex; not: another posts too
  *   oversubscribed   far more threads compute than there are CPUs, two wait for a lock; not: no
  *                    thread waits
  *   highrate         one thread takes a mutex all the time; not: the thread works in between
@@ -58,7 +58,7 @@ static KEPT void *serialised(void *unused)
         if (is_not)
             compute_us(20000);
         else
-            pause_ms(0); /* the one that waits may have it */
+            pause_ms(0); /* the waiter may take the lock */
     }
     return unused;
 }
@@ -97,7 +97,8 @@ static KEPT void *waker(void *unused)
 
 static sem_t turns[2], met[2];
 
-/* Two take turns, each keeping the lock until the other one reads too; not where a writer goes before. */
+/* Two readers overlap: each keeps the lock until the other reads too.
+ * The near miss prefers writers. */
 static KEPT void *reader(void *number)
 {
     long own = (long)number;
@@ -154,7 +155,7 @@ static KEPT void *worker(void *unused)
     return unused;
 }
 
-/* Has given each worker something to do, and wants the mutex before there is more. */
+/* Gives each worker one item, and wants the mutex before the next item. */
 static KEPT void *giver(void *unused)
 {
     for (int i = 0; i < 4; i++)
@@ -190,7 +191,7 @@ static KEPT void *often(void *unused)
 
 /* ---- the scenarios ---- */
 
-/* Returns when they have all said so. */
+/* Returns after all threads have begun. */
 static void run(int count, void *(*thread)(void *), const char *name)
 {
     for (int i = 0; i < count; i++)

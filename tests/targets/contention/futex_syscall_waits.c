@@ -67,7 +67,7 @@ static void results(void)
     fails("six arguments", syscall(SYS_mmap, NULL, 1, PROT_READ, MAP_PRIVATE, -1, 1L), EINVAL);
 }
 
-/* A child with a stack of its own returns from syscall() on that. */
+/* A child with its own stack returns from syscall() on that stack. */
 static void clones(void)
 {
     int status = -1;

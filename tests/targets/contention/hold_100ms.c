@@ -1,6 +1,6 @@
 /* One thread holds a mutex for 100 ms at a time while three other threads want the mutex.
  *
- * A barrier lets the others try only while the holder has the mutex, so every acquisition of the
+ * A barrier lets the others try only while the holder has the mutex. So every acquisition of the
  * others is contended. Says the truth about ROUNDS rounds, then holds the mutex once more until a
  * line comes. With the argument "told" the rounds begin at a line.
  */
@@ -9,8 +9,8 @@
 enum { ROUNDS = 20, WANTERS = 3, HOLD_MS = 100 };
 
 pthread_mutex_t g_slow_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_barrier_t taken;    /* the holder has it */
-static pthread_barrier_t all_done; /* nobody has it or wants it */
+static pthread_barrier_t taken;    /* the holder has the lock */
+static pthread_barrier_t all_done; /* no thread has or wants the lock */
 
 struct figures {
     int tid;
@@ -24,7 +24,7 @@ static KEPT void work_slowly(void)
     pause_ms(HOLD_MS);
 }
 
-static KEPT void hold_while_told(void)
+static KEPT void hold_until_line(void)
 {
     say("held");
     hear();
@@ -36,7 +36,7 @@ static KEPT void holder_takes(int last)
     double taken_at = now();
     pthread_barrier_wait(&taken);
     if (last)
-        hold_while_told();
+        hold_until_line();
     else
         work_slowly();
     holder.acquisitions++;
@@ -102,7 +102,7 @@ static void *holder_loop(void *argument)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "told") == 0) {
+    if (argc > 1 && strcmp(argv[1], "at_line") == 0) {
         say("ready");
         hear();
     }

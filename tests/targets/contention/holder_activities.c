@@ -60,14 +60,14 @@ static void reads_a_pipe(void)
     must(read(ends[0], &c, 1) < 0 ? errno : 0, "read");
 }
 
-/* One that is free, though another one with this pid was killed before it removed its file. */
+/* A free name: a killed process with the same pid may have left its file. */
 static void own_path(char *path, size_t size)
 {
     snprintf(path, size, "/tmp/locktop-holders-%d", getpid());
     unlink(path);
 }
 
-/* A FIFO has a path; nobody reads it, so it fills. */
+/* A FIFO has a path. No process reads the FIFO, so the FIFO fills up. */
 static void writes_a_file(void)
 {
     char path[64];
@@ -89,8 +89,7 @@ static int local(struct sockaddr_in *where)
 {
     socklen_t size = sizeof *where;
     int fd = socket(AF_INET, SOCK_STREAM, 0);
-    *where = (struct sockaddr_in){.sin_family = AF_INET,
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    *where = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     must(bind(fd, (void *)where, sizeof *where) ? errno : 0, "bind");
     must(listen(fd, 1) ? errno : 0, "listen");
     getsockname(fd, (void *)where, &size);
@@ -166,7 +165,7 @@ static void awaits_a_child(void)
     waitpid(child, NULL, 0);
 }
 
-/* Of how much the code says nothing; libc saves no register on the way to the kernel. */
+/* The code does not tell the frame size. libc saves no register on the way to the kernel. */
 static void takes_memory(void)
 {
     int ends[2];
@@ -190,7 +189,7 @@ static void runs(void)
     forever++;
 }
 
-/* And begins to work when it is told to. */
+/* Begins to work at a line. */
 static void rests_and_runs(void)
 {
     about_to("");
@@ -225,12 +224,18 @@ static const struct {
     const char *name;
     way *way;
 } ways[] = {
-    {"reads_a_pipe", reads_a_pipe},     {"writes_a_file", writes_a_file},
-    {"accepts", accepts},               {"receives", receives},
-    {"listens_at_a_path", listens_at_a_path}, {"polls", polls},
-    {"sleeps", sleeps},                 {"opens", opens},
-    {"awaits_a_child", awaits_a_child}, {"takes_memory", takes_memory},
-    {"runs", runs},                     {"rests_and_runs", rests_and_runs},
+    {"reads_a_pipe", reads_a_pipe},
+    {"writes_a_file", writes_a_file},
+    {"accepts", accepts},
+    {"receives", receives},
+    {"listens_at_a_path", listens_at_a_path},
+    {"polls", polls},
+    {"sleeps", sleeps},
+    {"opens", opens},
+    {"awaits_a_child", awaits_a_child},
+    {"takes_memory", takes_memory},
+    {"runs", runs},
+    {"rests_and_runs", rests_and_runs},
 };
 
 int main(int argc, char **argv)
@@ -250,7 +255,7 @@ int main(int argc, char **argv)
         pause_ms(1);
     say("ready");
     if (argc > 2 && strcmp(argv[2], "leaves") == 0)
-        pthread_exit(NULL); /* the others go on */
+        pthread_exit(NULL); /* the other threads continue */
     hear();
     must(write(bell[1], "", 1) < 0 ? errno : 0, "write");
     hear();

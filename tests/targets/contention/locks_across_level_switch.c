@@ -1,12 +1,17 @@
-/* Lock states that may exist while the level changes: a lock that is held and waited for, a
- * recursive lock that is held twice, a lock that another thread releases, and two locks that are
- * destroyed while they are held. Then the program does the same once more.
+/* Lock states that may exist while the level changes:
+ *
+ *   a lock that is held and waited for
+ *   a recursive lock that is held twice
+ *   a lock that another thread releases
+ *   two locks that are destroyed while they are held
+ *
+ * Then the program does the same once more.
  */
 #include <sched.h>
 
 #include "../target.h"
 
-enum { HOLD_MS = 20, SLEPT_ON = 2 /* glibc's word of a mutex that somebody sleeps on */ };
+enum { HOLD_MS = 20, SLEPT_ON = 2 /* glibc's mutex word while a thread sleeps on the mutex */ };
 
 pthread_mutex_t g_met = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t g_again = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
@@ -15,8 +20,8 @@ pthread_mutex_t g_kept = PTHREAD_MUTEX_INITIALIZER;
 pthread_rwlock_t g_gone = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_barrier_t taken, given;
 static int helper_tid, gone_holder;
-/* What the library measures lies between these. */
-static double wanted_at, held_since, held_s, held_most_s, waited_s;
+/* The library's measured time lies between these two times. */
+static double wanted_at, held_since, held_s, held_max_s, waited_s;
 
 static KEPT void meet(void)
 {
@@ -33,8 +38,8 @@ static void *helper(void *argument)
         pthread_barrier_wait(&taken);
         meet();
         pthread_barrier_wait(&given);
-        pthread_mutex_unlock(&g_given); /* a mutex of the plain kind lets it */
-        /* The address begins a new life, with another holder. */
+        pthread_mutex_unlock(&g_given); /* a plain mutex permits this */
+        /* The address holds a new lock now, with another holder. */
         pthread_rwlock_wrlock(&g_gone);
         gone_holder = own_tid();
         pthread_barrier_wait(&given);
@@ -65,7 +70,7 @@ static KEPT void give_some(void)
     pause_ms(HOLD_MS);
     held_s = now() - held_since;
     pthread_mutex_unlock(&g_met);
-    held_most_s = now() - wanted_at;
+    held_max_s = now() - wanted_at;
     pthread_mutex_unlock(&g_again);
     check_equal("destroy a mutex that is held", pthread_mutex_destroy(&g_kept), EBUSY);
     must(pthread_rwlock_destroy(&g_gone), "pthread_rwlock_destroy");
@@ -87,8 +92,8 @@ static void say_truth(void)
     char text[400];
     snprintf(text, sizeof text,
              "{\"main\": %d, \"helper\": %d, \"gone_holder\": %d, \"held_s\": %.9f, "
-             "\"held_most_s\": %.9f, \"slept_s\": %.3f, \"waited_s\": %.9f, \"failures\": %d}",
-             own_tid(), helper_tid, gone_holder, held_s, held_most_s, HOLD_MS / 1e3, waited_s,
+             "\"held_max_s\": %.9f, \"slept_s\": %.3f, \"waited_s\": %.9f, \"failures\": %d}",
+             own_tid(), helper_tid, gone_holder, held_s, held_max_s, HOLD_MS / 1e3, waited_s,
              failures);
     say(text);
 }

@@ -1,5 +1,5 @@
 /* Load for memcached: memcached_load PORT CONNECTIONS BATCH SECONDS. Each connection has a thread.
- * The thread sends BATCH requests at a time, nine gets to one set, and reads all answers before the
+ * The thread sends BATCH requests at a time, nine gets to one set. It reads all answers before the
  * next batch. Says {"requests": ..., "seconds": ...}.
  */
 #include <arpa/inet.h>
@@ -25,8 +25,8 @@ static int connected(void)
     return to_server;
 }
 
-/* An answer to a get ends with "END\r\n", to a set with "STORED\r\n": each has one 'D' before "\r\n", and
- * values are of 'v' alone. */
+/* The answer to a get ends with "END\r\n", to a set with "STORED\r\n". Each has one 'D' before
+ * "\r\n", and values consist of 'v' only. */
 static void read_answers(int server, int awaited)
 {
     static __thread char text[1 << 16];

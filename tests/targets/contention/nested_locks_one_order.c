@@ -37,7 +37,7 @@ static KEPT void middle(unsigned number)
     pthread_mutex_unlock(&g_middle_lock);
 }
 
-/* Half of them begin in the middle, so that the inner locks are fought for as well. */
+/* Half of the threads begin in the middle, so that the inner locks are contended too. */
 static KEPT void once_through(unsigned number)
 {
     if (number / 2) {

@@ -5,7 +5,11 @@
 
 #include "../target.h"
 
-enum { LONE = 5, HOLD_MS = 20, SLEPT_ON = 2 /* glibc's word of a mutex that somebody sleeps on */ };
+enum {
+    LONE = 5,
+    HOLD_MS = 20,
+    SLEPT_ON = 2 /* glibc's mutex word while a thread sleeps on the mutex */
+};
 
 pthread_mutex_t g_lone = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t g_met = PTHREAD_MUTEX_INITIALIZER;

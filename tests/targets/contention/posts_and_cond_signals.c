@@ -20,7 +20,7 @@ cnd_t g_cnd;
 static atomic_long posted, signalled, of_cnd, full;
 static atomic_int waiting;
 
-/* Several ways in turn, each a different number of times. */
+/* Several ways in turn, each with a number of its own. */
 static void wake(int times)
 {
     for (int i = 0; i < times; i++) {
@@ -43,7 +43,7 @@ static void *comes_and_goes(void *argument)
     return NULL;
 }
 
-/* It waits for none of them, and uses no other lock. */
+/* The thread waits for none of these, and uses no other lock. */
 static void *stays(void *argument)
 {
     for (;;) {
@@ -74,7 +74,7 @@ static void *waits_for_a_post(void *argument)
     return argument;
 }
 
-/* What is refused was no post, and says why as ever. */
+/* A refused call is no post, and returns the usual error. */
 static void fill(void)
 {
     int value;

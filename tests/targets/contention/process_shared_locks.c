@@ -137,5 +137,5 @@ int main(int argc, char **argv)
     else
         be_second();
     fight();
-    return verdict_to_look_at();
+    return verdict_and_stay();
 }

@@ -27,7 +27,7 @@ static struct worker workers[THREADS];
 static atomic_ulong turns;
 static atomic_int stop;
 static pthread_barrier_t everybody_runs, everybody_stopped;
-static int gate[2]; /* a pipe: a thread parked in it waits for nothing that is watched */
+static int gate[2]; /* a pipe: a thread that reads it waits for no lock */
 
 static unsigned next_random(unsigned *state)
 {
@@ -43,7 +43,7 @@ static KEPT void take_one(struct worker *self)
     pthread_mutex_lock(&one->lock);
     one->acquisitions++;
     if (random / AT_A_TIME % YIELD_EVERY == 0)
-        sched_yield(); /* the others run into it */
+        sched_yield(); /* so that the other threads meet the held lock */
     pthread_mutex_unlock(&one->lock);
     self->acquisitions++;
 }

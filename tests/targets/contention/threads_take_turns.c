@@ -1,7 +1,7 @@
 /* Threads that do the same small work again and again, and count it:
  *
- *   threads_take_turns lock THREADS     takes the one mutex, works for some 5 us, yields with the mutex
- *                                       held, and releases the mutex
+ *   threads_take_turns lock THREADS     takes the one mutex, works for some 5 us, yields with the
+ *                                       mutex held, and releases the mutex
  *   threads_take_turns compute THREADS  works for some 5 us
  *
  * Says "ready" when all threads have begun. Each line on stdin asks for the count and the CPU time
@@ -12,13 +12,13 @@
 
 #include "../target.h"
 
-enum { MOST = 64, WORK = 4000 };
+enum { MAX_THREADS = 64, WORK = 4000 };
 
 static pthread_mutex_t g_turn = PTHREAD_MUTEX_INITIALIZER;
 static pthread_barrier_t all_run;
 static struct {
     _Alignas(64) atomic_long count;
-} turns[MOST];
+} turns[MAX_THREADS];
 
 static KEPT void work(void)
 {
@@ -55,7 +55,7 @@ int main(int argc, char **argv)
 {
     int locks = argc > 1 && strcmp(argv[1], "lock") == 0;
     unsigned threads = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 1;
-    if (threads < 1 || threads > MOST)
+    if (threads < 1 || threads > MAX_THREADS)
         return 2;
     pthread_barrier_init(&all_run, NULL, threads + 1);
     for (uintptr_t i = 0; i < threads; i++)

@@ -1,5 +1,5 @@
 /* Threads take a lock in turn at two call sites and hold the lock for a while. Each thread logs
- * when it asked for the lock, got it and released it. The program says the whole log, and the log
+ * when it requested the lock, got it and released it. The program says the whole log, and the log
  * shows which thread made which thread wait.
  *
  * waits_and_holds_logged mutex|recursive|robust|inherit|adaptive|write|read|spin|custom|cond|many
@@ -10,12 +10,12 @@
 
 #include "../../../native/include/locktop.h"
 
-enum { THREADS = 4, TURNS = 30, MOST = 4096 };
+enum { THREADS = 4, TURNS = 30, MAX_TURNS = 4096 };
 
 static pthread_mutex_t mutex;
 static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_spinlock_t spin;
-static pthread_mutex_t inner = PTHREAD_MUTEX_INITIALIZER; /* of the program's own lock */
+static pthread_mutex_t inner = PTHREAD_MUTEX_INITIALIZER; /* of the annotated lock */
 static char own_lock;
 static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
 static pthread_barrier_t all_here;
@@ -24,8 +24,8 @@ static const char *kind;
 static struct turn {
     int tid, shared;
     const char *place;
-    double asked, taken, given;
-} book[MOST];
+    double requested, taken, given;
+} book[MAX_TURNS];
 static unsigned written;
 
 static int is(const char *name)
@@ -33,7 +33,7 @@ static int is(const char *name)
     return strcmp(kind, name) == 0;
 }
 
-/* A macro: the call itself must lie in the function that takes the lock. */
+/* A macro: the call must be in the function that takes the lock. */
 #define TAKE(shared)                                                                               \
     do {                                                                                           \
         if (is("spin")) {                                                                          \
@@ -83,8 +83,8 @@ static struct turn *next_turn(int shared)
     return turn;
 }
 
-/* A wait for a condition gives the mutex back, and takes it again where the library does not see whether
- * it had to be waited for. */
+/* A condition wait releases the mutex and takes it again. The library does not see whether the
+ * thread had to wait for the mutex then. */
 static KEPT void wait_in_vain(struct turn *turn)
 {
     struct timespec soon;
@@ -93,7 +93,7 @@ static KEPT void wait_in_vain(struct turn *turn)
     pthread_cond_timedwait(&never, &mutex, &soon);
     struct turn *again = next_turn(0);
     again->place = "wait_in_vain";
-    again->asked = again->taken = now();
+    again->requested = again->taken = now();
     pause_ms(1);
     again->given = now();
 }
@@ -110,7 +110,7 @@ static void give_written(struct turn *turn, unsigned *seed)
 
 static KEPT void take_here(struct turn *turn, unsigned *seed)
 {
-    turn->asked = now();
+    turn->requested = now();
     TAKE(turn->shared);
     turn->taken = now();
     give_written(turn, seed);
@@ -118,7 +118,7 @@ static KEPT void take_here(struct turn *turn, unsigned *seed)
 
 static KEPT void take_there(struct turn *turn, unsigned *seed)
 {
-    turn->asked = now();
+    turn->requested = now();
     TAKE(turn->shared);
     turn->taken = now();
     give_written(turn, seed);
@@ -191,8 +191,8 @@ int main(int argc, char **argv)
         run(take_turns, 0);
     printf("{\"turns\": [");
     for (unsigned i = 0; i < written; i++)
-        printf("%s[%d, \"%s\", %d, %.9f, %.9f, %.9f]", i ? ", " : "", book[i].tid, book[i].place, book[i].shared, book[i].asked,
-               book[i].taken, book[i].given);
+        printf("%s[%d, \"%s\", %d, %.9f, %.9f, %.9f]", i ? ", " : "", book[i].tid, book[i].place,
+               book[i].shared, book[i].requested, book[i].taken, book[i].given);
     puts("]}");
     fflush(stdout);
     hear();

@@ -5,7 +5,7 @@
  *                         > walk > walk > walk > take(table)   WALKS waits, three deep
  *     sleeper_loop > rest > sem_wait                   RESTS waits, for work
  *
- * A holder has the lock each time before the caller wants it, and releases the lock only when the
+ * A holder has the lock each time before the caller wants it. It releases the lock only when the
  * caller sleeps. So each acquisition of the caller is one contended wait. Says how often and how
  * long each path waited.
  */
@@ -27,7 +27,7 @@ static KEPT double take(pthread_mutex_t *lock)
 {
     wanted = lock;
     pthread_barrier_wait(&taken);
-    pthread_barrier_wait(&taken); /* the holder has it */
+    pthread_barrier_wait(&taken); /* the holder has the lock */
     double before = now();
     pthread_mutex_lock(lock);
     double waited = now() - before;
@@ -46,7 +46,7 @@ static KEPT void put(void)
     put_s += take(&g_cache);
 }
 
-/* Something is left to do after each call, so that none of them becomes a jump. */
+/* Work remains after each call, so that no call becomes a jump. */
 static KEPT int walk(int depth)
 {
     if (depth > 1)

@@ -42,15 +42,12 @@ static void *run(void *argument)
         first.id = (unsigned)own_tid();
         wait_at(&second.word, FUTEX_WAIT_PRIVATE);
         break;
-    case 2:
-        wait_at(&event.word, FUTEX_WAIT_BITSET_PRIVATE);
-        break;
+    case 2: wait_at(&event.word, FUTEX_WAIT_BITSET_PRIVATE); break;
     case 3:
         atomic_store(&number.word, (unsigned)getpid());
         wait_at(&number.word, FUTEX_WAIT_BITSET);
         break;
-    default:
-        wait_at((_Atomic unsigned *)&turns.count, FUTEX_WAIT_PRIVATE);
+    default: wait_at((_Atomic unsigned *)&turns.count, FUTEX_WAIT_PRIVATE);
     }
     return NULL;
 }
@@ -71,7 +68,8 @@ int main(void)
         while (!tids[i] || !is_asleep(tids[i]))
             pause_ms(1);
     char line[100];
-    snprintf(line, sizeof line, "[%d, %d, %d, %d, %d]", tids[0], tids[1], tids[2], tids[3], tids[4]);
+    snprintf(line, sizeof line, "[%d, %d, %d, %d, %d]", tids[0], tids[1], tids[2], tids[3],
+             tids[4]);
     say(line);
     hear();
 }

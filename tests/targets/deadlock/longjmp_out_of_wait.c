@@ -24,7 +24,7 @@ static void *holder(void *argument)
     sem_post(&g_sem);
     sem_wait(&g_sem);
     __atomic_store_n(&has_it, 1, __ATOMIC_SEQ_CST);
-    while (!is_asleep(main_tid)) /* for the semaphore: it does nothing else */
+    while (!is_asleep(main_tid)) /* for the semaphore: the thread does nothing else */
         sched_yield();
     syscall(SYS_tgkill, getpid(), main_tid, SIGUSR1);
     pthread_mutex_lock(&g_mutex);

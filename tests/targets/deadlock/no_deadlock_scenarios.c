@@ -43,7 +43,7 @@ static unsigned random_of(struct worker *self, unsigned below)
     return (self->random >> 16) % below;
 }
 
-/* Now and then the others run into what is held. */
+/* Now and then the other threads meet a held lock. */
 static void work_a_little(struct worker *self)
 {
     if (random_of(self, 3) == 0)
@@ -184,7 +184,7 @@ static void two_reads(struct worker *self, pthread_rwlock_t *first, pthread_rwlo
     pthread_rwlock_unlock(first);
 }
 
-/* Readers go first here, so those that read both, in any order, wait for writers of one only. */
+/* Readers go first here. Readers of both locks, in any order, wait only for writers of one. */
 static void readers(struct worker *self)
 {
     pthread_rwlock_t *one = random_of(self, 2) ? &g_r : &g_s;
@@ -195,7 +195,7 @@ static void readers(struct worker *self)
     pthread_rwlock_wrlock(one);
     work_a_little(self);
     pthread_rwlock_unlock(one);
-    pause_ms(1); /* or none would ever read */
+    pause_ms(1); /* otherwise no thread would ever read */
 }
 
 static void reading_again(struct worker *self)
@@ -247,7 +247,7 @@ static void in_and_out(struct worker *self)
     sem_post(puts ? &filled : &room);
 }
 
-/* Each has a lock of its own while it waits for the word of the one before. */
+/* Each thread holds a lock of its own while it waits for a signal from the thread before. */
 static void in_turn(struct worker *self)
 {
     take(&locks[self->number]);
@@ -275,7 +275,7 @@ static void queue(struct worker *self)
     give(&g_table);
 }
 
-/* Whoever signals does so without the outer lock. */
+/* A thread signals without the outer lock. */
 static void waiting_within(struct worker *self)
 {
     struct timespec until = in_a_moment();
@@ -293,7 +293,7 @@ static void waiting_within(struct worker *self)
     both(self, &locks[self->number - 1], &locks[self->number]);
 }
 
-/* None may leave alone: the first one says before it comes that this meeting is the last. */
+/* No thread may leave alone: the first thread announces the last meeting before it arrives. */
 static void meeting_with_locks(struct worker *self)
 {
     static int last = -1;
@@ -315,7 +315,7 @@ static void *take_one(void *m)
     return NULL;
 }
 
-/* It holds one lock while it waits for the end of a thread that wants another. */
+/* The thread holds one lock while it joins a thread that wants another lock. */
 static void bearing(struct worker *self)
 {
     int parents = self->number < 2;
@@ -332,7 +332,7 @@ static void routine(void)
 {
     take(&g_table);
     give(&g_table);
-    pause_ms(1); /* the others run into it */
+    pause_ms(1); /* so that the other threads meet the held lock */
 }
 
 static void once(struct worker *self)
@@ -345,7 +345,7 @@ static void once(struct worker *self)
 
 /* ---- locks that come and go ---- */
 
-/* At one address again and again, each life in one order. */
+/* Locks at one address again and again; each lock has one order. */
 static void made_again(struct worker *self)
 {
     static __thread pthread_mutex_t own;
@@ -431,7 +431,7 @@ static void make(pthread_mutex_t *mutex, int type, int robustness, int protocol)
     must(pthread_mutex_init(mutex, &attributes), "mutex");
 }
 
-/* Those that wait for a word that no other one will give any more. */
+/* Wakes the threads that wait for a signal that no other thread will send any more. */
 static void let_all_go(void)
 {
     for (int i = 0; i < THREADS; i++) {
@@ -441,7 +441,7 @@ static void let_all_go(void)
     }
 }
 
-static void wait_to_be_told(void)
+static void wait_for_line(void)
 {
     char c = 0;
     while (c != '\n' && read(0, &c, 1) == 1)
@@ -478,12 +478,13 @@ int main(int argc, char **argv)
     make_all();
     pthread_barrier_init(&everybody_runs, NULL, THREADS + 1);
     for (int i = 0; i < THREADS; i++) {
-        workers[i] = (struct worker){.number = i, .random = (unsigned)getpid() + (unsigned)i * 7919u};
+        workers[i] =
+            (struct worker){.number = i, .random = (unsigned)getpid() + (unsigned)i * 7919u};
         threads[i] = start(loop, &workers[i], NULL);
     }
     pthread_barrier_wait(&everybody_runs);
     say("ready");
-    wait_to_be_told();
+    wait_for_line();
     __atomic_store_n(&stop, 1, __ATOMIC_SEQ_CST);
     let_all_go();
     for (int i = 0; i < THREADS; i++)

@@ -9,10 +9,10 @@ enum { THREADS = 3 };
 pthread_mutex_t g_alpha_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t g_beta_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t g_gamma_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_barrier_t everybody_runs, each_has_one, told;
+static pthread_barrier_t everybody_runs, each_has_one, line_heard;
 static int tids[THREADS];
 
-/* A name for each of the six places where a lock is taken. */
+/* A function for each of the six call sites that take a lock. */
 #define ONE(number, name, first, second)                                                           \
     static KEPT void name##_takes_first(void)                                                      \
     {                                                                                              \
@@ -26,7 +26,7 @@ static int tids[THREADS];
     {                                                                                              \
         tids[number] = own_tid();                                                                  \
         pthread_barrier_wait(&everybody_runs);                                                     \
-        pthread_barrier_wait(&told);                                                               \
+        pthread_barrier_wait(&line_heard);                                                         \
         name##_takes_first();                                                                      \
         pthread_barrier_wait(&each_has_one);                                                       \
         name##_wants_second();                                                                     \
@@ -40,7 +40,7 @@ ONE(2, carol, g_gamma_lock, g_alpha_lock)
 int main(void)
 {
     pthread_barrier_init(&everybody_runs, NULL, THREADS + 1);
-    pthread_barrier_init(&told, NULL, THREADS + 1);
+    pthread_barrier_init(&line_heard, NULL, THREADS + 1);
     pthread_barrier_init(&each_has_one, NULL, THREADS + 1);
     start(alice_loop, NULL, "alice");
     start(bob_loop, NULL, "bob");
@@ -48,7 +48,7 @@ int main(void)
     pthread_barrier_wait(&everybody_runs);
     say("ready");
     hear();
-    pthread_barrier_wait(&told);
+    pthread_barrier_wait(&line_heard);
     pthread_barrier_wait(&each_has_one);
     char text[200];
     snprintf(text, sizeof text, "{\"alice\": %d, \"bob\": %d, \"carol\": %d}", tids[0], tids[1],

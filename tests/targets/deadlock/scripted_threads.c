@@ -66,7 +66,7 @@ STEP(get, sem_wait(&sems[o]))
 STEP(timedget, sem_timedwait(&sems[o], in_an_hour()))
 STEP(post, sem_post(&sems[o]))
 STEP(renew, sem_init(&sems[o], 0, 1))
-STEP(once, pthread_once(&onces[o], follow)) /* what follows is the routine */
+STEP(once, pthread_once(&onces[o], follow)) /* the following steps are the routine */
 STEP(arrive, pthread_barrier_wait(&barriers[o]))
 STEP(join, pthread_join(threads[o], NULL))
 STEP(timedjoin, pthread_timedjoin_np(threads[o], NULL, in_an_hour()))
@@ -76,7 +76,7 @@ STEP(signal, pthread_cond_signal(&conds[o]))
 STEP(exit, pthread_exit((void *)(intptr_t)o))
 STEP(stay, while (o >= 0) pause())
 
-/* As many as have this step in their scripts. */
+/* The number of scripts with this step. */
 static void step_meet(int o)
 {
     int all = 0;
@@ -101,14 +101,14 @@ static void step_ended(int thread)
         sched_yield();
 }
 
-/* It says the letter and goes on when it hears a line. */
+/* Says the letter, and continues at a line. */
 static void step_ask(int o)
 {
     say((char[]){(char)o, 0});
     hear();
 }
 
-/* Many threads come and go, so that the library looks for ended ones. */
+/* Many threads come and go, so that the library searches for ended threads. */
 static void *nothing(void *argument)
 {
     return argument;

@@ -3,9 +3,9 @@
  *     get HAND SEM, post HAND SEM (whichever thread has the unit; -1: the main thread posts),
  *     renew 0 SEM, end HAND 0 (another thread begins)
  *
- * After each line the program says the holder of each semaphore by tid (0: no thread; a thread that
- * ended may be a holder), the wait of each hand, and the tids of the threads. Hands wait for orders
- * in read().
+ * After each line the program says the holder of each semaphore by tid (0: no thread). A thread
+ * that ended may be a holder. The program also says the wait of each hand, and the tids of the
+ * threads. Hands wait for orders in read().
  */
 #include <semaphore.h>
 
@@ -45,7 +45,8 @@ static void *wait_for_orders(void *argument)
     struct hand *self = argument;
     struct order order;
     __atomic_store_n(&self->tid, own_tid(), __ATOMIC_SEQ_CST);
-    while (read(self->orders[0], &order, sizeof order) == sizeof order && strcmp(order.what, "end")) {
+    while (read(self->orders[0], &order, sizeof order) == sizeof order &&
+           strcmp(order.what, "end")) {
         if (!strcmp(order.what, "get"))
             get(self, order.sem);
         else
@@ -71,7 +72,7 @@ static void end(struct hand *hand)
     close(hand->orders[1]);
 }
 
-/* It sleeps for one that nobody has: who was just let go takes it before long. */
+/* The hand sleeps for a semaphore that no hand has: a woken hand takes the unit soon. */
 static int waits(const struct hand *hand)
 {
     int value = 1, wants = __atomic_load_n(&hand->wants, __ATOMIC_SEQ_CST);
@@ -82,7 +83,7 @@ static int waits(const struct hand *hand)
 
 static void settle(void)
 {
-    for (int pass = 0; pass < 2; pass++) /* who posts may let one go that was looked at before */
+    for (int pass = 0; pass < 2; pass++) /* a post may wake a hand that was already checked */
         for (struct hand *hand = hands; hand < hands + HANDS; hand++)
             while (!__atomic_load_n(&hand->is_free, __ATOMIC_SEQ_CST) && !waits(hand))
                 sched_yield();

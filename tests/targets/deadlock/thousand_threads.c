@@ -2,8 +2,9 @@
  * work; the others take turns at locks of their own. At a line three threads ask for each other's
  * lock, for good.
  *
- * Says "ready". After the line the program says the three tids, and when (CLOCK_MONOTONIC) each
- * thread had its first lock and was about to ask for its second.
+ * Says "ready". After the line the program says the three tids, and a time of each thread
+ * (CLOCK_MONOTONIC). At that time the thread had its first lock and was about to request its
+ * second.
  */
 #include "../target.h"
 
@@ -14,7 +15,7 @@ static pthread_cond_t g_work = PTHREAD_COND_INITIALIZER;
 static pthread_mutex_t g_shards[LOCKS], g_ring[RING];
 static pthread_barrier_t all_run, each_has_one;
 static int tids[RING];
-static double asked_at[RING];
+static double requested_at[RING];
 static int is_time;
 
 static KEPT void *idle(void *unused)
@@ -47,7 +48,7 @@ static KEPT void *ring(void *argument)
     while (!__atomic_load_n(&is_time, __ATOMIC_ACQUIRE))
         pause_ms(5);
     pthread_mutex_lock(&g_ring[n]);
-    asked_at[n] = now();
+    requested_at[n] = now();
     pthread_barrier_wait(&each_has_one);
     pthread_mutex_lock(&g_ring[(n + 1) % RING]);
     return NULL;
@@ -81,8 +82,8 @@ int main(int argc, char **argv)
     __atomic_store_n(&is_time, 1, __ATOMIC_RELEASE);
     pthread_barrier_wait(&each_has_one);
     char text[300];
-    snprintf(text, sizeof text, "{\"tids\": [%d, %d, %d], \"asked_at\": [%.6f, %.6f, %.6f]}", tids[0],
-             tids[1], tids[2], asked_at[0], asked_at[1], asked_at[2]);
+    snprintf(text, sizeof text, "{\"tids\": [%d, %d, %d], \"requested_at\": [%.6f, %.6f, %.6f]}",
+             tids[0], tids[1], tids[2], requested_at[0], requested_at[1], requested_at[2]);
     say(text);
     hear();
     return 0;

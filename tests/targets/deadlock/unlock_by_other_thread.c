@@ -11,7 +11,7 @@ static pthread_barrier_t taken, given;
 
 static KEPT void wait_for_turn(void)
 {
-    pthread_mutex_lock(&g_turn_lock); /* until somebody gives it */
+    pthread_mutex_lock(&g_turn_lock); /* until another thread unlocks the mutex */
 }
 
 static void *waiter(void *argument)

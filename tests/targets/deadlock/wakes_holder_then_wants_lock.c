@@ -1,9 +1,9 @@
-/* wakes_holder_then_wants_lock WAY: the first thread holds a lock and waits. The first thread waits
- * at a barrier, for a semaphore, a condition, the end of a thread, or for a lock of the second
- * thread (mutex, inherit: with priority inheritance, rwlock). At a line the second thread ends that
- * wait and then wants the first thread's lock. No thread is deadlocked, however late the first
- * thread runs. Says {"first": tid, "second": tid} when the first thread sleeps, "going" when the
- * second thread is about to end the wait, and "ok" at the end.
+/* wakes_holder_then_wants_lock WAY: the first thread holds a lock and waits. The wait is for a
+ * barrier, a semaphore, a condition or the end of a thread, or for a lock of the second thread
+ * (mutex, inherit, rwlock). The mutex of `inherit` has priority inheritance. At a line the second
+ * thread ends that wait and then wants the first thread's lock. No thread is deadlocked, however
+ * late the first thread runs. Says {"first": tid, "second": tid} when the first thread sleeps. Says
+ * "going" when the second thread is about to end the wait, and "ok" at the end.
  */
 #include <semaphore.h>
 
@@ -30,7 +30,7 @@ static void until(int *word)
         pause_ms(1);
 }
 
-/* The kernel's word that a thread waits, and does not rest. */
+/* True if the kernel says that a thread waits, and does not only pause. */
 static int is_in_futex(int tid)
 {
     char path[64], text[16] = "";

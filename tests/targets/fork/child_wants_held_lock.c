@@ -4,14 +4,14 @@
  * Then the child gets the lock and says so.
  */
 #include <semaphore.h>
-#include <sys/prctl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 
 #include "../target.h"
 
 pthread_mutex_t g_kept = PTHREAD_MUTEX_INITIALIZER;
 static sem_t is_held, may_go;
-static int holder_tid, told[2]; /* that the parent has said its line */
+static int holder_tid, line_written[2]; /* the parent has written its line */
 
 static void *hold(void *unused)
 {
@@ -48,7 +48,7 @@ int main(int argc, char **argv)
     if (argc > 1)
         pthread_atfork(prepare, after, after);
     (void)argv;
-    must(pipe(told) ? errno : 0, "pipe");
+    must(pipe(line_written) ? errno : 0, "pipe");
     pthread_t holder = start(hold, NULL, "holder");
     sem_wait(&is_held);
     int parent = getpid();
@@ -58,14 +58,14 @@ int main(int argc, char **argv)
         if (getppid() != parent)
             _exit(3);
         ask_in_child();
-        if (read(told[0], line, 1) == 1)
+        if (read(line_written[0], line, 1) == 1)
             say("got it");
         hear();
         _exit(0);
     }
     snprintf(line, sizeof line, "{\"child\": %d, \"holder\": %d}", child, holder_tid);
     say(line);
-    if (write(told[1], "!", 1) != 1)
+    if (write(line_written[1], "!", 1) != 1)
         return 3;
     hear();
     kill(child, SIGKILL);

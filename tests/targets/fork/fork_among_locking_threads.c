@@ -12,7 +12,7 @@
 
 #include "../target.h"
 
-enum { ROUNDS = 20, SLEPT_ON = 2 /* glibc's word of a mutex that somebody sleeps on */ };
+enum { ROUNDS = 20, SLEPT_ON = 2 /* glibc's mutex word while a thread sleeps on the mutex */ };
 
 pthread_mutex_t g_parent_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t g_child_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -24,7 +24,7 @@ static void *busy(void *argument)
     do {
         pthread_mutex_lock(&g_parent_lock);
         pthread_mutex_unlock(&g_parent_lock);
-    } while (!atomic_load(&stop)); /* it may come to run no earlier than that */
+    } while (!atomic_load(&stop)); /* the waiter may run only after that */
     return argument;
 }
 
@@ -44,7 +44,7 @@ static void *child_thread(void *argument)
     return argument;
 }
 
-static void child(int said, int told)
+static void child(int said, int parent_lives)
 {
     pthread_mutex_unlock(&g_child_lock); /* held since before fork */
     pthread_barrier_init(&taken, NULL, 2);
@@ -61,23 +61,23 @@ static void child(int said, int told)
     pthread_join(thread, NULL);
     char c = '\n';
     if (write(said, &c, 1) == 1)
-        while (read(told, &c, 1) > 0)
+        while (read(parent_lives, &c, 1) > 0)
             continue;
     _exit(0);
 }
 
 int main(void)
 {
-    int said[2], told[2];
-    must(pipe(said) || pipe(told) ? errno : 0, "pipe");
+    int said[2], parent_lives[2];
+    must(pipe(said) || pipe(parent_lives) ? errno : 0, "pipe");
     pthread_t threads[2];
     for (int i = 0; i < 2; i++)
         threads[i] = start(busy, NULL, NULL);
     pthread_mutex_lock(&g_child_lock);
     pid_t pid = fork();
     if (pid == 0) {
-        close(told[1]);
-        child(said[1], told[0]);
+        close(parent_lives[1]);
+        child(said[1], parent_lives[0]);
     }
     pthread_mutex_unlock(&g_child_lock);
     close(said[1]);
@@ -93,7 +93,7 @@ int main(void)
              (int)getpid(), (int)pid, ROUNDS, 2 * ROUNDS);
     say(text);
     hear();
-    close(told[1]);
+    close(parent_lives[1]);
     int status;
     waitpid(pid, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 4;

@@ -8,10 +8,10 @@
 
 #include "../target.h"
 
-enum { FORKS = 100, MOST_LOCKS = 4000000 };
+enum { FORKS = 100, MAX_LOCKS = 4000000 };
 static volatile sig_atomic_t forks, in_child, bad;
-/* Set anew by each handler at its end: where a fork takes longer than this, a timer that goes on would
- * interrupt the program at the same place for ever. */
+/* Each handler sets the timer again at its end. If a fork takes longer than the period, a periodic
+ * timer would interrupt the program at the same place for ever. */
 static const struct itimerval once = {{0, 0}, {0, 1000}}, off;
 
 static void handler(int signal)
@@ -34,17 +34,17 @@ static void handler(int signal)
 
 int main(void)
 {
-    pthread_mutex_t *table = calloc(MOST_LOCKS, sizeof *table);
+    pthread_mutex_t *table = calloc(MAX_LOCKS, sizeof *table);
     signal(SIGALRM, handler);
     setitimer(ITIMER_REAL, &once, NULL);
-    for (int i = 0; table && i < MOST_LOCKS && forks < FORKS; i++) {
+    for (int i = 0; table && i < MAX_LOCKS && forks < FORKS; i++) {
         pthread_mutex_lock(&table[i]);
         pthread_mutex_unlock(&table[i]);
         if (in_child)
             _exit(0);
     }
     setitimer(ITIMER_REAL, &off, NULL);
-    if (in_child) /* made after the last look */
+    if (in_child) /* created after the last scan */
         _exit(0);
     check_equal("children that ended badly", bad, 0);
     return verdict();

@@ -1,7 +1,7 @@
 /* Children of a process with threads: `fork_vfork_spawn_exec HOW`.
  *
- *   fork      while the other threads hold, wait and sleep; the child locks, waits, makes threads, and
- *             forks again; fork handlers take and release the program's locks, as many libraries do
+ *   fork      while the other threads hold, wait and sleep; the child locks, waits, makes threads,
+ *             and forks again; fork handlers take and release the locks, as many libraries do
  *   handlers  fork handlers that initialise the locks again in the child instead
  *   busy      many forks from all threads at once
  *   vfork     the child locks, posts, and ends by _exit
@@ -178,7 +178,7 @@ static void vforks(void)
     for (int i = 0; i < FORKS; i++) {
         pthread_mutex_lock(&held_by_forker);
         pid_t child = vfork();
-        if (child == 0) { /* shares all memory; POSIX forbids what follows, and programs do it */
+        if (child == 0) { /* shares all memory; POSIX forbids the following, but programs do it */
             locked = pthread_mutex_lock(&fresh);
             sem_post(&posted);
             pthread_mutex_unlock(&fresh);
@@ -281,5 +281,5 @@ int main(int argc, char **argv)
         executes_in_thread("/proc/self/exe");
     else if (!strcmp(how, "noexec"))
         executes_in_thread("/no/such/program");
-    return verdict_to_look_at();
+    return verdict_and_stay();
 }

@@ -1,6 +1,6 @@
 /* A once routine forks. In the child another thread runs the routine again while the first thread
- * is still in the routine; a third thread waits. The child says {"pid": its own, "runner": tid,
- * "waiter": tid} and ends with stdin.
+ * is still in it. A third thread waits. The child says {"pid": its own, "runner": tid, "waiter":
+ * tid} and ends with stdin.
  */
 #include <signal.h>
 #include <sys/wait.h>

@@ -17,7 +17,7 @@
 
 #include "../target.h"
 
-enum { POOLS = 6, MOST = 200 };
+enum { POOLS = 6, MAX_EACH = 200 };
 
 pthread_mutex_t g_accept_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_rwlock_t g_config_lock = PTHREAD_RWLOCK_INITIALIZER;
@@ -25,8 +25,8 @@ pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t g_http_ready = PTHREAD_COND_INITIALIZER;
 pthread_cond_t g_turn = PTHREAD_COND_INITIALIZER;
 sem_t g_db_ready;
-static sem_t *own[MOST];
-static atomic_int tids[POOLS * MOST];
+static sem_t *own[MAX_EACH];
+static atomic_int tids[POOLS * MAX_EACH];
 
 static KEPT void accept_one(void)
 {
@@ -69,13 +69,13 @@ static void *run(void *argument)
 {
     long number = (long)argument;
     atomic_store(&tids[number], own_tid());
-    switch (number / MOST) {
+    switch (number / MAX_EACH) {
     case 0: accept_one(); break;
     case 1: write_config(); break;
     case 2: next_request(); break;
     case 3: next_query(); break;
     case 4: take_turn(); break;
-    default: next_of_own(number % MOST);
+    default: next_of_own(number % MAX_EACH);
     }
     return argument;
 }
@@ -84,7 +84,7 @@ int main(int argc, char **argv)
 {
     static const char *const names[POOLS] = {"accept", "writer", "http", "db", "turn", "own"};
     long each = argc > 1 ? strtol(argv[1], NULL, 10) : 4;
-    if (each < 1 || each > MOST)
+    if (each < 1 || each > MAX_EACH)
         return 2;
     pthread_mutex_lock(&g_accept_lock);
     pthread_rwlock_wrlock(&g_config_lock);
@@ -100,14 +100,15 @@ int main(int argc, char **argv)
         for (long i = 0; i < each; i++) {
             char name[16];
             pthread_t thread;
-            snprintf(name, sizeof name, "%s-%d", names[pool], (int)i % MOST);
-            must(pthread_create(&thread, &small, run, (void *)(pool * MOST + i)), "pthread_create");
+            snprintf(name, sizeof name, "%s-%d", names[pool], (int)i % MAX_EACH);
+            must(pthread_create(&thread, &small, run, (void *)(pool * MAX_EACH + i)),
+                 "pthread_create");
             pthread_setname_np(thread, name);
         }
     }
     for (long pool = 0; pool < POOLS; pool++)
         for (long i = 0; i < each; i++) {
-            atomic_int *tid = &tids[pool * MOST + i];
+            atomic_int *tid = &tids[pool * MAX_EACH + i];
             while (!atomic_load(tid) || !is_asleep(atomic_load(tid)))
                 sched_yield();
         }

@@ -1,5 +1,5 @@
-// Threads that wait in primitives that are built on futex calls, each in a function with the name
-// of the primitive: primitives of the C++ library, and an internal lock of the C library. Says
+// Threads that wait in primitives built on futex calls, each in a function with the name of the
+// primitive. They are primitives of the C++ library, and an internal lock of the C library. Says
 // {"NAME": tid, ...} when all threads are about to wait. Ends with stdin.
 #include <atomic>
 #include <barrier>
@@ -14,7 +14,8 @@
 #include <thread>
 #include <unistd.h>
 
-namespace {
+namespace
+{
 
 std::atomic<int> g_number{0};
 std::latch g_latch{1};
@@ -86,8 +87,8 @@ KEPT void waits_stdio()
 int main()
 {
     std::map<std::string, void (*)()> all{
-        {"atomic", waits_atomic},       {"latch", waits_latch},   {"barrier", waits_barrier},
-        {"semaphore", waits_semaphore}, {"future", waits_future}, {"stdio", waits_stdio},
+        {"atomic", waits_atomic},           {"latch", waits_latch},   {"barrier", waits_barrier},
+        {"semaphore", waits_semaphore},     {"future", waits_future}, {"stdio", waits_stdio},
         {"static", [] { waits_static(); }},
     };
     std::mutex writing;
@@ -100,7 +101,8 @@ int main()
         std::thread([&, name = name, run = run] {
             {
                 std::lock_guard guard{writing};
-                truth += (truth.empty() ? "{\"" : ", \"") + name + "\": " + std::to_string(syscall(SYS_gettid));
+                truth += (truth.empty() ? "{\"" : ", \"") + name +
+                         "\": " + std::to_string(syscall(SYS_gettid));
             }
             g_begun++;
             run();

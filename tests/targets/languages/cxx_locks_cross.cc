@@ -3,8 +3,8 @@
 //
 //   reads     one thread reads what the other thread wants to write
 //   gives_up  one wait has a timeout
-//   together  each thread takes both locks at once, which cannot deadlock: the first thread has both
-//             locks, and the second thread waits
+//   together  each thread takes both locks at once, which cannot deadlock: the first thread has
+//             both locks, and the second thread waits
 //
 // Says {"first": tid, "second": tid, "locks": [address, address]} when each thread has its locks.
 #include <atomic>
@@ -17,7 +17,8 @@
 #include <thread>
 #include <unistd.h>
 
-namespace {
+namespace
+{
 
 std::atomic<int> have{0};
 std::atomic<long> tids[2];
@@ -30,7 +31,8 @@ void meet()
 }
 
 // `crosses` takes one lock and then wants the other.
-template <typename First, typename Second> __attribute__((noinline)) void crosses(First first, Second second)
+template <typename First, typename Second>
+__attribute__((noinline)) void crosses(First first, Second second)
 {
     first();
     meet();
@@ -54,8 +56,8 @@ template <typename Lock, typename A, typename B> int run(Pair<Lock> &locks, A fi
                              }}};
     while (!tids[0] || !tids[1] || have < 2)
         std::this_thread::yield();
-    std::printf("{\"first\": %ld, \"second\": %ld, \"locks\": [\"%p\", \"%p\"]}\n", tids[0].load(), tids[1].load(),
-                static_cast<void *>(&locks.one), static_cast<void *>(&locks.other));
+    std::printf("{\"first\": %ld, \"second\": %ld, \"locks\": [\"%p\", \"%p\"]}\n", tids[0].load(),
+                tids[1].load(), static_cast<void *>(&locks.one), static_cast<void *>(&locks.other));
     std::fflush(stdout);
     for (auto &thread : threads)
         thread.detach();

@@ -13,7 +13,8 @@
 #include <unistd.h>
 #include <vector>
 
-namespace {
+namespace
+{
 
 constexpr int threads = 4, rounds = 20000;
 std::mutex g_mutex;
@@ -21,7 +22,7 @@ std::shared_mutex g_shared;
 std::counting_semaphore<1> g_semaphore{1};
 std::atomic<int> g_taken{0};
 
-// A lock made of atomic::wait: what each waits for is the number.
+// A lock made of atomic::wait: the threads wait for the number.
 struct Waiting {
     void lock()
     {
@@ -36,8 +37,14 @@ struct Waiting {
 } g_waiting;
 
 struct Semaphore {
-    void lock() { g_semaphore.acquire(); }
-    void unlock() { g_semaphore.release(); }
+    void lock()
+    {
+        g_semaphore.acquire();
+    }
+    void unlock()
+    {
+        g_semaphore.release();
+    }
 } g_guard;
 
 void say(const char *line)
@@ -56,7 +63,7 @@ template <typename Lock> long add_up(Lock &lock)
                 std::lock_guard guard{lock};
                 long seen = sum;
                 if (round % 16 == 0)
-                    std::this_thread::yield(); // the others run into it
+                    std::this_thread::yield(); // so that the other threads meet the held lock
                 sum = seen + 1;
             }
         });
@@ -78,8 +85,8 @@ template <typename Lock> int run(Lock &lock, const void *address)
     }};
     while (!waiter)
         std::this_thread::yield();
-    std::snprintf(text, sizeof text, "{\"sum\": %ld, \"address\": \"%p\", \"waiter\": %ld}", sum, address,
-                  waiter.load());
+    std::snprintf(text, sizeof text, "{\"sum\": %ld, \"address\": \"%p\", \"waiter\": %ld}", sum,
+                  address, waiter.load());
     say(text);
     std::getchar();
     lock.unlock();

@@ -1,5 +1,5 @@
-"""A thread that waits now in one function, now in another, each for a lock of its own, until it
-is told to end; a second one lets it go on every now and then."""
+"""A thread waits in two functions in turn, each for a lock of its own, until the end of stdin. A
+second thread releases the locks now and then."""
 
 import os
 import random
@@ -31,7 +31,7 @@ def lets_go_on() -> None:
     while True:
         time.sleep(random.choice([0.001, 0.01, 0.4, 1.6]))
         locks[turn].release()
-        while not locks[turn].locked():  # it is taken again at once
+        while not locks[turn].locked():  # the thread takes the lock again at once
             time.sleep(0.001)
         turn = 1 - turn
 

@@ -1,5 +1,5 @@
-"""A thread that has a lock and receives from a socket that says nothing; others wait for the lock.
-Says their tids, then that of the one with the lock; ends when standard input does."""
+"""A thread holds a lock and receives from a silent socket; other threads wait for the lock. Says
+the tids of the waiters, then the tid of the holder. Ends with stdin."""
 
 import json
 import os

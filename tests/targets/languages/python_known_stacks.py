@@ -1,5 +1,5 @@
-"""Threads that wait for good below Python functions, called by each other and through C; says each
-one's stack as Python itself knows it, the innermost first, each time it is told to go on."""
+"""Threads wait for good below Python functions, which call each other directly and through C. Each
+line on stdin asks for the stack of each thread as Python knows it, the innermost frame first."""
 
 import json
 import os
@@ -57,7 +57,7 @@ def sleeps(thread: threading.Thread) -> bool:
 
 
 def rests(thread: threading.Thread) -> bool:
-    """Whether it has come to where it waits, and stands there as a moment ago."""
+    """Return whether the thread has reached its wait, and has not moved since a moment ago."""
     before = stack_of(thread)
     time.sleep(0.05)
     arrived = before[0][0] in ("wait", "by_key", "numbers") or len(before) > 200

@@ -1,5 +1,5 @@
-"""Locks of Python's that are got to wait for another thread, in ways that look like a deadlock.
-Each says "ready", goes on when it hears a line, and says "ok" when it is done."""
+"""Locks of Python that a thread takes to wait for another thread; this looks like a deadlock.
+Each way says "ready", continues at a line, and says "ok" when it is done."""
 
 import os
 import queue
@@ -10,7 +10,7 @@ import time
 lock, done = threading.Lock(), threading.Lock()
 
 
-def when_told(act, *arguments) -> None:
+def at_line(act, *arguments) -> None:
     def waits() -> None:
         os.read(0, 1)
         act(*arguments)
@@ -26,22 +26,22 @@ def workers_come_and_go() -> None:
 
 
 def event() -> None:
-    """Its lock lies where those of threads lay that were joined."""
+    """The lock lies at the address of a lock of joined threads."""
     happened = threading.Event()
-    when_told(happened.set)
+    at_line(happened.set)
     workers_come_and_go()
     happened.wait()
 
 
 def jobs() -> None:
     waiting: queue.Queue[int] = queue.Queue()
-    when_told(waiting.put, 1)
+    at_line(waiting.put, 1)
     workers_come_and_go()
     waiting.get()
 
 
 def crossed_with(wait) -> None:
-    """One thread has a lock and waits for what a third one does; the main thread wants the lock."""
+    """One thread holds a lock and waits for a third thread; the main thread wants the lock."""
     both = threading.Barrier(2)
 
     def other() -> None:
@@ -63,7 +63,7 @@ def simple_queue() -> None:
     try:
         waiting.get(timeout=0.01)
     except queue.Empty:
-        when_told(waiting.put, 1)
+        at_line(waiting.put, 1)
     crossed_with(waiting.get)
 
 
@@ -71,7 +71,7 @@ def signal() -> None:
     with done:
         pass
     done.acquire()
-    when_told(done.release)
+    at_line(done.release)
     crossed_with(done.acquire)
 
 
@@ -79,7 +79,7 @@ def signal_to_itself() -> None:
     with lock:
         pass
     lock.acquire()
-    when_told(lock.release)
+    at_line(lock.release)
     lock.acquire()
 
 
@@ -92,7 +92,7 @@ def signal_of_one_that_ended() -> None:
     thread = threading.Thread(target=leaves)
     thread.start()
     thread.join()
-    when_told(lock.release)
+    at_line(lock.release)
     lock.acquire()
 
 

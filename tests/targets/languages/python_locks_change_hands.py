@@ -1,7 +1,7 @@
-"""Locks of Python's that threads keep until they are told to go on. Who has got one says its thread
-id. `hands`: three want one after the other; `mutex`: the same with one of libc's; `crossed`: two
-have one each and want the other's; `given`: one has it and another thread gives it back, then as
-`hands`."""
+"""Locks of Python that threads keep until a line comes. A thread that gets a lock says its tid.
+`hands`: three threads want the lock, one after the other; `mutex`: the same with a mutex of libc;
+`crossed`: two threads hold a lock each and want the other's; `given`: one thread holds the lock and
+another thread releases it, then as `hands`."""
 
 import ctypes
 import os
@@ -13,7 +13,7 @@ both = threading.Barrier(2)
 
 
 def say() -> None:
-    os.write(1, b"%d\n" % threading.get_native_id())  # in one piece
+    os.write(1, b"%d\n" % threading.get_native_id())  # one write, so that lines do not mix
 
 
 def keeps() -> None:

@@ -1,4 +1,4 @@
-"""A thread that waits for good, while others begin and end as fast as they can. Says its tid."""
+"""A thread waits for good while others start and end as fast as they can. Says its tid."""
 
 import os
 import sys

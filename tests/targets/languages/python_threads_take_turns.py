@@ -1,4 +1,4 @@
-"""Threads take turns at one lock: each waits for a fraction of a second, again and again.
+"""Threads take turns at one lock: each thread waits for a fraction of a second, again and again.
 Says "ready"."""
 
 import threading

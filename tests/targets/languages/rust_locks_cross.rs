@@ -1,9 +1,10 @@
 // Two threads that cross on two locks: rust_locks_cross std|pthread|alike.
 //
-//   std      locks of the Rust library, which wait in the futex system call and do not say their holder
+//   std      locks of the Rust library, which wait in the futex system call and do not say
+//            their holder
 //   pthread  locks of pthreads, called as a crate would call them
-//   alike    the first thread has both locks, and one of two others waits for each; the bytes behind
-//            the word of each lock read like a pthreads mutex that the other thread holds
+//   alike    the first thread has both locks, and one of two others waits for each; the bytes
+//            behind the word of each lock read like a pthreads mutex that the other thread holds
 //
 // Says {"tids": [...], "locks": ["0x...", ...]} when all threads wait or are about to wait. `alike`
 // then continues at a line and says "ok".
@@ -17,7 +18,7 @@ extern "C" {
     fn pthread_mutex_lock(mutex: *mut [u64; 5]) -> i32;
 }
 
-/// What would be count, owner, users, kind, and a list.
+/// The fields that a pthreads mutex would have: count, owner, users, kind, and a list.
 #[repr(align(8))]
 struct Alike(Mutex<[u32; 10]>);
 
@@ -42,9 +43,10 @@ fn say(line: String) {
     std::io::stdout().flush().unwrap();
 }
 
-fn tell(addresses: [usize; 2]) {
+fn report(addresses: [usize; 2]) {
     let tids: Vec<i64> = TIDS.iter().map(|tid| tid.load(SeqCst)).collect();
-    say(format!("{{\"tids\": {:?}, \"locks\": [\"{:#x}\", \"{:#x}\"]}}", tids, addresses[0], addresses[1]));
+    let [one, other] = addresses;
+    say(format!("{{\"tids\": {:?}, \"locks\": [\"{:#x}\", \"{:#x}\"]}}", tids, one, other));
     std::io::stdin().read_line(&mut String::new()).unwrap();
 }
 
@@ -81,7 +83,7 @@ fn cross(work: fn(usize), addresses: [usize; 2]) {
     while HAVE.load(SeqCst) < 2 {
         thread::yield_now();
     }
-    tell(addresses);
+    report(addresses);
 }
 
 fn alike(addresses: [usize; 2]) {
@@ -91,11 +93,11 @@ fn alike(addresses: [usize; 2]) {
         thread::yield_now();
     }
     for number in 0..2 {
-        // The word, a flag and three of padding are eight bytes: count is 0.
+        // The word, a flag and three bytes of padding are eight bytes: count is 0.
         held[number][0] = TIDS[1 - number].load(SeqCst) as u32;
         held[number][1] = 1;
     }
-    tell(addresses);
+    report(addresses);
     drop(held);
     for one in threads {
         one.join().unwrap();

@@ -24,8 +24,8 @@ fn say(line: &str) {
     std::io::stdout().flush().unwrap();
 }
 
-// Says that the second thread waits, or will at once; returns when told to go on.
-fn tell(sum: i64) {
+// Says that the second thread waits or is about to wait. Returns at a line.
+fn report(sum: i64) {
     while WAITER.load(Ordering::SeqCst) == 0 {
         thread::yield_now();
     }
@@ -54,7 +54,7 @@ fn mutex() -> i64 {
         i_wait();
         *wanted.lock().unwrap() += 1;
     });
-    tell(*held);
+    report(*held);
     drop(held);
     second.join().unwrap();
     let end = *sum.lock().unwrap();
@@ -71,7 +71,7 @@ fn rwlock() -> i64 {
         i_wait();
         *wanted.write().unwrap() += 1;
     });
-    tell(*held);
+    report(*held);
     drop(held);
     second.join().unwrap();
     let end = *sum.read().unwrap();
@@ -92,7 +92,7 @@ fn condvar() -> i64 {
         drop(wanted.1.wait_while(sum, |sum| *sum <= THREADS * ROUNDS).unwrap());
     });
     let sum = *shared.0.lock().unwrap();
-    tell(sum);
+    report(sum);
     *shared.0.lock().unwrap() += 1;
     shared.1.notify_all();
     second.join().unwrap();
@@ -108,7 +108,7 @@ fn channel() -> i64 {
         receive.iter().sum::<i64>()
     });
     all(move || sending.lock().unwrap().send(1).unwrap());
-    tell(THREADS * ROUNDS);
+    report(THREADS * ROUNDS);
     send.send(1).unwrap();
     drop(send);
     summing.join().unwrap()
@@ -127,7 +127,7 @@ fn once() -> i64 {
             ONCE.call_once(|| unreachable!());
             SUM.fetch_add(1, Ordering::SeqCst);
         }));
-        tell(SUM.load(Ordering::SeqCst));
+        report(SUM.load(Ordering::SeqCst));
     });
     second.unwrap().join().unwrap();
     SUM.load(Ordering::SeqCst)

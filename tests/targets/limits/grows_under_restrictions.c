@@ -24,14 +24,14 @@
 enum {
     THREADS = 3,
     TIMES = 15,
-    MOST_LOCKS = 9000,
+    MAX_LOCKS = 9000,
     ROUNDS = 20,
     DEPTH = 12,
     FILES = 40,
     NOBODY = 65534
 };
 
-static pthread_mutex_t table[TIMES][MOST_LOCKS];
+static pthread_mutex_t table[TIMES][MAX_LOCKS];
 pthread_mutex_t g_fought_for = PTHREAD_MUTEX_INITIALIZER;
 static pthread_barrier_t meeting;
 static long sum;
@@ -133,7 +133,7 @@ int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "nothing";
     int status = -1;
-    if (argc > 2 && atoi(argv[2]) <= MOST_LOCKS)
+    if (argc > 2 && atoi(argv[2]) <= MAX_LOCKS)
         locks_each = atoi(argv[2]);
     pthread_mutex_lock(&table[0][0]);
     do_to_oneself(how);
@@ -148,5 +148,5 @@ int main(int argc, char **argv)
     check_equal("child", status, 0);
     if (!strcmp(how, "fds"))
         still_own_all_files();
-    return verdict_to_look_at();
+    return verdict_and_stay();
 }

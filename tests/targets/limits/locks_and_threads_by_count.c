@@ -9,8 +9,8 @@
  *   held     one thread takes all locks, then releases them, the first one first; THREADS is 1
  *
  * The program says the truth when all is done and nothing changes any more: "acquisitions" of
- * mutexes in total, and the CPU time of a lock and unlock in ns, in the first pass ("first") and in
- * the last pass ("last"). Ends at a line.
+ * mutexes in total, and the CPU time of a lock and unlock in ns. "first" is the time in the first
+ * pass, "last" in the last pass. Ends at a line.
  */
 #include <limits.h>
 #include <stdatomic.h>
@@ -20,7 +20,7 @@
 enum { ROUNDS = 3, STACK = 64 << 10 };
 
 pthread_mutex_t g_gate = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t *locks; /* all that there are */
+static pthread_mutex_t *locks; /* the number of all locks */
 static unsigned long lock_count;
 static int thread_count;
 
@@ -28,11 +28,11 @@ static struct worker {
     unsigned long first, count; /* of its locks */
     double seconds[ROUNDS];
 } *workers;
-static atomic_int done; /* threads that did their part, and wait from then on */
-static int parked[2];   /* a pipe: who reads there waits for nothing that is watched */
+static atomic_int done; /* threads that have done their part and now wait */
+static int parked[2];   /* a pipe: a thread that reads it waits for no lock */
 
-/* Of the processor, so that a busy neighbour does not count. */
-static double spent(void)
+/* CPU time, so that other busy processes do not count. */
+static double cpu_time_s(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -42,12 +42,12 @@ static double spent(void)
 static KEPT void take_all(struct worker *self)
 {
     for (int round = 0; round < ROUNDS; round++) {
-        double before = spent();
+        double before = cpu_time_s();
         for (unsigned long i = 0; i < self->count; i++) {
             pthread_mutex_lock(&locks[self->first + i]);
             pthread_mutex_unlock(&locks[self->first + i]);
         }
-        self->seconds[round] = spent() - before;
+        self->seconds[round] = cpu_time_s() - before;
     }
 }
 
@@ -132,7 +132,7 @@ static void make(unsigned long total, unsigned long each, unsigned long step)
     }
 }
 
-/* All at once, or one after the other. */
+/* Runs the threads all at once, or one after the other. */
 static void run_all(void *(*run)(void *), int at_once)
 {
     pthread_t *threads = calloc((size_t)thread_count, sizeof *threads);
@@ -163,10 +163,10 @@ static void run_held(void)
     for (int round = 0; round < ROUNDS; round++) {
         for (unsigned long i = 0; i < lock_count; i++)
             pthread_mutex_lock(&locks[i]);
-        double before = spent();
+        double before = cpu_time_s();
         for (unsigned long i = 0; i < lock_count; i++)
             pthread_mutex_unlock(&locks[i]);
-        workers[0].seconds[round] = spent() - before;
+        workers[0].seconds[round] = cpu_time_s() - before;
     }
     say_truth(lock_count * ROUNDS);
     hear();

@@ -6,8 +6,8 @@
  *   both     the two threads that meet at the late locks
  *   others   the main thread alone; the two threads begin after that
  * WHAT the two threads do then:
- *   fight    take g_late by turns, TURNS times each; the holder releases g_late when the other thread
- *            sleeps; in the end alice holds g_late and bob waits
+ *   fight    take g_late by turns, TURNS times each; the holder releases g_late when the other
+ *            thread sleeps; in the end alice holds g_late and bob waits
  *   cross    take g_left and g_right in opposite order
  *   end      as fight, but once each and to the end: both threads are gone
  *
@@ -28,7 +28,7 @@ static unsigned long lock_count, own_count;
 static int crossing, ending;
 
 struct side {
-    int go[2], done[2]; /* pipes: one byte tells it to do its next step, one that it did */
+    int go[2], done[2]; /* pipes: one byte orders the next step, one byte confirms it */
     int takes_all;
     _Atomic int tid;
     pthread_mutex_t *first, *second;
@@ -42,7 +42,7 @@ static void hear_from(int fd)
     must(read(fd, &c, 1) == 1 ? 0 : EIO, "read");
 }
 
-static void tell(int fd)
+static void send_byte(int fd)
 {
     must(write(fd, "", 1) == 1 ? 0 : EIO, "write");
 }
@@ -65,7 +65,7 @@ static KEPT void takes_second(struct side *self)
     pthread_mutex_lock(self->second);
 }
 
-/* Each step is told of before and after. */
+/* Each step begins with one byte and ends with another. */
 static void *runs(void *argument)
 {
     struct side *self = argument;
@@ -73,20 +73,20 @@ static void *runs(void *argument)
     if (self->takes_all)
         take(0, lock_count);
     take(lock_count + (self == &bob ? own_count : 0), own_count);
-    tell(self->done[1]);
+    send_byte(self->done[1]);
     do {
         hear_from(self->go[0]);
         if (crossing)
             pthread_mutex_lock(self->first);
         else
             takes_late();
-        tell(self->done[1]);
+        send_byte(self->done[1]);
         hear_from(self->go[0]);
         if (crossing)
             takes_second(self);
         else
             pthread_mutex_unlock(&g_late);
-        tell(self->done[1]);
+        send_byte(self->done[1]);
     } while (!ending);
     return NULL;
 }
@@ -101,11 +101,11 @@ static void begin(struct side *side, int takes_all)
 
 static void step(struct side *side)
 {
-    tell(side->go[1]);
+    send_byte(side->go[1]);
     hear_from(side->done[0]);
 }
 
-/* The kernel's word for what a thread does: the number of its system call, -1 while it runs. */
+/* The number of the system call that a thread is in, -1 while the thread runs. */
 static long system_call_of(int tid)
 {
     char path[64], text[64] = "-1";
@@ -118,10 +118,10 @@ static long system_call_of(int tid)
     return atol(text);
 }
 
-/* Begins a step that must wait, and does. */
+/* Starts a step that must wait, and returns when the thread waits. */
 static void step_and_wait(struct side *side)
 {
-    tell(side->go[1]);
+    send_byte(side->go[1]);
     while (system_call_of(side->tid) != SYS_futex)
         pause_ms(1);
 }
@@ -137,11 +137,11 @@ static void say_truth(unsigned long acquisitions, unsigned long contended)
     _exit(0);
 }
 
-/* Whoever has it gives it back when the other one waits. */
+/* The holder releases the lock when the other thread waits. */
 static void hand_over(struct side *from, struct side *to)
 {
     step_and_wait(to);
-    tell(from->go[1]);
+    send_byte(from->go[1]);
     hear_from(from->done[0]);
     hear_from(to->done[0]);
 }

@@ -1,8 +1,8 @@
 /* A program that confines itself: the kernel kills the process for any system call that the program
  * without the library does not make. `seccomp_sandboxed HOW`:
  *
- *   prctl, seccomp, raw   how the filter is installed; then threads come and go, meet and fight, take
- *                         more locks than ever before, and fork
+ *   prctl, seccomp, raw   how the filter is installed; then threads come and go, meet and fight,
+ *                         take more locks than ever before, and fork
  *   strict                only read, write and exit are left; and uncontended locks
  *   refused               a filter that the kernel refuses: nothing changes
  */
@@ -25,7 +25,7 @@ static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static sem_t posts;
 static long sum;
 
-/* What glibc needs for what this program does, and nothing that it does not do. */
+/* The system calls that glibc makes for this program, and no others. */
 static const int allowed[] = {
     SYS_read,        SYS_write,           SYS_exit,
     SYS_exit_group,  SYS_futex,           SYS_mmap,
@@ -41,7 +41,7 @@ enum { ALLOWED = sizeof allowed / sizeof *allowed };
 #define UNLESS(value, skip) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, skip)
 #define SAY(verdict)        BPF_STMT(BPF_RET | BPF_K, verdict)
 
-/* glibc gives the stacks of ended threads back with MADV_DONTNEED, and asks for nothing else. */
+/* glibc returns the stacks of ended threads with MADV_DONTNEED, and uses no other advice. */
 static struct sock_fprog make_filter(void)
 {
     static struct sock_filter code[3 * ALLOWED + 16];
@@ -127,7 +127,7 @@ static void live_strictly(void)
         bad |= pthread_mutex_lock(&g_confined) | pthread_mutex_unlock(&g_confined);
     bad |= lock_all();
     say(bad ? "failed" : "ok");
-    syscall(SYS_exit, bad); /* exit_group is not left */
+    syscall(SYS_exit, bad); /* the filter does not permit exit_group */
 }
 
 int main(int argc, char **argv)
@@ -142,7 +142,7 @@ int main(int argc, char **argv)
         check_equal("refused", (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0L, NULL), -1);
         check_equal("as well", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL), -1);
         live();
-        return verdict_to_look_at();
+        return verdict_and_stay();
     }
     check_equal("the filter", confine(how), 0);
     for (int i = 0; i < ROUNDS; i++) {
@@ -151,5 +151,5 @@ int main(int argc, char **argv)
     }
     live();
     fork_one();
-    return verdict_to_look_at();
+    return verdict_and_stay();
 }

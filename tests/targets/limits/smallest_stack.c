@@ -32,7 +32,7 @@ static KEPT void wait_in_each_way(int i)
     pthread_once(&once, nothing);
     pthread_barrier_wait(&meeting);
     pthread_mutex_lock(&lock);
-    sched_yield(); /* the others wait */
+    sched_yield(); /* the other threads wait */
     if (++rounds % THREADS == 0)
         pthread_cond_broadcast(&cond);
     else
@@ -88,10 +88,10 @@ int main(int argc, char **argv)
         must(pthread_attr_setstack(&attributes, new_stack(size), size), "setstack");
         must(pthread_create(&threads[i], &attributes, fights, NULL), "pthread_create");
     }
-    while (ended < THREADS) /* not in a join: no thread but these is to wait first */
+    while (ended < THREADS) /* not in a join: these threads must be the first to wait */
         sched_yield();
     for (int i = 0; i < THREADS; i++)
         check_equal("join", pthread_join(threads[i], NULL), 0);
     check_equal("turns", turns, THREADS * ROUNDS);
-    return verdict_to_look_at();
+    return verdict_and_stay();
 }

@@ -89,7 +89,7 @@ static void *destroy_of_others(void *unused)
     return unused;
 }
 
-/* A mutex that is handed over properly. */
+/* A mutex that changes hands correctly. */
 static void *take_and_give(void *unused)
 {
     pthread_mutex_lock(&g_right);
@@ -114,7 +114,7 @@ static void *wait_for_it(void *tid)
 {
     *(int *)tid = own_tid();
     sem_post(&step);
-    pthread_mutex_lock(&g_wrong); /* for good: it is destroyed meanwhile */
+    pthread_mutex_lock(&g_wrong); /* for good: another thread destroys the mutex meanwhile */
     return NULL;
 }
 
@@ -128,7 +128,7 @@ static void *wait_with(void *mutex)
     return NULL;
 }
 
-/* Until the thread that said so sleeps in its wait, its mutex given back. */
+/* Returns when the thread sleeps in its wait and its mutex is free. */
 static void wait_until_it_waits(pthread_mutex_t *mutex)
 {
     sem_wait(&step);
@@ -138,7 +138,7 @@ static void wait_until_it_waits(pthread_mutex_t *mutex)
 
 static void two_mutexes(void)
 {
-    /* One after the other is allowed. */
+    /* One mutex after the other is permitted. */
     struct timespec past = {.tv_sec = 1};
     for (int i = 0; i < 2; i++) {
         pthread_mutex_t *mutex = i ? &g_right : &g_wrong;
@@ -163,7 +163,7 @@ static void destroy_while_waited_for(void)
     sem_wait(&step);
     while (!is_asleep(tid))
         pause_ms(1);
-    /* As glibc's unlock does, but that nobody is woken. */
+    /* As glibc's unlock, but without a wake-up. */
     g_wrong.__data.__owner = 0;
     g_wrong.__data.__nusers = 0;
     g_wrong.__data.__lock = 0;
@@ -179,7 +179,7 @@ static void make(int type)
     pthread_mutex_init(&g_right, &attributes);
 }
 
-/* Everything that is allowed. */
+/* Everything that pthreads permits. */
 static void do_right(void)
 {
     for (int i = 0; i < 3; i++) {
@@ -206,7 +206,8 @@ static void do_right(void)
 static void kept(void)
 {
     run(keep);
-    for (int i = 0; i < 300; i++) { /* more than there are blocks for, so dead threads are looked for */
+    for (int i = 0; i < 300;
+         i++) { /* more than there are blocks for, so that the library searches for dead threads */
         pthread_t threads[1] = {start(nothing, NULL, NULL)};
         pthread_join(threads[0], NULL);
     }

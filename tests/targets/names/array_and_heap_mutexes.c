@@ -23,12 +23,12 @@ static struct {
 
 struct sums {
     long acquisitions, contended;
-    double least_s; /* as the holder saw the other one wait: it waited longer than that */
-    double most_s;  /* as the other one measured it, around the call */
+    double min_s; /* the wait as the holder measured it; the true wait is longer */
+    double max_s; /* the wait as the waiter measured it, around the call */
 };
 static struct sums of_objects, of_shards;
 
-static pthread_mutex_t *wanted; /* what is fought over now */
+static pthread_mutex_t *wanted; /* the lock that the threads now fight for */
 static atomic_int wants;
 static pthread_barrier_t taken, over;
 static int wanter_tid;
@@ -44,15 +44,15 @@ static KEPT struct object *make_object(void)
 static KEPT void want(struct sums *sums)
 {
     double before = now();
-    atomic_store(&wants, 1); /* from here on it sleeps nowhere but in the lock */
+    atomic_store(&wants, 1); /* from here on the thread sleeps only in the lock */
     pthread_mutex_lock(wanted);
-    sums->most_s += now() - before;
+    sums->max_s += now() - before;
     pthread_mutex_unlock(wanted);
     sums->acquisitions++;
     sums->contended++;
 }
 
-/* Holds it until the other thread has slept in its wait for it. */
+/* Holds the lock until the other thread has slept in its wait. */
 static KEPT void hold(pthread_mutex_t *mutex, struct sums *sums)
 {
     wanted = mutex;
@@ -63,7 +63,7 @@ static KEPT void hold(pthread_mutex_t *mutex, struct sums *sums)
         sched_yield();
     double asleep = now();
     pause_ms(1);
-    sums->least_s += now() - asleep;
+    sums->min_s += now() - asleep;
     atomic_store(&wants, 0);
     pthread_mutex_unlock(mutex);
     pthread_barrier_wait(&over);
@@ -87,8 +87,8 @@ static int add(char *text, size_t size, const char *what, int instances, struct 
 {
     return snprintf(text, size,
                     "\"%s\": {\"instances\": %d, \"acquisitions\": %ld, \"contended\": %ld, "
-                    "\"least_s\": %.9f, \"most_s\": %.9f}",
-                    what, instances, sums.acquisitions, sums.contended, sums.least_s, sums.most_s);
+                    "\"min_s\": %.9f, \"max_s\": %.9f}",
+                    what, instances, sums.acquisitions, sums.contended, sums.min_s, sums.max_s);
 }
 
 int main(void)

@@ -1,9 +1,14 @@
 /* Four locks on the heap. A thread waits for each lock once while the first thread holds it. The
- * lock was initialised by a function that makes connections, by a function that makes all locks,
- * again at an address where a lock was destroyed, or by no call. Says {"connection": [address,
- * line], "factory": [address, line], "again": [address, line], "copied": [address, line]} when all
- * four threads wait. The line is the line of the initialisation, or of the wait where the
- * initialisation says nothing.
+ * locks differ in their initialisation:
+ *
+ *   connection  by a function that makes connections
+ *   factory     by a function that makes all locks
+ *   again       again at an address where a lock was destroyed
+ *   copied      by no call
+ *
+ * Says {"connection": [address, line], "factory": [address, line], "again": [address, line],
+ * "copied": [address, line]} when all four threads wait. The line is the line of the
+ * initialisation, or of the wait where the initialisation says nothing.
  */
 #include "../target.h"
 
@@ -57,7 +62,7 @@ static void *run(void *lock)
 int main(void)
 {
     pthread_mutex_t *locks[] = {connection_new(), make_mutex(), connection_new(), copy()};
-    want(locks[0]); /* so that its line is known */
+    want(locks[0]); /* so that the program knows the line */
     renew(locks[2]);
     for (int i = 0; i < 4; i++) {
         pthread_t thread;
@@ -69,7 +74,8 @@ int main(void)
     }
     char line[300];
     snprintf(line, sizeof line,
-             "{\"connection\": [%lu, %d], \"factory\": [%lu, %d], \"again\": [%lu, %d], \"copied\": [%lu, %d]}",
+             "{\"connection\": [%lu, %d], \"factory\": [%lu, %d], \"again\": [%lu, %d], "
+             "\"copied\": [%lu, %d]}",
              (unsigned long)locks[0], made_line, (unsigned long)locks[1], wanted_line,
              (unsigned long)locks[2], again_line, (unsigned long)locks[3], wanted_line);
     say(line);

@@ -36,7 +36,8 @@ static entry_t table[3][4];
 static pthread_mutex_t stripes[16];
 }
 
-namespace app {
+namespace app
+{
 struct Base {
     long id = 0;
     std::mutex base_mu;

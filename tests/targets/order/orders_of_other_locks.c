@@ -1,6 +1,6 @@
-/* Reader-writer locks, spin locks, recursive mutexes, mutexes around condition waits and members of
- * lock classes, taken in orders that may deadlock one day, or only look as if they might. One
- * scenario each.
+/* Locks that threads take in orders that may deadlock one day, or only look as if they might. They
+ * are reader-writer locks, spin locks, recursive mutexes, mutexes around condition waits and
+ * members of lock classes. One scenario each.
  */
 #include "scenarios.h"
 
@@ -161,7 +161,7 @@ static void wait_a_moment(void)
     pthread_cond_timedwait(&g_cond, &g_b, &past);
 }
 
-/* Given up and taken again while the other one is held. */
+/* The wait releases g_b and takes it again while the thread holds g_a. */
 static void wait_in_b_a(void)
 {
     take(&g_b);
@@ -204,7 +204,7 @@ static void take_b_only(void)
     take(&g_b);
 }
 
-/* As a semaphore: who has taken it, and who gives it back, are different threads. */
+/* As a semaphore: one thread takes the mutex, and another thread releases it. */
 static void handed_over(void)
 {
     employ();
@@ -258,7 +258,7 @@ static void classes_with_gates(void)
     on(1, gate_second_first);
 }
 
-/* More pairs than are noted of one place, first by one thread, then by another. */
+/* More pairs than the library records of one call site, by one thread, then by another. */
 static pthread_mutex_t g_accounts[40];
 
 static void transfers(void)

@@ -38,7 +38,7 @@ static void initialised_again(void)
     on(1, x_a);
 }
 
-/* As in memory that was freed without more ado. */
+/* As in memory that was freed without a destroy. */
 static void initialised_over(void)
 {
     x = malloc(sizeof *x);
@@ -56,11 +56,11 @@ static void destroyed(void)
     employ();
     on(0, a_x);
     pthread_mutex_destroy(x);
-    *x = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* as a constructor of C++ does */
+    *x = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* as a C++ constructor does */
     on(1, x_a);
 }
 
-/* As std::mutex: its constructor calls nothing, its destructor neither. */
+/* As std::mutex: neither its constructor nor its destructor calls a function. */
 static void freed_unseen(void)
 {
     x = malloc(sizeof *x);
@@ -108,7 +108,7 @@ static void made_on_a_stack_that_returned(void)
     check_equal("the same address", x == before, 1);
 }
 
-/* In a page that is given back, and mapped again at the same address. */
+/* In a page that is unmapped, and mapped again at the same address. */
 static void map_x(void *where)
 {
     x = mmap(where, sizeof *x, PROT_READ | PROT_WRITE,
@@ -139,7 +139,7 @@ static void unmapped_and_initialised(void)
     on(1, x_a);
 }
 
-/* Who has a lock may unmap it: nobody may look at it any more. */
+/* The holder of a lock may unmap it: the library must not read the lock any more. */
 static void unmapped_while_held(void)
 {
     map_x(NULL);

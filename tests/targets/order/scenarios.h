@@ -18,7 +18,7 @@ static struct worker {
     pthread_t thread;
 } workers[WORKERS];
 
-static void *work_when_told(void *argument)
+static void *work_on_order(void *argument)
 {
     struct worker *self = argument;
     for (;;) {
@@ -35,11 +35,11 @@ static void employ(void)
     for (int i = 0; i < WORKERS; i++) {
         sem_init(&workers[i].wanted, 0, 0);
         sem_init(&workers[i].done, 0, 0);
-        workers[i].thread = start(work_when_told, &workers[i], NULL);
+        workers[i].thread = start(work_on_order, &workers[i], NULL);
     }
 }
 
-/* Done, by that worker, when it returns. */
+/* Returns after that worker has done the job. */
 static void on(int worker, work *job)
 {
     workers[worker].job = job;
@@ -73,13 +73,13 @@ struct scenario {
     work *run;
 };
 
-/* Runs the one that the first argument names, and says "ok"; main() returns what this does. */
+/* Runs the scenario of the first argument, and says "ok". Returns the exit status. */
 static int run_scenario(const struct scenario *all, size_t count, char **argv)
 {
     for (size_t i = 0; i < count; i++)
         if (strcmp(all[i].name, argv[1] ? argv[1] : "") == 0) {
             all[i].run();
-            return verdict_to_look_at();
+            return verdict_and_stay();
         }
     return 2;
 }

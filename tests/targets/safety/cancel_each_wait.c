@@ -1,7 +1,7 @@
 /* Cancellation in each wait, deferred or asynchronous: `cancel_each_wait deferred`,
  * `cancel_each_wait asynchronous`. Where POSIX has a cancellation point the thread ends in the
- * wait, and the cleanup handlers hold the mutex of a condition wait. Where POSIX has none the
- * thread first gets what it waits for.
+ * wait. The cleanup handlers hold the mutex of a condition wait. Where POSIX has none the thread
+ * first gets what it waits for.
  */
 #include <sched.h>
 #include <semaphore.h>
@@ -222,7 +222,7 @@ static pthread_t start_waiting(const struct wait *wait)
 {
     tid = ready = cleaned_up = had_it = 0;
     pthread_t thread = start(waits, (void *)wait, NULL);
-    /* After `ready` there is nothing else to sleep in. */
+    /* After `ready` the thread sleeps nowhere else. */
     while (!ready || (wait->wait != do_spin && !is_asleep(tid)))
         sched_yield();
     return thread;
@@ -293,10 +293,10 @@ int main(int argc, char **argv)
     sleeper = start(sleeps_on, NULL, NULL);
     for (size_t i = 0; i < sizeof points / sizeof *points; i++)
         is_a_point(&points[i]);
-    /* An asynchronous cancellation may end a thread anywhere: what is none then is the thread's risk. */
+    /* An asynchronous cancellation may end a thread anywhere. */
     for (size_t i = 0; type == PTHREAD_CANCEL_DEFERRED && i < sizeof others / sizeof *others; i++)
         is_no_point(&others[i]);
     sem_post(&never);
     check_equal("join after all", pthread_join(sleeper, NULL), 0);
-    return verdict_to_look_at();
+    return verdict_and_stay();
 }

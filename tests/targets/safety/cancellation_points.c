@@ -53,7 +53,7 @@ static void *in_join(void *argument)
     return argument;
 }
 
-/* With the cancellation already asked for. */
+/* With a cancellation that is already pending. */
 static void *at_ready_sem_wait(void *argument)
 {
     pthread_cleanup_push(count_it, NULL);
@@ -75,14 +75,14 @@ static void *sleeps(void *argument)
     return argument;
 }
 
-/* `wake` is posted after the cancellation was asked for. */
+/* The post of `wake` follows the request for cancellation. */
 static void cancelled(const char *what, void *(*run)(void *), sem_t *wake, int wanted_clean_up)
 {
     void *result = NULL;
     cleaned_up = 0;
     pthread_t thread = start(run, NULL, what);
     sem_wait(&waiting);
-    pause_ms(10); /* most likely it waits by now; the outcome is the same if not */
+    pause_ms(10); /* the thread most likely waits by now; otherwise the result is the same */
     check_equal("pthread_cancel", pthread_cancel(thread), 0);
     if (wake)
         sem_post(wake);

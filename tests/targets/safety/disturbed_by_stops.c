@@ -1,8 +1,8 @@
 /* Threads that an unexpected stop might disturb: disturbed_by_stops spins|forks|counts.
  *
- *   spins    a thread reads the clock all the time: {"tid": ..., "called_from": the function's call site}
- *   forks    the kernel holds a thread until the child of its vfork ends: {"tid": ..., "child": ...},
- *            then "ok"
+ *   spins    a thread reads the clock all the time: {"tid": ..., "called_from": its call site}
+ *   forks    the kernel holds a thread until the child of its vfork ends:
+ *            {"tid": ..., "child": ...}, then "ok"
  *   counts   a thread counts SIGRTMIN: {"tid": ...}, at SIGTERM {"signals": ...}
  */
 #include <signal.h>

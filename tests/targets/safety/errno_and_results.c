@@ -42,7 +42,7 @@ static struct timespec in_ms(clockid_t clock, long ms)
     return time;
 }
 
-/* With the mutex and the rwlock held by main. */
+/* Main holds the mutex and the rwlock. */
 static void *against_a_holder(void *argument)
 {
     struct timespec soon = in_ms(CLOCK_REALTIME, 5), soon_too = in_ms(CLOCK_MONOTONIC, 10);
@@ -59,7 +59,7 @@ static void *against_a_holder(void *argument)
     KEEPS(pthread_rwlock_clockrdlock(&rwlock, CLOCK_MONOTONIC, &soon_too), ETIMEDOUT);
     KEEPS(pthread_rwlock_clockwrlock(&rwlock, CLOCK_MONOTONIC, &soon_too), ETIMEDOUT);
     pthread_barrier_wait(&in_step);
-    KEEPS(pthread_mutex_lock(&lock), 0); /* contended, and had in the end */
+    KEEPS(pthread_mutex_lock(&lock), 0); /* contended, and acquired in the end */
     KEEPS(pthread_mutex_unlock(&lock), 0);
     KEEPS(pthread_rwlock_rdlock(&rwlock), 0);
     KEEPS(pthread_rwlock_unlock(&rwlock), 0);

@@ -36,7 +36,7 @@ static void nothing(void)
 {
 }
 
-/* Each family of calls once, before anybody has looked up what is behind them. */
+/* Each family of calls once, before any lookup of the functions behind them. */
 __attribute__((constructor)) static void comes_first(void)
 {
     static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;

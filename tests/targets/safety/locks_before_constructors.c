@@ -1,5 +1,5 @@
 /* Locks earlier than any constructor: in an ifunc resolver, which the loader calls during
- * relocation, and in the constructor of a library that asks to be first
+ * relocation. Also in the constructor of a library that asks to be first
  * (library_constructed_first.c). A thread of that library continues to fight for locks while
  * everything else starts.
  */
@@ -40,5 +40,5 @@ int main(void)
         sched_yield();
     }
     first_may_end();
-    return verdict_to_look_at();
+    return verdict_and_stay();
 }

@@ -1,7 +1,7 @@
 /* Mutexes that lend priority (PTHREAD_PRIO_INHERIT) and mutexes with a ceiling
- * (PTHREAD_PRIO_PROTECT). The owner's priority in the kernel is raised while the protocol demands
- * it and no longer, for each form of the call. Says "not permitted" where the process may not use
- * real-time priorities.
+ * (PTHREAD_PRIO_PROTECT). The kernel's priority of the owner is raised while the protocol demands
+ * it and no longer. This is so for each form of the call. Says "not permitted" where the process
+ * may not use real-time priorities.
  */
 #include <sched.h>
 #include <stdatomic.h>
@@ -13,7 +13,8 @@ enum { LOW = 2, MIDDLE = 4, CEILING = 6, HIGH = 8, FAR_S = 1000 };
 static pthread_mutex_t lock;
 static atomic_int tid;
 
-/* The 18th field of its stat (proc_pid_stat(5)): for real-time threads the negated priority minus 1. */
+/* Field 18 of /proc/.../stat (proc_pid_stat(5)): for real-time threads the negated priority minus
+ * 1. */
 static int priority_of(int of_tid)
 {
     char path[64], text[512];
@@ -77,7 +78,7 @@ static void inherits(int kind)
         tid = 0;
         pthread_t thread = start(wants, (void *)&ways[way == 1 ? 0 : way], NULL);
         while (!tid || !is_asleep(tid))
-            pause_ms(1); /* to yield would not do: others have less priority */
+            pause_ms(1); /* a yield would not help: the other threads have less priority */
         check_equal("somebody waits", priority_of(own_tid()), HIGH);
         check_equal("unlock", pthread_mutex_unlock(&lock), 0);
         check_equal("given on", priority_of(own_tid()), LOW);

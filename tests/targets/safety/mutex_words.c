@@ -1,5 +1,5 @@
-/* The words of a mutex while the mutex is held and after its release, as another thread and a child
- * see them: for each kind, in a process with one thread and with several.
+/* The words of a mutex while it is held and after its release, as another thread and a child see
+ * them. For each kind of mutex, in a process with one thread and with several.
  */
 #include "../target.h"
 
@@ -9,7 +9,7 @@ enum { OWNER = 0x3fffffff, ROUNDS = 3 };
 
 static pthread_mutex_t lock;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
-static int kind, shared, asked;
+static int kind, shared, requested;
 
 static void make(void)
 {
@@ -64,7 +64,7 @@ static void *cannot_have_it(void *argument)
 
 static void *has_to_wait(void *argument)
 {
-    __atomic_store_n(&asked, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&requested, 1, __ATOMIC_RELEASE);
     take_and_give_back("after a wait");
     return argument;
 }
@@ -73,7 +73,7 @@ static void *signals(void *argument)
 {
     check_equal("lock to signal", pthread_mutex_lock(&lock), 0);
     is_used_by_me_and(1, "to signal");
-    asked = 1;
+    requested = 1;
     pthread_cond_signal(&cond);
     check_equal("unlock", pthread_mutex_unlock(&lock), 0);
     return argument;
@@ -84,18 +84,18 @@ static void with_others(void)
     check_equal("lock", pthread_mutex_lock(&lock), 0);
     pthread_join(start(cannot_have_it, NULL, NULL), NULL);
     is_mine("after others tried");
-    asked = 0;
+    requested = 0;
     pthread_t waiter = start(has_to_wait, NULL, NULL);
-    while (!__atomic_load_n(&asked, __ATOMIC_ACQUIRE))
+    while (!__atomic_load_n(&requested, __ATOMIC_ACQUIRE))
         sched_yield();
     check_equal("unlock", pthread_mutex_unlock(&lock), 0);
     pthread_join(waiter, NULL);
     take_and_give_back("after another had it");
 
     check_equal("lock", pthread_mutex_lock(&lock), 0);
-    asked = 0;
+    requested = 0;
     pthread_t signaller = start(signals, NULL, NULL);
-    while (!asked)
+    while (!requested)
         check_equal("wait", pthread_cond_wait(&cond, &lock), 0);
     is_mine("after a condition wait");
     check_equal("unlock", pthread_mutex_unlock(&lock), 0);
@@ -130,9 +130,9 @@ static void each_kind(void (*check)(void))
     }
 }
 
-/* Refused to a thread without real-time priority, by the first call that tries: glibc 2.36 keeps the
- * priority in its books all the same, and the next call finds nothing left to ask for. So a lock that
- * is tried before it is taken would be had (nptl/tpp.c). */
+/* The first call that tries refuses such a mutex to a thread without real-time priority. But glibc
+ * 2.36 records the priority all the same, and the next call has nothing left to ask for. So a
+ * trylock before the lock would make the lock succeed (nptl/tpp.c). */
 static void with_a_ceiling(void)
 {
     pthread_mutexattr_t attributes;

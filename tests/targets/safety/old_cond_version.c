@@ -21,7 +21,7 @@ __asm__(".symver old_timedwait, pthread_cond_timedwait@" OLD);
 
 enum { ROUNDS = 1000 };
 
-/* As old programs have it: a pointer to what the first use allocates, and nothing beside it. */
+/* As in old programs: a pointer to memory that the first use allocates, and no more. */
 struct old_cond {
     void *real;
     unsigned char behind[sizeof(pthread_cond_t) - sizeof(void *)];
@@ -53,7 +53,7 @@ static void *second(void *argument)
     return argument;
 }
 
-/* Whoever asks for no version gets today's. */
+/* A lookup without a version finds today's function. */
 static void look_up(void)
 {
     void *any = dlsym(RTLD_DEFAULT, "pthread_cond_wait");
@@ -78,5 +78,5 @@ int main(void)
     check_equal("timedwait", old_timedwait(old(&g_made), &g_mutex, &past), ETIMEDOUT);
     pthread_mutex_unlock(&g_mutex);
     check_equal("destroy", old_destroy(old(&g_made)), 0);
-    return verdict_to_look_at();
+    return verdict_and_stay();
 }

@@ -3,7 +3,8 @@
  *
  *   reload   a thread waits in FIRST, which is closed; then in SECOND, which the loader puts where
  *            FIRST was; says how often in each: {"first": 3, "second": 5}
- *   waiting  the constructor of FIRST waits for a lock, whose holder takes its first locks meanwhile
+ *   waiting  the constructor of FIRST waits for a lock, whose holder takes its first
+ *            locks meanwhile
  *   churn    threads fight in libraries that come and go
  */
 #include <dlfcn.h>
@@ -33,7 +34,7 @@ static void *open_plugin(const char *path)
     return plugin;
 }
 
-/* Each time with the very same stack but for the plugin. */
+/* Each time with the same stack, except for the plugin. */
 static void *caller(void *argument)
 {
     tid = own_tid();
@@ -55,7 +56,7 @@ static void *wait_in(const char *path, int times, entry *was_at)
         pthread_mutex_lock(&g_in_plugin);
         sem_post(&called);
         while (__atomic_load_n(&g_in_plugin.__data.__lock, __ATOMIC_ACQUIRE) != 2)
-            sched_yield(); /* until somebody sleeps on it */
+            sched_yield(); /* until a thread sleeps on the lock */
         pthread_mutex_unlock(&g_in_plugin);
         sem_wait(&done);
     }
@@ -95,7 +96,8 @@ static void *takes_its_first(void *argument)
     return argument;
 }
 
-/* While the loader's lock is taken: by who opens, and waits for a lock of ours. */
+/* While the loader's lock is held: the thread that opens the library waits for
+ * g_wanted_by_constructor. */
 static void constructor_waits(char *path)
 {
     pthread_mutex_lock(&g_wanted_by_constructor);
@@ -108,7 +110,7 @@ static void constructor_waits(char *path)
     for (int i = 0; i < THREADS; i++)
         threads[i] = start(takes_its_first, NULL, NULL);
     while (__atomic_load_n(&g_in_plugin.__data.__lock, __ATOMIC_ACQUIRE) != 2)
-        sched_yield(); /* one waits, with its stack taken */
+        sched_yield(); /* one waits, and its stack is captured */
     pthread_mutex_unlock(&g_in_plugin);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
@@ -151,5 +153,5 @@ int main(int argc, char **argv)
         constructor_waits(argv[2]);
     else
         churn(argv + 2);
-    return verdict_to_look_at();
+    return verdict_and_stay();
 }

@@ -22,7 +22,7 @@ __attribute__((noinline)) void WORKS(pthread_mutex_t *lock)
     pthread_mutex_unlock(lock);
 }
 
-/* What the program looks up. */
+/* The function that the program looks up. */
 void (*plugin_entry)(pthread_mutex_t *) = WORKS;
 
 __attribute__((constructor)) static void opened(void)

@@ -14,7 +14,7 @@
 
 enum { FAR_S = 1000 };
 
-/* In memory that parent and child share. */
+/* In memory that the parent and the child share. */
 static struct shared {
     pthread_mutex_t lock;
     pthread_cond_t cond;
@@ -50,7 +50,7 @@ static int in_trylock(void)
     return result;
 }
 
-/* The mutex that a condition wait takes again. */
+/* A condition wait takes this mutex again. */
 static int in_cond_wait(void)
 {
     int result = pthread_mutex_lock(&shared->lock);
@@ -112,7 +112,7 @@ static void dies_and_is_repaired(int (*const *way)(void), bool process)
     pid_t child = 0;
     void *result = NULL;
     int status;
-    if (*way == in_cond_wait) { /* it must have slept before */
+    if (*way == in_cond_wait) { /* the thread must have slept before */
         heir = start(waits_for_it, (void *)way, NULL);
         while (!shared->waiting)
             sched_yield();
@@ -136,7 +136,7 @@ static void dies_and_is_repaired(int (*const *way)(void), bool process)
         check_equal("join", pthread_join(dying, NULL), 0);
     check_equal("join of the heir", pthread_join(heir, &result), 0);
     check_equal("heir", (long)result, EOWNERDEAD);
-    /* The heir ended with it too, so now it is this thread's. */
+    /* The next owner ended with the mutex too, so now this thread owns the mutex. */
     check_equal("lock", pthread_mutex_lock(&shared->lock), EOWNERDEAD);
     check_equal("consistent", pthread_mutex_consistent(&shared->lock), 0);
     check_equal("unlock", pthread_mutex_unlock(&shared->lock), 0);
@@ -145,7 +145,7 @@ static void dies_and_is_repaired(int (*const *way)(void), bool process)
     check_equal("destroy", pthread_mutex_destroy(&shared->lock), 0);
 }
 
-/* One waiter: glibc 2.36 wakes no more. */
+/* One waiter only: glibc 2.36 wakes no other. */
 static void is_lost_to_who_waits(void)
 {
     void *result = NULL;
@@ -179,5 +179,5 @@ int main(void)
             make(kinds[kind], protocol);
             is_lost_to_who_waits();
         }
-    return verdict_to_look_at();
+    return verdict_and_stay();
 }

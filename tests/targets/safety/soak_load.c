@@ -1,5 +1,5 @@
-/* Threads fight without end for a few locks of three kinds, while other threads start and end and
- * while the process forks children. Some children execute a program, some continue with locks and
+/* Threads fight without end for a few locks of three kinds. Meanwhile other threads start and end,
+ * and the process forks children. Some children execute a program, some continue with locks and
  * threads of their own, some are killed.
  *
  * Says "ready" when all threads run. At a line the program stops and says the truth: how often each
@@ -40,7 +40,7 @@ static KEPT void mutex(unsigned random)
     pthread_mutex_lock(&one->lock);
     one->taken++;
     if (random / MUTEXES % YIELD_EVERY == 0)
-        sched_yield(); /* the others run into it */
+        sched_yield(); /* so that the other threads meet the held lock */
     pthread_mutex_unlock(&one->lock);
 }
 
@@ -80,7 +80,7 @@ static void *fight(void *argument)
     return NULL;
 }
 
-/* With a mutex of its own, at an address that others had before it. */
+/* With its own mutex, at an address that other threads' mutexes had before. */
 static void *live_shortly(void *argument)
 {
     unsigned state = (unsigned)(uintptr_t)argument;
@@ -154,7 +154,7 @@ static void bear_child(unsigned long number)
     atomic_fetch_add(&bad_children, !good);
 }
 
-/* The last executes a program, which sweeps up after those that were killed. */
+/* The last child executes a program, which removes the files of the killed children. */
 static void *bear_children(void *argument)
 {
     for (unsigned long number = 0; !atomic_load(&stop); number++)
@@ -166,8 +166,9 @@ static void *bear_children(void *argument)
 static void say_truth(void)
 {
     static char text[MUTEXES * 64 + 400];
-    int at = snprintf(text, sizeof text, "{\"threads\": %lu, \"children\": %lu, \"bad_children\": %lu,"
-                                         " \"locks\": {\"%p\": %lu, \"%p\": %lu",
+    int at = snprintf(text, sizeof text,
+                      "{\"threads\": %lu, \"children\": %lu, \"bad_children\": %lu,"
+                      " \"locks\": {\"%p\": %lu, \"%p\": %lu",
                       threads, children, bad_children, (void *)&rwlock, rwlock_taken,
                       (void *)&semaphore, semaphore_taken);
     for (int i = 0; i < MUTEXES; i++)

@@ -1,6 +1,6 @@
 /* Code that runs when a thread ends: destructors of thread-specific data, in all rounds. In them
- * the thread locks, waits for a lock that is held, sleeps on a condition, posts and waits, and
- * starts and joins a thread. Threads end by return, by pthread_exit and by cancellation.
+ * the thread locks, waits for a lock that is held, sleeps on a condition, and posts and waits. It
+ * also starts and joins a thread. Threads end by return, by pthread_exit and by cancellation.
  */
 #include <limits.h>
 #include <sched.h>
@@ -25,13 +25,13 @@ static void *quick(void *argument)
     return argument;
 }
 
-/* The value is the number of rounds left: set again, it is destroyed again. */
+/* The value is the number of rounds left. A value that is set again is destroyed again. */
 static void destructor(pthread_key_t key, void *value)
 {
     struct timespec past = {0, 0};
     pthread_mutex_lock(&g_at_exit);
     destroyed++;
-    sched_yield(); /* the others want it */
+    sched_yield(); /* the other threads want the lock */
     check_equal("timedwait", pthread_cond_timedwait(&cond, &g_at_exit, &past), ETIMEDOUT);
     pthread_mutex_unlock(&g_at_exit);
     sem_wait(&turns);
@@ -78,12 +78,12 @@ int main(void)
         for (int i = 0; i < THREADS; i++)
             check_equal("join", pthread_join(threads[i], NULL), 0);
     }
-    /* One that is cancelled may end before it has set anything. */
+    /* A cancelled thread may end before it has set a value. */
     long fewest = 2L * ROUNDS * TIMES * (THREADS - 1), most = 2L * ROUNDS * TIMES * THREADS;
     check_equal("destroyed", destroyed >= fewest && destroyed <= most, 1);
     check_equal("threads of destructors", joined, destroyed / ROUNDS);
     char text[200];
     snprintf(text, sizeof text, "{\"destroyed\": %ld, \"joined\": %ld}", destroyed, joined);
     say(text);
-    return verdict_to_look_at();
+    return verdict_and_stay();
 }

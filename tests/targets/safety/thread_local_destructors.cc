@@ -40,7 +40,7 @@ struct Counted {
     ~Counted()
     {
         std::unique_lock guard(lock);
-        sched_yield(); // the others want it
+        sched_yield(); // the other threads want the lock
         living--;
         ended++;
         cond.notify_all();
@@ -60,7 +60,7 @@ void thread_locals()
         for (int i = 0; i < Threads; i++)
             threads.emplace_back([] { counted.value++; });
         for (auto &thread : threads)
-            thread.detach(); // the destructors are waited for, not the threads
+            thread.detach(); // main waits for the destructors, not for the threads
         std::unique_lock guard(lock);
         cond.wait(guard, [time] { return ended == (time + 1) * Threads; });
     }
@@ -79,7 +79,7 @@ void thrown_from_a_predicate()
     lock.unlock();
 }
 
-// POSIX's cancellation unwinds as an exception that is to be thrown on.
+// A POSIX cancellation unwinds as an exception, which a handler must rethrow.
 void *is_cancelled(void *)
 {
     static std::atomic<int> *caught = new std::atomic<int>;

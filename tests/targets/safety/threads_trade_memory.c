@@ -62,5 +62,5 @@ int main(void)
         fork_one();
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    return verdict_to_look_at();
+    return verdict_and_stay();
 }

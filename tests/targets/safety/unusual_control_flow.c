@@ -9,7 +9,7 @@
  *   quickexit    quick_exit(), whose handlers lock
  *   abort        abort() with locks held, in a child
  *   daemon       continues in the background: the child of a parent that ends
- *   clone        children of the bare clone() that share the memory, at the same time as their parent
+ *   clone        children of the bare clone() that share the memory, beside their parent
  */
 #include <sched.h>
 #include <semaphore.h>
@@ -86,7 +86,7 @@ static void wanderer(void)
     for (int i = 0; i < SWITCHES; i++) {
         pthread_mutex_lock(&g_across);
         swapcontext(&coroutines[0], &scheduler);
-        pthread_mutex_unlock(&g_across); /* by another thread: a plain mutex lets it */
+        pthread_mutex_unlock(&g_across); /* by another thread: a plain mutex permits this */
         swapcontext(&coroutines[0], &scheduler);
     }
     over = 1;
@@ -184,7 +184,7 @@ static void *fights_on_alternate_stack(void *argument)
     char *room =
         mmap(NULL, page + pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     must(room == MAP_FAILED || mprotect(room, page, PROT_NONE) ? errno : 0, "mmap");
-    /* Down to the guard page, which an overflow meets. */
+    /* Down to the guard page, which stops an overflow. */
     stack_t stack = {.ss_sp = room + page, .ss_size = size};
     must(sigaltstack(&stack, NULL) ? errno : 0, "sigaltstack");
     for (int i = 0; i < ROUNDS; i++) {
@@ -204,7 +204,8 @@ static void on_alternate_stacks(void)
     int value;
     struct sigaction action = {.sa_handler = posts_from_small_stack, .sa_flags = SA_ONSTACK};
     sigaction(SIGUSR2, &action, NULL);
-    sem_post(&posts); /* what the loader needs to bind it is not to come from there */
+    sem_post(
+        &posts); /* the loader's stack for symbol binding must not come from the alternate stack */
     sem_wait(&posts);
     for (int i = 0; i < THREADS; i++)
         threads[i] = start(fights_on_alternate_stack, NULL, NULL);
@@ -224,7 +225,7 @@ static void *outlives_main(void *argument)
         pthread_mutex_lock(&g_across);
         pthread_mutex_unlock(&g_across);
     }
-    exit(verdict_to_look_at());
+    exit(verdict_and_stay());
 }
 
 static void end_main_only(void)
@@ -285,10 +286,10 @@ static void go_to_background(void)
     start_some_that_never_end();
     int to_me[2];
     must(pipe(to_me) ? errno : 0, "pipe");
-    pid_t child = fork(); /* so that daemon() ends that one, not this */
+    pid_t child = fork(); /* so that daemon() ends the child, not this process */
     if (child == 0) {
         must(daemon(1, 1) ? errno : 0, "daemon");
-        pthread_mutex_init(&fought_for, NULL); /* another thread may have held it */
+        pthread_mutex_init(&fought_for, NULL); /* another thread may hold the lock */
         pthread_t thread = start(fights, NULL, NULL);
         for (int i = 0; i < ROUNDS; i++) {
             pthread_mutex_lock(&fought_for);
@@ -317,7 +318,8 @@ static int shares_all(void *argument)
     return 0;
 }
 
-/* Such a child has the thread-local memory of its parent: libc is not made for that, but its plain locks work. */
+/* Such a child shares the thread-local memory of its parent. libc does not support that, but the
+ * plain locks of libc work. */
 static void clone_barely(void)
 {
     pthread_mutex_t of_child = PTHREAD_MUTEX_INITIALIZER, of_parent = PTHREAD_MUTEX_INITIALIZER;
@@ -360,5 +362,5 @@ int main(int argc, char **argv)
         start_some_that_never_end();
         quick_exit(0);
     }
-    return verdict_to_look_at();
+    return verdict_and_stay();
 }

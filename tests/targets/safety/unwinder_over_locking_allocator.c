@@ -1,7 +1,7 @@
 /* Code without a file, which the program registers as run-time compilers do, over an allocator that
- * locks. The unwinder allocates while it holds a lock of its own, also when the library unwinds for
- * a lock of the allocator. Tests also build the program in two parts: -DALLOCATOR is a library,
- * -DPROGRAM the rest.
+ * locks. The unwinder allocates while it holds a lock of its own. It does so also when the library
+ * unwinds for a lock of the allocator. Tests also build the program in two parts: -DALLOCATOR is a
+ * library, -DPROGRAM the rest.
  */
 #include <unwind.h>
 
@@ -45,7 +45,7 @@ void free(void *memory)
 
 void *calloc(size_t count, size_t size)
 {
-    return malloc(count * size); /* never given out before */
+    return malloc(count * size); /* memory that was never allocated before */
 }
 
 void *realloc(void *old, size_t size)
@@ -102,7 +102,7 @@ int main(void)
     for (int i = 0; i < CODES; i++) {
         int frames = 0;
         compile(i);
-        memory[i] = malloc(100); /* before anybody unwinds */
+        memory[i] = malloc(100); /* before any thread unwinds */
         _Unwind_Backtrace(count, &frames);
         check_equal("frames of main()", frames > 0, 1);
     }

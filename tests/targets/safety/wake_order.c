@@ -19,10 +19,10 @@ static atomic_int tid, order[WAITERS], count;
 
 struct queue {
     const char *name;
-    void (*block)(void);   /* before the first comes */
-    void (*wait)(int who); /* notes its number when it has what it waits for, and gives it on */
-    void (*let_go)(void);  /* one more */
-    int each;              /* is to be let go; else each lets go the next */
+    void (*block)(void);   /* before the first thread arrives */
+    void (*wait)(int who); /* logs its number when it has the lock, and passes the lock on */
+    void (*let_go)(void);  /* wakes one more thread */
+    int each;              /* main wakes each thread; otherwise each thread wakes the next */
 };
 
 static struct timespec far_away(void)

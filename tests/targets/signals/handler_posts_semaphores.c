@@ -47,7 +47,7 @@ static void *fights(void *argument)
     long posts = 0;
     for (int i = 0; handled < SIGNALS; i++, posts++) {
         pthread_mutex_lock(&few[i % 2]);
-        if (i % 16 == 0) /* so that somebody waits, also where there is one processor */
+        if (i % 16 == 0) /* so that a thread waits, also on a single processor */
             sched_yield();
         pthread_mutex_unlock(&few[i % 2]);
         pthread_mutex_lock(&locks[i % FRESH]);
@@ -65,7 +65,7 @@ static void *fights(void *argument)
     return argument;
 }
 
-static void tell(void)
+static void report(void)
 {
     char text[300];
     snprintf(text, sizeof text,
@@ -89,13 +89,13 @@ int main(int argc, char **argv)
         threads[i] = start(fights, fresh[i], NULL);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    if (argc > 1 && strcmp(argv[1], "tell") == 0)
-        tell();
+    if (argc > 1 && strcmp(argv[1], "report") == 0)
+        report();
     sem_getvalue(&g_posts, &posts);
     check_equal("posts", posts, handled);
     for (int i = 0, one; i < FRESH; i++, fresh_count += one)
         sem_getvalue(&fresh_posts[i], &one);
     check_equal("posts to new semaphores", fresh_count, handled);
     check_equal("wrong", wrong, false);
-    return verdict_to_look_at();
+    return verdict_and_stay();
 }

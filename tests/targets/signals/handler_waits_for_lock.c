@@ -30,7 +30,7 @@ static void handler(int signal)
     check_equal("errno", errno, before);
 }
 
-/* Holds what the handler wants, and what the interrupted thread wants, most of the time. */
+/* Holds, most of the time, the locks that the handler and the interrupted thread want. */
 static void *holds(void *argument)
 {
     pthread_mutex_t *lock = argument;
@@ -92,5 +92,5 @@ int main(void)
         pthread_join(others[i], NULL);
     sem_getvalue(&turns, &left);
     check_equal("turns", turns_had + left, turns_given);
-    return verdict_to_look_at();
+    return verdict_and_stay();
 }

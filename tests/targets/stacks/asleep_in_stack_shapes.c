@@ -1,5 +1,5 @@
 /* Threads that sleep, each with a call stack of another shape. Says {"way": tid, ...} when all
- * threads sleep. Each function that matters has a frame of its own and uses the result of its
+ * threads sleep. Each function that matters has a frame of its own. It uses the result of its
  * callee; otherwise its call would be a jump.
  */
 #include <alloca.h>
@@ -40,7 +40,7 @@ static KEPT int deep(int n)
     return recurses(n + 199) + 1;
 }
 
-/* Twenty frames in all, with what libc has below and above. */
+/* Twenty frames in total, with the frames of libc below and above. */
 static KEPT int twenty(int n)
 {
     return recurses(n + 11) + 1;
@@ -93,7 +93,7 @@ static KEPT int sized(int n)
     return takes_some(n) + some[n];
 }
 
-/* What is left of calls that have returned lies in memory that a later one has not written yet. */
+/* Remains of returned calls lie in memory that no later call has overwritten yet. */
 static KEPT int leaves_frames(int n)
 {
     volatile char some[64];
@@ -151,7 +151,7 @@ static KEPT int polls(int n)
     return poll(&fd, 1, -1) + n;
 }
 
-/* A debugger that comes by ends this one. */
+/* A debugger that attaches ends this wait. */
 static KEPT int polls_many(int n)
 {
     struct epoll_event event;
@@ -191,7 +191,7 @@ static KEPT int interrupted(int n)
     return raise(SIGUSR1) + n;
 }
 
-/* In the midst of a function, not in a call. */
+/* In the middle of a function, not in a call. */
 static KEPT int faults(int n)
 {
     volatile int *nowhere = (volatile int *)(long)zero;

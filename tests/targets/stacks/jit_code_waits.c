@@ -20,7 +20,7 @@ static const uint32_t code[] = {0xa9bf7bfd, 0x910003fd, 0xd63f0000, 0xa8c17bfd, 
 #endif
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static char *made; /* where the code is; the file says that it moved here from 0x1000 below */
+static char *made; /* the code; the file says that the code moved here from 0x1000 below */
 
 static void take(void)
 {

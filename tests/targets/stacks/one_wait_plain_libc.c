@@ -10,7 +10,7 @@ static KEPT void take(void)
 {
     pthread_mutex_lock(&g_record);
     pthread_mutex_unlock(&g_record);
-    __asm__ volatile(""); /* not the last thing it does */
+    __asm__ volatile(""); /* not the last operation of the function */
 }
 
 static KEPT void ask_for(void)
@@ -34,7 +34,8 @@ int main(void)
     while (!__atomic_load_n(&tid, __ATOMIC_ACQUIRE) || !is_asleep(tid))
         pause_ms(1);
     char line[100];
-    snprintf(line, sizeof line, "{\"tid\": %d, \"functions\": [\"take\", \"ask_for\", \"run\"]}", tid);
+    snprintf(line, sizeof line, "{\"tid\": %d, \"functions\": [\"take\", \"ask_for\", \"run\"]}",
+             tid);
     say(line);
     getchar();
     pthread_mutex_unlock(&g_record);

@@ -14,7 +14,7 @@ extern unsigned unwinds __attribute__((weak));
 static pthread_mutex_t g_wanted = PTHREAD_MUTEX_INITIALIZER;
 static volatile int work;
 
-/* So much of the stack that it begins `room` bytes below the caller's frame; left as it is. */
+/* Takes `room` bytes of stack below the caller's frame, and does not write to them. */
 #define TAKE(room) __asm__ volatile("" : : "r"(alloca(room)))
 
 static KEPT void want(unsigned room)
@@ -25,7 +25,7 @@ static KEPT void want(unsigned room)
     work = work + 1;
 }
 
-/* Together the same room. */
+/* Both callers use the same room in total. */
 static KEPT void by_left(void)
 {
     TAKE(32);
@@ -50,7 +50,7 @@ int main(void)
         callers[which]();
         calls[which]++;
     }
-    pthread_mutex_unlock(&g_wanted); /* what was waited for meanwhile is counted then */
+    pthread_mutex_unlock(&g_wanted); /* the library has counted all waits by then */
     char line[100];
     snprintf(line, sizeof line, "{\"by_left\": %d, \"by_right\": %d}", calls[0], calls[1]);
     say(line);

@@ -1,4 +1,4 @@
-/* A library to preload behind locktop's library: counts how often the unwinder walks over a stack. */
+/* A library to preload behind locktop's library: counts how often the unwinder walks a stack. */
 #include <dlfcn.h>
 #include <unwind.h>
 

@@ -11,14 +11,18 @@
 
 #include "../target.h"
 
-namespace {
+namespace
+{
 
 #define WAY extern "C" __attribute__((noinline, used))
 
 pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 volatile int work;
-// After each call, so that none is the last thing a function does.
-inline void on() { work = work + 1; }
+// After each call, so that no call is the last operation of a function.
+inline void on()
+{
+    work = work + 1;
+}
 void (*plugin)(pthread_mutex_t *);
 
 #define TAKE()                                                                                     \
@@ -27,13 +31,25 @@ void (*plugin)(pthread_mutex_t *);
         pthread_mutex_unlock(&g_lock);                                                             \
     } while (0)
 
-WAY void plain_inner() { TAKE(); }
-WAY void plain_outer() { plain_inner(), on(); }
+WAY void plain_inner()
+{
+    TAKE();
+}
+WAY void plain_outer()
+{
+    plain_inner(), on();
+}
 
 struct Guard {
-    __attribute__((noinline)) ~Guard() { TAKE(); }
+    __attribute__((noinline)) ~Guard()
+    {
+        TAKE();
+    }
 };
-WAY void thrower() { throw 1; }
+WAY void thrower()
+{
+    throw 1;
+}
 WAY void unwinding_inner()
 {
     Guard guard;
@@ -58,7 +74,10 @@ WAY void catching_outer()
     on();
 }
 
-WAY void on_signal(int) { TAKE(); }
+WAY void on_signal(int)
+{
+    TAKE();
+}
 WAY void raise_with(int flags)
 {
     struct sigaction action = {};
@@ -69,21 +88,28 @@ WAY void raise_with(int flags)
     raise(number);
     on();
 }
-WAY void signalled_outer() { raise_with(0), on(); }
+WAY void signalled_outer()
+{
+    raise_with(0), on();
+}
 
 WAY void other_stack_outer()
 {
     stack_t stack = {};
     stack.ss_size = 1 << 18;
-    stack.ss_sp = mmap(nullptr, stack.ss_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    stack.ss_sp =
+        mmap(nullptr, stack.ss_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     sigaltstack(&stack, nullptr);
     raise_with(SA_ONSTACK);
     on();
 }
 
-WAY void plugin_outer() { plugin(&g_lock), on(); }
+WAY void plugin_outer()
+{
+    plugin(&g_lock), on();
+}
 
-// A frame whose size is known only as it runs.
+// A frame whose size is known only at run time.
 WAY void sized_inner(unsigned size)
 {
     volatile char room[size];
@@ -91,7 +117,10 @@ WAY void sized_inner(unsigned size)
     plain_inner();
     work = room[size - 1];
 }
-WAY void sized_outer() { sized_inner(unsigned(work & 1) + 5000), on(); }
+WAY void sized_outer()
+{
+    sized_inner(unsigned(work & 1) + 5000), on();
+}
 
 WAY void deeper(int times)
 {
@@ -101,8 +130,14 @@ WAY void deeper(int times)
         TAKE();
     on();
 }
-WAY void deep_outer() { deeper(200), on(); }
-WAY void too_deep_outer() { deeper(300), on(); }
+WAY void deep_outer()
+{
+    deeper(200), on();
+}
+WAY void too_deep_outer()
+{
+    deeper(300), on();
+}
 
 struct Way {
     void (*outer)();

@@ -1,8 +1,10 @@
 /* A thread, and later another thread with the same id: thread_id_reused waits|holds|keeps.
  *
  *   waits   each of the two waits for a mutex that the main thread holds
- *   holds   each of the two holds a mutex and reads from a pipe, while a third thread waits for the mutex
- *   keeps   the same, but the first thread ends with the mutex held, and the second does not want it
+ *   holds   each of the two holds a mutex and reads from a pipe, while a third thread waits
+ *           for the mutex
+ *   keeps   the same, but the first thread ends with the mutex held, and the second does not
+ *           want it
  *
  * The name of the first thread is "first". At a line the first thread continues and ends, and
  * threads come and go until one has the same id. That thread is named "second" and does the same as
@@ -13,12 +15,13 @@
 
 #include "../target.h"
 
-/* Ids below are given once, to what starts first (RESERVED_PIDS). */
-enum { MOST = 1 << 14, FIRST_AGAIN = 300 };
+/* The kernel gives lower ids once only, to the first processes (RESERVED_PIDS). */
+enum { MAX_TRIES = 1 << 14, FIRST_AGAIN = 300 };
 
 struct one {
     const char *name;
-    int wanted, tid, holds, has_it; /* wanted: the tid that it must have to stay, 0 any */
+    int wanted, tid, holds,
+        has_it; /* wanted: the tid that the thread must have to stay, 0 for any */
     double begun;
 };
 
@@ -59,7 +62,7 @@ static void *run(void *argument)
 
 static pthread_t begin(struct one *self)
 {
-    for (int i = 0; i < MOST; i++) {
+    for (int i = 0; i < MAX_TRIES; i++) {
         self->tid = 0;
         pthread_t thread = start(run, self, NULL);
         while (!__atomic_load_n(&self->tid, __ATOMIC_SEQ_CST))
@@ -72,7 +75,7 @@ static pthread_t begin(struct one *self)
     exit(0);
 }
 
-/* Returns the tid of the thread that did it. */
+/* Returns the tid of the thread that stayed. */
 static int once(const char *name, int wanted, int holds)
 {
     struct one one = {.name = name, .wanted = wanted, .holds = holds};

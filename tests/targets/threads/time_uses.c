@@ -1,7 +1,7 @@
 /* Threads that each spend their time in one way, and report what they know of it.
  *
  * At a line the program says for each thread its id, the CPU time of its own clock, and its own
- * schedstat, with the time before and after these readings.
+ * schedstat. The times before and after these readings are beside them.
  */
 #include "../target.h"
 
@@ -93,7 +93,7 @@ static void *writes(void *unused)
     static char block[BLOCK] __attribute__((aligned(BLOCK)));
     int file = open(scratch_file, O_CREAT | O_RDWR | O_DIRECT, 0600);
     (void)unused;
-    if (file < 0) /* a file system without it */
+    if (file < 0) /* a file system without O_DIRECT */
         file = open(scratch_file, O_CREAT | O_RDWR, 0600);
     must(file < 0 ? errno : 0, scratch_file);
     for (unsigned long i = 0;; i++) {
@@ -154,7 +154,7 @@ static double queued_s(int tid)
     return (double)queued / 1e9;
 }
 
-static void tell(void)
+static void report(void)
 {
     char text[ROOM];
     double before = now();
@@ -193,7 +193,7 @@ int main(int argc, char **argv)
                 pause_ms(1);
         }
     for (;;) {
-        tell();
+        report();
         hear();
     }
 }

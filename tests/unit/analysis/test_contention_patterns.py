@@ -10,10 +10,11 @@ import pytest
 from msgspec.structs import replace
 from unit.builders import records, scenarios
 
-from locktop.collector.analysis.contention_patterns import ADVICE, patterns
+from locktop.collector.analysis import contention_patterns
 from locktop.collector.export.snapshot_reader import parse
 from locktop.collector.export.snapshot_writer import document
 from locktop.collector.export.text import report
+from locktop.collector.format.patterns import ADVICE, described
 from locktop.collector.model import (
     ActivityState,
     Blame,
@@ -22,6 +23,7 @@ from locktop.collector.model import (
     Held,
     Kind,
     LockRates,
+    Pattern,
     PatternName,
     Snapshot,
     Thread,
@@ -35,6 +37,10 @@ from locktop.tui.views.snapshot_index import SnapshotIndex
 
 HOLDER = 10
 WAITERS = (11, 12, 13, 14)
+
+
+def patterns(snapshot: Snapshot) -> tuple[Pattern, ...]:
+    return described(contention_patterns.find(snapshot))
 
 
 def changed(one: Any, **fields: Any) -> Any:

@@ -153,7 +153,7 @@ def test_a_writer_waited_behind_holds_nothing() -> None:
         kinds={1: Kind.RWLOCK},
     )
     edges = both.deadlocks[0].cycle
-    cycle = (replace(edges[0], how=BlockReason.BEHIND, site=0), edges[1])
+    cycle = (replace(edges[0], reason=BlockReason.BEHIND, site=0), edges[1])
     snapshot = replace(both, deadlocks=(Deadlock(True, 3.0, cycle),))
     assert found_for(snapshot).means is Means.ONCE_ONLY
     said = page(snapshot)

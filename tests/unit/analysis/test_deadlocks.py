@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from locktop.collector.analysis import deadlocks, rates, wait_for_graph
 from locktop.collector.analysis.idle import classifier
-from locktop.collector.analysis.wait_for_graph import Need, Stop, Waits
+from locktop.collector.analysis.wait_for_graph import BlockedThread, Request, WaitForGraph
+from locktop.collector.analysis.wait_requests import build_graph
 from locktop.collector.model import BlockReason, Held, Kind, Lock, Thread, ThreadState, Use, Wait
 
 
@@ -49,21 +50,19 @@ def lock(id_: int, kind: Kind = Kind.MUTEX, **fields: Any) -> Lock:
 
 def pairs(*threads: Thread, locks: dict[int, Lock] | None = None) -> set[tuple[int, int]]:
     """Who waits for whom."""
-    found = wait_for_graph.waits(threads, locks or {})
+    found = build_graph(threads, locks or {})
     return {
-        (tid, blocker)
-        for tid, stop in found.stops.items()
-        for need in stop.needs
-        for blocker in need.blockers
+        (tid, provider)
+        for tid, blocked in found.blocked.items()
+        for one in blocked.requests
+        for provider in one.providers
     }
 
 
 def test_a_waiter_waits_for_who_holds() -> None:
-    (stop,) = wait_for_graph.waits(
-        [thread(1, wait(7)), thread(2, None, held(7))], {}
-    ).stops.values()
-    assert (stop.tid, stop.lock, stop.stack) == (1, 7, 5)
-    assert [(need.how, need.blockers, need.sites) for need in stop.needs] == [
+    (blocked,) = build_graph([thread(1, wait(7)), thread(2, None, held(7))], {}).blocked.values()
+    assert (blocked.tid, blocked.lock, blocked.stack) == (1, 7, 5)
+    assert [(one.reason, one.providers, one.sites) for one in blocked.requests] == [
         (BlockReason.HELD, {2}, {2: 0x20})
     ]
 
@@ -92,13 +91,13 @@ def test_a_reader_waits_behind_a_writer_where_writers_go_first() -> None:
     writer = thread(2, writes())
     assert pairs(again, writer) == {(2, 1)}, "readers go first"
     assert pairs(again, writer, locks=WRITERS_FIRST) == {(1, 2), (2, 1)}
-    found = wait_for_graph.waits([again, writer], WRITERS_FIRST)
-    (stuck,) = deadlocks.confirmed(found, found)
+    found = build_graph([again, writer], WRITERS_FIRST)
+    (stuck,) = deadlocks.find_confirmed(found, found)
     assert [(e.tid, e.held_by, e.behind) for e in stuck.cycle] == [(1, 2, True), (2, 1, False)]
     # The reader needs not hold it itself.
     holder = thread(3, wait(8), held(7, shared=True))
-    found = wait_for_graph.waits([thread(1, reads(), held(8)), writer, holder], WRITERS_FIRST)
-    (stuck,) = deadlocks.confirmed(found, found)
+    found = build_graph([thread(1, reads(), held(8)), writer, holder], WRITERS_FIRST)
+    (stuck,) = deadlocks.find_confirmed(found, found)
     assert [(e.tid, e.held_by) for e in stuck.cycle] == [(1, 2), (2, 3), (3, 1)]
 
 
@@ -171,15 +170,15 @@ def test_a_stale_list_is_not_believed() -> None:
     assert pairs(thread(1, wait(7, saw=9)), later) == {(1, 2)}
 
 
-def waits_of(*edges: tuple[int, int], seq: int = 2, **how: Any) -> Waits:
+def waits_of(*edges: tuple[int, int], seq: int = 2, **how: Any) -> WaitForGraph:
     """Each thread needs all of those that stand behind it in the pairs."""
-    stops = {
-        tid: Stop(
+    blocked = {
+        tid: BlockedThread(
             tid,
             seq,
             100 + tid,
             tuple(
-                Need(BlockReason.HELD, frozenset({holder}), **how)
+                Request(BlockReason.HELD, frozenset({holder}), **how)
                 for one, holder in edges
                 if one == tid
             ),
@@ -187,51 +186,51 @@ def waits_of(*edges: tuple[int, int], seq: int = 2, **how: Any) -> Waits:
         )
         for tid in {one for one, _ in edges}
     }
-    return Waits(stops, frozenset())
+    return WaitForGraph(blocked, frozenset())
 
 
 RING = ((1, 2), (2, 3), (3, 1))
 
 
 def test_two_looks_at_the_same_waits_make_a_deadlock() -> None:
-    found = deadlocks.confirmed(waits_of(*RING), waits_of(*RING, (4, 1), (5, 4)))
+    found = deadlocks.find_confirmed(waits_of(*RING), waits_of(*RING, (4, 1), (5, 4)))
     assert [[e.tid for e in one.cycle] for one in found] == [[1, 2, 3]]
     assert [(e.waits_for, e.held_by) for e in found[0].cycle] == [(101, 2), (102, 3), (103, 1)]
     assert found[0].stuck == (), "these were not there before"
     behind = waits_of(*RING, (4, 1), (5, 4), (6, 7))
-    assert deadlocks.confirmed(behind, behind)[0].stuck == (4, 5)
+    assert deadlocks.find_confirmed(behind, behind)[0].stuck == (4, 5)
     assert [one.since_s for one in found] == [1.0], "the shortest wait"
 
 
 def test_another_wait_for_the_same_lock_makes_none() -> None:
-    assert deadlocks.confirmed(waits_of(*RING), waits_of(*RING, seq=4)) == ()
-    assert deadlocks.confirmed(waits_of(), waits_of(*RING)) == ()
-    assert deadlocks.confirmed(waits_of((1, 2), (2, 1)), waits_of((1, 2), (2, 3))) == ()
+    assert deadlocks.find_confirmed(waits_of(*RING), waits_of(*RING, seq=4)) == ()
+    assert deadlocks.find_confirmed(waits_of(), waits_of(*RING)) == ()
+    assert deadlocks.find_confirmed(waits_of((1, 2), (2, 1)), waits_of((1, 2), (2, 3))) == ()
 
 
 def test_a_doubt_makes_none_certain() -> None:
     itself = waits_of((1, 1))
-    found = deadlocks.confirmed(itself, itself, doubt="why")
+    found = deadlocks.find_confirmed(itself, itself, doubt="why")
     assert [(one.certain, one.doubt) for one in found] == [(False, "why")]
-    assert [(one.certain, one.doubt) for one in deadlocks.found(itself)] == [(True, "")]
+    assert [(one.certain, one.doubt) for one in deadlocks.find(itself)] == [(True, "")]
     may_end = waits_of((1, 1), doubt="who knows")
-    assert [(one.certain, one.doubt) for one in deadlocks.found(may_end)] == [(False, "who knows")]
+    assert [(one.certain, one.doubt) for one in deadlocks.find(may_end)] == [(False, "who knows")]
 
 
 def test_one_of_many_will_do() -> None:
-    either = Need(BlockReason.GOT, frozenset({2, 3}), one_will_do=True)
-    stops = dict(waits_of((2, 1), (1, 9), (3, 3)).stops)
-    stops[1] = Stop(1, 2, 101, (either,))
-    found = deadlocks.found(Waits(stops, frozenset()))
+    either = Request(BlockReason.GOT, frozenset({2, 3}), is_or=True)
+    blocked = dict(waits_of((2, 1), (1, 9), (3, 3)).blocked)
+    blocked[1] = BlockedThread(1, 2, 101, (either,))
+    found = deadlocks.find(WaitForGraph(blocked, frozenset()))
     assert sorted(edge.tid for one in found for edge in one.cycle) == [1, 2, 3]
-    del stops[3]
-    assert deadlocks.found(Waits(stops, frozenset())) == (), "thread 3 may give it"
+    del blocked[3]
+    assert deadlocks.find(WaitForGraph(blocked, frozenset())) == (), "thread 3 may give it"
 
 
 def test_nobody_is_left() -> None:
-    stops = {1: Stop(1, 2, 7, (Need(BlockReason.ABSENT, frozenset(), one_will_do=True),))}
-    (found,) = deadlocks.found(Waits(stops, frozenset()))
-    assert [(e.tid, e.held_by, e.how) for e in found.cycle] == [(1, 0, BlockReason.ABSENT)]
+    blocked = {1: BlockedThread(1, 2, 7, (Request(BlockReason.ABSENT, frozenset(), is_or=True),))}
+    (found,) = deadlocks.find(WaitForGraph(blocked, frozenset()))
+    assert [(e.tid, e.held_by, e.reason) for e in found.cycle] == [(1, 0, BlockReason.ABSENT)]
 
 
 def components_by_brute_force(edges: set[tuple[int, int]]) -> set[frozenset[int]]:
@@ -256,7 +255,7 @@ def test_cycles_agree_with_brute_force() -> None:
         }
         components = components_by_brute_force(edges)
         with_components += bool(components)
-        found = deadlocks.found(waits_of(*edges))
+        found = deadlocks.find(waits_of(*edges))
         assert len(found) == len(components)
         for one in found:
             tids = [edge.tid for edge in one.cycle]
@@ -270,7 +269,7 @@ def test_cycles_agree_with_brute_force() -> None:
 
 def test_a_long_ring_is_found_without_recursion() -> None:
     count = 5000
-    found = deadlocks.found(waits_of(*[(n, n % count + 1) for n in range(1, count + 1)]))
+    found = deadlocks.find(waits_of(*[(n, n % count + 1) for n in range(1, count + 1)]))
     assert [len(one.cycle) for one in found] == [count]
 
 
@@ -316,7 +315,7 @@ def verdict(
             use.acquisitions - use.signals for one in threads for use in one.uses or ()
         )
         locks = {SEM: replace(locks[SEM], acquisitions=locks[SEM].signals + had)}
-    return [one.certain for one in deadlocks.found(wait_for_graph.waits(threads, locks, complete))]
+    return [one.certain for one in deadlocks.find(build_graph(threads, locks, complete))]
 
 
 def test_who_got_a_semaphore_has_it_while_only_such_threads_post_it() -> None:
@@ -365,20 +364,20 @@ def test_what_was_done_with_others_at_its_address_says_nothing() -> None:
 
 
 def test_a_semaphore_that_moved_on_between_two_looks_holds_up_nobody() -> None:
-    def scan(*posts: int) -> wait_for_graph.Waits:
+    def scan(*posts: int) -> WaitForGraph:
         threads = (user(1, wait(2), posts[0] + 1, posts[0]), user(2, gets(), posts[1], posts[1]))
-        return wait_for_graph.waits(threads, {SEM: replace(sem(1)[SEM], acquisitions=1)})
+        return build_graph(threads, {SEM: replace(sem(1)[SEM], acquisitions=1)})
 
-    assert len(deadlocks.confirmed(scan(3, 3), scan(3, 3))) == 1
-    assert deadlocks.confirmed(scan(3, 3), scan(4, 3)) == ()
-    assert deadlocks.confirmed(scan(3, 3), scan(3, 4)) == ()
+    assert len(deadlocks.find_confirmed(scan(3, 3), scan(3, 3))) == 1
+    assert deadlocks.find_confirmed(scan(3, 3), scan(4, 3)) == ()
+    assert deadlocks.find_confirmed(scan(3, 3), scan(3, 4)) == ()
 
 
 def test_who_is_not_in_its_wait_is_in_no_circle() -> None:
     ring = waits_of(*RING)
     left = wait_for_graph.without(ring, {RING[0][0]})
-    assert len(deadlocks.confirmed(ring, ring)) == 1
-    assert deadlocks.confirmed(left, ring) == ()
+    assert len(deadlocks.find_confirmed(ring, ring)) == 1
+    assert deadlocks.find_confirmed(left, ring) == ()
     assert wait_for_graph.without(ring, frozenset()) is ring
 
 
@@ -441,10 +440,10 @@ def test_a_thread_that_ended_never_gives_a_lock_back() -> None:
 
 def test_who_was_awake_in_between_is_not_stuck_at_a_signal() -> None:
     threads = (user(1, wait(2), 4, 3), user(2, gets(), 3, 3))
-    scan = wait_for_graph.waits(threads, {SEM: replace(sem(1)[SEM], acquisitions=1)})
-    assert len(deadlocks.confirmed(scan, scan)) == 1
-    assert deadlocks.confirmed(scan, scan, awake={2}) == ()
-    assert len(deadlocks.confirmed(scan, scan, awake={1})) == 1, "it lists what it has"
+    scan = build_graph(threads, {SEM: replace(sem(1)[SEM], acquisitions=1)})
+    assert len(deadlocks.find_confirmed(scan, scan)) == 1
+    assert deadlocks.find_confirmed(scan, scan, awake={2}) == ()
+    assert len(deadlocks.find_confirmed(scan, scan, awake={1})) == 1, "it lists what it has"
 
 
 def test_the_work_grows_with_the_threads_not_with_their_pairs() -> None:
@@ -454,8 +453,10 @@ def test_the_work_grows_with_the_threads_not_with_their_pairs() -> None:
         readers = [thread(n, wait(8), held(7, shared=True)) for n in range(1, count + 1)]
         writers = [thread(1000 + n, writes()) for n in range(count)]
         threads = [*readers, *writers, thread(9999, None, held(8))]
-        scanned = wait_for_graph.waits(threads, {})
-        needs = {id(need): need for stop in scanned.stops.values() for need in stop.needs}
-        return sum(len(need.blockers) for need in needs.values())
+        scanned = build_graph(threads, {})
+        requests = {
+            id(one): one for blocked in scanned.blocked.values() for one in blocked.requests
+        }
+        return sum(len(one.providers) for one in requests.values())
 
     assert graph(400) <= 2 * graph(200)

@@ -11,7 +11,7 @@ from locktop.collector.model import Blame, Kind, LockRates, WaitStack
 
 def names(*locks: str) -> list[str]:
     made = [records.lock(number + 1, name) for number, name in enumerate(locks)]
-    return [found.name for found in lock_classes.fold(made)]
+    return [found.name for found in lock_classes.find(made)]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_class_is_of_one_kind_and_never_of_one_lock() -> None:
         records.lock(0, "other locks"),
         records.lock(0, "other locks"),
     ]
-    (found,) = lock_classes.fold(locks)
+    (found,) = lock_classes.find(locks)
     assert (found.kind, found.locks) == (Kind.COND, (2, 3))
     assert lock_classes.by_lock([found]) == {2: found, 3: found}
 
@@ -99,7 +99,7 @@ def test_the_sums_of_a_class() -> None:
         ),
         records.lock(6, "conn::mu"),
     ]
-    (found,) = lock_classes.fold(locks)
+    (found,) = lock_classes.find(locks)
     assert (found.locks, found.destroyed) == ((7, 5, 6), 1)
     assert (found.acquisitions, found.contended, found.trylock_failed) == (101, 11, 2)
     assert (found.wait_s, found.wait_max_s) == (5.0, 2.0)
@@ -112,9 +112,9 @@ def test_the_sums_of_a_class() -> None:
 
 def test_one_of_a_class_is_told_from_the_others() -> None:
     locks = [records.lock(1, "conn::mu"), records.lock(2, "conn::mu")]
-    (found,) = lock_classes.fold(locks)
+    (found,) = lock_classes.find(locks)
     assert lock_classes.single_name(locks[0], found) == "conn::mu at 0x55d000001040"
     assert lock_classes.single_name(locks[0], None) == "conn::mu"
     shards = [records.lock(1, "shards[0]"), records.lock(2, "shards[1]")]
-    (found,) = lock_classes.fold(shards)
+    (found,) = lock_classes.find(shards)
     assert lock_classes.single_name(shards[1], found) == "shards[1]"

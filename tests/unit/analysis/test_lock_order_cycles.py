@@ -8,14 +8,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from locktop.collector.analysis import lock_order_cycles
-from locktop.collector.analysis.lock_order_cycles import About, Found, HeldThen, Life, Order
+from locktop.collector.analysis.happens_before import ThreadLife
+from locktop.collector.analysis.lock_order_cycles import (
+    HeldLock,
+    LockFacts,
+    ObservedOrder,
+    PotentialDeadlocks,
+)
 from locktop.collector.model import Confidence, OrderCycle
 
 MAIN = 1
 
 
 def cycles(
-    orders: Sequence[Order], lives: Mapping[int, Life], about: Mapping[int, About]
+    orders: Sequence[ObservedOrder], lives: Mapping[int, ThreadLife], about: Mapping[int, LockFacts]
 ) -> tuple[OrderCycle, ...]:
     """Return those of locks that are known for sure."""
     found = lock_order_cycles.find(orders, lives, about)
@@ -148,19 +154,21 @@ def deadlocks(program: Program) -> bool:
 # ---- what is noted of one run ----
 
 
-def noted(program: Program) -> tuple[list[Order], dict[int, Life]]:
+def noted(program: Program) -> tuple[list[ObservedOrder], dict[int, ThreadLife]]:
     """As the library does, of a run in which no thread met another one."""
-    orders: list[Order] = []
+    orders: list[ObservedOrder] = []
     begun: dict[int, int] = {}
     ended: dict[int, int] = {}
     for thread, steps in enumerate(program.threads):
-        segment, held = 0, list[HeldThen]()
+        segment, held = 0, list[HeldLock]()
         for at, step in enumerate(steps):
             if isinstance(step, Take):
                 if held:
                     who = ((thread + MAIN, segment),)
-                    orders.append(Order(1, step.lock, 0, step.shared, False, at, tuple(held), who))
-                held.append(HeldThen(step.lock, 0, step.shared, at))
+                    orders.append(
+                        ObservedOrder(1, step.lock, 0, step.shared, False, at, tuple(held), who)
+                    )
+                held.append(HeldLock(step.lock, 0, step.shared, at))
             elif isinstance(step, Give):
                 held.pop()
             elif isinstance(step, Create):
@@ -169,8 +177,8 @@ def noted(program: Program) -> tuple[list[Order], dict[int, Life]]:
             else:
                 segment += 1
                 ended[step.thread] = segment
-    lives = {MAIN: Life(100, 0, 0, 0, 0)} | {
-        thread + MAIN: Life(
+    lives = {MAIN: ThreadLife(100, 0, 0, 0, 0)} | {
+        thread + MAIN: ThreadLife(
             100 + thread, MAIN, segment, MAIN if thread in ended else 0, ended.get(thread, 0)
         )
         for thread, segment in begun.items()
@@ -180,7 +188,7 @@ def noted(program: Program) -> tuple[list[Order], dict[int, Life]]:
 
 def found(program: Program) -> tuple[OrderCycle, ...]:
     orders, lives = noted(program)
-    return cycles(orders, lives, {lock: About() for lock in range(1, 5)})
+    return cycles(orders, lives, {lock: LockFacts() for lock in range(1, 5)})
 
 
 def test_told_exactly_where_some_schedule_deadlocks() -> None:
@@ -202,20 +210,20 @@ def test_told_exactly_where_some_schedule_deadlocks() -> None:
 
 
 def order(
-    held: list[int], lock: int, *seen: int, stack: int = 1, life: int = 0, epoch: int = 1
-) -> Order:
-    return Order(
-        epoch, lock, life, False, False, stack,
-        tuple(HeldThen(one, 0, False, 0x10 + one) for one in held),
+    held: list[int], lock: int, *seen: int, stack: int = 1, generation: int = 0, epoch: int = 1
+) -> ObservedOrder:
+    return ObservedOrder(
+        epoch, lock, generation, False, False, stack,
+        tuple(HeldLock(one, 0, False, 0x10 + one) for one in held),
         tuple((birth, 0) for birth in seen),
     )  # fmt: skip
 
 
-LIVES = {birth: Life(1000 + birth, 0, 0, 0, 0) for birth in range(1, 300)}
+LIVES = {birth: ThreadLife(1000 + birth, 0, 0, 0, 0) for birth in range(1, 300)}
 
 
-def certain(*locks: int) -> dict[int, About]:
-    return {lock: About() for lock in locks}
+def certain(*locks: int) -> dict[int, LockFacts]:
+    return {lock: LockFacts() for lock in locks}
 
 
 def test_an_edge_says_who_and_where() -> None:
@@ -230,7 +238,7 @@ def test_an_edge_says_who_and_where() -> None:
 
 def test_another_life_or_epoch_is_no_cycle() -> None:
     about = certain(1, 2)
-    assert not cycles([order([1], 2, 5, life=2), order([2], 1, 6)], LIVES, about)
+    assert not cycles([order([1], 2, 5, generation=2), order([2], 1, 6)], LIVES, about)
     assert not cycles([order([1], 2, 5, epoch=2), order([2], 1, 6)], LIVES, about)
 
 
@@ -242,18 +250,18 @@ def test_threads_are_chosen_so_that_all_differ() -> None:
 
 def test_where_one_lock_may_have_been_another_it_is_only_counted() -> None:
     orders = [order([1], 2, 5), order([2], 1, 6)]
-    about = certain(1) | {2: About(lasts=False)}
-    assert lock_order_cycles.find(orders, LIVES, about) == Found((), unproven=1)
-    about[2] = About()
+    about = certain(1) | {2: LockFacts(has_own_address=False)}
+    assert lock_order_cycles.find(orders, LIVES, about) == PotentialDeadlocks((), unproven=1)
+    about[2] = LockFacts()
     assert lock_order_cycles.find(orders, LIVES, about).unproven == 0
 
 
 def test_a_lock_is_known_by_its_mark_where_it_was_held_and_where_it_was_wanted() -> None:
-    about = certain(1) | {2: About(lasts=False)}
+    about = certain(1) | {2: LockFacts(has_own_address=False)}
     for wanted, held in ((True, True), (True, False), (False, True)):
-        first = replace(order([1], 2, 5), marked=wanted)
+        first = replace(order([1], 2, 5), is_identified=wanted)
         second = order([2], 1, 6)
-        second = replace(second, held=(replace(second.held[0], marked=held),))
+        second = replace(second, held=(replace(second.held[0], is_identified=held),))
         found = lock_order_cycles.find([first, second], LIVES, about)
         assert (len(found.cycles), found.unproven) == ((1, 0) if wanted and held else (0, 1))
 
@@ -262,7 +270,8 @@ def test_what_is_proven_is_not_counted_again() -> None:
     orders = [order([n], n + 100, 5, stack=1) for n in range(50)]
     orders += [order([n + 100], n, 6, stack=2) for n in range(50)]
     about = {
-        n: About(lasts=n % 100 == 7, class_name="left" if n < 100 else "right") for n in range(150)
+        n: LockFacts(has_own_address=n % 100 == 7, class_name="left" if n < 100 else "right")
+        for n in range(150)
     }
     found = lock_order_cycles.find(orders, LIVES, about)
     assert [cycle.confidence for cycle in found.cycles] == [Confidence.HIGH]
@@ -278,7 +287,7 @@ def test_threads_of_which_nothing_is_kept_lower_the_confidence() -> None:
 
 
 def test_the_surest_way_to_make_a_cycle_is_told() -> None:
-    cut = Order(1, 2, 0, False, True, 9, (HeldThen(1, 0, False, 1),), ((5, 0),))
+    cut = ObservedOrder(1, 2, 0, False, True, 9, (HeldLock(1, 0, False, 1),), ((5, 0),))
     orders = [cut, order([1, 3], 2, 5), order([2], 1, 6)]
     (cycle,) = cycles(orders, LIVES, certain(1, 2, 3))
     assert cycle.confidence is Confidence.HIGH
@@ -289,7 +298,7 @@ def test_the_surest_way_to_make_a_cycle_is_told() -> None:
 def test_many_locks_of_the_same_code_are_told_once() -> None:
     orders = [order([n], n + 100, 5, stack=1) for n in range(50)]
     orders += [order([n + 100], n, 6, stack=2) for n in range(50)]
-    about = {n: About(class_name="left" if n < 100 else "right") for n in range(150)}
+    about = {n: LockFacts(class_name="left" if n < 100 else "right") for n in range(150)}
     (cycle,) = cycles(orders, LIVES, about)
     assert cycle.confidence is Confidence.HIGH
 

@@ -13,9 +13,9 @@ SEM = 9
 WAITER, FIRST, SECOND = 1, 2, 3
 
 
-def owned(snapshot: Snapshot, again: semaphore_ownership.Again) -> Snapshot:
+def owned(snapshot: Snapshot, again: semaphore_ownership.ReadAgain) -> Snapshot:
     draft = snapshot.draft()
-    semaphore_ownership.annotate(draft, again)
+    semaphore_ownership.annotate_holders(draft, again)
     return draft.snapshot()
 
 

@@ -15,15 +15,15 @@ from locktop.collector.export.text import report
 from locktop.collector.model import Held, Kind, Lock, Thread, ThreadState
 
 
-def fold(
+def groups_of(
     threads: list[Thread],
     locks: list[Lock] | None = None,
     alone: frozenset[int] = frozenset(),
     restless: frozenset[int] = frozenset(),
 ) -> list[ThreadGroup]:
     by_id = {lock.id: lock for lock in locks or []}
-    class_of = lock_classes.by_lock(lock_classes.fold(locks or []))
-    return list(thread_groups.fold(threads, by_id, class_of, alone, restless))
+    class_of = lock_classes.by_lock(lock_classes.find(locks or []))
+    return list(thread_groups.find(threads, by_id, class_of, alone, restless))
 
 
 def waiter(tid: int, lock: int = 1, stack: int = 1, kind: Kind = Kind.MUTEX) -> Thread:
@@ -38,7 +38,9 @@ def tids(groups: list[ThreadGroup]) -> list[tuple[int, ...]]:
 
 def test_one_lock_and_one_stack_is_one_group_the_longest_wait_first() -> None:
     named = [records.lock(1, "g_queue_lock"), records.lock(2, "g_other")]
-    groups = fold([waiter(1), waiter(2), waiter(3, stack=2), waiter(4, lock=2), waiter(5)], named)
+    groups = groups_of(
+        [waiter(1), waiter(2), waiter(3, stack=2), waiter(4, lock=2), waiter(5)], named
+    )
     assert tids(groups) == [(5, 2, 1), (3,), (4,)]
     assert groups[0].name == "worker-#"
     assert (groups[0].lock, groups[0].lock_name) == (1, "g_queue_lock")
@@ -57,32 +59,37 @@ def test_one_lock_and_one_stack_is_one_group_the_longest_wait_first() -> None:
 )
 def test_what_differs_is_another_group(change: dict[str, object]) -> None:
     other = replace(waiter(3), **change)  # type: ignore[arg-type]
-    assert tids(fold([waiter(1), waiter(2), other])) == [(2, 1), (3,)]
+    assert tids(groups_of([waiter(1), waiter(2), other])) == [(2, 1), (3,)]
 
 
 def test_locks_of_a_class_are_one_place() -> None:
     locks = [records.lock(i, f"conns[{i}].ready", Kind.COND, waiters=(i,)) for i in (1, 2, 3)]
-    (group,) = fold([waiter(i, lock=i, kind=Kind.COND) for i in (1, 2, 3)], locks)
+    (group,) = groups_of([waiter(i, lock=i, kind=Kind.COND) for i in (1, 2, 3)], locks)
     assert (group.lock, group.lock_name) == (0, "conns[].ready")
 
 
 def test_nameless_locks_that_one_thread_each_waits_for_are_one_place() -> None:
     locks = [records.lock(i, f"sem {0x1000 + i:#x}", Kind.SEM, waiters=(i,)) for i in (1, 2)]
-    (group,) = fold([waiter(i, lock=i, kind=Kind.SEM) for i in (1, 2)], locks)
+    (group,) = groups_of([waiter(i, lock=i, kind=Kind.SEM) for i in (1, 2)], locks)
     assert (group.lock, group.lock_name, group.kind) == (0, "", Kind.SEM)
     shared = [replace(locks[0], waiters=(1, 3)), locks[1]]
-    found = fold([waiter(i, lock=2 if i == 2 else 1, kind=Kind.SEM) for i in (1, 2, 3)], shared)
+    found = groups_of(
+        [waiter(i, lock=2 if i == 2 else 1, kind=Kind.SEM) for i in (1, 2, 3)], shared
+    )
     assert tids(found) == [(3, 1), (2,)]
 
 
 def test_who_waits_for_nothing_is_grouped_by_name() -> None:
     running = [records.thread(i, f"io-{i}", ThreadState.RUNNING) for i in (1, 2)]
     main = records.thread(3, "main", ThreadState.RUNNING)
-    assert tids(fold([*running, main])) == [(1, 2), (3,)]
+    assert tids(groups_of([*running, main])) == [(1, 2), (3,)]
 
 
 def test_some_are_left_alone() -> None:
-    assert tids(fold([waiter(1), waiter(2), waiter(3)], alone=frozenset({2}))) == [(3, 1), (2,)]
+    assert tids(groups_of([waiter(1), waiter(2), waiter(3)], alone=frozenset({2}))) == [
+        (3, 1),
+        (2,),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -109,14 +116,14 @@ def test_each_thread_is_in_one_group() -> None:
         else records.thread(tid, f"t{dice.randrange(3)}", dice.choice(list(ThreadState)))
         for tid in range(500)
     ]
-    groups = fold(threads)
+    groups = groups_of(threads)
     found = sorted(tid for group in groups for tid in group.tids)
     assert found == list(range(500))
     assert len({group.key for group in groups}) == len(groups)
     by_tid = {thread.tid: thread for thread in threads}
     for group in groups:
         assert {by_tid[tid].state for tid in group.tids} == {group.state}
-    assert tids(fold(threads)) == tids(groups)
+    assert tids(groups_of(threads)) == tids(groups)
 
 
 def test_groups_in_json_and_on_the_page() -> None:
@@ -147,7 +154,7 @@ def test_of_a_large_group_some_ids_are_on_the_page() -> None:
 def test_restless_threads_are_told_apart_by_their_names_alone() -> None:
     threads = [waiter(1), waiter(2, lock=2), records.thread(3, "worker-3", ThreadState.RUNNING)]
     threads.append(records.thread(4, "io-4", ThreadState.RUNNING))
-    (group, io) = fold(threads, restless=frozenset({1, 2, 3, 4}))
+    (group, io) = groups_of(threads, restless=frozenset({1, 2, 3, 4}))
     assert (group.tids, io.tids) == ((2, 1, 3), (4,)), "who is blocked first"
     assert (group.lock, group.locks, group.lock_name) == (0, (2, 1), "")
     assert group.state is ThreadState.WAITING
@@ -156,7 +163,7 @@ def test_restless_threads_are_told_apart_by_their_names_alone() -> None:
 def test_who_waits_for_nothing_is_told_apart_by_the_name_of_its_pool() -> None:
     names = {1: "pool-1-thread-1", 2: "pool-1-thread-2", 3: "pool-2-thread-1", 4: "gc", 5: "7"}
     threads = [records.thread(tid, name, ThreadState.RUNNING) for tid, name in names.items()]
-    groups = fold([*threads, records.thread(6, "12", ThreadState.RUNNING)])
+    groups = groups_of([*threads, records.thread(6, "12", ThreadState.RUNNING)])
     assert [(group.name, group.tids) for group in groups] == [
         ("pool-1-thread-#", (1, 2)), ("pool-2-thread-1", (3,)), ("gc", (4,)), ("#", (5, 6)),
     ]  # fmt: skip

@@ -32,7 +32,7 @@ def classified(make: Callable[Made, Snapshot]) -> Callable[Made, Snapshot]:
 
     @wraps(make)
     def made(*arguments: Made.args, **named: Made.kwargs) -> Snapshot:
-        return Classifier().told(make(*arguments, **named))
+        return Classifier().classify(make(*arguments, **named))
 
     return made
 

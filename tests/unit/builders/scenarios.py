@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 from unit.builders.records import classified, frame, lock, snapshot, thread, wait
 
-from locktop.collector.analysis.contention_patterns import ADVICE
+from locktop.collector.format.patterns import ADVICE
 from locktop.collector.model import (
     ActivityState,
     Blame,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.rights import as_nobody
 
-from locktop.collector.analysis.idle.rules import Rules, choose, matching
+from locktop.collector.analysis.idle.rules import Rules, choose
 from locktop.collector.config import idle_rules_file
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Frame, Kind
@@ -101,4 +101,4 @@ def test_the_command_line_goes_before_the_file_and_that_before_the_shipped(
     assert verdict(rules, Kind.COND, *frames("rest")) == "contended file"
     for empty in ("", "!", " "):
         with pytest.raises(LocktopError, match="needs a function"):
-            matching(empty)
+            idle_rules_file.load([empty])

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from unit.builders import records, scenarios
 
 from locktop.collector.errors import LocktopError
+from locktop.collector.export.open_profile import open_profile
 from locktop.collector.export.snapshot_reader import is_one, parse
 from locktop.collector.export.snapshot_writer import document
 from locktop.collector.model import (
@@ -232,7 +233,7 @@ def test_a_file_is_told_by_what_is_in_it(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     one.write_text(json.dumps(document(full())))
     two.write_text("Type,Function Name,Inclusive Samples,Exclusive Samples\nRoot,main,2,1\n")
-    assert not profile.read(str(one)).estimate
-    report = profile.read(str(two))
+    assert not open_profile(str(one)).estimate
+    report = open_profile(str(two))
     assert report.estimate
     assert report.tree("samples").value == 2.0

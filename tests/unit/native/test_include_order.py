@@ -21,8 +21,8 @@ UPCALLS = {
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
 _INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
-#: A function or a variable that a .c file defines for others, at the beginning of a line. Hooks, which
-#: are exported, do not count: the program calls them.
+#: A function or a variable that a .c file defines for others, at the beginning of a line. Exported
+#: hooks do not count: the program calls them.
 _FUNCTION = re.compile(
     r"^(?!.*\bstatic\b|typedef|#|EXPORT)[a-zA-Z_][\w \t*()]*?\b(\w+)\([^;{}]*\)\n\{", re.MULTILINE
 )

@@ -17,11 +17,11 @@ from locktop.collector.profile.call_tree import (
     WAIT,
     Branch,
     Butterfly,
-    Call,
     Node,
-    Part,
-    Place,
+    SourceLine,
+    StackCall,
     Step,
+    StepKind,
     Wing,
     branches,
     butterflies,
@@ -30,10 +30,10 @@ from locktop.collector.profile.call_tree import (
 )
 
 
-def at(name: str, line: int = 0) -> Call:
+def at(name: str, line: int = 0) -> StackCall:
     if name.startswith("lock "):
-        return Call(Step(name, part=Part.LOCK))
-    return Call(Step(name), Place("a.c", line) if line else None)
+        return StackCall(Step(name, kind=StepKind.LOCK))
+    return StackCall(Step(name), SourceLine("a.c", line) if line else None)
 
 
 def stack(value: float, *names: str, idle: bool = False) -> Branch:
@@ -92,12 +92,12 @@ def test_butterfly_has_what_went_through_each_caller_and_callee() -> None:
     assert (put.value, put.own) == (6.0, 6.0)
     assert put.callers == (Wing(Step("serve"), 4.0), Wing(Step("start"), 2.0))
     assert put.callees == (
-        Wing(Step("lock a", part=Part.LOCK), 3.0),
-        Wing(Step("lock b", part=Part.LOCK), 3.0),
+        Wing(Step("lock a", kind=StepKind.LOCK), 3.0),
+        Wing(Step("lock b", kind=StepKind.LOCK), 3.0),
     )
     main = butterfly(FOUND, Step("main"))
     assert (main.value, main.own, main.callers) == (10.0, 0.0, ())
-    lock = butterfly(FOUND, Step("lock b", part=Part.LOCK))
+    lock = butterfly(FOUND, Step("lock b", kind=StepKind.LOCK))
     assert (lock.value, lock.own) == (3.0, 0.0)
     assert lock.callers == (Wing(Step("put"), 3.0),)
 
@@ -138,10 +138,10 @@ def test_lines_of_one_function_are_one_node_at_the_line_with_the_most() -> None:
         Branch((at("main", 10), at("f", 4), at("lock a")), 2.0),
     )
     (main,) = tree(found).children
-    assert (main.value, main.place) == (7.0, Place("a.c", 10))
+    assert (main.value, main.location) == (7.0, SourceLine("a.c", 10))
     (inner,) = main.children
-    assert (inner.value, inner.place) == (7.0, Place("a.c", 3))
-    assert butterfly(found, Step("main")).place == Place("a.c", 10)
+    assert (inner.value, inner.location) == (7.0, SourceLine("a.c", 3))
+    assert butterfly(found, Step("main")).location == SourceLine("a.c", 10)
 
 
 # ---- out of a snapshot ----
@@ -164,7 +164,7 @@ def snapshot(**more: object) -> Snapshot:
         ),
     )  # fmt: skip
     made = records.snapshot((), locks, stacks=stacks)
-    return Classifier().told(replace(made, **more))  # type: ignore[arg-type]
+    return Classifier().classify(replace(made, **more))  # type: ignore[arg-type]
 
 
 def test_a_frame_without_a_name_is_known_by_its_address() -> None:
@@ -284,11 +284,11 @@ def test_children_and_what_is_its_own_add_up_to_each_node(seed: int) -> None:
     assert root.value == sum(entry.value for entry in root.children)
     line = [*root.children]
     for node in line:
-        calls = [child for child in node.children if child.step.part is Part.FUNCTION]
-        locks = [child for child in node.children if child.step.part is Part.LOCK]
+        calls = [child for child in node.children if child.step.kind is StepKind.FUNCTION]
+        locks = [child for child in node.children if child.step.kind is StepKind.LOCK]
         assert node.own == sum(lock.value for lock in locks)
         assert node.own_idle == sum(lock.idle for lock in locks)
-        if node.step.part is Part.FUNCTION:
+        if node.step.kind is StepKind.FUNCTION:
             assert node.value == sum(child.value for child in calls) + node.own
             assert node.idle == sum(child.idle for child in calls) + node.own_idle
         line += node.children

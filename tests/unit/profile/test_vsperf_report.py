@@ -12,10 +12,10 @@ from unit.builders import scenarios
 from locktop.collector.errors import LocktopError
 from locktop.collector.export import vsperf_csv
 from locktop.collector.profile import call_tree_estimate
-from locktop.collector.profile.call_tree import Node, Place, Step
-from locktop.collector.profile.call_tree_estimate import Group, Row
+from locktop.collector.profile.call_tree import Node, SourceLine, Step
+from locktop.collector.profile.call_tree_estimate import FunctionGroup, FunctionRow
 from locktop.collector.profile.profile import ReportProfile, SnapshotProfile, weight_of
-from locktop.collector.profile.vsperf_report import Report, parse
+from locktop.collector.profile.vsperf_report import CallerCalleeReport, parse
 from locktop.collector.sanitize import LONGEST
 
 #: Type, function, with all below, alone, root: main calls a and b, b calls a too, a calls c.
@@ -93,7 +93,7 @@ def flat(root: Node) -> list[tuple[str, float, float]]:
     return list(below(root, ""))
 
 
-def tree_of(report: Report, weight: str) -> list[tuple[str, float, float]]:
+def tree_of(report: CallerCalleeReport, weight: str) -> list[tuple[str, float, float]]:
     return flat(ReportProfile(report, "x.csv").tree(weight))
 
 
@@ -106,7 +106,7 @@ def test_sampling() -> None:
     assert tree_of(report, "samples") == ESTIMATED
     assert (report.processes, report.notes) == (("p.exe 5068",), ())
     row = report.groups["samples"][Step("a", "p.exe")].row
-    assert row.place == Place("c:\\src\\a.cpp", 7)
+    assert row.location == SourceLine("c:\\src\\a.cpp", 7)
 
 
 def test_tracing_has_elapsed_and_application_time() -> None:
@@ -310,17 +310,17 @@ def test_processes_are_told_apart() -> None:
 # ---- the estimate ----
 
 
-def row(name: str, value: float, own: float = 0.0) -> Row:
-    return Row(Step(name), value, own)
+def row(name: str, value: float, own: float = 0.0) -> FunctionRow:
+    return FunctionRow(Step(name), value, own)
 
 
 def test_recursion_is_shown_once() -> None:
     groups = {
-        Step("main"): Group(row("main", 10), (), (row("walk", 10, 2),)),
-        Step("walk"): Group(
+        Step("main"): FunctionGroup(row("main", 10), (), (row("walk", 10, 2),)),
+        Step("walk"): FunctionGroup(
             row("walk", 10, 2), (row("main", 10), row("step", 6)), (row("step", 8, 1),)
         ),
-        Step("step"): Group(row("step", 8, 1), (row("walk", 8),), (row("walk", 6, 1),)),
+        Step("step"): FunctionGroup(row("step", 8, 1), (row("walk", 8),), (row("walk", 6, 1),)),
     }
     root, notes = call_tree_estimate.tree(groups)
     assert flat(root) == [
@@ -334,12 +334,12 @@ def test_recursion_is_shown_once() -> None:
 
 
 def test_who_is_called_only_by_itself_is_an_entry_and_without_any_the_largest_is() -> None:
-    itself = {Step("f"): Group(row("f", 5, 5), (row("f", 2),), (row("f", 2),))}
+    itself = {Step("f"): FunctionGroup(row("f", 5, 5), (row("f", 2),), (row("f", 2),))}
     root, notes = call_tree_estimate.tree(itself)
     assert (flat(root), notes) == ([("/f", 5.0, 5.0), ("/f/f", 2.0, 0.0)], ())
     circle = {
-        Step("a"): Group(row("a", 5), (row("b", 5),), (row("b", 4),)),
-        Step("b"): Group(row("b", 9), (row("a", 4),), (row("a", 5),)),
+        Step("a"): FunctionGroup(row("a", 5), (row("b", 5),), (row("b", 4),)),
+        Step("b"): FunctionGroup(row("b", 9), (row("a", 4),), (row("a", 5),)),
     }
     root, notes = call_tree_estimate.tree(circle)
     assert [node.step.name for node in root.children] == ["b"]
@@ -348,8 +348,8 @@ def test_who_is_called_only_by_itself_is_an_entry_and_without_any_the_largest_is
 
 def test_who_is_a_callee_of_another_is_no_entry_even_without_rows_of_its_callers() -> None:
     groups = {
-        Step("main"): Group(row("main", 10), (), (row("f", 5, 5),)),
-        Step("f"): Group(row("f", 5, 5)),
+        Step("main"): FunctionGroup(row("main", 10), (), (row("f", 5, 5),)),
+        Step("f"): FunctionGroup(row("f", 5, 5)),
     }
     assert flat(call_tree_estimate.tree(groups)[0]) == [("/main", 10.0, 0.0), ("/main/f", 5.0, 5.0)]
 
@@ -358,7 +358,7 @@ def test_a_report_with_endless_ways_through_it_ends() -> None:
     """Each of 60 functions calls all later ones: 2 to the 59th ways."""
     count = 60
     groups = {
-        Step(f"f{n}"): Group(
+        Step(f"f{n}"): FunctionGroup(
             row(f"f{n}", count - n),
             tuple(row(f"f{m}", 1) for m in range(n)),
             tuple(row(f"f{m}", 1) for m in range(n + 1, count)),
@@ -372,8 +372,8 @@ def test_a_report_with_endless_ways_through_it_ends() -> None:
 
 def test_a_callee_whose_own_rows_are_missing_is_a_leaf_and_nought_divides_nothing() -> None:
     groups = {
-        Step("main"): Group(row("main", 10), (), (row("gone", 4), row("none", 0))),
-        Step("none"): Group(row("none", 0), (row("main", 0),), (row("x", 3),)),
+        Step("main"): FunctionGroup(row("main", 10), (), (row("gone", 4), row("none", 0))),
+        Step("none"): FunctionGroup(row("none", 0), (row("main", 0),), (row("x", 3),)),
     }
     assert flat(call_tree_estimate.tree(groups)[0]) == [
         ("/main", 10.0, 0.0), ("/main/gone", 4.0, 0.0), ("/main/none", 0.0, 0.0),

@@ -103,8 +103,8 @@ def test_who_did_nothing_stays_the_same_object_and_only_time_goes_on(watched: Wa
 
 
 def slot(watched: Watched, number: int) -> Any:
-    at = watched.blocks[1].slots + number * ffi.sizeof("struct lt_slot")
-    return watched.file._at("struct lt_slot", at)
+    at = watched.blocks[1].counters + number * ffi.sizeof("struct lt_lock_counters")
+    return watched.file._at("struct lt_lock_counters", at)
 
 
 def held(watched: Watched) -> Any:
@@ -190,11 +190,11 @@ def test_another_epoch_voids_what_was_held_before_it(watched: Watched) -> None:
 def test_after_a_reading_that_failed_all_is_as_if_read_first(watched: Watched) -> None:
     watched.reader.read()
     first, last = watched.blocks[0], watched.blocks[2]
-    first.wait.seq, (good, last.slots) = 8, (last.slots, len(watched.file.data) + 64)
+    first.wait.seq, (good, last.counters) = 8, (last.counters, len(watched.file.data) + 64)
     watched.write()
     with pytest.raises(LocktopError, match="a thread's tables"):
         watched.reader.read()
-    last.slots = good
+    last.counters = good
     watched.write()
     now = watched.reader.read()
     same(now, watched.fresh())
@@ -211,7 +211,9 @@ def test_whatever_number_changes_is_read(watched: Watched) -> None:
         (watched.file.offset_of(block) + ffi.offsetof("struct lt_thread", field), size)
         for block in watched.blocks
         for field, size in (("wait", ffi.sizeof("struct lt_wait")), ("held_inline", 64))
-    ] + [(int(block.slots), 2 * ffi.sizeof("struct lt_slot")) for block in watched.blocks]
+    ] + [
+        (int(block.counters), 2 * ffi.sizeof("struct lt_lock_counters")) for block in watched.blocks
+    ]
     told = set()
     for _ in range(400):
         start, size = chance.choice(places)

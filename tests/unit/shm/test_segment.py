@@ -83,7 +83,7 @@ def test_a_table_may_be_as_large_as_what_the_file_takes(directory: Path) -> None
     source.close()
 
 
-@pytest.mark.parametrize("what", ["sites", "slots", "threads", "locks"])
+@pytest.mark.parametrize("what", ["sites", "counters", "threads", "locks"])
 def test_what_the_file_cannot_hold_is_refused(directory: Path, what: str) -> None:
     """A file is nearly all hole: its size alone says nothing of what is in it."""
     file = SharedFile()
@@ -94,7 +94,8 @@ def test_what_the_file_cannot_hold_is_refused(directory: Path, what: str) -> Non
         getattr(file.header, what).chunk[1:24] = [len(file.data)] * 23
     else:
         setattr(thread, what, len(file.data))
-        setattr(thread, f"{what.removesuffix('s')}_capacity", 1 << 28)
+        capacity = {"sites": "site_capacity", "counters": "counters_capacity"}[what]
+        setattr(thread, capacity, 1 << 28)
     path = file.save(directory)
     os.truncate(path, hole)
     found = outcome(directory)

@@ -1,4 +1,4 @@
-"""Mangled names: those of compilers (g++ 12, rustc 1.95), and what demanglers stumble over."""
+"""Mangled names: those of compilers (g++ 12, rustc 1.95), and names that break demanglers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CXX = [
     ("_ZTIZ4mainEUliE3_", "typeinfo for main::'lambda3'(int)"),
     ("_ZTVSt6vectorIZ4mainEUliE3_E", "vtable for std::vector<main::'lambda3'(int)>"),
     ("_ZThn16_N3FooIiE3barEi", "non-virtual thunk to Foo<int>::bar"),
-    # pieces that compilers make
+    # parts that compilers separate
     ("_Z3foov.part.0", "foo"),
     ("_Z3foov.isra.0.cold", "foo"),
     ("_Z3foov.lto_priv.12", "foo"),
@@ -57,7 +57,7 @@ CXX = [
     ("_ZNK3app4ConvcvSt6vectorIT_SaIS2_EEIiEEv", "app::Conv::operator …"),
     ("_ZN3appli3_kmEy", 'app::operator"" _km'),
     ("_ZN1AlsIiEERS_T_", "A::operator<<<int>"),
-    # what has parentheses, and what stands before the name
+    # parentheses, and words before the name
     ("_ZN3app6taggedB3tagEv", "app::tagged[abi:tag]"),
     ("_Z3tlsB5cxx11", "tls[abi:cxx11]"),
     ("_ZN3app13takes_pointerEPFviERA3_i", "app::takes_pointer"),
@@ -139,28 +139,27 @@ def test_demangle(symbol: str, name: str) -> None:
 
 
 def unfolding(levels: int) -> str:
-    """A name each part of which holds the one before twice."""
+    """A name of which each part contains the part before twice."""
     digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
     parts = ["S_", *(f"S{digit}_" for digit in digits)][1:levels]
     return "_Z1f1AIiiE" + "".join(f"S_I{part}{part}E" for part in parts)
 
 
 def test_a_forged_name_does_not_unfold_beyond_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 40 levels there would be terabytes."""
-    apart = demangle_worker._Apart()
-    monkeypatch.setattr(demangle_worker, "_apart", apart)
+    """40 levels would unfold to terabytes."""
+    apart = demangle_worker.new_worker()
+    monkeypatch.setattr(demangle_worker, "worker", apart)
     for levels in (10, 11, 12):
         assert demangle(unfolding(levels)) == "f"
-    assert demangle_worker._demangled(unfolding(12)) == apart.ask(unfolding(12)), (
-        "the same either way"
-    )
+    here, there = demangle_worker.demangled_here, demangle_worker.demangled_apart
+    assert here(unfolding(12)) == there(unfolding(12), apart), "both ways agree"
     began = resource.getrusage(resource.RUSAGE_SELF).ru_utime
     for levels in (30, 36):
         assert demangle(unfolding(levels)) == unfolding(levels)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_utime - began < 5.0
     name = CXX[-1][0]
-    assert apart.ask(name) == demangle_worker._demangled(name), "it goes on with the next"
-    apart.end()
+    assert there(name, apart) == here(name), "the worker goes on with the next name"
+    apart.close()
 
 
 NESTED = {
@@ -187,17 +186,17 @@ def test_a_nested_name_does_not_overflow_the_stack(kind: str, size: int) -> None
     subprocess.run([sys.executable, "-c", program, name], check=True)
 
 
-def test_the_process_for_such_names_ends_with_us() -> None:
-    """Whatever way we end, its input does, too."""
+def test_the_worker_ends_with_its_parent() -> None:
+    """However the parent ends, the input of the worker ends."""
     program = (
         "import os, sys; from locktop.collector.symbols import demangle_worker as d;"
-        "d._apart.ask('_Z1fv'); print(d._apart._process.pid, flush=True); os._exit(0)"
+        "d.demangled_apart('_Z1fv', d.worker); print(d.worker.pid, flush=True); os._exit(0)"
     )
     done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True)
     pid = int(done.stdout)
     with contextlib.suppress(OSError):
         descriptor = os.pidfd_open(pid)
-        assert select.select([descriptor], [], [], 60)[0], "it is still there"
+        assert select.select([descriptor], [], [], 60)[0], "the worker is still running"
         os.close(descriptor)
 
 
@@ -227,7 +226,7 @@ def test_without_parameters(whole: str, name: str) -> None:
     ids=lambda text: text[:12],
 )  # fmt: skip
 def test_no_name_takes_long(text: str) -> None:
-    """What grows with the square of a name's length takes seconds here, else it is milliseconds."""
+    """Quadratic time would be seconds here; linear time is milliseconds."""
     began = time.thread_time()
     without_parameters(text)
     assert time.thread_time() - began < 1.0

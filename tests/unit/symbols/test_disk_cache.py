@@ -1,4 +1,4 @@
-"""What is kept on disk between runs: sound or nothing, private, bounded."""
+"""Results on disk: sound or ignored, private, bounded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def files(directory: Path) -> list[Path]:
     return sorted(directory.iterdir())
 
 
-def test_what_was_put_is_there_in_the_next_run_and_private(tmp_path: Path) -> None:
+def test_stored_bytes_are_private_and_serve_the_next_run(tmp_path: Path) -> None:
     place = tmp_path / "caches" / "locktop"
     DiskCache(place).put("build/1f", b"index")
     assert DiskCache(place).get("build/1f") == b"index"
@@ -25,7 +25,7 @@ def test_what_was_put_is_there_in_the_next_run_and_private(tmp_path: Path) -> No
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
 
 
-def test_a_damaged_file_or_one_of_another_key_is_as_good_as_none(tmp_path: Path) -> None:
+def test_a_damaged_file_or_one_of_another_key_is_ignored(tmp_path: Path) -> None:
     cache = DiskCache(tmp_path)
     cache.put("a", b"index" * 100)
     cache.put("b", b"other" * 100)
@@ -43,7 +43,7 @@ def test_a_damaged_file_or_one_of_another_key_is_as_good_as_none(tmp_path: Path)
     assert cache.get("a") == b"index" * 100
 
 
-def test_a_link_a_directory_or_a_fifo_is_as_good_as_none(tmp_path: Path) -> None:
+def test_a_link_a_directory_or_a_fifo_is_ignored(tmp_path: Path) -> None:
     cache = DiskCache(tmp_path)
     cache.put("a", b"index")
     (file,) = files(tmp_path)
@@ -56,11 +56,11 @@ def test_a_link_a_directory_or_a_fifo_is_as_good_as_none(tmp_path: Path) -> None
     file.unlink()
     file.mkdir()
     assert cache.get("a") is None
-    cache.put("a", b"index")  # cannot, and says nothing
+    cache.put("a", b"index")  # fails without an error
 
 
-def test_what_was_used_longest_ago_goes_first(tmp_path: Path) -> None:
-    cache = DiskCache(tmp_path, most=10_000)
+def test_the_least_recently_used_goes_first(tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path, max_total=10_000)
     for number in range(5):
         cache.put(str(number), bytes(1500))
         os.utime(max(files(tmp_path), key=lambda f: f.stat().st_mtime), (number, number))
@@ -76,7 +76,9 @@ def test_what_was_used_longest_ago_goes_first(tmp_path: Path) -> None:
     assert cache.get("too large") is None
 
 
-def test_without_a_place_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_directory_nothing_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("")
     for place in (None, tmp_path / "file", Path("/proc/locktop")):
         cache = DiskCache(place)
@@ -94,7 +96,7 @@ def test_without_a_place_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives a directory away")
-def test_nothing_is_written_into_somebody_elses_directory(tmp_path: Path) -> None:
+def test_nothing_is_written_into_a_directory_of_another_user(tmp_path: Path) -> None:
     os.chown(tmp_path, 65534, 65534)
     DiskCache(tmp_path).put("a", b"index")
     assert files(tmp_path) == []

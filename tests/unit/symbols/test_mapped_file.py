@@ -1,4 +1,4 @@
-"""Files that were deleted or replaced while they run, or lie where only the process sees them."""
+"""Files that were deleted or replaced while they run, or that only the process can see."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from locktop.collector.symbols.safe_open import open_regular
 
 assert elftools
 assert pycxxfilt
-assert zstandard  # here already: nobody could not load them
+assert zstandard  # imported before the user changes to nobody, who cannot read them
 
 PROGRAM = """\
 #include <stdio.h>
@@ -42,7 +42,7 @@ int main(void)
     return getchar();
 }
 """
-# Each build has another function at the same place.
+# Each build has another function at the same address.
 LIBRARY = """\
 __attribute__((noinline)) static void *inner(void)
 {
@@ -57,8 +57,8 @@ OTHER = LIBRARY.replace("in_the_library", "of_another_build")
 
 
 @dataclass(frozen=True)
-class Place:
-    """A directory with the program and its library, and others of other builds beside them."""
+class Installed:
+    """A directory with the program and its library, and with other builds of both."""
 
     directory: Path
 
@@ -76,11 +76,11 @@ class Place:
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
-    """Open to everybody, as a program's place is."""
+def place() -> Iterator[Installed]:
+    """A directory that everybody may read, as those of programs are."""
     directory = Path(tempfile.mkdtemp(prefix="locktop-test-"))
     directory.chmod(0o755)
-    place = Place(directory)
+    place = Installed(directory)
     flags = ["-O1", "-fno-optimize-sibling-calls"]
     for name, source in (("program", PROGRAM), ("libthing", LIBRARY), ("other", OTHER)):
         (directory / f"{name}.c").write_text(source)
@@ -99,7 +99,7 @@ def build(directory: Path, *flags: str) -> None:
 
 
 class Running:
-    """The program as nobody runs it, and the two addresses that it told."""
+    """The program, run by user nobody, and the two addresses that it printed."""
 
     def __init__(self, program: Path) -> None:
         who = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if _is_root() else {}
@@ -110,9 +110,9 @@ class Running:
 
     def read_addresses(self) -> None:
         assert self.process.stdout is not None
-        told = self.process.stdout.readline().split()
-        assert len(told) == 2, "the program did not start"
-        self.program, self.library = (int(word, 16) for word in told)
+        printed = self.process.stdout.readline().split()
+        assert len(printed) == 2, "the program did not start"
+        self.program, self.library = (int(word, 16) for word in printed)
 
     def __enter__(self) -> Running:
         return self
@@ -132,7 +132,7 @@ class Running:
 
 
 class Apart(Running):
-    """The program in a mount namespace of its own, as nobody, after root has set it up."""
+    """The program in a mount namespace of its own, run by nobody after root has set it up."""
 
     def __init__(self, setup: str, program: Path | str, root: Path | str = "/") -> None:
         program = f"chroot --userspec={NOBODY}:{NOBODY} {root} {program}"
@@ -160,13 +160,13 @@ def needs_mounts() -> None:
 WHOLE = ("main", "in_the_library", [])
 
 
-def test_nobody_reads_what_is_where_it_was(place: Place) -> None:
+def test_user_nobody_reads_unchanged_files(place: Installed) -> None:
     with Running(place.program) as running:
         assert as_nobody(running.names) == WHOLE
 
 
 @needs_root
-def test_root_reads_what_was_deleted_or_replaced(place: Place) -> None:
+def test_root_reads_deleted_and_replaced_files(place: Installed) -> None:
     with Running(place.program) as running:
         place.library.unlink()
         place.program.unlink()
@@ -176,23 +176,23 @@ def test_root_reads_what_was_deleted_or_replaced(place: Place) -> None:
         assert running.names() == WHOLE
 
 
-def test_nobody_is_told_that_a_library_was_deleted(place: Place) -> None:
+def test_user_nobody_gets_a_note_about_a_deleted_library(place: Installed) -> None:
     with Running(place.program) as running:
         place.library.unlink()
         note = f"{place.library} was deleted since the process started"
-        told = [f"{note}: its functions cannot be named"]
-        assert as_nobody(running.names) == ("main", "", told)
+        printed = [f"{note}: its functions cannot be named"]
+        assert as_nobody(running.names) == ("main", "", printed)
 
 
-def test_nobody_is_told_that_a_library_was_replaced(place: Place) -> None:
+def test_user_nobody_gets_a_note_about_a_replaced_library(place: Installed) -> None:
     with Running(place.program) as running:
         place.other.rename(place.library)
         note = f"{place.library} was replaced since the process started"
-        told = [f"{note}: its functions cannot be named"]
-        assert as_nobody(running.names) == ("main", "", told)
+        printed = [f"{note}: its functions cannot be named"]
+        assert as_nobody(running.names) == ("main", "", printed)
 
 
-def test_nobody_reads_the_program_whatever_became_of_it(place: Place) -> None:
+def test_user_nobody_reads_a_deleted_program(place: Installed) -> None:
     with Running(place.program) as running:
         place.program.unlink()
         assert as_nobody(running.names) == WHOLE
@@ -200,14 +200,14 @@ def test_nobody_reads_the_program_whatever_became_of_it(place: Place) -> None:
         assert as_nobody(running.names) == WHOLE
 
 
-def test_a_library_written_over_in_place_is_what_runs_now(place: Place) -> None:
+def test_a_library_that_was_overwritten_in_place_is_read_as_it_is_now(place: Installed) -> None:
     with Running(place.program) as running:
         assert running.names() == WHOLE
         place.library.write_bytes(place.other.read_bytes())
         assert running.names()[1] == "of_another_build"
 
 
-def test_another_file_at_the_same_path_outside_is_not_read(place: Place) -> None:
+def test_another_file_at_the_same_path_of_the_host_is_not_read(place: Installed) -> None:
     needs_mounts()
     inside = place.directory / "inside.so"
     place.library.rename(inside)
@@ -221,13 +221,13 @@ def test_another_file_at_the_same_path_outside_is_not_read(place: Place) -> None
     "mount",
     ["mount --bind {root} {hidden}", "mount -t tmpfs x {hidden} && cp -a {root}/. {hidden}"],
 )
-def test_what_only_the_process_sees(place: Place, mount: str) -> None:
-    """A root of its own, in a mount that others do not have, as containers'."""
+def test_files_that_only_the_process_sees(place: Installed, mount: str) -> None:
+    """The process has a root of its own, in a private mount, as in a container."""
     needs_mounts()
     root, hidden = place.directory / "root", place.directory / "hidden"
     hidden.mkdir()
-    told = subprocess.run(["ldd", place.program], check=True, capture_output=True, text=True)
-    for path in (str(place.program), *re.findall(r"/\S+", told.stdout)):
+    printed = subprocess.run(["ldd", place.program], check=True, capture_output=True, text=True)
+    for path in (str(place.program), *re.findall(r"/\S+", printed.stdout)):
         (root / path[1:]).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, root / path[1:])
     setup = f"{mount.format(root=root, hidden=hidden)} && chmod 755 {hidden}"
@@ -237,8 +237,8 @@ def test_what_only_the_process_sees(place: Place, mount: str) -> None:
         assert running.names() == WHOLE
 
 
-def test_an_overlay_as_containers_lie_on(place: Place) -> None:
-    """There the kernel may tell another device and inode for a mapping than for its file."""
+def test_an_overlay_as_in_containers(place: Installed) -> None:
+    """Device and inode of a mapping may differ from those of its file there."""
     needs_mounts()
     lower, empty, merged = (place.directory / name for name in ("lower", "empty", "merged"))
     for directory in (lower, empty, merged):
@@ -252,7 +252,7 @@ def test_an_overlay_as_containers_lie_on(place: Place) -> None:
         assert running.names() == WHOLE
 
 
-def test_what_the_kernel_tells_of_a_mapping_of_ours(place: Place) -> None:
+def test_the_identity_of_a_file_in_the_memory_map(place: Installed) -> None:
     with Running(place.program) as running:
         space = AddressSpace(parse(procfs.maps(running.process.pid)))
         mapping = space.find(running.library)
@@ -260,19 +260,19 @@ def test_what_the_kernel_tells_of_a_mapping_of_ours(place: Place) -> None:
         file, other = open_regular(place.library), open_regular(place.other)
         assert file is not None
         assert other is not None
-        assert mapped_file._mapped_by_us(file) == (mapping.device, mapping.inode)
-        assert mapped_file._mapped_by_us(other) != (mapping.device, mapping.inode)
+        assert mapped_file.identity_in_maps(file) == (mapping.device, mapping.inode)
+        assert mapped_file.identity_in_maps(other) != (mapping.device, mapping.inode)
 
 
-def test_another_file_is_looked_at_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no look at a file tells whether it is mapped, there is one for each address."""
+def test_a_file_is_mapped_once(place: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each address of an unmapped file would map it again."""
     other = open_regular(place.other)
     assert other is not None
-    told = mapped_file._mapped_by_us(other)
+    printed = mapped_file.identity_in_maps(other)
     monkeypatch.setattr(procfs, "read", None)
     again = open_regular(place.other)
     assert again is not None
-    assert mapped_file._mapped_by_us(again) == told
+    assert mapped_file.identity_in_maps(again) == printed
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ def test_another_file_is_looked_at_once(place: Place, monkeypatch: pytest.Monkey
         ("/no/such/library.so", "was deleted since the process started"),
     ],
 )
-def test_only_what_was_a_file_was_deleted(path: str, why: str) -> None:
+def test_only_a_file_can_be_deleted(path: str, why: str) -> None:
     mapping = Mapping(0x1000, 0x2000, True, 0, "00:01", 7, path, True)
     with pytest.raises(mapped_file.NotMapped) as raised:
         mapped_file.open_mapped(os.getpid(), mapping)

@@ -19,26 +19,27 @@ from unit.builders.elf_program import (
 )
 
 from locktop.collector.symbols import modules
-from locktop.collector.symbols.elf.compression import unxz
-from locktop.collector.symbols.elf.file import ElfFile, InMemory
+from locktop.collector.symbols.elf.bounded_file import InMemory
+from locktop.collector.symbols.elf.compression import unpack_xz
+from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.memory_map import Mapping
 from locktop.collector.symbols.safe_open import open_regular
 
 
 def forged(built: Built, section: str, content: bytes, *, packed: bool) -> ElfFile:
-    """The program with a further section, which may say of itself that it is packed."""
+    """The program with another section, which may be marked as packed."""
     (built.directory / "content").write_bytes(content)
     built.run("objcopy", "--add-section", f"{section}=content", built.path, "forged")
     data = bytearray((built.directory / "forged").read_bytes())
     if packed:
-        titles = [found.name for found in ElfFile(InMemory(bytes(data)))._sections]
+        titles = [found.name for found in ElfFile(InMemory(bytes(data))).sections]
         table = struct.unpack_from("<Q", data, 40)[0]
         at = table + 64 * titles.index(section) + 8
         data[at : at + 8] = struct.pack("<Q", 0x800)
     return ElfFile(InMemory(bytes(data)))
 
 
-def test_what_is_no_regular_file_is_never_opened(tmp_path: Path) -> None:
+def test_only_regular_files_are_opened(tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     (tmp_path / "link").symlink_to(fifo)
@@ -56,7 +57,7 @@ def test_few_files_are_kept_open(built: Built, monkeypatch: pytest.MonkeyPatch) 
         return len(os.listdir("/proc/self/fd"))
 
     gc.collect()
-    gc.disable()  # it may come much later than the last descriptor
+    gc.disable()  # collection may come much later than the last descriptor
     before = opened_files()
     for number in range(20):
         path = built.directory / f"program{number}"
@@ -66,24 +67,24 @@ def test_few_files_are_kept_open(built: Built, monkeypatch: pytest.MonkeyPatch) 
         mapping = Mapping(0, 4096, True, 0, device, about.st_ino, str(path), False)
         found = modules.load(os.getpid(), mapping)
         assert name(found, built.addresses[LOCAL]) == LOCAL
-        assert found.places(built.addresses[LOCAL])
+        assert found.locations(built.addresses[LOCAL])
     del found
     kept = opened_files() - before
     gc.enable()
     assert 5 <= kept <= 10
 
 
-def test_what_is_damaged_is_read_once(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_section_is_read_once(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bomb of mini debug info takes half a second until it is refused."""
     found = forged(built, ".gnu_debugdata", lzma.compress(bytes(65 << 20), preset=0), packed=False)
     (built.directory / "bomb").write_bytes((built.directory / "forged").read_bytes())
     tries: list[bytes] = []
     monkeypatch.setattr(
-        "locktop.collector.symbols.elf.file.unxz",
-        lambda data, most: tries.append(data) or unxz(data, most),
+        "locktop.collector.symbols.elf.file.unpack_xz",
+        lambda data, most: tries.append(data) or unpack_xz(data, most),
     )
     bomb = module(built.directory / "bomb")
-    nowhere = max(section.address + section.size for section in found._sections)
+    nowhere = max(section.address + section.size for section in found.sections)
     for offset in range(5):
         assert bomb.function(nowhere + offset) is None
     assert len(tries) == 1

@@ -8,6 +8,7 @@ import random
 import shutil
 import subprocess
 import sys
+import threading
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,13 +19,14 @@ from locktop.collector.linux import procfs
 from locktop.collector.model import Frame, Kind
 from locktop.collector.symbols import memory_map, modules
 from locktop.collector.symbols.dwarf.reader import Dwarf
-from locktop.collector.symbols.elf.file import ElfFile, InMemory
+from locktop.collector.symbols.elf.bounded_file import InMemory
+from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.elf.symbol_table import Symbol
 from locktop.collector.symbols.lock_naming import LockNames
-from locktop.collector.symbols.resolver import Resolver, as_the_program_knows_it
+from locktop.collector.symbols.resolver import Resolver, program_frames
 from locktop.tui.views import shorten
 
-# Says where its things lie, then waits until its input ends.
+# Prints its addresses, then waits for the end of its input.
 SOURCE = """\
 #include <pthread.h>
 #include <stdio.h>
@@ -61,13 +63,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 class Running:
-    """The program, and the addresses that it told."""
+    """The program, and the addresses that it printed."""
 
     def __init__(self, path: Path) -> None:
         self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self.process.stdout is not None
-        told = [int(word, 16) for word in self.process.stdout.readline().split()]
-        self.site, self.cache_lock, self.bss_lock, self.data_lock = told
+        printed = [int(word, 16) for word in self.process.stdout.readline().split()]
+        self.site, self.cache_lock, self.bss_lock, self.data_lock = printed
 
     def stop(self) -> None:
         self.process.communicate()
@@ -103,10 +105,10 @@ def test_function_file_line_and_data(running: Running) -> None:
 
 
 @pytest.mark.parametrize("running", ["dwarf"], indirect=True)
-def test_a_stack_has_its_lines_before_variables_are_looked_for(
+def test_a_stack_has_its_lines_before_variables_are_searched(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For one of those all debug information is gone through."""
+    """The search for a variable reads all debug information."""
     resolver, lines = Resolver(running.process.pid), []
     part = modules.Module.part
 
@@ -115,9 +117,16 @@ def test_a_stack_has_its_lines_before_variables_are_looked_for(
         return part(module, symbol, address)
 
     monkeypatch.setattr(modules.Module, "part", scan)
-    with resolver._changed:  # nothing is begun before both are asked
-        resolver.data(running.bss_lock)
-        resolver.frame(running.site)
+    both, load = threading.Event(), modules.load
+
+    def load_later(pid: int, mapping: memory_map.Mapping) -> modules.Module:
+        assert both.wait(60)
+        return load(pid, mapping)
+
+    monkeypatch.setattr(modules, "load", load_later)
+    resolver.data(running.bss_lock)
+    resolver.frame(running.site)
+    both.set()
     assert resolver.wait()
     assert lines == [LINE_OF_THE_CALL]
     resolver.close()
@@ -145,7 +154,7 @@ def test_without_symbols_there_is_the_module_and_the_offset(running: Running) ->
     assert resolver.data(running.cache_lock) == ""
 
 
-def test_a_replaced_program_is_not_taken_for_the_old_one(
+def test_a_replaced_program_is_not_read_as_the_old_one(
     built: dict[str, Path], tmp_path: Path
 ) -> None:
     path = tmp_path / "program"
@@ -154,7 +163,7 @@ def test_a_replaced_program_is_not_taken_for_the_old_one(
     path.unlink()
     shutil.copy(built["stripped"], path)
     frame = resolved(Resolver(running.process.pid), running.site)
-    # Root reads the old file through the map; others get the address alone. Nobody the new file.
+    # Root reads the old file through the map; other users get the address. None reads the new file.
     assert frame.function in ("main", "")
     assert frame.module == "program"
     if os.geteuid() == 0:
@@ -176,7 +185,7 @@ def test_names_outlive_the_process(built: dict[str, Path]) -> None:
     assert resolved(resolver, running.site).function == "main"
 
 
-def test_stacks_lose_the_library_and_what_is_beyond_the_start() -> None:
+def test_stacks_lose_the_library_and_frames_beyond_the_start() -> None:
     frames = [
         Frame(n, function, None, None, module, n)
         for n, (function, module) in enumerate(
@@ -184,7 +193,7 @@ def test_stacks_lose_the_library_and_what_is_beyond_the_start() -> None:
              ("start_thread", "libc.so.6"), ("clone3", "libc.so.6"), ("", "")]
         )
     ]  # fmt: skip
-    kept = as_the_program_knows_it(frames)
+    kept = program_frames(frames)
     assert [frame.function for frame in kept] == ["put", "start_thread", "clone3"]
 
 
@@ -236,9 +245,9 @@ def test_maps() -> None:
 
 
 @pytest.mark.parametrize("begins", ["0000", "2000"])
-def test_a_file_that_is_read_right_below_is_not_its_beginning(begins: str) -> None:
-    """A program that names its own functions maps its libraries, and the kernel puts them there;
-    one that looks only at their kind maps a page."""
+def test_a_file_mapped_again_just_below_is_not_its_beginning(begins: str) -> None:
+    """A program that names its own functions maps its libraries, and the kernel puts them there. A
+    program that reads only their header maps a page."""
     data = (
         b"7f000000%s-7f0000003000 r--p 00000000 fe:00 7 /lib/b\n"
         b"7f0000003000-7f0000004000 r--p 00000000 fe:00 7 /lib/b\n"
@@ -267,10 +276,10 @@ def test_two_parts_of_a_small_program_may_lie_in_its_first_page() -> None:
 
 
 @pytest.mark.parametrize(("flags", "noted"), [(b"rw-s", False), (b"r-xp", True)])
-def test_only_a_file_with_code_is_missed_for_its_symbols(
+def test_only_a_file_with_code_gets_a_note_for_missing_symbols(
     flags: bytes, noted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Memory for threads and heaps may lie right behind the file that the library maps."""
+    """Memory for threads and heaps may follow the file that the library maps."""
     data = (
         b"1000-2000 " + flags + b" 00000000 00:19 42 /dev/shm/locktop-7-1\n"
         b"2000-3000 rw-p 00000000 00:00 0 \n"
@@ -294,12 +303,12 @@ def test_our_own_map_parses_whole() -> None:
     assert any(mapping.path == executable for mapping in parsed)
 
 
-# What a name may do to a terminal, to a page of text, to a document, to markup of the screen's.
+# Characters that could harm a terminal, a text, a document or the markup of the screen.
 EVIL = "evil\x1b[31m\x1b]0;t\x07[bold]\n\u202ex<b>&\u200b\x9b2J\udcff"
 
 
 @pytest.mark.parametrize("size", [12, 3000, 30_000])
-def test_names_that_would_do_harm_do_none(size: int, tmp_path: Path) -> None:
+def test_harmful_names_do_no_harm(size: int, tmp_path: Path) -> None:
     filling = "std::map<int, " * (size // 14)
     evil = f"_begin {EVIL} {filling} {EVIL} end_"
     (tmp_path / "a.c").write_text(
@@ -319,13 +328,13 @@ def test_names_that_would_do_harm_do_none(size: int, tmp_path: Path) -> None:
     assert len(name) <= 4096
     assert ("…" in name) == (size > 4096)
     assert all(unicodedata.category(character)[0] not in "C" for character in name)
-    assert name.count("[bold]") == 2, "markup is nothing but text"
-    shown = shorten.middle(name, 40)
-    assert (shown[:6], shown[-5:]) == ("_begin", " end_")
+    assert name.count("[bold]") == 2, "markup is plain text"
+    short = shorten.middle(name, 40)
+    assert (short[:6], short[-5:]) == ("_begin", " end_")
 
 
 @pytest.mark.parametrize("running", ["dwarf"], indirect=True)
-def test_a_lock_without_a_symbol_is_called_by_where_it_is_waited_for(running: Running) -> None:
+def test_a_lock_without_a_symbol_is_named_by_its_wait(running: Running) -> None:
     resolver = Resolver(running.process.pid)
     names = LockNames(resolver)
     wrapped = (
@@ -382,7 +391,7 @@ def test_a_lock_waited_for_in_a_nameless_frame_is_not_blamed_on_its_caller(
 
 
 @pytest.mark.parametrize("running", ["dwarf"], indirect=True)
-def test_a_lock_of_python_is_called_after_the_python_function_that_waits(
+def test_a_lock_of_python_is_named_by_the_python_function_that_waits(
     running: Running,
 ) -> None:
     resolver = Resolver(running.process.pid)
@@ -402,19 +411,19 @@ def test_a_lock_of_python_is_called_after_the_python_function_that_waits(
     def name(lock: int) -> str:
         return names.name(lock, 0, Kind.SEM, 0x10, tuple, lambda: native, lambda: known[0])
 
-    assert name(1) == "sem 0x10", "not after what takes all of them"
+    assert name(1) == "sem 0x10", "not by the function that takes all of them"
     known[0] = merged[:2]
     assert name(1) == "sem 0x10"
     known[0] = merged
     assert name(1) == "sem in task (app.py:23)"
     known[0] = ()
-    assert name(1) == "sem in task (app.py:23)", "it keeps its name"
+    assert name(1) == "sem in task (app.py:23)", "the lock keeps its name"
     assert name(2) == "sem 0x10"
     names = LockNames(resolver, generations=False)
     known[0] = merged
     assert name(1) == "sem in task (app.py:23)"
     known[0] = ()
-    assert name(1) == "sem 0x10", "each wait for a condition makes a lock, here perhaps"
+    assert name(1) == "sem 0x10", "each wait for a condition makes a lock, perhaps at this address"
     known[0] = merged[2:]
     assert name(1) == "sem in task (app.py:23)"
     known[0] = ()
@@ -423,7 +432,7 @@ def test_a_lock_of_python_is_called_after_the_python_function_that_waits(
 
 
 @pytest.mark.parametrize("running", ["dwarf"], indirect=True)
-def test_a_stack_that_gets_names_while_it_is_put_together_has_them_next_time(
+def test_names_that_come_while_a_stack_is_built_are_in_the_next_one(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resolver = Resolver(running.process.pid)
@@ -440,7 +449,7 @@ def test_a_stack_that_gets_names_while_it_is_put_together_has_them_next_time(
     resolver.close()
 
 
-def test_code_of_the_kernel_in_the_process_is_called_so() -> None:
+def test_the_module_of_kernel_code_is_vdso() -> None:
     vdso = next(m for m in memory_map.parse(procfs.maps(os.getpid())) if m.path == "[vdso]")
     with contextlib.closing(Resolver(os.getpid())) as resolver:
         resolver.frame(vdso.start + 0x10)

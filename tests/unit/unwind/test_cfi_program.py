@@ -1,4 +1,4 @@
-"""Rows of call frame information, each compared with what readelf makes of it."""
+"""Rows of call frame information, each compared with readelf's."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from typing import NamedTuple
 import pytest
 
 from locktop.collector.linux import process_memory, procfs
-from locktop.collector.symbols.elf.file import ElfFile, InMemory
+from locktop.collector.symbols.elf.bounded_file import InMemory
+from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.memory_map import Mapping, parse
 from locktop.collector.symbols.safe_open import open_regular
-from locktop.collector.unwind.cfi_program import Cfa, How, Row, Rule
+from locktop.collector.unwind.cfi_program import CfaRule, RegisterRule, RuleKind, UnwindRow
 from locktop.collector.unwind.eh_frame import FrameTable
 
 X86_64 = ["rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", *(f"r{n}" for n in range(8, 16))]
@@ -43,20 +44,20 @@ int main(int count, char **words)
 """
 
 
-class Told(NamedTuple):
-    """A row of readelf's."""
+class ReadelfRow(NamedTuple):
+    """A row of readelf."""
 
     address: int
     cfa: str
     rules: dict[str, str]
 
 
-def told(path: Path) -> Iterator[Told]:
-    """Give the rows that hold at some address."""
+def readelf_rows(path: Path) -> Iterator[ReadelfRow]:
+    """Yield the rows that hold at some address."""
     command = ["readelf", "--debug-dump=frames-interp", str(path)]
-    # Its status tells of debug files that it has not found, too.
+    # Its exit status is not 0 if it misses debug files.
     said = subprocess.run(command, check=False, capture_output=True, text=True).stdout
-    rows: dict[int, Told] = {}
+    rows: dict[int, ReadelfRow] = {}
     columns: list[str] = []
     end = 0
     for line in said.splitlines():
@@ -69,40 +70,42 @@ def told(path: Path) -> Iterator[Told]:
         elif end and (words := line.split()) and len(words) == len(columns) + 2:
             address = int(words[0], 16)
             if address < end:
-                rows[address] = Told(address, words[1], dict(zip(columns, words[2:], strict=True)))
+                rows[address] = ReadelfRow(
+                    address, words[1], dict(zip(columns, words[2:], strict=True))
+                )
     return iter(rows.values())
 
 
-def same(row: Row | None, wanted: Told, names: list[str]) -> bool:
+def same(row: UnwindRow | None, wanted: ReadelfRow, names: list[str]) -> bool:
     if row is None:
         return False
     numbers = {name: number for number, name in enumerate(names)}
-    numbers["ra"] = row.returns
+    numbers["ra"] = row.return_register
     rules = {numbers[name]: text for name, text in wanted.rules.items()}
     return same_cfa(row.cfa, wanted.cfa, names) and all(
         same_rule(row.rules.get(number), text, names) for number, text in rules.items()
     )
 
 
-def same_cfa(cfa: Cfa | None, text: str, names: list[str]) -> bool:
+def same_cfa(cfa: CfaRule | None, text: str, names: list[str]) -> bool:
     if cfa is None or cfa.code:
         return cfa is not None and text == "exp"
     return f"{names[cfa.register]}{cfa.distance:+d}" == text
 
 
-def same_rule(rule: Rule | None, text: str, names: list[str]) -> bool:
+def same_rule(rule: RegisterRule | None, text: str, names: list[str]) -> bool:
     if rule is None:
-        return text == "u"  # readelf has it also for what nothing is said of
-    told = {
-        How.UNDEFINED: "u",
-        How.SAME: "s",
-        How.AT: f"c{rule.number:+d}",
-        How.IS: f"v{rule.number:+d}",
-        How.AT_EXPRESSION: "exp",
-        How.IS_EXPRESSION: "vexp",
-        How.IN: names[rule.number] if rule.how is How.IN else "",
+        return text == "u"  # readelf prints it also for a register without a rule
+    kinds = {
+        RuleKind.UNDEFINED: "u",
+        RuleKind.SAME: "s",
+        RuleKind.AT_CFA: f"c{rule.number:+d}",
+        RuleKind.CFA_PLUS: f"v{rule.number:+d}",
+        RuleKind.AT_EXPRESSION: "exp",
+        RuleKind.EXPRESSION: "vexp",
+        RuleKind.REGISTER: names[rule.number] if rule.kind is RuleKind.REGISTER else "",
     }
-    return told[rule.how] == text
+    return kinds[rule.kind] == text
 
 
 def compare(path: Path, names: list[str], table: FrameTable | None = None) -> None:
@@ -110,7 +113,7 @@ def compare(path: Path, names: list[str], table: FrameTable | None = None) -> No
         file = open_regular(path)
         assert file is not None
         table = FrameTable(ElfFile(file))
-    rows = list(told(path))
+    rows = list(readelf_rows(path))
     assert len(rows) > 5
     for wanted in rows[:: max(1, len(rows) // MAX)]:
         row = table.row(wanted.address)
@@ -127,7 +130,7 @@ def built(directory: Path, *flags: str, compiler: str = "cc") -> Path:
 
 
 def mapping(part: str) -> Mapping:
-    """What this process has mapped and goes by such a name."""
+    """A mapping of this process with executable code and such a path."""
     mappings = [m for m in parse(procfs.maps(os.getpid())) if m.executable]
     return next(m for m in mappings if part in m.path)
 
@@ -137,7 +140,7 @@ def test_libc() -> None:
 
 
 def test_python() -> None:
-    """Its program, or the library that its program consists of."""
+    """The program, or its library if most code is there."""
     mappings = [m for m in parse(procfs.maps(os.getpid())) if m.executable and "python" in m.path]
     largest = max(mappings, key=lambda m: m.end - m.start)
     compare(Path(largest.path), X86_64)
@@ -180,8 +183,8 @@ def test_debug_frame_in_a_file_of_its_own(tmp_path: Path) -> None:
     subprocess.run(["objcopy", "--strip-debug", "-R", ".eh_frame", path], check=True)
     files = [open_regular(path), open_regular(debug)]
     elves = [ElfFile(file) for file in files if file is not None]
-    rows = list(told(debug))
-    with pytest.raises(ValueError, match="damaged"):  # the header of what was removed is left
+    rows = list(readelf_rows(debug))
+    with pytest.raises(ValueError, match="damaged"):  # the header of the removed section is left
         FrameTable(elves[0]).row(rows[0].address)
     table = FrameTable(elves[0], lambda: (elves[1], 0))
     compare(debug, X86_64, table)
@@ -201,18 +204,18 @@ def test_aarch64(flags: tuple[str, ...], tmp_path: Path) -> None:
 
 
 def test_signed_return_addresses(tmp_path: Path) -> None:
-    """What readelf shows of them is no part of its rows."""
+    """The rows of readelf have no column for the signature."""
     path = built(tmp_path, "-mbranch-protection=standard", compiler="aarch64-linux-gnu-gcc")
     file = open_regular(path)
     assert file is not None
     table = FrameTable(ElfFile(file))
-    found = [table.row(wanted.address) for wanted in told(path)]
+    found = [table.row(wanted.address) for wanted in readelf_rows(path)]
     signed = [row is not None and row.is_signed for row in found]
     assert True in signed
     assert False in signed
 
 
-def test_what_no_function_covers_has_no_row() -> None:
+def test_an_address_without_a_function_has_no_row() -> None:
     file = open_regular(mapping("/libc.so").path)
     assert file is not None
     table = FrameTable(ElfFile(file))

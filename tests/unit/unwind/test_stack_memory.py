@@ -1,13 +1,12 @@
-"""The words of a stack, and what a walk on it was told."""
+"""The words of a stack, and the answers to the queries of a walk."""
 
 from __future__ import annotations
 
 import pytest
 
 from locktop.collector.unwind.cursor import Unwound
-from locktop.collector.unwind.stack_memory import Asked, Stack, rest_of_page
-from locktop.collector.unwind.truncation import Cut
-from locktop.collector.unwind.walk_cache import Walks
+from locktop.collector.unwind.stack_memory import StackCut, StackMemory, StackQuery, rest_of_page
+from locktop.collector.unwind.walk_cache import WalkCache
 
 BEGIN, SIZE = 0x7000_0000, 0x20000
 PC, OTHER = 0x40_0000, 0x40_1000
@@ -34,7 +33,7 @@ def memory() -> Memory:
 
 
 def test_numbers_of_each_size_wherever_they_lie(memory: Memory) -> None:
-    stack = Stack(BEGIN, memory.read)
+    stack = StackMemory(BEGIN, memory.read)
     for address, size in ((0x18, 8), (0x10, 8), (0x5008, 4), (0x3FFD, 8), (0x18, 1), (0x18, 8)):
         wanted = int.from_bytes(memory.data[address : address + size], "little")
         assert stack.load(BEGIN + address, size) == wanted
@@ -42,66 +41,66 @@ def test_numbers_of_each_size_wherever_they_lie(memory: Memory) -> None:
 
 
 def test_a_copy_has_what_was_copied_and_no_more() -> None:
-    stack = Stack.copied(BEGIN, bytes(range(24)))
+    stack = StackMemory.copied(BEGIN, bytes(range(24)))
     assert stack.load(BEGIN + 16) == int.from_bytes(bytes(range(16, 24)), "little")
-    with pytest.raises(Cut):
+    with pytest.raises(StackCut):
         stack.load(BEGIN + 20)
 
 
-def test_what_was_asked_for_is_told_in_order(memory: Memory) -> None:
+def test_answers_are_in_the_order_of_queries(memory: Memory) -> None:
     memory.put(0x10, PC)
     memory.put(0x20, BEGIN + 0x80)
-    stack = Stack(BEGIN, memory.read)
+    stack = StackMemory(BEGIN, memory.read)
     stack.frame(BEGIN + 0x20)
     stack.load(BEGIN + 0x10)
     stack.pin()
-    assert stack.told == [
-        (Asked(0x20, is_frame=True), 0x80),
-        (Asked(0x10, is_frame=False), PC),
-        (Asked(None, is_frame=False), BEGIN),
+    assert stack.answers == [
+        (StackQuery(0x20, is_frame=True), 0x80),
+        (StackQuery(0x10, is_frame=False), PC),
+        (StackQuery(None, is_frame=False), BEGIN),
     ]
 
 
 @pytest.mark.parametrize(("at", "size"), [(-8, 8), (0x10, 4), (0x10000 - 4, 8), (SIZE, 8)])
-def test_what_is_more_than_words_near_by_is_not_told(at: int, size: int) -> None:
+def test_other_queries_than_words_near_by_leave_no_answers(at: int, size: int) -> None:
     memory = Memory(BEGIN - 4096)
-    stack = Stack(BEGIN, memory.read)
+    stack = StackMemory(BEGIN, memory.read)
     stack.load(BEGIN)
     try:
         stack.load(BEGIN + at, size)
-    except Cut:
+    except StackCut:
         pass
     stack.load(BEGIN + 8)
-    assert stack.told is None
+    assert stack.answers is None
 
 
-# ---- walks that are known again ----
+# ---- the walk cache ----
 
 
-def kept(memory: Memory, *asked: tuple[int, bool]) -> tuple[Walks, Unwound]:
-    """One walk that asked for words at these distances, and whether these are frames'."""
-    walks, found = Walks(), Unwound((PC, 1), True, "")
-    stack = Stack(memory.begin, memory.read)
-    for distance, is_frame in asked:
+def kept(memory: Memory, *queries: tuple[int, bool]) -> tuple[WalkCache, Unwound]:
+    """A cache with one walk, which queried words at these distances, each as a frame or not."""
+    walks, found = WalkCache(), Unwound((PC, 1), True, "")
+    stack = StackMemory(memory.begin, memory.read)
+    for distance, is_frame in queries:
         (stack.frame if is_frame else stack.load)(memory.begin + distance)
-    assert stack.told is not None
-    walks.keep(PC, stack.told, found)
+    assert stack.answers is not None
+    walks.keep(PC, stack.answers, found)
     return walks, found
 
 
-def test_only_the_words_that_were_asked_for_matter(memory: Memory) -> None:
+def test_only_the_queried_words_matter(memory: Memory) -> None:
     walks, found = kept(memory, (0x18, False), (0x1008, False))
     for other in (0x17, 0x20, 0x1007, 0x1010):
         memory.data[other] ^= 1
     assert walks.find(PC, BEGIN, memory.data) is found
     assert walks.find(OTHER, BEGIN, memory.data) is None
-    for asked in (0x18, 0x1F, 0x1008, 0x100F):
-        memory.data[asked] ^= 1
+    for queries in (0x18, 0x1F, 0x1008, 0x100F):
+        memory.data[queries] ^= 1
         assert walks.find(PC, BEGIN, memory.data) is None
-        memory.data[asked] ^= 1
+        memory.data[queries] ^= 1
 
 
-def test_too_few_bytes_do_not_tell(memory: Memory) -> None:
+def test_too_few_bytes_find_no_walk(memory: Memory) -> None:
     walks, found = kept(memory, (0x18, False), (0x1008, False))
     assert walks.find(PC, BEGIN, b"") == 0x20
     assert walks.find(PC, BEGIN, memory.data[:0x1F]) == 0x20
@@ -124,32 +123,34 @@ def test_frames_may_lie_elsewhere_return_addresses_may_not() -> None:
     assert walks.find(PC, BEGIN, memory.data) is None
 
 
-def test_where_it_mattered_where_the_stack_is_it_does(memory: Memory) -> None:
-    walks, found = Walks(), Unwound((PC,), True, "")
-    stack = Stack(BEGIN, memory.read)
+def test_a_walk_that_queried_the_address_of_the_stack_depends_on_it(memory: Memory) -> None:
+    walks, found = WalkCache(), Unwound((PC,), True, "")
+    stack = StackMemory(BEGIN, memory.read)
     stack.pin()
-    assert stack.told is not None
-    walks.keep(PC, stack.told, found)
+    assert stack.answers is not None
+    walks.keep(PC, stack.answers, found)
     assert walks.find(PC, BEGIN, b"") is found
     assert walks.find(PC, BEGIN + 64, b"") is None
 
 
-def test_ways_part_where_they_were_told_otherwise(memory: Memory) -> None:
+def test_walks_part_at_different_answers(memory: Memory) -> None:
     walks, first = kept(memory, (0x10, False), (0x20, False))
     memory.put(0x10, OTHER)
-    stack, second = Stack(BEGIN, memory.read), Unwound((PC, OTHER), True, "")
+    stack, second = StackMemory(BEGIN, memory.read), Unwound((PC, OTHER), True, "")
     stack.load(BEGIN + 0x10)
-    assert stack.told is not None
-    walks.keep(PC, stack.told, second)
+    assert stack.answers is not None
+    walks.keep(PC, stack.answers, second)
     assert walks.find(PC, BEGIN, memory.data) is second
     assert walks.find(PC, BEGIN, Memory().data) is first
 
 
-def test_there_is_an_end_to_what_is_kept(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_is_bounded(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("locktop.collector.unwind.walk_cache._MAX_KEPT", 10)
-    walks, found = Walks(), Unwound((PC,), True, "")
+    walks, found = WalkCache(), Unwound((PC,), True, "")
     for number in range(100):
-        walks.keep(number, [(Asked(0, is_frame=False), 1), (Asked(8, is_frame=False), 2)], found)
+        walks.keep(
+            number, [(StackQuery(0, is_frame=False), 1), (StackQuery(8, is_frame=False), 2)], found
+        )
         assert walks.find(number, BEGIN, bytes([1, *bytes(7), 2, *bytes(7)])) is found
     assert walks.find(0, BEGIN, bytes([1, *bytes(7), 2, *bytes(7)])) is None
     for number in range(100):
@@ -157,6 +158,6 @@ def test_there_is_an_end_to_what_is_kept(memory: Memory, monkeypatch: pytest.Mon
     assert sum(number in walks for number in range(100)) <= 10
 
 
-def test_a_page_is_not_left() -> None:
+def test_rest_of_page() -> None:
     assert rest_of_page(0x7000_0000) == 4096
     assert rest_of_page(0x7000_0FF8) == 8

@@ -1,2 +1,2 @@
-/* Reads a setting of the dynamic linker, which glibc alone can see: none is set here. */
+/* Reads a setting of the dynamic linker, which only glibc can see. Here no setting is set. */
 #define TUNABLE_GET_FULL(...) 0

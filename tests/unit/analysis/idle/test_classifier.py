@@ -21,7 +21,7 @@ def frames(*functions: str) -> tuple[Frame, ...]:
 
 
 def told(snapshot: Snapshot, *own: str) -> Snapshot:
-    return Classifier(Rules(parse("\n".join(own), "x"))).told(snapshot)
+    return Classifier(Rules(parse("\n".join(own), "x"))).classify(snapshot)
 
 
 def thread_of(snapshot: Snapshot, name: str) -> Thread:
@@ -134,7 +134,7 @@ def test_what_functions_say_of_one_wait_goes_for_those_whose_functions_are_not_k
             for n, stack in enumerate(stacks)
         )  # fmt: skip
         seen = replace(records.snapshot(threads, (lock,)), stacks=normal.stacks)
-        after = classifier.told(seen)
+        after = classifier.classify(seen)
         assert after.locks[0].used_as_lock is (after.why[1] != "semaphore")
         return [after.why[thread.tid] for thread in threads]
 
@@ -160,9 +160,9 @@ def test_names_that_come_later_are_looked_at_again() -> None:
     classifier = Classifier(Rules(parse("contended turn function=queue_take", "x")))
     normal = scenarios.normal()
     nameless = tuple(replace(frame, function="") for frame in normal.stacks[3])
-    first = classifier.told(replace(normal, stacks={**normal.stacks, 3: nameless}))
+    first = classifier.classify(replace(normal, stacks={**normal.stacks, 3: nameless}))
     assert thread_of(first, "pool-1").state is ThreadState.IDLE
-    assert thread_of(classifier.told(normal), "pool-1").state is ThreadState.WAITING
+    assert thread_of(classifier.classify(normal), "pool-1").state is ThreadState.WAITING
 
 
 def test_of_an_interval_what_was_for_work_is_told_apart() -> None:
@@ -172,7 +172,7 @@ def test_of_an_interval_what_was_for_work_is_told_apart() -> None:
         return records.snapshot((), (made,))
 
     classifier = Classifier(Rules(parse("contended turn function=cache_get", "x")))
-    before, after = classifier.told(scan(10.0, 1.0)), classifier.told(scan(14.0, 2.5))
+    before, after = classifier.classify(scan(10.0, 1.0)), classifier.classify(scan(14.0, 2.5))
     assert after.locks[0].rates.wait == pytest.approx(1.5 / 0.5), "contention alone"
     interval = snapshot_writer.document(after, before)["locks"][0]["interval"]
     assert (interval["wait_s"], interval["idle_s"]) == (5.5, 4.0)

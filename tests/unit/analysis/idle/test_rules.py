@@ -212,7 +212,7 @@ def test_a_futex_is_called_by_its_type_and_keeps_it() -> None:
     calm, classifier = scenarios.normal(), Classifier()
 
     def after(*functions: str, generation: int = 0) -> tuple[str, str]:
-        told = classifier.told(futex(calm, *functions, generation=generation))
+        told = classifier.classify(futex(calm, *functions, generation=generation))
         (found,) = (lock for lock in told.locks if lock.id == 77)
         return found.type, found.name
 

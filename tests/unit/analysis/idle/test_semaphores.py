@@ -19,7 +19,7 @@ from locktop.collector.model import Kind, Lock, Snapshot, ThreadState, Use, Wait
 
 
 def told(snapshot: Snapshot, *own: str) -> Snapshot:
-    return Classifier(Rules(parse("\n".join(own), "x"))).told(snapshot)
+    return Classifier(Rules(parse("\n".join(own), "x"))).classify(snapshot)
 
 
 def sem(first_value: int, signals: int, acquisitions: int = 0, **more: object) -> Lock:
@@ -62,7 +62,7 @@ def test_semaphores_used_as_locks(
     lock: Lock, uses: tuple[tuple[int, int], ...], is_lock: bool
 ) -> None:
     classifier = Classifier()
-    after = classifier.told(at_semaphore(lock, *uses))
+    after = classifier.classify(at_semaphore(lock, *uses))
     found = after.locks[0]
     assert (found.used_as_lock, found.idle, found.idle_s) == (
         is_lock, not is_lock, 0.0 if is_lock else 5.0,
@@ -71,7 +71,7 @@ def test_semaphores_used_as_locks(
     assert (after.threads[0].state is ThreadState.WAITING) is is_lock
     # What threads did is told while somebody waits; it stays known afterwards, and in a file.
     free = replace(lock, waiters=())
-    later = classifier.told(records.snapshot((), (free,)))
+    later = classifier.classify(records.snapshot((), (free,)))
     assert later.locks[0].idle is not is_lock
     saved = parse_snapshot(json.dumps(snapshot_writer.document(later)).encode(), "x")
     assert saved.locks[0].idle is not is_lock
@@ -85,7 +85,7 @@ def later(first: Sequence[tuple[int, int]], *more: Sequence[tuple[int, int]]) ->
     for uses in (first, *more):
         posts = sum(posted for _, posted in uses)
         lock = sem(1, posts, generation=3, foreign_releases=True)
-        told.append(classifier.told(at_semaphore(lock, *uses)).locks[0].used_as_lock)
+        told.append(classifier.classify(at_semaphore(lock, *uses)).locks[0].used_as_lock)
     return told
 
 
@@ -108,15 +108,15 @@ def test_of_a_semaphore_where_another_one_was_what_ended_threads_did_is_not_know
     classifier = Classifier()
     for posts, uses in ((11, ((7, 9), (4, 2))), (23, ((7, 9), (9, 7)))):
         lock = sem(1, posts, generation=1)
-        after = classifier.told(at_semaphore(lock, *uses))
+        after = classifier.classify(at_semaphore(lock, *uses))
         assert not after.locks[0].used_as_lock
     anew = sem(1, 33, generation=2)
-    assert not classifier.told(at_semaphore(anew, (12, 14), (14, 12))).locks[0].used_as_lock
+    assert not classifier.classify(at_semaphore(anew, (12, 14), (14, 12))).locks[0].used_as_lock
     threads = at_semaphore(anew, (22, 24), (14, 12)).threads
     unknown = (*threads, records.thread(9, "full", ThreadState.IDLE, uses=None))
     seen = records.snapshot(unknown, (replace(anew, signals=43),))
-    assert not classifier.told(seen).locks[0].used_as_lock
+    assert not classifier.classify(seen).locks[0].used_as_lock
     seen = records.snapshot(threads, (replace(anew, signals=43),))
-    assert classifier.told(seen).locks[0].used_as_lock
+    assert classifier.classify(seen).locks[0].used_as_lock
     seen = records.snapshot((), (replace(anew, waiters=()),))
-    assert classifier.told(seen).locks[0].used_as_lock, "it stays known"
+    assert classifier.classify(seen).locks[0].used_as_lock, "it stays known"

@@ -61,7 +61,7 @@ def test_nothing_harmful_is_left_of_any_character() -> None:
             assert character not in "\u2028\u2029"
 
 
-told = Classifier().told
+told = Classifier().classify
 
 
 def snapshot(contended: int = 7, wait_s: float = 0.8, duration_s: float = 10.0) -> Snapshot:

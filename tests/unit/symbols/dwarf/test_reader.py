@@ -1,4 +1,4 @@
-"""Source lines and inlined functions, of programs built here by several compilers in several ways.
+"""Source lines and inlined functions, of programs that several compilers build in several ways.
 
 What is right is said by the program itself, or by binutils' addr2line.
 """
@@ -23,10 +23,11 @@ from locktop.collector.symbols.disk_cache import DiskCache
 from locktop.collector.symbols.dwarf import abbrevs
 from locktop.collector.symbols.dwarf.functions import function_name
 from locktop.collector.symbols.dwarf.reader import Dwarf
-from locktop.collector.symbols.elf.file import ElfFile, InMemory
+from locktop.collector.symbols.elf.bounded_file import InMemory
+from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.resolver import Resolver
 
-# Says where it called from, and in which line of each function; then waits until its input ends.
+# Prints the address of a call and the line of each function, then waits for the end of its input.
 NESTED = """\
 #include <stdio.h>
 static int lines[4];
@@ -78,7 +79,7 @@ WAYS = {
 
 
 def build(directory: Path, source: str, command: Sequence[str]) -> Path:
-    """Compile a program at -O2; skips where the compiler is not here."""
+    """Compile a program at -O2; skip if the compiler is not installed."""
     if shutil.which(command[0]) is None:
         pytest.skip(f"{command[0]} is not installed")
     suffix = ".cc" if "-xc++" in command else ".c"
@@ -92,28 +93,28 @@ def build(directory: Path, source: str, command: Sequence[str]) -> Path:
 
 
 @dataclass
-class Told:
-    """What a program says of itself: a return address, and the lines around it."""
+class Printed:
+    """What a program prints: a return address, and the lines of the calls."""
 
     process: subprocess.Popen[bytes]
     address: int
     lines: list[int]
 
 
-def start(program: Path) -> Told:
+def start(program: Path) -> Printed:
     process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdout is not None
     address, *lines = process.stdout.readline().split()
-    return Told(process, int(address, 16), [int(line) for line in lines])
+    return Printed(process, int(address, 16), [int(line) for line in lines])
 
 
-def frames_of(told: Told) -> tuple[Frame, ...]:
+def frames_of(printed: Printed) -> tuple[Frame, ...]:
     """Resolve the address, and end the program."""
-    resolver = Resolver(told.process.pid)
-    resolver.frames(told.address)
+    resolver = Resolver(printed.process.pid)
+    resolver.frames(printed.address)
     assert resolver.wait()
-    told.process.communicate()
-    frames = resolver.frames(told.address)
+    printed.process.communicate()
+    frames = resolver.frames(printed.address)
     assert resolver.notes() == []
     resolver.close()
     return frames
@@ -121,13 +122,13 @@ def frames_of(told: Told) -> tuple[Frame, ...]:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_functions_inlined_into_each_other_are_frames(way: str, tmp_path: Path) -> None:
-    told = start(build(tmp_path, NESTED, WAYS[way]))
-    frames = frames_of(told)
+    printed = start(build(tmp_path, NESTED, WAYS[way]))
+    frames = frames_of(printed)
     assert [frame.function for frame in frames] == FUNCTIONS
-    assert [frame.line for frame in frames] == told.lines
+    assert [frame.line for frame in frames] == printed.lines
     assert {frame.file for frame in frames} == {"nested.cc" if way == "C++" else "nested.c"}
     assert [frame.inlined for frame in frames] == [True, True, True, False]
-    assert {frame.address for frame in frames} == {told.address}
+    assert {frame.address for frame in frames} == {printed.address}
 
 
 @pytest.fixture(scope="session")
@@ -177,10 +178,10 @@ def library() -> Path:
 
 
 @pytest.mark.parametrize("which", ["library", "templates", "rust"])
-def test_addr2line_says_the_same(which: str, request: pytest.FixtureRequest) -> None:
-    """All lines must be the same. Its files are wrong now and then (binutils 2.40: the unit's name
+def test_addr2line_agrees(which: str, request: pytest.FixtureRequest) -> None:
+    """All lines must be equal. Its files are sometimes wrong (binutils 2.40: the unit's name
     instead of the header's), and where DWARF has no mangled name it may give the innermost function
-    that of the symbol around it, so of these most must be the same."""
+    that of the symbol, so most of these must be equal."""
     if shutil.which("addr2line") is None:
         pytest.skip("addr2line is not installed")
     path = library() if which == "library" else request.getfixturevalue("templates")
@@ -189,7 +190,7 @@ def test_addr2line_says_the_same(which: str, request: pytest.FixtureRequest) -> 
     same = several = 0
     for address, theirs in addr2line(path, addresses).items():
         ours = dwarf.find(address)
-        # They know nothing of the gaps between functions, and say so in many ways.
+        # The tools know nothing of gaps between functions, and print that in many ways.
         if not ours or not ours[0].function or not theirs[0][1]:
             continue
         assert [place.line for place in ours] == [line for _, line, _ in theirs], hex(address)
@@ -205,17 +206,17 @@ def open_dwarf(path: Path) -> Dwarf:
 
 
 def some_addresses(dwarf: Dwarf, count: int) -> list[int]:
-    rows = dwarf.rows()
+    rows = dwarf.unit_ranges()
     chance = random.Random(4)
     among = chance.choices(list(zip(rows.lows, rows.highs, strict=True)), k=count)
     return sorted({chance.randrange(low, high) for low, high in among})
 
 
 def addr2line(path: Path, addresses: list[int]) -> dict[int, list[tuple[str, int, str]]]:
-    """By address the function, line and file of each place, innermost first."""
+    """By address function, line and file of each source location, innermost first."""
     command = ["addr2line", "-a", "-i", "-f", "-e", str(path)]
-    asked = "\n".join(map(hex, addresses))
-    said = subprocess.run(command, input=asked, capture_output=True, text=True, check=True).stdout
+    queries = "\n".join(map(hex, addresses))
+    said = subprocess.run(command, input=queries, capture_output=True, text=True, check=True).stdout
     found: dict[int, list[tuple[str, int, str]]] = {}
     lines = iter(said.splitlines())
     for line in lines:
@@ -229,27 +230,27 @@ def addr2line(path: Path, addresses: list[int]) -> dict[int, list[tuple[str, int
 
 
 class Memory(dict[str, bytes]):
-    """Stands for what is kept on disk."""
+    """Stands for the results on disk."""
 
     put = dict.__setitem__
 
 
-def test_what_is_kept_says_the_same_without_the_debug_information(templates: Path) -> None:
+def test_stored_results_serve_without_debug_information(templates: Path) -> None:
     kept = Memory()
     whole = templates.read_bytes()
-    first = Dwarf(ElfFile(InMemory(whole)), lambda _: "", kept=kept)
+    first = Dwarf(ElfFile(InMemory(whole)), lambda _: "", stored=kept)
     addresses = some_addresses(first, 50)
-    assert not any(map(first.find_kept, addresses)), "nothing is read for it"
+    assert not any(map(first.find_stored, addresses)), "nothing is read"
     found = [first.find(address) for address in addresses]
     assert any(found)
     stripped = ElfFile(InMemory(without_debug_information(whole)))
-    again = Dwarf(stripped, lambda _: "", kept=kept)
-    assert [again.find_kept(address) for address in addresses] == found
+    again = Dwarf(stripped, lambda _: "", stored=kept)
+    assert [again.find_stored(address) for address in addresses] == found
     assert not again.damaged
 
 
 def without_debug_information(whole: bytes) -> bytes:
-    """Overwrite it: whoever reads it now gets nothing out of it."""
+    """Overwrite the debug information: a reader gets nothing from it."""
     file = ElfFile(InMemory(whole))
     data = bytearray(whole)
     for name in (".debug_info", ".debug_line", ".debug_aranges", ".debug_abbrev"):
@@ -259,10 +260,10 @@ def without_debug_information(whole: bytes) -> bytes:
     return bytes(data)
 
 
-def test_what_is_kept_may_be_anything(templates: Path) -> None:
+def test_stored_results_may_be_damaged(templates: Path) -> None:
     kept = Memory()
     whole = InMemory(templates.read_bytes())
-    first = Dwarf(ElfFile(whole), lambda _: "", kept=kept)
+    first = Dwarf(ElfFile(whole), lambda _: "", stored=kept)
     (address, *_) = some_addresses(first, 1)
     right = first.find(address)
     chance = random.Random(8)
@@ -272,49 +273,49 @@ def test_what_is_kept_may_be_anything(templates: Path) -> None:
             for _ in range(chance.choice((1, 30))):
                 bad[chance.randrange(len(bad))] = chance.randrange(256)
             kept[key] = bytes(bad[: chance.choice((len(bad), chance.randrange(len(bad))))])
-            again = Dwarf(ElfFile(whole), lambda _: "", kept=kept)
-            again.find_kept(address)
+            again = Dwarf(ElfFile(whole), lambda _: "", stored=kept)
+            again.find_stored(address)
             again.find(address)  # anything but an exception
         kept[key] = good
-    assert Dwarf(ElfFile(whole), lambda _: "", kept=kept).find(address) == right
+    assert Dwarf(ElfFile(whole), lambda _: "", stored=kept).find(address) == right
 
 
-def test_nothing_is_kept_of_damaged_debug_information(templates: Path) -> None:
+def test_damaged_debug_information_is_not_stored(templates: Path) -> None:
     kept = Memory()
     file = ElfFile(InMemory(without_debug_information(templates.read_bytes())))
-    dwarf = Dwarf(file, lambda _: "", kept=kept)
+    dwarf = Dwarf(file, lambda _: "", stored=kept)
     assert dwarf.find(0x1200) == ()
     assert dwarf.damaged
     assert not kept
 
 
-def test_code_that_was_discarded_is_not_taken_for_what_lies_there(tmp_path: Path) -> None:
-    """It keeps its debug information, at address 0: here more of it than lies before main()."""
+def test_discarded_code_names_no_address(tmp_path: Path) -> None:
+    """Discarded code keeps its debug information at address 0, here more than precedes main()."""
     many = "    kept = (char *)kept + 1;\n" * 2000
     source = f"{NESTED}void unused(void)\n{{\n{many}}}\n"
-    told = start(build(tmp_path, source, WAYS["sections"]))
-    assert [frame.line for frame in frames_of(told)] == told.lines
+    printed = start(build(tmp_path, source, WAYS["sections"]))
+    assert [frame.line for frame in frames_of(printed)] == printed.lines
 
 
-def test_a_split_file_of_another_build_is_not_taken(tmp_path: Path) -> None:
+def test_a_split_file_of_another_build_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     split = ["cc", "-gdwarf-5", "-gsplit-dwarf"]
     build(tmp_path / "other", NESTED.replace("middle", "muddle"), split)
-    told = start(build(tmp_path, NESTED, split))
+    printed = start(build(tmp_path, NESTED, split))
     (name,) = (path.name for path in tmp_path.glob("*.dwo"))
     shutil.copy(tmp_path / "other" / name, tmp_path / name)
-    resolver = Resolver(told.process.pid)
-    resolver.frames(told.address)
+    resolver = Resolver(printed.process.pid)
+    resolver.frames(printed.address)
     assert resolver.wait()
-    told.process.communicate()
-    assert [frame.function for frame in resolver.frames(told.address)] == ["main"]
+    printed.process.communicate()
+    assert [frame.function for frame in resolver.frames(printed.address)] == ["main"]
     assert len(resolver.notes()) == 1
     resolver.close()
 
 
 @pytest.mark.parametrize("kept", ["nothing", "a package by dwp", "a package by llvm-dwp"])
 def test_split_debug_information_in_a_package_or_missing(kept: str, tmp_path: Path) -> None:
-    """Binutils' dwp knows DWARF 4, LLVM's 5 too."""
+    """The dwp of binutils knows DWARF 4, that of LLVM also 5."""
     packer = kept.rpartition(" ")[2]
     if kept != "nothing" and shutil.which(packer) is None:
         pytest.skip(f"{packer} is not installed")
@@ -328,14 +329,14 @@ def test_split_debug_information_in_a_package_or_missing(kept: str, tmp_path: Pa
         command = [packer, "other.dwo", split.name, "-o", "program.dwp"]
         subprocess.run(command, cwd=tmp_path, check=True)
     split.unlink()
-    told = start(program)
-    resolver = Resolver(told.process.pid)
-    resolver.frames(told.address)
+    printed = start(program)
+    resolver = Resolver(printed.process.pid)
+    resolver.frames(printed.address)
     assert resolver.wait()
-    told.process.communicate()
-    frames = resolver.frames(told.address)
+    printed.process.communicate()
+    frames = resolver.frames(printed.address)
     if kept == "nothing":
-        assert [(frame.function, frame.line) for frame in frames] == [("main", told.lines[0])]
+        assert [(frame.function, frame.line) for frame in frames] == [("main", printed.lines[0])]
         (note,) = resolver.notes()
         assert note == (
             f"a part of the debug information of {program} is not here ({split.name}):"
@@ -343,7 +344,7 @@ def test_split_debug_information_in_a_package_or_missing(kept: str, tmp_path: Pa
         )
     else:
         assert [frame.function for frame in frames] == FUNCTIONS
-        assert [frame.line for frame in frames] == told.lines
+        assert [frame.line for frame in frames] == printed.lines
         assert resolver.notes() == []
     resolver.close()
 
@@ -351,48 +352,48 @@ def test_split_debug_information_in_a_package_or_missing(kept: str, tmp_path: Pa
 def test_the_next_run_has_its_names_without_reading_the_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = start(build(tmp_path, NESTED, WAYS["dwarf 5"]))
+    printed = start(build(tmp_path, NESTED, WAYS["dwarf 5"]))
     cache = DiskCache(tmp_path / "cache")
     monkeypatch.setattr(modules, "_cache", lambda: cache)
     monkeypatch.setattr(modules, "_modules", OrderedDict())
-    first = resolved(told)
+    first = resolved(printed)
     assert [frame.function for frame in first] == FUNCTIONS
     monkeypatch.setattr(modules, "_modules", OrderedDict())
     monkeypatch.setattr(Dwarf, "_build", refuse)
     monkeypatch.setattr(modules.Module, "function", refuse)
-    assert resolved(told) == first
-    told.process.communicate()
+    assert resolved(printed) == first
+    printed.process.communicate()
 
 
-def test_a_function_without_lines_is_not_looked_for_again(
+def test_a_function_without_lines_is_searched_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To read the symbol table of a large program takes long."""
-    told = start(build(tmp_path, NESTED, ["cc", "-fno-inline"]))
+    printed = start(build(tmp_path, NESTED, ["cc", "-fno-inline"]))
     cache = DiskCache(tmp_path / "cache")
     monkeypatch.setattr(modules, "_cache", lambda: cache)
     monkeypatch.setattr(modules, "_modules", OrderedDict())
-    first = resolved(told)
+    first = resolved(printed)
     assert [(frame.function, frame.file) for frame in first] == [("main", None)]
     monkeypatch.setattr(modules, "_modules", OrderedDict())
     monkeypatch.setattr(modules.Module, "function", refuse)
-    assert resolved(told) == first
-    told.process.communicate()
+    assert resolved(printed) == first
+    printed.process.communicate()
 
 
-def resolved(told: Told) -> tuple[Frame, ...]:
-    resolver = Resolver(told.process.pid)
-    resolver.frames(told.address)
+def resolved(printed: Printed) -> tuple[Frame, ...]:
+    resolver = Resolver(printed.process.pid)
+    resolver.frames(printed.address)
     assert resolver.wait()
-    resolver.close()  # what is new is kept before the line is empty
-    return resolver.frames(told.address)
+    resolver.close()  # new results are stored before the queue is empty
+    return resolver.frames(printed.address)
 
 
 def refuse(*arguments: object) -> None:
     raise AssertionError("this takes long")
 
 
-def test_names_that_lead_to_each_other_end() -> None:
+def test_circular_references_between_names_end() -> None:
     class Circle:
         def follow(self, origin: object) -> tuple[Circle, int]:
             return self, 5

@@ -20,7 +20,8 @@ from unit.builders.elf_program import (
     peak,
 )
 
-from locktop.collector.symbols.elf.file import ElfFile, InMemory
+from locktop.collector.symbols.elf.bounded_file import InMemory
+from locktop.collector.symbols.elf.file import ElfFile
 
 
 def test_mini_debug_info(built: Built, tmp_path: Path) -> None:
@@ -40,12 +41,12 @@ def test_mini_debug_info(built: Built, tmp_path: Path) -> None:
 def test_packed_sections(built: Built, packing: str) -> None:
     debug = built.directory / "packed"
     built.run("objcopy", f"--compress-debug-sections={packing}", built.path, debug)
-    packed = {section.name for section in elf(debug)._sections}
+    packed = {section.name for section in elf(debug).sections}
     assert (".zdebug_info" in packed) == (packing == "zlib-gnu")
     assert elf(debug).content(".debug_line" if packing != "zlib-gnu" else ".zdebug_line") == elf(
         built.path
     ).content(".debug_line")
-    assert module(debug).places(built.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
+    assert module(debug).locations(built.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
 
 
 @pytest.mark.parametrize("packing", ["zlib", "zlib-gnu", "zstd"])
@@ -72,25 +73,25 @@ def test_an_unknown_packing_gives_no_lines_and_no_error(built: Built) -> None:
     built.path.write_bytes(data)
     with pytest.raises(ValueError, match="unknown method"):
         elf(built.path).content(".debug_info")
-    assert built.module().places(built.addresses[LOCAL]) == ()
+    assert built.module().locations(built.addresses[LOCAL]) == ()
     assert name(built.module(), built.addresses[LOCAL]) == LOCAL
 
 
 def forged(built: Built, section: str, content: bytes, *, packed: bool) -> ElfFile:
-    """The program with a further section, which may say of itself that it is packed."""
+    """The program with another section, which may be marked as packed."""
     (built.directory / "content").write_bytes(content)
     built.run("objcopy", "--add-section", f"{section}=content", built.path, "forged")
     data = bytearray((built.directory / "forged").read_bytes())
     if packed:
-        titles = [found.name for found in ElfFile(InMemory(bytes(data)))._sections]
+        titles = [found.name for found in ElfFile(InMemory(bytes(data))).sections]
         table = struct.unpack_from("<Q", data, 40)[0]
         at = table + 64 * titles.index(section) + 8
         data[at : at + 8] = struct.pack("<Q", 0x800)
     return ElfFile(InMemory(bytes(data)))
 
 
-def test_bombs_do_not_burst(built: Built) -> None:
-    """Sections that are much larger than they say, or say that they are huge."""
+def test_decompression_bombs_are_refused(built: Built) -> None:
+    """Sections that are much larger than their header says, or whose header says a huge size."""
     nothing = bytes(70 << 20)
     zlibbed, zstdded = zlib.compress(nothing, 1), zstandard.compress(nothing)
     old = b"ZLIB" + struct.pack(">Q", 10)
@@ -119,7 +120,7 @@ def test_bombs_do_not_burst(built: Built) -> None:
 
 
 def test_a_sparse_file_is_not_read_whole(built: Built) -> None:
-    """A section of 400 GB, of a file that says that it has them."""
+    """A section of 400 GB, in a file of that size."""
     section = elf(built.path).section(".debug_str")
     assert section is not None
     data = bytearray(built.path.read_bytes())

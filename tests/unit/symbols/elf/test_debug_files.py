@@ -21,7 +21,8 @@ from unit.builders.elf_program import (
 
 from locktop.collector.symbols.dwarf.reader import Dwarf
 from locktop.collector.symbols.elf import debug_files
-from locktop.collector.symbols.elf.file import ElfFile, InMemory
+from locktop.collector.symbols.elf.bounded_file import InMemory
+from locktop.collector.symbols.elf.file import ElfFile
 
 
 @pytest.mark.parametrize("where", ["of the target", "ours"])
@@ -32,7 +33,7 @@ def test_a_debug_file_by_build_id(built: Built, tmp_path: Path, where: str) -> N
     roots = (root, other) if where == "of the target" else (other, root)
     found = built.module(*roots)
     assert name(found, built.addresses[LOCAL] + 1) == LOCAL
-    assert found.places(built.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
+    assert found.locations(built.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
     assert found.data(built.addresses["g_figures"]) is not None
 
 
@@ -47,8 +48,8 @@ def test_a_debug_file_by_link(tmp_path: Path, place: str, flag: str) -> None:
     built.run("objcopy", f"--add-gnu-debuglink={debug}", built.path)
     found = built.module(tmp_path)
     assert name(found, built.addresses[LOCAL]) == LOCAL
-    assert found.places(built.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
-    if flag.endswith("none"):  # then nothing but the checksum tells builds apart
+    assert found.locations(built.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
+    if flag.endswith("none"):  # then only the checksum distinguishes builds
         debug.write_bytes(debug.read_bytes() + b"x")
         changed = built.module(tmp_path)
         assert name(changed, built.addresses[LOCAL]) == ""
@@ -89,7 +90,7 @@ def test_a_link_leads_to_no_other_directory(built: Built, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("link", ["/usr/lib/debug/.dwz/common.debug", "common.debug"])
-def test_what_dwz_took_out_of_debug_files(tmp_path: Path, link: str) -> None:
+def test_debug_information_that_dwz_moved(tmp_path: Path, link: str) -> None:
     need("dwz")
     members = "".join(f"long member_{n}; " for n in range(30))
     many = "".join(f"struct s{n} {{ {members} }} v{n};\n" for n in range(60))
@@ -110,24 +111,24 @@ def test_what_dwz_took_out_of_debug_files(tmp_path: Path, link: str) -> None:
     assert b".gnu_debugaltlink" in debug.read_bytes()
     found = first.module(tmp_path)
     assert name(found, first.addresses[LOCAL]) == LOCAL
-    assert found.places(first.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
+    assert found.locations(first.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
     file = opened(debug)
     supplement = debug_files.supplement(ElfFile(file), file, [str(tmp_path), ""])
     assert supplement is not None
     origin = Dwarf(ElfFile(file), lambda _: "", supplement).find(first.addresses[LOCAL])
     assert origin[-1].function == LOCAL
-    shared.unlink()  # not installed: what is not in common can still be had
+    shared.unlink()  # not installed: what is not shared is still there
     assert name(first.module(tmp_path), first.addresses[LOCAL]) == LOCAL
-    first.module(tmp_path).places(first.addresses[LOCAL])
+    first.module(tmp_path).locations(first.addresses[LOCAL])
 
 
 def forged(built: Built, section: str, content: bytes, *, packed: bool) -> ElfFile:
-    """The program with a further section, which may say of itself that it is packed."""
+    """The program with another section, which may be marked as packed."""
     (built.directory / "content").write_bytes(content)
     built.run("objcopy", "--add-section", f"{section}=content", built.path, "forged")
     data = bytearray((built.directory / "forged").read_bytes())
     if packed:
-        titles = [found.name for found in ElfFile(InMemory(bytes(data)))._sections]
+        titles = [found.name for found in ElfFile(InMemory(bytes(data))).sections]
         table = struct.unpack_from("<Q", data, 40)[0]
         at = table + 64 * titles.index(section) + 8
         data[at : at + 8] = struct.pack("<Q", 0x800)

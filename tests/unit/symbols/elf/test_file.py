@@ -28,31 +28,31 @@ def test_functions_by_name(built: Built) -> None:
     whole = elf(built.path)
     for function in (LOCAL, GLOBAL, "main"):
         assert whole.function_named(function) == built.addresses[function]
-    for other in ("g_figures", "puts", GLOBAL[1:], GLOBAL[:-1], ""):  # data, of another file, none
+    for other in ("g_figures", "puts", GLOBAL[1:], GLOBAL[:-1], ""):  # data, an import, no symbol
         assert whole.function_named(other) is None
     built.run("strip", built.path)
     assert elf(built.path).function_named(GLOBAL) is None
 
 
-def test_what_a_whole_program_has(built: Built) -> None:
+def test_a_program_with_everything(built: Built) -> None:
     whole = built.module()
     for function in (LOCAL, GLOBAL, "main"):
         start = built.addresses[function]
         assert (name(whole, start), name(whole, start + 3)) == (function, function)
         assert name(whole, start - 1) != function
-    assert whole.places(built.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
+    assert whole.locations(built.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
     figures = whole.data(built.addresses["g_figures"] + 79)
     assert figures is not None
     assert (figures.name, figures.size) == ("g_figures", 80)
     behind = whole.data(built.addresses["g_figures"] + 80)
     assert behind is None or behind.name != "g_figures"
-    told = built.run("readelf", "-n", built.path)
-    assert f"Build ID: {whole.elf.build_id}\n" in told
+    printed = built.run("readelf", "-n", built.path)
+    assert f"Build ID: {whole.elf.build_id}\n" in printed
     assert whole.note == ""
 
 
-def test_all_functions_of_the_c_library_as_readelf_tells_them() -> None:
-    """At the beginning of each, and in its last byte, where aliases and nested ones are many."""
+def test_all_functions_of_the_c_library_as_in_readelf() -> None:
+    """At the first and the last byte of each; many are aliases or nested."""
     (path,) = {Path(m.path) for m in parse(procfs.maps(os.getpid())) if "/libc.so" in m.path}
     functions = []
     for line in run("readelf", "-sW", path, cwd=path.parent).splitlines():
@@ -67,8 +67,8 @@ def test_all_functions_of_the_c_library_as_readelf_tells_them() -> None:
             assert name(found, address) in covering, symbol
 
 
-def test_a_symbol_table_that_nobody_could_have_written_is_not_sorted(built: Built) -> None:
-    """Read, its columns would take more memory than many a machine has."""
+def test_a_huge_symbol_table_is_not_sorted(built: Built) -> None:
+    """Its columns would take more memory than many machines have."""
     section = elf(built.path).section(".symtab")
     assert section is not None
     data = bytearray(built.path.read_bytes())
@@ -83,7 +83,7 @@ def test_a_symbol_table_that_nobody_could_have_written_is_not_sorted(built: Buil
 
 @pytest.mark.parametrize("moved", [0x10_0000, 0x3000_0000])
 def test_a_program_that_prelink_moved(built: Built, moved: int) -> None:
-    """Its addresses are others than those in its debug file."""
+    """Its addresses differ from those in its debug file."""
     debug = built.directory / built.by_build_id
     built.separate(debug)
     built.run("objcopy", f"--change-addresses={moved:#x}", built.path)
@@ -92,7 +92,7 @@ def test_a_program_that_prelink_moved(built: Built, moved: int) -> None:
     symbol = found.function(built.addresses[LOCAL] + moved + 1)
     assert symbol is not None
     assert (symbol.name, symbol.address) == (LOCAL, built.addresses[LOCAL] + moved)
-    assert found.places(built.addresses[LOCAL] + moved)[0][1:] == ("program.c", LINE_OF_LOCAL)
+    assert found.locations(built.addresses[LOCAL] + moved)[0][1:] == ("program.c", LINE_OF_LOCAL)
     assert found.data(built.addresses["g_figures"] + moved) is not None
     assert name(found, built.addresses[LOCAL]) == ""
 
@@ -114,7 +114,7 @@ def test_a_segment_may_begin_within_a_page(tmp_path: Path) -> None:
     found = elf(tmp_path / "a")
     (segment,) = found.segments
     into = segment.offset % mmap.PAGESIZE
-    assert into, "else the linker has learned better"
+    assert into, "the linker now aligns the segment"
     assert found.bias(segment.address - into, segment.offset - into) == 0
 
 
@@ -126,10 +126,10 @@ def test_symbol_tables_of_32_bits(tmp_path: Path) -> None:
     run("as", "--32", "-o", "a.o", "a.s", cwd=tmp_path)
     run("ld", "-m", "elf_i386", "-e", "first", "-o", "a", "a.o", cwd=tmp_path)
     found = module(tmp_path / "a")
-    told = dict(
+    printed = dict(
         line.split()[::2] for line in run("nm", "--radix=d", "a", cwd=tmp_path).splitlines()
     )
-    addresses = {symbol: int(address) for address, symbol in told.items()}
+    addresses = {symbol: int(address) for address, symbol in printed.items()}
     assert name(found, addresses["first"] + 1) == "first"
     assert name(found, addresses["first"] + 2) == ""
     word = found.data(addresses["word"])
@@ -138,9 +138,9 @@ def test_symbol_tables_of_32_bits(tmp_path: Path) -> None:
 
 
 def test_a_function_without_a_size_ends_with_its_section(tmp_path: Path) -> None:
-    """What lies in another section (.plt behind .init) is not its."""
+    """Code of another section (.plt behind .init) is not part of it."""
     (tmp_path / "a.s").write_text(
-        '.section .one,"ax",@progbits\n.type bare,@function\nbare: nop\nnop\n'
+        '.section .one,"ax",@progbits\n.type unsized,@function\nunsized: nop\nnop\n'
         '.section .two,"ax",@progbits\nnop\nnop\n.text\n.globl _start\n_start: nop\n'
     )
     run("as", "-o", "a.o", "a.s", cwd=tmp_path)
@@ -149,7 +149,7 @@ def test_a_function_without_a_size_ends_with_its_section(tmp_path: Path) -> None
     one, two = found.elf.section(".one"), found.elf.section(".two")
     assert one is not None
     assert two is not None
-    assert [name(found, one.address + n) for n in (0, 1, 2)] == ["bare", "bare", ""]
+    assert [name(found, one.address + n) for n in (0, 1, 2)] == ["unsized", "unsized", ""]
     assert name(found, two.address) == ""
 
 
@@ -177,10 +177,10 @@ def test_names_lose_the_version_of_a_shared_library(tmp_path: Path) -> None:
     (tmp_path / "map").write_text("V0 { local: *; }; V1 { global: put; };\n")
     flags = ["-fPIC", "-shared", "-Wl,--version-script=map"]
     run("cc", *flags, "-o", "a.so", "a.c", cwd=tmp_path)
-    told = run("nm", "a.so", cwd=tmp_path)
-    assert "put@@V1" in told
+    printed = run("nm", "a.so", cwd=tmp_path)
+    assert "put@@V1" in printed
     found = module(tmp_path / "a.so")
-    for line in told.splitlines():
+    for line in printed.splitlines():
         address, kind, *_ = line.split()
         if kind == "T":
             assert "@" not in name(found, int(address, 16))

@@ -1,4 +1,4 @@
-"""Perf maps and jitdump files: what is in them, what is not to be trusted, what is damaged."""
+"""Perf maps and jitdump files: sound, not trusted, damaged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from locktop.collector.symbols.jit import perf_map
+from locktop.collector.symbols.jit import jitdump, perf_map
 from locktop.collector.symbols.jit.code_index import CodeIndex
 from locktop.collector.symbols.jit.jit_code import JitCode
 from locktop.collector.symbols.jit.jitdump import JitDump
@@ -20,10 +20,10 @@ from locktop.collector.symbols.jit.perf_map import PerfMap
 from locktop.collector.symbols.memory_map import Mapping
 
 
-def test_the_code_that_came_last_is_there() -> None:
+def test_the_code_that_was_added_last_is_valid() -> None:
     index = CodeIndex()
     index.add(0x100, 0x100, 1)
-    index.add(0x180, 0x10, 2)  # in its place
+    index.add(0x180, 0x10, 2)  # at the same addresses
     index.add(0x100, 0x20, 3)
     assert [index.find(at) for at in (0xFF, 0x100, 0x11F, 0x120, 0x180, 0x190, 0x200)] == [
         None, 3, 3, 1, 2, 1, None,
@@ -32,7 +32,7 @@ def test_the_code_that_came_last_is_there() -> None:
     assert index.find((1 << 64) - 1) == 4
 
 
-def test_against_a_search_through_all() -> None:
+def test_find_agrees_with_a_linear_search() -> None:
     chance = random.Random(7)
     index, pieces = CodeIndex(), []
     for number in range(2000):
@@ -60,7 +60,7 @@ def process() -> Iterator[int]:
 
 @pytest.fixture
 def path(process: int) -> Iterator[Path]:
-    """Where its perf map is to be."""
+    """The path of its perf map."""
     path = Path(f"/tmp/perf-{process}.map")
     yield path
     path.unlink(missing_ok=True)
@@ -68,7 +68,7 @@ def path(process: int) -> Iterator[Path]:
 
 @pytest.fixture
 def found(process: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[PerfMap]:
-    """Its perf map, read on whenever it is asked."""
+    """Its perf map, read again for each query."""
     monkeypatch.setattr(perf_map, "_AGAIN_S", 0.0)
     names = PerfMap(process)
     yield names
@@ -91,7 +91,7 @@ def test_lines_of_a_perf_map(path: Path, found: PerfMap) -> None:
     assert found.find((1 << 64) - 1) == "end"
 
 
-def test_it_is_read_on(path: Path, found: PerfMap) -> None:
+def test_a_growing_perf_map_is_read_on(path: Path, found: PerfMap) -> None:
     assert found.find(0x1000) is None
     path.write_bytes(b"1000 10 first\n2000 1")
     assert found.find(0x1000) == "first"
@@ -101,7 +101,7 @@ def test_it_is_read_on(path: Path, found: PerfMap) -> None:
     assert (found.find(0x2000), found.find(0x1000)) == ("second", "third")
 
 
-def test_one_that_is_written_anew(path: Path, found: PerfMap) -> None:
+def test_a_perf_map_that_is_written_anew(path: Path, found: PerfMap) -> None:
     path.write_bytes(b"1000 10 first\n2000 10 second\n")
     assert found.find(0x1000) == "first"
     path.write_bytes(b"1000 10 anew\n3000 10 third\n4000 10 longer than before\n")
@@ -115,7 +115,7 @@ def test_one_that_is_written_anew(path: Path, found: PerfMap) -> None:
     assert found.find(0x6000) == "another file", "gone, but known"
 
 
-def test_a_large_one(path: Path, found: PerfMap, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_perf_map(path: Path, found: PerfMap, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = b"".join(b"%x 10 function_%d\n" % (at, at) for at in range(0, 16 * 60_000, 16))
     nothing = b"x" * (3 << 20) + b"\n"
     path.write_bytes(lines + nothing + b"deadbeef 10 last\n")
@@ -123,21 +123,21 @@ def test_a_large_one(path: Path, found: PerfMap, monkeypatch: pytest.MonkeyPatch
         assert found.find(at + 5) == f"function_{at}"
     assert found.find(0xDEADBEEF) == "last"
     assert found.note == ""
-    monkeypatch.setattr(perf_map, "_MAX", path.stat().st_size)
+    monkeypatch.setattr(perf_map, "_MAX_FILE", path.stat().st_size)
     with path.open("ab") as file:
         file.write(b"cafe0000 10 too late\n")
     assert found.find(0xCAFE0000) is None
     assert "too large" in found.note
 
 
-def test_what_is_not_to_be_trusted(path: Path, found: PerfMap, tmp_path: Path) -> None:
+def test_files_that_are_not_trusted(path: Path, found: PerfMap, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_bytes(b"1000 10 somebody else's\n")
     path.symlink_to(elsewhere)
     assert found.find(0x1000) is None
     path.unlink()
     os.mkfifo(path)
-    assert found.find(0x1000) is None, "and it does not wait"
+    assert found.find(0x1000) is None, "and the open does not wait"
     path.unlink()
     path.mkdir()
     assert found.find(0x1000) is None
@@ -153,8 +153,8 @@ def test_what_is_not_to_be_trusted(path: Path, found: PerfMap, tmp_path: Path) -
         assert found.find(0x1000) == "of a process before"
 
 
-def test_it_is_where_the_process_sees_it_under_the_pid_that_it_has_there() -> None:
-    """In a container: /tmp is another one there, and the process has the pid 1."""
+def test_the_perf_map_of_a_container() -> None:
+    """The container has another /tmp, and the process has the pid 1 there."""
     container = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
     if subprocess.run([*container, "true"], capture_output=True).returncode:
         pytest.skip("this user may not make namespaces")
@@ -217,7 +217,6 @@ class Dump:
             file.write(data)
 
     def find(self, address: int) -> tuple[str, str | None, int | None] | None:
-        self.dump._next_at = 0.0
         inode = self.path.stat().st_ino
         return self.dump.find(
             address, [Mapping(0, 4096, True, 0, "00:00", inode, str(self.path), False)]
@@ -225,7 +224,8 @@ class Dump:
 
 
 @pytest.fixture
-def dump(tmp_path: Path) -> Iterator[Dump]:
+def dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Dump]:
+    monkeypatch.setattr(jitdump, "_AGAIN_S", 0.0)
     made = Dump(tmp_path)
     yield made
     made.dump.close()
@@ -256,14 +256,15 @@ def test_lines_as_v8_has_them(dump: Dump) -> None:
     dump.write(lines(0x2000, *entries) + load(0x2000, b"JS:^f /x/a.js:3:1"))
     assert dump.find(0x1001) == ("JS:*f /x/a.js:3:1", "a.js", 3)
     assert dump.find(0x1010) == ("JS:*f /x/a.js:3:1", "a.js", 4)
-    assert dump.find(0x2010) == ("JS:^f /x/a.js:3:1", None, None), "these are no machine code's"
+    assert dump.find(0x2010) == ("JS:^f /x/a.js:3:1", None, None), (
+        "these are no addresses of machine code"
+    )
 
 
 def test_a_file_that_is_not_the_mapped_one(dump: Dump, tmp_path: Path) -> None:
     dump.write(HEADER + load(0x1000, b"f"))
     other = Mapping(0, 4096, True, 0, "00:00", 1, str(dump.path), False)
     assert dump.dump.find(0x1000, [other]) is None
-    dump.dump._next_at = 0.0
     inode = dump.path.stat().st_ino
     data = Mapping(0, 4096, False, 0, "00:00", inode, str(dump.path), False)
     assert dump.dump.find(0x1000, [data]) is None
@@ -278,19 +279,20 @@ def test_no_jitdump_at_all(data: bytes, dump: Dump) -> None:
     assert dump.find(0x1000) in (None, ("f", None, None))
 
 
-def test_damage_is_said_and_what_was_before_it_stays(dump: Dump) -> None:
+def test_damage_gives_a_note_and_earlier_records_stay(dump: Dump) -> None:
     dump.write(HEADER + load(0x1000, b"f") + bytes(64) + load(0x2000, b"g"))
     assert dump.find(0x1000) == ("f", None, None)
     assert dump.find(0x2000) is None
     assert "damaged" in dump.dump.note
 
 
-def test_mutated_files_never_raise(tmp_path: Path) -> None:
+def test_mutated_files_never_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entries = [(at, at, b"/x/a.js" if at % 2 else b"\xff") for at in range(20)]
     whole = HEADER + b"".join(
         lines(at, *entries) + load(at, b"JS:*f" if at % 3 else b"g") + move(at, at + 0x10000)
         for at in range(0x1000, 0x8000, 0x1000)
     )
+    monkeypatch.setattr(jitdump, "_AGAIN_S", 0.0)
     chance = random.Random(11)
     began = time.process_time()
     for number in range(400):

@@ -1,4 +1,4 @@
-"""Python functions in native stacks: how the two are merged, and when they belong together."""
+"""Python functions in native stacks: how both are merged, and when they belong together."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from locktop.collector.model import (
     Wait,
 )
 from locktop.collector.sources.preload.stack_table import CUT
-from locktop.collector.sources.probes.python_stacks import FIRST_ID, PythonStacks
-from locktop.collector.symbols.python.frame_reader import PythonFrame, PythonReader, Runs
+from locktop.collector.sources.probes.python_stacks import FIRST_ID, PythonStacks, Waits
+from locktop.collector.symbols.python.frame_reader import PythonFrame, PythonReader, Runs, decoded
 from locktop.collector.symbols.python.merge_stacks import merged, runs_python
 
 EVALUATION = "_PyEval_EvalFrameDefault"
@@ -51,7 +51,7 @@ def functions(frames: tuple[Frame, ...] | None) -> list[str] | None:
     return None if frames is None else [frame.function for frame in frames]
 
 
-def test_each_evaluation_is_what_it_executes() -> None:
+def test_an_evaluation_becomes_the_functions_that_it_executes() -> None:
     stack = native(*WAIT, EVALUATION, *CALL, "list_sort", EVALUATION, "libc.so.6:start_thread")
     found = merged(stack, runs("wait,get", "work,run"))
     assert functions(found) == ["wait", "get", "list_sort", "work", "run", "start_thread"]
@@ -60,7 +60,7 @@ def test_each_evaluation_is_what_it_executes() -> None:
     assert (found[0].file, found[0].line, found[0].address) == ("app.py", 1, 3)
 
 
-def test_what_else_is_waited_for_inside_stays() -> None:
+def test_other_waits_of_the_interpreter_stay() -> None:
     stack = native("take_gil", "PyEval_RestoreThread", EVALUATION, "pymain_main", "python3:main")
     assert functions(merged(stack, runs("loop"))) == ["take_gil", "loop", "main"]
 
@@ -75,7 +75,7 @@ def test_an_interpreter_without_its_own_symbols() -> None:
     assert functions(merged(stack, runs("inner", "outer"))) == ["inner", "outer"]
 
 
-def test_what_is_inlined_into_the_evaluation_goes_with_it() -> None:
+def test_functions_inlined_into_the_evaluation_are_replaced() -> None:
     list_append, evaluation = native("list_append", EVALUATION)
     inlined = replace(list_append, address=evaluation.address, inlined=True)
     sort, outer = native("list_sort", EVALUATION)
@@ -83,12 +83,12 @@ def test_what_is_inlined_into_the_evaluation_goes_with_it() -> None:
     assert functions(merged(stack, runs("a", "b"))) == ["a", "list_sort", "b"]
 
 
-def test_a_part_that_the_compiler_set_apart_is_the_same_function() -> None:
+def test_a_separated_part_is_the_same_function() -> None:
     assert functions(merged(native(EVALUATION + ".cold"), runs("a"))) == ["a"]
 
 
 @pytest.mark.parametrize("read", [(), ("a",), ("a", "b", "c")])
-def test_two_that_do_not_belong_together_are_not_merged(read: tuple[str, ...]) -> None:
+def test_stacks_that_do_not_belong_together_are_not_merged(read: tuple[str, ...]) -> None:
     assert merged(native(EVALUATION, EVALUATION), runs(*read)) is None
     assert merged(native("libc.so.6:main"), runs(*read)) is None
 
@@ -111,7 +111,7 @@ TID, STACK, CUT_STACK = 7, 5, 6
 
 
 class Stacks:
-    """Native stacks of the library's."""
+    """Native stacks of the preload library."""
 
     def of(self, stack: int) -> tuple[Frame, ...]:
         if stack == CUT_STACK:
@@ -120,15 +120,15 @@ class Stacks:
 
 
 class Reader:
-    """Answers when the test says so."""
+    """A reader that answers when the test sets an answer."""
 
     def __init__(self) -> None:
         self.asking, self.gave_up, self.took_s, self.note = False, False, 0.0, ""
-        self.asked = 0
+        self.requests = 0
         self.ready: Mapping[int, Runs] | None = None
 
     def ask(self) -> None:
-        self.asking, self.asked = True, self.asked + 1
+        self.asking, self.requests = True, self.requests + 1
 
     def answer(self, timeout_s: float = 0.0) -> Any:
         if not self.asking:
@@ -139,7 +139,7 @@ class Reader:
 
 
 def snapshot(stack: int = STACK, lock: str = "g_lock") -> Snapshot:
-    """A look that shows a thread in a wait, and in a deadlock with itself."""
+    """A snapshot with a thread in a wait, and in a deadlock with itself."""
     wait = Wait(1, Kind.SEM, 1.0, (), stack, 0, 1)
     thread = Thread(TID, "t", True, ThreadState.IDLE, wait, (), {}, 0.0, 0, 0)
     return Snapshot(
@@ -151,8 +151,22 @@ def snapshot(stack: int = STACK, lock: str = "g_lock") -> Snapshot:
     )  # fmt: skip
 
 
-class Looks:
-    """Looks at the process, one after the other."""
+def merged_snapshot(stacks: PythonStacks, native: Snapshot, waits: Waits) -> Snapshot:
+    """The snapshot with the Python functions that are known."""
+    draft = native.draft()
+    stacks.merge(draft, waits)
+    return draft.snapshot()
+
+
+def all_merged(stacks: PythonStacks, waits: Waits, waits_after: Waits) -> Snapshot:
+    """A snapshot with all Python functions that can be read."""
+    draft = snapshot().draft()
+    stacks.merge_all(draft, waits, lambda: waits_after)
+    return draft.snapshot()
+
+
+class Scans:
+    """Scans of the process."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("locktop.collector.sources.probes.python_stacks._PAUSE_S", 0.0)
@@ -164,7 +178,7 @@ class Looks:
         """Return the functions of the thread's stack."""
         waits = {} if seq is None else {TID: (1, seq)}
         self.stacks.begin(lambda: waits)
-        self.last = self.stacks.shown(snapshot(stack), waits)
+        self.last = merged_snapshot(self.stacks, snapshot(stack), waits)
         (thread,) = self.last.threads
         assert thread.waiting_for is not None
         assert self.last.deadlocks[0].cycle[0].stack == thread.waiting_for.stack
@@ -174,8 +188,8 @@ class Looks:
 
 
 @pytest.fixture
-def scans(monkeypatch: pytest.MonkeyPatch) -> Looks:
-    return Looks(monkeypatch)
+def scans(monkeypatch: pytest.MonkeyPatch) -> Scans:
+    return Scans(monkeypatch)
 
 
 NATIVE = [*WAIT, EVALUATION, "start_thread"]
@@ -183,21 +197,21 @@ PYTHON = ["get", "start_thread"]
 ANSWER = {TID: runs("get")}
 
 
-def test_a_wait_is_read_once_it_lasts_and_then_known(scans: Looks) -> None:
+def test_a_wait_is_read_once_it_lasts_and_then_known(scans: Scans) -> None:
     assert scans.scan(1) == NATIVE
-    assert scans.reader.asked == 0, "it might be over at once"
+    assert scans.reader.requests == 0, "the wait might end at once"
     assert scans.scan(1) == NATIVE
-    assert scans.reader.asked == 1
+    assert scans.reader.requests == 1
     scans.reader.ready = ANSWER
     for _ in range(3):
         assert scans.scan(1) == PYTHON
         (stack,) = set(scans.last.stacks) - {STACK}
         assert stack == FIRST_ID
-    assert scans.reader.asked == 1
+    assert scans.reader.requests == 1
     assert document(scans.last)["stacks"][str(FIRST_ID)][0]["module"] == "python"
 
 
-def test_another_wait_has_other_functions(scans: Looks) -> None:
+def test_another_wait_has_other_functions(scans: Scans) -> None:
     scans.scan(1)
     scans.scan(1)
     scans.reader.ready = ANSWER
@@ -205,74 +219,74 @@ def test_another_wait_has_other_functions(scans: Looks) -> None:
     assert scans.scan(1) == NATIVE
     assert scans.scan(2) == NATIVE
     assert scans.scan(2) == NATIVE
-    assert scans.reader.asked == 2
+    assert scans.reader.requests == 2
     scans.reader.ready = {TID: runs("put")}
     assert scans.scan(2) == ["put", "start_thread"]
     assert scans.scan(None) == NATIVE
 
 
-def test_an_answer_that_comes_while_waits_are_read_is_too_new(scans: Looks) -> None:
+def test_an_answer_that_comes_while_waits_are_read_is_too_new(scans: Scans) -> None:
     scans.scan(1)
     scans.scan(1)
     scans.stacks.begin(dict)
     scans.reader.ready = ANSWER
-    shown = scans.stacks.shown(snapshot(), {TID: (1, 1)})
-    assert set(shown.stacks) == {STACK}
-    assert scans.scan(1) == PYTHON, "the next look may use it"
+    merged_one = merged_snapshot(scans.stacks, snapshot(), {TID: (1, 1)})
+    assert set(merged_one.stacks) == {STACK}
+    assert scans.scan(1) == PYTHON, "the next scan may use it"
 
 
-def test_of_a_lock_without_a_name_brief_waits_are_read_at_once(scans: Looks) -> None:
+def test_brief_waits_of_a_nameless_lock_are_read_at_once(scans: Scans) -> None:
     nameless = "sem 0x55d000001040"
 
     def scan(seq: int, before: int) -> bool:
-        """Whether the wait is known in a look before which there was another one."""
+        """Whether the wait is known in a scan that follows another one."""
         scans.stacks.begin(lambda: {TID: (1, before)})
-        scans.last = scans.stacks.shown(snapshot(lock=nameless), {TID: (1, seq)})
+        scans.last = merged_snapshot(scans.stacks, snapshot(lock=nameless), {TID: (1, seq)})
         return FIRST_ID in scans.last.stacks
 
     assert not scan(1, 1)
-    assert (scans.reader.asked, scans.stacks.asks_for_another_scan) == (0, True)
+    assert (scans.reader.requests, scans.stacks.asks_for_another_scan) == (0, True)
     scans.reader.ready = ANSWER
-    assert not scan(3, 2), "it was over before it was read"
+    assert not scan(3, 2), "the wait was over before the answer"
     assert not scans.stacks.learned
     scans.reader.ready = ANSWER
     assert scan(4, 4)
-    assert (scans.reader.asked, scans.stacks.learned) == (2, True)
+    assert (scans.reader.requests, scans.stacks.learned) == (2, True)
     for seq in range(5, 40):
         scans.reader.ready = {}
         assert not scan(seq, seq)
-    assert scans.reader.asked == 16, "not for ever"
+    assert scans.reader.requests == 16, "not for ever"
     assert not scans.stacks.asks_for_another_scan
 
 
-def test_of_one_with_a_name_they_are_not(scans: Looks) -> None:
+def test_brief_waits_of_a_named_lock_are_not_read(scans: Scans) -> None:
     for seq in range(5):
         scans.scan(seq)
-    assert scans.reader.asked == 0
+    assert scans.reader.requests == 0
 
 
-def test_what_fits_nowhere_is_not_asked_for_again(scans: Looks) -> None:
+def test_a_stack_that_does_not_fit_is_not_requested_again(scans: Scans) -> None:
     scans.scan(1)
     scans.scan(1)
     scans.reader.ready = {TID: runs("a", "b")}
     for _ in range(3):
         assert scans.scan(1) == NATIVE
-    assert scans.reader.asked == 1
+    assert scans.reader.requests == 1
 
 
-def test_a_stack_that_was_cut_says_so_all_the_same(scans: Looks) -> None:
+def test_a_cut_stack_is_marked_after_the_merge(scans: Scans) -> None:
     scans.scan(1, CUT_STACK)
     scans.scan(1, CUT_STACK)
     scans.reader.ready = {TID: runs("a", "b")}
     assert scans.scan(1, CUT_STACK) == ["a", "b", CUT.function]
 
 
-def test_a_thread_that_was_missed_is_asked_for_again(scans: Looks) -> None:
+def test_a_missed_thread_is_requested_again(scans: Scans) -> None:
     scans.scan(1)
     for _ in range(20):
         scans.scan(1)
         scans.reader.ready = {}
-    assert scans.reader.asked == 8, "not for ever"
+    assert scans.reader.requests == 8, "not for ever"
     scans.scan(2)
     for answer in {}, ANSWER:
         scans.scan(2)
@@ -280,13 +294,13 @@ def test_a_thread_that_was_missed_is_asked_for_again(scans: Looks) -> None:
     assert scans.scan(2) == PYTHON
 
 
-def test_where_nothing_is_python_nothing_is_asked(scans: Looks) -> None:
+def test_without_python_nothing_is_requested(scans: Scans) -> None:
     for _ in range(3):
         scans.scan(1, stack=CUT_STACK + 1)
-    assert scans.reader.asked == 0
+    assert scans.reader.requests == 0
 
 
-def test_one_look_alone_waits_for_the_answer(scans: Looks) -> None:
+def test_a_single_scan_waits_for_the_answer(scans: Scans) -> None:
     scans.reader.ready = None
     stacks, waits = scans.stacks, {TID: (1, 1)}
 
@@ -294,19 +308,19 @@ def test_one_look_alone_waits_for_the_answer(scans: Looks) -> None:
         return ANSWER if scans.reader.asking else None
 
     scans.reader.answer = answer  # type: ignore[method-assign]
-    assert FIRST_ID in stacks.resolved(snapshot(), waits, lambda: waits).stacks
+    assert FIRST_ID in all_merged(stacks, waits, waits).stacks
     other: dict[int, tuple[int, int]] = {TID: (1, 2)}
-    assert FIRST_ID + 1 not in stacks.resolved(snapshot(), other, lambda: waits).stacks
+    assert FIRST_ID + 1 not in all_merged(stacks, other, waits).stacks
 
 
-def test_an_answer_to_an_older_question_is_of_the_waits_of_then(scans: Looks) -> None:
+def test_an_answer_to_an_older_request_is_for_the_waits_of_then(scans: Scans) -> None:
     scans.scan(1)
     scans.scan(1)
     waits = {TID: (1, 2)}
     scans.reader.answer = lambda timeout_s=0.0: None  # type: ignore[method-assign, assignment]
-    assert set(scans.stacks.resolved(snapshot(), waits, lambda: waits).stacks) == {STACK}
+    assert set(all_merged(scans.stacks, waits, waits).stacks) == {STACK}
     scans.reader.answer = lambda timeout_s=0.0: ANSWER  # type: ignore[method-assign, assignment]
-    assert set(scans.stacks.resolved(snapshot(), waits, lambda: waits).stacks) == {STACK}
+    assert set(all_merged(scans.stacks, waits, waits).stacks) == {STACK}
 
 
 @pytest.mark.parametrize(
@@ -317,13 +331,11 @@ def test_an_answer_to_an_older_question_is_of_the_waits_of_then(scans: Looks) ->
         b'{"threads": {"1": [[["f", "a.py", "x"]]]}}', b'{"failed": ["?"]}',
     ],
 )  # fmt: skip
-def test_an_answer_that_makes_no_sense_is_none(line: bytes) -> None:
-    reader = PythonReader(1)
-    assert reader._taken(line) is None
-    assert not reader.asking
+def test_a_nonsense_answer_is_a_failure(line: bytes) -> None:
+    assert decoded(line) == "ended"
 
 
-def test_names_in_an_answer_are_a_strangers() -> None:
+def test_names_in_an_answer_are_cleaned() -> None:
     line = b'{"threads": {"7": [[["\\u001b[31m", "/x/\\u202ea.py", 3]], [["<module>", "", 0]]]}}'
     inner, outer = PythonFrame("?[31m", "?a.py", 3), PythonFrame("<module>", "", None)
-    assert PythonReader(1)._taken(line) == {7: ((inner,), (outer,))}
+    assert decoded(line) == {7: ((inner,), (outer,))}

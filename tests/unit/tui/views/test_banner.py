@@ -30,7 +30,7 @@ def test_banner_has_all_places_of_a_ring_and_is_no_higher_than_asked() -> None:
 def test_the_banner_tells_behind_from_held_and_itself_from_each_other() -> None:
     stuck = scenarios.deadlock()
     whole = stuck.deadlocks[0]
-    edges = (replace(whole.cycle[0], how=BlockReason.BEHIND), *whole.cycle[1:])
+    edges = (replace(whole.cycle[0], reason=BlockReason.BEHIND), *whole.cycle[1:])
     behind = replace(stuck, deadlocks=(replace(whole, cycle=edges),))
     for width in (80, 200):
         first, second = (line_text(line) for line in banner(SnapshotIndex(behind), 5, width)[1:3])
@@ -39,7 +39,7 @@ def test_the_banner_tells_behind_from_held_and_itself_from_each_other() -> None:
         assert "behind" not in second
     for how in BlockReason:
         for held_by in (4731, 0):
-            edge = replace(whole.cycle[0], how=how, held_by=held_by)
+            edge = replace(whole.cycle[0], reason=how, held_by=held_by)
             seen = replace(stuck, deadlocks=(replace(whole, cycle=(edge,)),))
             for width in (80, 200):
                 said = line_text(banner(SnapshotIndex(seen), 5, width)[1])

@@ -1,4 +1,4 @@
-"""How far rbp is from rsp, in code that an assembler makes of these instructions."""
+"""The distance of rbp from rsp, in code that an assembler makes of these instructions."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from locktop.collector.symbols.elf.file import ElfFile, InMemory
-from locktop.collector.unwind.x86_64.frame_offset import Distance, distance, jumps_out
+from locktop.collector.symbols.elf.bounded_file import InMemory
+from locktop.collector.symbols.elf.file import ElfFile
+from locktop.collector.unwind.x86_64.frame_offset import FrameOffset, frame_offset, jumps_out
 
 RBP = 6
 BEGIN = "push %rbp; mov %rsp, %rbp; "
-#: What a function does before its call, and how far rbp is from rsp at it.
+#: What a function does before its call, and the distance of rbp from rsp at the call.
 KNOWN = {
-    BEGIN: Distance(0),
-    BEGIN + "push %r15; push %rbx; sub $24, %rsp": Distance(40),
-    BEGIN + "add $-128, %rsp": Distance(128),
-    BEGIN + "sub $64, %rsp; push %rax; pushq 8(%rax); add $16, %rsp": Distance(64),
-    BEGIN + "lea -40(%rsp), %rsp": Distance(40),
-    BEGIN + "sub $8, %rsp; and $-32, %rsp; sub $64, %rsp": Distance(72, 32, 64),
-    "lea 8(%rsp), %r10; and $-32, %rsp; pushq -8(%r10); " + BEGIN + "push %r10": Distance(8),
-    "sub $40, %rsp; lea 32(%rsp), %rbp": Distance(32),
-    "test %eax, %eax; je 1f; " + BEGIN + "sub $16, %rsp; jmp 2f; 1: ret; 2:": Distance(16),
-    BEGIN + "push %rbx; test %eax, %eax; jne 1f; pop %rbx; leave; ret; 1:": Distance(8),
+    BEGIN: FrameOffset(0),
+    BEGIN + "push %r15; push %rbx; sub $24, %rsp": FrameOffset(40),
+    BEGIN + "add $-128, %rsp": FrameOffset(128),
+    BEGIN + "sub $64, %rsp; push %rax; pushq 8(%rax); add $16, %rsp": FrameOffset(64),
+    BEGIN + "lea -40(%rsp), %rsp": FrameOffset(40),
+    BEGIN + "sub $8, %rsp; and $-32, %rsp; sub $64, %rsp": FrameOffset(72, 32, 64),
+    "lea 8(%rsp), %r10; and $-32, %rsp; pushq -8(%r10); " + BEGIN + "push %r10": FrameOffset(8),
+    "sub $40, %rsp; lea 32(%rsp), %rbp": FrameOffset(32),
+    "test %eax, %eax; je 1f; " + BEGIN + "sub $16, %rsp; jmp 2f; 1: ret; 2:": FrameOffset(16),
+    BEGIN + "push %rbx; test %eax, %eax; jne 1f; pop %rbx; leave; ret; 1:": FrameOffset(8),
     BEGIN + "sub $16, %rsp; sub %rax, %rsp; lea -16(%rbp), %rsp; mov %rbp, %rsp": None,
     BEGIN + "sub %rax, %rsp": None,
     BEGIN + "test %eax, %eax; je 1f; push %rax; 1:": None,
@@ -34,11 +35,11 @@ KNOWN = {
     BEGIN + "leave": None,
     BEGIN + "1: push %rax; dec %ecx; jne 1b": None,
     BEGIN + "lea -0x9000(%rsp), %r11; 1: sub $0x1000, %rsp; orq $0, (%rsp);"
-    " cmp %r11, %rsp; jne 1b; sub $8, %rsp": Distance(0x9008),
+    " cmp %r11, %rsp; jne 1b; sub $8, %rsp": FrameOffset(0x9008),
     BEGIN + "lea -0x9000(%rsp), %r11; 1: sub $0x800, %rsp; orq $0, (%rsp);"
     " cmp %r11, %rsp; jne 1b": None,
     "sub $8, %rsp": None,
-    BEGIN + "sub $32, %rsp; call 0; jmp *%rax; .byte 0x90, 0x90": Distance(32),
+    BEGIN + "sub $32, %rsp; call 0; jmp *%rax; .byte 0x90, 0x90": FrameOffset(32),
 }  # fmt: skip
 START = 0x1000
 
@@ -52,13 +53,13 @@ def assembled(directory: Path, text: str) -> bytes:
 
 
 @pytest.mark.parametrize("before", KNOWN)
-def test_distance(before: str, tmp_path: Path) -> None:
+def test_frame_offset(before: str, tmp_path: Path) -> None:
     code = assembled(tmp_path, f"{before}; call *%rax")
     wanted, end = KNOWN[before], START + len(code)
-    assert distance(code, START, end, RBP, is_return=True) == wanted
-    assert distance(code, START, end - 2, RBP, is_return=False) == wanted
-    assert distance(code, START, end + 1, RBP, is_return=True) is None
-    assert distance(code, START, end, 0, is_return=True) is None
+    assert frame_offset(code, START, end, RBP, is_return=True) == wanted
+    assert frame_offset(code, START, end - 2, RBP, is_return=False) == wanted
+    assert frame_offset(code, START, end + 1, RBP, is_return=True) is None
+    assert frame_offset(code, START, end, 0, is_return=True) is None
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What the code of pthread_once tells, in code that an assembler makes of these instructions."""
+"""The slot of pthread_once, in code that an assembler makes of these instructions."""
 
 from __future__ import annotations
 
@@ -7,35 +7,36 @@ from pathlib import Path
 
 import pytest
 
-from locktop.collector.symbols.elf.file import ElfFile, InMemory
+from locktop.collector.symbols.elf.bounded_file import InMemory
+from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.unwind.x86_64.pthread_once import is_left_for, once_code
 
 START = 0x1000
 BEGIN = "push %rbp; push %rbx; mov %rsi, %rbp; mov %rdi, %rbx; sub $72, %rsp; "
-#: A routine has run already: out; else tried again from 1, or run from 2.
+#: If a routine has run already, to 9; else again from 1, or run from 2.
 WAYS = "1: mov (%rbx), %eax; test $2, %al; jne 9f; test $1, %al; je 2f; syscall; jmp 1b; 2: "
 END = "; movl $2, (%rbx); 9: add $72, %rsp; pop %rbx; pop %rbp; ret"
-#: What comes before the routine is called, and how far above the stack pointer the control lies.
+#: The code before the call of the routine, and the distance of the slot from the stack pointer.
 SLOTS = {
     BEGIN + WAYS + "mov %rbx, 8(%rsp); movq $0, (%rsp); call 0; call *%rbp": 8,
     BEGIN + WAYS + "mov %rbx, 8(%rsp); movl $1, 16(%rsp); movups %xmm0, 20(%rsp); call *%rbp": 8,
     BEGIN + "mov %rbx, 8(%rsp); call *%rbp": 8,
     "push %r12; mov %rdi, %r12; mov %rsi, %rbp; sub $64, %rsp; mov %r12, (%rsp); call *%rbp": 0,
-    # It is not stored, or in code that may have been jumped over.
+    # The control is not stored, or in code that a jump may skip.
     BEGIN + WAYS + "call *%rbp": None,
     BEGIN + "mov %rbx, 8(%rsp); test %eax, %eax; je 3f; nop; 3: call *%rbp": None,
     BEGIN + "test %eax, %eax; je 3f; mov %rbx, 8(%rsp); 3: nop; call *%rbp": None,
-    # Something else is stored there, or may be.
+    # Something else is stored in the slot, or may be.
     BEGIN + WAYS + "mov %rax, 8(%rsp); call *%rbp": None,
     BEGIN + WAYS + "mov %rbx, 8(%rsp); mov %rax, 8(%rsp); call *%rbp": None,
     BEGIN + WAYS + "mov %rbx, 8(%rsp); movb $0, 15(%rsp); call *%rbp": None,
     BEGIN + WAYS + "mov %rbx, 8(%rsp); movups %xmm0, (%rsp); call *%rbp": None,
     BEGIN + WAYS + "mov %rbx, 8(%rsp); mov %rax, (%rcx); call *%rbp": None,
     BEGIN + WAYS + "mov %rbx, 8(%rsp); mov %rax, (%rsp, %rcx); call *%rbp": None,
-    # The stack pointer is another one at the call.
+    # The stack pointer has changed at the call.
     BEGIN + WAYS + "mov %rbx, 8(%rsp); sub $16, %rsp; call *%rbp": None,
     BEGIN + WAYS + "mov %rbx, 8(%rsp); push %rax; call *%rbp": None,
-    # The register may be something else.
+    # The register may have another value.
     BEGIN + "mov (%rdx), %rbx; mov %rbx, 8(%rsp); call *%rbp": None,
     BEGIN + "test %eax, %eax; je 3f; xor %ebx, %ebx; 3: mov %rbx, 8(%rsp); call *%rbp": None,
     "push %rbx; xor %edi, %edi; mov %rdi, %rbx; mov %rbx, 8(%rsp); call *%rbp": None,
@@ -55,19 +56,19 @@ def assembled(directory: Path, text: str) -> bytes:
 
 
 @pytest.mark.parametrize("before", SLOTS)
-def test_where_the_control_is_found(before: str, tmp_path: Path) -> None:
+def test_the_slot_of_the_control(before: str, tmp_path: Path) -> None:
     returns = START + len(assembled(tmp_path, before + "; 9:"))
     found = once_code(assembled(tmp_path, before + END), START)
     slot = SLOTS[before]
     assert found.slots == ({} if slot is None else {returns: slot})
 
 
-def test_what_the_handler_of_exceptions_does_to_the_register_does_no_harm(tmp_path: Path) -> None:
+def test_an_exception_handler_may_change_the_register(tmp_path: Path) -> None:
     text = BEGIN + "mov %rbx, 8(%rsp); call *%rbp" + END + "; mov %rax, %rbx; jmp . + 0x4000"
     assert list(once_code(assembled(tmp_path, text), START).slots.values()) == [8]
 
 
-def test_which_function_another_goes_on_as(tmp_path: Path) -> None:
+def test_a_function_that_goes_on_as_another(tmp_path: Path) -> None:
     code = assembled(tmp_path, "mov (%rdi), %eax; je 1f; xor %eax, %eax; ret; 1: jmp . + 0x4000")
     target = START + len(code) - 5 + 0x4000
     assert is_left_for(code, START, target)
@@ -77,5 +78,5 @@ def test_which_function_another_goes_on_as(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("code", [b"", b"\xff", b"\x06" * 300, bytes(range(256)) * 4])
-def test_what_is_no_code_tells_nothing(code: bytes) -> None:
+def test_nonsense_has_no_slot(code: bytes) -> None:
     assert once_code(code, START).slots == {}

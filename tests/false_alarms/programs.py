@@ -1,5 +1,8 @@
-"""Programs in which nothing is wrong, and how to run them: our own targets, the near misses of the
-tables of deadlocks, and real programs as far as they are installed."""
+"""Healthy programs, and how to run them.
+
+They are targets of the tests, the near misses of the tables of deadlocks, and the real programs
+that are installed.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +25,17 @@ _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin"
 
 @dataclass(frozen=True)
 class Healthy:
-    """A program that does nothing wrong. ``{port}`` in its commands is a free one's number."""
+    """A program without an error. ``{port}`` in its commands stands for a free port."""
 
     name: str
     command: tuple[str, ...]
-    doubtful: frozenset[str] = frozenset()  # what may be told of it all the same
-    load: tuple[str, ...] = ()  # a command that puts load on it, again and again
-    ends_with_ok: bool = False  # when its stdin ends: that proves that it could go on
-    lives_s: float = 0.7  # how long it is looked at, on average
+    doubtful: frozenset[str] = frozenset()  # the findings that are permitted all the same
+    load: tuple[str, ...] = ()  # a command that puts load on the program without end
+    ends_with_ok: bool = False  # at the end of stdin: the proof that no thread was deadlocked
+    lives_s: float = 0.7  # the mean duration of the scans
 
     def ready(self) -> Healthy:
-        """Return it with a port of its own."""
+        """Return the program with a free port."""
         port = str(free_port())
         command = tuple(part.replace("{port}", port) for part in self.command)
         load = tuple(part.replace("{port}", port) for part in self.load)
@@ -40,7 +43,7 @@ class Healthy:
 
 
 def all_healthy(compiler: Compiler) -> dict[str, list[Healthy]]:
-    """Return what there is here, by sort."""
+    """Return all healthy programs on this machine, by sort."""
     return {
         "fighting": list(_fighting(compiler)),
         "near misses": [*_near_misses(compiler), *_orders(compiler)],
@@ -50,7 +53,7 @@ def all_healthy(compiler: Compiler) -> dict[str, list[Healthy]]:
 
 # ---- targets ----
 
-#: Those that go on, or stay, until they are killed: arguments, and what may be told.
+#: Targets that run or wait until they are killed, with their arguments.
 _TARGETS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("nested_locks_one_order", ()),
     ("rolling_contention", ("1",)),
@@ -80,26 +83,27 @@ def _fighting(compiler: Compiler) -> Iterator[Healthy]:
         r"^    SCENARIO\((\w+)\)", source_of("no_deadlock_scenarios").read_text(), re.M
     )
     for scenario in listed:
-        yield Healthy(f"healthy {scenario}", (program, scenario), ends_with_ok=True)
+        yield Healthy(f"no_deadlock_scenarios {scenario}", (program, scenario), ends_with_ok=True)
     for name, arguments in _TARGETS:
         command = (str(compiler.program(name)), *arguments)
         yield Healthy(" ".join([name, *arguments]), command)
 
 
 def _near_misses(compiler: Compiler) -> Iterator[Healthy]:
-    components = str(compiler.program("scripted_threads"))
+    interpreter = str(compiler.program("scripted_threads"))
     tables = (deadlocks.CERTAIN, deadlocks.POSSIBLE, deadlocks.SPINNING)
-    near = {name: component.near_miss for table in tables for name, component in table.items()}
+    near = {name: pair.near_miss for table in tables for name, pair in table.items()}
     for name, program in {**near, **deadlocks.SILENT}.items():
-        yield Healthy(f"knots: not {name}", (components, *program.arguments), _doubts(program))
+        command = (interpreter, *program.arguments)
+        yield Healthy(f"scripted_threads: not {name}", command, _doubts(program))
 
 
 def _doubts(program: deadlocks.Program) -> frozenset[str]:
-    """What is true of a program that is not deadlocked."""
+    """Return the findings that are true of a program without a deadlock."""
     arguments = " ".join(program.arguments)
     doubts = set()
     if "exit" in arguments or "checked" in arguments:
-        doubts.add(MISUSE)  # threads end and keep a lock; a mutex says no to who has it
+        doubts.add(MISUSE)  # threads end with a lock; a mutex refuses its holder
     if "timedwrite" in arguments and "=writers" in arguments:
         doubts.add(POTENTIAL)  # one day the writer may wait without end
     return frozenset(doubts)

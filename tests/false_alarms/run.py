@@ -1,4 +1,4 @@
-"""One run: a healthy program is started, looked at at random moments, and ended."""
+"""One run: start a healthy program, scan it at random moments, and end it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from support.targets import PATIENCE_S, remove_file_of, start_time
 
-from alarms.programs import MISUSE, POSSIBLE, POTENTIAL, Healthy
+from false_alarms.programs import MISUSE, POSSIBLE, POTENTIAL, Healthy
 from locktop.collector.errors import LocktopError
 from locktop.collector.export.snapshot_writer import document
 from locktop.collector.model import Confidence, Snapshot
@@ -26,70 +26,72 @@ from locktop.collector.sources.launch import preload_environment
 from locktop.tui import cli
 
 _SCANS = 5
-#: Runs without the library: looked at from outside.
-BARE = "bare"
-#: The usual one more often.
-_LEVELS = ("contended", "contended", "contended", "blocks", "all", BARE, BARE)
-#: With marks it sees more potential deadlocks (docs/potential.md).
+#: A run without the library: the sampling source scans the program.
+UNPREPARED = "unprepared"
+#: The default level occurs more often.
+_LEVELS = ("contended", "contended", "contended", "blocks", "all", UNPREPARED, UNPREPARED)
+#: "mark" finds more potential deadlocks (docs/potential.md).
 _ORDERS = ("1", "mark")
 
 
 @dataclass(frozen=True)
-class Ran:
-    """What came of a run."""
+class Result:
+    """The result of a run."""
 
     name: str
-    seed: str  # repeats what is random in it
+    seed: str  # repeats all random choices of the run
     scans: int
-    alerts: tuple[str, ...]
+    false_alarms: tuple[str, ...]
 
 
-def run(program: Healthy, seed: str, directory: Path, level: str = "") -> Ran:
-    """Run ``program`` at a level, or at one of chance; what was seen at an alarm is kept in
-    ``directory``."""
+def run(program: Healthy, seed: str, directory: Path, level: str = "") -> Result:
+    """Run ``program`` at ``level``, or at a random level.
+
+    Snapshots with a false alarm are kept in ``directory``.
+    """
     chance = random.Random(seed)
     program = program.ready()
-    scans, alerts = 0, list[str]()
+    scans, false_alarms = 0, list[str]()
     level = level or chance.choice(_LEVELS)
-    variables = preload_environment(level) if level != BARE else {}
+    variables = preload_environment(level) if level != UNPREPARED else {}
     variables["LOCKTOP_ORDER"] = chance.choice(_ORDERS)
     with _started(program.command, variables) as process, _load(program.load):
-        source = _attached(process, only_exact=level != BARE)
+        source = _attached(process, only_exact=level != UNPREPARED)
         if source is None:
-            return Ran(program.name, seed, 0, ("it could not be looked at",))
+            return Result(program.name, seed, 0, ("no scan was possible",))
         try:
-            for snapshot in _scans(source, chance, program.lives_s):
+            for snapshot in _snapshots(source, chance, program.lives_s):
                 scans += 1
-                told = _told(snapshot, program.doubtful)
-                if told:
+                found = _false_alarms(snapshot, program.doubtful)
+                if found:
                     _keep(snapshot, directory / f"{program.name}-{seed}-{scans}.json")
-                alerts += told
+                false_alarms += found
         finally:
             source.close()
-        alerts += _check(process)
+        false_alarms += _check(process)
         if program.ends_with_ok:
-            alerts += _ended_well(process)
-    return Ran(program.name, seed, scans, tuple(dict.fromkeys(alerts)))
+            false_alarms += _ended_well(process)
+    return Result(program.name, seed, scans, tuple(dict.fromkeys(false_alarms)))
 
 
-def _told(snapshot: Snapshot, doubtful: frozenset[str]) -> list[str]:
-    """What is told of a program in which nothing is wrong."""
-    told = []
+def _false_alarms(snapshot: Snapshot, doubtful: frozenset[str]) -> list[str]:
+    """Return the findings of a snapshot that are not in ``doubtful``."""
+    found = []
     for deadlock in snapshot.deadlocks:
         if deadlock.certain:
-            told.append("certain deadlock")
+            found.append("certain deadlock")
         elif POSSIBLE not in doubtful:
-            told.append(f"possible deadlock: {deadlock.doubt}")
+            found.append(f"possible deadlock: {deadlock.doubt}")
     for cycle in snapshot.lock_order:
         if cycle.confidence is not Confidence.LOW and POTENTIAL not in doubtful:
-            told.append(f"potential deadlock: {cycle.confidence} {cycle.why}")
+            found.append(f"potential deadlock: {cycle.confidence} {cycle.why}")
     if MISUSE not in doubtful:
-        told += [f"misuse: {misuse.kind}" for misuse in snapshot.misuses]
-    return told
+        found += [f"misuse: {misuse.kind}" for misuse in snapshot.misuses]
+    return found
 
 
-def _scans(source: Source, chance: random.Random, lives_s: float) -> Iterator[Snapshot]:
-    """Looks at random moments, now and then two in a row; the last one with all names."""
+def _snapshots(source: Source, chance: random.Random, lives_s: float) -> Iterator[Snapshot]:
+    """Scan at random moments, now and then twice in a row; the last snapshot has all names."""
     for _ in range(_SCANS - 1):
         time.sleep(chance.choice((0.0, chance.expovariate((_SCANS - 2) / lives_s))))
         snapshot = source.scan()
@@ -100,15 +102,17 @@ def _scans(source: Source, chance: random.Random, lives_s: float) -> Iterator[Sn
 
 
 def _check(process: subprocess.Popen[bytes]) -> list[str]:
-    """``locktop check``, which says 0 of a program that lives."""
-    with redirect_stderr(StringIO()):  # it says so if the program has ended
+    """Run ``locktop check``, whose exit status is 0 for a program that lives."""
+    with redirect_stderr(StringIO()):  # an error message if the program has ended
         status = cli.main(["check", "-q", "-p", str(process.pid)])
     return [f"exit status {status} of check"] if status and process.poll() is None else []
 
 
 def _ended_well(process: subprocess.Popen[bytes]) -> list[str]:
     said, _ = process.communicate(timeout=PATIENCE_S)
-    return [] if said.endswith(b"ok\n") and process.returncode == 0 else [f"it said {said!r}"]
+    return (
+        [] if said.endswith(b"ok\n") and process.returncode == 0 else [f"the program said {said!r}"]
+    )
 
 
 def _keep(snapshot: Snapshot, path: Path) -> None:
@@ -160,13 +164,15 @@ def _load(command: tuple[str, ...]) -> Iterator[None]:
 
 
 def _step_back() -> None:
-    """Or hundreds of threads would leave no time to look at them."""
+    """Lower the priority, so that hundreds of threads leave time for the scans."""
     os.nice(8)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """With all that it started: its group is named by its pid, which is its own until it is
-    waited for."""
+    """Kill a process and all its children.
+
+    Its process group has its pid, which no other process gets before the wait below.
+    """
     if process.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -180,7 +186,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _attached(process: subprocess.Popen[bytes], only_exact: bool) -> Source | None:
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
-        with suppress(LocktopError):  # it has just begun
+        with suppress(LocktopError):  # the process has just started
             return attach(process.pid, only_exact=only_exact)
         if process.poll() is not None:
             return None

@@ -14,62 +14,65 @@ from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
 
-from alarms.programs import Healthy
-from alarms.run import Ran, run
+from false_alarms.programs import Healthy
+from false_alarms.run import Result, run
 
-AT_A_TIME = 2
-#: Of ten runs; real ones take longer.
+PARALLEL_RUNS = 2
+#: The share of each sort in ten runs; real programs take longer.
 _SHARES = {"fighting": 5, "near misses": 4, "real": 1}
 
 
 @dataclass
-class Sums:
-    """What came of many runs."""
+class Totals:
+    """The results of many runs, added up."""
 
     runs: Counter[str] = field(default_factory=Counter)
     scans: Counter[str] = field(default_factory=Counter)
-    alarmed: list[Ran] = field(default_factory=list)
+    with_false_alarms: list[Result] = field(default_factory=list)
 
-    def add(self, ran: Ran) -> None:
-        """Count one in."""
-        self.runs[ran.name] += 1
-        self.scans[ran.name] += ran.scans
-        if ran.alerts:
-            self.alarmed.append(ran)
+    def add(self, result: Result) -> None:
+        """Add the result of one run."""
+        self.runs[result.name] += 1
+        self.scans[result.name] += result.scans
+        if result.false_alarms:
+            self.with_false_alarms.append(result)
 
 
 def chosen(programs: dict[str, list[Healthy]], count: int, seed: int) -> list[Healthy]:
-    """Return what to run: of each sort its share, of a sort each as often as the others."""
+    """Return ``count`` programs to run, in random order.
+
+    Each sort has its share, and the programs of one sort occur equally often.
+    """
     chance = random.Random(seed)
     found: list[Healthy] = []
     shares = sum(_SHARES[sort] for sort in programs)
-    for sort, some in programs.items():
-        chance.shuffle(some)
+    for sort, members in programs.items():
+        chance.shuffle(members)
         wanted = ceil(count * _SHARES[sort] / shares)
-        found += (some * ceil(wanted / len(some)))[:wanted]
+        found += (members * ceil(wanted / len(members)))[:wanted]
     chance.shuffle(found)
     return found[:count]
 
 
 def run_all(
-    programs: list[Healthy], seed: int, directory: Path, say: Callable[[Ran], None]
-) -> Sums:
-    """Run each once; ``say`` hears of each when it is over."""
-    sums = Sums()
-    with _busy(), ProcessPoolExecutor(AT_A_TIME) as pool:
+    programs: list[Healthy], seed: int, directory: Path, report: Callable[[Result], None]
+) -> Totals:
+    """Run each program once, and call ``report`` with each result as soon as the run ends."""
+    totals = Totals()
+    with _busy_processors(), ProcessPoolExecutor(PARALLEL_RUNS) as pool:
         runs = [
             pool.submit(run, program, f"{seed}:{number}", directory)
             for number, program in enumerate(programs)
         ]
-        for one in as_completed(runs):
-            sums.add(one.result())
-            say(one.result())
-    return sums
+        for future in as_completed(runs):
+            totals.add(future.result())
+            report(future.result())
+    return totals
 
 
 @contextmanager
-def _busy() -> Iterator[None]:
-    """As many processes as there are processors, each busy, and behind the others in the queue."""
+def _busy_processors() -> Iterator[None]:
+    """Run one busy process of low priority for each processor."""
     loops = [
         subprocess.Popen(["nice", "-n", "12", sys.executable, "-c", "while True: pass"])
         for _ in range(os.cpu_count() or 1)

@@ -1,0 +1,124 @@
+"""The findings of ``contention_patterns``: one type for each pattern, with its figures.
+
+``format/patterns.py`` makes the sentences from these figures. docs/patterns.md explains each
+pattern. Durations are seconds, rates are per second, shares are from 0 to 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from locktop.collector.model import PatternName
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """The fields that all findings have."""
+
+    lock: int  # id; 0: the finding is about no single lock
+    tids: tuple[int, ...]  # the threads that show the pattern, in ascending order
+
+
+@dataclass(frozen=True, slots=True)
+class Convoy(_Finding):
+    """The handover of a lock takes longer than the work under the lock."""
+
+    name: ClassVar = PatternName.CONVOY
+    waiters: int
+    acquisitions_per_s: float
+    contended: float  # share of the acquisitions that had to wait
+    unheld: float  # share of the wait during which no thread held the lock
+    hold_s: float  # mean
+
+
+@dataclass(frozen=True, slots=True)
+class Serialised(_Finding):
+    """Most active threads hold one lock or wait for it."""
+
+    name: ClassVar = PatternName.SERIALISED
+    held: float  # share of the time; may be a little over 1
+    involved: int  # threads that hold the lock or wait for it
+    active: int  # threads that are not idle
+    contended: float  # share of the acquisitions that had to wait
+    acquisitions_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ThunderingHerd(_Finding):
+    """One signal wakes many threads, most of which find no work."""
+
+    name: ClassVar = PatternName.THUNDERING_HERD
+    waiters: int
+    wakeups_per_s: float
+    signals_per_s: float
+    max_cpu_s: float  # upper limit of the CPU time that a woken thread uses
+
+
+@dataclass(frozen=True, slots=True)
+class StarvedWriter(_Finding):
+    """Readers that came later keep a writer from a reader-writer lock."""
+
+    name: ClassVar = PatternName.STARVED_WRITER
+    writers: int
+    longest_wait_s: float
+    readers: int
+    longest_read_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class LongHold(_Finding):
+    """A thread sleeps in a system call while it holds a lock."""
+
+    name: ClassVar = PatternName.LONG_HOLD
+    held_s: float
+    is_lower_bound: bool  # of held_s
+    holder: int  # tid
+    call: str  # the system call with its arguments, "" unknown
+    waiters: int
+    longest_wait_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class FalseIdle(_Finding):
+    """Threads wait for work, but the threads that would signal them wait for a lock."""
+
+    name: ClassVar = PatternName.FALSE_IDLE
+    waiters: int
+    longest_wait_s: float
+    signallers: int
+    contended_lock: str  # the name of the lock that the first signaller waits for
+    other_locks: bool  # the signallers wait for more than one lock
+    shortest_contended_s: float  # the shortest wait of a signaller
+
+
+@dataclass(frozen=True, slots=True)
+class Oversubscribed(_Finding):
+    """More threads want a CPU than there are CPUs, while threads wait for locks."""
+
+    name: ClassVar = PatternName.OVERSUBSCRIBED
+    runnable: int  # threads that want a CPU
+    cpus: int
+    cpus_used: float  # what these threads had together in the last interval
+    waiters: int  # threads that wait for locks
+
+
+@dataclass(frozen=True, slots=True)
+class HighRate(_Finding):
+    """A lock without contention is taken very often."""
+
+    name: ClassVar = PatternName.HIGH_RATE
+    acquisitions_per_s: float
+    contended_per_s: float
+
+
+Finding = (
+    Convoy
+    | Serialised
+    | ThunderingHerd
+    | StarvedWriter
+    | LongHold
+    | FalseIdle
+    | Oversubscribed
+    | HighRate
+)

@@ -1,0 +1,33 @@
+"""Opens a file with a call tree: a snapshot, or a report of another profiler."""
+
+from __future__ import annotations
+
+from locktop.collector.analysis.idle.rules import Rules
+from locktop.collector.errors import LocktopError
+from locktop.collector.export import snapshot_reader
+from locktop.collector.format import units
+from locktop.collector.profile import vsperf_report
+from locktop.collector.profile.profile import Profile, ReportProfile, SnapshotProfile
+
+#: Bytes of a file, which is read as a whole.
+MAX_BYTES = 1 << 30
+
+
+def open_profile(path: str, rules: Rules | None = None) -> Profile:
+    """Read a file and return its profile.
+
+    Args:
+        path: A snapshot as JSON or msgpack, or a caller/callee report.
+        rules: The rules that classify the waits of a snapshot; None for the shipped rules.
+
+    Raises:
+        LocktopError: The file has neither format, or is too large.
+        OSError: The file cannot be read.
+    """
+    with open(path, "rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise LocktopError(f"{path} is larger than {units.size(MAX_BYTES)}")
+    if snapshot_reader.is_one(data):
+        return SnapshotProfile(snapshot_reader.parse(data, path, rules))
+    return ReportProfile(vsperf_report.parse(data, path), path)
