@@ -156,7 +156,7 @@ def as_document(snapshot: Snapshot, potential: bool = False) -> dict[str, Any]:
     for each deadlock. With ``potential`` also _ORDER_KEYS, as in a snapshot."""
     from locktop.collector.analysis.deadlock_report import reports
     from locktop.collector.export import deadlock_json
-    from locktop.collector.export.snapshot_writer import document
+    from locktop.collector.export.snapshot_codec import document
     from locktop.collector.format import verdict
 
     whole = document(snapshot)
