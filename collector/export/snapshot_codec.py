@@ -18,19 +18,18 @@ from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.analysis.thread_groups import ThreadGroup
 from locktop.collector.errors import LocktopError
 from locktop.collector.export import snapshot_intervals as intervals
-from locktop.collector.export.snapshot_document import (
-    FORMAT,
-    VERSION,
-    ActivityEntry,
-    Address,
+from locktop.collector.export.snapshot_document import FORMAT, VERSION, Document
+from locktop.collector.export.snapshot_fields import Address, StackKey
+from locktop.collector.export.snapshot_locks import (
     BlameInterval,
     BlameRootEntry,
-    Document,
     LockClassEntry,
     LockEntry,
     LockInterval,
     StackInterval,
-    StackKey,
+)
+from locktop.collector.export.snapshot_threads import (
+    ActivityEntry,
     ThreadEntry,
     ThreadGroupEntry,
     ThreadInterval,
